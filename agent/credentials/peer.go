@@ -9,23 +9,25 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
 // request is the credential that one connection requests.
 type request struct {
 	unit, name string
-	key        string // of this connection and no other
+	key        string    // of this connection and no other
+	begun      time.Time // when the process that connected did: systemd's timeout runs from then
 }
 
 // parsePeer reads the request from the peer's address, and accepts it of root alone: anybody
 // may bind any abstract address.
 func parsePeer(conn *net.UnixConn) (request, error) {
-	uid := -1
+	uid, pid := -1, 0
 	err := control(conn, func(fd int) error {
 		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 		if err == nil {
-			uid = int(cred.Uid)
+			uid, pid = int(cred.Uid), int(cred.Pid)
 		}
 		return err
 	})
@@ -36,7 +38,25 @@ func parsePeer(conn *net.UnixConn) (request, error) {
 	if uid != 0 {
 		return request{}, fmt.Errorf("%q, uid %d: only root is answered", address, uid)
 	}
-	return parse(address)
+	r, err := parse(address)
+	r.begun = begun(pid)
+	return r, err
+}
+
+// begun is when a process began, now where that cannot be read.
+func begun(pid int) time.Time {
+	const perSecond = 100 // USER_HZ, time(7)
+	now := time.Now()
+	var up unix.Timespec
+	p, err := procfs.NewProc(pid)
+	if err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
+		return now
+	}
+	stat, err := p.Stat()
+	if err != nil {
+		return now
+	}
+	return now.Add(time.Duration(stat.Starttime)*time.Second/perSecond - time.Duration(up.Nano()))
 }
 
 // parse takes "@<random>/unit/<unit>/<credential>" apart.

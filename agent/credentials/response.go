@@ -71,7 +71,7 @@ func (s *server) answer(ctx context.Context, conn *net.UnixConn, r request) ([]b
 			return b, err
 		}
 		if first {
-			if end = s.end(ctx, r.unit); !end.IsZero() {
+			if end = s.end(ctx, r); !end.IsZero() {
 				ending = time.After(time.Until(end))
 			}
 			s.Log.Info("waits", "unit", r.unit, "credential", r.name, "for", err)
@@ -92,17 +92,18 @@ func (s *server) answer(ctx context.Context, conn *net.UnixConn, r request) ([]b
 	}
 }
 
-// end is shortly before the start of a unit times out, zero for never.
-func (s *server) end(ctx context.Context, unit string) time.Time {
-	limit, err := s.StartTimeout(ctx, unit)
+// end is shortly before the start of a unit times out, zero for never. A process that goes on
+// with what another one held comes to the same.
+func (s *server) end(ctx context.Context, r request) time.Time {
+	limit, err := s.StartTimeout(ctx, r.unit)
 	if err != nil {
 		limit = systemdTimeout
-		s.Log.Warn("assumes systemd's default start timeout", "unit", unit, "limit", limit, "error", err)
+		s.Log.Warn("assumes systemd's default start timeout", "unit", r.unit, "limit", limit, "error", err)
 	}
 	if limit == 0 {
 		return time.Time{}
 	}
-	return time.Now().Add(limit - limit/10)
+	return r.begun.Add(limit - limit/10)
 }
 
 // read is the credential. The error is fs.ErrNotExist while something is yet to be

@@ -208,9 +208,9 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 	case secret.Name:
 		return secret.New(secret.Config{Store: r.store, Key: r.key})
 	case databases.Name:
-		return databases.New(databases.Config{Store: r.store, Key: r.key, Passwords: r.t.TempDir()})
+		return databases.New(databases.Config{Store: r.store, Key: r.key, Dir: r.t.TempDir()})
 	case git.Name:
-		return git.New(git.Config{Store: r.store, Key: r.key, Credentials: r.t.TempDir()})
+		return git.New(git.Config{Store: r.store, Key: r.key, Dir: r.t.TempDir()})
 	case tls.Name:
 		return tls.New(tls.Config{Store: r.store, Key: r.key})
 	case federation.Name:

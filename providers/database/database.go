@@ -10,22 +10,18 @@
 //	PostgreSQL   two roles that log in, and act as a third, which owns the database and all in it
 //	Redis        one ACL user with two passwords, for keys and channels that start with its name
 //
-// A login is decided and kept in the store, its password sealed, before the server has it, and
-// is at the server before a host has it. So whatever dies between two of these steps, the next
-// request goes on from there.
+// Package account has when that is made, kept and ended.
 package database
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -33,12 +29,10 @@ import (
 // Name of the kind.
 const Name = "database"
 
+// Codes of what is done without a request, in the audit log.
 const (
-	// repeated is how long the same request has the recorded answer.
-	repeated = 30 * time.Second
-
-	// deadline is of all that one request does at a server: less than a host waits.
-	deadline = 15 * time.Second
+	CodeDisabled = "database-disabled"
+	CodeDropped  = "database-dropped"
 )
 
 // Settings are the kind's section of the settings file.
@@ -50,32 +44,24 @@ type Settings struct {
 }
 
 // State is which databases there are. Their logins are sealed, and made anew.
-func (*Settings) State() server.State { return server.State{Remembered: []string{databases}} }
+func (*Settings) State() server.State {
+	return server.State{Remembered: []string{account.Prefix(Name)}}
+}
 
 // Kind makes the kind.
 func (s *Settings) Kind(p server.Process) server.Kind {
 	return New(Config{
-		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Logger: p.Logger,
-		Passwords: cmp.Or(s.Passwords, filepath.Join(p.Dir, "passwords")),
+		Store: p.Store, Key: p.Key, Policy: server.Compiled[account.Policy[Request]](p.Policies), Logger: p.Logger,
+		Dir: cmp.Or(s.Passwords, filepath.Join(p.Dir, "passwords")),
 	})
 }
 
-// Config of the kind. All fields are needed, the last two for Run alone.
-type Config struct {
-	Store     store.Store
-	Key       *seal.Key
-	Passwords string
-
-	// Policy is the one in force, nil while that does not run this kind.
-	Policy func() *Policy
-	Logger *slog.Logger
-}
+// Config of the kind.
+type Config = account.Config[Request]
 
 // Databases is the kind "database".
 type Databases struct {
-	records
-	Config
-	turns turns
+	*account.Accounts[Request, backend]
 }
 
 var (
@@ -85,52 +71,39 @@ var (
 )
 
 // New makes the kind.
-func New(c Config) *Databases { return &Databases{records: records{c.Store, c.Key}, Config: c} }
+func New(c Config) *Databases {
+	d := &Databases{}
+	d.Accounts = account.New(c, account.Kind[Request, backend]{
+		Name: Name, Account: "database", Server: "server", Secrets: "passwords", Drops: true,
+		Open: backends, Answer: d.answer, Renew: d.renew, End: d.end,
+	})
+	return d
+}
 
-// Name of the kind.
-func (d *Databases) Name() string { return Name }
-
-// Answer answers with the login in use, once it works at the server.
-func (d *Databases) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
-	defer cancel()
-	p := c.Compiled.(*Policy)
-	request := p.requests.Of(c)
-	want := p.specs[request.key()]
-	done, err := d.turns.take(ctx, want.key())
+// answer answers with the login in use, once it works at the server.
+func (d *Databases) answer(ctx context.Context, b backend, now time.Time, s account.Server, want Request) (server.Decision, error) {
+	r, err := d.settle(ctx, b, now, want)
 	if err != nil {
 		return server.Decision{}, err
 	}
-	defer done()
-	s := p.Servers[want.Server]
-	b, err := d.open(ctx, s, want)
-	if err != nil {
-		return server.Decision{}, refusal(err)
-	}
-	defer b.close()
-	r, err := d.settle(ctx, b, c.Now, want)
-	if err != nil {
-		return server.Decision{}, refusal(err)
-	}
 	current := &r.Logins[0]
-	decision := server.Decision{If: []store.Cond{{Key: databases + want.key(), Modified: r.modified}}}
+	decision := server.Decision{If: []store.Cond{d.Is(want.Of(), &r)}}
 	if current.Since == 0 {
-		current.Since = c.Now.Unix()
-		decision.Then = []store.Op{r.put(want)}
+		current.Since = now.Unix()
+		decision.Then = []store.Op{d.Put(want.Of(), &r)}
 	}
-	user, password := b.user(want.Name, current.Slot), r.passwords[current.Slot]
-	decision.Answer.Values = s.values(want.Name, user, password)
-	decision.Answer.Values["generation"] = strconv.Itoa(c.Request.Generation)
-	decision.Repeated = r.until(c.Now, want)
+	decision.Repeated = r.until(now, want)
+	user := b.user(want.Name, current.Slot)
+	decision.Answer.Values = values(s, want.Name, user, r.Secrets[current.Slot])
 	decision.Detail = map[string]string{
-		"database": want.Name, "server": want.Server, "user": user, "generation": strconv.Itoa(current.Generation), "made": florete.UnixTime(current.Made).Format(time.RFC3339),
+		"user": user, "generation": fmt.Sprint(current.Generation), "made": florete.UnixTime(current.Made).Format(time.RFC3339),
 	}
 	return decision, nil
 }
 
 // settle has the server accept the logins of a database that are due, and no others. What is
 // due is kept before. Where another process changed that meanwhile, it begins again.
-func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want spec) (r record, err error) {
+func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want Request) (r record, err error) {
 	for range 4 {
 		r, err = d.due(ctx, b, now, want)
 		if err != nil {
@@ -139,21 +112,53 @@ func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want s
 		if err = b.set(ctx, want.Name, r.credentials()); err != nil {
 			return r, err
 		}
-		again, err := d.read(ctx, want.key())
-		if err != nil {
+		var again record
+		if err := d.Read(ctx, want.Of(), &again); err != nil {
 			return r, err
 		}
 		// What ends a login may be followed by what begins the next.
-		if again.modified == r.modified {
+		if again.Modified == r.Modified {
 			if _, due, _ := again.next(now, want, nil); !due {
 				return r, nil
 			}
 		}
 	}
-	return r, fmt.Errorf("database %s: other processes change it all the time", want.key())
+	return r, fmt.Errorf("database %s: other processes change it all the time", want.Of())
 }
 
-// Reseal seals the passwords anew.
-func (d *Databases) Reseal(ctx context.Context) error {
-	return seal.Walk(ctx, d.db, passwords, d.key.Reseal)
+// renew ends a former login whose time is over, and lets in again at what no policy named.
+func (d *Databases) renew(ctx context.Context, now time.Time, s account.Server, want Request) error {
+	var r record
+	err := d.Read(ctx, want.Of(), &r)
+	if err != nil || r.Unnamed == 0 && (len(r.Logins) < 2 || r.Logins[0].Since == 0 || now.Unix() < r.Logins[0].Since+want.Overlap) {
+		return err
+	}
+	return d.AtSame(ctx, s, want.Of(), &r, func(ctx context.Context, b backend) error {
+		_, err := d.settle(ctx, b, now, want)
+		return err
+	})
+}
+
+// end has nobody log in at a database any more, and drops it when it was kept for long enough.
+func (d *Databases) end(ctx context.Context, now time.Time, s account.Server, of account.Name) error {
+	var r record
+	err := d.Read(ctx, of, &r)
+	if err != nil || r.Unnamed != 0 && now.Unix()-r.Unnamed <= s.Keep {
+		return err
+	}
+	return d.AtSame(ctx, s, of, &r, func(ctx context.Context, b backend) error {
+		if r.Unnamed != 0 {
+			if err := b.drop(ctx, of.Account); err != nil {
+				return err
+			}
+			return d.Forget(ctx, of, &r, d.Done(now, of, CodeDropped,
+				fmt.Sprintf("no policy has named database %s of server %s for long enough: it is dropped", of.Account, of.Server)))
+		}
+		if err := b.set(ctx, of.Account, nil); err != nil {
+			return err
+		}
+		r.Unnamed = now.Unix()
+		return d.Write(ctx, of, &r, d.Done(now, of, CodeDisabled,
+			fmt.Sprintf("no policy names database %s of server %s any more: nobody logs in there, and it is dropped after %s", of.Account, of.Server, time.Duration(s.Keep)*time.Second)))
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
@@ -22,14 +23,14 @@ import (
 type answering struct{ server.Answerer }
 
 func TestConformance(t *testing.T) {
-	for kind, at := range map[string]func(*testing.T) (Server, string){postgresKind: postgresAt, redisKind: redisAt} {
+	for kind, at := range map[string]func(*testing.T) (account.Server, string){postgresKind: postgresAt, redisKind: redisAt} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s, dir := at(t)
 			providertest.Run(t, providertest.Suite{
-				Kind: Name, Need: "database-wiki-main", Settings: Policy{Servers: map[string]Server{"main": s}}, Secret: []string{"password"},
+				Kind: Name, Need: "database-wiki-main", Settings: map[string]any{"servers": map[string]account.Server{"main": s}}, Secret: []string{"password"},
 				Make: func(e *providertest.Env) server.Kind {
-					return answering{New(Config{Store: e.Store, Key: e.Key, Passwords: dir})}
+					return answering{New(Config{Store: e.Store, Key: e.Key, Dir: dir})}
 				},
 				Request: Request{Server: "main", Name: "wiki_main", Rotate: 86400, Overlap: 3600},
 			})
@@ -40,7 +41,8 @@ func TestConformance(t *testing.T) {
 // fixture is the kind without its server, and one database of it.
 type fixture struct {
 	t       *testing.T
-	servers map[string]Server
+	servers map[string]account.Server
+	want    Request
 	grant   florete.Grant // none where its kind is empty
 	db      store.Store
 	now     time.Time
@@ -52,13 +54,14 @@ const (
 	rotated = 30 * 24 * time.Hour
 )
 
-func newFixture(t *testing.T, s Server, dir, name string) *fixture {
+func newFixture(t *testing.T, s account.Server, dir, name string) *fixture {
 	t.Helper()
-	f := &fixture{t: t, servers: map[string]Server{"main": s}, now: time.Now()}
+	f := &fixture{t: t, servers: map[string]account.Server{"main": s}, now: time.Now()}
+	f.want = Request{Server: "main", Name: name, Rotate: int64(rotated / time.Second), Overlap: int64(overlap / time.Second)}
 	f.lose(dir)
 	f.grant = florete.Grant{
 		Caller: kit.ID("node/elm"), Need: "database-wiki-main", Kind: Name, Generation: 1,
-		Request: kit.JSON(Request{"main", name, int64(rotated / time.Second), int64(overlap / time.Second)}),
+		Request: kit.JSON(f.want),
 	}
 	return f
 }
@@ -75,10 +78,10 @@ func (f *fixture) lose(dir string) {
 		f.t.Fatal(err)
 	}
 	f.db = db
-	f.Databases = New(Config{Store: db, Key: key, Passwords: dir, Logger: slog.New(slog.NewTextHandler(f.t.Output(), nil))})
+	f.Databases = New(Config{Store: db, Key: key, Dir: dir, Logger: slog.New(slog.NewTextHandler(f.t.Output(), nil))})
 }
 
-func (f *fixture) policy() *Policy {
+func (f *fixture) policy() *account.Policy[Request] {
 	f.t.Helper()
 	p := florete.Policy{
 		Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"servers": f.servers})},
@@ -90,7 +93,7 @@ func (f *fixture) policy() *Policy {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return compiled.(*Policy)
+	return compiled.(*account.Policy[Request])
 }
 
 // decide is what an answer would be, before it is committed.
@@ -119,7 +122,7 @@ func (f *fixture) reads() map[string]string {
 func (f *fixture) passes(d time.Duration) {
 	f.t.Helper()
 	f.now = f.now.Add(d)
-	if err := f.sweep(f.t.Context(), f.now, f.policy()); err != nil {
+	if err := f.Sweep(f.t.Context(), f.now, f.policy()); err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/florete/florete/providers/account"
 )
 
 // postgres is a PostgreSQL server, of version 13 or newer. A database and all in it belong to
@@ -25,7 +27,7 @@ var _ backend = (*postgres)(nil)
 // lock is what numbers of advisory locks begin with: "flor".
 const lock = 0x666c6f72
 
-func openPostgres(ctx context.Context, s Server, password, name string) (backend, error) {
+func openPostgres(ctx context.Context, s account.Server, password, name string) (backend, error) {
 	// What is written here no variable of the environment replaces.
 	config, err := pgx.ParseConfig("host=localhost port=5432 user=florete dbname=postgres sslmode=disable passfile=/dev/null connect_timeout=10")
 	if err != nil {
@@ -35,14 +37,14 @@ func openPostgres(ctx context.Context, s Server, password, name string) (backend
 	config.MaxProtocolMessageBodyLen = 1 << 20
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
-	config.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, s.Address) }
+	config.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return account.Dial(ctx, s.Address) }
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w", cause(err))
 	}
 	p := &postgres{conn, s.User}
 	if err := p.prepare(ctx, name); err != nil {
-		p.close()
+		p.Close()
 		return nil, err
 	}
 	return p, nil
@@ -87,13 +89,13 @@ func (p *postgres) failed(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &serverError{fmt.Errorf("PostgreSQL: %s: %w", doing, cause(err))}
+	return account.Errorf("PostgreSQL: %s: %w", doing, cause(err))
 }
 
-func (p *postgres) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), deadline/5)
+func (p *postgres) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), account.Deadline/5)
 	defer cancel()
-	p.Conn.Close(ctx)
+	return p.Conn.Close(ctx)
 }
 
 var bothSlots = []string{"a", "b"}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -39,7 +40,7 @@ func must(t *testing.T, has map[string]string, statements ...string) {
 }
 
 // root is a superuser's login at the server.
-func root(s Server) map[string]string {
+func root(s account.Server) map[string]string {
 	return map[string]string{"url": postgresURL(s.Address, "root", rootPassword, "postgres")}
 }
 
@@ -140,14 +141,13 @@ func TestCutOff(t *testing.T) {
 	f.grant.Generation = 2
 	away := s
 	away.Address = "127.0.0.1:1"
-	compiled := f.policy()
-	want := compiled.specs["main/cut_main"]
-	b, err := f.open(t.Context(), s, want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	decided, err := f.due(t.Context(), b, f.now, want)
-	b.close()
+	want := f.want
+	want.Generation = 2
+	var decided record
+	err = f.At(t.Context(), s, want.Of(), func(ctx context.Context, b backend) (err error) {
+		decided, err = f.due(ctx, b, f.now, want)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestCutOff(t *testing.T) {
 	f.passes(time.Minute)
 	must(t, first.Answer.Values)
 	second := f.reads()
-	if second["password"] != decided.passwords["b"] || second["user"] != "cut_main.b" {
+	if second["password"] != decided.Secrets["b"] || second["user"] != "cut_main.b" {
 		t.Error("the answer is not what was decided before the crash")
 	}
 	must(t, second)
@@ -174,7 +174,7 @@ func TestCutOff(t *testing.T) {
 // passes2 lets time pass while a server is away.
 func (f *fixture) passes2(t *testing.T, d time.Duration) {
 	f.now = f.now.Add(d)
-	f.sweep(t.Context(), f.now, f.policy())
+	f.Sweep(t.Context(), f.now, f.policy())
 }
 
 // TestLost: without its state, or with what a backup has of it, the provider makes a login
@@ -190,7 +190,7 @@ func TestLost(t *testing.T) {
 		f.passes(2 * overlap)
 		has := f.reads()
 		must(t, has, `CREATE TABLE precious (n int)`)
-		e, err := f.db.Get(t.Context(), databases+"main/"+name)
+		e, err := f.db.Get(t.Context(), account.Prefix(Name)+"main/"+name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +288,7 @@ func TestNames(t *testing.T) {
 		if err := b.set(t.Context(), name, []credential{{"a", "pw"}}); err != nil {
 			t.Fatal(err)
 		}
-		conn, err := connect(t.Context(), (&Server{Kind: postgresKind, Host: s.Host, Port: s.Port}).values(name, b.user(name, "a"), "pw")["url"])
+		conn, err := connect(t.Context(), values(account.Server{Kind: postgresKind, Host: s.Host, Port: s.Port}, name, b.user(name, "a"), "pw")["url"])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +300,7 @@ func TestNames(t *testing.T) {
 		if err := b.drop(t.Context(), name); err != nil {
 			t.Error(err)
 		}
-		b.close()
+		b.Close()
 	}
 	must(t, root(s), `ALTER ROLE florete CREATEROLE`)
 }
@@ -311,21 +311,21 @@ func TestServerStates(t *testing.T) {
 	s, dir := postgresAt(t)
 	must(t, root(s), `CREATE ROLE powerless LOGIN PASSWORD 'x'`, `CREATE DATABASE taken_main`, `CREATE ROLE mighty_main CREATEROLE`)
 	for name, of := range map[string]struct {
-		edit func(s *Server, dir string)
+		edit func(s *account.Server, dir string)
 		want string
 	}{
-		"away_main":   {func(s *Server, _ string) { s.Address = "127.0.0.1:1" }, "connection refused"},
-		"socket_main": {func(s *Server, _ string) { s.Address = "unix:/nowhere/.s.PGSQL.5432" }, "no such file"},
-		"remote_main": {func(s *Server, _ string) { s.Address = "192.0.2.1:5432" }, "passwords would cross the network in clear"},
-		"wrong_main": {func(_ *Server, dir string) { os.WriteFile(filepath.Join(dir, "main"), []byte("wrong"), 0o600) },
+		"away_main":   {func(s *account.Server, _ string) { s.Address = "127.0.0.1:1" }, "connection refused"},
+		"socket_main": {func(s *account.Server, _ string) { s.Address = "unix:/nowhere/.s.PGSQL.5432" }, "no such file"},
+		"remote_main": {func(s *account.Server, _ string) { s.Address = "192.0.2.1:5432" }, "secrets would cross the network in clear"},
+		"wrong_main": {func(_ *account.Server, dir string) { os.WriteFile(filepath.Join(dir, "main"), []byte("wrong"), 0o600) },
 			`password authentication failed for user "florete"`},
-		"without_main": {func(_ *Server, dir string) { os.Remove(filepath.Join(dir, "main")) }, "there is none in"},
-		"powerless_main": {func(s *Server, dir string) {
+		"without_main": {func(_ *account.Server, dir string) { os.Remove(filepath.Join(dir, "main")) }, "there is none in"},
+		"powerless_main": {func(s *account.Server, dir string) {
 			s.User = "powerless"
 			os.WriteFile(filepath.Join(dir, "main"), []byte("x"), 0o600)
 		}, `ALTER ROLE "powerless" CREATEROLE CREATEDB;`},
-		"taken_main":  {func(*Server, string) {}, `owned by role "root": rename it, or hand it over, ALTER DATABASE "taken_main" OWNER TO "taken_main";`},
-		"mighty_main": {func(*Server, string) {}, "so it is another's: rename it"},
+		"taken_main":  {func(*account.Server, string) {}, `owned by role "root": rename it, or hand it over, ALTER DATABASE "taken_main" OWNER TO "taken_main";`},
+		"mighty_main": {func(*account.Server, string) {}, "so it is another's: rename it"},
 	} {
 		here := t.TempDir()
 		b, err := os.ReadFile(filepath.Join(dir, "main"))

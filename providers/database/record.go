@@ -3,18 +3,11 @@ package database
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"time"
 
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/store"
-)
-
-// Where databases are in the store, and the passwords of their logins, sealed.
-const (
-	databases = "database/of/"
-	passwords = "database/passwords/"
 )
 
 // login is one of a database. There are at most two, in slots a and b.
@@ -30,8 +23,7 @@ type record struct {
 	Logins  []login `json:"logins"`  // the one in use, then the former one while that works
 	Unnamed int64   `json:"unnamed"` // since when no policy names it, in Unix seconds; 0 where one does
 
-	passwords map[string]string // by slot; none of a login that an earlier state had
-	modified  int64             // the revision that wrote it
+	account.Kept // passwords by slot; none of a login that an earlier state had
 }
 
 // credential is a login as a server has it. Without a password it stays as it is there.
@@ -39,14 +31,14 @@ type credential struct{ Slot, Password string }
 
 func (r record) credentials() (all []credential) {
 	for _, l := range r.Logins {
-		all = append(all, credential{l.Slot, r.passwords[l.Slot]})
+		all = append(all, credential{l.Slot, r.Secrets[l.Slot]})
 	}
 	return all
 }
 
 // next is what is to be at a time, and whether that is anything else. taken are the slots that
 // the server accepts now: requested where a state that is lost may have had them.
-func (r record) next(now time.Time, want spec, taken func() ([]string, error)) (record, bool, error) {
+func (r record) next(now time.Time, want Request, taken func() ([]string, error)) (record, bool, error) {
 	if r.Unnamed != 0 {
 		r.Unnamed = 0
 		r, _, err := r.next(now, want, taken)
@@ -64,7 +56,7 @@ func (r record) next(now time.Time, want spec, taken func() ([]string, error)) (
 	}
 	current := r.Logins[0]
 	switch {
-	case r.passwords[current.Slot] == "":
+	case r.Secrets[current.Slot] == "":
 		return r.rotate(now, want), true, nil
 	case current.Since == 0 && current.Generation < want.Generation: // nobody has it yet
 		current.Generation = want.Generation
@@ -84,7 +76,7 @@ func (r record) next(now time.Time, want spec, taken func() ([]string, error)) (
 }
 
 // rotate adds a login in the slot that the one in use has not.
-func (r record) rotate(now time.Time, want spec) record {
+func (r record) rotate(now time.Time, want Request) record {
 	l := login{Slot: "a", Generation: want.Generation, Made: now.Unix()}
 	if len(r.Logins) > 0 {
 		if r.Logins[0].Slot == "a" {
@@ -94,15 +86,15 @@ func (r record) rotate(now time.Time, want spec) record {
 	}
 	has := map[string]string{l.Slot: rand.Text()}
 	for _, former := range r.Logins {
-		has[former.Slot] = r.passwords[former.Slot]
+		has[former.Slot] = r.Secrets[former.Slot]
 	}
-	r.Logins, r.passwords = append([]login{l}, r.Logins...), has
+	r.Logins, r.Secrets = append([]login{l}, r.Logins...), has
 	return r
 }
 
 // until is until when a record stays as it is.
-func (r record) until(now time.Time, want spec) time.Time {
-	end := now.Add(repeated)
+func (r record) until(now time.Time, want Request) time.Time {
+	end := now.Add(account.Repeated)
 	before := func(at int64) {
 		if t := time.Unix(at, 0); t.After(now) && t.Before(end) {
 			end = t
@@ -117,76 +109,18 @@ func (r record) until(now time.Time, want spec) time.Time {
 	return end
 }
 
-// put is the operation that keeps a record, but for its passwords.
-func (r record) put(of spec) store.Op { return r.putAt(of.key()) }
-
-func (r record) putAt(key string) store.Op {
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // numbers and letters
-	}
-	return store.Put(databases+key, b)
-}
-
-// records are what is in a store.
-type records struct {
-	db  store.Store
-	key *seal.Key
-}
-
-// read returns the zero record where there is none.
-func (s records) read(ctx context.Context, key string) (r record, err error) {
-	e, err := s.db.Get(ctx, databases+key)
-	if errors.Is(err, store.ErrNotFound) {
-		return r, nil
-	}
-	if err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(e.Value, &r); err != nil {
-		return r, err
-	}
-	r.modified = e.Modified
-	sealed, err := s.db.Get(ctx, passwords+key)
-	if errors.Is(err, store.ErrNotFound) {
-		return r, nil
-	}
-	if err != nil {
-		return r, err
-	}
-	plain, err := s.key.Open(sealed.Key, sealed.Value)
-	if err == nil {
-		err = json.Unmarshal(plain, &r.passwords)
-	}
-	return r, err
-}
-
-// write keeps a record with its passwords, and rows, if it is what it was when it was read, and
-// returns it as it is then.
-func (s records) write(ctx context.Context, key string, r record, rows ...store.Op) (record, error) {
-	plain, err := json.Marshal(r.passwords)
-	if err != nil {
-		return r, err
-	}
-	r.modified, err = s.db.Commit(ctx, store.Txn{
-		If:   []store.Cond{{Key: databases + key, Modified: r.modified}},
-		Then: append(rows, r.putAt(key), store.Put(passwords+key, s.key.Seal(passwords+key, plain))),
-	})
-	return r, err
-}
-
 // due is the record that is due at a time, kept.
-func (s records) due(ctx context.Context, b backend, now time.Time, want spec) (record, error) {
+func (d *Databases) due(ctx context.Context, b backend, now time.Time, want Request) (record, error) {
 	for {
-		r, err := s.read(ctx, want.key())
-		if err != nil {
+		var r record
+		if err := d.Read(ctx, want.Of(), &r); err != nil {
 			return r, err
 		}
 		next, changed, err := r.next(now, want, func() ([]string, error) { return b.slots(ctx, want.Name) })
 		if err != nil || !changed {
 			return next, err
 		}
-		next, err = s.write(ctx, want.key(), next)
+		err = d.Write(ctx, want.Of(), &next)
 		if !errors.Is(err, store.ErrConflict) {
 			return next, err
 		}

@@ -9,6 +9,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/florete/florete/providers/account"
 )
 
 // redis is a Redis or Valkey server, of version 7 or newer. A database there is an ACL user,
@@ -24,8 +26,8 @@ var _ backend = (*redis)(nil)
 // may is what users may do: nothing that shows or changes what others have.
 var may = strings.Fields("+@all -@admin -@dangerous -scan -randomkey -dbsize -pubsub -function -script|flush -script|kill -select +select|0")
 
-func openRedis(ctx context.Context, s Server, password, _ string) (backend, error) {
-	conn, err := dial(ctx, s.Address)
+func openRedis(ctx context.Context, s account.Server, password, _ string) (backend, error) {
+	conn, err := account.Dial(ctx, s.Address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
@@ -38,13 +40,11 @@ func openRedis(ctx context.Context, s Server, password, _ string) (backend, erro
 		_, err = r.do("PING")
 	}
 	if err != nil {
-		r.close()
+		r.Close()
 		return nil, err
 	}
 	return r, nil
 }
-
-func (r *redis) close() { r.Conn.Close() }
 
 func (r *redis) user(name, _ string) string { return name }
 
@@ -106,7 +106,7 @@ func (r *redis) drop(ctx context.Context, name string) error {
 			return err
 		}
 		if len(page) != 2 {
-			return &serverError{fmt.Errorf("redis: SCAN: %d replies, want two", len(page))}
+			return account.Errorf("redis: SCAN: %d replies, want two", len(page))
 		}
 		cursor, _ = page[0].(string)
 		keys, _ := page[1].([]any)
@@ -123,7 +123,7 @@ func (r *redis) drop(ctx context.Context, name string) error {
 		if cursor == "0" || cursor == "" {
 			break
 		}
-		r.SetDeadline(time.Now().Add(deadline)) // of each page
+		r.SetDeadline(time.Now().Add(account.Deadline)) // of each page
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -166,7 +166,7 @@ func (r *redis) do(words ...string) (any, error) {
 		if len(words) > 1 && (what == "ACL" || what == "CLIENT") {
 			what += " " + words[1]
 		}
-		return nil, &serverError{fmt.Errorf("redis: %s: %w", what, err)}
+		return nil, account.Errorf("redis: %s: %w", what, err)
 	}
 	return v, nil
 }

@@ -7,10 +7,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/providers/account"
 )
 
 // opened is a connection with a login, for which no more than that is configured.
-func opened(t *testing.T, has map[string]string, s Server) (*redis, error) {
+func opened(t *testing.T, has map[string]string, s account.Server) (*redis, error) {
 	t.Helper()
 	s.User = has["user"]
 	b, err := openRedis(t.Context(), s, has["password"], "")
@@ -20,13 +22,13 @@ func opened(t *testing.T, has map[string]string, s Server) (*redis, error) {
 	return b.(*redis), nil
 }
 
-func commands(t *testing.T, has map[string]string, s Server, commands ...string) error {
+func commands(t *testing.T, has map[string]string, s account.Server, commands ...string) error {
 	t.Helper()
 	r, err := opened(t, has, s)
 	if err != nil {
 		return err
 	}
-	defer r.close()
+	defer r.Close()
 	for _, c := range commands {
 		if _, err := r.do(strings.Fields(c)...); err != nil {
 			return err
@@ -48,7 +50,7 @@ func TestRedisRotations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer open.close()
+	defer open.Close()
 	var pool sync.WaitGroup
 	var over atomic.Bool
 	var rounds [2]atomic.Int64
@@ -119,12 +121,12 @@ func TestRedisOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer users.close()
+	defer users.Close()
 	open, err := opened(t, has, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer open.close()
+	defer open.Close()
 	granted := f.grant
 	f.grant.Kind = ""
 	f.passes(time.Minute)
@@ -180,15 +182,15 @@ func TestRedisStates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer users.close()
+	defer users.Close()
 	if _, err := users.do("ACL", "SETUSER", "powerless", "on", ">providers", "+ping"); err != nil {
 		t.Fatal(err)
 	}
-	for want, edit := range map[string]func(s *Server){
-		"connection refused":           func(s *Server) { s.Address = "127.0.0.1:1" },
-		"would cross the network":      func(s *Server) { s.Address = "192.0.2.1:6379" },
-		"WRONGPASS":                    func(s *Server) { s.User = "nobody" },
-		"allow the provider's user ~*": func(s *Server) { s.User = "powerless" },
+	for want, edit := range map[string]func(s *account.Server){
+		"connection refused":           func(s *account.Server) { s.Address = "127.0.0.1:1" },
+		"would cross the network":      func(s *account.Server) { s.Address = "192.0.2.1:6379" },
+		"WRONGPASS":                    func(s *account.Server) { s.User = "nobody" },
+		"allow the provider's user ~*": func(s *account.Server) { s.User = "powerless" },
 	} {
 		s := s
 		edit(&s)

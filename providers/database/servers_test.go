@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/florete/florete/providers/account"
 )
 
 // What the provider logs in as at the servers of these tests, and root of them.
@@ -163,9 +165,9 @@ var redisServer = sync.OnceValue(func() place {
 	}
 	port := freePort()
 	return serve(dir, func(ctx context.Context, address string) error {
-		r, err := openRedis(ctx, Server{Address: address, User: "florete"}, "providers", "")
+		r, err := openRedis(ctx, account.Server{Address: address, User: "florete"}, "providers", "")
 		if err == nil {
-			r.close()
+			r.Close()
 		}
 		return err
 	}, port, append(words, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--aclfile", users, "--save", "", "--daemonize", "no")...)
@@ -173,7 +175,7 @@ var redisServer = sync.OnceValue(func() place {
 
 // at is a server as a policy has it, with the directory of its password. Without the server
 // there is no test.
-func (p place) at(t *testing.T, kind, pkg, password string) (Server, string) {
+func (p place) at(t *testing.T, kind, pkg, password string) (account.Server, string) {
 	t.Helper()
 	if p.address == "" && p.missing == nil {
 		t.Skipf("NOT RUN: no %s: apt-get install %s", kind, pkg)
@@ -186,17 +188,17 @@ func (p place) at(t *testing.T, kind, pkg, password string) (Server, string) {
 		t.Fatal(err)
 	}
 	host, port, _ := net.SplitHostPort(p.address)
-	s := Server{Kind: kind, Address: p.address, User: "florete", Host: host, Keep: 30 * 86400}
+	s := account.Server{Kind: kind, Address: p.address, User: "florete", Host: host, Keep: 30 * 86400}
 	fmt.Sscan(port, &s.Port)
 	return s, dir
 }
 
-func postgresAt(t *testing.T) (Server, string) {
+func postgresAt(t *testing.T) (account.Server, string) {
 	t.Helper()
 	return postgresServer().at(t, postgresKind, "postgresql", adminPassword)
 }
 
-func redisAt(t *testing.T) (Server, string) {
+func redisAt(t *testing.T) (account.Server, string) {
 	t.Helper()
 	return redisServer().at(t, redisKind, "redis-server", "providers")
 }

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/florete/florete/providers/account"
 )
 
 // forgejo is a Forgejo or Gitea, by its API, as an administrator with a password: no token
@@ -26,16 +28,22 @@ type forgejo struct {
 
 var _ forge = (*forgejo)(nil)
 
-func openForgejo(_ context.Context, _ *Tokens, f Forge, credential []byte) (forge, error) {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, f.Address) }}
+func openForgejo(_ context.Context, f account.Server, password, _ string) (forge, error) {
+	if password == "" {
+		return nil, errors.New("want the user's password")
+	}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return account.Dial(ctx, f.Address) }}
 	redirected := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &forgejo{
 		Client: &http.Client{Transport: transport, CheckRedirect: redirected},
-		base:   "http://" + f.Address + "/api/v1/", user: f.User, password: strings.TrimSuffix(string(credential), "\n"),
+		base:   "http://" + f.Address + "/api/v1/", user: f.User, password: password,
 	}, nil
 }
 
-func (f *forgejo) close() { f.CloseIdleConnections() }
+func (f *forgejo) Close() error {
+	f.CloseIdleConnections()
+	return nil
+}
 
 // statusError is an answer that is no success.
 type statusError struct {
@@ -60,7 +68,7 @@ const maxAnswer = 1 << 20
 // call requests, and decodes the answer into one that is wanted.
 func (f *forgejo) call(ctx context.Context, method string, path []string, query string, body, answer any) error {
 	failed := func(err error) error {
-		return &forgeError{fmt.Errorf("forge API: %s %s: %w", method, strings.Join(path, "/"), err)}
+		return account.Errorf("forge API: %s %s: %w", method, strings.Join(path, "/"), err)
 	}
 	var b []byte
 	if body != nil {
@@ -145,11 +153,11 @@ func (f *forgejo) tokens(ctx context.Context, account string) (map[string]string
 	}
 }
 
-func (f *forgejo) create(ctx context.Context, account, name, access string, _ time.Duration) (string, error) {
+func (f *forgejo) create(ctx context.Context, user, name, access string, _ time.Duration) (string, error) {
 	var made struct{ SHA1 string }
-	err := f.call(ctx, "POST", []string{"users", account, "tokens"}, "", map[string]any{"name": name, "scopes": []string{access + ":repository"}}, &made)
+	err := f.call(ctx, "POST", []string{"users", user, "tokens"}, "", map[string]any{"name": name, "scopes": []string{access + ":repository"}}, &made)
 	if err == nil && made.SHA1 == "" {
-		err = &forgeError{errors.New("forge API: a token without its secret")}
+		err = account.Errorf("forge API: a token without its secret")
 	}
 	return made.SHA1, err
 }

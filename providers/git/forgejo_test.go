@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/providers/account"
 )
 
 // contract answers as Forgejo's and Gitea's documented API (/swagger.v1.json) does, as far as
@@ -33,7 +35,7 @@ type madeToken struct {
 
 const forgejoPassword = "the provider's, of an administrator"
 
-func newContract(t *testing.T) (*contract, Forge, string) {
+func newContract(t *testing.T) (*contract, account.Server, string) {
 	t.Helper()
 	c := &contract{accounts: map[string]map[int64]madeToken{}, rights: map[string]string{}}
 	mux := http.NewServeMux()
@@ -131,7 +133,7 @@ func newContract(t *testing.T) (*contract, Forge, string) {
 	return c, at(forgejoKind, address, address), dir
 }
 
-func forgejoAt(t *testing.T) (Forge, string) {
+func forgejoAt(t *testing.T) (account.Server, string) {
 	t.Helper()
 	_, f, dir := newContract(t)
 	return f, dir

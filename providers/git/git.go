@@ -16,17 +16,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"sync"
 	"time"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -34,13 +31,8 @@ import (
 // Name of the kind.
 const Name = "git"
 
-const (
-	// repeated is how long the same request has the recorded answer.
-	repeated = 30 * time.Second
-
-	// deadline is of all that one request does at a forge: less than a host waits.
-	deadline = 15 * time.Second
-)
+// CodeEnded is, in the audit log, that an account was ended without a request.
+const CodeEnded = "git-ended"
 
 // Settings are the kind's section of the settings file.
 type Settings struct {
@@ -50,32 +42,24 @@ type Settings struct {
 }
 
 // State is which accounts there are. Their tokens are sealed, and made anew.
-func (*Settings) State() server.State { return server.State{Remembered: []string{accounts}} }
+func (*Settings) State() server.State {
+	return server.State{Remembered: []string{account.Prefix(Name)}}
+}
 
 // Kind makes the kind.
 func (s *Settings) Kind(p server.Process) server.Kind {
 	return New(Config{
-		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Logger: p.Logger,
-		Credentials: cmp.Or(s.Credentials, filepath.Join(p.Dir, "credentials")),
+		Store: p.Store, Key: p.Key, Policy: server.Compiled[account.Policy[Request]](p.Policies), Logger: p.Logger,
+		Dir: cmp.Or(s.Credentials, filepath.Join(p.Dir, "credentials")),
 	})
 }
 
-// Config of the kind. All fields are needed, the last two for Run alone.
-type Config struct {
-	Store       store.Store
-	Key         *seal.Key
-	Credentials string
-
-	// Policy is the one in force, nil while that does not run this kind.
-	Policy func() *Policy
-	Logger *slog.Logger
-}
+// Config of the kind.
+type Config = account.Config[Request]
 
 // Tokens is the kind "git".
 type Tokens struct {
-	records
-	Config
-	turns sync.Map // of those who work at a forge, by its name
+	*account.Accounts[Request, forge]
 }
 
 var (
@@ -86,54 +70,48 @@ var (
 
 // New makes the kind.
 func New(c Config) *Tokens {
-	return &Tokens{records: records{c.Store, c.Key}, Config: c}
+	t := &Tokens{}
+	t.Accounts = account.New(c, account.Kind[Request, forge]{
+		Name: Name, Account: "account", Server: "forge", Secrets: "tokens", AtServer: true,
+		Open: map[string]func(ctx context.Context, f account.Server, secret, account string) (forge, error){
+			softServeKind: func(ctx context.Context, f account.Server, secret, _ string) (forge, error) {
+				return openSoftServe(ctx, c.Key, f, secret)
+			},
+			forgejoKind: openForgejo,
+		},
+		Answer: t.answer, Renew: t.renew, End: t.end,
+	})
+	return t
 }
 
-// Name of the kind.
-func (t *Tokens) Name() string { return Name }
-
-// Answer answers with the token in use, once the forge has it.
-func (t *Tokens) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
-	defer cancel()
-	p := c.Compiled.(*Policy)
-	request := p.requests.Of(c)
-	want := p.specs[request.key()]
-	f := p.Forges[want.Forge]
-	var r record
-	err := t.at(ctx, f, want, func(b forge) (err error) {
-		r, err = t.settle(ctx, b, c.Now, want)
-		return err
-	})
+// answer answers with the token in use, once the forge has it.
+func (t *Tokens) answer(ctx context.Context, b forge, now time.Time, f account.Server, want Request) (server.Decision, error) {
+	r, err := t.settle(ctx, b, now, want)
 	if err != nil {
-		return server.Decision{}, refusal(err)
+		return server.Decision{}, err
 	}
 	current := r.Tokens[0]
-	decision := server.Decision{If: []store.Cond{{Key: accounts + want.key(), Modified: r.modified}}, Repeated: r.until(c.Now)}
-	decision.Answer.Values = f.values(want.Account, r.secrets[current.Name])
-	decision.Answer.Values["generation"] = strconv.Itoa(c.Request.Generation)
-	decision.Detail = map[string]string{
-		"forge": want.Forge, "account": want.Account, "token": current.Name, "access": current.Access, "until": florete.UnixTime(current.Ends).Format(time.RFC3339),
-	}
+	decision := server.Decision{If: []store.Cond{t.Is(want.Of(), &r)}, Repeated: r.until(now)}
+	decision.Answer.Values = values(f, want.Account, r.Secrets[current.Name])
+	decision.Detail = map[string]string{"token": current.Name, "access": current.Access, "until": florete.UnixTime(current.Ends).Format(time.RFC3339)}
 	return decision, nil
 }
 
 // settle has the forge know the tokens of an account that are due, and no others. What is due
 // is kept before.
-func (t *Tokens) settle(ctx context.Context, b forge, now time.Time, want spec) (record, error) {
-	r, err := t.read(ctx, want.key())
-	if err != nil {
+func (t *Tokens) settle(ctx context.Context, b forge, now time.Time, want Request) (r record, err error) {
+	if err := t.Read(ctx, want.Of(), &r); err != nil {
 		return r, err
 	}
-	if r.secrets == nil {
+	if r.Secrets == nil {
 		there, err := b.tokens(ctx, want.Account)
 		if err != nil {
 			return r, err
 		}
 		r.Tokens, r.Rights = found(there), append(r.Rights, want.others()...)
 	}
-	if next := r.next(now, want); r.secrets == nil || !next.is(r) {
-		if r, err = t.write(ctx, want.key(), next); err != nil {
+	if next := r.next(now, want); r.Secrets == nil || !next.is(r) {
+		if r, err = t.keep(ctx, want.Of(), next); err != nil {
 			return r, err
 		}
 	}
@@ -141,7 +119,7 @@ func (t *Tokens) settle(ctx context.Context, b forge, now time.Time, want spec) 
 }
 
 // apply makes an account at the forge what its record is, and keeps what that brought.
-func (t *Tokens) apply(ctx context.Context, b forge, now time.Time, want spec, r record) (record, error) {
+func (t *Tokens) apply(ctx context.Context, b forge, now time.Time, want Request, r record) (record, error) {
 	if err := b.allow(ctx, want.Account, want.rights(), r.Rights); err != nil {
 		return r, err
 	}
@@ -151,7 +129,7 @@ func (t *Tokens) apply(ctx context.Context, b forge, now time.Time, want spec, r
 	}
 	known := map[string]bool{}
 	for id, name := range there {
-		works := slices.ContainsFunc(r.Tokens, func(k token) bool { return k.Name == name && (k.Found || r.secrets[name] != "") })
+		works := slices.ContainsFunc(r.Tokens, func(k token) bool { return k.Name == name && (k.Found || r.Secrets[name] != "") })
 		if !works {
 			err = errors.Join(err, b.end(ctx, want.Account, id))
 		}
@@ -161,41 +139,48 @@ func (t *Tokens) apply(ctx context.Context, b forge, now time.Time, want spec, r
 		return r, err
 	}
 	has := r
-	has.Rights, has.secrets = want.rights(), maps.Clone(r.secrets)
+	has.Rights, has.Secrets = want.rights(), maps.Clone(r.Secrets)
 	for _, k := range r.Tokens {
 		if k.Found || known[k.Name] {
 			continue
 		}
-		has.secrets[k.Name], err = b.create(ctx, want.Account, k.Name, k.Access, time.Unix(k.Ends, 0).Sub(now))
+		has.Secrets[k.Name], err = b.create(ctx, want.Account, k.Name, k.Access, time.Unix(k.Ends, 0).Sub(now))
 		if err != nil {
 			return r, err
 		}
 	}
-	if has.is(r) && maps.Equal(has.secrets, r.secrets) {
+	if has.is(r) && maps.Equal(has.Secrets, r.Secrets) {
 		return r, nil
 	}
-	return t.write(ctx, want.key(), has)
+	return t.keep(ctx, want.Of(), has)
 }
 
-// at works at a forge, one at a time.
-func (t *Tokens) at(ctx context.Context, f Forge, of spec, work func(b forge) error) error {
-	turn, _ := t.turns.LoadOrStore(of.Forge, make(chan struct{}, 1))
-	mine := turn.(chan struct{})
-	select {
-	case mine <- struct{}{}:
-		defer func() { <-mine }()
-	case <-ctx.Done():
-		return api.Errorf(api.Transient, api.CodeBusy, "forge %s: other requests work on it", of.Forge)
-	}
-	b, err := t.open(ctx, f, of)
-	if err != nil {
+// renew replaces a token whose time is over; what a state lost, the next request makes.
+func (t *Tokens) renew(ctx context.Context, now time.Time, f account.Server, want Request) error {
+	var r record
+	err := t.Read(ctx, want.Of(), &r)
+	if err != nil || r.Secrets == nil || r.next(now, want).is(r) && slices.Equal(r.Rights, want.rights()) {
 		return err
 	}
-	defer b.close()
-	return work(b)
+	return t.AtSame(ctx, f, want.Of(), &r, func(ctx context.Context, b forge) error {
+		_, err := t.settle(ctx, b, now, want)
+		return err
+	})
 }
 
-// Reseal seals the tokens anew.
-func (t *Tokens) Reseal(ctx context.Context) error {
-	return seal.Walk(ctx, t.db, secrets, t.key.Reseal)
+// end ends the tokens of an account, and its rights.
+func (t *Tokens) end(ctx context.Context, now time.Time, f account.Server, of account.Name) error {
+	var r record
+	if err := t.Read(ctx, of, &r); err != nil {
+		return err
+	}
+	return t.AtSame(ctx, f, of, &r, func(ctx context.Context, b forge) error {
+		r.Tokens = nil
+		r, err := t.apply(ctx, b, now, Request{Forge: of.Server, Account: of.Account}, r)
+		if err != nil {
+			return err
+		}
+		return t.Forget(ctx, of, &r, t.Done(now, of, CodeEnded,
+			fmt.Sprintf("no policy names account %s of forge %s any more: its tokens have ended, and it has access to nothing", of.Account, of.Server)))
+	})
 }

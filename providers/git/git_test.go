@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
@@ -23,15 +24,15 @@ import (
 type answering struct{ server.Answerer }
 
 func TestConformance(t *testing.T) {
-	for kind, at := range map[string]func(*testing.T) (Forge, string){softServeKind: softAt, forgejoKind: forgejoAt} {
+	for kind, at := range map[string]func(*testing.T) (account.Server, string){softServeKind: softAt, forgejoKind: forgejoAt} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			f, dir := at(t)
 			repository := map[string]string{softServeKind: "infra", forgejoKind: "ops/infra"}[kind]
 			providertest.Run(t, providertest.Suite{
-				Kind: Name, Need: "git-ci-token", Settings: Policy{Forges: map[string]Forge{"forge": f}}, Secret: []string{"token", "credentials"},
+				Kind: Name, Need: "git-ci-token", Settings: map[string]any{"forges": map[string]account.Server{"forge": f}}, Secret: []string{"token", "credentials"},
 				Make: func(e *providertest.Env) server.Kind {
-					return answering{New(Config{Store: e.Store, Key: e.Key, Credentials: dir})}
+					return answering{New(Config{Store: e.Store, Key: e.Key, Dir: dir})}
 				},
 				Request: Request{Forge: "forge", Account: "florete-conformance", Repositories: []string{repository}, Access: read, Lifetime: 86400},
 			})
@@ -42,7 +43,7 @@ func TestConformance(t *testing.T) {
 // fixture is the kind without its server, and one token of it.
 type fixture struct {
 	t      *testing.T
-	forges map[string]Forge
+	forges map[string]account.Server
 	want   Request
 	grant  florete.Grant // none where its kind is empty
 	db     store.Store
@@ -53,15 +54,15 @@ type fixture struct {
 
 const lifetime = 12 * time.Hour
 
-func newFixture(t *testing.T, f Forge, dir, account string, repositories ...string) *fixture {
+func newFixture(t *testing.T, f account.Server, dir, user string, repositories ...string) *fixture {
 	t.Helper()
 	key, err := seal.New(seal.Secret())
 	if err != nil {
 		t.Fatal(err)
 	}
-	fix := &fixture{t: t, forges: map[string]Forge{"forge": f}, key: key, now: time.Now()}
+	fix := &fixture{t: t, forges: map[string]account.Server{"forge": f}, key: key, now: time.Now()}
 	fix.lose(dir)
-	fix.wants(Request{"forge", account, repositories, read, int64(lifetime / time.Second)})
+	fix.wants(Request{Forge: "forge", Account: user, Repositories: repositories, Access: read, Lifetime: int64(lifetime / time.Second)})
 	return fix
 }
 
@@ -79,10 +80,10 @@ func (f *fixture) lose(dir string) {
 	}
 	f.t.Cleanup(func() { db.Close() })
 	f.db = db
-	f.Tokens = New(Config{Store: db, Key: f.key, Credentials: dir, Logger: slog.New(slog.NewTextHandler(f.t.Output(), nil))})
+	f.Tokens = New(Config{Store: db, Key: f.key, Dir: dir, Logger: slog.New(slog.NewTextHandler(f.t.Output(), nil))})
 }
 
-func (f *fixture) policy() *Policy {
+func (f *fixture) policy() *account.Policy[Request] {
 	f.t.Helper()
 	p := florete.Policy{
 		Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"forges": f.forges})},
@@ -94,7 +95,7 @@ func (f *fixture) policy() *Policy {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return compiled.(*Policy)
+	return compiled.(*account.Policy[Request])
 }
 
 // decide is what an answer would be, before it is committed.
@@ -123,7 +124,7 @@ func (f *fixture) reads() map[string]string {
 func (f *fixture) passes(d time.Duration) {
 	f.t.Helper()
 	f.now = f.now.Add(d)
-	if err := f.sweep(f.t.Context(), f.now, f.policy()); err != nil {
+	if err := f.Sweep(f.t.Context(), f.now, f.policy()); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -139,27 +140,28 @@ func (f *fixture) refused(want string) {
 }
 
 func TestPolicy(t *testing.T) {
-	good := Request{"forge", "florete-ci-token", []string{"ops/infra"}, read, 3600}
-	forge := Forge{forgejoKind, "127.0.0.1:3000", "admin", "forge.demo.flor.rete", 3000}
-	for want, change := range map[string]func(*Request, *Forge){
-		"":                             func(*Request, *Forge) {},
-		`forge "other": want one of`:   func(r *Request, _ *Forge) { r.Forge = "other" },
-		`account "a--b"`:               func(r *Request, _ *Forge) { r.Account = "a--b" },
-		`access "all"`:                 func(r *Request, _ *Forge) { r.Access = "all" },
-		"lifetime of 3599 seconds":     func(r *Request, _ *Forge) { r.Lifetime = 3599 },
-		"repositories: want one":       func(r *Request, _ *Forge) { r.Repositories = []string{} },
-		`repository "infra"`:           func(r *Request, _ *Forge) { r.Repositories = []string{"infra"} },
-		`repository "ops/in fra"`:      func(r *Request, _ *Forge) { r.Repositories = []string{"ops/in fra"} },
-		`repository "ops/../x"`:        func(r *Request, _ *Forge) { r.Repositories = []string{"ops/../x"} },
-		`kind "gitlab": want one of`:   func(_ *Request, f *Forge) { f.Kind = "gitlab" },
-		"user: want one to act as":     func(_ *Request, f *Forge) { f.User = "" },
-		`host "", port 3000`:           func(_ *Request, f *Forge) { f.Host = "" },
-		"address: address 127.0.0.1: ": func(_ *Request, f *Forge) { f.Address = "127.0.0.1" },
+	good := Request{Forge: "forge", Account: "florete-ci-token", Repositories: []string{"ops/infra"}, Access: read, Lifetime: 3600}
+	forge := account.Server{Kind: forgejoKind, Address: "127.0.0.1:3000", User: "admin", Host: "forge.demo.flor.rete", Port: 3000}
+	for want, change := range map[string]func(*Request, *account.Server){
+		"":                             func(*Request, *account.Server) {},
+		`forge "other": want one of`:   func(r *Request, _ *account.Server) { r.Forge = "other" },
+		`account "a--b"`:               func(r *Request, _ *account.Server) { r.Account = "a--b" },
+		`access "all"`:                 func(r *Request, _ *account.Server) { r.Access = "all" },
+		"lifetime of 3599 seconds":     func(r *Request, _ *account.Server) { r.Lifetime = 3599 },
+		"repositories: want one":       func(r *Request, _ *account.Server) { r.Repositories = []string{} },
+		`repository "infra"`:           func(r *Request, _ *account.Server) { r.Repositories = []string{"infra"} },
+		`repository "ops/in fra"`:      func(r *Request, _ *account.Server) { r.Repositories = []string{"ops/in fra"} },
+		`repository "ops/../x"`:        func(r *Request, _ *account.Server) { r.Repositories = []string{"ops/../x"} },
+		`kind "gitlab": want one of`:   func(_ *Request, f *account.Server) { f.Kind = "gitlab" },
+		"user: want one to act as":     func(_ *Request, f *account.Server) { f.User = "" },
+		`host "", port 3000`:           func(_ *Request, f *account.Server) { f.Host = "" },
+		"address: address 127.0.0.1: ": func(_ *Request, f *account.Server) { f.Address = "127.0.0.1" },
+		"keep 1: nothing is dropped":   func(_ *Request, f *account.Server) { f.Keep = 1 },
 	} {
 		r, f := good, forge
 		change(&r, &f)
 		_, err := New(Config{}).Compile(florete.Policy{
-			Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"forges": map[string]Forge{"forge": f}})},
+			Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"forges": map[string]account.Server{"forge": f}})},
 			Grants: []florete.Grant{{Caller: kit.ID("node/elm"), Need: "git-ci-token", Kind: Name, Generation: 1, Request: kit.JSON(r)}},
 		})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

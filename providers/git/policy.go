@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -24,10 +23,12 @@ type Request struct {
 	Repositories []string `json:"repositories"`
 	Access       string   `json:"access"`   // "read" or "write"
 	Lifetime     int64    `json:"lifetime"` // seconds
+
+	Generation int `json:"-"` // the grant's
 }
 
-// key names an account among those of all forges.
-func (r Request) key() string { return r.Forge + "/" + r.Account }
+// Of names the account among those of all forges.
+func (r Request) Of() account.Name { return account.Name{Server: r.Forge, Account: r.Account} }
 
 // What a token may do.
 const (
@@ -35,80 +36,35 @@ const (
 	write = "write"
 )
 
-// Forge is where repositories are.
-type Forge struct {
-	Kind    string `json:"kind"`    // "soft-serve" or "forgejo"
-	Address string `json:"address"` // for this provider: a loopback address, of SSH or of HTTP
-	User    string `json:"user"`    // who this provider is there
-	Host    string `json:"host"`    // for services, where they reach it by HTTP
-	Port    int    `json:"port"`    // likewise
-}
-
-// spec is what a policy wants of one account.
-type spec struct {
-	Request
-	Generation int
-}
-
-// Policy is a policy's part for this kind, decoded.
-type Policy struct {
-	Forges   map[string]Forge `json:"forges"`
-	requests server.Requests[Request]
-	specs    map[string]spec // by key
-}
-
 // Compile decodes which tokens are granted, and of which forges.
-//
-// While a version reaches hosts one after the other, those of one token may differ: the
-// highest generation is what all of them have.
 func (t *Tokens) Compile(p florete.Policy) (any, error) {
-	policy := &Policy{specs: map[string]spec{}}
-	if err := server.Settings(p, Name, policy); err != nil {
+	var is struct {
+		Forges map[string]account.Server `json:"forges"`
+	}
+	if err := server.Settings(p, Name, &is); err != nil {
 		return nil, err
 	}
-	for _, n := range slices.Sorted(maps.Keys(policy.Forges)) {
-		if err := policy.Forges[n].validate(n); err != nil {
-			return nil, fmt.Errorf("policy of %s: kind %q: forge %q: %w", p.Host, Name, n, err)
-		}
-	}
-	var err error
-	policy.requests, err = server.DecodeGrants(p, Name, func(g florete.Grant) (r Request, err error) {
-		if err = florete.Decode(g.Request, &r); err == nil {
-			err = r.validate(policy.Forges)
-		}
-		if err != nil {
-			return r, err
-		}
-		now, there := policy.specs[r.key()]
-		if wants := (spec{r, g.Generation}); !there || now.before(wants) {
-			policy.specs[r.key()] = wants
-		}
-		return r, nil
-	})
-	return policy, err
+	return t.Accounts.Compile(p, is.Forges, func(r *Request, generation int) { r.Generation = generation })
 }
 
-// before orders what grants of one token want, so that every process of a policy prefers the
-// same.
-func (s spec) before(other spec) bool {
-	return cmp.Or(cmp.Compare(s.Generation, other.Generation), cmp.Compare(s.Lifetime, other.Lifetime), cmp.Compare(s.Access, other.Access),
-		slices.Compare(s.Repositories, other.Repositories)) < 0
+// Before is whether another grant of the token goes before this one.
+func (r Request) Before(other Request) bool {
+	return cmp.Or(cmp.Compare(r.Generation, other.Generation), cmp.Compare(r.Lifetime, other.Lifetime), cmp.Compare(r.Access, other.Access),
+		slices.Compare(r.Repositories, other.Repositories)) < 0
 }
 
 var (
-	// account is what both kinds of forge accept.
-	account = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	// named is what both kinds of forge accept as an account.
+	named = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 	// repository is a path that neither a shell nor a URL reads as anything else.
 	repository = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
 )
 
-func (r Request) validate(forges map[string]Forge) error {
-	of, there := forges[r.Forge]
+// Validate is for a token of this forge.
+func (r Request) Validate(of account.Server) error {
 	switch {
-	case !there:
-		return fmt.Errorf("forge %q: want one of %s", r.Forge, strings.Join(slices.Sorted(maps.Keys(forges)), ", "))
-	case !account.MatchString(r.Account) || len(r.Account) > 40:
+	case !named.MatchString(r.Account) || len(r.Account) > 40:
 		return fmt.Errorf("account %q: want at most 40 of a-z, 0-9 and single hyphens", r.Account)
 	case r.Access != read && r.Access != write:
 		return fmt.Errorf("access %q: want %s or %s", r.Access, read, write)
@@ -125,27 +81,9 @@ func (r Request) validate(forges map[string]Forge) error {
 	return nil
 }
 
-func (f Forge) validate(name string) error {
-	_, known := forges[f.Kind]
-	switch {
-	case name != filepath.Base(name) || name == "." || name == "..":
-		return errors.New("not the name of a file, which its credential is in")
-	case !known:
-		return fmt.Errorf("kind %q: want one of %s", f.Kind, strings.Join(slices.Sorted(maps.Keys(forges)), ", "))
-	case f.User == "":
-		return errors.New("user: want one to act as")
-	case f.Host == "" || f.Port < 1 || f.Port > 65535:
-		return fmt.Errorf("host %q, port %d: want where services reach it", f.Host, f.Port)
-	}
-	if _, _, err := net.SplitHostPort(f.Address); err != nil {
-		return fmt.Errorf("address: %w", err)
-	}
-	return nil
-}
-
 // values are an answer. Bytes go through the forwarder, so the URL is of HTTP. Credentials
 // are what a helper of git's prints.
-func (f Forge) values(user, token string) map[string]string {
+func values(f account.Server, user, token string) map[string]string {
 	at := url.URL{Scheme: "http", Host: net.JoinHostPort(f.Host, strconv.Itoa(f.Port))}
 	return map[string]string{"url": at.String(), "user": user, "token": token, "credentials": "username=" + user + "\npassword=" + token + "\n"}
 }

@@ -4,22 +4,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/florete/florete/providers/seal"
-	"github.com/florete/florete/providers/store"
-)
-
-// Where accounts are in the store, and their tokens, sealed.
-const (
-	accounts = "git/of/"
-	secrets  = "git/tokens/"
+	"github.com/florete/florete/providers/account"
 )
 
 // token is one of an account. Its name has when it ends, for a state that is lost.
@@ -36,8 +28,8 @@ type token struct {
 
 const prefix = "florete-"
 
-// named is a new token of a specification.
-func named(now time.Time, want spec) token {
+// fresh is a new token.
+func fresh(now time.Time, want Request) token {
 	ends := now.Unix() + want.Lifetime
 	name := fmt.Sprintf("%s%d-%s", prefix, ends, strings.ToLower(rand.Text()[:8]))
 	return token{Name: name, Generation: want.Generation, Access: want.Access, Made: now.Unix(), Ends: ends}
@@ -60,15 +52,14 @@ type record struct {
 	Tokens []token `json:"tokens"` // the one in use, then former ones while they work
 	Rights []right `json:"rights"` // which it may have; written before it has them
 
-	secrets  map[string]string // of tokens, by name; nil where the state has none. One without is to be made
-	modified int64             // the revision that wrote it
+	account.Kept // secrets of tokens, by name; one without is to be made
 }
 
 // next is what is to be at a time.
 //
 // A token is replaced after two thirds of its lifetime, and works on until it ends, unless
 // another generation is wanted: then hosts have the time in which each requests once.
-func (r record) next(now time.Time, want spec) record {
+func (r record) next(now time.Time, want Request) record {
 	at := now.Unix()
 	r.Rights = distinct(slices.Concat(r.Rights, want.rights()))
 	r.Tokens = slices.DeleteFunc(slices.Clone(r.Tokens), func(t token) bool { return t.Ends <= at })
@@ -85,7 +76,7 @@ func (r record) next(now time.Time, want spec) record {
 			r.Tokens[i].Ends = min(r.Tokens[i].Ends, at+want.Lifetime/12)
 		}
 	}
-	r.Tokens = append([]token{named(now, want)}, r.Tokens...)
+	r.Tokens = append([]token{fresh(now, want)}, r.Tokens...)
 	return r
 }
 
@@ -126,76 +117,23 @@ func (r record) is(other record) bool {
 
 // until is until when a record stays as it is.
 func (r record) until(now time.Time) time.Time {
-	end := now.Add(repeated)
+	end := now.Add(account.Repeated)
 	if t := time.Unix(r.Tokens[0].renewal(), 0); t.Before(end) {
 		return t
 	}
 	return end
 }
 
-// records are what is in a store.
-type records struct {
-	db  store.Store
-	key *seal.Key
-}
-
-// read returns the zero record where there is none.
-func (s records) read(ctx context.Context, key string) (r record, err error) {
-	e, err := s.db.Get(ctx, accounts+key)
-	if errors.Is(err, store.ErrNotFound) {
-		return r, nil
-	}
-	if err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(e.Value, &r); err != nil {
-		return r, err
-	}
-	r.modified = e.Modified
-	sealed, err := s.db.Get(ctx, secrets+key)
-	if errors.Is(err, store.ErrNotFound) {
-		return r, nil
-	}
-	if err != nil {
-		return r, err
-	}
-	plain, err := s.key.Open(sealed.Key, sealed.Value)
-	if err == nil {
-		err = json.Unmarshal(plain, &r.secrets)
-	}
-	return r, err
-}
-
-// write keeps a record with the secrets of its tokens, if it is what it was when it was read,
+// keep keeps a record with the secrets of its tokens, if it is what it was when it was read,
 // and returns it as it is then.
-func (s records) write(ctx context.Context, key string, r record) (record, error) {
-	has := map[string]string{}
-	for _, t := range r.Tokens {
-		if secret := r.secrets[t.Name]; secret != "" {
-			has[t.Name] = secret
-		}
+func (t *Tokens) keep(ctx context.Context, of account.Name, r record) (record, error) {
+	r.Secrets = maps.Clone(r.Secrets)
+	if r.Secrets == nil {
+		r.Secrets = map[string]string{}
 	}
-	plain, err := json.Marshal(has)
-	if err != nil {
-		return r, err
-	}
-	b, err := json.Marshal(r)
-	if err != nil {
-		return r, err
-	}
-	r.secrets = has
-	r.modified, err = s.db.Commit(ctx, store.Txn{
-		If:   []store.Cond{{Key: accounts + key, Modified: r.modified}},
-		Then: []store.Op{store.Put(accounts+key, b), store.Put(secrets+key, s.key.Seal(secrets+key, plain))},
+	maps.DeleteFunc(r.Secrets, func(name, _ string) bool {
+		return !slices.ContainsFunc(r.Tokens, func(k token) bool { return k.Name == name })
 	})
+	err := t.Write(ctx, of, &r)
 	return r, err
-}
-
-// forget removes what is kept of an account, but for a row.
-func (s records) forget(ctx context.Context, key string, r record, row store.Op) error {
-	_, err := s.db.Commit(ctx, store.Txn{
-		If:   []store.Cond{{Key: accounts + key, Modified: r.modified}},
-		Then: []store.Op{store.Delete(accounts + key), store.Delete(secrets + key), row},
-	})
-	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -116,7 +117,7 @@ func freePorts(n int) (all []string, err error) {
 }
 
 // softAt is Soft Serve as a policy has it, with the directory of the provider's key.
-func softAt(t *testing.T) (Forge, string) {
+func softAt(t *testing.T) (account.Server, string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("NOT RUN: nobody clones from Soft Serve: no git in PATH, on Debian it is in the package git, which tests/run installs")
@@ -128,9 +129,9 @@ func softAt(t *testing.T) (Forge, string) {
 	return at(softServeKind, s.ssh, s.http), s.dir
 }
 
-func at(kind, address, http string) Forge {
+func at(kind, address, http string) account.Server {
 	host, port, _ := net.SplitHostPort(http)
-	f := Forge{Kind: kind, Address: address, User: "admin", Host: host}
+	f := account.Server{Kind: kind, Address: address, User: "admin", Host: host}
 	fmt.Sscan(port, &f.Port)
 	return f
 }

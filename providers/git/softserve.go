@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/seal"
 )
 
 // softServe is a Soft Serve, by commands over SSH. Who makes a token there has it for itself:
@@ -24,13 +27,13 @@ type softServe struct {
 
 var _ forge = (*softServe)(nil)
 
-func openSoftServe(ctx context.Context, t *Tokens, f Forge, credential []byte) (forge, error) {
-	key, err := ssh.ParsePrivateKey(credential)
+func openSoftServe(ctx context.Context, accounts *seal.Key, f account.Server, credential string) (forge, error) {
+	key, err := ssh.ParsePrivateKey([]byte(credential))
 	if err != nil {
 		return nil, errors.New("want a private key of SSH without a passphrase")
 	}
 	s := &softServe{address: f.Address, key: func(account string) ssh.Signer {
-		seed := t.Config.Key.Derive("florete git account v1\n"+f.Address+"\n"+account, ed25519.SeedSize)
+		seed := accounts.Derive("florete git account v1\n"+f.Address+"\n"+account, ed25519.SeedSize)
 		signer, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed))
 		if err != nil {
 			panic(err) // a key of this kind is one of SSH
@@ -41,11 +44,11 @@ func openSoftServe(ctx context.Context, t *Tokens, f Forge, credential []byte) (
 	return s, err
 }
 
-func (s *softServe) close() { s.admin.Close() }
+func (s *softServe) Close() error { return s.admin.Close() }
 
 // login connects as somebody. Who answers at a loopback address is this machine's.
 func (s *softServe) login(ctx context.Context, user string, key ssh.Signer) (*ssh.Client, error) {
-	conn, err := dial(ctx, s.address)
+	conn, err := account.Dial(ctx, s.address)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +81,7 @@ func run(c *ssh.Client, words ...string) (out string, err error) {
 func runOnce(c *ssh.Client, words ...string) (string, error) {
 	session, err := c.NewSession()
 	if err != nil {
-		return "", &forgeError{fmt.Errorf("soft-serve: %w", err)}
+		return "", account.Errorf("soft-serve: %w", err)
 	}
 	defer session.Close()
 	var out, failed bytes.Buffer
@@ -88,7 +91,7 @@ func runOnce(c *ssh.Client, words ...string) (string, error) {
 		err = errors.New(strings.TrimPrefix(why, "Error: "))
 	}
 	if err != nil {
-		return "", &forgeError{fmt.Errorf("soft-serve: %s: %w", strings.Join(words[:min(4, len(words))], " "), err)}
+		return "", account.Errorf("soft-serve: %s: %w", strings.Join(words[:min(4, len(words))], " "), err)
 	}
 	return out.String(), nil
 }
@@ -152,10 +155,10 @@ func (s *softServe) keys(account string) (keys []string, err error) {
 }
 
 // as runs a command as an account.
-func (s *softServe) as(ctx context.Context, account string, words ...string) (string, error) {
-	c, err := s.login(ctx, account, s.key(account))
+func (s *softServe) as(ctx context.Context, user string, words ...string) (string, error) {
+	c, err := s.login(ctx, user, s.key(user))
 	if err != nil {
-		return "", &forgeError{fmt.Errorf("soft-serve: account %s: %w", account, err)}
+		return "", account.Errorf("soft-serve: account %s: %w", user, err)
 	}
 	defer c.Close()
 	return run(c, words...)
@@ -180,11 +183,11 @@ func (s *softServe) tokens(ctx context.Context, account string) (map[string]stri
 	return of, err
 }
 
-func (s *softServe) create(ctx context.Context, account, name, _ string, lasts time.Duration) (string, error) {
-	out, err := s.as(ctx, account, "token", "create", "--expires-in", fmt.Sprintf("%ds", int(lasts.Seconds())), name)
+func (s *softServe) create(ctx context.Context, user, name, _ string, lasts time.Duration) (string, error) {
+	out, err := s.as(ctx, user, "token", "create", "--expires-in", fmt.Sprintf("%ds", int(lasts.Seconds())), name)
 	token := strings.TrimSpace(out)
 	if err == nil && !strings.HasPrefix(token, "ss_") {
-		err = &forgeError{fmt.Errorf("soft-serve: token create: %d bytes that are no token", len(out))}
+		err = account.Errorf("soft-serve: token create: %d bytes that are no token", len(out))
 	}
 	return token, err
 }

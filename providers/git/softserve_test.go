@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -122,15 +123,15 @@ func TestForgeEndsIt(t *testing.T) {
 	now := f.now
 	want := f.want
 	f.forges["forge"] = at
-	err := f.Tokens.at(t.Context(), at, spec{want, 1}, func(b forge) error {
-		if err := b.allow(t.Context(), want.Account, want.rights(), nil); err != nil {
+	err := f.At(t.Context(), at, want.Of(), func(ctx context.Context, b forge) error {
+		if err := b.allow(ctx, want.Account, want.rights(), nil); err != nil {
 			return err
 		}
-		token, err := b.create(t.Context(), want.Account, "florete-1-a", read, time.Until(now.Add(lifetime)))
+		token, err := b.create(ctx, want.Account, "florete-1-a", read, time.Until(now.Add(lifetime)))
 		if err != nil {
 			return err
 		}
-		c := newClone(t, at.values(want.Account, token))
+		c := newClone(t, values(at, want.Account, token))
 		c.pulls(true, "infra")
 		for until := time.Now().Add(15 * time.Second); ; time.Sleep(200 * time.Millisecond) {
 			if _, err := c.git("ls-remote", c.base+"/infra.git"); err != nil {
@@ -169,7 +170,8 @@ func TestUnnamed(t *testing.T) {
 	f.grant.Kind = ""
 	f.passes(0)
 	c.pulls(false, "infra")
-	if r, err := f.read(t.Context(), "forge/florete-unnamed"); err != nil || r.modified != 0 {
+	var r record
+	if err := f.Read(t.Context(), f.want.Of(), &r); err != nil || r.Modified != 0 {
 		t.Errorf("kept %+v, %v", r, err)
 	}
 	f.passes(0)
@@ -182,7 +184,7 @@ func TestUnnamed(t *testing.T) {
 
 	f.grant.Kind = ""
 	delete(f.forges, "forge")
-	if err := f.sweep(t.Context(), f.now, f.policy()); err == nil || !strings.Contains(err.Error(), "nor its forge") {
+	if err := f.Sweep(t.Context(), f.now, f.policy()); err == nil || !strings.Contains(err.Error(), "nor its forge") {
 		t.Errorf("%v, want that its forge is not there", err)
 	}
 }
@@ -217,25 +219,27 @@ func TestCutOff(t *testing.T) {
 	f := newFixture(t, at, dir, "florete-cut", "infra")
 	first := newClone(t, f.reads())
 	f.now = f.now.Add(lifetime * 3 / 4)
-	want := spec{f.want, 1}
-	r, err := f.read(t.Context(), want.key())
+	want := f.want
+	want.Generation = 1
+	var r record
+	err := f.Read(t.Context(), want.Of(), &r)
 	if err == nil {
-		r, err = f.write(t.Context(), want.key(), r.next(f.now, want))
+		r, err = f.keep(t.Context(), want.Of(), r.next(f.now, want))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lost string
-	err = f.at(t.Context(), at, want, func(b forge) error {
-		lost, err = b.create(t.Context(), want.Account, r.Tokens[0].Name, read, lifetime)
+	err = f.At(t.Context(), at, want.Of(), func(ctx context.Context, b forge) error {
+		lost, err = b.create(ctx, want.Account, r.Tokens[0].Name, read, lifetime)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	newClone(t, at.values(want.Account, lost)).pulls(true, "infra")
+	newClone(t, values(at, want.Account, lost)).pulls(true, "infra")
 	newClone(t, f.reads()).pulls(true, "infra")
-	newClone(t, at.values(want.Account, lost)).pulls(false, "infra")
+	newClone(t, values(at, want.Account, lost)).pulls(false, "infra")
 	first.pulls(true, "infra")
 }
 
@@ -266,7 +270,7 @@ func TestStateIsLost(t *testing.T) {
 func TestSoftServeRefuses(t *testing.T) {
 	t.Parallel()
 	at, dir := softAt(t)
-	newFixture(t, at, t.TempDir(), "florete-refused", "infra").refused("is missing: put there what user \"admin\" acts by")
+	newFixture(t, at, t.TempDir(), "florete-refused", "infra").refused("user \"admin\" at " + at.Address + ", by nothing, for there is none in ")
 	newFixture(t, at, dir, "florete-refused", "nowhere").refused("repo collab add nowhere: repository not found")
 
 	other := t.TempDir()

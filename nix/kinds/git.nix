@@ -1,28 +1,24 @@
 # Tokens for repositories of forges that are services of the cluster.
 let
   inherit (builtins)
-    any
-    attrNames
-    attrValues
-    concatMap
-    elem
     filter
-    groupBy
-    head
-    length
     map
-    mapAttrs
     match
     stringLength
-    substring
     ;
   inherit (import ../types.nix) named of;
   inherit (import ../language/git.nix) forge token;
   inherit (import ../lib.nix) isInvalid sorted;
-  names = import ../names.nix;
+  accounts = import ../account.nix {
+    kind = "git";
+    needed = "git";
+    what = "token";
+    servers = "forges";
+    inherit called;
+  };
 
   # The account of a token at its forge.
-  account = service: n: "florete-${service}-${n}";
+  called = service: n: "florete-${service}-${n}";
 in
 {
   doc = "makes tokens for repositories of forges of the cluster";
@@ -35,188 +31,89 @@ in
       (named { what = "token"; } token);
 
   policy = t: {
-    forges = mapAttrs (
-      _: f:
-      let
-        at = t.services.${f.service};
-        own = if at.scope == "node" then ".${head at.hosts}" else "";
-        unwritten = if f.kind == "forgejo" then at.upstream else "127.0.0.1:23231";
-      in
-      {
-        inherit (f) kind user;
-        address = if f.address == "" then unwritten else f.address;
-        host = "${f.service}${own}.${t.trustDomain}.rete";
-        port = at.listenPort;
-      }
-    ) t.providers.git.forges;
+    forges = accounts.policy (
+      f: at: if f.kind == "forgejo" then at.upstream else "127.0.0.1:23231"
+    ) t;
   };
 
-  reasons =
-    clean:
-    concatMap (s: map (n: "services.${s.name}.git.${n} needs it") (attrNames s.git)) (
-      attrValues clean.services
-    );
+  inherit (accounts) reasons label;
 
-  needs =
-    t: host:
-    concatMap (
-      service:
-      map (
-        n:
-        let
-          token = service.git.${n};
-          file = value: mode: { inherit value mode; };
-        in
-        {
-          id = "git-${service.name}-${n}";
-          for = service.idOn host.name;
-          request = {
-            forge = token.on;
-            account = account service.name n;
-            repositories = sorted token.repositories;
-            inherit (token) access;
-            lifetime = token.lifetime * 3600;
-          };
-          files = {
-            url = file "url" "0444";
-            user = file "user" "0444";
-            token = file "token" "0400";
-            credentials = file "credentials" "0400";
-          };
-          owner = service.user;
-          renew.interval = token.lifetime * 300; # four times in the last third
-          inherit (token) restart dependsOn generation;
-          place = "services.${service.name}.git.${n}";
-          what = "token ${n} of service ${service.name}";
-        }
-      ) (attrNames service.git)
-    ) (map (s: t.services.${s}) host.services);
+  needs = accounts.needs (
+    _: token: account: {
+      request = {
+        forge = token.on;
+        repositories = sorted token.repositories;
+        lifetime = token.lifetime * 3600;
+        inherit account;
+        inherit (token) access;
+      };
+      public = [
+        "url"
+        "user"
+      ];
+      secret = [
+        "token"
+        "credentials"
+      ];
+      renew.interval = token.lifetime * 300; # four times in the last third
+    }
+  );
 
-  label =
-    need:
-    "git-${substring (stringLength "git-" + stringLength (names.service need.for) + 1) (-1) need.id}";
-
-  check =
-    {
-      access,
-      clean,
-      t,
-      lib,
-      ...
-    }:
-    let
-      inherit (lib)
-        fault
-        missing
-        show
-        unknown
-        when
-        ;
-      inherit (clean.providers.git) hosts forges;
-
-      # What an account at a forge is for, of which one is right.
-      taken = groupBy (d: d.key) (
-        concatMap (
-          s:
-          map (n: {
-            key = "${s.git.${n}.on}/${account s.name n}";
-            place = "services.${s.name}.git.${n}";
-          }) (attrNames s.git)
-        ) (attrValues clean.services)
-      );
-    in
-    {
-      top = concatMap (
-        n:
-        let
-          f = forges.${n};
-          place = "providers.git.forges.${n}";
-          at = t.services.${f.service};
-          here =
-            !t.services ? ${f.service}
-            || any (h: elem h hosts) at.hosts && match "(127\\.|\\[::1]:).*" at.upstream != null;
-        in
-        lib.service "${place}.service" [ f.service ]
-        ++ when (f.address == "" && f.kind == "forgejo" && hosts != [ ] && !here) (
-          missing place "address"
-            "the service does not listen on a host of providers.git, at a loopback address: name the one where it runs there, or write address = \"127.0.0.1:3000\"; of what leads to it"
-        )
-      ) (attrNames forges);
-
-      service =
-        n: s:
-        concatMap (
-          d:
+  check = accounts.check {
+    server = "forge";
+    local = "(127\\.|\\[::1]:).*";
+    derived = f: _: f.kind == "forgejo";
+    at = {
+      place = "a loopback address";
+      example = "127.0.0.1:3000";
+    };
+    unknown = "FL140";
+    taken = {
+      id = "FL141";
+      problem = other: "two tokens would be of one account, for ${other} has it, too:";
+    };
+    unreached = {
+      id = "FL142";
+      problem = "the service would have a token of a forge that it may not reach:";
+    };
+    wrong =
+      { clean, lib, ... }:
+      let
+        inherit (lib) fault show when;
+      in
+      {
+        server = _: _: [ ];
+        needed =
+          s: n:
           let
-            place = "services.${n}.git.${d}";
-            inherit (s.git.${d}) on repositories;
-            called = account n d;
-            others = filter (o: o.place != place) taken."${on}/${called}";
+            inherit (s.git.${n}) on repositories;
+            account = called s.name n;
             plain = r: !isInvalid r && match "[^/]*/[^/]*" r == null;
-          in
-          unknown "FL140" "forge" forges "${place}.on" [ on ]
-          ++ when (repositories == [ ]) [
-            (fault {
-              id = "FL143";
-              inherit place;
-              problem = "the token is for no repository:";
-              value = "[ ]";
-              remedy = "write for example repositories = [ \"infra\" ];";
-            })
-          ]
-          ++ when (stringLength called > 40 || match ".*--.*" called != null) [
-            (fault {
-              id = "FL143";
-              inherit place;
-              problem = "names of service and token together have at most 31 characters, and single hyphens, these";
-              value = show "${n}-${d}";
-              remedy = "choose another name for one of them";
-            })
-          ]
-          ++ when ((forges.${on}.kind or "") == "forgejo") (
-            map (
-              r:
+            bad =
+              below: problem: value: remedy:
               fault {
                 id = "FL143";
-                place = "${place}.repositories";
-                problem = "repositories of Forgejo and Gitea have an owner, this one has none:";
-                value = show r;
-                remedy = "write for example \"ops/infra\"";
-              }
-            ) (filter plain repositories)
-          )
-          ++ when (others != [ ] && !isInvalid on) [
-            (fault {
-              id = "FL141";
-              inherit place;
-              problem = "two tokens would be of one account, for ${(head others).place} has it, too:";
-              value = show called;
-              remedy = "choose another name for one of them";
-            })
-          ]
-        ) (attrNames s.git);
-
-      # A token is of no use to whom no forwarder lets through.
-      warnings.service =
-        n: s:
-        let
-          holders = [ t.services.${n} ] ++ map (h: t.hosts.${h}) t.services.${n}.hosts;
-          reaches = of: any (p: any (r: elem r access.leading.${of} or [ ]) p.roles) holders;
-        in
-        concatMap (
-          d:
-          let
-            of = forges.${s.git.${d}.on}.service or "";
+                place = "services.${s.name}.git.${n}${below}";
+                inherit problem value remedy;
+              };
           in
-          when (t.services ? ${of} && length t.services.${n}.hosts > 0 && !reaches of) [
-            (fault {
-              id = "FL142";
-              place = "services.${n}.git.${d}";
-              problem = "the service would have a token of a forge that it may not reach:";
-              value = "service ${of}";
-              remedy = "give services.${n}.roles a role that reaches ${of}";
-            })
+          when (repositories == [ ]) [
+            (bad "" "the token is for no repository:" "[ ]" "write for example repositories = [ \"infra\" ];")
           ]
-        ) (attrNames s.git);
-    };
+          ++ when (stringLength account > 40 || match ".*--.*" account != null) [
+            (bad ""
+              "names of service and token together have at most 31 characters, and single hyphens, these"
+              (show "${s.name}-${n}")
+              "choose another name for one of them"
+            )
+          ]
+          ++ when ((clean.providers.git.forges.${on}.kind or "") == "forgejo") (
+            map (
+              r:
+              bad ".repositories" "repositories of Forgejo and Gitea have an owner, this one has none:" (show r)
+                "write for example \"ops/infra\""
+            ) (filter plain repositories)
+          );
+      };
+  };
 }

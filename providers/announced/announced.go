@@ -8,11 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/florete/florete"
-	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/stall"
@@ -83,24 +81,4 @@ func (c Config) serve(ctx context.Context) error {
 	}
 	c.Logger.Info("serving", "service", c.Service, "at", c.Socket)
 	return conns.Serve(ctx, hs, l)
-}
-
-// OwnPage refuses what a browser sends for a page of another site: one that was led here by
-// a name of its own, and one that only sends requests.
-func OwnPage(r *http.Request) error {
-	name := From(r.Context()).Name
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host
-	}
-	if !strings.EqualFold(host, name) {
-		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "Host %.100q, want %s: call it by that name", r.Host, name)
-	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "Sec-Fetch-Site %.100q, want a page of %s", site, name)
-	}
-	if origin := r.Header.Get("Origin"); origin != "" && !strings.EqualFold(origin, "http://"+r.Host) {
-		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "Origin %.100q, want a page of %s", origin, name)
-	}
-	return nil
 }

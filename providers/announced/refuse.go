@@ -1,10 +1,13 @@
 package announced
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/florete/florete"
@@ -45,9 +48,12 @@ func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row,
 	return refusal
 }
 
-// Access refuses a caller that may do less than what is wanted. Who has a role with group may
-// read, with group-write also write.
+// Access refuses a page of another site, and a caller that may do less than what is wanted. Who
+// has a role with group may read, with group-write also write.
 func Access(r *http.Request, group string, has, want florete.Access) error {
+	if err := ownPage(r); err != nil {
+		return err
+	}
 	if has == florete.AccessWrite || has == want {
 		return nil
 	}
@@ -60,4 +66,44 @@ func Access(r *http.Request, group string, has, want florete.Access) error {
 	}
 	return wire.Errorf(wire.Denied, wire.CodeNotGranted, "%s %.100q: %s may %s here, want %s: give it a role with group %s",
 		r.Method, r.URL.Path, From(r.Context()).ID.Short(), may, want, group)
+}
+
+// Operator refuses who is no operator, or may do less than what is wanted.
+func Operator(r *http.Request, p florete.Policy, want florete.Access) error {
+	return Access(r, "control-plane", p.Operators.Access(From(r.Context()).ID, time.Now()), want)
+}
+
+// ownPage refuses what a browser sends for a page of another site: one that was led here by
+// a name of its own, and one that only sends requests.
+func ownPage(r *http.Request) error {
+	name := From(r.Context()).Name
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	if !strings.EqualFold(host, name) {
+		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "Host %.100q, want %s: call it by that name", r.Host, name)
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "Sec-Fetch-Site %.100q, want a page of %s", site, name)
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && !strings.EqualFold(origin, "http://"+r.Host) {
+		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "Origin %.100q, want a page of %s", origin, name)
+	}
+	return nil
+}
+
+// Reply answers with JSON.
+func Reply(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings, integers and what was JSON before
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set(florete.HeaderFormat, florete.NewestFormat.String())
+	w.WriteHeader(status)
+	w.Write(b) // without it the caller repeats the request
 }

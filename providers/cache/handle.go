@@ -80,9 +80,6 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 }
 
 func (c *call) decide(e endpoint) error {
-	if err := announced.OwnPage(c.r); err != nil {
-		return err
-	}
 	if err := announced.Access(c.r, florete.CacheGroup, c.access, e.access); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -80,21 +79,20 @@ func (a *api) routes() http.Handler {
 func (a *api) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	c := &call{api: a, w: w, r: r, policy: a.Policies.Newest(), row: a.refusals.Row(r)}
 	answer, err := c.decide(announced.From(r.Context()), e)
-	if err == nil {
-		if answer != nil {
-			reply(w, http.StatusOK, answer)
-		}
+	if err == nil && answer == nil {
 		return
 	}
-	refusal := a.refusals.Refuse(w, r, c.row, err)
-	reply(w, refusal.Status(), refusal)
+	status := http.StatusOK
+	if err != nil {
+		refusal := a.refusals.Refuse(w, r, c.row, err)
+		status, answer = refusal.Status(), refusal
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience))
+	announced.Reply(w, status, answer)
 }
 
 func (c *call) decide(caller announced.Caller, e endpoint) (any, error) {
-	if err := announced.OwnPage(c.r); err != nil {
-		return nil, err
-	}
-	if err := announced.Access(c.r, "control-plane", c.policy.Operators.Access(caller.ID, time.Now()), e.access); err != nil {
+	if err := announced.Operator(c.r, c.policy, e.access); err != nil {
 		return nil, err
 	}
 	free, ok := c.callers.Acquire(caller.ID.String())
@@ -109,19 +107,4 @@ func (c *call) decide(caller announced.Caller, e endpoint) (any, error) {
 		return nil, wire.Errorf(wire.Transient, wire.CodeBusy, "%d requests are being answered: request again later", cap(c.slots)).After(time.Second)
 	}
 	return e.answer(c)
-}
-
-func reply(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings, integers and what was JSON before
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set(florete.HeaderFormat, florete.NewestFormat.String())
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience))
-	w.WriteHeader(status)
-	w.Write(b) // without it the caller repeats the request
 }

@@ -8,7 +8,6 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"net"
@@ -85,20 +84,17 @@ func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 			_ = http.NewResponseController(w).SetReadDeadline(deadline)
 			_ = http.NewResponseController(w).SetWriteDeadline(deadline)
 			call := &Call{R: r, W: w, Row: refusals.Row(r), Policy: c.Policies.Newest()}
-			err := announced.OwnPage(r)
-			if err == nil {
-				err = announced.Access(r, "control-plane", call.Policy.Operators.Access(announced.From(r.Context()).ID, time.Now()), e.Access)
-			}
+			err := announced.Operator(r, call.Policy, e.Access)
 			var answer any
 			if err == nil {
 				answer, err = e.Answer(call)
 			}
 			if err != nil {
 				refusal := refusals.Refuse(w, r, call.Row, err)
-				reply(w, refusal.Status(), refusal)
+				announced.Reply(w, refusal.Status(), refusal)
 				return
 			}
-			reply(w, http.StatusOK, answer)
+			announced.Reply(w, http.StatusOK, answer)
 		})
 	}
 	announced.Run(ctx, announced.Config{
@@ -107,20 +103,6 @@ func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 		Wanted:  func() bool { return len(c.Policies.Current().Operators) > 0 },
 		Handler: mux,
 	})
-}
-
-func reply(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings and integers
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set(florete.HeaderFormat, florete.NewestFormat.String())
-	w.WriteHeader(status)
-	w.Write(b) // without it the caller repeats the request
 }
 
 // To has the process at a socket answer a request. The error is that it could not.

@@ -15,16 +15,20 @@ import (
 	"github.com/florete/florete/nix/scaffold"
 )
 
-// adding adds the flags of a command that writes files into a cluster's folder. The function
-// it returns writes those that make gives for the cluster as it is, unless there would be
-// faults, and prints them with what they change.
-func adding(cmd *cobra.Command) func(make func(compile.Topology) ([]scaffold.File, error), there func(compile.Topology) bool) error {
+// adding is the command "WHAT add" of one that is for things in a cluster's folder. It writes the
+// files that make gives for the cluster as it is, unless there would be faults, and prints them
+// with what they change.
+func adding(of, cmd *cobra.Command, there func(t compile.Topology, name string) bool, make func(compile.Topology, []string) ([]scaffold.File, error)) *cobra.Command {
 	dir := cmd.Flags().String("flake", ".", "directory of the cluster")
 	args := cmd.Args
 	from := source(cmd)
 	cmd.Args = args
-	return func(make func(compile.Topology) ([]scaffold.File, error), there func(compile.Topology) bool) error {
+	of.AddCommand(cmd)
+	cmd.RunE = func(cmd *cobra.Command, words []string) error {
 		ctx, out := cmd.Context(), cmd.OutOrStdout()
+		if err := scaffold.CheckName(of.Use, words[0]); err != nil {
+			return err
+		}
 		src, err := from([]string{*dir})
 		if err != nil {
 			return err
@@ -36,14 +40,14 @@ func adding(cmd *cobra.Command) func(make func(compile.Topology) ([]scaffold.Fil
 		if err != nil {
 			return fmt.Errorf("mend these first: %w", err)
 		}
-		files, err := make(before.Topology)
+		files, err := make(before.Topology, words)
 		if err != nil {
 			return err
 		}
 		var after compile.Snapshot
 		err = scaffold.Folder(*dir).Add(ctx, files, func() (err error) {
 			after, err = compile.Read(ctx, src)
-			if err == nil && !there(after.Topology) {
+			if err == nil && !there(after.Topology, words[0]) {
 				err = errors.New("the cluster does not have it: its flake.nix reads it from elsewhere, want florete.lib.folder ./. and nothing over it")
 			}
 			return err
@@ -60,15 +64,10 @@ func adding(cmd *cobra.Command) func(make func(compile.Topology) ([]scaffold.Fil
 		}
 		return p.Text(out, colours(os.Stdout))
 	}
+	return of
 }
 
 func newHostCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "host", Short: "Add hosts to the cluster"}
-	cmd.AddCommand(newHostAddCmd())
-	return cmd
-}
-
-func newHostAddCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [ADDRESS...]",
 		Short: "Add a host, with the SSH host key that it has",
@@ -86,41 +85,29 @@ first one.`,
 	f.StringArrayVar(&h.Users, "user", nil, "who acts on it; several times")
 	key.flags(f)
 	cmd.MarkFlagsMutuallyExclusive("ssh-host-key", "fingerprint", "join")
-	add := adding(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+	there := func(t compile.Topology, name string) bool { _, ok := t.Hosts[name]; return ok }
+	return adding(&cobra.Command{Use: "host", Short: "Add hosts to the cluster"}, cmd, there, func(t compile.Topology, args []string) (files []scaffold.File, err error) {
 		h.Name, h.Addresses = args[0], args[1:]
-		if err := scaffold.CheckName("host", h.Name); err != nil {
-			return err
-		}
 		if h.Group != "" {
 			if err := scaffold.CheckGroup(h.Group); err != nil {
-				return err
-			}
-		}
-		return add(func(t compile.Topology) (files []scaffold.File, err error) {
-			if _, ok := t.Hosts[h.Name]; ok {
-				return nil, fmt.Errorf("host %s is there already", h.Name)
-			}
-			if h.SSHHostKey, err = key.get(cmd, h); err != nil {
 				return nil, err
 			}
-			files = append(files, h.File())
-			if !slices.ContainsFunc(slices.Collect(maps.Values(t.Providers)), func(p compile.Provider) bool { return len(p.Hosts) > 0 }) {
-				files = append(files, scaffold.Providers(h.Name))
-			}
-			return files, nil
-		}, func(t compile.Topology) bool { _, ok := t.Hosts[h.Name]; return ok })
-	}
-	return cmd
+		}
+		if there(t, h.Name) {
+			return nil, fmt.Errorf("host %s is there already", h.Name)
+		}
+		if h.SSHHostKey, err = key.get(cmd, h); err != nil {
+			return nil, err
+		}
+		files = append(files, h.File())
+		if !slices.ContainsFunc(slices.Collect(maps.Values(t.Providers)), func(p compile.Provider) bool { return len(p.Hosts) > 0 }) {
+			files = append(files, scaffold.Providers(h.Name))
+		}
+		return files, nil
+	})
 }
 
 func newServiceCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "service", Short: "Add services to the cluster"}
-	cmd.AddCommand(newServiceAddCmd())
-	return cmd
-}
-
-func newServiceAddCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --host HOST --port PORT",
 		Short: "Add a service, in a file of its own",
@@ -138,32 +125,20 @@ it: with --for a new one does, in a file of its own; one that is there is yours 
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagRequired("port")
 	role := f.String("for", "", "new `ROLE` that reaches it")
-	add := adding(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	there := func(t compile.Topology, name string) bool { _, ok := t.Services[name]; return ok }
+	return adding(&cobra.Command{Use: "service", Short: "Add services to the cluster"}, cmd, there, func(t compile.Topology, args []string) ([]scaffold.File, error) {
 		s.Name = args[0]
-		if err := scaffold.CheckName("service", s.Name); err != nil {
-			return err
+		if *role == "" {
+			return []scaffold.File{s.File()}, nil
 		}
-		return add(func(t compile.Topology) ([]scaffold.File, error) {
-			if *role == "" {
-				return []scaffold.File{s.File()}, nil
-			}
-			if _, ok := t.Roles[*role]; ok {
-				return nil, fmt.Errorf("role %s is there already: write %q into its services, and leave --for", *role, s.Name)
-			}
-			return []scaffold.File{s.File(), scaffold.Role(*role, s.Name)}, scaffold.CheckName("--for", *role)
-		}, func(t compile.Topology) bool { _, ok := t.Services[s.Name]; return ok })
-	}
-	return cmd
+		if _, ok := t.Roles[*role]; ok {
+			return nil, fmt.Errorf("role %s is there already: write %q into its services, and leave --for", *role, s.Name)
+		}
+		return []scaffold.File{s.File(), scaffold.Role(*role, s.Name)}, scaffold.CheckName("--for", *role)
+	})
 }
 
 func newUserCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "user", Short: "Add people to the cluster"}
-	cmd.AddCommand(newUserAddCmd())
-	return cmd
-}
-
-func newUserAddCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [--role ROLE...]",
 		Short: "Add a person, in a file of its own",
@@ -172,14 +147,9 @@ func newUserAddCmd() *cobra.Command {
 	}
 	var u scaffold.User
 	cmd.Flags().StringArrayVar(&u.Roles, "role", nil, "what they may reach; several times")
-	add := adding(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	there := func(t compile.Topology, name string) bool { _, ok := t.Users[name]; return ok }
+	return adding(&cobra.Command{Use: "user", Short: "Add people to the cluster"}, cmd, there, func(_ compile.Topology, args []string) ([]scaffold.File, error) {
 		u.Name = args[0]
-		if err := scaffold.CheckName("user", u.Name); err != nil {
-			return err
-		}
-		return add(func(compile.Topology) ([]scaffold.File, error) { return []scaffold.File{u.File()}, nil },
-			func(t compile.Topology) bool { _, ok := t.Users[u.Name]; return ok })
-	}
-	return cmd
+		return []scaffold.File{u.File()}, nil
+	})
 }

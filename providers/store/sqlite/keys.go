@@ -15,12 +15,11 @@ import (
 const live = "(lease = 0 OR EXISTS (SELECT 1 FROM leases WHERE id = lease AND expires > ?))"
 
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
-	// One key is read sooner than a query is made one that can be interrupted.
-	if err := ctx.Err(); err != nil {
-		return store.Entry{}, err
-	}
 	e := store.Entry{Key: key}
-	err := s.get.QueryRowContext(context.WithoutCancel(ctx), []byte(key), time.Now().UnixMilli()).Scan(&e.Value, &e.Created, &e.Modified)
+	err := ctx.Err()
+	if err == nil {
+		err = s.get(&e)
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		err = store.ErrNotFound
 	}
@@ -28,6 +27,51 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 		return store.Entry{}, fmt.Errorf("key %q: %w", key, err)
 	}
 	return e, nil
+}
+
+// get reads one key, sooner than what it is read for could be interrupted.
+func (s *Store) get(e *store.Entry) error {
+	c, err := s.reader()
+	if err != nil {
+		return err
+	}
+	row, err := c.row("SELECT value, created, modified FROM kv WHERE key = ? AND "+live, []byte(e.Key), time.Now().UnixMilli())
+	if err == nil {
+		e.Value, _ = row[0].([]byte)
+		e.Created, _ = row[1].(int64)
+		e.Modified, _ = row[2].(int64)
+	}
+	return errors.Join(err, s.keepReader(c))
+}
+
+// reader is a connection for one key, that was used last of those that wait.
+func (s *Store) reader() (*conn, error) {
+	s.mu.Lock()
+	n := len(s.idle)
+	if s.closed || n == 0 {
+		defer s.mu.Unlock()
+		if s.closed {
+			return nil, errClosed
+		}
+		return connect(s.read, s.name)
+	}
+	c := s.idle[n-1]
+	s.idle = s.idle[:n-1]
+	s.mu.Unlock()
+	return c, nil
+}
+
+func (s *Store) keepReader(c *conn) error {
+	s.mu.Lock()
+	keep := !s.closed && len(s.idle) < readers
+	if keep {
+		s.idle = append(s.idle, c)
+	}
+	s.mu.Unlock()
+	if keep {
+		return nil
+	}
+	return c.Close()
 }
 
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, int64, error) {

@@ -14,8 +14,11 @@ func (s *Store) Lease(ctx context.Context, ttl time.Duration) (id store.LeaseID,
 		return 0, fmt.Errorf("lease of %s: want at least a millisecond", ttl)
 	}
 	_, err = s.update(ctx, func(t *tx) error {
-		return t.row("INSERT INTO leases (ttl, expires) VALUES (?, ?) RETURNING id",
-			[]any{ttl.Milliseconds(), time.Now().Add(ttl).UnixMilli()}, &id)
+		made, err := s.writing.integers("INSERT INTO leases (ttl, expires) VALUES (?, ?) RETURNING id", ttl.Milliseconds(), time.Now().Add(ttl).UnixMilli())
+		if err == nil {
+			id = store.LeaseID(made[0])
+		}
+		return err
 	})
 	if err != nil {
 		return 0, err

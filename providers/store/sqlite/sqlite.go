@@ -13,8 +13,6 @@ import (
 	"os"
 	"sync"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
-
 	"github.com/florete/florete/providers/store"
 )
 
@@ -31,15 +29,15 @@ const readers = 16
 
 // Store is a store.Store in a SQLite file.
 type Store struct {
-	write, read *sql.DB
-	get, newest *sql.Stmt // of read
+	read        *sql.DB
+	newest      *sql.Stmt // of read
 	list, pages *sql.Stmt // of read, of keys within bounds
+	name        string    // of the file, for those who read
 	keep        int64
 
 	// Of the one writer, which holds the place in writer.
-	writer     chan struct{}
-	conn       *sql.Conn // of write
-	statements map[string]*sql.Stmt
+	writer  chan struct{}
+	writing *conn
 
 	ctx   context.Context // ends with Close
 	close context.CancelFunc
@@ -47,9 +45,13 @@ type Store struct {
 	wake  chan struct{} // a lease was made
 
 	mu      sync.Mutex
+	closed  bool
+	idle    []*conn       // for those who read a key
 	waiting []*job        // for the writer
 	changed chan struct{} // closed and replaced at each revision
 }
+
+var errClosed = errors.New("the store was closed")
 
 var _ store.Store = (*Store)(nil)
 
@@ -66,45 +68,46 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	f.Close()
-	const pragmas = "?_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"
+	const pragmas = "?_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=wal_autocheckpoint(4000)&_txlock=immediate"
 	name := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath()}).String()
-	write, err := sql.Open("sqlite", name+pragmas)
-	if err != nil {
-		return nil, fmt.Errorf("store %s: %w", path, err)
-	}
-	write.SetMaxOpenConns(1)
-	if err := upgrade(write); err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close())
-	}
-	read, err := sql.Open("sqlite", name+"?_pragma=busy_timeout(30000)&_pragma=query_only(1)")
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close())
-	}
-	read.SetMaxIdleConns(readers)
-	conn, err := write.Conn(context.Background())
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close(), read.Close())
-	}
 	s := &Store{
-		write: write, read: read, keep: o.Keep, conn: conn, writer: make(chan struct{}, 1), statements: map[string]*sql.Stmt{},
-		wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		name: name + "?_pragma=busy_timeout(30000)&_pragma=query_only(1)", keep: o.Keep,
+		writer: make(chan struct{}, 1), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
-	s.get, err = read.Prepare("SELECT value, created, modified FROM kv WHERE key = ? AND " + live)
-	if err == nil {
-		s.newest, err = read.Prepare("SELECT value FROM meta WHERE name = 'revision'")
-	}
-	if err == nil {
-		s.list, err = read.Prepare(bounded)
-	}
-	if err == nil {
-		s.pages, err = read.Prepare(bounded + " LIMIT ?")
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), write.Close(), read.Close())
+	if err := s.open(name + pragmas); err != nil {
+		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), s.closeFile())
 	}
 	s.ctx, s.close = context.WithCancel(context.Background())
 	s.sweep.Go(s.sweeper)
 	return s, nil
+}
+
+// open opens the file for one who writes, and many who read.
+func (s *Store) open(writing string) error {
+	write, err := sql.Open("sqlite", writing)
+	if err != nil {
+		return err
+	}
+	defer write.Close()
+	if err := upgrade(write); err != nil {
+		return err
+	}
+	if s.writing, err = connect(write, writing); err != nil {
+		return err
+	}
+	if s.read, err = sql.Open("sqlite", s.name); err != nil {
+		return err
+	}
+	s.read.SetMaxIdleConns(readers)
+	for _, p := range []struct {
+		made  **sql.Stmt
+		query string
+	}{{&s.newest, "SELECT value FROM meta WHERE name = 'revision'"}, {&s.list, bounded}, {&s.pages, bounded + " LIMIT ?"}} {
+		if *p.made, err = s.read.Prepare(p.query); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close ends watches with an error and closes the file.
@@ -113,10 +116,25 @@ func (s *Store) Close() error {
 	s.sweep.Wait()
 	s.writer <- struct{}{} // whoever writes has ended
 	defer func() { <-s.writer }()
-	for _, p := range s.statements {
-		p.Close()
+	return s.closeFile()
+}
+
+func (s *Store) closeFile() (err error) {
+	s.mu.Lock()
+	s.closed = true
+	idle := s.idle
+	s.idle = nil
+	s.mu.Unlock()
+	for _, c := range idle {
+		err = errors.Join(err, c.Close())
 	}
-	return errors.Join(s.get.Close(), s.newest.Close(), s.list.Close(), s.pages.Close(), s.read.Close(), s.conn.Close(), s.write.Close())
+	if s.read != nil {
+		err = errors.Join(err, s.read.Close()) // with its statements
+	}
+	if s.writing != nil {
+		err = errors.Join(err, s.writing.Close())
+	}
+	return err
 }
 
 // next is a channel that is closed at the next revision.

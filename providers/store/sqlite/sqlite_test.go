@@ -126,3 +126,33 @@ func TestLeaseTime(t *testing.T) {
 		}
 	})
 }
+
+// TestClosed: what comes after Close fails, and opens nothing.
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state.db")
+	s, err := sqlite.Open(path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	put := store.Txn{Then: []store.Op{store.Put("a", []byte("1"))}}
+	if _, err := s.Commit(ctx, put); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(), os.Remove(path)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(ctx, put); err == nil {
+		t.Error("a commit after Close succeeds")
+	}
+	if _, err := s.Get(ctx, "a"); err == nil {
+		t.Error("a key is read after Close")
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the file was made anew")
+	}
+}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -13,80 +14,69 @@ import (
 // that was requested.
 type tx struct {
 	store    *Store
+	began    int64 // at which revision
 	revision int64
 	step     int
 }
 
-func (t *tx) exec(query string, args ...any) error {
-	p, err := t.store.prepared(query)
-	if err == nil {
-		_, err = p.Exec(args...)
-	}
-	return err
-}
+func (t *tx) exec(query string, args ...any) error { return t.store.writing.exec(query, args...) }
 
-// row reads one into values.
-func (t *tx) row(query string, args []any, into ...any) error {
-	p, err := t.store.prepared(query)
+// start reads the revision, and ends the leases whose time has come.
+func (t *tx) start() error {
+	now := time.Now().UnixMilli()
+	at, err := t.store.writing.integers("SELECT value, EXISTS (SELECT 1 FROM leases WHERE expires <= ?) FROM meta WHERE name = 'revision'", now)
 	if err != nil {
 		return err
 	}
-	return p.QueryRow(args...).Scan(into...)
-}
-
-func (t *tx) meta(name string) (v int64, err error) {
-	err = t.row("SELECT value FROM meta WHERE name = ?", []any{name}, &v)
-	return v, err
+	t.revision = at[0]
+	t.began = t.revision
+	if at[1] == 0 {
+		return nil
+	}
+	return t.end("expires <= ?", now)
 }
 
 // begin starts a revision.
 func (t *tx) begin() { t.revision, t.step = t.revision+1, 0 }
 
 // finish records the revision and forgets changes older than keep revisions.
-func (t *tx) finish(keep int64) error {
-	if err := t.exec("UPDATE meta SET value = ? WHERE name = 'revision'", t.revision); err != nil {
-		return err
-	}
-	if t.revision <= keep {
-		return nil
-	}
-	return t.compact(t.revision - keep)
-}
+func (t *tx) finish(keep int64) error { return t.record(t.revision - keep) }
 
-func (t *tx) compact(revision int64) error {
-	if err := t.exec("UPDATE meta SET value = max(value, ?) WHERE name = 'compacted'", revision); err != nil {
+// record records the revision, and forgets the changes up to another.
+func (t *tx) record(compacted int64) error {
+	err := t.exec("UPDATE meta SET value = CASE name WHEN 'revision' THEN ?1 ELSE max(value, ?2) END", t.revision, compacted)
+	if err != nil {
 		return err
 	}
-	return t.exec("DELETE FROM events WHERE revision <= ?", revision)
+	return t.exec("DELETE FROM events WHERE revision <= ?", compacted)
 }
 
 // current is the entry of a key, and whether there is one.
 func (t *tx) current(key string) (e store.Entry, ok bool, err error) {
 	e.Key = key
-	err = t.row("SELECT created, modified FROM kv WHERE key = ?", []any{[]byte(key)}, &e.Created, &e.Modified)
+	at, err := t.store.writing.integers("SELECT created, modified FROM kv WHERE key = ?", []byte(key))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, false, nil
 	}
-	return e, err == nil, err
-}
-
-func (t *tx) event(key string, value []byte, created int64) error {
-	t.step++
-	return t.exec("INSERT INTO events VALUES (?, ?, ?, ?, ?)", t.revision, t.step, []byte(key), value, created)
+	if err != nil {
+		return e, false, err
+	}
+	e.Created, e.Modified = at[0], at[1]
+	return e, true, nil
 }
 
 func (t *tx) put(op store.Op) error {
-	value := op.Value
+	value, key := op.Value, []byte(op.Key)
 	if value == nil {
 		value = []byte{} // NULL is a deletion
 	}
-	var created int64
-	err := t.row("INSERT INTO kv VALUES (?1, ?2, ?3, ?3, ?4) ON CONFLICT (key) DO UPDATE SET value = ?2, modified = ?3, lease = ?4 RETURNING created",
-		[]any{[]byte(op.Key), value, t.revision, int64(op.Lease)}, &created)
+	err := t.exec("INSERT INTO kv VALUES (?1, ?2, ?3, ?3, ?4) ON CONFLICT (key) DO UPDATE SET value = ?2, modified = ?3, lease = ?4",
+		key, value, t.revision, int64(op.Lease))
 	if err != nil {
 		return err
 	}
-	return t.event(op.Key, value, created)
+	t.step++
+	return t.exec("INSERT INTO events SELECT ?, ?, key, value, created FROM kv WHERE key = ?", t.revision, t.step, key)
 }
 
 func (t *tx) delete(key string) error {
@@ -97,39 +87,37 @@ func (t *tx) delete(key string) error {
 	if err := t.exec("DELETE FROM kv WHERE key = ?", []byte(key)); err != nil {
 		return err
 	}
-	return t.event(key, nil, e.Created)
+	t.step++
+	return t.exec("INSERT INTO events VALUES (?, ?, ?, NULL, ?)", t.revision, t.step, []byte(key), e.Created)
 }
 
 // lease checks that a lease exists.
 func (t *tx) lease(id store.LeaseID) error {
-	var n int
-	if err := t.row("SELECT count(*) FROM leases WHERE id = ?", []any{int64(id)}, &n); err != nil {
-		return err
-	}
-	if n == 0 {
+	_, err := t.store.writing.row("SELECT 1 FROM leases WHERE id = ?", int64(id))
+	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("lease %d: %w", id, store.ErrNotFound)
 	}
-	return nil
+	return err
 }
 
-// attached selects the keys of leases. Each change of the store runs it: the first
-// condition is what lets it use the index, and not read all keys.
+// attached selects the keys of leases. The first condition is what lets it use the index, and
+// not read all keys.
 func attached(where string) string {
 	return "SELECT key FROM kv WHERE lease != 0 AND lease IN (SELECT id FROM leases WHERE " + where + ") ORDER BY key"
 }
 
 // end deletes leases and the keys attached to them, in a revision of their own.
 func (t *tx) end(where string, arg any) error {
-	p, err := t.store.prepared(attached(where))
-	if err != nil {
-		return err
-	}
-	rows, err := p.Query(arg)
-	if err != nil {
-		return err
-	}
-	keys, err := collect(rows, func(r *sql.Rows) (key string, err error) { return key, r.Scan(&key) })
-	if err != nil {
+	var keys []string
+	var odd error
+	err := t.store.writing.rows(attached(where), []any{arg}, func(row []driver.Value) {
+		key, ok := row[0].([]byte)
+		if !ok {
+			odd = fmt.Errorf("a key that is %T", row[0])
+		}
+		keys = append(keys, string(key))
+	})
+	if err = errors.Join(err, odd); err != nil {
 		return err
 	}
 	if len(keys) > 0 {
@@ -142,9 +130,6 @@ func (t *tx) end(where string, arg any) error {
 	}
 	return t.exec("DELETE FROM leases WHERE "+where, arg)
 }
-
-// expire ends the leases whose time has come.
-func (t *tx) expire() error { return t.end("expires <= ?", time.Now().UnixMilli()) }
 
 func collect[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) ([]T, error) {
 	defer rows.Close()

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 )
 
@@ -43,11 +42,16 @@ func (s *Store) group() {
 	n := min(len(s.waiting), most)
 	jobs := s.waiting[:n:n]
 	s.waiting = s.waiting[n:]
+	closed := s.closed
 	s.mu.Unlock()
 	if n == 0 {
 		return
 	}
-	if changed, err := s.transact(jobs); err != nil {
+	changed, err := false, errClosed
+	if !closed {
+		changed, err = s.transact(jobs)
+	}
+	if err != nil {
 		for _, j := range jobs {
 			j.revision, j.err = 0, err
 		}
@@ -66,7 +70,6 @@ func (s *Store) group() {
 // that of all of them: a change that is refused has written nothing yet, and what fails later
 // is of the file. A change is not interrupted: that would end the others.
 func (s *Store) transact(jobs []*job) (changed bool, err error) {
-	ctx := context.Background()
 	if len(jobs) == 1 && jobs[0].ctx.Err() != nil {
 		return false, jobs[0].ctx.Err()
 	}
@@ -76,16 +79,10 @@ func (s *Store) transact(jobs []*job) (changed bool, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_, failed := s.conn.ExecContext(ctx, "ROLLBACK")
-			err = errors.Join(err, failed)
+			err = errors.Join(err, t.exec("ROLLBACK"))
 		}
 	}()
-	before, err := t.meta("revision")
-	if err != nil {
-		return false, err
-	}
-	t.revision = before
-	if err := t.expire(); err != nil {
+	if err := t.start(); err != nil {
 		return false, err
 	}
 	for _, j := range jobs {
@@ -98,22 +95,10 @@ func (s *Store) transact(jobs []*job) (changed bool, err error) {
 		}
 		j.revision = t.revision
 	}
-	if t.revision != before {
+	if t.revision != t.began {
 		if err := t.finish(s.keep); err != nil {
 			return false, err
 		}
 	}
-	return t.revision != before, t.exec("COMMIT")
-}
-
-// prepared is a statement of the writer, made once.
-func (s *Store) prepared(query string) (*sql.Stmt, error) {
-	if p, ok := s.statements[query]; ok {
-		return p, nil
-	}
-	p, err := s.conn.PrepareContext(context.Background(), query)
-	if err == nil {
-		s.statements[query] = p
-	}
-	return p, err
+	return t.revision != t.began, t.exec("COMMIT")
 }

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -46,7 +45,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2
 			case <-time.After(others):
 			case <-ctx.Done():
 			case <-s.ctx.Done():
-				yield(store.Event{}, errors.New("the store was closed"))
+				yield(store.Event{}, errClosed)
 				return
 			}
 		}
@@ -98,6 +97,6 @@ func (s *Store) changes(ctx context.Context, prefix string, at *cursor) ([]store
 
 // Compact forgets the changes up to a revision.
 func (s *Store) Compact(ctx context.Context, revision int64) error {
-	_, err := s.update(ctx, func(t *tx) error { return t.compact(min(revision, t.revision)) })
+	_, err := s.update(ctx, func(t *tx) error { return t.record(min(revision, t.revision)) })
 	return err
 }

@@ -42,8 +42,11 @@ type guard struct {
 	checks, knownChecks chan struct{}
 }
 
+// processors are those of this machine, before server.TuneRuntime.
+var processors = runtime.GOMAXPROCS(0)
+
 func newGuard() *guard {
-	n := max(runtime.GOMAXPROCS(0)/2, 1)
+	n := max(processors/2, 1)
 	return &guard{guessed: map[guesser]*guesses{}, checks: make(chan struct{}, n), knownChecks: make(chan struct{}, n)}
 }
 

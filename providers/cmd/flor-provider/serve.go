@@ -55,6 +55,7 @@ func runCmd(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			server.TuneRuntime()
 			for {
 				err := (&process{Settings: s, kind: args[0], instance: t.Instance, log: journal.New(cmd.ErrOrStderr())}).serve(cmd.Context())
 				if !errors.Is(err, errMoved) { // else at once, from where the state is now

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -37,6 +38,7 @@ func issue(f figures) error {
 }
 
 func issued(f figures, c cluster, p *process) error {
+	debug.SetGCPercent(400) // each caller is a process elsewhere, with little garbage
 	callers, err := c.callers()
 	if err != nil {
 		return err
@@ -52,7 +54,7 @@ func issued(f figures, c cluster, p *process) error {
 	}
 	defer profiled()
 	for _, n := range []int{1, *workers} {
-		used, began := p.used(), time.Now()
+		used, own, began := p.used(), ownUse(), time.Now()
 		took, err := durable(callers[:n])
 		if err != nil {
 			return err
@@ -65,6 +67,7 @@ func issued(f figures, c cluster, p *process) error {
 		note("p50_ms", "ms", 1e3*took[len(took)/2].Seconds())
 		note("p99_ms", "ms", 1e3*took[len(took)*99/100].Seconds())
 		note("cpu_ms", "ms of the provider, each", 1e3*(p.used()-used).Seconds()/float64(len(took)))
+		note("hosts_cpu_ms", "ms of the hosts, each", 1e3*(ownUse()-own).Seconds()/float64(len(took)))
 	}
 	return nil
 }

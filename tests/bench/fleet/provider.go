@@ -33,6 +33,7 @@ const roleProvider = "provider"
 // provide is the provider's process. Each line that it reads is a publication to import,
 // answered by when that began and how long it took.
 func provide(c cluster) error {
+	server.TuneRuntime()
 	state, err := os.MkdirTemp("", "fleet") // a disk that flushes
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/agent/ingress/ingresstest"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	providertls "github.com/florete/florete/providers/tls"
@@ -201,7 +202,7 @@ func TestPublicName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			program(t, name, "FLORETE_"+strings.ToUpper(name))
+			ingresstest.Program(t, name)
 			c := newCluster(t)
 			proxy := start(t, c)
 			stop := proxy.start(t)

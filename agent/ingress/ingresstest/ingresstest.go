@@ -1,0 +1,105 @@
+// Package ingresstest runs the reverse proxies of a host that takes in strangers, as Debian
+// has them.
+package ingresstest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/florete/florete/agent/agenttest"
+)
+
+// Program is one of Debian's: in PATH, or what the variable has, which tests/run sets.
+func Program(t *testing.T, name string) []string {
+	t.Helper()
+	variable := "FLORETE_" + strings.ToUpper(name)
+	if words := strings.Fields(os.Getenv(variable)); len(words) > 0 {
+		return words
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("NOT RUN: no %s, neither in PATH nor in %s: on Debian it is in the package %[1]s, which tests/run fetches", name, variable)
+	}
+	return []string{path}
+}
+
+// Run starts a program that stop ends, and the end of the test.
+func Run(t *testing.T, dir string, args ...string) (stop func()) {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	stop = func() {
+		if ended {
+			return
+		}
+		ended = true
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s:\n%s", args[0], log.String())
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// Nginx is one that has all of its files in a directory.
+type Nginx struct {
+	Command []string // the program, and where its configuration is
+	File    string   // of flor ingress, which its configuration includes
+
+	dir string
+}
+
+// NewNginx makes an nginx, which Start starts.
+func NewNginx(t *testing.T) Nginx {
+	t.Helper()
+	command := Program(t, "nginx")
+	dir := t.TempDir()
+	temp := ""
+	for _, n := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		temp += fmt.Sprintf("%s_temp_path %s/%[1]s;\n", n, dir)
+	}
+	conf := fmt.Sprintf("daemon off;\npid %s/nginx.pid;\nerror_log %[1]s/error.log;\nevents {}\nhttp {\naccess_log off;\n%s include %[1]s/conf.d/*.conf;\n}\n", dir, temp)
+	if os.Geteuid() == 0 {
+		conf = "user root;\n" + conf
+	}
+	if err := os.Mkdir(filepath.Join(dir, "conf.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return Nginx{
+		Command: append(command, "-e", filepath.Join(dir, "error.log"), "-p", dir, "-c", filepath.Join(dir, "nginx.conf")),
+		File:    filepath.Join(dir, "conf.d", "florete.conf"), dir: dir,
+	}
+}
+
+// Start starts it, and returns when reloads work.
+func (n Nginx) Start(t *testing.T) (stop func()) {
+	t.Helper()
+	end := Run(t, n.dir, n.Command...)
+	pid := filepath.Join(n.dir, "nginx.pid")
+	agenttest.WaitFor(t, "nginx", func() bool {
+		b, err := os.ReadFile(pid)
+		return err == nil && len(b) > 1
+	})
+	return func() {
+		end()
+		_ = os.Remove(pid)
+	}
+}

@@ -1,0 +1,97 @@
+# `forge` provides, and runs outline, where people sign in, the pages where they do, and the wiki,
+# which is not for strangers; `gate` takes these in. Nobody's DNS has the domain `example`.
+let
+  facts = builtins.fromJSON (builtins.readFile ./facts.json);
+  me = [ facts.account ];
+  host =
+    number: name: more:
+    {
+      address = "127.0.1.${toString number}";
+      bind = "127.0.1.${toString number}";
+      loopback = "127.${toString (100 + number)}.0.0/16";
+      sshHostKey = facts.sshHostKeys.${name};
+    }
+    // more;
+in
+{
+  name = "web";
+  trustDomain = "demo.flor";
+  trust = {
+    roots = [ ./ca.crt ];
+    signingKeys = facts.keys;
+  };
+
+  hosts = {
+    forge = host 1 "forge" { inherit (facts) instance; };
+    gate = host 2 "gate" {
+      capabilities = [ "ingress" ];
+      users = [ "olga" ];
+      callers."user/olga" = me;
+    };
+  };
+
+  services = {
+    auth = {
+      host = "forge";
+      port = 5556;
+      visibility = "public";
+      tlsName = "auth.example";
+    };
+    outline = {
+      host = "forge";
+      port = 4654;
+      visibility = "public";
+      tlsName = "outline.example";
+      roles = [ "oidc-client" ];
+      sso = {
+        mode = "oidc";
+        restart = "outline.service";
+        redirectURIs = [ "https://outline.example/auth/oidc.callback" ];
+      };
+    };
+    wiki = {
+      host = "forge";
+      port = 4655;
+    };
+    # Whom nginx's workers are to the cluster.
+    proxy = {
+      host = "gate";
+      port = 443;
+      visibility = "host";
+      user = facts.account;
+      roles = [ "gate" ];
+    };
+  };
+
+  users.olga.roles = [ "operator" ];
+  roles = {
+    gate.services = [
+      "auth"
+      "outline"
+      "wiki"
+    ];
+    oidc-client.services = [ "auth" ];
+    operator.serviceGroups = [
+      "control-plane"
+      "control-plane-write"
+    ];
+    node = { };
+  };
+  serviceGroups = {
+    control-plane = [ ];
+    control-plane-write = [ ];
+  };
+
+  providers = {
+    cert.hosts = [ "forge" ];
+    config.hosts = [ "forge" ];
+    oidc = {
+      hosts = [ "forge" ];
+      issuer = "https://auth.example";
+    };
+    tls = {
+      hosts = [ "forge" ];
+      internal = [ "example" ];
+    };
+  };
+}

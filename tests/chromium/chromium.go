@@ -1,0 +1,223 @@
+// Package chromium has tests sign in with a browser as people have one.
+package chromium
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is for pages of programs that make keys on a slow machine.
+const patience = time.Minute
+
+// Browser is one without a window, driven by the Chrome DevTools protocol over pipes.
+type Browser struct {
+	t       *testing.T
+	to      *os.File
+	from    *bufio.Reader
+	id      int
+	session string
+}
+
+// Config of a browser.
+type Config struct {
+	Names map[string]string // lead to these addresses; "*" for all
+	Roots []string          // files of certificates that it trusts for websites (PEM), beside its own
+}
+
+// Require skips a test where a program is not here.
+func Require(t *testing.T, program, in string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skip("NOT RUN: nobody signs in with a browser: install package " + in)
+	}
+	return path
+}
+
+// Start starts a browser, until the test ends.
+func Start(t *testing.T, c Config) *Browser {
+	t.Helper()
+	path := Require(t, "chromium", "chromium")
+	var rules []string
+	for name, address := range c.Names {
+		rules = append(rules, "MAP "+name+" "+address)
+	}
+	home := t.TempDir()
+	trust(t, home, c.Roots)
+	in, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+		"--disable-background-networking", "--user-data-dir="+filepath.Join(home, "profile"), "--host-resolver-rules="+strings.Join(rules, ","), "--no-proxy-server")
+	cmd.Env = append(os.Environ(), "HOME="+home)
+	cmd.ExtraFiles = []*os.File{in, out} // 3 and 4
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	out.Close()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+		to.Close()
+		from.Close()
+	})
+	stuck := time.AfterFunc(2*patience, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	t.Cleanup(func() { stuck.Stop() })
+	b := &Browser{t: t, to: to, from: bufio.NewReader(from)}
+	var target struct{ TargetID string }
+	b.Call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	var attached struct{ SessionID string }
+	b.Call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	b.session = attached.SessionID
+	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 800, "height": 600, "deviceScaleFactor": 1, "mobile": false}, nil)
+	return b
+}
+
+// Call is one command and its answer. Events in between are left out.
+func (b *Browser) Call(method string, params any, into any) {
+	b.t.Helper()
+	b.id++
+	m := map[string]any{"id": b.id, "method": method, "params": params}
+	if b.session != "" {
+		m["sessionId"] = b.session
+	}
+	command, err := json.Marshal(m)
+	if err == nil {
+		_, err = b.to.Write(append(command, 0))
+	}
+	if err != nil {
+		b.t.Fatalf("%s: %v", method, err)
+	}
+	for {
+		line, err := b.from.ReadBytes(0)
+		if err != nil {
+			b.t.Fatalf("%s: %v", method, err)
+		}
+		var answer struct {
+			ID     int
+			Result json.RawMessage
+			Error  json.RawMessage
+		}
+		if err := json.Unmarshal(line[:len(line)-1], &answer); err != nil {
+			b.t.Fatal(err)
+		}
+		if answer.ID != b.id {
+			continue
+		}
+		if answer.Error != nil {
+			b.t.Fatalf("%s: %s", method, answer.Error)
+		}
+		if into == nil {
+			return
+		}
+		if err := json.Unmarshal(answer.Result, into); err != nil {
+			b.t.Fatalf("%s: %v", method, err)
+		}
+		return
+	}
+}
+
+// Eval is what a script returns; nil where it throws, as on a page that is being left.
+func (b *Browser) Eval(script string) any {
+	b.t.Helper()
+	var r struct{ Result struct{ Value any } }
+	b.Call("Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true}, &r)
+	return r.Result.Value
+}
+
+// Wait waits until a script returns true.
+func (b *Browser) Wait(script string) {
+	b.t.Helper()
+	for deadline := time.Now().Add(patience); b.Eval(script) != true; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("%s is not so; the page is %v\n%v", script, b.Eval("location.href"), b.Eval("document.body.innerText"))
+		}
+	}
+}
+
+// Write types into a field.
+func (b *Browser) Write(field, text string) {
+	b.t.Helper()
+	b.Eval(fmt.Sprintf("document.querySelector(%q).focus()", field))
+	b.Call("Input.insertText", map[string]any{"text": text}, nil)
+}
+
+// Visit opens a page, and returns why there is none: "net::ERR_CONNECTION_REFUSED".
+func (b *Browser) Visit(url string) (refusal string) {
+	b.t.Helper()
+	var r struct{ ErrorText string }
+	b.Call("Page.navigate", map[string]any{"url": url}, &r)
+	return r.ErrorText
+}
+
+// Picture writes what the page looks like to the artifacts of the test, and wants it not to be blank.
+func (b *Browser) Picture(name string) {
+	b.t.Helper()
+	var shot struct{ Data string }
+	b.Call("Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
+	raw, err := base64.StdEncoding.DecodeString(shot.Data)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.t.ArtifactDir(), name+".png"), raw, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	picture, err := png.Decode(strings.NewReader(string(raw)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if n := colors(picture); n < 20 {
+		b.t.Errorf("%s has %d colors: is it blank?", name, n)
+	}
+}
+
+func colors(p image.Image) int {
+	seen := map[color.Color]bool{}
+	for y := range p.Bounds().Dy() {
+		for x := range p.Bounds().Dx() {
+			seen[p.At(x, y)] = true
+		}
+	}
+	return len(seen)
+}
+
+// trust has the browser of a home directory believe roots, as somebody who imports them does.
+func trust(t *testing.T, home string, roots []string) {
+	t.Helper()
+	if len(roots) == 0 {
+		return
+	}
+	certutil := Require(t, "certutil", "libnss3-tools")
+	db := filepath.Join(home, ".pki", "nssdb")
+	if err := os.MkdirAll(db, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	commands := [][]string{{"-N", "--empty-password"}}
+	for i, root := range roots {
+		commands = append(commands, []string{"-A", "-t", "C,,", "-n", fmt.Sprint("root ", i), "-i", root})
+	}
+	for _, args := range commands {
+		if out, err := exec.Command(certutil, append([]string{"-d", "sql:" + db}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("certutil %s: %v: %s", args[0], err, out)
+		}
+	}
+}

@@ -37,6 +37,11 @@ func OwnNetwork(t *testing.T) bool {
 		return true
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", fmt.Sprintf("-test.timeout=%s", "5m"))
+	for _, flag := range os.Args[1:] { // where what it looked like is kept
+		if strings.HasPrefix(flag, "-test.artifacts") || strings.HasPrefix(flag, "-test.outputdir") {
+			cmd.Args = append(cmd.Args, flag)
+		}
+	}
 	cmd.Env = append(os.Environ(), networkEnv+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	out, err := cmd.CombinedOutput()

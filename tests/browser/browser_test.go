@@ -1,0 +1,94 @@
+// Package browser comes to a cluster as people do: with a browser, at https://outline.example,
+// through nginx on the ingress and the forwarders to a service that signs them in.
+package browser
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/ingress/ingresstest"
+	"github.com/florete/florete/tests/chromium"
+	"github.com/florete/florete/tests/local"
+)
+
+const page = "https://outline.example/"
+
+// TestBrowser: a stranger signs in, reaches what is published and nothing else, and stays signed
+// in while the ingress is started again, and when another machine takes its place.
+func TestBrowser(t *testing.T) {
+	chromium.Require(t, "chromium", "chromium")
+	chromium.Require(t, "certutil", "libnss3-tools")
+	ingresstest.Program(t, "nginx")
+	if !agenttest.OwnNetwork(t) {
+		return
+	}
+	c := start(t)
+	c.serve(t)
+	c.openGate(t, "first")
+	c.fetchRoot(t)
+	b := chromium.Start(t, chromium.Config{Names: map[string]string{"*": gateAt}, Roots: []string{c.root}})
+
+	until(t, "the way in is open", func() bool { return b.Visit(page) == "" && b.Eval(`location.host`) == "auth.example" })
+	signIn(b, "sign-in")
+	b.Picture("signed-in")
+	c.unpublished(t, b)
+
+	c.closeGate(t)
+	if refusal := b.Visit(page); refusal != "net::ERR_CONNECTION_REFUSED" {
+		t.Errorf("without an ingress: %q: this test sees nothing of it", refusal)
+	}
+	c.openGate(t, "first")
+	until(t, "she is still signed in when the ingress was started again", func() bool { return b.Visit(page) == "" && signedIn(b) })
+
+	c.rebuildGate(t)
+	until(t, "she is still signed in when the ingress is another machine", func() bool { return b.Visit(page) == "" && signedIn(b) })
+	b.Call("Network.clearBrowserCookies", struct{}{}, nil)
+	b.Visit(page)
+	signIn(b, "sign-in-again")
+	c.unpublished(t, b)
+}
+
+const who = `document.querySelector("#who")?.innerText == "Alice Liddell"`
+
+func signedIn(b *chromium.Browser) bool { return b.Eval(who) == true }
+
+// signIn gives a password where outline led, and waits for its page.
+func signIn(b *chromium.Browser, picture string) {
+	b.Wait(`document.activeElement?.id == "login"`)
+	b.Wait(`location.origin == "https://auth.example" && isSecureContext`)
+	b.Write("#login", "alice@"+domain)
+	b.Write("#password", password)
+	b.Picture(picture)
+	b.Eval(`document.querySelector("button[type=submit]").click()`)
+	b.Wait(who)
+	b.Wait(`location.href == "` + page + `"`)
+}
+
+// unpublished: names that are not for strangers, although the ingress may reach the wiki.
+func (c *cluster) unpublished(t *testing.T, b *chromium.Browser) {
+	t.Helper()
+	for _, name := range []string{"wiki.example", "outline." + domain + ".rete", "a.outline.example", "example", gateAt} {
+		for _, scheme := range []string{"https", "http"} {
+			if refusal := b.Visit(scheme + "://" + name + "/"); refusal == "" {
+				t.Errorf("%s://%s/ is not published, and is %v", scheme, name, b.Eval("document.documentElement.outerHTML"))
+			}
+		}
+	}
+	res, err := c.stranger("outline.example").Get("https://wiki.example/")
+	check(t, err)
+	res.Body.Close()
+	if res.StatusCode != http.StatusMisdirectedRequest {
+		t.Errorf("the wiki in the handshake of outline: %s, want 421", res.Status)
+	}
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(local.Limit); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %s: %s", local.Limit, what)
+		}
+	}
+}

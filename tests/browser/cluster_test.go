@@ -1,0 +1,230 @@
+package browser
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/ingress/ingresstest"
+	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/local"
+)
+
+const (
+	domain   = "demo.flor"
+	password = "correct horse" // of Alice
+	gateAt   = "192.0.2.2"     // where strangers come to
+)
+
+// cluster is the one in the folder of this name, with what else runs on its hosts.
+type cluster struct {
+	local.Operator
+	forge, gate *local.Host
+	instance    florete.Instance // of forge, whose directory in /run is its alone
+	facts       map[string]any
+	nginx       ingresstest.Nginx
+	stopNginx   func()
+	root        string // file of the CA of names outside DNS
+}
+
+// kinds are those of need that forge answers.
+var kinds = []string{"cert", "config", "oidc", "tls"}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start brings the cluster up, up to its ingress, which openGate starts.
+func start(t *testing.T) *cluster {
+	t.Helper()
+	repo, err := filepath.Abs("../..")
+	check(t, err)
+	work := t.TempDir()
+	c := &cluster{
+		Operator: local.Operator{Repo: repo, Bin: filepath.Join(work, "bin"), Work: work},
+		instance: florete.Instance(fmt.Sprintf("w%d", os.Getpid())), nginx: ingresstest.NewNginx(t),
+	}
+	c.forge = &local.Host{Name: "forge", Dir: c.Path("forge"), Bin: c.Bin}
+	c.gate = &local.Host{Name: "gate", Dir: c.Path("gate"), Bin: c.Bin}
+	t.Cleanup(func() { c.stop(t) })
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", c.Bin+"/", "./agent/cmd/flor", "./nix/cmd/florctl", "./providers/cmd/flor-provider")
+	build.Dir = c.Repo
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v: %s", err, out)
+	}
+	// flor ingress runs what is called nginx.
+	script := "#!/bin/sh\nexec " + strings.Join(c.nginx.Command, " ") + " \"$@\"\n"
+	check(t, os.WriteFile(filepath.Join(c.Bin, "nginx"), []byte(script), 0o700))
+	t.Setenv("PATH", c.Bin+":"+os.Getenv("PATH"))
+	_, err = c.Run(t.Context(), "ip", "address", "add", gateAt+"/32", "dev", "lo")
+	check(t, err)
+	c.prepare(t)
+	c.provide(t)
+	return c
+}
+
+// prepare does what an operator does once: root, keys, the flake and its documents.
+func (c *cluster) prepare(t *testing.T) {
+	t.Helper()
+	check(t, c.Checkout("cluster"))
+	_, err := c.Run(t.Context(), "florctl", "ca", "init", "--trust-domain", domain, "--out", c.Path("operator"))
+	check(t, err)
+	check(t, local.Copy(c.Path("operator", "ca.crt"), c.Path("cluster", "ca.crt")))
+	public, err := c.SigningKey(t.Context(), "web-1")
+	check(t, err)
+	account, err := user.Current()
+	check(t, err)
+	c.facts = map[string]any{"account": account.Username, "instance": c.instance, "keys": []string{public},
+		"sshHostKeys": map[string]string{"forge": install(t, c.forge), "gate": install(t, c.gate)}}
+	c.write(t, c.Path("cluster", "facts.json"), c.facts)
+	check(t, c.Lock(t.Context()))
+	check(t, c.Commit(t.Context(), time.Now().Add(-time.Minute), "the cluster", "first"))
+}
+
+// install is a host that has nothing but a key.
+func install(t *testing.T, h *local.Host) (public string) {
+	t.Helper()
+	check(t, os.RemoveAll(h.Dir))
+	check(t, os.MkdirAll(h.Dir, 0o700))
+	check(t, os.WriteFile(filepath.Join(h.Dir, "hook"), []byte("#!/bin/sh\n"), 0o700))
+	return kit.Authorized(kit.WriteHostKey(h.HostKey()))
+}
+
+func (c *cluster) write(t *testing.T, path string, v any) {
+	t.Helper()
+	b, err := json.Marshal(v)
+	check(t, err)
+	check(t, os.WriteFile(path, b, 0o600))
+}
+
+// provide starts all of forge but its services.
+func (c *cluster) provide(t *testing.T) {
+	t.Helper()
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+	check(t, err)
+	c.write(t, filepath.Join(c.forge.Dir, "users.hujson"), []map[string]string{{"email": "alice@" + domain, "username": "Alice Liddell", "userID": "alice", "hash": string(hash)}})
+	run := "/run/" + c.instance.Unit("provider-config")
+	t.Cleanup(func() { os.RemoveAll(run) })
+	relayed := filepath.Join(run, florete.Instance("").Unit("provider-tls"))
+	check(t, os.MkdirAll(relayed, 0o700))
+	c.write(t, filepath.Join(c.forge.Dir, "provider.hujson"), map[string]any{
+		"activation": string(c.forge.Layout()), "state": "provider",
+		"cert":   map[string]string{"issuingCertificate": "issuing.crt"},
+		"config": map[string]any{"control": filepath.Join(run, "control.sock"), "forwarder": c.facts["account"], "run": run},
+		"oidc":   map[string]string{"listen": "127.0.0.1:5556", "users": "users.hujson"},
+		"tls":    map[string]any{"control": filepath.Join(relayed, relay.Socket), "config": c.facts["account"]},
+	})
+	check(t, c.forge.Deploy(c.Path("first", "forge")))
+	check(t, c.Issue(t.Context(), c.forge))
+	check(t, c.forge.Provide(kinds...))
+	check(t, c.Publish(t.Context(), c.forge, "first"))
+	check(t, c.forge.Activate())
+	check(t, c.forge.Agent())
+}
+
+// openGate starts all that the ingress host runs, with the documents of a revision.
+func (c *cluster) openGate(t *testing.T, revision string) {
+	t.Helper()
+	check(t, c.gate.Deploy(c.Path(revision, "gate")))
+	check(t, c.gate.Activate())
+	check(t, c.gate.Agent())
+	c.stopNginx = c.nginx.Start(t)
+	check(t, c.gate.Start("ingress", "flor", "ingress", "--state", string(c.gate.Layout()), "--file", c.nginx.File))
+}
+
+// closeGate stops all of it.
+func (c *cluster) closeGate(t *testing.T) {
+	t.Helper()
+	c.stopNginx()
+	for _, part := range []string{"ingress", "agent", "activate"} {
+		check(t, c.gate.Stop(part, syscall.SIGTERM))
+	}
+}
+
+// rebuildGate has the ingress lose its disk, and come back as another machine of this name.
+func (c *cluster) rebuildGate(t *testing.T) {
+	t.Helper()
+	c.closeGate(t)
+	check(t, os.Remove(c.nginx.File))
+	c.facts["sshHostKeys"].(map[string]string)["gate"] = install(t, c.gate)
+	c.write(t, c.Path("cluster", "facts.json"), c.facts)
+	check(t, c.Commit(t.Context(), time.Now(), "gate has another key", "second"))
+	check(t, c.Publish(t.Context(), c.forge, "second"))
+	check(t, c.forge.Deploy(c.Path("second", "forge")))
+	check(t, c.forge.Activate())
+	c.openGate(t, "second")
+}
+
+// fetchRoot has florctl fetch what browsers are to trust.
+func (c *cluster) fetchRoot(t *testing.T) {
+	t.Helper()
+	i := slices.IndexFunc(c.gate.Manifest.Forwarder.SOCKS, func(l florete.SOCKS) bool { return l.ID == kit.ID("user/olga") })
+	if i < 0 {
+		t.Fatal("gate has no SOCKS5 listener for olga")
+	}
+	c.root = c.Path("web-ca.crt")
+	out := ""
+	agenttest.WaitFor(t, "florctl ca web: "+out, func() bool {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(c.Bin, "florctl"), "ca", "web", "git+file://"+c.Path("cluster"), "--out", c.root)
+		cmd.Env = append(os.Environ(), "HTTP_PROXY=socks5h://"+c.gate.Manifest.Forwarder.SOCKS[i].Listen.String())
+		b, err := cmd.CombinedOutput()
+		out = string(b)
+		return err == nil
+	})
+	if !strings.Contains(out, "good for names below example, and no others") {
+		t.Errorf("florctl ca web: %s", out)
+	}
+}
+
+// stranger knows the CA, and all names to be the ingress; to whom it sends nothing else.
+func (c *cluster) stranger(serverName string) *http.Client {
+	roots := x509.NewCertPool()
+	b, _ := os.ReadFile(c.root) // else it trusts none
+	roots.AppendCertsFromPEM(b)
+	return &http.Client{Timeout: local.Limit, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: serverName}, DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			_, port, err := net.SplitHostPort(address)
+			if err != nil {
+				return nil, err
+			}
+			return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(gateAt, port))
+		},
+	}}
+}
+
+func (c *cluster) stop(t *testing.T) {
+	parts := []string{"ingress", "agent", "activate"}
+	for _, kind := range kinds {
+		parts = append(parts, local.ProviderPart(kind))
+	}
+	for _, h := range []*local.Host{c.gate, c.forge} {
+		for _, part := range parts {
+			_ = h.Stop(part, syscall.SIGTERM)
+			if b, err := os.ReadFile(h.Log(part)); err == nil && t.Failed() {
+				t.Logf("%s, %s:\n%s", h.Name, part, b)
+			}
+		}
+	}
+}

@@ -1,14 +1,33 @@
-# Faults of issuers of others, at which people sign in or services are registered.
+# Faults of issuers of others, at which people sign in or services are registered, and of what
+# services want of the one they sign in at.
 { clean, lib }:
 let
   inherit (builtins)
+    any
     attrNames
+    attrValues
+    concatStringsSep
     filter
     map
     match
     ;
-  inherit (lib) excluded fault when;
-  inherit (clean.providers.oidc) ldap registration upstream;
+  inherit (lib)
+    excluded
+    fault
+    missing
+    when
+    ;
+  inherit (clean.providers.oidc)
+    ldap
+    registrar
+    registration
+    upstream
+    ;
+
+  grouped =
+    registrar == "pocket-id"
+    || any (d: d.groups.base != "") (attrValues ldap)
+    || any (u: u.groups != "") (attrValues upstream);
 
   # Codes and clients' secrets go there.
   clear =
@@ -16,37 +35,66 @@ let
     match "https://.*" issuer == null
     && match "http://([^/?]*\\.rete|localhost|127\\.[0-9.]+|\\[::1])(:[0-9]+)?([/?].*)?" issuer == null;
 in
-when (registration != "" && (ldap != { } || upstream != { })) (
-  excluded "take one of them out: an issuer of others has its own people"
-    "providers.oidc.registration"
-    "ldap or upstream"
-)
-++ when (registration != "" && clear registration) [
-  (fault {
-    id = "FL104";
-    place = "providers.oidc.registration";
-    problem = "clients' secrets would cross the network in clear, at";
-    value = registration;
-    remedy = "write its https:// address, or one below .rete";
-  })
-]
-++ map (
-  n:
-  fault {
-    id = "FL103";
-    place = "providers.oidc.upstream.${n}";
-    problem = "the name is taken by";
-    value = "providers.oidc.ldap.${n}";
-    remedy = "choose another name for one of them";
-  }
-) (filter (n: ldap ? ${n}) (attrNames upstream))
-++ map (
-  n:
-  fault {
-    id = "FL104";
-    place = "providers.oidc.upstream.${n}.issuer";
-    problem = "codes and the client's secret would cross the network in clear, at";
-    value = upstream.${n}.issuer;
-    remedy = "write its https:// address, or one below .rete";
-  }
-) (filter (n: upstream.${n}.issuer != "" && clear upstream.${n}.issuer) (attrNames upstream))
+{
+  top =
+    when (registration != "" && (ldap != { } || upstream != { })) (
+      excluded "take one of them out: an issuer of others has its own people"
+        "providers.oidc.registration"
+        "ldap or upstream"
+    )
+    ++ when (registration != "" && clear registration) [
+      (fault {
+        id = "FL104";
+        place = "providers.oidc.registration";
+        problem = "clients' secrets would cross the network in clear, at";
+        value = registration;
+        remedy = "write its https:// address, or one below .rete";
+      })
+    ]
+    ++ map (
+      n:
+      fault {
+        id = "FL103";
+        place = "providers.oidc.upstream.${n}";
+        problem = "the name is taken by";
+        value = "providers.oidc.ldap.${n}";
+        remedy = "choose another name for one of them";
+      }
+    ) (filter (n: ldap ? ${n}) (attrNames upstream))
+    ++ map (
+      n:
+      fault {
+        id = "FL104";
+        place = "providers.oidc.upstream.${n}.issuer";
+        problem = "codes and the client's secret would cross the network in clear, at";
+        value = upstream.${n}.issuer;
+        remedy = "write its https:// address, or one below .rete";
+      }
+    ) (filter (n: upstream.${n}.issuer != "" && clear upstream.${n}.issuer) (attrNames upstream))
+    ++ when (registration == "" && registrar != "rfc7591") (
+      missing "providers.oidc" "registration"
+        "write registration = \"https://…\"; with the address of the issuer, whose API registers clients"
+    );
+
+  # service :: String -> Service -> [Fault]
+  service =
+    n: s:
+    when (s.sso.allowedGroups != [ ] && !grouped) [
+      (fault {
+        id = "FL102";
+        place = "services.${n}.sso.allowedGroups";
+        problem = "no directory or upstream issuer of providers.oidc gives groups, so that nobody could sign in:";
+        value = concatStringsSep ", " s.sso.allowedGroups;
+        remedy = "write providers.oidc.ldap.<name>.groups.base or providers.oidc.upstream.<name>.groups, or take allowedGroups out";
+      })
+    ]
+    ++ when (s.sso.scopes != [ ] && registrar == "pocket-id") [
+      (fault {
+        id = "FL145";
+        place = "services.${n}.sso.scopes";
+        problem = "Pocket ID lets every client have all scopes, not these alone:";
+        value = concatStringsSep ", " s.sso.scopes;
+        remedy = "take scopes out";
+      })
+    ];
+}

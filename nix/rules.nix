@@ -112,6 +112,7 @@ severity "error" {
   FL140 = "unknown forge";
   FL141 = "two tokens of one account";
   FL143 = "token that its forge cannot have";
+  FL145 = "sign-in that its issuer cannot have";
 }
 // severity "warning" {
   FL040 = "user without roles";

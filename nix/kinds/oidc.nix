@@ -14,7 +14,7 @@ let
     removeAttrs
     sort
     ;
-  inherit (import ../types.nix) of required;
+  inherit (import ../types.nix) enum of required;
   inherit (import ../formats.nix) issuer url;
   inherit (import ../lib.nix) optionalAttrs;
   signin = import ../language/signin.nix;
@@ -34,7 +34,11 @@ in
     issuer =
       required "its address for browsers and services" "\"https://auth.example.org\""
         issuer;
-    registration = of "where an issuer of others registers clients (RFC 7591): services are its clients then, and no pages are served here" url;
+    registration = of "where an issuer of others registers clients: services are its clients then, and no pages are served here" url;
+    registrar = of "how it does: by RFC 7591 at that address, or by its API, of which that is the server" (enum [
+      "rfc7591"
+      "pocket-id"
+    ]);
     ldap = of "directories whose people sign in, by name" signin.ldap;
     upstream = of "issuers whose people sign in, by name" signin.upstream;
   };
@@ -44,6 +48,7 @@ in
       inherit (t.providers.oidc)
         issuer
         ldap
+        registrar
         registration
         upstream
         ;
@@ -55,6 +60,7 @@ in
       inherit issuer;
     }
     // optionalAttrs (registration != "") { inherit registration; }
+    // optionalAttrs (registrar != "rfc7591") { inherit registrar; }
     // optionalAttrs (ldap != { }) { ldap = titled ldap; }
     // optionalAttrs (upstream != { }) { upstream = titled upstream; };
 
@@ -136,9 +142,8 @@ in
           || s.rotate != 0
         );
 
-      inherit (clean.providers.oidc) ldap registration upstream;
-      grouped =
-        any (d: d.groups.base != "") (attrValues ldap) || any (u: u.groups != "") (attrValues upstream);
+      inherit (clean.providers.oidc) registration;
+      issuers = import ../issuers.nix { inherit clean lib; };
     in
     {
       top =
@@ -152,7 +157,7 @@ in
           else
             [ ]
         )
-        ++ import ../issuers.nix { inherit clean lib; };
+        ++ issuers.top;
 
       # Most services have nothing of it.
       service =
@@ -177,15 +182,7 @@ in
             excluded "take one of them out: such a client has no secret" "services.${n}.sso.rotate"
               "public = true"
           )
-          ++ when (s.sso.allowedGroups != [ ] && !grouped && shapes.services.${n} == [ ]) [
-            (fault {
-              id = "FL102";
-              place = "services.${n}.sso.allowedGroups";
-              problem = "no directory or upstream issuer of providers.oidc gives groups, so that nobody could sign in:";
-              value = concatStringsSep ", " s.sso.allowedGroups;
-              remedy = "write providers.oidc.ldap.<name>.groups.base or providers.oidc.upstream.<name>.groups, or take allowedGroups out";
-            })
-          ]
+          ++ when (shapes.services.${n} == [ ]) (issuers.service n s)
           ++ when (s.sso.mode == "oidc") (
             when (s.sso.redirectURIs == [ ]) (
               missing "services.${n}.sso" "redirectURIs"

@@ -121,6 +121,7 @@ type provider struct {
 	Hosts    []string                   `json:"hosts"`
 	Issuer   string                     `json:"issuer,omitempty"`
 	Register string                     `json:"registration,omitempty"`
+	How      string                     `json:"registrar,omitempty"`
 	LDAP     any                        `json:"ldap,omitempty"`
 	Upstream any                        `json:"upstream,omitempty"`
 	Version  int                        `json:"generation,omitempty"` // of the keys of JWT-SVIDs

@@ -14,7 +14,19 @@ var registrationEdits = map[string]func(generator, *cluster) bool{
 			}
 		}
 		p, had := c.Providers["oidc"]
-		p.LDAP, p.Upstream, p.Register = nil, nil, "https://127.0.0.1:1/register"
+		p.LDAP, p.Upstream, p.Register, p.How = nil, nil, "https://127.0.0.1:1/register", ""
+		c.Providers["oidc"] = p
+		return had
+	},
+	"an issuer with an API": func(_ generator, c *cluster) bool {
+		for _, s := range c.Services {
+			if s.SSO != nil {
+				s.SSO = maps.Clone(s.SSO)
+				delete(s.SSO, "scopes")
+			}
+		}
+		p, had := c.Providers["oidc"]
+		p.LDAP, p.Upstream, p.Register, p.How = nil, nil, "https://127.0.0.1:1", "pocket-id"
 		c.Providers["oidc"] = p
 		return had
 	},

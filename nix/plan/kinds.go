@@ -103,6 +103,9 @@ var kinds = map[string]kind{
 			"registration": func(a at) []fact {
 				return one(Right{a.node(), "register clients at", short(a.v)})
 			},
+			"registrar": func(a at) []fact {
+				return one(Right{a.node(), "register clients by the API of", short(a.v)})
+			},
 			"ldap":     connectors,
 			"upstream": connectors,
 		},

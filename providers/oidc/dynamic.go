@@ -7,13 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/secretfile"
 )
 
 // endpoint is where an issuer of others registers clients (RFC 7591), each of which it lets be
@@ -24,7 +20,7 @@ import (
 // another client, and the former one ends when hosts had time to fetch it.
 type endpoint struct {
 	url   string
-	token string // file of the one that lets register, where the issuer wants one
+	token string // the one that lets register; empty where the issuer wants none
 }
 
 // metadata is a client as it is requested.
@@ -52,21 +48,13 @@ func (r Request) metadata(name, mark string) metadata {
 	return m
 }
 
-// made is a client as the issuer answers.
-type made struct {
-	ID     string `json:"client_id"`
-	Secret string `json:"client_secret"`
-	URI    string `json:"registration_client_uri"`
-	Token  string `json:"registration_access_token"`
-}
-
 const (
 	registerTimeout = 15 * time.Second // less than a host waits
-	maxRegistered   = 64 << 10
+	maxRegistered   = 1 << 20
 )
 
-// registrar follows nothing: tokens go to the address that was given, and nowhere else.
-var registrar = &http.Client{
+// registrarClient follows nothing: tokens go to the address that was given, and nowhere else.
+var registrarClient = &http.Client{
 	Timeout:       registerTimeout,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
@@ -79,46 +67,54 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return fmt.Sprintf("status %d %s", e.status, e.why) }
 
-func (e endpoint) register(ctx context.Context, m metadata) (c made, err error) {
-	token, err := secretfile.ReadFile(e.token)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return c, err
-	}
-	body, err := json.Marshal(m)
+func (e endpoint) register(ctx context.Context, name, mark string, want Request, _ []registered) (c made, err error) {
+	b, err := manage(ctx, http.MethodPost, e.url, bearer(e.token), want.metadata(name, mark))
 	if err != nil {
 		return c, err
 	}
-	b, err := manage(ctx, http.MethodPost, e.url, strings.TrimSpace(string(token)), body)
-	if err != nil {
-		return c, api.Errorf(api.Transient, api.CodeUnavailable, "registering at %s: %v", e.url, err)
-	}
-	if err := json.Unmarshal(b, &c); err != nil || c.ID == "" || c.Secret == "" && m.Authenticates != "none" {
-		return c, api.Errorf(api.Transient, api.CodeUnavailable, "registering at %s: its answer is no client with a secret (RFC 7591 section 3.2.1)", e.url)
+	if err := json.Unmarshal(b, &c); err != nil || c.ID == "" || c.Secret == "" && !want.Public {
+		return c, errors.New("its answer is no client with a secret (RFC 7591 section 3.2.1)")
 	}
 	return c, nil
 }
 
+func (endpoint) update(context.Context, string, made, Request) error { return errors.ErrUnsupported }
+
+func (endpoint) pending(string, string) (made, bool) { return made{}, false }
+
 // end deletes a client, by what only who registered it has.
-func (c made) end(ctx context.Context) error {
+func (endpoint) end(ctx context.Context, c made, _ bool) error {
 	if c.URI == "" || c.Token == "" {
 		return &refusedError{http.StatusNotImplemented, "it lets nobody manage clients (RFC 7592)"}
 	}
-	_, err := manage(ctx, http.MethodDelete, c.URI, c.Token, nil)
+	_, err := manage(ctx, http.MethodDelete, c.URI, bearer(c.Token), nil)
 	return err
 }
 
-func manage(ctx context.Context, method, url, token string, body []byte) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+func bearer(token string) http.Header {
+	if token == "" {
+		return http.Header{}
+	}
+	return http.Header{"Authorization": {"Bearer " + token}}
+}
+
+// manage sends JSON to an issuer, authorized by a header.
+func manage(ctx context.Context, method, url string, header http.Header, content any) ([]byte, error) {
+	var body io.Reader
+	if content != nil {
+		b, err := json.Marshal(content)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(b)
+		header.Set("Content-Type", "application/json")
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return nil, errors.New("not an address")
 	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := registrar.Do(req)
+	req.Header = header
+	resp, err := registrarClient.Do(req)
 	if err != nil {
 		return nil, errors.Unwrap(err) // the address is named already
 	}

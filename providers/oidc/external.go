@@ -38,8 +38,9 @@ type external struct {
 
 type registered struct {
 	made
-	Version string `json:"version"` // of what was requested
-	Ends    int64  `json:"ends"`    // Unix seconds; 0 for the one in use
+	Version    string `json:"version"`              // of what was requested
+	Credential string `json:"credential,omitempty"` // of that, what another secret is made for
+	Ends       int64  `json:"ends"`                 // Unix seconds; 0 for the one in use
 }
 
 func (p *Provider) readExternal(ctx context.Context, name string) (e external, err error) {
@@ -90,36 +91,78 @@ func (p *Provider) external(ctx context.Context, c server.Call, policy *Policy, 
 	if err != nil {
 		return registered{}, err
 	}
-	version := policy.version(name, policy.generations[want.Service], want.rotation().Number)
-	if len(e.Clients) > 0 && e.Clients[0].Version == version {
-		return e.Clients[0], nil
-	}
-	if e.Mark != "" {
-		p.log.Warn("a client may be left at the issuer that no host has: delete it there", "issuer", policy.issuer, "client_name", name, "software_version", e.Mark)
-	}
-	e.Mark = strings.ToLower(rand.Text())
-	if e, err = p.writeExternal(ctx, name, e); err != nil {
-		return registered{}, err
-	}
-	fresh, err := endpoint{policy.registration, p.cfg.RegistrationToken}.register(ctx, policy.clients[name].metadata(name, e.Mark))
+	generation, rotation := policy.generations[want.Service], want.rotation().Number
+	version, credential := policy.version(name, generation, rotation), policy.credential(name, generation, rotation)
+	at, err := p.registrar(policy.registrar, policy.registration)
 	if err != nil {
 		return registered{}, err
+	}
+	if len(e.Clients) > 0 {
+		c := &e.Clients[0]
+		if c.Version == version {
+			return *c, nil
+		}
+		if c.Credential == credential {
+			err := at.update(ctx, name, c.made, policy.clients[name])
+			var refused *refusedError
+			switch {
+			case err == nil:
+				c.Version = version
+				e, err = p.writeExternal(ctx, name, e)
+				return e.Clients[0], err
+			case errors.As(err, &refused) && refused.status == http.StatusNotFound, errors.Is(err, errors.ErrUnsupported):
+			default:
+				return registered{}, unavailable(policy, err)
+			}
+		}
+	}
+	if _, again := at.pending(name, e.Mark); e.Mark == "" || !again {
+		if e.Mark != "" {
+			p.log.Warn("a client may be left at the issuer that no host has: delete it there", "issuer", policy.issuer, "client_name", name, "software_version", e.Mark)
+		}
+		e.Mark = random()
+		if e, err = p.writeExternal(ctx, name, e); err != nil {
+			return registered{}, err
+		}
+	}
+	fresh, err := at.register(ctx, name, e.Mark, policy.clients[name], e.Clients)
+	if err != nil {
+		return registered{}, unavailable(policy, err)
 	}
 	for i := range e.Clients {
 		if e.Clients[i].Ends == 0 {
 			e.Clients[i].Ends = c.Now.Add(formerLives).Unix()
 		}
 	}
-	e.Mark, e.Clients = "", slices.Insert(e.Clients, 0, registered{made: fresh, Version: version})
+	e.Mark, e.Clients = "", slices.Insert(e.Clients, 0, registered{made: fresh, Version: version, Credential: credential})
 	if e, err = p.writeExternal(ctx, name, e); err != nil {
-		return registered{}, errors.Join(err, fresh.end(ctx))
+		return registered{}, errors.Join(err, at.end(ctx, fresh, false))
 	}
 	return e.Clients[0], nil
 }
 
+func random() string { return strings.ToLower(rand.Text()) }
+
+func unavailable(policy *Policy, err error) error {
+	return api.Errorf(api.Transient, api.CodeUnavailable, "registering at %s: %v", policy.registration, err)
+}
+
 // version is of all that a client is registered for.
 func (p *Policy) version(name string, generation, rotation int) string {
-	b, err := json.Marshal([]any{p.registration, p.clients[name], generation, rotation})
+	of := []any{p.registration, p.clients[name], generation, rotation}
+	if p.registrar != "" {
+		of = append(of, p.registrar)
+	}
+	return digest(of)
+}
+
+// credential is of what another secret is made for.
+func (p *Policy) credential(name string, generation, rotation int) string {
+	return digest([]any{p.registrar, p.registration, p.clients[name].Public, generation, rotation})
+}
+
+func digest(of []any) string {
+	b, err := json.Marshal(of)
 	if err != nil {
 		panic(err) // strings and numbers
 	}
@@ -185,12 +228,26 @@ func (p *Provider) endOver(ctx context.Context, now time.Time, policy *Policy, n
 	}
 	want, isNamed := policy.clients[name]
 	isNamed = isNamed && !policy.ends(p.cfg.Revoked(), want.Service)
+	if !isNamed && e.Mark != "" {
+		at, err := p.registrar(policy.registrar, policy.registration)
+		if err != nil {
+			return err
+		}
+		if left, ok := at.pending(name, e.Mark); ok {
+			e.Clients = append(e.Clients, registered{made: left})
+		}
+	}
+	stays := func(c registered) bool { return isNamed && (c.Ends == 0 || now.Unix() < c.Ends) }
 	var failed error
 	kept := slices.DeleteFunc(slices.Clone(e.Clients), func(c registered) bool {
-		if isNamed && (c.Ends == 0 || now.Unix() < c.Ends) {
+		if stays(c) {
 			return false
 		}
-		err := c.end(ctx)
+		whole := !slices.ContainsFunc(e.Clients, func(o registered) bool { return o.ID == c.ID && stays(o) })
+		at, err := p.registrar(c.Registrar, policy.registration)
+		if err == nil {
+			err = at.end(ctx, c.made, whole)
+		}
 		var refused *refusedError
 		switch {
 		case err == nil:

@@ -245,7 +245,7 @@ func TestExternalCutOff(t *testing.T) {
 	e := must(f.p.readExternal(t.Context(), name))
 	e.Mark = "mark-of-before"
 	must(f.p.writeExternal(t.Context(), name, e))
-	must(endpoint{url: f.inForce().registration}.register(t.Context(), f.inForce().clients[name].metadata(name, e.Mark)))
+	must(endpoint{url: f.inForce().registration}.register(t.Context(), name, e.Mark, f.inForce().clients[name], nil))
 	f.grant(webCallback, webCallback+"2")
 	second := must(f.fetches())
 	if !g.accepts(first) || !g.accepts(second) {
@@ -290,8 +290,10 @@ func TestExternalRefused(t *testing.T) {
 		t.Errorf("%v, want that nobody answers", err)
 	}
 	for more, want := range map[string]string{
-		`,"registration":"http://op.example.org/register"`: "want an https address",
-		`,"registration":"ftp://op.example.org"`:           "want an https address",
+		`,"registration":"http://op.example.org/register"`:            "want an https address",
+		`,"registration":"ftp://op.example.org"`:                      "want an https address",
+		`,"registration":"https://op.example.org","registrar":"okta"`: `"okta": want one of`,
+		`,"registrar":"pocket-id"`:                                    "want registration beside it",
 		`,"registration":"https://op.example.org/register","upstream":{"a":{"issuer":"https://a.example.org","clientId":"a","title":"a"}}`: "want neither ldap nor upstream",
 	} {
 		policy := f.policy

@@ -157,6 +157,9 @@ func (f *fixture) start() {
 		Policy: f.inForce, Revoked: f.revoked.Load,
 		Listen: f.listen,
 		Users:  filepath.Join(f.dir, "users"),
+
+		RegistrationToken: filepath.Join(f.dir, "registration-token"),
+
 		Audit:  server.NewAudit(f.db, log),
 		Logger: log,
 	})

@@ -35,6 +35,7 @@ func (r Request) registration(generation int) registration {
 type Policy struct {
 	cluster, issuer string
 	registration    string // where an issuer of others registers clients; empty for the own one
+	registrar       string // how it does; empty for RFC 7591
 	connectors      []connector
 	made            string // what the pages are made of: other settings are another issuer's
 	requests        server.Requests[registration]
@@ -56,6 +57,7 @@ func compile(policy florete.Policy) (*Policy, error) {
 	var settings struct {
 		Issuer       string               `json:"issuer"`
 		Registration string               `json:"registration,omitempty"`
+		Registrar    string               `json:"registrar,omitempty"`
 		LDAP         map[string]Directory `json:"ldap,omitempty"`
 		Upstream     map[string]Upstream  `json:"upstream,omitempty"`
 	}
@@ -66,13 +68,19 @@ func compile(policy florete.Policy) (*Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
 	}
+	if err := validRegistrar(settings.Registrar, settings.Registration); err != nil {
+		return nil, fmt.Errorf("policy of %s: kind %q: registrar: %w", policy.Host, Name, err)
+	}
+	if settings.Registrar == registrarRFC7591 {
+		settings.Registrar = ""
+	}
 	if settings.Registration != "" {
 		if err := validRegistration(settings.Registration, len(settings.LDAP)+len(settings.Upstream)); err != nil {
 			return nil, fmt.Errorf("policy of %s: kind %q: registration: %w", policy.Host, Name, err)
 		}
 	}
 	p := &Policy{
-		cluster: policy.Cluster, issuer: settings.Issuer, registration: settings.Registration, made: policy.Cluster + string(policy.Kinds[Name]),
+		cluster: policy.Cluster, issuer: settings.Issuer, registration: settings.Registration, registrar: settings.Registrar, made: policy.Cluster + string(policy.Kinds[Name]),
 		generations: map[florete.ID]int{}, hosts: map[florete.ID][]florete.ID{}, clients: map[string]Request{},
 	}
 	if p.connectors, err = connectors(settings.Issuer, settings.LDAP, settings.Upstream); err != nil {

@@ -1,0 +1,120 @@
+package oidc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// contract is what the API of a server accepts and answers, kept in memory. It is written after
+// the handlers of the release that the README names, as neither server can be built here: it
+// shows that requests are what those handlers take, not that the servers do what they promise.
+type contract struct {
+	t     *testing.T
+	url   string
+	mux   *http.ServeMux
+	allow func(http.Header) bool // whether a request has the token
+
+	mu    sync.Mutex
+	calls []string         // method and path of each
+	fails func(string) int // status with which a call is answered instead; nil for none
+}
+
+// answerLost is the status of a call that the server does, but whose answer is lost.
+const answerLost = http.StatusGatewayTimeout
+
+const registrationToken = "token-of-an-administrator"
+
+func newContract(t *testing.T, allow func(http.Header) bool) *contract {
+	c := &contract{t: t, mux: http.NewServeMux(), allow: allow}
+	s := httptest.NewServer(c)
+	t.Cleanup(s.Close)
+	c.url = s.URL
+	return c
+}
+
+func (c *contract) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := r.Method + " " + r.URL.Path
+	c.calls = append(c.calls, call)
+	if c.fails != nil {
+		if status := c.fails(call); status != 0 {
+			if status == answerLost {
+				c.mux.ServeHTTP(httptest.NewRecorder(), r)
+			}
+			w.WriteHeader(status)
+			return
+		}
+	}
+	if !c.allow(r.Header) {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	c.mux.ServeHTTP(w, r)
+}
+
+// handle answers calls of a pattern with a status and what is JSON of a value. The server
+// refuses bodies that are not JSON.
+func (c *contract) handle(pattern string, answer func(r *http.Request, body []byte) (int, any)) {
+	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		body := must(io.ReadAll(r.Body))
+		if len(body) > 0 && r.Header.Get("Content-Type") != "application/json" {
+			w.WriteHeader(http.StatusUnsupportedMediaType)
+			return
+		}
+		status, v := answer(r, body)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		if status != http.StatusNoContent {
+			_ = json.NewEncoder(w).Encode(v)
+		}
+	})
+}
+
+// strictly reads what a handler takes and nothing else: what a server leaves out of account is
+// a mistake of ours.
+func strictly(body []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// taken are the calls since the last time that change something.
+func (c *contract) taken() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := slices.DeleteFunc(c.calls, func(s string) bool { return strings.HasPrefix(s, "GET ") })
+	c.calls = nil
+	return all
+}
+
+// failing answers calls with a status from now on, where a function has one.
+func (c *contract) failing(f func(call string) int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fails = f
+}
+
+// registers is a provider of which outline is a client there.
+func (c *contract) registers(registrar string, want func(*Request)) *fixture {
+	c.t.Helper()
+	f := prepared(c.t)
+	f.more = fmt.Sprintf(`,"registration":%q,"registrar":%q`, c.url, registrar)
+	f.want = want
+	f.grant(webCallback)
+	if err := os.WriteFile(filepath.Join(f.dir, "registration-token"), []byte(registrationToken+"\n"), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	f.start()
+	return f
+}

@@ -1,0 +1,166 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// pocketID is the API of Pocket ID from 2.14 on, whose clients have several secrets.
+//
+// A client has the name of its service as ID, and is updated. The API key of an administrator
+// is in X-API-Key.
+type pocketID struct {
+	url   string
+	token string
+}
+
+// pocketClient is a client as it is requested. The server replaces all of it.
+type pocketClient struct {
+	ID              string   `json:"id,omitempty"`
+	Name            string   `json:"name"` // at most 50 characters
+	CallbackURLs    []string `json:"callbackURLs"`
+	LogoutURLs      []string `json:"logoutCallbackURLs"`
+	Public          bool     `json:"isPublic"`
+	PKCE            bool     `json:"pkceEnabled"`
+	SkipConsent     bool     `json:"skipConsent"`
+	GroupRestricted bool     `json:"isGroupRestricted"`
+}
+
+// pocketSecret is a secret as the server lists it.
+type pocketSecret struct {
+	ID     string `json:"id"`
+	Prefix string `json:"prefix"` // the first four characters
+}
+
+const pocketPrefix = 4
+
+func (p pocketID) register(ctx context.Context, name, mark string, want Request, former []registered) (made, error) {
+	c, _ := p.pending(name, mark)
+	err := p.update(ctx, name, c, want)
+	var refused *refusedError
+	if errors.As(err, &refused) && refused.status == http.StatusNotFound {
+		if _, err = p.call(ctx, http.MethodPost, "/oidc/clients", newPocketClient(name, name, want)); err == nil {
+			err = p.allow(ctx, name, want)
+		}
+	}
+	if err != nil || want.Public {
+		return c, err
+	}
+	secrets := "/oidc/clients/" + url.PathEscape(name) + "/secrets"
+	b, err := p.call(ctx, http.MethodGet, secrets, nil)
+	if err != nil {
+		return c, err
+	}
+	var listed []pocketSecret
+	if err := json.Unmarshal(b, &listed); err != nil {
+		return c, errors.New("its answer is no list of secrets")
+	}
+	for _, s := range listed {
+		// Of a process that ended before it kept it.
+		kept := slices.ContainsFunc(former, func(f registered) bool { return strings.HasSuffix(f.URI, "/"+s.ID) })
+		if s.Prefix != mark[:pocketPrefix] || kept {
+			continue
+		}
+		if _, err := p.call(ctx, http.MethodDelete, secrets+"/"+url.PathEscape(s.ID), nil); err != nil {
+			return c, err
+		}
+	}
+	c.Secret = mark[:pocketPrefix] + random()
+	if b, err = p.call(ctx, http.MethodPost, secrets, map[string]string{"secret": c.Secret}); err != nil {
+		return c, err
+	}
+	var fresh pocketSecret
+	if err := json.Unmarshal(b, &fresh); err != nil || fresh.ID == "" {
+		return c, errors.New("its answer is no secret of a client")
+	}
+	c.URI = p.url + "/api" + secrets + "/" + url.PathEscape(fresh.ID)
+	return c, nil
+}
+
+func (p pocketID) update(ctx context.Context, name string, _ made, want Request) error {
+	if _, err := p.call(ctx, http.MethodPut, "/oidc/clients/"+url.PathEscape(name), newPocketClient("", name, want)); err != nil {
+		return err
+	}
+	return p.allow(ctx, name, want)
+}
+
+// allow sets the groups of a client, whom the server knows by IDs. Before, one with groups is
+// for nobody.
+func (p pocketID) allow(ctx context.Context, name string, want Request) error {
+	if len(want.AllowedGroups) == 0 {
+		return nil // a client without restriction has lost those it had
+	}
+	ids := map[string]string{}
+	for page, pages := 1, 1; page <= pages; page++ {
+		b, err := p.call(ctx, http.MethodGet, fmt.Sprintf("/user-groups?pagination%%5Bpage%%5D=%d&pagination%%5Blimit%%5D=100", page), nil)
+		if err != nil {
+			return err
+		}
+		var listed struct {
+			Data []struct {
+				ID   string `json:"id"`
+				Name string `json:"name"`
+			} `json:"data"`
+			Pagination struct {
+				TotalPages int `json:"totalPages"`
+			} `json:"pagination"`
+		}
+		if err := json.Unmarshal(b, &listed); err != nil {
+			return errors.New("its answer is no list of groups")
+		}
+		for _, g := range listed.Data {
+			ids[g.Name] = g.ID
+		}
+		pages = listed.Pagination.TotalPages
+	}
+	var groups []string
+	for _, g := range want.AllowedGroups {
+		if ids[g] == "" {
+			return fmt.Errorf("it has no group %q, of allowedGroups of %s: make it there, or take it out", g, name)
+		}
+		groups = append(groups, ids[g])
+	}
+	_, err := p.call(ctx, http.MethodPut, "/oidc/clients/"+url.PathEscape(name)+"/allowed-user-groups", map[string][]string{"userGroupIds": groups})
+	return err
+}
+
+func (p pocketID) pending(name, _ string) (made, bool) {
+	return made{ID: name, URI: p.url + "/api/oidc/clients/" + url.PathEscape(name), Registrar: registrarPocketID}, true
+}
+
+// end deletes a secret, or the client with the last. What is not there has ended.
+func (p pocketID) end(ctx context.Context, c made, whole bool) error {
+	client, _, _ := strings.Cut(c.URI, "/secrets/")
+	at, ok := strings.CutPrefix(c.URI, p.url+"/api")
+	if !ok {
+		return &refusedError{http.StatusNotImplemented, "it is at another address: " + client}
+	}
+	if whole {
+		at = strings.TrimPrefix(client, p.url+"/api")
+	} else if at == strings.TrimPrefix(client, p.url+"/api") {
+		return nil // a public client has no secret to end
+	}
+	_, err := p.call(ctx, http.MethodDelete, at, nil)
+	var refused *refusedError
+	if errors.As(err, &refused) && refused.status == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+func newPocketClient(id, name string, want Request) pocketClient {
+	return pocketClient{
+		ID: id, Name: name[:min(len(name), 50)], CallbackURLs: want.RedirectURIs, LogoutURLs: want.PostLogoutRedirectURIs,
+		Public: want.Public, PKCE: want.Public, SkipConsent: true, GroupRestricted: len(want.AllowedGroups) > 0,
+	}
+}
+
+func (p pocketID) call(ctx context.Context, method, path string, content any) ([]byte, error) {
+	return manage(ctx, method, p.url+"/api"+path, http.Header{"X-Api-Key": {p.token}}, content)
+}

@@ -25,7 +25,7 @@ let
     ;
 
   grouped =
-    registrar == "pocket-id"
+    registrar != "rfc7591"
     || any (d: d.groups.base != "") (attrValues ldap)
     || any (u: u.groups != "") (attrValues upstream);
 
@@ -95,6 +95,15 @@ in
         problem = "Pocket ID lets every client have all scopes, not these alone:";
         value = concatStringsSep ", " s.sso.scopes;
         remedy = "take scopes out";
+      })
+    ]
+    ++ when (s.sso.postLogoutRedirectURIs != [ ] && registrar == "kanidm") [
+      (fault {
+        id = "FL145";
+        place = "services.${n}.sso.postLogoutRedirectURIs";
+        problem = "Kanidm leads nobody back who signs out:";
+        value = concatStringsSep ", " s.sso.postLogoutRedirectURIs;
+        remedy = "take postLogoutRedirectURIs out";
       })
     ];
 }

@@ -37,6 +37,7 @@ in
     registration = of "where an issuer of others registers clients: services are its clients then, and no pages are served here" url;
     registrar = of "how it does: by RFC 7591 at that address, or by its API, of which that is the server" (enum [
       "rfc7591"
+      "kanidm"
       "pocket-id"
     ]);
     ldap = of "directories whose people sign in, by name" signin.ldap;

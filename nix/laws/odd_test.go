@@ -195,7 +195,7 @@ func odd() map[string][]any {
 		"providers.oidc.ldap.corp.people":       {map[string]any{"base": ""}, map[string]any{"base": "a", "login": ""}, map[string]any{"base": "é", "filter": "("}, map[string]any{}},
 		"providers.oidc":                        {registering("https://127.0.0.1:1/r?x=1"), registering("http://a.example"), registering("http://127.0.0.1:1/r"), registering("http://127.0.0.999/r"), registering("http://127.1/r"), registering("http://[::1]/r"), registering("http://x.rete/r"), registering("http://localhost/r"), registering("")},
 		"providers.oidc.registration":           {"https://127.0.0.1:1/r"},
-		"providers.oidc.registrar":              {"pocket-id", "rfc7591", "okta"},
+		"providers.oidc.registrar":              {"kanidm", "pocket-id", "rfc7591", "okta"},
 		"providers.oidc.ldap":                   {map[string]any{"local": directory}, map[string]any{long(40): directory}, map[string]any{long(41): directory}, map[string]any{"partner": directory}},
 		"providers.oidc.upstream":               {map[string]any{"corp": map[string]any{"issuer": "https://a.example/b", "clientId": "c"}}, map[string]any{"x": map[string]any{"issuer": "http://a.example", "clientId": "c"}}, map[string]any{"x": map[string]any{"issuer": "http://a.rete:1/", "clientId": "c", "scopes": []string{"é"}}}, map[string]any{"x": map[string]any{"issuer": "https://a.example", "clientId": ""}}},
 		"services.s.jwtAudiences":               {[]string{}, []string{"a", "a"}, []string{"https://a.example/?x=[1]"}, []string{"a b"}, []string{"é"}, []string{long(255)}, []string{long(256)}, []string{""}, []string{"?"}},

@@ -18,7 +18,19 @@ var registrationEdits = map[string]func(generator, *cluster) bool{
 		c.Providers["oidc"] = p
 		return had
 	},
-	"an issuer with an API": func(_ generator, c *cluster) bool {
+	"a Kanidm": func(_ generator, c *cluster) bool {
+		for _, s := range c.Services {
+			if s.SSO != nil {
+				s.SSO = maps.Clone(s.SSO)
+				delete(s.SSO, "postLogoutRedirectURIs")
+			}
+		}
+		p, had := c.Providers["oidc"]
+		p.LDAP, p.Upstream, p.Register, p.How = nil, nil, "https://127.0.0.1:1", "kanidm"
+		c.Providers["oidc"] = p
+		return had
+	},
+	"a Pocket ID": func(_ generator, c *cluster) bool {
 		for _, s := range c.Services {
 			if s.SSO != nil {
 				s.SSO = maps.Clone(s.SSO)

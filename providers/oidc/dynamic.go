@@ -125,7 +125,9 @@ func manage(ctx context.Context, method, url string, header http.Header, content
 			Error       string `json:"error"`
 			Description string `json:"error_description"`
 		}
-		_ = json.Unmarshal(b, &why)
+		if json.Unmarshal(b, &why) != nil {
+			_ = json.Unmarshal(b, &why.Error) // Kanidm's are a string, or an object by name
+		}
 		err = &refusedError{resp.StatusCode, strings.TrimSpace(why.Error + " " + why.Description)}
 	}
 	return b, err

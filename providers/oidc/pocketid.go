@@ -122,7 +122,7 @@ func (p pocketID) allow(ctx context.Context, name string, want Request) error {
 	var groups []string
 	for _, g := range want.AllowedGroups {
 		if ids[g] == "" {
-			return fmt.Errorf("it has no group %q, of allowedGroups of %s: make it there, or take it out", g, name)
+			return errNoGroup(g, name)
 		}
 		groups = append(groups, ids[g])
 	}

@@ -29,6 +29,7 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 			return server.Decision{}, err
 		}
 		values["clientId"], values["clientSecret"] = at.ID, at.Secret
+		values["issuer"] += at.Issuer
 		if want.public {
 			delete(values, "clientSecret")
 		}

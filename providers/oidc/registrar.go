@@ -15,10 +15,11 @@ import (
 // How an issuer of others registers clients.
 const (
 	registrarRFC7591  = "rfc7591"
+	registrarKanidm   = "kanidm"
 	registrarPocketID = "pocket-id"
 )
 
-var registrars = []string{registrarPocketID, registrarRFC7591}
+var registrars = []string{registrarKanidm, registrarPocketID, registrarRFC7591}
 
 // registrar registers clients at an issuer of others.
 type registrar interface {
@@ -46,6 +47,7 @@ type made struct {
 	Token  string `json:"registration_access_token"`
 
 	Registrar string `json:"florete_registrar,omitempty"` // empty for RFC 7591
+	Issuer    string `json:"florete_issuer,omitempty"`    // of this client alone: what follows the issuer's address
 }
 
 // registrar is that of a kind at an address.
@@ -61,7 +63,15 @@ func (p *Provider) registrar(kind, at string) (registrar, error) {
 	if token == "" {
 		return nil, api.Errorf(api.Transient, api.CodeUnavailable, "the provider has no token that lets it register at %s: write it to registration-token beside its state, mode 0600", at)
 	}
-	return pocketID{strings.TrimSuffix(at, "/"), token}, nil
+	at = strings.TrimSuffix(at, "/")
+	if kind == registrarKanidm {
+		return kanidm{at, token}, nil
+	}
+	return pocketID{at, token}, nil
+}
+
+func errNoGroup(group, client string) error {
+	return fmt.Errorf("it has no group %q, of allowedGroups of %s: make it there, or take it out", group, client)
 }
 
 func validRegistrar(kind, registration string) error {

@@ -1,0 +1,158 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// kanidm is the API of Kanidm from 1.11 on, of which a service account's API token is.
+//
+// A client has one secret, which the server makes, so another secret is another client. The
+// rest is updated.
+type kanidm struct{ url, token string }
+
+// kanidmEntry is an entry of the server: values by attribute.
+type kanidmEntry struct {
+	Attrs map[string][]string `json:"attrs"`
+}
+
+const (
+	kanidmEveryone = "idm_all_persons" // the group of all people
+	kanidmScopes   = "oauth2_rs_scope_map"
+	kanidmName     = 64 // characters of a name
+)
+
+func (k kanidm) register(ctx context.Context, name, mark string, want Request, _ []registered) (made, error) {
+	c, _ := k.pending(name, mark)
+	kind := "_basic"
+	if want.Public {
+		kind = "_public"
+	}
+	entry := newKanidmEntry(name, want)
+	entry.Attrs["name"] = []string{c.ID}
+	_, err := k.call(ctx, http.MethodPost, kind, entry)
+	var refused *refusedError
+	if errors.As(err, &refused) && refused.status == http.StatusConflict { // of a process that ended before it kept it
+		if _, err = k.call(ctx, http.MethodDelete, c.ID, nil); err == nil {
+			_, err = k.call(ctx, http.MethodPost, kind, entry)
+		}
+	}
+	if err == nil {
+		err = k.allow(ctx, c.ID, want)
+	}
+	if err != nil || want.Public {
+		return c, err
+	}
+	b, err := k.call(ctx, http.MethodGet, c.ID+"/_basic_secret", nil)
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(b, &c.Secret); err != nil || c.Secret == "" {
+		return c, errors.New("its answer is no secret of a client")
+	}
+	return c, nil
+}
+
+// update leaves groups that may no longer sign in no moment with what is new.
+func (k kanidm) update(ctx context.Context, name string, c made, want Request) error {
+	if err := k.allow(ctx, c.ID, want); err != nil {
+		return err
+	}
+	_, err := k.call(ctx, http.MethodPatch, c.ID, newKanidmEntry(name, want))
+	return err
+}
+
+// allow sets who may sign in, and with which scopes: nobody is until then.
+func (k kanidm) allow(ctx context.Context, id string, want Request) error {
+	b, err := k.call(ctx, http.MethodGet, id, nil)
+	if err != nil {
+		return err
+	}
+	var has *kanidmEntry
+	if err := json.Unmarshal(b, &has); err != nil {
+		return errors.New("its answer is no entry of a client")
+	}
+	if has == nil {
+		return &refusedError{http.StatusNotFound, "it has no client " + id}
+	}
+	groups, allowed := want.AllowedGroups, want.Scopes
+	if len(groups) == 0 {
+		groups = []string{kanidmEveryone}
+	}
+	if allowed == nil {
+		allowed = scopes
+	}
+	for _, m := range has.Attrs[kanidmScopes] {
+		group, _, _ := strings.Cut(m, ": ") // "writers@idm.example.org: {\"email\", \"openid\"}"
+		short, _, _ := strings.Cut(group, "@")
+		if slices.Contains(groups, group) || slices.Contains(groups, short) {
+			continue
+		}
+		if _, err := k.call(ctx, http.MethodDelete, id+"/_scopemap/"+url.PathEscape(group), nil); err != nil {
+			return err
+		}
+	}
+	for _, g := range groups {
+		if _, err := k.call(ctx, http.MethodPost, id+"/_scopemap/"+url.PathEscape(g), allowed); err != nil {
+			var refused *refusedError
+			if errors.As(err, &refused) && refused.status == http.StatusNotFound {
+				return errNoGroup(g, id)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// pending has a name of at most 64 characters, which begins with a letter.
+func (k kanidm) pending(name, mark string) (made, bool) {
+	service, _, _ := strings.Cut(name, ".")
+	mark = mark[:min(len(mark), 12)]
+	id := "florete-" + service
+	id = id[:min(len(id), kanidmName-1-len(mark))] + "-" + mark
+	return made{ID: id, URI: k.url + "/v1/oauth2/" + id, Registrar: registrarKanidm, Issuer: "/oauth2/openid/" + id}, true
+}
+
+// end deletes a client. What is not there has ended.
+func (k kanidm) end(ctx context.Context, c made, _ bool) error {
+	if c.URI != k.url+"/v1/oauth2/"+c.ID {
+		return &refusedError{http.StatusNotImplemented, "it is at another address: " + c.URI}
+	}
+	_, err := k.call(ctx, http.MethodDelete, c.ID, nil)
+	var refused *refusedError
+	if errors.As(err, &refused) && refused.status == http.StatusNotFound {
+		return nil
+	}
+	return err
+}
+
+func newKanidmEntry(name string, want Request) kanidmEntry {
+	e := kanidmEntry{map[string][]string{
+		"displayname":                {name},
+		"oauth2_rs_origin":           want.RedirectURIs,
+		"oauth2_rs_origin_landing":   {landing(want.RedirectURIs[0])},
+		"oauth2_strict_redirect_uri": {"true"},
+	}}
+	if !want.Public { // it may leave PKCE out, as with us
+		e.Attrs["oauth2_allow_insecure_client_disable_pkce"] = []string{"true"}
+	}
+	return e
+}
+
+// landing is the page of a service that people of the issuer are shown.
+func landing(callback string) string {
+	u, err := url.Parse(callback)
+	if err != nil {
+		panic(err) // decode let no other in
+	}
+	return u.Scheme + "://" + u.Host + "/"
+}
+
+func (k kanidm) call(ctx context.Context, method, path string, content any) ([]byte, error) {
+	return manage(ctx, method, k.url+"/v1/oauth2/"+path, bearer(k.token), content)
+}

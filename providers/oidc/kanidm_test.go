@@ -1,0 +1,284 @@
+package oidc
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
+)
+
+// kanidmContract is the API of Kanidm as server/core/src/https/v1_oauth2.rs, errors.rs and the
+// access profile idm_acp_oauth2_manage of 1.12 have it.
+type kanidmContract struct {
+	*contract
+	clients map[string]*kanidmHeld
+	made    int // secrets
+}
+
+type kanidmHeld struct {
+	attrs  map[string][]string
+	scopes map[string][]string // by group
+	secret string
+}
+
+var (
+	kanidmIname  = regexp.MustCompile(`^[a-z][a-z0-9-_.]{0,63}$`)
+	kanidmGroups = []string{kanidmEveryone, "writers", "editors"}
+
+	// What the access profile lets be written, of what is used here.
+	kanidmWritable = []string{"name", "displayname", "oauth2_rs_origin", "oauth2_rs_origin_landing", "oauth2_strict_redirect_uri"}
+)
+
+func newKanidmContract(t *testing.T) *kanidmContract {
+	k := &kanidmContract{
+		contract: newContract(t, func(h http.Header) bool { return h.Get("Authorization") == "Bearer "+registrationToken }),
+		clients:  map[string]*kanidmHeld{},
+	}
+	writable := func(e kanidmEntry, public bool) bool {
+		for attr := range e.Attrs {
+			if !slices.Contains(kanidmWritable, attr) && (public || attr != "oauth2_allow_insecure_client_disable_pkce") {
+				return false
+			}
+		}
+		return true
+	}
+	for _, kind := range []string{"_basic", "_public"} {
+		k.handle("POST /v1/oauth2/"+kind, func(r *http.Request, body []byte) (int, any) {
+			var e kanidmEntry
+			if strictly(body, &e) != nil || !writable(e, kind == "_public") || len(e.Attrs["name"]) != 1 ||
+				len(e.Attrs["displayname"]) != 1 || len(e.Attrs["oauth2_rs_origin_landing"]) != 1 {
+				return 400, map[string]any{"schemaviolation": "missing"}
+			}
+			name := e.Attrs["name"][0]
+			if !kanidmIname.MatchString(name) {
+				return 400, map[string]any{"invalidattribute": name}
+			}
+			if k.clients[name] != nil {
+				return 409, map[string]any{"error": "Attribute uniqueness error", "conflicting_attributes": []string{"name"}}
+			}
+			c := &kanidmHeld{attrs: e.Attrs, scopes: map[string][]string{}}
+			if kind == "_basic" {
+				k.made++
+				c.secret = fmt.Sprintf("secret-%d-of-the-server", k.made)
+			}
+			k.clients[name] = c
+			return 200, nil
+		})
+	}
+	at := func(missing int, answer func(c *kanidmHeld, r *http.Request, body []byte) (int, any)) func(*http.Request, []byte) (int, any) {
+		return func(r *http.Request, body []byte) (int, any) {
+			if c := k.clients[r.PathValue("id")]; c != nil {
+				return answer(c, r, body)
+			}
+			if missing == 200 {
+				return 200, nil
+			}
+			return missing, "nomatchingentries"
+		}
+	}
+	k.handle("GET /v1/oauth2/{id}", at(200, func(c *kanidmHeld, r *http.Request, body []byte) (int, any) {
+		attrs := maps.Clone(c.attrs)
+		for g, s := range c.scopes {
+			attrs[kanidmScopes] = append(attrs[kanidmScopes], fmt.Sprintf("%s@idm.example.org: {%q}", g, strings.Join(s, `", "`)))
+		}
+		return 200, kanidmEntry{attrs}
+	}))
+	k.handle("GET /v1/oauth2/{id}/_basic_secret", at(200, func(c *kanidmHeld, r *http.Request, body []byte) (int, any) {
+		if c.secret == "" {
+			return 200, nil
+		}
+		return 200, c.secret
+	}))
+	k.handle("PATCH /v1/oauth2/{id}", at(404, func(c *kanidmHeld, r *http.Request, body []byte) (int, any) {
+		var e kanidmEntry
+		if strictly(body, &e) != nil || !writable(e, c.secret == "") {
+			return 403, "accessdenied"
+		}
+		maps.Copy(c.attrs, e.Attrs)
+		return 200, nil
+	}))
+	k.handle("DELETE /v1/oauth2/{id}", at(404, func(c *kanidmHeld, r *http.Request, body []byte) (int, any) {
+		delete(k.clients, r.PathValue("id"))
+		return 200, nil
+	}))
+	k.handle("POST /v1/oauth2/{id}/_scopemap/{group}", at(404, func(c *kanidmHeld, r *http.Request, body []byte) (int, any) {
+		var scopes []string
+		group := r.PathValue("group")
+		if strictly(body, &scopes) != nil {
+			return 400, nil
+		}
+		if !slices.Contains(kanidmGroups, group) {
+			return 404, "nomatchingentries"
+		}
+		c.scopes[group] = scopes
+		return 200, nil
+	}))
+	k.handle("DELETE /v1/oauth2/{id}/_scopemap/{group}", at(404, func(c *kanidmHeld, r *http.Request, body []byte) (int, any) {
+		group, domain, _ := strings.Cut(r.PathValue("group"), "@")
+		if c.scopes[group] == nil || domain != "idm.example.org" {
+			return 404, "nomatchingentries"
+		}
+		delete(c.scopes, group)
+		return 200, nil
+	}))
+	return k
+}
+
+// accepts is whether a client can authenticate with what a host has.
+func (k *kanidmContract) accepts(values map[string]string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := k.clients[values["clientId"]]
+	return c != nil && c.secret != "" && c.secret == values["clientSecret"]
+}
+
+func TestKanidmConformance(t *testing.T) {
+	t.Parallel()
+	k := newKanidmContract(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(registrationToken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	providertest.Run(t, providertest.Suite{
+		Kind: Name, Need: "oidc-outline", Secret: []string{"clientSecret"}, Rotates: "clientSecret",
+		Settings: map[string]any{"issuer": issuerURL, "registration": k.url, "registrar": registrarKanidm},
+		Make: func(e *providertest.Env) server.Kind {
+			return externalAnswers{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies), RegistrationToken: token})}
+		},
+		Request: Request{Issuer: issuerURL, Service: outline, RedirectURIs: []string{webCallback}},
+	})
+}
+
+func TestKanidm(t *testing.T) {
+	t.Parallel()
+	k := newKanidmContract(t)
+	f := k.registers(registrarKanidm, nil)
+	first := must(f.fetches())
+	id := first["clientId"]
+	c := k.clients[id]
+	if !k.accepts(first) || first["issuer"] != issuerURL+"/oauth2/openid/"+id || len(c.scopes) != 1 || !slices.Equal(c.scopes[kanidmEveryone], scopes) {
+		t.Fatalf("the client is %+v for %v", c, first)
+	}
+	k.taken()
+	if again := must(f.fetches()); !maps.Equal(again, first) || len(k.taken()) != 0 {
+		t.Error("the same request changes something")
+	}
+
+	// What changes is the client, not its secret.
+	f.want = func(r *Request) {
+		r.AllowedGroups, r.Scopes = []string{"writers", "editors"}, []string{"openid", "email"}
+	}
+	f.grant(webCallback, webCallback+"2")
+	if again := must(f.fetches()); !maps.Equal(again, first) {
+		t.Error("other redirect URIs are another client")
+	}
+	want := map[string][]string{"writers": {"openid", "email"}, "editors": {"openid", "email"}}
+	if !slices.Equal(c.attrs["oauth2_rs_origin"], []string{webCallback, webCallback + "2"}) || !maps.EqualFunc(c.scopes, want, slices.Equal) {
+		t.Errorf("the client is %+v", c)
+	}
+
+	// Another secret is another client; the former one ends when hosts had time to fetch it.
+	f.policy.Grants[0].Generation = 2
+	second := must(f.fetches())
+	if second["clientId"] == id || !k.accepts(first) || !k.accepts(second) {
+		t.Fatal("of two clients in an overlap one does not work")
+	}
+	f.sweeps(formerLives - time.Minute)
+	if !k.accepts(first) {
+		t.Error("the former one has ended too soon")
+	}
+	f.sweeps(formerLives + time.Minute)
+	if k.accepts(first) || !k.accepts(second) {
+		t.Error("the former one has not ended, or the one in use has")
+	}
+
+	// Who deletes it by hand has another made by the next change.
+	k.mu.Lock()
+	clear(k.clients)
+	k.mu.Unlock()
+	f.grant(webCallback)
+	f.policy.Grants[0].Generation = 2
+	if third := must(f.fetches()); !k.accepts(third) {
+		t.Error("after it was deleted by hand there is none")
+	}
+	f.grant()
+	f.sweeps(0)
+	if len(k.clients) != 0 {
+		t.Errorf("%v are registered", k.clients)
+	}
+}
+
+func TestKanidmPublic(t *testing.T) {
+	t.Parallel()
+	k := newKanidmContract(t)
+	f := k.registers(registrarKanidm, func(r *Request) { r.Public = true })
+	values := must(f.fetches())
+	if _, has := values["clientSecret"]; has || k.clients[values["clientId"]] == nil || k.clients[values["clientId"]].secret != "" {
+		t.Errorf("a public client is %+v for %v", k.clients, values)
+	}
+}
+
+// Wherever a process ends, the next one has a client that works, and nothing else is left.
+func TestKanidmCutOff(t *testing.T) {
+	t.Parallel()
+	for _, cut := range []string{"POST /v1/oauth2/_basic", "/_scopemap/writers", "/_basic_secret"} {
+		k := newKanidmContract(t)
+		f := k.registers(registrarKanidm, func(r *Request) { r.AllowedGroups = []string{"writers"} })
+		fail := func(call string) int {
+			if strings.HasSuffix(call, cut) {
+				return answerLost
+			}
+			return 0
+		}
+		k.failing(fail)
+		if _, err := f.fetches(); err == nil || !strings.Contains(err.Error(), "status 504") || len(k.clients) != 1 {
+			t.Fatalf("%s: %v", cut, err)
+		}
+		k.failing(nil)
+		f.restart()
+		if values := must(f.fetches()); !k.accepts(values) || len(k.clients) != 1 || len(k.clients[values["clientId"]].scopes) != 1 {
+			t.Errorf("%s: %v for %v", cut, k.clients, values)
+		}
+
+		// What is left of a service that nobody is granted any more ends, too.
+		k.failing(fail)
+		f.policy.Grants[0].Generation = 2
+		if _, err := f.fetches(); err == nil || len(k.clients) != 2 {
+			t.Fatalf("%s: %v, %v", cut, err, k.clients)
+		}
+		k.failing(nil)
+		f.grant()
+		f.sweeps(0)
+		if len(k.clients) != 0 {
+			t.Errorf("%s: %v are left", cut, k.clients)
+		}
+	}
+}
+
+func TestKanidmRefused(t *testing.T) {
+	t.Parallel()
+	k := newKanidmContract(t)
+	f := k.registers(registrarKanidm, func(r *Request) { r.AllowedGroups = []string{"nobody"} })
+	if _, err := f.fetches(); err == nil || !strings.Contains(err.Error(), `it has no group "nobody"`) {
+		t.Errorf("%v, want that there is no such group", err)
+	}
+	k.failing(func(string) int { return http.StatusForbidden })
+	if _, err := f.fetches(); err == nil || !strings.Contains(err.Error(), "status 403") {
+		t.Errorf("%v, want the answer of the server", err)
+	}
+	long, _ := k.client().pending("1"+strings.Repeat("a", 62)+".demo.flor.rete", random())
+	if !kanidmIname.MatchString(long.ID) {
+		t.Errorf("%s is no name there", long.ID)
+	}
+}
+
+func (k *kanidmContract) client() kanidm { return kanidm{k.url, registrationToken} }

@@ -112,6 +112,7 @@ severity "error" {
   FL140 = "unknown forge";
   FL141 = "two tokens of one account";
   FL143 = "token that its forge cannot have";
+  FL144 = "rules of run time that nobody can change";
   FL145 = "sign-in that its issuer cannot have";
 }
 // severity "warning" {

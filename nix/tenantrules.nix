@@ -2,10 +2,12 @@
 lib:
 let
   inherit (builtins)
+    any
     attrNames
     attrValues
     concatLists
     concatMap
+    concatStringsSep
     elem
     elemAt
     genList
@@ -24,6 +26,21 @@ let
   label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
 in
 rec {
+  # Rules of run time come to the process of kind token through that of kind config, on its host.
+  # runtime :: Providers -> String -> Tenant -> [Fault]
+  runtime =
+    { config, token, ... }:
+    n: e:
+    when (e.runtimeRules == true && token.hosts != [ ] && !any (h: elem h config.hosts) token.hosts) [
+      (fault {
+        id = "FL144";
+        place = "tenants.${n}.runtimeRules";
+        problem = "operators change rules through the provider of documents, which is not beside providers.token, on";
+        value = concatStringsSep ", " token.hosts;
+        remedy = "add ${show (head token.hosts)} to providers.config.hosts, or take runtimeRules out";
+      })
+    ];
+
   # A tenant: its rules, its quotas and its issuers.
   # tenant :: String -> Tenant -> [Fault]
   tenant =

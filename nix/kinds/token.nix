@@ -236,6 +236,8 @@ in
             concatMap (rules.object "${place}.resources" clean.tenants.${k.tenant}) k.resources
           )
         ) (attrValues s.tokens);
-      entries.tenants = n: e: when (shapes.tenants.${n} == [ ]) (rules.tenant n e);
+      entries.tenants =
+        n: e:
+        when (shapes.tenants.${n} == [ ]) (rules.tenant n e ++ rules.runtime clean.providers n e);
     };
 }

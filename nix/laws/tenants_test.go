@@ -20,11 +20,16 @@ type tenant struct {
 // tenants are a few, with rules about services that have their tokens.
 func (g generator) tenants(c *cluster) {
 	c.Tenants = map[string]*tenant{}
-	c.Providers["token"] = provider{Hosts: c.Providers["jwt"].Hosts, Issuer: "https://tenants.example.org", Version: g.IntN(3)}
+	hosts := c.Providers["jwt"].Hosts
+	documents := c.Providers["config"].Hosts
+	if documents != nil {
+		hosts = documents[:1]
+	}
+	c.Providers["token"] = provider{Hosts: hosts, Issuer: "https://tenants.example.org", Version: g.IntN(3)}
 	services := slices.Sorted(maps.Keys(c.Services))
 	for i := range 1 + g.IntN(2) {
 		name := fmt.Sprintf("y%dx", i)
-		t := &tenant{Namespaces: []string{"n"}, Lifetime: []int{0, 60, 3600}[g.IntN(3)], RuntimeRules: i == 0}
+		t := &tenant{Namespaces: []string{"n"}, Lifetime: []int{0, 60, 3600}[g.IntN(3)], RuntimeRules: i == 0 && documents != nil}
 		objects := []string{"tenant:" + name, "namespace:" + name + "/*", "namespace:" + name + "/n", "stream:" + name + "/n/*", "stream:" + name + "/n/a"}
 		policy := func(subject string) {
 			t.Policies = append(t.Policies, map[string]string{"subject": subject, "action": "stream.read", "object": objects[g.IntN(len(objects))]})

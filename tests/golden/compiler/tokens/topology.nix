@@ -68,6 +68,7 @@ merge base {
     hosts = [ "alpha" ];
     issuer = "http://tokens.golden.flor.rete";
   };
+  providers.config.hosts = [ "alpha" ];
   providers.jwt = {
     hosts = [ "alpha" ];
     issuer = "https://svids.example.org";

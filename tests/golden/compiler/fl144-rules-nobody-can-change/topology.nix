@@ -1,0 +1,17 @@
+# The provider of documents is on another host than that of tokens.
+{ base, merge, ... }:
+merge base {
+  tenants.acme = {
+    namespaces = [ "payments" ];
+    runtimeRules = true;
+  };
+  providers.token = {
+    hosts = [ "alpha" ];
+    issuer = "https://tokens.example.org";
+  };
+  providers.jwt = {
+    hosts = [ "alpha" ];
+    issuer = "https://svids.example.org";
+  };
+  providers.config.hosts = [ "beta" ];
+}

@@ -3,9 +3,7 @@
 { clean, lib }:
 let
   inherit (builtins)
-    any
     attrNames
-    attrValues
     concatStringsSep
     filter
     map
@@ -23,11 +21,6 @@ let
     registration
     upstream
     ;
-
-  grouped =
-    registrar != "rfc7591"
-    || any (d: d.groups.base != "") (attrValues ldap)
-    || any (u: u.groups != "") (attrValues upstream);
 
   # Codes and clients' secrets go there.
   clear =
@@ -79,13 +72,13 @@ in
   # service :: String -> Service -> [Fault]
   service =
     n: s:
-    when (s.sso.allowedGroups != [ ] && !grouped) [
+    when (s.sso.allowedGroups != [ ] && registration != "" && registrar == "rfc7591") [
       (fault {
         id = "FL102";
         place = "services.${n}.sso.allowedGroups";
-        problem = "no directory or upstream issuer of providers.oidc gives groups, so that nobody could sign in:";
+        problem = "RFC 7591 knows no groups, and the issuer would let all people sign in, not these alone:";
         value = concatStringsSep ", " s.sso.allowedGroups;
-        remedy = "write providers.oidc.ldap.<name>.groups.base or providers.oidc.upstream.<name>.groups, or take allowedGroups out";
+        remedy = "take allowedGroups out, and let the issuer decide who may sign in";
       })
     ]
     ++ when (s.sso.scopes != [ ] && registrar == "pocket-id") [

@@ -81,7 +81,7 @@ severity "error" {
   FL097 = "team or role that has itself in it";
   FL099 = "unknown database server";
   FL100 = "two databases of one name";
-  FL102 = "groups that nobody can be in";
+  FL102 = "groups at an issuer that knows none";
   FL103 = "upstream issuer whose name is taken";
   FL104 = "upstream issuer in clear";
   FL105 = "object that is not the tenant's own";

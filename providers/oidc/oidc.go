@@ -77,7 +77,7 @@ type Config struct {
 	Listen string
 
 	// Users is the file of those who can sign in, HuJSON:
-	// [{"email": …, "username": …, "userID": …, "hash": bcrypt}]
+	// [{"email": …, "username": …, "userID": …, "hash": bcrypt, "groups": […]}]
 	Users string
 
 	// RegistrationToken is the file of what lets register at an issuer of others; need not be

@@ -2,7 +2,9 @@ package oidc
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/dexidp/dex/storage"
 	"github.com/tailscale/hujson"
@@ -18,7 +20,11 @@ type user struct {
 	Username string `json:"username"`
 	UserID   string `json:"userID"` // never given to another user
 	Hash     string `json:"hash"`   // bcrypt
+
+	Groups []string `json:"groups"` // for tokens and allowedGroups, beside those of directories
 }
+
+const maxGroup = 128 // bytes of a group's name, as of allowedGroups
 
 // Dex takes no hash of another cost.
 const minCost, maxCost = bcrypt.DefaultCost, 16
@@ -60,6 +66,11 @@ func parseUsers(b []byte) ([]storage.Password, error) {
 		case ids[u.UserID]:
 			return nil, fmt.Errorf("user %d (%s): userID %q: given twice", i, u.Email, u.UserID)
 		}
+		for j, g := range u.Groups {
+			if g == "" || len(g) > maxGroup || strings.ContainsFunc(g, unicode.IsControl) || slices.Contains(u.Groups[:j], g) {
+				return nil, fmt.Errorf("user %d (%s): groups: %q: want each once, by a name of 1 to %d bytes without control characters", i, u.Email, g, maxGroup)
+			}
+		}
 		if cost, err := bcrypt.Cost([]byte(u.Hash)); err != nil || cost < minCost || cost > maxCost {
 			return nil, fmt.Errorf("user %d (%s): hash: not bcrypt of cost %d to %d: make it with \"htpasswd -BnC %d ''\"", i, u.Email, minCost, maxCost, minCost)
 		}
@@ -70,6 +81,7 @@ func parseUsers(b []byte) ([]storage.Password, error) {
 			Username:          u.Username,
 			PreferredUsername: u.Username,
 			UserID:            u.UserID,
+			Groups:            u.Groups,
 		})
 	}
 	return all, nil

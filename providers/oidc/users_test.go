@@ -3,10 +3,13 @@ package oidc
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/oauth2"
 )
 
 func TestUsers(t *testing.T) {
@@ -24,6 +27,9 @@ func TestUsers(t *testing.T) {
 		`[` + entry("a@b", "1", weak) + `]`:                                 "bcrypt of cost 10",
 		`[` + entry("a@b", "1", "password") + `]`:                           "bcrypt of cost 10",
 		`[{"mail":"a@b"}]`: `"mail"`,
+		`[` + strings.Replace(entry("a@b", "1", good), "{", `{"groups":["a","b","a"],`, 1) + `]`:                    `groups: "a": want each once`,
+		`[` + strings.Replace(entry("a@b", "1", good), "{", `{"groups":[""],`, 1) + `]`:                             `groups: ""`,
+		`[` + strings.Replace(entry("a@b", "1", good), "{", `{"groups":["`+strings.Repeat("a", 129)+`"],`, 1) + `]`: "1 to 128 bytes",
 	} {
 		_, err := parseUsers([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), part) {
@@ -48,4 +54,40 @@ func TestUsersOthersCanRead(t *testing.T) {
 	if _, err := readUsers(path); err == nil || !strings.Contains(err.Error(), "0600") || !strings.Contains(err.Error(), path) {
 		t.Errorf("error is %v, want the remedy for %s", err, path)
 	}
+}
+
+// TestUsersGroups: who is put into a group in the file signs in where that is allowed, and who is
+// taken out has no tokens any more.
+func TestUsersGroups(t *testing.T) {
+	t.Parallel()
+	f := prepared(t)
+	f.want = func(r *Request) { r.AllowedGroups = []string{"writers"} }
+	f.grant(callback)
+	in := func(groups string) {
+		text := `[{"email": "` + email + `", "username": "alice", "userID": "u-1", "hash": "` + hash() + `", "groups": ` + groups + `}]`
+		if err := os.WriteFile(filepath.Join(f.dir, "users"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in(`["readers"]`)
+	f.start()
+	s := f.service(f.register(1))
+	s.Scopes = append(s.Scopes, "groups")
+	if p := s.submit(s.begin("state", "verifier"), email, password); p.status != 403 || p.location != nil {
+		t.Errorf("in another group: status %d, sent to %v: %s", p.status, p.location, p.text)
+	}
+	in(`["readers", "writers"]`)
+	f.restart()
+	token, err := s.Exchange(s.ctx(), s.signIn("state", "verifier"), oauth2.VerifierOption("verifier"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := s.claims(token); !slices.Equal(c.Groups, []string{"readers", "writers"}) {
+		t.Errorf("the token has groups %q", c.Groups)
+	}
+	in(`["readers"]`)
+	f.restart()
+	time.Sleep(refreshAgain) // what is repeated earlier has the answer of before
+	_, err = s.refresh(token.RefreshToken)
+	refused(t, "who was taken out of the group", err, "invalid_grant")
 }

@@ -1,4 +1,4 @@
-# The directory gives groups.
+# People of the users file have groups.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {
@@ -9,10 +9,5 @@ merge base {
   providers.oidc = {
     hosts = [ "alpha" ];
     issuer = "https://auth.example.org";
-    ldap.corp = {
-      server = "ldaps://ldap.example.org";
-      people.base = "ou=people,dc=example";
-      groups.base = "ou=groups,dc=example";
-    };
   };
 }

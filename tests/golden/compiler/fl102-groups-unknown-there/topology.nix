@@ -1,4 +1,4 @@
-# The directory gives no groups.
+# RFC 7591 knows no groups.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {
@@ -9,9 +9,6 @@ merge base {
   providers.oidc = {
     hosts = [ "alpha" ];
     issuer = "https://auth.example.org";
-    ldap.corp = {
-      server = "ldaps://ldap.example.org";
-      people.base = "ou=people,dc=example";
-    };
+    registration = "https://auth.example.org/register";
   };
 }

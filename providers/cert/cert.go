@@ -38,6 +38,7 @@ type Policy struct {
 	florete.Policy
 	lifetime time.Duration // of an SVID
 	roots    *florete.Roots
+	bundle   string // of the roots, PEM
 }
 
 // minLifetime is the shortest that a policy can set, florete.MaxLifetime the longest.
@@ -148,8 +149,11 @@ func compile(policy florete.Policy) (*Policy, error) {
 		return nil, fmt.Errorf("policy of %s: kind %q: lifetime %d, want %.0f to %.0f seconds", policy.Host, Name, settings.Lifetime, minLifetime.Seconds(), florete.MaxLifetime.Seconds())
 	}
 	var err error
-	p.roots, err = florete.NewRoots(policy.TrustDomain, policy.Trust.Roots)
-	return p, err
+	if p.roots, err = florete.NewRoots(policy.TrustDomain, policy.Trust.Roots); err != nil {
+		return nil, err
+	}
+	p.bundle = string(ca.EncodeCertificates(p.roots.Certificates()...))
+	return p, nil
 }
 
 // authority is the issuing CA, if its certificate leads to a root of the policy.
@@ -232,7 +236,7 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 	d.Answer = api.Answer{
 		Values: map[string]string{
 			"svid":   string(ca.EncodeCertificates(chain...)),
-			"bundle": string(ca.EncodeCertificates(p.roots.Certificates()...)),
+			"bundle": p.bundle,
 		},
 		Expires: chain[0].NotAfter.Unix(),
 	}

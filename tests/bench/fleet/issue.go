@@ -54,20 +54,22 @@ func issued(f figures, c cluster, p *process) error {
 	}
 	defer profiled()
 	for _, n := range []int{1, *workers} {
-		used, own, began := p.used(), ownUse(), time.Now()
+		providerUse, hostsUse, began := p.used(), ownUse(), time.Now()
 		took, err := durable(callers[:n])
 		if err != nil {
 			return err
 		}
-		rate := float64(len(took)) / time.Since(began).Seconds()
+		lasted, used, own := time.Since(began).Seconds(), (p.used() - providerUse).Seconds(), (ownUse() - hostsUse).Seconds()
+		rate := float64(len(took)) / lasted
 		slices.Sort(took)
 		note := func(key, unit string, v float64) { f.note(fmt.Sprintf("durable_%dw_%s", n, key), unit, v) }
 		note("per_s", "/s", rate)
 		note("ratio", "of raw", rate/raw)
 		note("p50_ms", "ms", 1e3*took[len(took)/2].Seconds())
 		note("p99_ms", "ms", 1e3*took[len(took)*99/100].Seconds())
-		note("cpu_ms", "ms of the provider, each", 1e3*(p.used()-used).Seconds()/float64(len(took)))
-		note("hosts_cpu_ms", "ms of the hosts, each", 1e3*(ownUse()-own).Seconds()/float64(len(took)))
+		note("cpu_ms", "ms of the provider, each", 1e3*used/float64(len(took)))
+		note("hosts_cpu_ms", "ms of the hosts, each", 1e3*own/float64(len(took)))
+		note("cores", "that both had", (used+own)/lasted)
 	}
 	return nil
 }

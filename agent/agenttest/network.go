@@ -1,6 +1,7 @@
 package agenttest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -37,10 +38,8 @@ func OwnNetwork(t *testing.T) bool {
 		return true
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", fmt.Sprintf("-test.timeout=%s", "5m"))
-	for _, flag := range os.Args[1:] { // where what it looked like is kept
-		if strings.HasPrefix(flag, "-test.artifacts") || strings.HasPrefix(flag, "-test.outputdir") {
-			cmd.Args = append(cmd.Args, flag)
-		}
+	for _, name := range []string{"test.artifacts", "test.outputdir"} { // pictures of what it saw
+		cmd.Args = append(cmd.Args, "-"+name+"="+flag.Lookup(name).Value.String())
 	}
 	cmd.Env = append(os.Environ(), networkEnv+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}

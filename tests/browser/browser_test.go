@@ -5,12 +5,10 @@ package browser
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/ingress/ingresstest"
 	"github.com/florete/florete/tests/chromium"
-	"github.com/florete/florete/tests/local"
 )
 
 const page = "https://outline.example/"
@@ -28,9 +26,9 @@ func TestBrowser(t *testing.T) {
 	c.serve(t)
 	c.openGate(t, "first")
 	c.fetchRoot(t)
+	c.settles(t)
 	b := chromium.Start(t, chromium.Config{Names: map[string]string{"*": gateAt}, Roots: []string{c.root}})
 
-	until(t, "the way in is open", func() bool { return b.Visit(page) == "" && b.Eval(`location.host`) == "auth.example" })
 	signIn(b, "sign-in")
 	b.Picture("signed-in")
 	c.unpublished(t, b)
@@ -40,22 +38,23 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("without an ingress: %q: this test sees nothing of it", refusal)
 	}
 	c.openGate(t, "first")
-	until(t, "she is still signed in when the ingress was started again", func() bool { return b.Visit(page) == "" && signedIn(b) })
+	c.settles(t)
+	b.Visit(page)
+	b.Wait(who)
 
 	c.rebuildGate(t)
-	until(t, "she is still signed in when the ingress is another machine", func() bool { return b.Visit(page) == "" && signedIn(b) })
-	b.Call("Network.clearBrowserCookies", struct{}{}, nil)
 	b.Visit(page)
+	b.Wait(who)
+	b.Call("Network.clearBrowserCookies", struct{}{}, nil)
 	signIn(b, "sign-in-again")
 	c.unpublished(t, b)
 }
 
 const who = `document.querySelector("#who")?.innerText == "Alice Liddell"`
 
-func signedIn(b *chromium.Browser) bool { return b.Eval(who) == true }
-
-// signIn gives a password where outline led, and waits for its page.
+// signIn gives a password where outline leads to, and waits for its page.
 func signIn(b *chromium.Browser, picture string) {
+	b.Visit(page)
 	b.Wait(`document.activeElement?.id == "login"`)
 	b.Wait(`location.origin == "https://auth.example" && isSecureContext`)
 	b.Write("#login", "alice@"+domain)
@@ -81,14 +80,5 @@ func (c *cluster) unpublished(t *testing.T, b *chromium.Browser) {
 	res.Body.Close()
 	if res.StatusCode != http.StatusMisdirectedRequest {
 		t.Errorf("the wiki in the handshake of outline: %s, want 421", res.Status)
-	}
-}
-
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(local.Limit); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %s: %s", local.Limit, what)
-		}
 	}
 }

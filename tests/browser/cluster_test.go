@@ -55,7 +55,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// start brings the cluster up, up to its ingress, which openGate starts.
+// start brings the cluster up, but for its ingress, which openGate starts.
 func start(t *testing.T) *cluster {
 	t.Helper()
 	repo, err := filepath.Abs("../..")
@@ -174,6 +174,7 @@ func (c *cluster) rebuildGate(t *testing.T) {
 	check(t, c.forge.Deploy(c.Path("second", "forge")))
 	check(t, c.forge.Activate())
 	c.openGate(t, "second")
+	c.settles(t)
 }
 
 // fetchRoot has florctl fetch what browsers are to trust.
@@ -202,7 +203,7 @@ func (c *cluster) stranger(serverName string) *http.Client {
 	roots := x509.NewCertPool()
 	b, _ := os.ReadFile(c.root) // else it trusts none
 	roots.AppendCertsFromPEM(b)
-	return &http.Client{Timeout: local.Limit, Transport: &http.Transport{
+	return &http.Client{Timeout: local.Limit, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: serverName}, DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			_, port, err := net.SplitHostPort(address)
@@ -212,6 +213,28 @@ func (c *cluster) stranger(serverName string) *http.Client {
 			return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(gateAt, port))
 		},
 	}}
+}
+
+// settles waits until strangers reach both names for a while: nginx takes connections by workers
+// of before, too, for as long as these know of no others.
+func (c *cluster) settles(t *testing.T) {
+	t.Helper()
+	times := 0
+	agenttest.WaitFor(t, "the ingress", func() bool {
+		times++
+		for _, url := range []string{page, "https://auth.example/.well-known/openid-configuration"} {
+			res, err := c.stranger("").Get(url)
+			if err != nil {
+				times = 0
+				break
+			}
+			res.Body.Close()
+			if res.StatusCode >= http.StatusInternalServerError {
+				times = 0
+			}
+		}
+		return times == 10
+	})
 }
 
 func (c *cluster) stop(t *testing.T) {

@@ -101,6 +101,7 @@ let
       specialisation = any (types.attrsOf (
         types.submodule { options.configuration = any types.deferredModule { }; }
       )) { };
+      system.preSwitchChecks = any (types.attrsOf types.lines) { };
       systemd = {
         units = sets;
         services = any (types.attrsOf service) { };

@@ -198,7 +198,7 @@ in
         else
           i: { callers = filter (id: byID.${id} ? ${i.key}) ids; };
       # Where this host calls what is not called alike by all, itself above all.
-      here = toSet (concatMap (s: t.services.${s}.idsOn host.name) host.services);
+      here = toSet (concatMap (s: s.idsOn host.name) host.running);
       isNetworked = host.networks != { };
       endpoints = i: {
         endpoints = filter (e: e != [ ]) (

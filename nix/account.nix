@@ -91,7 +91,7 @@ in
         place = place s n;
         what = "${what} ${n} of service ${s.name}";
       }
-    ) (map (s: t.services.${s}) host.services);
+    ) host.running;
 
   label =
     need:

@@ -43,7 +43,7 @@ in
       ++ concatMap (r: called.${r} or [ ]) (
         host.roles
         ++ concatMap (u: t.users.${u}.roles) host.users
-        ++ concatMap (s: t.services.${s}.roles) host.services
+        ++ concatMap (s: s.roles) host.running
       )
     );
 

@@ -32,6 +32,6 @@ concatMap (
   map (id: as "service/${s.name}" id s.roles (filter (a: a != "") [ s.user ]) s.workloadApi) (
     s.idsOn host.name
   )
-) (filter (s: s.acts) (map (s: t.services.${s}) host.services))
+) (filter (s: s.acts) host.running)
 ++ map (u: as "user/${u}" t.users.${u}.id t.users.${u}.roles [ u ] false) host.users
 ++ [ (as "node" host.id host.roles [ "root" ] false) ]

@@ -59,9 +59,9 @@ in
               concatMap (
                 s:
                 concatMap (
-                  id: concatMap (port: access.leadingTo s (id + port.key)) t.services.${s}.ports
-                ) (t.services.${s}.idsOn host.name)
-              ) host.services
+                  id: concatMap (port: access.leadingTo s.name (id + port.key)) s.ports
+                ) (s.idsOn host.name)
+              ) host.running
             )
           )) limited;
     in

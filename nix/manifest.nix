@@ -74,8 +74,8 @@ let
       [ ]
     else
       sorted (
-        concatMap (s: map domain (calling.${s} or [ ])) (
-          filter (s: elem i.id (t.services.${s}.idsOn host.name)) host.services
+        concatMap (s: map domain (calling.${s.name} or [ ])) (
+          filter (s: elem i.id (s.idsOn host.name)) host.running
         )
       );
 
@@ -107,7 +107,7 @@ let
               // limits.attribute s.limits;
             }) s.ports
           ) (s.idsOn host.name)
-        ) (filter (s: s.published) (map (s: t.services.${s}) host.services))
+        ) (filter (s: s.published) host.running)
       )
     );
 

@@ -34,7 +34,7 @@ let
   held =
     host.roles
     ++ concatMap (u: t.users.${u}.roles) host.users
-    ++ concatMap (s: t.services.${s}.roles) host.services;
+    ++ concatMap (s: s.roles) host.running;
   leading = attrNames (toSet (held ++ concatMap (s: access.leading.${s} or [ ]) own));
   roles = toSet (leading ++ concatMap (r: t.roles.${r}.roles) leading);
   teams = toSet (concatMap (u: t.users.${u}.teams) host.users);

@@ -127,6 +127,9 @@ let
       tags = sorted host.tags;
       users = sorted (known clean.users host.users);
       services = placed.${name} or [ ];
+      # The same as what is here of them: looking one up by name in a large set costs more than
+      # what is then done with it.
+      running = map (s: services.${s}) (placed.${name} or [ ]);
       kinds = kinds.${name} or [ ];
       range = if host.loopback == names.loopback then usual else names.range host.loopback;
       forwarder = address.program host host.forwarderPort (address.at host.forwarderPort);

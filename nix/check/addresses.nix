@@ -162,7 +162,7 @@ let
 
   absent =
     n: h:
-    when (written h == [ ] && (h.kinds != [ ] || any (s: t.services.${s}.published) h.services)) [
+    when (written h == [ ] && (h.kinds != [ ] || any (s: s.published) h.running)) [
       (fault {
         id = "FL003";
         place = "hosts.${n}";

@@ -121,7 +121,7 @@ let
       [ ]
     else
       of "hosts.${n}.roles" h
-      ++ concatMap (s: of "services.${s}.roles" t.services.${s}) h.services;
+      ++ concatMap (s: of "services.${s.name}.roles" s) h.running;
   requiring = any (r: r.requires != [ ]) (attrValues t.roles);
 
   # A provider on a host that lacks what the kind needs.

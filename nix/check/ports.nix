@@ -39,7 +39,7 @@ let
       protocol = "tcp";
       inherit (h.provider.${kind}) port;
     }) h.kinds
-    ++ when (any (s: t.services.${s}.published) h.services) (
+    ++ when (any (s: s.published) h.running) (
       map
         (on: {
           what = "the forwarder";

@@ -48,7 +48,7 @@ in
     in
     host:
     let
-      acting = filter (s: s.acts) (map (s: t.services.${s}) host.services);
+      acting = filter (s: s.acts) host.running;
     in
     [ (certificate "node" host.id // { after = [ ]; }) ]
     ++ map (s: certificate "service-${s.name}" (s.idOn host.name)) acting

@@ -56,17 +56,14 @@ in
   needs =
     t: host:
     concatMap (
-      name:
-      let
-        service = t.services.${name};
-      in
+      service:
       map (
         n:
         let
           file = service.files.${n};
         in
         {
-          id = "file-${name}-${n}";
+          id = "file-${service.name}-${n}";
           for = service.idOn host.name;
           request = { inherit (file) ref; };
           files.${n} = {
@@ -75,11 +72,11 @@ in
           };
           owner = service.user;
           inherit (file) restart dependsOn generation;
-          place = "services.${name}.files.${n}";
-          what = "file ${n} of service ${name}";
+          place = "services.${service.name}.files.${n}";
+          what = "file ${n} of service ${service.name}";
         }
       ) (attrNames service.files)
-    ) host.services;
+    ) host.running;
 
   label = need: "file-${head (attrNames need.deliver.files)}";
 

@@ -56,7 +56,7 @@ in
   needs =
     t: host:
     let
-      services = map (s: t.services.${s}) host.services;
+      services = host.running;
       inherit (t.providers.jwt) issuer;
       renew.atPercent = 50;
       tokens = name: id: s: {

@@ -105,7 +105,7 @@ in
       renew = if service.sso.rotate > 0 then { rotate = service.sso.rotate * 86400; } else { };
       inherit (service.sso) restart dependsOn generation;
       place = "services.${service.name}.sso";
-    }) (wanting (map (s: t.services.${s}) host.services));
+    }) (wanting host.running);
 
   check =
     {

@@ -56,17 +56,14 @@ in
       needs =
         t: host:
         concatMap (
-          name:
-          let
-            service = t.services.${name};
-          in
+          service:
           map (
             n:
             let
               need = service.needs.${n};
             in
             {
-              id = "${kind}-${name}-${n}";
+              id = "${kind}-${service.name}-${n}";
               for = service.idOn host.name;
               request = {
                 service = service.idOn host.name;
@@ -82,11 +79,11 @@ in
               }
               // optionalAttrs (need.rotate > 0) { rotate = need.rotate * 86400; };
               inherit (need) restart dependsOn generation;
-              place = "services.${name}.needs.${n}";
-              what = "need ${n} of service ${name}";
+              place = "services.${service.name}.needs.${n}";
+              what = "need ${n} of service ${service.name}";
             }
           ) (filter (n: service.needs.${n}.kind == kind) (attrNames service.needs))
-        ) host.services;
+        ) host.running;
     }) (kinds clean);
 
   check =

@@ -11,6 +11,7 @@ let
     attrNames
     attrValues
     concatMap
+    elem
     filter
     foldl'
     groupBy
@@ -18,7 +19,6 @@ let
     intersectAttrs
     length
     lessThan
-    listToAttrs
     map
     mapAttrs
     sort
@@ -27,6 +27,7 @@ let
     ;
   inherit (import ./lib.nix) toSet;
   address = import ./address.nix;
+  callersOf = import ./callers.nix;
   invert = import ./invert.nix;
   names = import ./names.nix;
   transport = import ./transport.nix;
@@ -182,23 +183,12 @@ in
   reachEntries =
     host:
     let
-      byID = listToAttrs (
-        map (i: {
-          name = i.id;
-          value = i.reach;
-        }) (filter (i: i.reach != { }) identities.${host.name})
-      );
-      ids = attrNames byID;
-      everyone = {
-        callers = ids;
-      };
-      callers =
-        if length ids < 2 then
-          _: everyone
-        else
-          i: { callers = filter (id: byID.${id} ? ${i.key}) ids; };
       # Where this host calls what is not called alike by all, itself above all.
-      here = toSet (concatMap (s: s.idsOn host.name) host.running);
+      here = intersectAttrs (toSet (
+        concatMap (
+          s: map (i: i.name) (filter (i: elem i.value.entry.id (s.idsOn host.name)) s.reachables)
+        ) host.running
+      )) reachableOn.${host.name};
       isNetworked = host.networks != { };
       endpoints = i: {
         endpoints = filter (e: e != [ ]) (
@@ -217,13 +207,23 @@ in
             { listen = names.listen (listenerKey host i); }
         )
         // transport.attribute (transports host i);
+      entry =
+        i:
+        if usual && !isNetworked then
+          i.entry
+        else
+          i.entry // own i // (if isNetworked && i.networked then endpoints i else { });
+      entries = union (
+        map (
+          { callers, reach }:
+          let
+            called = { inherit callers; };
+          in
+          mapAttrs (_: i: entry i // called) reach
+        ) (callersOf identities.${host.name})
+      );
     in
-    map (
-      i:
-      (if usual then i.entry else i.entry // own i)
-      // (if here ? ${i.entry.id} || isNetworked && i.networked then endpoints i else { })
-      // callers i
-    ) (attrValues reachableOn.${host.name});
+    attrValues (entries // mapAttrs (key: i: entries.${key} // endpoints i) here);
 
   # What is written of how a host reaches an instance.
   # transports :: Host -> Instance -> [String]

@@ -39,7 +39,8 @@ let
   reachByRole = reach.byRole;
 
   services = mapAttrs (
-    _: members: attrNames (toSet (filter (s: t.services.${s}.published or false) members))
+    _: members:
+    map (s: s.name) (filter (s: s.published) (attrValues (intersectAttrs (toSet members) t.services)))
   ) members;
 
   # role → the sorted IDs that hold it. A user entitled to no host has no SVID to show.
@@ -57,9 +58,12 @@ let
 
   ending = import ./ending.nix t;
 
-  leading = mapAttrs (service: roles: if t.services.${service}.published then roles else [ ]) (
-    intersectAttrs t.services (invert (role: members.${role.name}) (attrValues t.roles))
-  );
+  leading =
+    let
+      roles = intersectAttrs t.services (invert (role: members.${role.name}) (attrValues t.roles));
+      hidden = toSet (map (s: s.name) (filter (s: !s.published) (attrValues t.services)));
+    in
+    roles // mapAttrs (_: _: [ ]) (intersectAttrs hidden roles);
 
   # Who holds one of these roles. Many services are reached by the same several roles.
   holding =
@@ -167,7 +171,7 @@ in
 
   # Do all roles that lead to a service lead to all of it?
   # alike :: serviceName -> Bool
-  alike = service: narrow.${service} or [ ] == [ ];
+  alike = if narrow == { } then _: true else service: narrow.${service} or [ ] == [ ];
 
   # When what some roles give to an ID ends, as documents have it.
   # ending :: [roleName] -> id -> { until :: Int } | { }

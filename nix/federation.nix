@@ -37,15 +37,18 @@ in
       by = calling t;
       called = invert (f: concatMap (s: s.roles) f.services) (attrValues t.federated);
     in
-    host:
-    sorted (
-      concatMap (s: by.${s} or [ ]) host.services
-      ++ concatMap (r: called.${r} or [ ]) (
-        host.roles
-        ++ concatMap (u: t.users.${u}.roles) host.users
-        ++ concatMap (s: s.roles) host.running
-      )
-    );
+    if t.federated == { } then
+      _: [ ]
+    else
+      host:
+      sorted (
+        concatMap (s: by.${s} or [ ]) host.services
+        ++ concatMap (r: called.${r} or [ ]) (
+          host.roles
+          ++ concatMap (u: t.users.${u}.roles) host.users
+          ++ concatMap (s: s.roles) host.running
+        )
+      );
 
   # The need that delivers the bundle of one.
   # need :: name -> String

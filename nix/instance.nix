@@ -1,10 +1,8 @@
 # A service under one of its IDs, on the hosts where it has that: what callers' manifests have
 # of it.
-# { clean, hosts, services, usual } -> serviceName -> id -> Port -> [hostName] -> { name, value }
+# { hosts, usual } -> Service -> (id -> AttrSet) -> id -> Port -> [hostName] -> { name, value }
 {
-  clean,
   hosts,
-  services,
   usual, # range of local listeners
 }:
 let
@@ -17,19 +15,19 @@ let
   names = import ./names.nix;
   transport = import ./transport.nix;
 in
-service: id: port: on:
+service: named: id: port: on:
 let
   hash = names.hash id;
   inherit (port) number;
   listenerKey = names.listenerKey usual hash number;
   key = if port.key == "" then id else id + port.key;
   # What those have written who publish it, mostly nothing.
-  own = clean.services.${service}.transport;
   transports =
-    if own == "auto" && all (h: clean.hosts.${h}.transport == "auto") on then
+    if service.transport == "auto" && all (h: h.transport == "auto") at then
       [ ]
     else
-      transport.written ([ own ] ++ map (h: clean.hosts.${h}.transport) on);
+      transport.written ([ service.transport ] ++ map (h: h.transport) at);
+  at = map (h: hosts.${h}) on;
 in
 {
   name = key;
@@ -38,22 +36,22 @@ in
       hash
       key
       on
-      service
       listenerKey
       ;
+    service = service.name;
     port = number;
-    networked = any (h: hosts.${h}.networks != { }) on;
+    networked = any (h: h.networks != { }) at;
     inherit transports;
     excluded = transport.excluded transports;
     # What a manifest has of it, on hosts with the usual range.
     entry = {
       inherit id;
       # Those of a host on several networks differ from caller to caller.
-      endpoints = filter (e: e != [ ]) (map (h: hosts.${h}.forwarder.anywhere) on);
+      endpoints = filter (e: e != [ ]) (map (h: h.forwarder.anywhere) at);
       listen = names.listen listenerKey;
     }
     // port.carried
-    // services.${service}.named id
+    // named id
     // transport.attribute transports;
   };
 }

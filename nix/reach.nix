@@ -37,7 +37,12 @@ let
   narrow = mapAttrs isNarrow t.roles;
 
   whole =
-    names: listToAttrs (concatMap (s: t.services.${s}.reachables) (filter published names));
+    names:
+    listToAttrs (
+      concatMap (s: if s.published then s.reachables else [ ]) (
+        attrValues (intersectAttrs (toSet names) t.services)
+      )
+    );
 
   # Of a service those of some of its IDs and one of its ports, or all of them.
   among =

@@ -35,12 +35,7 @@ let
 
   usual = names.range names.loopback;
   instance = import ./instance.nix {
-    inherit
-      clean
-      hosts
-      services
-      usual
-      ;
+    inherit hosts usual;
   };
 
   inherit (clean) roles serviceGroups;
@@ -156,10 +151,12 @@ let
       own = host: id "service/${host}/${name}";
       idOn = host: if scoped then own host else id "service/${name}";
       shared = if service.scope == "node" then null else id "service/${name}";
+      # What callers' entries have of its other names, which are those of all its hosts.
+      named = instance: optionalAttrs (instance == shared) (aliases.named clean.trustDomain service);
       at =
         port:
-        when scoped (map (host: instance name (own host) port [ host ]) on)
-        ++ when (shared != null && on != [ ]) [ (instance name shared port on) ];
+        when scoped (map (host: instance service named (own host) port [ host ]) on)
+        ++ when (shared != null && on != [ ]) [ (instance service named shared port on) ];
       instances = at (if several then head ports // { key = ""; } else head ports);
     in
     service
@@ -176,8 +173,6 @@ let
       published = service.visibility != "host";
       # Does it have an identity to act under, or to be called by?
       acts = service.visibility != "host" || rolesOf service != [ ] || service.workloadApi;
-      # What callers' entries have of its other names, which are those of all its hosts.
-      named = instance: optionalAttrs (instance == shared) (aliases.named clean.trustDomain service);
       # What its entry in the manifest of a host has of a port, of its owner, and of
       # what it learns.
       servedOn =

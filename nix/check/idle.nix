@@ -15,6 +15,7 @@ let
     concatMap
     elem
     filter
+    intersectAttrs
     map
     ;
   inherit (import ../lib.nix) toSet;
@@ -28,11 +29,11 @@ let
       members = map (n: t.parts.${n}.service or n) (
         r.services ++ concatMap (g: t.serviceGroups.${g} or [ ]) r.serviceGroups
       );
-      is = published: s: t.services.${s}.published or null == published;
+      named = attrValues (intersectAttrs (toSet members) t.services);
     in
     when
       (
-        any (is true) members
+        any (s: s.published) named
         || elem n [
           "node"
           "operator"
@@ -45,10 +46,10 @@ let
             id = "FL048";
             place = "roles.${n}";
             problem = "it names what visibility = \"host\" hides:";
-            value = "service ${s}";
-            remedy = "set services.${s}.visibility = \"cluster\";, or take it out of the role";
+            value = "service ${s.name}";
+            remedy = "set services.${s.name}.visibility = \"cluster\";, or take it out of the role";
           }
-        ) (filter (is false) (attrNames (toSet members)))
+        ) (filter (s: !s.published) named)
       );
 
   idle =

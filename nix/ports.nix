@@ -5,6 +5,8 @@
 #   name      of the port, "" of one
 #   number    that callers use
 #   upstream  where it listens
+#   port      of 127.0.0.1, where that is written
+#   own       is that where it listens, and nothing else is written?
 #   identity  how it learns who calls
 #   carried   what its entries in manifests have of it
 #
@@ -40,6 +42,8 @@ let
         inherit (p) name;
         number = number p;
         upstream = upstream p;
+        inherit (p) port;
+        own = p.upstream == "";
         identity = if carried ? protocol then "none" else p.identity;
         carried = {
           port = p.name;
@@ -59,6 +63,8 @@ else
       name = "";
       number = number service;
       upstream = upstream service;
+      inherit (service) port;
+      own = service.upstream == "";
       inherit (service) identity;
       carried = if service.protocol == "udp" then udp else { };
     }

@@ -1,7 +1,6 @@
 # Faults of ports that two programs of a host cannot both have: name → host → faults.
 {
   access,
-  clean,
   t,
   lib,
   ...
@@ -80,29 +79,26 @@ let
           }
         ]
     );
-  # What a service listens at, over each protocol, and where that is written.
+  # The ports of 127.0.0.1 that a service relies on, over each protocol, and where they are written.
   listening =
     s:
-    if s.ports == { } then
-      [
-        {
-          inherit (s) name port protocol;
-          written = s;
-        }
-      ]
-    else
-      concatMap (
-        p:
-        map (protocol: {
-          what = "port ${p.name} of service ${s.name}";
-          place = "services.${s.name}.ports.${lib.attribute p.name}";
-          inherit (p) port;
-          inherit protocol;
-          written = p;
-        }) (carried p)
-      ) (attrValues s.ports);
-  carried =
-    p: when (p.protocol != [ "udp" ]) [ "tcp" ] ++ when (elem "udp" p.protocol) [ "udp" ];
+    map (
+      p:
+      {
+        inherit (s) name;
+        inherit (p) port;
+        protocol = if p.carried ? protocol then "udp" else "tcp";
+      }
+      // (
+        if p.name == "" then
+          { }
+        else
+          {
+            what = "port ${p.name} of service ${s.name}";
+            place = "services.${s.name}.ports.${lib.attribute p.name}";
+          }
+      )
+    ) (filter (p: p.own && p.port != null && !isInvalid p.port) s.ports);
 
   # On all addresses: nothing else then has the port.
   onAll = n: h: when (address.listensOnAll h) (programs n h);
@@ -122,10 +118,7 @@ let
       [
         (when (!address.listensOnAll h) (programs n h))
         (
-          onAll n h
-          ++ filter (s: s.port != null && !isInvalid s.port && s.written.upstream == "") (
-            concatMap (s: listening clean.services.${s}) (filter (s: clean.services ? ${s}) h.services)
-          )
+          onAll n h ++ concatMap listening (filter (s: !s ? process) h.running)
         )
       ];
 

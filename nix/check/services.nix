@@ -10,11 +10,13 @@
 let
   inherit (builtins)
     any
+    attrNames
     attrValues
     concatMap
     concatStringsSep
     elem
     filter
+    foldl'
     map
     mapAttrs
     stringLength
@@ -69,8 +71,15 @@ let
       excluded "take them out: nobody reaches it" "services.${n}.limits" "visibility = \"host\""
     );
 
-  # The name that people type, see RFC 1035 section 2.3.4.
+  # The name that people type, see RFC 1035 section 2.3.4. None is longer than that on the host
+  # with the longest name.
+  longest =
+    stringLength ".${t.trustDomain}.rete."
+    + foldl' (most: h: if stringLength h > most then stringLength h else most) 0 (attrNames t.hosts);
   dialled =
+    n:
+    if stringLength n + longest <= 253 then [ ] else tooLong n;
+  tooLong =
     n:
     concatMap (
       h:

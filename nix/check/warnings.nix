@@ -13,6 +13,7 @@ let
     any
     attrNames
     attrValues
+    concatLists
     concatMap
     concatStringsSep
     elem
@@ -24,6 +25,7 @@ let
     map
     mapAttrs
     removeAttrs
+    zipAttrsWith
     ;
   inherit (import ../lib.nix) toSet;
   inherit (lib)
@@ -66,9 +68,15 @@ let
       })
     ];
 
+  # Those that no role leads to which somebody holds.
+  unreached = removeAttrs clean.services (
+    concatMap (role: access.members.${role}) (
+      filter (role: access.holders.${role} != [ ]) (attrNames t.roles)
+    )
+  );
   reachable =
     n: s:
-    when (t.services.${n}.published && t.services.${n}.hosts != [ ] && access.allow.${n} == [ ]) [
+    when (t.services.${n}.published && t.services.${n}.hosts != [ ]) [
       (fault {
         id = "FL041";
         place = "services.${n}";
@@ -177,6 +185,13 @@ let
         remedy = suggest "other network" network (attrNames (removeAttrs members [ network ]));
       }
     ) (filter (network: length members.${network} == 1) (attrNames h.networks));
+
+  service =
+    n: s:
+    (if s.upstream == "" && s.ports == { } then [ ] else upstream n s)
+    ++ (if s.facts == { } then [ ] else facts "services.${n}" s)
+    ++ (if s.until == { } then [ ] else ended "services.${n}" s)
+    ++ concatMap (k: k n s) ofKinds;
 in
 {
   top = hostGroups ++ devices ++ evenStore ++ template.top;
@@ -189,14 +204,10 @@ in
     ++ (if h.facts == { } then [ ] else facts "hosts.${n}" h)
   ) clean.hosts;
   roles = mapAttrs idle.role clean.roles;
-  services = mapAttrs (
-    n: s:
-    (if s.upstream == "" && s.ports == { } then [ ] else upstream n s)
-    ++ (if access.leading.${n} or [ ] != [ ] && access.allow.${n} != [ ] then [ ] else reachable n s)
-    ++ (if s.facts == { } then [ ] else facts "services.${n}" s)
-    ++ (if s.until == { } then [ ] else ended "services.${n}" s)
-    ++ concatMap (k: k n s) ofKinds
-  ) clean.services;
+  services = zipAttrsWith (_: concatLists) [
+    (mapAttrs service clean.services)
+    (mapAttrs reachable unreached)
+  ];
   users = mapAttrs (n: u: idle.user n u ++ ended "users.${n}" u) clean.users;
   teams = mapAttrs (n: of: idle.team n of ++ ended "teams.${n}" of) clean.teams;
 }

@@ -259,6 +259,32 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
+// TestChangedMeanwhile: what a sweep read before a request changed it is not acted on.
+func TestChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s, dir := postgresAt(t)
+	f := newFixture(t, s, dir, "meanwhile_main")
+	f.reads()
+	for _, changed := range []bool{false, true} {
+		var r record
+		if err := f.Read(t.Context(), f.want.Of(), &r); err != nil {
+			t.Fatal(err)
+		}
+		if changed {
+			f.grant.Generation++
+			f.reads()
+		}
+		worked := false
+		err := f.AtSame(t.Context(), s, f.want.Of(), &r, func(context.Context, backend) error {
+			worked = true
+			return nil
+		})
+		if err != nil || worked == changed {
+			t.Errorf("changed %t, worked on %t, %v", changed, worked, err)
+		}
+	}
+}
+
 // TestOthers: a login gets into no other's database, and makes no roles.
 func TestOthers(t *testing.T) {
 	t.Parallel()

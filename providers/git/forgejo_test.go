@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/tests/kit"
 )
 
 // contract answers as Forgejo's and Gitea's documented API (/swagger.v1.json) does, as far as
@@ -203,6 +205,21 @@ func TestForgejo(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.refused("401: user does not exist")
+}
+
+// Where grants of one account differ, the highest generation is for all.
+func TestGrantsDiffer(t *testing.T) {
+	t.Parallel()
+	_, at, dir := newContract(t)
+	f := newFixture(t, at, dir, "florete-ci", "ops/infra")
+	first := f.reads()["token"]
+	other := f.grant
+	other.Caller, other.Generation = kit.ID("node/oak"), 2
+	f.others = []florete.Grant{other}
+	next := f.reads()["token"]
+	if next == first || f.reads()["token"] != next {
+		t.Error("not one other token for both grants")
+	}
 }
 
 // More tokens than a page has, of a provider whose state was lost often.

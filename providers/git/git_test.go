@@ -46,6 +46,7 @@ type fixture struct {
 	forges map[string]account.Server
 	want   Request
 	grant  florete.Grant // none where its kind is empty
+	others []florete.Grant
 	db     store.Store
 	key    *seal.Key
 	now    time.Time
@@ -89,7 +90,7 @@ func (f *fixture) policy() *account.Policy[Request] {
 		Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"forges": f.forges})},
 	}
 	if f.grant.Kind != "" {
-		p.Grants = []florete.Grant{f.grant}
+		p.Grants = append([]florete.Grant{f.grant}, f.others...)
 	}
 	compiled, err := f.Compile(p)
 	if err != nil {

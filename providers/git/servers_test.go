@@ -51,7 +51,7 @@ func (s *soft) start() error {
 		return err
 	}
 	key := kit.WriteHostKey(filepath.Join(s.dir, "forge"))
-	ports, err := freePorts(3)
+	ports, err := freePorts(4)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *soft) start() error {
 	}
 	cmd := exec.Command(strings.TrimSpace(string(path)), "serve")
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "SOFT_SERVE_DATA_PATH=" + filepath.Join(s.dir, "data"), "SOFT_SERVE_GIT_LISTEN_ADDR=",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "SOFT_SERVE_DATA_PATH=" + filepath.Join(s.dir, "data"), "SOFT_SERVE_GIT_LISTEN_ADDR=" + ports[3],
 		"SOFT_SERVE_SSH_LISTEN_ADDR=" + s.ssh, "SOFT_SERVE_HTTP_LISTEN_ADDR=" + s.http, "SOFT_SERVE_STATS_LISTEN_ADDR=" + ports[2],
 		"SOFT_SERVE_HTTP_PUBLIC_URL=http://" + s.http, "SOFT_SERVE_INITIAL_ADMIN_KEYS=" + kit.Authorized(key),
 	}

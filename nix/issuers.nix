@@ -15,7 +15,9 @@ let
     missing
     when
     ;
+  inherit (import ./addressform.nix) afterHost;
   inherit (clean.providers.oidc)
+    issuer
     ldap
     registrar
     registration
@@ -64,6 +66,24 @@ in
         remedy = "write its https:// address, or one below .rete";
       }
     ) (filter (n: upstream.${n}.issuer != "" && clear upstream.${n}.issuer) (attrNames upstream))
+    ++ when (issuer != "" && registration == "" && afterHost issuer != "") [
+      (fault {
+        id = "FL145";
+        place = "providers.oidc.issuer";
+        problem = "the pages here are at a host, with nothing after it, not at";
+        value = issuer;
+        remedy = "write the address without what follows the host, or registration for an issuer of others";
+      })
+    ]
+    ++ when (registration != "" && match "[^?]*" issuer == null) [
+      (fault {
+        id = "FL145";
+        place = "providers.oidc.issuer";
+        problem = "an issuer has no query (OpenID Connect Discovery 1.0 section 2):";
+        value = issuer;
+        remedy = "write what its discovery document has as issuer";
+      })
+    ]
     ++ when (registration == "" && registrar != "rfc7591") (
       missing "providers.oidc" "registration"
         "write registration = \"https://…\"; with the address of the issuer, whose API registers clients"

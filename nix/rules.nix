@@ -113,7 +113,7 @@ severity "error" {
   FL141 = "two tokens of one account";
   FL143 = "token that its forge cannot have";
   FL144 = "rules of run time that nobody can change";
-  FL145 = "sign-in that its issuer cannot have";
+  FL145 = "what an issuer of sign-ins cannot have";
 }
 // severity "warning" {
   FL040 = "user without roles";

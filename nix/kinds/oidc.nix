@@ -15,7 +15,7 @@ let
     sort
     ;
   inherit (import ../types.nix) enum of required;
-  inherit (import ../formats.nix) issuer url;
+  inherit (import ../formats.nix) url;
   inherit (import ../lib.nix) optionalAttrs;
   signin = import ../language/signin.nix;
 
@@ -32,8 +32,10 @@ in
   alone = "a client, its secret and who is signed in are known to the one where they were made";
   settings = {
     issuer =
-      required "its address for browsers and services" "\"https://auth.example.org\""
-        issuer;
+      required
+        "its address for browsers and services, with a path only where `registration` names an issuer of others"
+        "\"https://auth.example.org\""
+        url;
     registration = of "where an issuer of others registers clients: services are its clients then, and no pages are served here" url;
     registrar = of "how it does: by RFC 7591 at that address, or by its API, of which that is the server" (enum [
       "rfc7591"

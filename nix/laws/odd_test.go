@@ -193,7 +193,7 @@ func odd() map[string][]any {
 		"providers.oidc.ldap.corp.server":       {"ldap://[::1]", "ldap://[::1]:389", "ldap://localhost", "ldaps://a:65536", "ldap://a/", "ldap", "ldaps://", "http://a", "ldaps://a@b", "ldap://[::g]"},
 		"providers.oidc.ldap.corp.roots":        certificates,
 		"providers.oidc.ldap.corp.people":       {map[string]any{"base": ""}, map[string]any{"base": "a", "login": ""}, map[string]any{"base": "é", "filter": "("}, map[string]any{}},
-		"providers.oidc":                        {registering("https://127.0.0.1:1/r?x=1"), registering("http://a.example"), registering("http://127.0.0.1:1/r"), registering("http://127.0.0.999/r"), registering("http://127.1/r"), registering("http://[::1]/r"), registering("http://x.rete/r"), registering("http://localhost/r"), registering("")},
+		"providers.oidc":                        {registering("https://127.0.0.1:1/r?x=1"), registering("http://a.example"), registering("http://127.0.0.1:1/r"), registering("http://127.0.0.999/r"), registering("http://127.1/r"), registering("http://[::1]/r"), registering("http://x.rete/r"), registering("http://localhost/r"), registering(""), realm("https://auth.example/realms/a"), realm("https://auth.example/realms/a/"), realm("https://auth.example/?a=b"), realm("https://auth.example/%zz"), realm("https://auth.example:443/a")},
 		"providers.oidc.registration":           {"https://127.0.0.1:1/r"},
 		"providers.oidc.registrar":              {"kanidm", "pocket-id", "rfc7591", "okta"},
 		"providers.oidc.ldap":                   {map[string]any{"local": directory}, map[string]any{long(40): directory}, map[string]any{long(41): directory}, map[string]any{"partner": directory}},
@@ -253,6 +253,11 @@ var directory = map[string]any{"server": "ldaps://a", "people": map[string]any{"
 // registering are settings of an issuer of others.
 func registering(at string) any {
 	return map[string]any{"hosts": []string{"a"}, "issuer": "https://auth.example", "registration": at}
+}
+
+// realm are settings of an issuer of others, by its address.
+func realm(issuer string) any {
+	return map[string]any{"hosts": []string{"a"}, "issuer": issuer, "registration": "https://auth.example/r"}
 }
 
 var ownNeed = map[string]any{"kind": "mail", "request": map[string]any{"p": "a"}}

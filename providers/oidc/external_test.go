@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -300,6 +301,50 @@ func TestExternalRefused(t *testing.T) {
 		policy.Kinds = map[string]json.RawMessage{Name: json.RawMessage(`{"issuer":"` + issuerURL + `"` + more + `}`)}
 		if _, err := compile(policy); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", more, err, want)
+		}
+	}
+}
+
+// An issuer of others may have a path, byte for byte what services find its documents below.
+func TestExternalIssuer(t *testing.T) {
+	t.Parallel()
+	const realm = "https://op.example.org/realms/a/"
+	k := newKanidmContract(t)
+	f := prepared(t)
+	request := Request{Issuer: realm, Service: outline, RedirectURIs: []string{webCallback}}
+	registered := make(chan metadata, 1)
+	op := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m metadata
+		must(0, json.NewDecoder(r.Body).Decode(&m))
+		registered <- m
+		w.WriteHeader(http.StatusCreated)
+		must(io.WriteString(w, `{"client_id":"a","client_secret":"b"}`))
+	}))
+	defer op.Close()
+	policy := func(more string) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.policy.Kinds = map[string]json.RawMessage{Name: json.RawMessage(`{"issuer":"` + realm + `"` + more + `}`)}
+		f.policy.Grants[0].Request = must(json.Marshal(request))
+	}
+	policy(`,"registration":"` + op.URL + `/realms/a/register"`)
+	f.start()
+	if v := must(f.fetches()); v["issuer"] != realm || v["clientId"] != "a" || (<-registered).RedirectURIs[0] != webCallback {
+		t.Errorf("delivered %v", v)
+	}
+	must(0, os.WriteFile(filepath.Join(f.dir, "registration-token"), []byte(registrationToken), 0o600))
+	policy(`,"registrar":"kanidm","registration":"` + k.url + `"`)
+	if v := must(f.fetches()); v["issuer"] != "https://op.example.org/realms/a/oauth2/openid/"+v["clientId"] {
+		t.Errorf("delivered %v", v)
+	}
+	f.stop()
+	policy("")
+	if _, err := compile(f.policy); err == nil || !strings.Contains(err.Error(), "nothing after") {
+		t.Errorf("%v, want that pages of the own issuer are at no path", err)
+	}
+	for _, issuer := range []string{realm + "?a=b", "ftp://op.example.org", "https://a@op.example.org/x"} {
+		if err := validIssuer(issuer, true); err == nil || !strings.Contains(err.Error(), "without query") {
+			t.Errorf("%s: %v", issuer, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/pages"
@@ -64,8 +65,7 @@ func compile(policy florete.Policy) (*Policy, error) {
 	if err := server.Settings(policy, Name, &settings); err != nil {
 		return nil, err
 	}
-	_, err := pages.ParseIssuer(settings.Issuer)
-	if err != nil {
+	if err := validIssuer(settings.Issuer, settings.Registration != ""); err != nil {
 		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
 	}
 	if err := validRegistrar(settings.Registrar, settings.Registration); err != nil {
@@ -83,6 +83,7 @@ func compile(policy florete.Policy) (*Policy, error) {
 		cluster: policy.Cluster, issuer: settings.Issuer, registration: settings.Registration, registrar: settings.Registrar, made: policy.Cluster + string(policy.Kinds[Name]),
 		generations: map[florete.ID]int{}, hosts: map[florete.ID][]florete.ID{}, clients: map[string]Request{},
 	}
+	var err error
 	if p.connectors, err = connectors(settings.Issuer, settings.LDAP, settings.Upstream); err != nil {
 		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
 	}
@@ -101,6 +102,20 @@ func compile(policy florete.Policy) (*Policy, error) {
 
 // sealed is where secrets cross no network in clear: as the language has it.
 var sealed = regexp.MustCompile(`^(https://.*|http://([^/?]*\.rete|localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?([/?].*)?)$`)
+
+// validIssuer is for one with pages here a host and nothing after it: paths are the pages'. Those
+// of others may have a path, such as a realm's: services find what they need below it.
+func validIssuer(issuer string, ofOthers bool) error {
+	if !ofOthers {
+		_, err := pages.ParseIssuer(issuer)
+		return err
+	}
+	u, err := url.Parse(issuer)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || strings.ContainsAny(issuer, "?#") {
+		return fmt.Errorf("issuer %q: want an http(s) address without query and fragment (OpenID Connect Discovery 1.0 section 2)", issuer)
+	}
+	return nil
+}
 
 func validRegistration(at string, connectors int) error {
 	if u, err := url.Parse(at); err != nil || u.Host == "" || !sealed.MatchString(at) {

@@ -3,6 +3,7 @@ package oidc
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
@@ -29,7 +30,9 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 			return server.Decision{}, err
 		}
 		values["clientId"], values["clientSecret"] = at.ID, at.Secret
-		values["issuer"] += at.Issuer
+		if at.Issuer != "" {
+			values["issuer"] = strings.TrimSuffix(policy.issuer, "/") + at.Issuer
+		}
 		if want.public {
 			delete(values, "clientSecret")
 		}

@@ -7,7 +7,7 @@ merge base {
   };
   providers.oidc = {
     hosts = [ "alpha" ];
-    issuer = "https://login.example.org";
-    registration = "https://login.example.org/register";
+    issuer = "https://login.example.org/realms/a";
+    registration = "https://login.example.org/realms/a/register";
   };
 }

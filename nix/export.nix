@@ -60,6 +60,21 @@ let
     mapAttrs (_: same: sorted (map (i: i.entry.port) same)) (
       groupBy (i: i.entry.id) (filter (i: i.entry ? port) (attrValues reach.byRole.${role}))
     );
+  # What another cluster has, by ID.
+  elsewhere = f: {
+    identities = listToAttrs (
+      map (i: {
+        inherit (i) name;
+        value = i.roles;
+      }) f.identities
+    );
+    services = listToAttrs (
+      map (s: {
+        inherit (s.instance) name;
+        value = s.roles;
+      }) f.services
+    );
+  };
   ofKinds = foldl' (all: k: all // k.service or { }) (import ./kinds/own.nix).service (
     attrValues (import ./kinds)
   );
@@ -163,21 +178,9 @@ in
       "profile"
       "trustDomain"
     ] f
-    // {
-      identities = listToAttrs (
-        map (i: {
-          inherit (i) name;
-          value = i.roles;
-        }) f.identities
-      );
-      services = listToAttrs (
-        map (s: {
-          inherit (s.instance) name;
-          value = s.roles;
-        }) f.services
-      );
-    }
+    // elsewhere f
   ) t.federated;
+  clusters = mapAttrs (_: elsewhere) t.clusters;
 
   roles = mapAttrs (name: r: {
     inherit (r) requires roles;

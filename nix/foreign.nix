@@ -1,13 +1,13 @@
-# Foreign trust domains: their named identities, as { name = <SPIFFE ID>; roles }, and their
-# services, as { roles; instance }. Each instance is like one of this cluster's, on no host.
-# { clean; rolesOf; } -> { <name> = …; }
-{ clean, rolesOf }:
+# A foreign trust domain, or another cluster of this one: its named identities, as
+# { name = <SPIFFE ID>; roles }, and its services, as { roles; instance }. Each instance is like
+# one of this cluster's, on no host.
+# (holder -> [roleName]) -> { trustDomain, identities, services, … } -> …
+rolesOf:
 let
   inherit (builtins)
     attrNames
     filter
     map
-    mapAttrs
     ;
   inherit (import ./formats.nix) isIdentity;
   inherit (import ./lib.nix) optionalAttrs;
@@ -39,17 +39,15 @@ let
       };
     };
 in
-mapAttrs (
-  _: f:
-  f
-  // {
-    identities = map (path: {
-      name = names.id f.trustDomain path;
-      roles = rolesOf f.identities.${path};
-    }) (filter (path: f.trustDomain != "" && isIdentity path) (attrNames f.identities));
-    services = map (path: {
-      roles = rolesOf f.services.${path};
-      instance = instance (names.id f.trustDomain "service/${path}") f.services.${path};
-    }) (filter (path: f.trustDomain != "" && isIdentity "service/${path}") (attrNames f.services));
-  }
-) clean.federated
+f:
+f
+// {
+  identities = map (path: {
+    name = names.id f.trustDomain path;
+    roles = rolesOf f.identities.${path};
+  }) (filter (path: f.trustDomain != "" && isIdentity path) (attrNames f.identities));
+  services = map (path: {
+    roles = rolesOf f.services.${path};
+    instance = instance (names.id f.trustDomain "service/${path}") f.services.${path};
+  }) (filter (path: f.trustDomain != "" && isIdentity "service/${path}") (attrNames f.services));
+}

@@ -116,9 +116,14 @@ let
       what = "federation";
       max = 52;
     } (import ./language/federated.nix);
+    clusters = named { what = "cluster"; } (
+      record "another cluster" (
+        import ./language/elsewhere.nix { called = "wiki.demo.flor.rete"; }
+      )
+    );
     roles = named { what = "role"; } (
       record "a role" {
-        services = of "it reaches these; `\"shell@forge\"` is that of one host, `\"shell@eu\"` those of a group of hosts, or with a tag, of a service that each host has its own of; `\"tickets@blue\"` is `federated.blue.services.tickets`" strings;
+        services = of "it reaches these; `\"shell@forge\"` is that of one host, `\"shell@eu\"` those of a group of hosts, or with a tag, of a service that each host has its own of; `\"tickets@blue\"` is `federated.blue.services.tickets`, or `clusters.blue.services.tickets`" strings;
         serviceGroups = of "it reaches the services in these" strings;
         roles = of "it reaches what these reach, and requires what they require" strings;
         except = of "but none of these, whatever else here leads to them; written as in `services`" strings;
@@ -175,6 +180,7 @@ let
     users = of "people" entries.users;
     teams = of "people who may reach the same" entries.teams;
     federated = of "foreign trust domains, and those of their identities that reach something here; with `providers.federation`" entries.federated;
+    clusters = of "other clusters of this trust domain, by their names, and those of their identities that reach something here; no identity is of two of them" entries.clusters;
     roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
     serviceGroups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there: who reaches these may read, or also publish, at `providers.config`; `nix-cache` and `nix-cache-write` read and fill the binary cache there" entries.serviceGroups;
     providers = of "who answers needs, by kind" (

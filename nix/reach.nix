@@ -98,12 +98,10 @@ let
       whole named.${name}
   ) t.roles;
 
-  # role → the instances of foreign services that it leads to
+  # role → the instances of other clusters' services that it leads to
   foreign = mapAttrs (_: map (e: e.instance)) (
     groupBy (e: e.role) (
-      concatMap (f: concatMap (s: map (role: s // { inherit role; }) s.roles) f.services) (
-        attrValues t.federated
-      )
+      concatMap (f: concatMap (s: map (role: s // { inherit role; }) s.roles) f.services) t.abroad
     )
   );
 in

@@ -79,7 +79,7 @@ let
         || any holds (attrValues clean.hosts)
         || any holds (attrValues clean.hostGroups)
         || any holds (attrValues clean.services)
-        || any (f: any holds (attrValues f.identities)) (attrValues clean.federated)
+        || any (f: any holds (attrValues f.identities)) (attrValues clean.federated ++ attrValues clean.clusters)
         || any acts (filter (u: holds clean.users.${u}) (attrNames clean.users));
       # It reaches by itself what else is in the groups.
       alone =

@@ -109,11 +109,15 @@ severity "error" {
   FL135 = "unknown service of another cluster";
   FL136 = "service of another cluster called like a part of one";
   FL137 = "exception from a service of another cluster";
+  FL138 = "identity of this cluster and another";
+  FL139 = "identity of two clusters that reach each other";
   FL140 = "unknown forge";
   FL141 = "two tokens of one account";
   FL143 = "token that its forge cannot have";
   FL144 = "rules of run time that nobody can change";
   FL145 = "what an issuer of sign-ins cannot have";
+  FL146 = "name of another cluster taken";
+  FL147 = "other cluster of another trust domain";
 }
 // severity "warning" {
   FL040 = "user without roles";

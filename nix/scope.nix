@@ -42,6 +42,7 @@ let
 
   checks = {
     federated = toSet (federation.on t host);
+    clusters = toSet (federation.clusters t host);
     inherit
       roles
       serviceGroups

@@ -76,15 +76,15 @@ let
         )
       );
     };
+  led =
+    all:
+    if nested then mapAttrs (_: f: f // { services = mapAttrs (_: ledTo) f.services; }) all else all;
 in
 timed (
 clean
 // {
-  federated =
-    if nested then
-      mapAttrs (_: f: f // { services = mapAttrs (_: ledTo) f.services; }) clean.federated
-    else
-      clean.federated;
+  clusters = led clean.clusters;
+  federated = led clean.federated;
   users =
     if teams == [ ] then
       clean.users

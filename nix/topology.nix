@@ -67,10 +67,13 @@ let
     hosts = attrValues written;
     services = attrValues clean.services;
     users = attrValues clean.users;
-    foreign = concatMap (f: f.identities) (attrValues federated);
+    foreign = concatMap (f: f.identities) abroad;
   };
 
-  federated = import ./foreign.nix { inherit clean rolesOf; };
+  foreign = import ./foreign.nix rolesOf;
+  federated = mapAttrs (_: foreign) clean.federated;
+  clusters = mapAttrs (_: c: foreign (c // { inherit (clean) trustDomain; })) clean.clusters;
+  abroad = attrValues federated ++ attrValues clusters;
 
   placement = import ./placement.nix {
     hosts = written;
@@ -219,6 +222,8 @@ in
   aliases = aliases.owners all.services;
   inherit
     unplaced
+    abroad
+    clusters
     federated
     holders
     hosts

@@ -50,10 +50,8 @@ let
       })
     ];
 
-  # Roles that lead to services of foreign trust domains.
-  foreign = toSet (
-    concatMap (f: concatMap (s: s.roles) f.services) (attrValues t.federated)
-  );
+  # Roles that lead to services of other clusters.
+  foreign = toSet (concatMap (f: concatMap (s: s.roles) f.services) t.abroad);
 
   # A role with a reference to nothing was reported for that.
   reaches =

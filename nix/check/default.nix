@@ -32,6 +32,7 @@ let
     [ (import ../kinds/own.nix) ] ++ filter (k: k ? check) (attrValues (import ../kinds))
   );
   federation = import ./federation.nix arguments;
+  clusters = import ./clusters.nix arguments;
   arguments = {
     inherit
       access
@@ -46,8 +47,9 @@ let
   };
 in
 {
-  top = import ./cluster.nix arguments ++ federation.top;
+  top = import ./cluster.nix arguments ++ federation.top ++ clusters.top;
   inherit (federation) federated;
+  inherit (clusters) clusters;
   hosts = import ./hosts.nix arguments;
   services = import ./services.nix arguments;
   warnings = import ./warnings.nix arguments // entries (map (k: k.warnings.entries or { }) kinds);

@@ -2,28 +2,21 @@
 { clean, lib, ... }:
 let
   inherit (builtins)
-    any
     attrNames
-    attrValues
-    concatMap
-    elem
     filter
     map
     mapAttrs
     match
-    split
     ;
   inherit (lib)
     attribute
     fault
-    reserved
-    role
     show
     twice
     when
     ;
   inherit (import ../lib.nix) isInvalid;
-  inherit (import ../formats.nix) isIdentity;
+  elsewhere = import ./elsewhere.nix { inherit clean lib; };
   names = attrNames clean.federated;
   # Those written wrongly were reported.
   written = filter (n: clean.federated.${n}.trustDomain != "") names;
@@ -35,7 +28,7 @@ let
       place = "federated.${attribute n}.trustDomain";
       problem = "it is this cluster's own:";
       value = show clean.trustDomain;
-      remedy = "give own identities roles where they are declared, and take this out";
+      remedy = "give own identities roles where they are declared, declare another cluster of it in clusters.<name>, and take this out";
     }
   ) (filter (n: clean.federated.${n}.trustDomain == clean.trustDomain) written);
 
@@ -50,22 +43,6 @@ let
         what = n: n;
       }
       written;
-
-  # Is s@n a part of a service, too?
-  isPart =
-    n: s:
-    clean.services ? ${s}
-    && clean.services.${s}.scope != "cluster"
-    && (
-      clean.hosts ? ${n}
-      || clean.hostGroups ? ${n}
-      || any (h: elem n h.tags || elem n (split "/" h.group)) (attrValues clean.hosts)
-      || any (g: elem n g.tags) (attrValues clean.hostGroups)
-    );
-  named =
-    name:
-    any (r: elem name r.services || elem name r.except) (attrValues clean.roles)
-    || any (elem name) (attrValues clean.serviceGroups);
 
   each =
     n:
@@ -110,52 +87,7 @@ let
         remedy = "take them out, or write profile = \"https_web\"";
       })
     ]
-    ++ concatMap (
-      i:
-      let
-        at = "${place}.identities.${attribute i}";
-        of = f.identities.${i}.roles;
-      in
-      when (!isIdentity i) [
-        (fault {
-          id = "FL004";
-          place = at;
-          problem = "no identity of a trust domain:";
-          value = show i;
-          remedy = "write what follows the trust domain in its SPIFFE ID: \"user/alice\", \"service/backup\", \"service/forge/backup\" or \"node/forge\"";
-        })
-      ]
-      ++ role "${at}.roles" of
-      ++ concatMap (r: when (elem r of) [ (reserved "${at}.roles" r) ]) [
-        "node"
-        "operator"
-      ]
-    ) (attrNames f.identities)
-    ++ concatMap (
-      s:
-      let
-        at = "${place}.services.${attribute s}";
-      in
-      when (!isIdentity "service/${s}") [
-        (fault {
-          id = "FL004";
-          place = at;
-          problem = "no service of a trust domain:";
-          value = show s;
-          remedy = "write what follows service/ in its SPIFFE ID: \"wiki\", or \"forge/wiki\"";
-        })
-      ]
-      ++ role "${at}.roles" f.services.${s}.roles
-      ++ when (isPart n s && named "${s}@${n}") [
-        (fault {
-          id = "FL136";
-          place = at;
-          problem = "${show "${s}@${n}"} is also what each host has its own of, there:";
-          value = show n;
-          remedy = "call federated.${attribute n} something that no host, group of hosts or tag is called";
-        })
-      ]
-    ) (attrNames f.services);
+    ++ elsewhere n place f;
 in
 {
   top = own ++ again;

@@ -85,8 +85,10 @@ let
     in
     if t.elsewhere ? ${n} then
       [ ]
-    else if at != null && t.federated ? ${at} && t.parts.${n}.readings or [ ] == [ ] then
-      bad "FL135" "federated.${at} declares no such service:" (
+    else if
+      at != null && (t.federated ? ${at} || t.clusters ? ${at}) && t.parts.${n}.readings or [ ] == [ ]
+    then
+      bad "FL135" "${if t.federated ? ${at} then "federated" else "clusters"}.${at} declares no such service:" (
         suggest "service of ${at}" n (filter (e: t.elsewhere.${e}.cluster == at) (attrNames t.elsewhere))
       )
     else if !t.services ? ${of.service} then

@@ -83,17 +83,30 @@ func TestClustersTogether(t *testing.T) {
 			services.` + service + ` = { address = "192.0.2.9:4610"; port = 80; roles = [ "reader" ]; }; };
 			providers = base.providers // { federation.hosts = [ "alpha" ]; };`
 	}
+	// Another cluster of the same trust domain, without anything that ours has.
+	other := `services.tickets = { host = "beta"; port = 1; }; roles = base.roles // { reader.services = [ "tickets" ]; };
+		hosts = apart // { beta = apart.beta // { users = [ "bob" ]; }; };`
+	bob := `users.bob.roles = [ "reader" ];`
+	declared := func(identity, service string) string {
+		return `clusters.blue = { identities."` + identity + `".roles = [ "reader" ]; services."` + service + `" = { address = "192.0.2.9:4610"; port = 80; roles = [ "reader" ]; }; };`
+	}
 	for name, c := range map[string]struct{ ours, theirs, want string }{
-		"of one trust domain":      {``, `services = { docs = { host = "beta"; port = 1; }; }; roles = base.roles // { reader.services = [ "docs" ]; }; hosts = apart;`, ""},
-		"hidden services":          {``, `services.wiki = { host = "beta"; port = 1; visibility = "host"; }; roles = removeAttrs base.roles [ "reader" ]; users = { }; hosts = apart;`, ""},
-		"the same service":         {``, `hosts = apart;`, "FL127 services.wiki: cluster golden has another service of the same identity spiffe://golden.flor/service/wiki"},
-		"the same in two domains":  {``, blue, ""},
-		"the same name":            {``, blue + `name = "golden";`, `FL125 name: another output of the flake is the cluster "golden"`},
-		"other roots of a domain":  {``, `services = { }; roles = removeAttrs base.roles [ "reader" ]; users = { }; hosts = apart; trust = base.trust // { roots = [ "-----BEGIN CERTIFICATE-----\nYmx1ZQ==\n-----END CERTIFICATE-----\n" ]; };`, `FL126 trust.roots: cluster golden has none of these roots, and the same trust domain "golden.flor"`},
-		"each has the other":       {federated("user/ann", "wiki"), blue, ""},
-		"an identity that is none": {federated("user/anne", "wiki"), blue, `FL128 federated.blue.identities: cluster blue of this flake does not have spiffe://blue.flor/user/anne; did you mean "user/ann"?`},
-		"a service that is none":   {federated("user/ann", "kiwi"), blue, `FL128 federated.blue.services: cluster blue of this flake does not have spiffe://blue.flor/service/kiwi`},
-		"of nobody in the flake":   {federated("user/anne", "kiwi"), `trustDomain = "red.flor"; hosts = apart;`, ""},
+		"names the other":             {declared("user/bob", "tickets"), other + bob, ""},
+		"an identity that it has not": {declared("user/bop", "tickets"), other + bob, `FL128 clusters.blue.identities: cluster blue of this flake does not have spiffe://golden.flor/user/bop; did you mean "user/bob"?`},
+		"a service that it has not":   {declared("user/bob", "kiwi"), other + bob, `FL128 clusters.blue.services: cluster blue of this flake does not have spiffe://golden.flor/service/kiwi`},
+		"names one that is not here":  {declared("user/bop", "kiwi"), other + bob + `name = "green";`, ""},
+		"names one of another domain": {declared("user/bob", "tickets"), other + bob + `trustDomain = "blue.flor";`, `FL147 clusters.blue: cluster blue of this flake has another trust domain "blue.flor"`},
+		"a user of both":              {declared("user/bob", "tickets"), other + `users = { bob.roles = [ "reader" ]; ann.roles = [ "reader" ]; };`, `FL139 clusters.blue: this cluster and blue both have spiffe://golden.flor/user/ann`},
+		"of one trust domain":         {``, `services = { docs = { host = "beta"; port = 1; }; }; roles = base.roles // { reader.services = [ "docs" ]; }; hosts = apart;`, ""},
+		"hidden services":             {``, `services.wiki = { host = "beta"; port = 1; visibility = "host"; }; roles = removeAttrs base.roles [ "reader" ]; users = { }; hosts = apart;`, ""},
+		"the same service":            {``, `hosts = apart;`, "FL127 services.wiki: cluster golden has another service of the same identity spiffe://golden.flor/service/wiki"},
+		"the same in two domains":     {``, blue, ""},
+		"the same name":               {``, blue + `name = "golden";`, `FL125 name: another output of the flake is the cluster "golden"`},
+		"other roots of a domain":     {``, `services = { }; roles = removeAttrs base.roles [ "reader" ]; users = { }; hosts = apart; trust = base.trust // { roots = [ "-----BEGIN CERTIFICATE-----\nYmx1ZQ==\n-----END CERTIFICATE-----\n" ]; };`, `FL126 trust.roots: cluster golden has none of these roots, and the same trust domain "golden.flor"`},
+		"each has the other":          {federated("user/ann", "wiki"), blue, ""},
+		"an identity that is none":    {federated("user/anne", "wiki"), blue, `FL128 federated.blue.identities: cluster blue of this flake does not have spiffe://blue.flor/user/anne; did you mean "user/ann"?`},
+		"a service that is none":      {federated("user/ann", "kiwi"), blue, `FL128 federated.blue.services: cluster blue of this flake does not have spiffe://blue.flor/service/kiwi`},
+		"of nobody in the flake":      {federated("user/anne", "kiwi"), `trustDomain = "red.flor"; hosts = apart;`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

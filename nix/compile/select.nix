@@ -73,6 +73,10 @@ else
         let
           t = c.topology;
           ids = concatMap (s: s.ids) (attrValues t.services);
+          named = f: {
+            identities = attrNames f.identities;
+            services = attrNames f.services;
+          };
         in
         {
           inherit (t) trustDomain;
@@ -81,11 +85,8 @@ else
             filterAttrs (s: s.published && s.scope != "node" && s.ids != [ ]) t.services
           );
           known = ids ++ map (e: e.id) (attrValues t.hosts ++ attrValues t.users);
-          foreign = mapAttrs (_: f: {
-            inherit (f) trustDomain;
-            identities = attrNames f.identities;
-            services = attrNames f.services;
-          }) t.federated or { };
+          foreign = mapAttrs (_: f: { inherit (f) trustDomain; } // named f) t.federated or { };
+          clusters = mapAttrs (_: named) t.clusters or { };
         };
     }
     // when (all (f: f.severity != "error") faults) (

@@ -17,10 +17,14 @@ type members struct {
 	Services    map[string]string // those of no host alone: name → ID
 	Known       []string          // IDs of all that there is
 	Foreign     map[string]struct {
-		TrustDomain          string
-		Identities, Services []string // IDs
+		TrustDomain string
+		named
 	}
+	Clusters map[string]named // others of the same trust domain
 }
+
+// named are the IDs of another cluster that one names.
+type named struct{ Identities, Services []string }
 
 // compareTrust finds what clusters of one flake cannot both have as their names, trust domains
 // and identities.
@@ -50,6 +54,21 @@ func compareTrust(all []Report) {
 				}
 			}
 		}
+		// has reports what one names of another cluster that is not there.
+		has := func(place, of, domain string, f named, known []string) {
+			for attribute, ids := range map[string][]string{"identities": f.Identities, "services": f.Services} {
+				for _, id := range ids {
+					if slices.Contains(known, id) {
+						continue
+					}
+					remedy := "declare it there, or take it out here"
+					if meant := nearest.Name(id, known); meant != "" {
+						remedy = fmt.Sprintf("did you mean %q?", strings.TrimPrefix(meant, "spiffe://"+domain+"/"))
+					}
+					report("FL128", place+"."+attribute, "cluster "+of+" of this flake does not have", id, remedy)
+				}
+			}
+		}
 		for _, name := range slices.Sorted(maps.Keys(r.together.Foreign)) {
 			f := r.together.Foreign[name]
 			var known []string
@@ -60,19 +79,37 @@ func compareTrust(all []Report) {
 					known = append(known, o.together.Known...)
 				}
 			}
-			for attribute, ids := range map[string][]string{"identities": f.Identities, "services": f.Services} {
-				for _, id := range ids {
-					if of == "" || slices.Contains(known, id) {
-						continue
-					}
-					remedy := "declare it there, or take it out here"
-					if meant := nearest.Name(id, known); meant != "" {
-						remedy = fmt.Sprintf("did you mean %q?", strings.TrimPrefix(meant, "spiffe://"+f.TrustDomain+"/"))
-					}
-					report("FL128", "federated."+name+"."+attribute, "cluster "+of+" of this flake does not have", id, remedy)
+			if of != "" {
+				has("federated."+name, of, f.TrustDomain, f.named, known)
+			}
+		}
+		for _, o := range all {
+			f, declared := r.together.Clusters[o.Cluster]
+			switch {
+			case !declared || o.Cluster == r.Cluster:
+			case o.together.TrustDomain != r.together.TrustDomain:
+				report("FL147", "clusters."+o.Cluster, "cluster "+o.Cluster+" of this flake has another trust domain", fmt.Sprintf("%q", o.together.TrustDomain),
+					"declare it in federated."+o.Cluster+", with a bundle that verifies it")
+			default:
+				has("clusters."+o.Cluster, o.Cluster, r.together.TrustDomain, f, o.together.Known)
+				for _, id := range shared(r.together, o.together) {
+					report("FL139", "clusters."+o.Cluster, "this cluster and "+o.Cluster+" both have", id,
+						"give it another name in one of them, or one cluster another trust domain: whoever lets in one lets in both")
 				}
 			}
 		}
 		order(r.Faults)
 	}
+}
+
+// shared are the identities that two clusters of one trust domain have, but those of nodes,
+// which are of one machine then, and those that FL127 reports.
+func shared(a, b members) (ids []string) {
+	for _, id := range a.Known {
+		path := strings.TrimPrefix(id, "spiffe://"+a.TrustDomain+"/")
+		if slices.Contains(b.Known, id) && !strings.HasPrefix(path, "node/") && a.Services[strings.TrimPrefix(path, "service/")] == "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

@@ -21,6 +21,7 @@ type Topology struct {
 	Users         map[string]User
 	Teams         map[string]Team
 	Federated     map[string]Federated // foreign trust domains
+	Clusters      map[string]Elsewhere // others of this trust domain
 	Roles         map[string]Role
 	ServiceGroups map[string][]string // services, and parts of them
 	Parts         map[string]Part     // "shell@eu", as roles and groups name them
@@ -208,8 +209,35 @@ type Secret struct {
 // Federated is a foreign trust domain, some of whose identities have roles.
 type Federated struct {
 	TrustDomain, Endpoint, EndpointID, Profile, Bundle string
-	Identities                                         map[florete.ID][]string // their roles
-	Services                                           map[florete.ID][]string // roles that reach them
+	Elsewhere
+}
+
+// Elsewhere is what another cluster has that has to do with this one.
+type Elsewhere struct {
+	Identities map[florete.ID][]string // their roles
+	Services   map[florete.ID][]string // roles that reach them
+}
+
+// Others are the other clusters, of foreign trust domains and of this one, by the place where
+// they are declared.
+func (t Topology) Others() map[string]Elsewhere {
+	all := map[string]Elsewhere{}
+	for name, f := range t.Federated {
+		all["federated."+name] = f.Elsewhere
+	}
+	for name, c := range t.Clusters {
+		all["clusters."+name] = c
+	}
+	return all
+}
+
+// Origin is where something is that another cluster has, declared at a place: a trust domain, or
+// a cluster of this one.
+func (t Topology) Origin(place string) string {
+	if name, foreign := strings.CutPrefix(place, "federated."); foreign {
+		return t.Federated[name].TrustDomain
+	}
+	return "cluster " + strings.TrimPrefix(place, "clusters.")
 }
 
 // Provider is who answers needs of one kind.

@@ -2,8 +2,8 @@
 // who reaches it at all.
 //
 // A principal is a node, a service or a user. It reaches the services that its
-// roles name, and those of the groups that its roles name, and nothing else. A service of a
-// foreign trust domain is named by its SPIFFE ID, and names the roles that lead to it.
+// roles name, and those of the groups that its roles name, and nothing else. A service of
+// another cluster is named by its SPIFFE ID, and names the roles that lead to it.
 package explain
 
 import (
@@ -22,7 +22,7 @@ type Access struct {
 	principals map[florete.ID]Principal
 	holders    map[string][]florete.ID // by role, sorted
 	chains     map[string][]Chain      // by service, sorted; published or not
-	foreign    map[string]string       // service of a foreign trust domain → the place of its roles
+	foreign    map[string]string       // service of another cluster → the place of its roles
 	abroad     map[string][]string     // role → those of them that it leads to
 	excepted   map[string][]Chain      // by service: those that exceptions of their roles end
 }
@@ -31,10 +31,12 @@ type Access struct {
 type Principal struct {
 	ID    florete.ID
 	Roles []string                // sorted
-	Hosts []string                // that act as it, sorted; only a user's may be empty; of a foreign one its trust domain
+	Hosts []string                // that act as it, sorted; only a user's may be empty; of a foreign one its trust domain or cluster
 	place string                  // of its roles in the topology
 	teams map[string]string       // role → the team that gives it
 	until map[string]florete.Time // role → when it ends
+
+	foreign bool // of another cluster
 }
 
 // New indexes a topology.
@@ -59,7 +61,7 @@ func New(t compile.Topology) *Access {
 		}
 	}
 	for name, h := range t.Hosts {
-		add(Principal{h.ID, h.Roles, []string{name}, "hosts." + name + ".roles", nil, nil})
+		add(Principal{h.ID, h.Roles, []string{name}, "hosts." + name + ".roles", nil, nil, false})
 	}
 	for name, u := range t.Users {
 		teams := map[string]string{}
@@ -73,7 +75,7 @@ func New(t compile.Topology) *Access {
 				}
 			}
 		}
-		add(Principal{u.ID, u.Roles, u.Hosts, "users." + name + ".roles", teams, u.Until})
+		add(Principal{u.ID, u.Roles, u.Hosts, "users." + name + ".roles", teams, u.Until, false})
 	}
 	for name, s := range t.Services {
 		for _, id := range s.IDs {
@@ -84,17 +86,21 @@ func New(t compile.Topology) *Access {
 			if id.Node() != "" {
 				hosts = []string{id.Node()}
 			}
-			add(Principal{id, s.Roles, hosts, "services." + name + ".roles", nil, s.Until})
+			add(Principal{id, s.Roles, hosts, "services." + name + ".roles", nil, s.Until, false})
 		}
 	}
-	for name, f := range t.Federated {
-		for id, roles := range f.Identities {
-			path := strings.TrimPrefix(id.String(), "spiffe://"+f.TrustDomain+"/")
-			add(Principal{id, roles, []string{f.TrustDomain}, "federated." + name + ".identities." + strconv.Quote(path) + ".roles", nil, nil})
+	for place, other := range t.Others() {
+		origin := t.Origin(place)
+		written := func(id florete.ID, attribute, before string) string {
+			_, path, _ := strings.Cut(id.String(), "://"+id.TrustDomain()+"/"+before)
+			return place + "." + attribute + "." + strconv.Quote(path) + ".roles"
 		}
-		for id, roles := range f.Services {
-			path := strings.TrimPrefix(id.String(), "spiffe://"+f.TrustDomain+"/service/")
-			a.leadAbroad(id, roles, "federated."+name+".services."+strconv.Quote(path)+".roles")
+		for id, roles := range other.Identities {
+			add(Principal{id, roles, []string{origin}, written(id, "identities", ""), nil, nil, true})
+		}
+		for id, roles := range other.Services {
+			a.leadAbroad(id, roles, origin)
+			a.foreign[id.String()] = written(id, "services", "service/")
 		}
 	}
 	for _, ids := range a.holders {
@@ -113,12 +119,11 @@ func New(t compile.Topology) *Access {
 	return a
 }
 
-// leadAbroad adds a service of a foreign trust domain, and the chains of roles that lead there:
-// those that the service names, and those that have one of these in them.
-func (a *Access) leadAbroad(id florete.ID, roles []string, place string) {
+// leadAbroad adds a service of another cluster, and the chains of roles that lead there: those
+// that the service names, and those that have one of these in them.
+func (a *Access) leadAbroad(id florete.ID, roles []string, origin string) {
 	service, faces := id.String(), []compile.Face{{ID: id}}
-	a.t.Services[service] = compile.Service{IDs: []florete.ID{id}, Hosts: []string{id.TrustDomain()}, Published: true}
-	a.foreign[service] = place
+	a.t.Services[service] = compile.Service{IDs: []florete.ID{id}, Hosts: []string{origin}, Published: true}
 	for _, role := range roles {
 		was := len(a.chains[service])
 		for _, in := range a.t.Roles[role].Roles {
@@ -135,7 +140,7 @@ func (a *Access) leadAbroad(id florete.ID, roles []string, place string) {
 
 // stranger reports whether neither side is of this cluster, which decides nothing of it.
 func (a *Access) stranger(p Principal, service string) bool {
-	return a.foreign[service] != "" && p.ID.TrustDomain() != a.t.TrustDomain
+	return a.foreign[service] != "" && p.foreign
 }
 
 // Reach are the services that p reaches, sorted, wherever p may act.
@@ -154,7 +159,7 @@ func (a *Access) reach(p Principal, roles []string) map[string][]compile.Face {
 				reach[s] = append(slices.Clip(reach[s]), ids...)
 			}
 		}
-		if p.ID.TrustDomain() == a.t.TrustDomain {
+		if !p.foreign {
 			for _, s := range a.abroad[r] {
 				reach[s] = a.t.Services[s].Faces()
 			}

@@ -32,8 +32,9 @@ type Explanation struct {
 	// opens least besides first.
 	Remedies []Remedy `json:"remedies"`
 	Edge
-	nodes  int
-	domain string // of the cluster
+	nodes   int
+	domain  string // of the cluster
+	foreign bool   // is the principal of another one?
 }
 
 // Way is a way to a service and those who have it.
@@ -78,6 +79,7 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 		Edge:      a.edge(service),
 		nodes:     len(a.t.Hosts),
 		domain:    a.t.TrustDomain,
+		foreign:   p.foreign,
 	}
 	if len(e.Chains) == 0 && !a.stranger(p, service) {
 		e.Ways = a.Ways(service)
@@ -168,9 +170,8 @@ func (a *Access) remedies(p Principal, service string) []Remedy {
 		remedies[[2]string{place, value}] = Remedy{place, value, besides(pairs, Pair{p.ID, of})}
 	}
 	for _, c := range a.to(service) {
-		foreign := p.ID.TrustDomain() != a.t.TrustDomain
 		// All nodes have the one, and nobody foreign may have the other.
-		if c.Role != "node" && !(foreign && c.Role == "operator") {
+		if c.Role != "node" && !(p.foreign && c.Role == "operator") {
 			add(p.place, c.Role, a.given(p.place, c.Role))
 		}
 	}
@@ -213,7 +214,7 @@ func (a *Access) let(roles []string, service string) (pairs []Pair) {
 	of, _ := a.target(service)
 	for _, role := range roles {
 		for _, id := range a.holders[role] {
-			if p := a.principals[id]; len(p.Hosts) > 0 && len(a.held(p, service)) == 0 {
+			if p := a.principals[id]; len(p.Hosts) > 0 && !a.stranger(p, service) && len(a.held(p, service)) == 0 {
 				pairs = append(pairs, Pair{id, of})
 			}
 		}

@@ -185,12 +185,17 @@ func apply(t *testing.T, top compile.Topology, r Remedy) compile.Topology {
 			s.Roles = append(s.Roles, value)
 		}
 		c.Services[name] = s
-	case "federated":
-		of, kind := c.Federated[name].Identities, ""
-		if part[2] == "services" {
-			of, kind = c.Federated[name].Services, "service/"
+	case "federated", "clusters":
+		domain := c.TrustDomain
+		if part[0] == "federated" {
+			domain = c.Federated[name].TrustDomain
 		}
-		id, err := florete.ParseID("spiffe://" + c.Federated[name].TrustDomain + "/" + kind + strings.Trim(part[3], `"`))
+		other := c.Others()[part[0]+"."+name]
+		of, kind := other.Identities, ""
+		if part[2] == "services" {
+			of, kind = other.Services, "service/"
+		}
+		id, err := florete.ParseID("spiffe://" + domain + "/" + kind + strings.Trim(part[3], `"`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func (a *Access) Principal(name string) (Principal, error) {
 // Service finds a service, written like a principal or as programs call it,
 // "wiki.demo.flor.rete" or a URL, or by an alias; of one that every host has its own of,
 // "service/forge/wiki" is meant as "wiki", or, where not everybody reaches all of them, as
-// "wiki@forge". One of a foreign trust domain is its SPIFFE ID, or "tickets@blue".
+// "wiki@forge". One of another cluster is its SPIFFE ID, or "tickets@blue".
 //
 // One of several ports is "wiki:metrics", or a URL with the number that callers use.
 func (a *Access) Service(name string) (string, error) {
@@ -64,7 +64,7 @@ func (a *Access) service(name string) (string, error) {
 	if h, ok := a.t.Hosts[strings.TrimPrefix(a.short(name), "node/")]; ok && err != nil && len(h.Services) > 0 {
 		return "", fmt.Errorf("cluster %s has no service %q, it is a host with %s", a.t.Name, name, strings.Join(h.Services, ", "))
 	}
-	if err == nil && id.TrustDomain() != a.t.TrustDomain {
+	if err == nil && a.foreign[id.String()] != "" {
 		return id.String(), nil
 	}
 	if err == nil && id.Node() != "" && !a.alike(id.Name()) {
@@ -127,9 +127,12 @@ func (a *Access) own(host, name string) string {
 // elsewhere is the SPIFFE ID of a service as roles name it, "tickets@blue".
 func (a *Access) elsewhere(name string) (string, bool) {
 	service, cluster, _ := strings.Cut(name, "@")
-	f := a.t.Federated[cluster]
-	id, err := florete.ParseID("spiffe://" + f.TrustDomain + "/service/" + service)
-	_, known := f.Services[id]
+	domain, services := a.t.Federated[cluster].TrustDomain, a.t.Federated[cluster].Services
+	if c, own := a.t.Clusters[cluster]; own {
+		domain, services = a.t.TrustDomain, c.Services
+	}
+	id, err := florete.ParseID("spiffe://" + domain + "/service/" + service)
+	_, known := services[id]
 	return id.String(), known && err == nil
 }
 

@@ -22,8 +22,9 @@ type Edge struct {
 	Aliases []string `json:"aliases,omitempty"`
 	// Outside is the host:port that it leads to, when it does not run in the cluster.
 	Outside string `json:"outside,omitempty"`
-	// TrustDomain is the foreign one that it is of.
+	// TrustDomain is the foreign one that it is of, Cluster the other one of this trust domain.
 	TrustDomain string `json:"trustDomain,omitempty"`
+	Cluster     string `json:"cluster,omitempty"`
 	// Each are the hosts that have one of their own.
 	Each  []string `json:"each,omitempty"`
 	hosts []string // that lead there
@@ -59,7 +60,10 @@ func (a *Access) edge(target string) Edge {
 		e.Each = s.Hosts
 	}
 	if a.foreign[name] != "" {
-		e.TrustDomain = s.Hosts[0]
+		var of bool
+		if e.Cluster, of = strings.CutPrefix(s.Hosts[0], "cluster "); !of {
+			e.TrustDomain, e.Cluster = s.Hosts[0], ""
+		}
 	}
 	if s.Visibility != "public" {
 		return e
@@ -101,6 +105,9 @@ func (e Edge) String() string {
 	}
 	if e.TrustDomain != "" {
 		fmt.Fprintf(&b, "it is of trust domain %s, which decides itself who comes in\n", e.TrustDomain)
+	}
+	if e.Cluster != "" {
+		fmt.Fprintf(&b, "it is of cluster %s, which decides itself who comes in\n", e.Cluster)
 	}
 	if e.Outside != "" {
 		fmt.Fprintf(&b, "%s is outside the cluster: %s leads to %s\n", e.what, strings.Join(e.hosts, ", "), e.Outside)

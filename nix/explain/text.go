@@ -23,7 +23,7 @@ func (e Explanation) chain() string {
 		if e.Reached != nil {
 			fmt.Fprintf(&b, "  of it %s alone\n", faces(e.Reached, e.domain))
 		}
-		if e.Principal.TrustDomain() == e.domain && e.Principal.Kind() == florete.KindUser {
+		if !e.foreign && e.Principal.Kind() == florete.KindUser {
 			fmt.Fprintf(&b, "on %s\n", strings.Join(e.Hosts, ", "))
 		}
 		return b.String()
@@ -35,7 +35,7 @@ func (e Explanation) chain() string {
 	if len(e.Chains) > 0 {
 		return b.String()
 	}
-	if e.TrustDomain != "" && e.Principal.TrustDomain() != e.domain {
+	if (e.TrustDomain != "" || e.Cluster != "") && e.foreign {
 		b.WriteString("  neither is of this cluster\n")
 		return b.String()
 	}
@@ -50,7 +50,7 @@ func (e Explanation) chain() string {
 	if len(e.Ways) == 0 {
 		b.WriteString("  no role reaches it\n")
 	}
-	if len(e.Remedies) == 0 && e.TrustDomain != "" {
+	if len(e.Remedies) == 0 && (e.TrustDomain != "" || e.Cluster != "") {
 		fmt.Fprintf(&b, "to open the way, give %s a role, and name that in the roles of %s\n", who, what)
 		return b.String()
 	}

@@ -9,22 +9,23 @@ import (
 	"github.com/florete/florete/nix/compile"
 )
 
-// withForeign draws a foreign trust domain as a host on which its identities act, and its
-// services run.
+// withForeign draws another cluster, of a foreign trust domain or of this one, as a host on which
+// its identities act, and its services run.
 func (c Cluster) withForeign() Cluster {
 	c.Hosts, c.Services, c.Users, c.Roles = maps.Clone(c.Hosts), maps.Clone(c.Services), maps.Clone(c.Users), maps.Clone(c.Roles)
-	for _, f := range c.Federated {
+	for place, f := range c.Others() {
+		origin := c.Origin(place)
 		h := compile.Host{Kind: "server"}
 		name := func(id florete.ID) string {
-			return strings.TrimPrefix(id.Short(), string(florete.KindService)+"/") + " of " + f.TrustDomain
+			return strings.TrimPrefix(id.Short(), string(florete.KindService)+"/") + " of " + origin
 		}
 		for id, roles := range f.Identities {
-			who := id.Short() + " of " + f.TrustDomain
-			c.Users[who] = compile.User{ID: id, Roles: roles, Hosts: []string{f.TrustDomain}}
+			who := id.Short() + " of " + origin
+			c.Users[who] = compile.User{ID: id, Roles: roles, Hosts: []string{origin}}
 			h.Users = append(h.Users, who)
 		}
 		for id, roles := range f.Services {
-			c.Services[name(id)] = compile.Service{IDs: []florete.ID{id}, Hosts: []string{f.TrustDomain}, Published: true, Visibility: "cluster"}
+			c.Services[name(id)] = compile.Service{IDs: []florete.ID{id}, Hosts: []string{origin}, Published: true, Visibility: "cluster"}
 			h.Services = append(h.Services, name(id))
 			for _, role := range roles {
 				r := c.Roles[role]
@@ -35,7 +36,7 @@ func (c Cluster) withForeign() Cluster {
 		slices.Sort(h.Users)
 		slices.Sort(h.Services)
 		if len(h.Users)+len(h.Services) > 0 {
-			c.Hosts[f.TrustDomain] = h
+			c.Hosts[origin] = h
 		}
 	}
 	return c

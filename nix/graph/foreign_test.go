@@ -20,18 +20,22 @@ func TestForeign(t *testing.T) {
 		Users: map[string]compile.User{"bob": {ID: kit.ID("user/bob"), Roles: []string{"customer"}, Hosts: []string{"laptop"}}},
 		Roles: map[string]compile.Role{"reader": {Services: []string{"wiki"}}, "customer": {}},
 		Federated: map[string]compile.Federated{
-			"blue":  {TrustDomain: "blue.example", Identities: map[florete.ID][]string{kit.IDIn("blue.example", "user/bob"): {"reader"}}},
-			"green": {TrustDomain: "green.example", Services: map[florete.ID][]string{kit.IDIn("green.example", "service/tickets"): {"customer"}}},
+			"blue":  {TrustDomain: "blue.example", Elsewhere: compile.Elsewhere{Identities: map[florete.ID][]string{kit.IDIn("blue.example", "user/bob"): {"reader"}}}},
+			"green": {TrustDomain: "green.example", Elsewhere: compile.Elsewhere{Services: map[florete.ID][]string{kit.IDIn("green.example", "service/tickets"): {"customer"}}}},
 			"idle":  {TrustDomain: "idle.example"},
 		},
+		Clusters: map[string]compile.Elsewhere{"red": {
+			Identities: map[florete.ID][]string{kit.ID("user/eve"): {"reader"}},
+			Services:   map[florete.ID][]string{kit.ID("service/gate/orders"): {"customer"}},
+		}},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for host, want := range map[string]map[string]bool{
-		"":       {"user/bob of blue.example": true, "tickets of green.example": true, "idle.example": false},
-		"forge":  {"user/bob of blue.example": true, "tickets of green.example": false},
-		"laptop": {"user/bob of blue.example": false, "tickets of green.example": true},
+		"":       {"user/bob of blue.example": true, "tickets of green.example": true, "idle.example": false, "user/eve of cluster red": true, "gate/orders of cluster red": true},
+		"forge":  {"user/bob of blue.example": true, "tickets of green.example": false, "user/eve of cluster red": true, "gate/orders of cluster red": false},
+		"laptop": {"user/bob of blue.example": false, "tickets of green.example": true, "user/eve of cluster red": false, "gate/orders of cluster red": true},
 	} {
 		c := whole
 		if host != "" {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/nix/compile"
@@ -71,7 +72,7 @@ type role struct {
 // leadsTo is whether it reaches a service on one of the hosts that the service has.
 func (r *role) leadsTo(service, host string) bool {
 	return slices.ContainsFunc(r.leads[service], func(f compile.Face) bool {
-		return f.ID.Node() == "" || f.ID.Node() == host || f.ID.TrustDomain() == host
+		return f.ID.Node() == "" || f.ID.Node() == host || f.ID.TrustDomain() == host || strings.HasPrefix(host, "cluster ")
 	})
 }
 

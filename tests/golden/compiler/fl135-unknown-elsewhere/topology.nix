@@ -10,10 +10,15 @@ merge base {
       port = 443;
     };
   };
+  clusters.red.services.orders = {
+    address = "gate.example.org:4610";
+    port = 443;
+  };
   providers.federation.hosts = [ "alpha" ];
   roles.reader.services = [
     "wiki"
     "ticket@blue"
     "wiki@blue"
+    "tickets@red"
   ];
 }

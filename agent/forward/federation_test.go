@@ -120,6 +120,59 @@ func TestFederation(t *testing.T) {
 	}
 }
 
+// TestNeighbours: two clusters of one trust domain, each with an issuing CA of its own below the
+// root that both have, and no bundle. A caller of one reaches the service of the other that its
+// role leads to, by a name of the trust domain, and no other; who has the service's ID by another
+// root is an impostor.
+func TestNeighbours(t *testing.T) {
+	caller, other := kit.ID("user/bob"), kit.ID("service/other")
+	red := kit.NewCA()
+	for what, ca := range map[string]*kit.CA{"the neighbour": red, "an impostor": kit.NewCA()} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			ursula, laptop, beside := agenttest.NewHost(t, "ursula", red), agenttest.NewHost(t, "laptop", red), red.Beside()
+			ursula.Roots = append(ursula.Roots, ca.RootPEM()) // ursula itself is fooled
+			endpoint, local, refused, proxy := agenttest.Loopback().String(), agenttest.Loopback(), agenttest.Loopback(), agenttest.Loopback()
+			ursula.Accept(florete.Forwarder{Listen: []string{endpoint}, Publish: []florete.Published{
+				{ID: other, Upstream: agenttest.Echo(t), Allow: []florete.Allow{{ID: alice}}},
+				{ID: outline, Upstream: agenttest.Echo(t), Allow: []florete.Allow{{ID: caller}}},
+			}}, outline, other)
+			reach := func(id florete.ID, at florete.Reachable) florete.Reachable {
+				at.ID, at.Callers, at.Endpoints = id, []florete.ID{caller}, []florete.Addresses{{endpoint}}
+				return at
+			}
+			laptop.Accept(florete.Forwarder{
+				Reach:   []florete.Reachable{reach(other, florete.Reachable{Listen: refused}), reach(outline, florete.Reachable{Listen: local})},
+				Callers: []florete.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
+				SOCKS:   []florete.SOCKS{{ID: caller, Listen: proxy}},
+			}, caller)
+			ursula.Deliver(red, kit.ID("node/ursula"), time.Hour)
+			ursula.Deliver(red, other, time.Hour)
+			ursula.Deliver(ca, outline, time.Hour)
+			laptop.Deliver(beside, kit.ID("node/laptop"), time.Hour)
+			laptop.Deliver(beside, caller, time.Hour)
+			for _, h := range []*agenttest.Host{ursula, laptop} {
+				run(t, h)
+				agenttest.WaitFor(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
+			}
+			if ca != red {
+				wantRefused(t, local.String())
+				refusals(t, laptop, "impostor", 1)
+				return
+			}
+			if err := agenttest.Ping(dial(t, local.String())); err != nil {
+				t.Fatal("the neighbour does not reach what its role leads to", err)
+			}
+			wantRefused(t, refused.String())
+			for name, want := range map[string]byte{"outline.demo.flor.rete": 0, "wiki.demo.flor.rete": 2} {
+				if conn, got := socksDial(t, proxy.String(), name, 80); got != want || want == 0 && agenttest.Ping(conn) != nil {
+					t.Errorf("SOCKS5 replies %d to %s, want %d", got, name, want)
+				}
+			}
+		})
+	}
+}
+
 // TestFederatedImpostor: a foreign service must prove its ID by the bundle of its own trust domain.
 // Neither a stranger's CA vouches for it, nor that of the caller's trust domain.
 func TestFederatedImpostor(t *testing.T) {

@@ -222,6 +222,10 @@ func TestGeneratesEverything(t *testing.T) {
 			see("an identity of a foreign trust domain", len(f.Identities) > 0)
 			see("a service of one", len(f.Services["h72x/s73x"].Roles) > 0)
 		}
+		for _, e := range c.Clusters {
+			see("an identity of another cluster", len(e.Identities) > 0)
+			see("a service of another cluster", len(e.Services["h82x/s83x"].Roles) > 0)
+		}
 		see("certificates for public names", c.Providers["tls"].Hosts != nil)
 		see("a wildcard", c.Providers["tls"].Wild != nil)
 		see("a group that names one host's own", slices.ContainsFunc(c.ServiceGroups["g9x"], isPart))

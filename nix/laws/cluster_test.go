@@ -26,6 +26,7 @@ type cluster struct {
 	Secrets   map[string]*generated `json:"secrets,omitempty"`
 	Tenants   map[string]*tenant    `json:"tenants,omitempty"`
 	Federated map[string]*federated `json:"federated,omitempty"`
+	Clusters  map[string]*elsewhere `json:"clusters,omitempty"`
 }
 
 type host struct {

@@ -176,6 +176,20 @@ var edits = map[string]func(g generator, c *cluster) bool{
 		f.Bundle = `{"keys":[{"use":"x509-svid","x5c":["ZXZpbA=="]}]}`
 		return true
 	}),
+	"role of another cluster": func(_ generator, c *cluster) bool {
+		e := c.Clusters["green"]
+		if e == nil {
+			return false
+		}
+		e.Identities["user/u81x"] = &holder{Roles: []string{}}
+		for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
+			if name != "node" && name != "operator" {
+				e.Identities["user/u81x"].Roles = []string{name}
+			}
+		}
+		return true
+	},
+	"another cluster":      func(_ generator, c *cluster) bool { c.Clusters = nil; return true },
 	"foreign trust domain": func(_ generator, c *cluster) bool { c.Federated = nil; return true },
 	"issuer":               onProvider("oidc", func(g generator, p *provider) { p.Issuer = "https://login.evil.example" }),
 	"issuer of tokens":     onProvider("jwt", func(g generator, p *provider) { p.Issuer = "https://tokens.evil.example" }),

@@ -3,6 +3,7 @@ package laws
 import (
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -12,16 +13,20 @@ import (
 
 // federated is a foreign trust domain.
 type federated struct {
-	TrustDomain string             `json:"trustDomain"`
-	Endpoint    string             `json:"endpoint"`
-	EndpointID  string             `json:"endpointID,omitempty"`
-	Bundle      string             `json:"bundle"`
-	Identities  map[string]*holder `json:"identities"`
-
-	Services map[string]*foreignService `json:"services,omitempty"`
+	TrustDomain string `json:"trustDomain"`
+	Endpoint    string `json:"endpoint"`
+	EndpointID  string `json:"endpointID,omitempty"`
+	Bundle      string `json:"bundle"`
+	elsewhere
 
 	Profile       string   `json:"profile,omitempty"`
 	EndpointRoots []string `json:"endpointRoots,omitempty"`
+}
+
+// elsewhere is what another cluster has.
+type elsewhere struct {
+	Identities map[string]*holder         `json:"identities"`
+	Services   map[string]*foreignService `json:"services,omitempty"`
 }
 
 // foreignService is one of its services, which is reached from here.
@@ -41,7 +46,7 @@ var blueBundle = sync.OnceValue(func() string {
 func newFederated() *federated {
 	return &federated{
 		TrustDomain: "blue.example", Endpoint: "https://forge.blue.example:4605/federation/bundle", EndpointID: "spiffe://blue.example/bundles",
-		Bundle: blueBundle(), Identities: map[string]*holder{},
+		Bundle: blueBundle(), elsewhere: elsewhere{Identities: map[string]*holder{}},
 	}
 }
 
@@ -67,11 +72,46 @@ func (c *cluster) federate(roles []string) {
 	c.Providers["federation"] = provider{Hosts: c.Providers["cert"].Hosts[:1]}
 }
 
+// neighbour declares another cluster of the same trust domain, in one way of several.
+func (c *cluster) neighbour(roles []string) {
+	which := 2*len(c.Hosts) + len(c.Services) + 3*len(c.Users)
+	if which%3 == 0 {
+		return
+	}
+	e := &elsewhere{Identities: map[string]*holder{}, Services: map[string]*foreignService{
+		"s82x":      {[]string{"203.0.113.201:4610"}, 443, "", roles[:which%(len(roles)+1)]},
+		"h82x/s83x": {[]string{"gate.example:4610", "[2001:db8::2]:4610"}, 53, "udp", roles[which%len(roles):]},
+	}}
+	for i, path := range []string{"user/u80x", "service/s80x", "service/h80x/s81x", "node/h80x"}[which%4:] {
+		e.Identities[path] = &holder{Roles: roles[:(which+i)%(len(roles)+1)]}
+	}
+	c.Clusters = map[string]*elsewhere{"green": e}
+}
+
+// neighbours are those that are of another cluster of this trust domain.
+var neighbours = regexp.MustCompile(`/[uhs]8[0-9]x`)
+
+// other is another cluster, with the start of its IDs.
+type other struct {
+	elsewhere
+	name, ids string
+}
+
+func (c *cluster) others() (all []other) {
+	for name, f := range c.Federated {
+		all = append(all, other{f.elsewhere, name, "spiffe://" + f.TrustDomain + "/"})
+	}
+	for name, e := range c.Clusters {
+		all = append(all, other{*e, name, "spiffe://laws.flor/"})
+	}
+	return all
+}
+
 // foreigners are who act elsewhere.
 func (c *cluster) foreigners() (all []principal) {
-	for _, f := range c.Federated {
+	for _, f := range c.others() {
 		for path, h := range f.Identities {
-			all = append(all, principal{id: "spiffe://" + f.TrustDomain + "/" + path, roles: h.Roles})
+			all = append(all, principal{id: f.ids + path, roles: h.Roles})
 		}
 	}
 	return all
@@ -81,10 +121,10 @@ func (c *cluster) foreigners() (all []principal) {
 func (c *cluster) abroad() map[pair]bool {
 	pairs := map[pair]bool{}
 	for _, p := range c.principals() {
-		for _, f := range c.Federated {
+		for _, f := range c.others() {
 			for name, s := range f.Services {
-				if slices.ContainsFunc(p.roles, func(held string) bool { return c.leads(held, c.leadingTo(name, s)) }) {
-					pairs[pair{p.id, "spiffe://" + f.TrustDomain + "/service/" + name}] = true
+				if slices.ContainsFunc(p.roles, func(held string) bool { return c.leads(held, c.leadingTo(name+"@"+f.name, s)) }) {
+					pairs[pair{p.id, f.ids + "service/" + name}] = true
 				}
 			}
 		}
@@ -96,7 +136,7 @@ func (c *cluster) abroad() map[pair]bool {
 func (c *cluster) leadingTo(name string, s *foreignService) []string {
 	roles := slices.Clone(s.Roles)
 	for role, r := range c.Roles {
-		if slices.Contains(r.Services, name+"@blue") {
+		if slices.Contains(r.Services, name) {
 			roles = append(roles, role)
 		}
 	}
@@ -105,14 +145,22 @@ func (c *cluster) leadingTo(name string, s *foreignService) []string {
 
 // nameAbroad has roles name a foreign service that had them, in some topologies.
 func (c *cluster) nameAbroad() {
-	if f := c.Federated["blue"]; f != nil && len(c.Services)%2 == 0 {
-		s := f.Services["s72x"]
-		for _, role := range s.Roles {
-			r := *c.Roles[role]
-			r.Services = append(slices.Clone(r.Services), "s72x@blue")
-			c.Roles[role] = &r
+	if len(c.Services)%2 > 0 {
+		return
+	}
+	for _, f := range c.others() {
+		for _, name := range []string{"s72x", "s82x"} {
+			s := f.Services[name]
+			if s == nil {
+				continue
+			}
+			for _, role := range s.Roles {
+				r := *c.Roles[role]
+				r.Services = append(slices.Clone(r.Services), name+"@"+f.name)
+				c.Roles[role] = &r
+			}
+			s.Roles = nil
 		}
-		s.Roles = nil
 	}
 }
 
@@ -141,8 +189,8 @@ func (c *cluster) foreignAt(id string) (at []florete.Addresses) {
 
 // elsewhere is a foreign service by its ID, nil for one of ours.
 func (c *cluster) elsewhere(id string) *foreignService {
-	for _, f := range c.Federated {
-		if s := f.Services[strings.TrimPrefix(id, "spiffe://"+f.TrustDomain+"/service/")]; s != nil {
+	for _, f := range c.others() {
+		if s := f.Services[strings.TrimPrefix(id, f.ids+"service/")]; s != nil {
 			return s
 		}
 	}
@@ -150,21 +198,24 @@ func (c *cluster) elsewhere(id string) *foreignService {
 }
 
 // foreign reports whether who is one of them.
-func (p pair) foreign() bool { return !strings.HasPrefix(p.who, "spiffe://laws.flor/") }
+func (p pair) foreign() bool {
+	return !strings.HasPrefix(p.who, "spiffe://laws.flor/") || neighbours.MatchString(p.who)
+}
 
-// foreignersOn reports whether one of them reaches a service on the host, or is reached from it.
+// foreignersOn reports whether one of a foreign trust domain reaches a service on the host, or is reached from it.
 func (c *cluster) foreignersOn(host string) bool {
 	abroad := c.abroad()
+	ours := func(id string) bool { return strings.HasPrefix(id, "spiffe://laws.flor/") }
 	for _, p := range c.principals() {
 		for reach := range abroad {
-			if p.host == host && p.id == reach.who {
+			if p.host == host && p.id == reach.who && !ours(reach.what) {
 				return true
 			}
 		}
 	}
 	for _, p := range c.foreigners() {
 		for name, s := range c.Services {
-			if slices.Contains(s.on(), host) && slices.ContainsFunc(p.roles, func(held string) bool { return c.named(held, name) }) {
+			if !ours(p.id) && slices.Contains(s.on(), host) && slices.ContainsFunc(p.roles, func(held string) bool { return c.named(held, name) }) {
 				return true
 			}
 		}

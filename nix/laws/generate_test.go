@@ -112,6 +112,7 @@ func (g generator) cluster() *cluster {
 	g.secrets(c)
 	g.tenants(c)
 	c.federate(roles)
+	c.neighbour(roles)
 	c.cache()
 	c.rolls()
 	c.joins()

@@ -336,7 +336,7 @@ func TestAccessAgrees(t *testing.T) {
 					}
 				}
 			}
-			for _, f := range docs.Topology.Federated {
+			for _, f := range docs.Topology.Others() {
 				for id := range f.Services {
 					for _, p := range a.Principals() {
 						if a.Explain(p, id.String()).Allowed {

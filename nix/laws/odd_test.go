@@ -144,6 +144,21 @@ func odd() map[string][]any {
 		foreign = append(foreign, map[string]any{"blue": f}, map[string]any{long(52): f})
 	}
 	foreign = append(foreign, map[string]any{long(53): newFederated()})
+	var others []any
+	for _, e := range []elsewhere{
+		{},
+		{Services: map[string]*foreignService{"a/c": {[]string{"gate.example:4610", "[2001:db8::1]:65535"}, 65535, "udp", []string{"r"}}}},
+		{Services: map[string]*foreignService{long(63): {[]string{"192.0.2.1:4610"}, 1, "", []string{"r"}}}},
+		{Services: map[string]*foreignService{long(64): {[]string{"192.0.2.1:4610"}, 1, "", []string{"r"}}}},
+		{Services: map[string]*foreignService{"c": {[]string{"192.0.2.1"}, 1, "", []string{"r"}}}},
+		{Services: map[string]*foreignService{"c": {[]string{"192.0.2.1:4610"}, 65536, "", []string{"r"}}}},
+		{Identities: map[string]*holder{"user/" + long(63): {Roles: []string{"r"}}, "service/h/c": {Roles: []string{"r"}}}},
+		{Identities: map[string]*holder{"user/" + long(64): {Roles: []string{"r"}}}},
+		{Identities: map[string]*holder{"node/a": {Roles: []string{"r"}}}},
+	} {
+		others = append(others, map[string]any{"blue": e}, map[string]any{long(63): e})
+	}
+	others = append(others, map[string]any{long(64): elsewhere{}})
 	ports := []any{-1, 0, 1, 65535, 65536, 70000}
 	return map[string][]any{
 		"name":                         {"laws", long(63), long(64), "a.b", "A"},
@@ -159,6 +174,7 @@ func odd() map[string][]any {
 		"providers.jwt.issuer":         urls,
 		"providers.jwt.generation":     {0, 1, 1000000, 1000001},
 		"federated":                    foreign,
+		"clusters":                     others,
 		"providers.federation.refresh": {0, 1, 86400, 86401},
 		"providers.store": {map[string]any{"kind": "etcd", "hosts": []string{"a"}, "keyLifetime": 3650}, map[string]any{"kind": "etcd", "hosts": []string{"a"}, "port": 65535}, map[string]any{"kind": "etcd", "hosts": []string{"a"}, "from": []string{"a", "a"}}, map[string]any{"from": []string{"a"}},
 			map[string]any{"kind": "etcd"}, map[string]any{"hosts": []string{"a"}}, map[string]any{"kind": "sqlite"}},

@@ -155,7 +155,7 @@ func (g generator) fleet(n int, strategy string) *cluster {
 	c.ServiceGroups = map[string][]string{"control-plane": {}, "control-plane-write": {}}
 	c.Users, c.HostGroups, c.Rollout, c.Secrets, c.Tenants = nil, nil, nil, nil, nil
 	c.Providers = map[string]provider{"cert": {Hosts: []string{"h0x"}}}
-	c.Federated = nil
+	c.Federated, c.Clusters = nil, nil
 	return c
 }
 

@@ -1,6 +1,6 @@
 // Package exporter serves the forwarder's report as metrics in Prometheus's text format,
 // GET /metrics. It counts nothing itself. Labels are services, principals and forwarders of
-// the manifest, and fixed words: no connection, address of a caller or made-up name has a
+// the manifest, names of ports, empty for a service with one, and fixed words: no connection, address of a caller or made-up name has a
 // series of its own.
 package exporter
 
@@ -45,13 +45,13 @@ var (
 	listDue   = newMetric(gauge, "revocation_list_next_update_timestamp_seconds", "When a newer revocation list is due; 0 without one.")
 	auditing  = newMetric(gauge, "audit_faults", "Audit logs of providers that are not what they were, and that nobody accepted; flor witness has them.")
 	expires   = newMetric(gauge, "svid_expiry_timestamp_seconds", "When an SVID of this host ends; 0 where none was delivered.", "identity")
-	live      = newMetric(gauge, "connections", "TCP connections and UDP sessions now.", "direction", "target", "caller")
-	begun     = newMetric(counter, "connections_total", "TCP connections and UDP sessions since the start.", "direction", "target", "caller")
-	sent      = newMetric(counter, "sent_bytes_total", "Bytes from caller to target.", "direction", "target", "caller")
-	received  = newMetric(counter, "received_bytes_total", "Bytes from target to caller.", "direction", "target", "caller")
-	dropped   = newMetric(counter, "dropped_datagrams_total", "Datagrams of the local end that found a queue full.", "direction", "target", "caller")
-	refusals  = newMetric(counter, "refusals_total", "What was not let through, by reason; target and caller are empty where the manifest does not name them.", "direction", "reason", "target", "caller")
-	opens     = newMetric(counter, "open_seconds", "How long it was until the upstream was connected.", "direction", "target")
+	live      = newMetric(gauge, "connections", "TCP connections and UDP sessions now.", "direction", "target", "port", "caller")
+	begun     = newMetric(counter, "connections_total", "TCP connections and UDP sessions since the start.", "direction", "target", "port", "caller")
+	sent      = newMetric(counter, "sent_bytes_total", "Bytes from caller to target.", "direction", "target", "port", "caller")
+	received  = newMetric(counter, "received_bytes_total", "Bytes from target to caller.", "direction", "target", "port", "caller")
+	dropped   = newMetric(counter, "dropped_datagrams_total", "Datagrams of the local end that found a queue full.", "direction", "target", "port", "caller")
+	refusals  = newMetric(counter, "refusals_total", "What was not let through, by reason; target and caller are empty where the manifest does not name them.", "direction", "reason", "target", "port", "caller")
+	opens     = newMetric(counter, "open_seconds", "How long it was until the upstream was connected.", "direction", "target", "port")
 	peers     = newMetric(gauge, "peer_connections", "Connections between forwarders now; over TCP as a caller, those to one forwarder are one.", "direction", "target", "caller", "transport")
 	streams   = newMetric(gauge, "peer_streams", "Streams of connections between forwarders now.", "direction", "target", "caller", "transport")
 	shaken    = newMetric(counter, "handshakes_total", "Connections between forwarders since the start, after a handshake in which both were let in.", "direction", "target", "caller", "transport")
@@ -94,7 +94,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		set(fallbacks, float64(x.Since.Unix()), strings.Join(x.Forwarder, " "))
 	}
 	for _, p := range r.Paths {
-		labels := []string{string(p.Direction), p.Target.Short(), p.Caller.Short()}
+		labels := []string{string(p.Direction), p.Target.Short(), p.Port, p.Caller.Short()}
 		set(live, float64(p.Live), labels...)
 		set(begun, float64(p.Total), labels...)
 		set(sent, float64(p.Sent), labels...)
@@ -102,7 +102,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		set(dropped, float64(p.Dropped), labels...)
 	}
 	for _, x := range r.Refused {
-		set(refusals, float64(x.Count), string(x.Direction), x.Reason, short(x.Target), short(x.Caller))
+		set(refusals, float64(x.Count), string(x.Direction), x.Reason, short(x.Target), x.Port, short(x.Caller))
 	}
 	for _, h := range r.Handshakes {
 		set(shaken, float64(h.Count), string(h.Direction), h.Target.Short(), h.Caller.Short(), string(h.Transport))
@@ -128,7 +128,7 @@ func collectPeers(r status.Report, set func(metric, float64, ...string)) {
 
 // collectOpens sums up callers: a histogram for each would be many series.
 func collectOpens(r status.Report, ch chan<- prometheus.Metric) {
-	type target struct{ direction, target string }
+	type target struct{ direction, target, port string }
 	type sum struct {
 		nanoseconds int64
 		buckets     []int64
@@ -138,7 +138,7 @@ func collectOpens(r status.Report, ch chan<- prometheus.Metric) {
 		if p.Opens.Buckets == nil {
 			continue
 		}
-		k := target{string(p.Direction), p.Target.Short()}
+		k := target{string(p.Direction), p.Target.Short(), p.Port}
 		s := sums[k]
 		s.buckets = slices.Grow(s.buckets, len(p.Opens.Buckets))[:len(p.Opens.Buckets)]
 		s.nanoseconds += p.Opens.Nanoseconds
@@ -155,7 +155,7 @@ func collectOpens(r status.Report, ch chan<- prometheus.Metric) {
 				within[metrics.Bounds[i].Seconds()] = count
 			}
 		}
-		ch <- prometheus.MustNewConstHistogram(opens.desc, count, time.Duration(s.nanoseconds).Seconds(), within, k.direction, k.target)
+		ch <- prometheus.MustNewConstHistogram(opens.desc, count, time.Duration(s.nanoseconds).Seconds(), within, k.direction, k.target, k.port)
 	}
 }
 

@@ -98,6 +98,15 @@ func TestPorts(t *testing.T) {
 	if broken, _ := pinged(t, c, "outline", agenttest.LoopbackIP.String()).Broken(); !strings.Contains(broken.Remedy, "outline:dns, outline:http, outline:metrics") {
 		t.Errorf("ping of no port: %+v", broken)
 	}
+	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
+		begun := map[string]int64{}
+		for _, p := range report(t, h).Paths {
+			begun[p.Port] += p.Total
+		}
+		if begun[""] != 0 || begun["http"] < 2 || begun["metrics"] < 2 || begun["dns"] < 3 {
+			t.Errorf("%s counts %v by port", h.Name, begun)
+		}
+	}
 	if r := report(t, c.Ursula); len(r.Published) != 4 || r.Published[3].Port != "metrics" {
 		t.Errorf("published: %+v", r.Published)
 	}

@@ -164,7 +164,7 @@ func endpoints(all []florete.Addresses) string {
 func traffic(s metrics.Summary, now time.Time) []*table {
 	peers := &table{head: []string{"", "TARGET", "CALLER", "LIVE", "TOTAL", "SENT", "RECEIVED", "DROPPED"}}
 	for _, p := range s.Paths {
-		peers.row(string(p.Direction), p.Target.Short(), p.Caller.Short(), fmt.Sprint(p.Live), fmt.Sprint(p.Total), size(p.Sent), size(p.Received), fmt.Sprint(p.Dropped))
+		peers.row(string(p.Direction), port(p.Target.Short(), p.Port), p.Caller.Short(), fmt.Sprint(p.Live), fmt.Sprint(p.Total), size(p.Sent), size(p.Received), fmt.Sprint(p.Dropped))
 	}
 	refused := &table{head: []string{"REFUSED", "TIMES"}}
 	for _, reason := range slices.Sorted(maps.Keys(s.Refusals)) {
@@ -172,7 +172,7 @@ func traffic(s metrics.Summary, now time.Time) []*table {
 	}
 	last := &table{head: []string{"WHEN", "", "REASON", "TARGET", "PEER", "DETAIL"}}
 	for _, x := range s.RecentRefusals[max(0, len(s.RecentRefusals)-lastShown):] {
-		last.row(relative(x.Time, now), string(x.Direction), x.Reason, x.Target, x.Peer, x.Detail)
+		last.row(relative(x.Time, now), string(x.Direction), x.Reason, port(x.Target, x.Port), x.Peer, x.Detail)
 	}
 	return []*table{peers, refused, last}
 }

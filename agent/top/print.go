@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/florete/florete/providers/printable"
@@ -17,7 +18,7 @@ func Print(w io.Writer, v View) error {
 	tw := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "\tSERVICE\tPRINCIPAL\tCONNS\tOPENS/S\tIN/S\tOUT/S\tREFUSED\tREFUSED/S\tOVER")
 	for _, r := range v.Rows {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%.1f\t%s\t%s\t%d\t%.1f\t%s\n", r.Direction, name(r.Target), name(r.Caller),
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%.1f\t%s\t%s\t%d\t%.1f\t%s\n", r.Direction, name(strings.TrimSuffix(r.Target+":"+r.Port, ":")), name(r.Caller),
 			r.Connections, r.Opens, size(r.In), size(r.Out), r.Refusals, r.Refused, r.Transport)
 	}
 	tw.Flush()

@@ -24,10 +24,11 @@ type View struct {
 	Rows    []Row     `json:"rows"`    // the busiest first
 }
 
-// Row is of one caller of one target. It is of neither where the manifest names neither.
+// Row is of one caller of one target, at one of its ports. It is of neither where the manifest names neither.
 type Row struct {
 	Direction   metrics.Direction `json:"direction"`
 	Target      string            `json:"target"`
+	Port        string            `json:"port,omitempty"` // of several that the target has
 	Caller      string            `json:"caller"`
 	Connections int64             `json:"connections"`
 	Opens       float64           `json:"opensPerSecond"`
@@ -39,28 +40,29 @@ type Row struct {
 }
 
 type key struct {
-	direction      metrics.Direction
-	target, caller string
+	direction            metrics.Direction
+	target, port, caller string
 }
 
 // Between is the view of two reports of one agent. One that was started again in between
 // counts from zero.
 func Between(before, after status.Report, elapsed time.Duration, at time.Time) View {
 	rows := map[key]*Row{}
-	row := func(d metrics.Direction, target, caller string) *Row {
-		k := key{d, short(target), short(caller)}
+	row := func(k key) *Row {
+		k.target, k.caller = short(k.target), short(k.caller)
 		if rows[k] == nil {
-			rows[k] = &Row{Direction: d, Target: k.target, Caller: k.caller}
+			rows[k] = &Row{Direction: k.direction, Target: k.target, Port: k.port, Caller: k.caller}
 		}
 		return rows[k]
 	}
+	of := func(p metrics.Path) key { return key{p.Direction, p.Target.String(), p.Port, p.Caller.String()} }
 	seconds := elapsed.Seconds()
 	had := map[key]metrics.Path{}
 	for _, p := range before.Paths {
-		had[key{p.Direction, p.Target.String(), p.Caller.String()}] = p
+		had[of(p)] = p
 	}
 	for _, p := range after.Paths {
-		was, r := had[key{p.Direction, p.Target.String(), p.Caller.String()}], row(p.Direction, p.Target.String(), p.Caller.String())
+		was, r := had[of(p)], row(of(p))
 		r.Connections = p.Live
 		r.Opens = since(was.Total, p.Total) / seconds
 		r.In, r.Out = since(was.Received, p.Received)/seconds, since(was.Sent, p.Sent)/seconds
@@ -72,15 +74,26 @@ func Between(before, after status.Report, elapsed time.Duration, at time.Time) V
 		refused[x] = n
 	}
 	for _, x := range after.Refused {
-		n, r := x.Count, row(x.Direction, x.Target, x.Caller)
+		n, r := x.Count, row(key{x.Direction, x.Target, x.Port, x.Caller})
 		x.Count = 0
 		r.Refusals += n
 		r.Refused += since(refused[x], n) / seconds
 	}
+	// A connection between forwarders carries streams to all ports.
 	for _, c := range after.PeerConnections {
-		r := row(c.Direction, c.Target.String(), c.Caller.String())
-		if over := string(c.Transport); !strings.Contains(r.Transport, over) {
-			r.Transport = strings.TrimPrefix(r.Transport+" "+over, " ")
+		var carried []*Row
+		for _, r := range rows {
+			if r.Direction == c.Direction && r.Target == c.Target.Short() && r.Caller == c.Caller.Short() {
+				carried = append(carried, r)
+			}
+		}
+		if carried == nil {
+			carried = []*Row{row(key{c.Direction, c.Target.String(), "", c.Caller.String()})}
+		}
+		for _, r := range carried {
+			if over := string(c.Transport); !strings.Contains(r.Transport, over) {
+				r.Transport = strings.TrimPrefix(r.Transport+" "+over, " ")
+			}
 		}
 	}
 	v := View{Host: after.Host, State: after.State, Time: at, Seconds: seconds, Rows: []Row{}}
@@ -89,7 +102,7 @@ func Between(before, after status.Report, elapsed time.Duration, at time.Time) V
 	}
 	slices.SortFunc(v.Rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.In+b.Out, a.In+a.Out), cmp.Compare(b.Opens, a.Opens), cmp.Compare(b.Connections, a.Connections),
-			cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Caller, b.Caller))
+			cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Caller, b.Caller))
 	})
 	return v
 }

@@ -3,6 +3,7 @@ package top_test
 import (
 	"bytes"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,26 @@ func TestBetween(t *testing.T) {
 	// An agent that was started again.
 	if v := top.Between(after, before, 2*time.Second, at); v.Rows[0].Opens != 5 {
 		t.Errorf("got %+v", v.Rows)
+	}
+}
+
+// Ports of a service have a row each; what is between forwarders is of all of them.
+func TestPortsApart(t *testing.T) {
+	before, after := reports()
+	port := after.Paths[0]
+	port.Port, port.Live = "metrics", 1
+	after.Paths = append(after.Paths, port)
+	var out bytes.Buffer
+	if err := top.Print(&out, top.Between(before, after, 2*time.Second, at)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"in  service/outline:metrics  user/alice  1 ", "in  service/outline          user/alice  3 "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("got\n%s\nwithout %q", out.String(), want)
+		}
+	}
+	if n := strings.Count(out.String(), "quic tcp"); n != 2 {
+		t.Errorf("%d rows have what they go over, want 2", n)
 	}
 }
 

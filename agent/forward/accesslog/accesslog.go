@@ -35,8 +35,9 @@ const (
 type Entry struct {
 	Caller    florete.ID        `json:"caller"`
 	Service   florete.ID        `json:"service"`
-	From      string            `json:"from"`     // address of the caller's forwarder
-	Upstream  string            `json:"upstream"` // where it went
+	Port      string            `json:"port,omitempty"` // of several that the service has
+	From      string            `json:"from"`           // address of the caller's forwarder
+	Upstream  string            `json:"upstream"`       // where it went
 	Protocol  florete.Protocol  `json:"protocol,omitempty"`
 	Transport florete.Transport `json:"transport"` // between the forwarders
 	Begun     time.Time         `json:"begun"`
@@ -119,6 +120,9 @@ func send(e Entry) error {
 		"FLORETE_BEGUN": e.Begun.UTC().Format(time.RFC3339Nano), "FLORETE_SECONDS": fmt.Sprintf("%.6f", e.Duration.Seconds()), "FLORETE_END": e.End,
 		"SYSLOG_IDENTIFIER": "flor",
 	}
+	if e.Port != "" {
+		fields["FLORETE_PORT"] = e.Port
+	}
 	if e.Protocol != florete.TCP {
 		fields["FLORETE_PROTOCOL"] = string(e.Protocol)
 	}
@@ -128,7 +132,7 @@ func send(e Entry) error {
 // message is an entry as people read it.
 func message(e Entry) string {
 	return strings.Join([]string{
-		"access", "caller=" + e.Caller.ShortIn(e.Service.TrustDomain()), "service=" + e.Service.Short(), "from=" + e.From,
+		"access", "caller=" + e.Caller.ShortIn(e.Service.TrustDomain()), "service=" + strings.TrimSuffix(e.Service.Short()+":"+e.Port, ":"), "from=" + e.From,
 		fmt.Sprintf("sent=%d received=%d duration=%s", e.Sent, e.Received, e.Duration.Round(time.Microsecond)),
 		"transport=" + string(e.Transport), "end=" + e.End,
 	}, " ")

@@ -41,6 +41,15 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// An entry of one of several ports names it.
+func TestPort(t *testing.T) {
+	e := entry
+	e.Port = "metrics"
+	if want := "service=service/wiki:metrics from="; !strings.Contains(message(e), want) {
+		t.Errorf("got %s, want %s", message(e), want)
+	}
+}
+
 // TestStorm: a storm has so many lines and no more, and their number is known.
 func TestStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -46,7 +46,7 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 	done(err == nil)
 	s.trace(in, st, begun, code)
 	if err != nil {
-		s.refuse(in, code, err.Error())
+		s.refuse(in, service.Port, code, err.Error())
 		transport.Reset(st, code)
 		return
 	}
@@ -116,7 +116,7 @@ func carries(p florete.Protocol) wire.StreamType {
 // admitPort admits a stream to one of several ports, and closes it when a new list denies it.
 func (s *Server) admitPort(in *transport.Incoming, st wire.Stream, port string, ends *drain.Ends) (wire.Code, error) {
 	release, ok := s.ports.Admit(portKey{in, port}, func() {
-		s.refuse(in, wire.Denied, fmt.Sprintf("the allow list of port %q changed", port))
+		s.refuse(in, port, wire.Denied, fmt.Sprintf("the allow list of port %q changed", port))
 		transport.Reset(st, wire.Denied)
 	})
 	if !ok {
@@ -183,11 +183,11 @@ func failure(err error) wire.Code {
 	return wire.Unreachable
 }
 
-// refuse counts a refusal of a verified peer.
-func (s *Server) refuse(in *transport.Incoming, code wire.Code, detail string) {
+// refuse counts a refusal of a verified peer, at a port where that is known and one of several.
+func (s *Server) refuse(in *transport.Incoming, port string, code wire.Code, detail string) {
 	peer := in.Peer.ID.String()
 	s.count(logsum.Key{Who: peer, Known: true}, metrics.Refusal{
-		Reason: code.String(), Target: in.Target.String(), Peer: peer,
+		Reason: code.String(), Target: in.Target.String(), Port: port, Peer: peer,
 		Detail: fmt.Sprintf("from %s: %s", in.RemoteAddr(), detail), Known: code != wire.Denied,
 	})
 }

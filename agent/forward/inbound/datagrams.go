@@ -67,7 +67,7 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 	code := session.Code()
 	seen.end = code.String()
 	if code == wire.Refused || code == wire.Unreachable || code == wire.Foreign {
-		s.refuse(in, code, conn.RemoteAddr().String())
+		s.refuse(in, service.Port, code, conn.RemoteAddr().String())
 	}
 }
 

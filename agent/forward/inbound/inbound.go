@@ -253,17 +253,17 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		}
 	})()
 	release, ok := s.gate.Admit(in, func() {
-		s.refuse(in, wire.Denied, "the allow list, the trust roots or the revocation list changed")
+		s.refuse(in, "", wire.Denied, "the allow list, the trust roots or the revocation list changed")
 		in.Close(wire.Denied)
 	})
 	if !ok {
-		s.refuse(in, wire.Denied, "not in the allow list")
+		s.refuse(in, "", wire.Denied, "not in the allow list")
 		in.Close(wire.Denied)
 		return
 	}
 	defer release()
 	if s.Usage.Shedding(in.Peer.ID) {
-		s.refuse(in, wire.Busy, "its connections have just been closed since memory is short")
+		s.refuse(in, "", wire.Busy, "its connections have just been closed since memory is short")
 		in.Close(wire.Busy)
 		return
 	}
@@ -273,13 +273,13 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 	}
 	release, err := room.acquire(in.Peer.ID)
 	if err != nil {
-		s.refuse(in, wire.Busy, err.Error())
+		s.refuse(in, "", wire.Busy, err.Error())
 		in.Close(wire.Busy)
 		return
 	}
 	defer release()
 	defer in.Register(s.Usage, func() {
-		s.refuse(in, wire.Busy, "memory is short, and nobody holds more of it")
+		s.refuse(in, "", wire.Busy, "memory is short, and nobody holds more of it")
 		in.Close(wire.Busy)
 	})()
 	c := &served{in: in}
@@ -311,7 +311,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		if !ok {
 			done(false)
 			c.end()
-			s.refuse(in, wire.Busy, fmt.Sprintf("has %d TCP connections and UDP sessions to this host", s.streams.Max()))
+			s.refuse(in, "", wire.Busy, fmt.Sprintf("has %d TCP connections and UDP sessions to this host", s.streams.Max()))
 			transport.Reset(st, wire.Busy)
 			continue
 		}
@@ -320,7 +320,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 			release()
 			done(false)
 			c.end()
-			s.refuse(in, wire.OverLimit, err.Error())
+			s.refuse(in, "", wire.OverLimit, err.Error())
 			transport.Reset(st, wire.OverLimit)
 			continue
 		}

@@ -27,7 +27,7 @@ type record struct {
 
 // see counts a stream in whose upstream is connected. done must be called when it has ended.
 func (s *Server) see(in *transport.Incoming, service published, begun time.Time) *record {
-	r := &record{server: s, in: in, service: service, begun: begun, counted: s.Metrics.Begin(metrics.In, in.Target, in.Peer.ID), end: wire.Done.String()}
+	r := &record{server: s, in: in, service: service, begun: begun, counted: s.Metrics.Begin(metrics.In, in.Target, service.Port, in.Peer.ID), end: wire.Done.String()}
 	r.counted.Opened(time.Since(begun))
 	return r
 }
@@ -38,7 +38,7 @@ func (r *record) done() {
 		return
 	}
 	r.server.Access.Write(accesslog.Entry{
-		Caller: r.in.Peer.ID, Service: r.in.Target, From: r.in.RemoteAddr().String(), Upstream: r.service.Upstream,
+		Caller: r.in.Peer.ID, Service: r.in.Target, Port: r.service.Port, From: r.in.RemoteAddr().String(), Upstream: r.service.Upstream,
 		Protocol: r.service.Protocol, Transport: r.in.Transport, Begun: r.begun, Duration: time.Since(r.begun),
 		Sent: r.counted.Sent.Load(), Received: r.counted.Received.Load(), End: r.end,
 	})

@@ -40,7 +40,7 @@ func (s *Server) carryRequests(ctx context.Context, in *transport.Incoming, st w
 			}
 			return known{conn.(splice.Conn), forget}, nil
 		},
-		Failed: func(err error) { s.refuse(in, failure(err), err.Error()) },
+		Failed: func(err error) { s.refuse(in, service.Port, failure(err), err.Error()) },
 	}.Serve(ctx, announce.NewConn(st, caller, received, sent))
 }
 

@@ -23,9 +23,10 @@ const (
 type Refusal struct {
 	Time      time.Time `json:"time"`
 	Direction Direction `json:"direction"`
-	Reason    string    `json:"reason"` // one of a fixed set of words
-	Target    string    `json:"target"` // what was requested
-	Peer      string    `json:"peer"`   // Direction In: the caller; Direction Out: as whom
+	Reason    string    `json:"reason"`         // one of a fixed set of words
+	Target    string    `json:"target"`         // what was requested
+	Port      string    `json:"port,omitempty"` // of several that the target has
+	Peer      string    `json:"peer"`           // Direction In: the caller; Direction Out: as whom
 	Detail    string    `json:"detail"`
 
 	// Known: target and peer are of the manifest, so that there are not many of them, and
@@ -39,14 +40,16 @@ type Refused struct {
 	Direction Direction `json:"direction"`
 	Reason    string    `json:"reason"`
 	Target    string    `json:"target"`
+	Port      string    `json:"port,omitempty"`
 	Caller    string    `json:"caller"`
 	Count     int64     `json:"count"`
 }
 
-// Path sums up what went between one local identity and one peer.
+// Path sums up what went between one local identity and one peer, at one port of its target.
 type Path struct {
 	Direction Direction  `json:"direction"`
 	Target    florete.ID `json:"target"`
+	Port      string     `json:"port,omitempty"` // of several that the target has
 	Caller    florete.ID `json:"caller"`
 	Live      int64      `json:"live"`     // connections now
 	Total     int64      `json:"total"`    // connections ever
@@ -73,8 +76,10 @@ type Counters struct {
 }
 
 type pathKey struct {
-	direction      Direction
-	target, caller florete.ID
+	direction Direction
+	target    florete.ID
+	port      string
+	caller    florete.ID
 }
 
 // path is what its connections have counted, and those that are live.
@@ -96,18 +101,18 @@ type Conn struct {
 	counts         *counts
 }
 
-// Begin counts a connection in.
-func (c *Counters) Begin(direction Direction, target, caller florete.ID) Conn {
+// Begin counts a connection in, to a port of a target that has several, else to "".
+func (c *Counters) Begin(direction Direction, target florete.ID, port string, caller florete.ID) Conn {
 	one := &counts{}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := pathKey{direction, target, caller}
+	k := pathKey{direction, target, port, caller}
 	p := c.paths[k]
 	if p == nil {
 		if c.paths == nil {
 			c.paths = map[pathKey]*path{}
 		}
-		p = &path{live: map[*counts]struct{}{}, ended: Path{Direction: direction, Target: target, Caller: caller}}
+		p = &path{live: map[*counts]struct{}{}, ended: Path{Direction: direction, Target: target, Port: port, Caller: caller}}
 		c.paths[k] = p
 	}
 	p.live[one] = struct{}{}
@@ -145,7 +150,7 @@ func (c *Counters) Refuse(r Refusal) {
 	}
 	c.reasons[k.Reason] = struct{}{}
 	if r.Known {
-		k.Target, k.Caller = r.Target, r.Peer
+		k.Target, k.Port, k.Caller = r.Target, r.Port, r.Peer
 	}
 	c.refused[k]++
 	if len(c.recent) == maxRecent {
@@ -156,7 +161,7 @@ func (c *Counters) Refuse(r Refusal) {
 
 // Summary is all that was counted.
 type Summary struct {
-	Paths          []Path           `json:"paths"`          // sorted by direction, target, caller
+	Paths          []Path           `json:"paths"`          // sorted by direction, target, port, caller
 	Refusals       map[string]int64 `json:"refusals"`       // by reason
 	Refused        []Refused        `json:"refused"`        // the same apart, sorted
 	RecentRefusals []Refusal        `json:"recentRefusals"` // the latest refusals, oldest first
@@ -179,7 +184,7 @@ func (c *Counters) Summary() Summary {
 		s.Paths = append(s.Paths, sum)
 	}
 	slices.SortFunc(s.Paths, func(a, b Path) int {
-		return cmp.Or(cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Target.String(), b.Target.String()), cmp.Compare(a.Caller.String(), b.Caller.String()))
+		return cmp.Or(cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Target.String(), b.Target.String()), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Caller.String(), b.Caller.String()))
 	})
 	for k, n := range c.refused {
 		s.Refusals[k.Reason] += n
@@ -187,7 +192,7 @@ func (c *Counters) Summary() Summary {
 		s.Refused = append(s.Refused, k)
 	}
 	slices.SortFunc(s.Refused, func(a, b Refused) int {
-		return cmp.Or(cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Caller, b.Caller))
+		return cmp.Or(cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Caller, b.Caller))
 	})
 	return s
 }

@@ -12,15 +12,17 @@ import (
 
 func TestPaths(t *testing.T) {
 	var c metrics.Counters
-	first := c.Begin(metrics.Out, agenttest.Outline, agenttest.Alice)
-	second := c.Begin(metrics.Out, agenttest.Outline, agenttest.Alice)
-	c.Begin(metrics.In, agenttest.Outline, agenttest.Bob)
+	first := c.Begin(metrics.Out, agenttest.Outline, "", agenttest.Alice)
+	second := c.Begin(metrics.Out, agenttest.Outline, "", agenttest.Alice)
+	c.Begin(metrics.In, agenttest.Outline, "", agenttest.Bob)
+	c.Begin(metrics.In, agenttest.Outline, "metrics", agenttest.Bob)
 	first.Sent.Add(3)
 	second.Sent.Add(4)
 	second.Received.Add(5)
 	first.Done()
 	want := []metrics.Path{
 		{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Live: 1, Total: 1},
+		{Direction: metrics.In, Target: agenttest.Outline, Port: "metrics", Caller: agenttest.Bob, Live: 1, Total: 1},
 		{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 2, Sent: 7, Received: 5},
 	}
 	if got := c.Summary().Paths; !reflect.DeepEqual(got, want) {
@@ -31,7 +33,7 @@ func TestPaths(t *testing.T) {
 // TestLatency: each is in the bucket of the first bound that it is within.
 func TestLatency(t *testing.T) {
 	var c metrics.Counters
-	conn := c.Begin(metrics.In, agenttest.Outline, agenttest.Bob)
+	conn := c.Begin(metrics.In, agenttest.Outline, "", agenttest.Bob)
 	conn.Opened(metrics.Bounds[0])
 	conn.Opened(metrics.Bounds[0] + 1)
 	conn.Opened(time.Hour)

@@ -32,7 +32,7 @@ func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, e
 		return
 	}
 	ends.Add(end)
-	counted := s.Metrics.Begin(metrics.Out, c.target.ID(), c.as)
+	counted := s.Metrics.Begin(metrics.Out, c.target.ID(), c.port, c.as)
 	ends.Add(counted.Done)
 	e := newEarly(local)
 	defer e.release()

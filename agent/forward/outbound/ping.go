@@ -154,7 +154,7 @@ func (p *pinging) admit(ctx context.Context, c connection) (context.Context, fun
 
 // open does the steps that go to the forwarder there.
 func (p *pinging) open(ctx context.Context, c connection, reach florete.Reachable) {
-	counted := p.server.Metrics.Begin(metrics.Out, c.target.ID(), c.as)
+	counted := p.server.Metrics.Begin(metrics.Out, c.target.ID(), c.port, c.as)
 	defer counted.Done()
 	fresh, err := p.server.Pool.Probe(ctx, transport.Route{Caller: c.as, Target: c.target, Endpoints: reach.Endpoints, Transport: reach.Transport})
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *Server) refuse(c connection, denied *refusal) {
 	}
 	r := metrics.Refusal{
 		Time: time.Now(), Direction: metrics.Out, Reason: denied.reason,
-		Target: c.target.ID().String(), Peer: c.as.String(), Detail: fmt.Sprintf("uid %d: %s", c.by.UID, denied.detail),
+		Target: c.target.ID().String(), Port: c.port, Peer: c.as.String(), Detail: fmt.Sprintf("uid %d: %s", c.by.UID, denied.detail),
 		Known: slices.Contains(c.rules.reach[c.serviceKey].Callers, c.as),
 	}
 	s.Metrics.Refuse(r)

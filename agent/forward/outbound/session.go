@@ -57,7 +57,7 @@ func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 		l.silence(x)
 		return x
 	}
-	counted := l.server.Metrics.Begin(metrics.Out, c.target.ID(), c.as)
+	counted := l.server.Metrics.Begin(metrics.Out, c.target.ID(), c.port, c.as)
 	head = bytes.Clone(head)
 	x.Session = datagram.New(ctx, datagram.Local{
 		Deliver: func(b []byte) {

@@ -101,7 +101,7 @@ func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.A
 		st.Release()
 		return err
 	}
-	counted := s.Metrics.Begin(metrics.Out, c.target.ID(), c.as)
+	counted := s.Metrics.Begin(metrics.Out, c.target.ID(), c.port, c.as)
 	ends.Add(counted.Done)
 	counted.Opened(time.Since(begun))
 	carry(ctx, local, st, counted, ends)

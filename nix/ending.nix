@@ -16,7 +16,8 @@ let
   timed = filter (holder: holder.until != { });
   by = value: name: { inherit name value; };
   holders = listToAttrs (
-    map (u: by u u.id) (timed (attrValues t.users))
+    map (h: by t.hosts.${h} t.hosts.${h}.id) t.timed
+    ++ map (u: by u u.id) (timed (attrValues t.users))
     ++ concatMap (s: map (i: by s i.name) s.instances) (timed (attrValues t.services))
   );
 in

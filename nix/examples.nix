@@ -74,6 +74,7 @@ let
       request.address = "wiki@example.org";
       serviceGroups.monitoring = [ "metrics" ];
       until.reader = "2027-01-31";
+      usersUntil.alice = "2027-01-31";
     };
   };
 

@@ -108,6 +108,7 @@ in
       "sshHostKey"
       "system"
       "tags"
+      "until"
       "users"
     ] h
     // {

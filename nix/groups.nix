@@ -3,16 +3,20 @@
 clean:
 let
   inherit (builtins)
+    any
+    attrValues
     concatMap
     concatStringsSep
     elemAt
     filter
+    foldl'
     genList
     isString
     length
     listToAttrs
     map
     mapAttrs
+    removeAttrs
     split
     ;
 
@@ -28,6 +32,18 @@ let
   inherited =
     host: attribute:
     concatMap (g: clean.hostGroups.${g}.${attribute} or [ ]) (outward host.group) ++ host.${attribute};
+  # Of several ends of a role the last counts, and none where one gives it for good.
+  ending = any (g: g.until != { }) (attrValues clean.hostGroups);
+  until =
+    host:
+    let
+      all = map (g: clean.hostGroups.${g}) (filter (g: clean.hostGroups ? ${g}) (outward host.group)) ++ [ host ];
+      good = concatMap (e: filter (r: !e.until ? ${r}) e.roles) all;
+      latest = foldl' (
+        sum: e: sum // mapAttrs (r: end: if sum.${r} or 0 > end then sum.${r} else end) e.until
+      ) { } all;
+    in
+    removeAttrs latest good;
 in
 {
   inherit outward;
@@ -50,5 +66,6 @@ in
             "users"
           ]
       )
+      // (if ending || host.until != { } then { until = until host; } else { })
   ) clean.hosts;
 }

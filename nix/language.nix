@@ -106,6 +106,7 @@ let
     teams = named { what = "team"; } (
       record "a team" {
         users = of "who is in it" strings;
+        usersUntil = of "who is in it up to a time: `{ ben = \"2027-01-31\"; }`; hosts end then what the team gives" (attrsOf date);
         teams = of "whose people are in it too" strings;
         roles = of "what they may reach" strings;
         until = of "roles up to a time, as of users" (attrsOf date);
@@ -172,6 +173,7 @@ let
               capabilities = of "of its hosts" tags;
               tags = of "of its hosts" tags;
               roles = of "of its nodes" strings;
+              until = of "roles up to a time, as of users" (attrsOf date);
               users = of "who may act on its hosts" strings;
             }
           )

@@ -94,7 +94,7 @@ severity "error" {
   FL113 = "part of a service that is not there";
   FL114 = "part of a service whose name means several";
   FL115 = "part of a service that has none";
-  FL117 = "role up to a time and for good";
+  FL117 = "role or member up to a time and for good";
   FL119 = "wildcard over a top-level domain";
   FL121 = "placement that leaves too few hosts";
   FL122 = "pin that does not hold";
@@ -141,7 +141,7 @@ severity "error" {
   FL101 = "database at a server that its service cannot reach";
   FL110 = "public service without a name at an ingress";
   FL116 = "exception from nothing";
-  FL118 = "role whose time is over";
+  FL118 = "role or member whose time is over";
   FL124 = "fact whose name speaks of a secret";
   FL142 = "token of a forge that its service cannot reach";
 }

@@ -1,5 +1,5 @@
 # Teams and roles that have others in them, followed: a user has the roles of the teams that
-# they are in, a role reaches what the roles that it has reach. What leads in a circle is
+# they are in, up to a time or for good, a role reaches what the roles that it has reach. What leads in a circle is
 # reported, and followed once.
 # clean topology -> clean topology
 clean:
@@ -22,6 +22,24 @@ let
 
   teams = attrValues clean.teams;
   of = invert (team: team.users) teams;
+  # Who is in one up to a time, and not for good.
+  guests = filter (team: team.usersUntil != { }) teams;
+  guestOf =
+    name:
+    map (team: {
+      inherit (team) name;
+      end = team.usersUntil.${name};
+    }) (filter (team: team.usersUntil.${name} or 0 > now && !elem name team.users) guests);
+  # What a team gives up to a time: its roles, and those that end, before that where they do.
+  upTo =
+    end: team:
+    mapAttrs (_: own: if own < end then own else end) clean.teams.${team}.until
+    // listToAttrs (
+      map (name: {
+        inherit name;
+        value = end;
+      }) clean.teams.${team}.roles
+    );
   above = invert (team: team.teams) teams;
 
   within =
@@ -56,6 +74,8 @@ let
     followed:
     followed
     // {
+      hosts = ending followed.hosts;
+      hostGroups = ending followed.hostGroups;
       users = ending followed.users;
       services = ending followed.services;
     };
@@ -91,18 +111,24 @@ clean
     else
       mapAttrs (
         name: user:
-        if !of ? ${name} then
+        let
+          outwards = closure (team: above.${team} or [ ]);
+          all = outwards (of.${name} or [ ]);
+          guest = if guests == [ ] then [ ] else guestOf name;
+        in
+        if !of ? ${name} && guest == [ ] then
           user
         else
-          let
-            all = closure (team: above.${team} or [ ]) of.${name};
-          in
           user
           // {
             # From the one that names the user outwards.
-            teams = all;
+            teams = all ++ filter (team: !elem team all) (outwards (map (g: g.name) guest));
             roles = sorted (user.roles ++ concatMap (team: clean.teams.${team}.roles) all);
-            until = latest ([ user.until ] ++ map (team: clean.teams.${team}.until) all);
+            until = latest (
+              [ user.until ]
+              ++ map (team: clean.teams.${team}.until) all
+              ++ concatMap (g: map (upTo g.end) (outwards [ g.name ])) guest
+            );
           }
       ) clean.users;
   roles =

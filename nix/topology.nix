@@ -10,6 +10,7 @@ let
     attrValues
     concatLists
     concatMap
+    filter
     head
     intersectAttrs
     listToAttrs
@@ -91,6 +92,8 @@ let
   unplaced = sorted (concatLists (attrValues (removeAttrs placed (attrNames clean.hosts))));
 
   entitled = invert (h: h.users) all.hosts;
+  # Hosts with roles that end.
+  timed = filter (name: written.${name}.until != { }) (attrNames written);
 
   # role → the names of those who have it
   holders =
@@ -235,6 +238,7 @@ in
     serviceGroups
     services
     store
+    timed
     ;
   users = mapAttrs (name: user: {
     id = id "user/${name}";

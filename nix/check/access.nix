@@ -29,7 +29,8 @@ let
     when
     ;
 
-  until = (import ./until.nix arguments).faults;
+  ends = import ./until.nix arguments;
+  until = ends.faults;
   inherit (import ../lib.nix) closure known toSet;
   inherit (import ../reserved.nix) leads;
 
@@ -109,6 +110,7 @@ in
     ++ role "teams.${n}.roles" of.roles
     ++ when (elem "node" of.roles) [ (reserved "teams.${n}.roles" "node") ]
     ++ until "teams.${n}" of
+    ++ ends.members "teams.${n}" of
   ) clean.teams;
 
   roles = mapAttrs (

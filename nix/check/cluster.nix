@@ -31,6 +31,7 @@ let
     when
     ;
   inherit (import ../lib.nix) distinct isInvalid;
+  until = (import ./until.nix arguments).faults;
   all = t.kinds;
 
   inherit (clean.providers) store;
@@ -138,7 +139,9 @@ let
     in
     user "${place}.users" of.users
     ++ role "${place}.roles" of.roles
+    ++ until place of
     ++ when (elem "operator" of.roles) [ (reserved "${place}.roles" "operator") ]
+    ++ when (of.until ? operator) [ (reserved "${place}.until" "operator") ]
   ) (attrNames clean.hostGroups);
 
   names =

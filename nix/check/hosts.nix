@@ -37,6 +37,7 @@ let
   inherit (import ./placement.nix arguments) full;
   ports = import ./ports.nix arguments;
   transports = import ./transports.nix arguments;
+  until = (import ./until.nix arguments).faults;
 
   # Hosts that share something with an earlier one: name → what the earlier one is called.
   # Looked for once, over all hosts.
@@ -169,6 +170,7 @@ mapAttrs (
   in
   user "hosts.${n}.users" written.users
   ++ role "hosts.${n}.roles" written.roles
+  ++ (if written.until == { } then [ ] else until "hosts.${n}" written)
   ++ service "hosts.${n}.keeps" written.keeps
   ++ grouped n written
   ++ callers n written

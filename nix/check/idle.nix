@@ -70,17 +70,18 @@ let
     when
       (
         shapes.teams.${n} == [ ]
-        && (of.roles == [ ] && of.until == { } && !above ? ${n} || of.users ++ of.teams == [ ])
+        && (of.roles == [ ] && of.until == { } && !above ? ${n} || nobody of)
       )
       [
         (fault {
           id = "FL098";
           place = "teams.${n}";
           problem = "nobody reaches anything by the team, having";
-          value = if of.users ++ of.teams == [ ] then "no people" else "no role";
+          value = if nobody of then "no people" else "no role";
           remedy = "write teams.${n}.users and roles, or take the team out";
         })
       ];
+  nobody = of: of.users ++ of.teams == [ ] && of.usersUntil == { };
   above = invert (of: of.teams) (attrValues clean.teams);
 
   user =

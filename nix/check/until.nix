@@ -1,4 +1,4 @@
-# Faults and warnings of roles that somebody has up to a time.
+# Faults and warnings of roles that somebody has, and of teams that somebody is in, up to a time.
 { clean, lib, ... }:
 let
   inherit (builtins) attrNames filter map;
@@ -7,9 +7,23 @@ let
     reserved
     role
     show
+    user
     when
     ;
   now = import ../now.nix clean;
+
+  ended =
+    place: until:
+    map (
+      r:
+      fault {
+        id = "FL118";
+        inherit place;
+        problem = "this has ended, and gives nothing any more:";
+        value = show r;
+        remedy = "take it out";
+      }
+    ) (filter (r: until.${r} >= 0 && until.${r} <= now) (attrNames until));
 in
 {
   # faults :: String -> { roles, until, … } -> [Fault]
@@ -28,17 +42,27 @@ in
       }
     ) (filter (r: holder.until ? ${r}) holder.roles);
 
+  # Members of a team.
+  # members :: String -> { users, usersUntil, … } -> [Fault]
+  members =
+    place: team:
+    user "${place}.usersUntil" (attrNames team.usersUntil)
+    ++ map (
+      u:
+      fault {
+        id = "FL117";
+        place = "${place}.usersUntil";
+        problem = "${place}.users has it without an end:";
+        value = show u;
+        remedy = "take it out of one of them";
+      }
+    ) (filter (u: team.usersUntil ? ${u}) team.users);
+
   # warnings :: String -> { roles, until, … } -> [Fault]
   warnings =
-    place: holder:
-    map (
-      r:
-      fault {
-        id = "FL118";
-        place = "${place}.until";
-        problem = "this has ended, and gives nothing any more:";
-        value = show r;
-        remedy = "take it out";
-      }
-    ) (filter (r: holder.until.${r} >= 0 && holder.until.${r} <= now) (attrNames holder.until));
+    place: holder: ended "${place}.until" holder.until;
+
+  # Of members of a team.
+  # membersEnded :: String -> { usersUntil, … } -> [Fault]
+  membersEnded = place: team: ended "${place}.usersUntil" team.usersUntil;
 }

@@ -39,7 +39,8 @@ let
   invert = import ../invert.nix;
   names = import ../names.nix;
   cordon = import ./cordon.nix arguments;
-  ended = (import ./until.nix arguments).warnings;
+  ends = import ./until.nix arguments;
+  ended = ends.warnings;
   template = import ./template.nix arguments;
   facts = import ./facts.nix lib;
   idle = import ./idle.nix arguments;
@@ -171,6 +172,14 @@ let
       concatMap (i: concatMap (lost i) (of i)) identities
     );
 
+  endedGroups = concatMap (
+    g:
+    let
+      of = clean.hostGroups.${g};
+    in
+    if of.until == { } then [ ] else ended "hostGroups.${attribute g}" of
+  ) (attrNames clean.hostGroups);
+
   # What others are on has a name that they all write.
   members = invert (h: attrNames h.networks) (attrValues t.hosts);
   networks =
@@ -194,7 +203,7 @@ let
     ++ concatMap (k: k n s) ofKinds;
 in
 {
-  top = hostGroups ++ devices ++ evenStore ++ template.top;
+  top = hostGroups ++ endedGroups ++ devices ++ evenStore ++ template.top;
   hosts = mapAttrs (
     n: h:
     accounts n h
@@ -202,6 +211,7 @@ in
     ++ (if h.drain || h.cordon then cordon.host n h else [ ])
     ++ template.host n h
     ++ (if h.facts == { } then [ ] else facts "hosts.${n}" h)
+    ++ (if h.until == { } then [ ] else ended "hosts.${n}" h)
   ) clean.hosts;
   roles = mapAttrs idle.role clean.roles;
   services = zipAttrsWith (_: concatLists) [
@@ -209,5 +219,5 @@ in
     (mapAttrs reachable unreached)
   ];
   users = mapAttrs (n: u: idle.user n u ++ ended "users.${n}" u) clean.users;
-  teams = mapAttrs (n: of: idle.team n of ++ ended "teams.${n}" of) clean.teams;
+  teams = mapAttrs (n: of: idle.team n of ++ ended "teams.${n}" of ++ ends.membersEnded "teams.${n}" of) clean.teams;
 }

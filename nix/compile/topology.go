@@ -40,12 +40,13 @@ type Host struct {
 	StorePorts                  []int // of the member of the shared store that it keeps
 	// Instance names the directories, units and accounts that it has there.
 	Instance florete.Instance
-	Kind     string   // "server" or "device"
-	Group    string   // of the host groups, "eu/fra"
-	Roles    []string // of the node
-	Services []string // that run here
-	Users    []string // who may act here
-	Kinds    []string // of need that it provides
+	Kind     string                  // "server" or "device"
+	Group    string                  // of the host groups, "eu/fra"
+	Roles    []string                // of the node
+	Until    map[string]florete.Time // when some of these end
+	Services []string                // that run here
+	Users    []string                // who may act here
+	Kinds    []string                // of need that it provides
 	Tags     []string
 	// Capabilities are what it can do; with "ingress" it takes in strangers.
 	Capabilities []string

@@ -61,7 +61,7 @@ func New(t compile.Topology) *Access {
 		}
 	}
 	for name, h := range t.Hosts {
-		add(Principal{h.ID, h.Roles, []string{name}, "hosts." + name + ".roles", nil, nil, false})
+		add(Principal{h.ID, h.Roles, []string{name}, "hosts." + name + ".roles", nil, h.Until, false})
 	}
 	for name, u := range t.Users {
 		teams := map[string]string{}
@@ -70,7 +70,7 @@ func New(t compile.Topology) *Access {
 				teams[role] = team
 			}
 			for role, end := range t.Teams[team].Until {
-				if end.Equal(u.Until[role].Time) {
+				if !u.Until[role].IsZero() && !end.Before(u.Until[role].Time) { // of who is in it up to a time that is the end
 					teams[role] = team
 				}
 			}

@@ -15,6 +15,7 @@ let
     address
     bind
     caller
+    date
     fact
     flag
     groupPath
@@ -80,6 +81,7 @@ record "a host" {
   );
   users = of "who may act on this host: it gets their certificates" strings;
   roles = of "of the node, besides `node`" strings;
+  until = of "roles up to a time, as of users" (attrsOf date);
   callers = of "which accounts (names, or uids as numbers) and system units (`\"wiki.service\"`) act under an identity of this host: `\"node\"`, `\"user/<name>\"`, `\"service/<name>\"`" (
     attrsOf (listOf caller)
   );

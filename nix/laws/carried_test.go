@@ -236,6 +236,7 @@ func TestGeneratesEverything(t *testing.T) {
 		see("a provider that requires", c.Providers["cert"].Requires != nil)
 		for _, of := range c.Teams {
 			see("a team with a role up to a time", of.Until != nil)
+			see("a member up to a time", len(of.UsersUntil) > 0)
 			see("a team with a team in it", len(of.Teams) > 0)
 		}
 		for _, r := range c.Roles {

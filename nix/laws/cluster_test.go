@@ -56,6 +56,8 @@ type group struct {
 	Roles        []string `json:"roles,omitempty"`
 	Capabilities []string `json:"capabilities,omitempty"`
 	Tags         []string `json:"tags,omitempty"`
+
+	Until map[string]string `json:"until,omitempty"`
 }
 
 type service struct {

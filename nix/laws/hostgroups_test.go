@@ -1,6 +1,7 @@
 package laws
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -24,16 +25,24 @@ func (g generator) hostGroups(users, roles []string) map[string]*group {
 
 // all is what a host has, itself and from the groups it is in.
 func (c *cluster) all(h *host) (sum group) {
-	sum = h.group
-	for path, i := range c.HostGroups {
-		if path == h.Group || strings.HasPrefix(h.Group, path+"/") {
-			sum.Users = slices.Concat(sum.Users, i.Users)
-			sum.Roles = slices.Concat(sum.Roles, i.Roles)
-			sum.Capabilities = slices.Concat(sum.Capabilities, i.Capabilities)
-			sum.Tags = slices.Concat(sum.Tags, i.Tags)
-		}
+	for _, i := range c.levels(h) {
+		sum.Users = slices.Concat(sum.Users, i.Users)
+		sum.Roles = slices.Concat(sum.Roles, i.Roles, slices.Collect(maps.Keys(i.Until)))
+		sum.Capabilities = slices.Concat(sum.Capabilities, i.Capabilities)
+		sum.Tags = slices.Concat(sum.Tags, i.Tags)
 	}
 	return sum
+}
+
+// levels are what a host has itself, and what each of the groups gives that it is in.
+func (c *cluster) levels(h *host) []group {
+	all := []group{h.group}
+	for path, i := range c.HostGroups {
+		if path == h.Group || strings.HasPrefix(h.Group, path+"/") {
+			all = append(all, *i)
+		}
+	}
+	return all
 }
 
 // unaddress takes the addresses of devices that nobody calls.

@@ -7,6 +7,8 @@ type team struct {
 	Teams []string          `json:"teams,omitempty"`
 	Roles []string          `json:"roles,omitempty"`
 	Until map[string]string `json:"until,omitempty"`
+
+	UsersUntil map[string]string `json:"usersUntil,omitempty"`
 }
 
 // teams puts users into teams, and teams and roles into each other: later ones into those
@@ -16,7 +18,7 @@ func (g generator) teams(c *cluster, users, roles []string) {
 		c.Teams = map[string]*team{}
 		names := g.names("w", 1+g.IntN(3))
 		for i, name := range names {
-			c.Teams[name] = &team{append(g.some(users, 2), users[g.IntN(len(users))]), g.some(names[i+1:], 2), append(g.some(roles, 1), roles[g.IntN(len(roles))]), nil}
+			c.Teams[name] = &team{append(g.some(users, 2), users[g.IntN(len(users))]), g.some(names[i+1:], 2), append(g.some(roles, 1), roles[g.IntN(len(roles))]), nil, nil}
 		}
 	}
 	for i, name := range roles {
@@ -41,8 +43,26 @@ func (c *cluster) has(user, role string) bool {
 
 // in asks of one user and one team.
 func (c *cluster) in(user, team string) bool {
-	if slices.Contains(c.Teams[team].Users, user) {
-		return true
+	_, in := c.member(user, team)
+	return in
+}
+
+// member is when a user is no longer in a team, zero for never, and whether the user is in it.
+func (c *cluster) member(user, team string) (end int64, in bool) {
+	of := c.Teams[team]
+	if slices.Contains(of.Users, user) {
+		return 0, true
 	}
-	return slices.ContainsFunc(c.Teams[team].Teams, func(inner string) bool { return c.in(user, inner) })
+	if of.UsersUntil[user] != "" {
+		end, in = seconds[of.UsersUntil[user]], true
+	}
+	for _, inner := range of.Teams {
+		switch last, is := c.member(user, inner); {
+		case is && last == 0:
+			return 0, true
+		case is:
+			end, in = max(end, last), true
+		}
+	}
+	return end, in
 }

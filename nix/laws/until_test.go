@@ -32,7 +32,20 @@ func (g generator) ends(c *cluster, roles []string) {
 		c.Users[name].Until = until(3, c.Users[name].Roles)
 	}
 	for _, name := range sorted(c.Teams) {
-		c.Teams[name].Until = until(1, c.Teams[name].Roles)
+		of := c.Teams[name]
+		of.Until = until(1, of.Roles)
+		of.UsersUntil = map[string]string{}
+		for _, user := range sorted(c.Users) {
+			if g.IntN(3) == 0 && !slices.Contains(of.Users, user) {
+				of.UsersUntil[user] = []string{sooner, later}[g.IntN(2)]
+			}
+		}
+	}
+	for _, name := range sorted(c.Hosts) {
+		c.Hosts[name].Until = until(3, c.Hosts[name].Roles)
+	}
+	for _, name := range sorted(c.HostGroups) {
+		c.HostGroups[name].Until = until(2, c.HostGroups[name].Roles)
 	}
 	for _, name := range sorted(c.Services) {
 		c.Services[name].Until = until(3, c.Services[name].Roles)
@@ -47,12 +60,20 @@ func (s *service) held() []string {
 // end is when a role of an identity ends by the letter of the language, zero for never, and
 // whether it has the role.
 func (c *cluster) end(p principal, role string) (end int64, has bool) {
+	by := func(last int64) {
+		switch {
+		case last == 0:
+			end, has = 0, true
+		case !has || end > 0:
+			end, has = max(end, last), true
+		}
+	}
 	given := func(roles []string, until map[string]string) {
 		switch {
 		case slices.Contains(roles, role):
-			end, has = 0, true
-		case until[role] != "" && (!has || end > 0):
-			end, has = max(end, seconds[until[role]]), true
+			by(0)
+		case until[role] != "":
+			by(seconds[until[role]])
 		}
 	}
 	id, err := florete.ParseID(p.id)
@@ -64,12 +85,24 @@ func (c *cluster) end(p principal, role string) (end int64, has bool) {
 			given(s.Roles, s.Until)
 			return end, has
 		}
+		if h := c.Hosts[id.Name()]; id.Kind() == florete.KindNode && h != nil && role != "node" {
+			for _, of := range c.levels(h) {
+				given(of.Roles, of.Until)
+			}
+			return end, has
+		}
 		return 0, slices.Contains(p.roles, role)
 	}
 	given(c.Users[id.Name()].Roles, c.Users[id.Name()].Until)
 	for name, of := range c.Teams {
-		if c.in(id.Name(), name) {
+		last, in := c.member(id.Name(), name)
+		switch {
+		case in && last == 0:
 			given(of.Roles, of.Until)
+		case in && slices.Contains(of.Roles, role):
+			by(last)
+		case in && of.Until[role] != "":
+			by(min(last, seconds[of.Until[role]]))
 		}
 	}
 	return end, has

@@ -1,4 +1,4 @@
-# A team gives it for good, which counts.
+# A team gives it for good, or a group of hosts, which counts.
 { base, merge, ... }:
 merge base {
   users.ann.roles = [ ];
@@ -7,4 +7,13 @@ merge base {
     users = [ "ann" ];
     roles = [ "reader" ];
   };
+  teams.night = {
+    usersUntil.ann = "2027-01-31";
+    roles = [ "reader" ];
+  };
+  hosts.alpha = {
+    group = "eu";
+    until.reader = "2027-01-31";
+  };
+  hostGroups.eu.roles = [ "reader" ];
 }

@@ -1,4 +1,4 @@
-# Of a user, a team and a service; and roles that are not there, or not given.
+# Of a user, a team, its members, a host, a group of hosts and a service; and roles that are not there, or not given.
 { base, merge, ... }:
 merge base {
   users.ann.until = {
@@ -10,6 +10,23 @@ merge base {
     users = [ "ann" ];
     roles = [ "reader" ];
     until.reader = "2027-01-31";
+    usersUntil = {
+      ann = "2027-01-31";
+      anne = "2027-01-31";
+    };
+  };
+  hosts.alpha = {
+    roles = [ "reader" ];
+    until.reader = "2027-01-31";
+  };
+  hosts.beta = {
+    group = "eu";
+    until.readers = "2027-01-31";
+  };
+  hostGroups.eu = {
+    roles = [ "reader" ];
+    until.reader = "2027-01-31";
+    until.operator = "2027-01-31";
   };
   services.wiki.roles = [ "reader" ];
   services.wiki.until.reader = "2027-01-31";

@@ -8,6 +8,9 @@ merge base {
     "ben"
     "cleo"
     "dora"
+    "eve"
+    "fay"
+    "gus"
   ];
   services.shell = {
     hosts = [
@@ -36,6 +39,9 @@ merge base {
     };
     ben.until.reader = "2027-01-15T07:59Z";
     cleo.until.chief = "2027-02-28";
+    eve.roles = [ ];
+    fay.roles = [ ];
+    gus.roles = [ "reader" ];
     dora = {
       roles = [ "looker" ];
       until.operator = "2027-03-01";
@@ -46,5 +52,26 @@ merge base {
     users = [ "cleo" ];
     until.chief = "2028-02-29";
   };
+  # Eve comes by what is above her team, too, fay is in it for good by another, and gus was in it.
+  teams.visitors.usersUntil = {
+    eve = "2027-04-01";
+    fay = "2027-04-01";
+    gus = "2027-01-15T07:59Z";
+  };
+  teams.readers = {
+    teams = [ "visitors" ];
+    users = [ "fay" ];
+    roles = [ "reader" ];
+    until.chief = "2027-05-01";
+  };
+  hosts.alpha.until.reader = "2027-06-01";
+  hosts.beta.group = "eu/fra";
+  hosts.beta.roles = [ "chief" ];
+  hosts.beta.until.looker = "2027-06-01";
+  hostGroups.eu.until = {
+    chief = "2027-06-01";
+    looker = "2027-07-01";
+  };
+  hostGroups."eu/fra".until.reader = "2027-08-01";
   providers.config.hosts = [ "alpha" ];
 }

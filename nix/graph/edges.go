@@ -3,6 +3,7 @@ package graph
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // edge joins a role with something that holds it or that it reaches, or, in a
@@ -56,13 +57,14 @@ func (p *picture) ends(f *frame, r *pill, reaches bool) (ends []rect) {
 			joined := r.by
 			switch {
 			case reaches && row.class == "service":
-				joined = r.services
+				service, _, _ := strings.Cut(row.name, ":")
+				joined = p.reached(r.role, service, b.host)
 			case reaches:
 				continue
 			case row.class == "user":
 				joined = r.users
 			}
-			if slices.Contains(joined, row.name) && (!reaches || r.leadsTo(row.name, b.host)) {
+			if slices.Contains(joined, row.name) {
 				ends = append(ends, row.rect)
 			}
 		}

@@ -152,12 +152,23 @@ func (p *picture) box(name string, numbers map[string]int) *box {
 			r.mark += " outside"
 			r.note += " → " + service.Outside
 		}
+		var roles []*role
 		for _, pill := range p.pills {
-			if slices.Contains(pill.services, s) && pill.leadsTo(s, name) {
+			roles = append(roles, pill.role)
+			if slices.Contains(p.reached(pill.role, s, name), s) {
 				r.dots = append(r.dots, pill.number)
 			}
 		}
 		b.rows = append(b.rows, r)
+		for _, port := range p.apart(roles, s, name) {
+			r := &row{name: port, class: "service", mark: "port"}
+			for _, pill := range p.pills {
+				if slices.Contains(p.reached(pill.role, s, name), port) {
+					r.dots = append(r.dots, pill.number)
+				}
+			}
+			b.rows = append(b.rows, r)
+		}
 	}
 	for _, u := range h.Users {
 		b.rows = append(b.rows, &row{name: u, class: "user", dots: dots(p.Users[u].Roles, numbers)})

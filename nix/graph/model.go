@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/nix/compile"
@@ -51,7 +50,7 @@ func New(s compile.Snapshot) (Cluster, error) {
 			slices.Sort(kinds)
 		}
 	}
-	if len(c.Federated) > 0 {
+	if len(c.Federated)+len(c.Clusters) > 0 {
 		c = c.withForeign()
 	}
 	return c, nil
@@ -71,9 +70,7 @@ type role struct {
 
 // leadsTo is whether it reaches a service on one of the hosts that the service has.
 func (r *role) leadsTo(service, host string) bool {
-	return slices.ContainsFunc(r.leads[service], func(f compile.Face) bool {
-		return f.ID.Node() == "" || f.ID.Node() == host || f.ID.TrustDomain() == host || strings.HasPrefix(host, "cluster ")
-	})
+	return slices.ContainsFunc(r.leads[service], func(f compile.Face) bool { return on(f, host) })
 }
 
 func (c Cluster) roles() []*role {

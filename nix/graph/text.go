@@ -107,18 +107,21 @@ type form struct {
 
 // write tells the parts in a fixed order: hosts, roles, edges.
 func (c Cluster) write(f *form) {
+	roles := c.roles()
 	for _, name := range slices.Sorted(maps.Keys(c.Hosts)) {
 		h := c.Hosts[name]
 		var inside []string
 		for _, s := range h.Services {
 			inside = append(inside, f.service("service/"+name+"/"+s, s+seen(c.Services[s])))
+			for _, port := range c.apart(roles, s, name) {
+				inside = append(inside, f.service("service/"+name+"/"+port, port))
+			}
 		}
 		for _, u := range h.Users {
 			inside = append(inside, f.user("user/"+name+"/"+u, u))
 		}
 		f.host("node/"+name, name, h.Kinds, inside)
 	}
-	roles := c.roles()
 	for _, r := range roles {
 		label := r.name
 		if r.every {
@@ -143,8 +146,8 @@ func (c Cluster) write(f *form) {
 		}
 		for _, s := range r.services {
 			for _, h := range c.Services[s].Hosts {
-				if r.leadsTo(s, h) {
-					f.WriteString(f.reaches(id, "service/"+h+"/"+s))
+				for _, end := range c.reached(r, s, h) {
+					f.WriteString(f.reaches(id, "service/"+h+"/"+end))
 				}
 			}
 		}

@@ -61,9 +61,8 @@ let
   leading =
     let
       roles = intersectAttrs t.services (invert (role: members.${role.name}) (attrValues t.roles));
-      hidden = toSet (map (s: s.name) (filter (s: !s.published) (attrValues t.services)));
     in
-    roles // mapAttrs (_: _: [ ]) (intersectAttrs hidden roles);
+    roles // mapAttrs (_: _: [ ]) (intersectAttrs (toSet t.hidden) roles);
 
   # Who holds one of these roles. Many services are reached by the same several roles.
   holding =

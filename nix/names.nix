@@ -134,9 +134,12 @@ in
     name:
     let
       sum = hashString "sha256" name;
-      at = i: byte.${substring i 2 sum};
     in
-    ((at 0 * 256 + at 2) * 256 + at 4) * 256 + at 6;
+    (
+      (byte.${substring 0 2 sum} * 256 + byte.${substring 2 2 sum}) * 256 + byte.${substring 4 2 sum}
+    )
+    * 256
+    + byte.${substring 6 2 sum};
 
   # The range of a host that does not choose its own.
   # loopback :: String

@@ -88,6 +88,8 @@ let
     in
     if on == [ ] then [ "" ] else on
   ) all.services;
+  # Services that nobody reaches.
+  hidden = map (s: s.name) (filter (s: s.visibility == "host") all.services);
   # Services with nowhere to run, or not everywhere they should.
   unplaced = sorted (concatLists (attrValues (removeAttrs placed (attrNames clean.hosts))));
 
@@ -228,6 +230,7 @@ in
     abroad
     clusters
     federated
+    hidden
     holders
     hosts
     outward

@@ -13,6 +13,7 @@ let
     elem
     filter
     genericClosure
+    length
     listToAttrs
     map
     ;
@@ -56,7 +57,10 @@ let
         })
       ];
 
+  # Of several with one id one is left.
   sameNeed =
+    n: if length needs.${n} == length wanted.${n} then [ ] else repeated n;
+  repeated =
     n:
     twice {
       id = "FL024";

@@ -35,9 +35,13 @@ rec {
   # v cleaned, whatever it throws.
   # cleaned :: Type -> Any -> Any
   cleaned =
-    type: v:
-    let
-      try = tryEval v;
-    in
-    if try.success then type.clean try.value else type.invalid;
+    type:
+    if type ? valid then
+      v: if (tryEval (type.valid v)).value then v else type.invalid
+    else
+      v:
+      let
+        try = tryEval v;
+      in
+      if try.success then type.clean try.value else type.invalid;
 }

@@ -11,12 +11,13 @@ let
     ;
   inherit (import ./lib.nix) isInvalid optionalAttrs toSet;
 
-  names = [
-    "bytesPerSecond"
-    "connections"
-    "opensPerSecond"
-  ];
+  names = attrNames unlimited;
   written = limits: filter (n: limits.${n} != null) names;
+  unlimited = {
+    bytesPerSecond = null;
+    connections = null;
+    opensPerSecond = null;
+  };
   values =
     limits:
     listToAttrs (
@@ -35,7 +36,7 @@ in
   # attribute :: Limits -> AttrSet
   attribute =
     limits:
-    if written limits == [ ] then { } else optionalAttrs (values limits != { }) { limits = values limits; };
+    if limits == unlimited then { } else optionalAttrs (values limits != { }) { limits = values limits; };
 
   # The users with limits that reach what a host publishes, and their entries in its manifest.
   # of :: { topology, access } -> { users :: Host -> [String]; entries :: Host -> [AttrSet]; }

@@ -157,21 +157,26 @@ let
       several = service.ports != { };
       scoped = service.scope == "node" || service.scope == "both";
       own = host: id "service/${host}/${name}";
-      idOn = host: if scoped then own host else id "service/${name}";
       shared = if service.scope == "node" then null else id "service/${name}";
+      # One value for all hosts, where they share it.
+      idOn = if scoped then own else _: shared;
+      ids = [ shared ];
       # What callers' entries have of its other names, which are those of all its hosts.
       named = instance: optionalAttrs (instance == shared) (aliases.named clean.trustDomain service);
+      together =
+        port: if shared == null || on == [ ] then [ ] else [ (instance service named shared port on) ];
       at =
-        port:
-        when scoped (map (host: instance service named (own host) port [ host ]) on)
-        ++ when (shared != null && on != [ ]) [ (instance service named shared port on) ];
+        if scoped then
+          port: map (host: instance service named (own host) port [ host ]) on ++ together port
+        else
+          together;
       instances = at (if several then head ports // { key = ""; } else head ports);
     in
     service
     // {
       # Its identity on a host, and after it the one that it has besides.
       inherit idOn shared;
-      idsOn = host: [ (idOn host) ] ++ when (service.scope == "both") [ shared ];
+      idsOn = if scoped then host: [ (own host) ] ++ when (shared != null) ids else _: ids;
       hosts = on;
       # One per ID, as pairs of name and value: a service of the cluster is one
       # wherever it runs.

@@ -79,7 +79,9 @@ let
 
   all =
     place: of: protocols:
-    port place of ++ protocol place of protocols ++ identity place of protocols;
+    port place of
+    ++ (if of.upstream == "" then [ ] else protocol place of protocols)
+    ++ (if of.identity == "none" then [ ] else identity place of protocols);
 
   # What a port of several has, in place of the service.
   beside =

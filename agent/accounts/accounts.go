@@ -4,33 +4,17 @@ package accounts
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/providers/limit"
 )
 
 // perAccount is how many connections for HTTP an account has at most.
 const perAccount = 64
-
-// Listen binds the socket, to which every account may connect.
-func Listen(socket string) (*net.UnixListener, error) {
-	ln, err := status.Listen(socket)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(socket, 0o666); err != nil {
-		ln.Close()
-		return nil, fmt.Errorf("%s: %w", socket, err)
-	}
-	return ln, nil
-}
 
 // Limit is a listener on a Unix socket at which each account has so many connections at most.
 // Those that it accepts are syscall.Conn.

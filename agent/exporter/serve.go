@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -28,20 +27,6 @@ var limit = conns.Limit{Total: 32, Prefix: 32}
 
 // Beside is the socket next to that of the status, with metrics in its name instead.
 func Beside(socket string) string { return status.Beside(socket, "metrics") }
-
-// Listen binds the socket, which is the forwarder's alone: others read the metrics where a
-// service publishes it.
-func Listen(socket string) (*net.UnixListener, error) {
-	ln, err := status.Listen(socket)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		ln.Close()
-		return nil, fmt.Errorf("metrics socket: %w", err)
-	}
-	return ln, nil
-}
 
 // ListenTCP binds a loopback address, where every account of the host may read the metrics.
 func ListenTCP(addr string) (net.Listener, error) {

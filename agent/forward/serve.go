@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/florete/florete/agent/accounts"
 	"github.com/florete/florete/agent/exporter"
 	"github.com/florete/florete/agent/forward/fdstore"
-	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/ping"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/providers/replace"
 )
 
 // sockets are where the forwarder answers programs of its host, by name. Of loopback, for
@@ -22,14 +21,20 @@ type sockets map[string]net.Listener
 // keeps all of its own.
 func (f *forwarder) binds() []bind {
 	return []bind{
-		{"status", func() (net.Listener, error) { return status.Listen(f.Socket) }},
-		{"whois", func() (net.Listener, error) { return accounts.Listen(whois.Beside(f.Socket)) }},
-		{"ping", func() (net.Listener, error) { return accounts.Listen(ping.Beside(f.Socket)) }},
-		{"metrics", func() (net.Listener, error) { return exporter.Listen(exporter.Beside(f.Socket)) }},
-		{"handover", func() (net.Listener, error) { return handover.Listen(status.Beside(f.Socket, "handover")) }},
+		{"status", func() (net.Listener, error) { return status.Listen(f.Socket, 0o660) }},
+		{"whois", func() (net.Listener, error) { return status.Listen(whois.Beside(f.Socket), everyone) }},
+		{"ping", func() (net.Listener, error) { return status.Listen(ping.Beside(f.Socket), everyone) }},
+		{"metrics", func() (net.Listener, error) { return status.Listen(exporter.Beside(f.Socket), 0o600) }},
+		{"handover", func() (net.Listener, error) {
+			return replace.Socket(status.Beside(f.Socket, "handover"), "unixpacket", 0o600)
+		}},
 		{loopback, func() (net.Listener, error) { return exporter.ListenTCP(f.Metrics) }},
 	}
 }
+
+// everyone is the mode of what every account may connect to. Metrics are the forwarder's alone:
+// others read them where a service publishes them.
+const everyone = 0o666
 
 type bind struct {
 	name   string

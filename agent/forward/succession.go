@@ -204,7 +204,7 @@ func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *watch.Wat
 	defer end()
 	f.Log.Info("draining", "for", f.drainTimeout())
 	answer := func(word string, serve func(net.Listener)) {
-		ln, err := status.Listen(drainingSocket(f.Socket, word, f.number))
+		ln, err := status.Listen(drainingSocket(f.Socket, word, f.number), 0o660)
 		if err != nil {
 			f.Log.Warn("draining", "error", err) // the newest process does not know of what it carries
 			return

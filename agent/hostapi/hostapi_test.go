@@ -279,7 +279,7 @@ func TestThroughTheForwarder(t *testing.T) {
 	h := newHost(t, "")
 	h.Publish.Publish[0].Upstream = "unix:" + socket
 	h.AcceptUrsula()
-	ln, err := status.Listen(socket)
+	ln, err := status.Listen(socket, 0o660)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func TestCollect(t *testing.T) {
 // provider refuses.
 func TestForwarder(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "status.sock")
-	ln, err := status.Listen(socket)
+	ln, err := status.Listen(socket, 0o660)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,14 +3,14 @@ package status
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/florete/florete/providers/replace"
 )
 
 // timeout bounds a request on either side.
@@ -21,24 +21,13 @@ func Beside(socket, word string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(socket, ".sock"), "status") + word + ".sock"
 }
 
-// Listen binds the socket, in place of one whose owner is gone.
-func Listen(socket string) (*net.UnixListener, error) {
+// Listen binds a socket with this mode, in place of one whose owner is gone.
+func Listen(socket string, mode fs.FileMode) (*net.UnixListener, error) {
 	if c, err := net.Dial("unix", socket); err == nil {
 		c.Close()
-		return nil, fmt.Errorf("status socket %s: another agent serves it", socket)
+		return nil, fmt.Errorf("socket %s: another agent serves it", socket)
 	}
-	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("status socket: %w", err)
-	}
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("status socket: %w", err)
-	}
-	if err := os.Chmod(socket, 0o660); err != nil {
-		ln.Close()
-		return nil, fmt.Errorf("status socket: %w", err)
-	}
-	return ln, nil
+	return replace.Socket(socket, "unix", mode)
 }
 
 // Serve answers on ln until ctx ends, and removes the socket.

@@ -133,7 +133,7 @@ func TestPrintAge(t *testing.T) {
 // serve answers with r until the test ends.
 func serve(t *testing.T, socket string, r status.Report) {
 	t.Helper()
-	ln, err := status.Listen(socket)
+	ln, err := status.Listen(socket, 0o660)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestRefusals(t *testing.T) {
 		filepath.Join(dir, "socket"):     "another agent serves it",
 		filepath.Join(dir, "no", "such"): "no such file or directory",
 	} {
-		if _, err := status.Listen(socket); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := status.Listen(socket, 0o660); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("listen: error %v, want %q", err, want)
 		}
 	}

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
-	"os"
 	"os/user"
 	"strconv"
 	"sync"
@@ -20,6 +18,7 @@ import (
 	"github.com/florete/florete"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/limit"
+	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -60,15 +59,8 @@ type listener struct {
 // listen makes the socket, for the account of the forwarder by its group. A process that
 // died left one behind, at which nobody answers.
 func (c Config) listen() (*listener, error) {
-	if err := os.Remove(c.Socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	u, err := net.ListenUnix("unix", &net.UnixAddr{Name: c.Socket, Net: "unix"})
+	u, err := replace.Socket(c.Socket, "unix", 0o660)
 	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(c.Socket, 0o660); err != nil {
-		u.Close()
 		return nil, err
 	}
 	ctx, end := context.WithCancel(context.Background())

@@ -1,10 +1,11 @@
-// Package replace puts a file or a link in place of another: a reader sees the old or the
+// Package replace puts a file, a link or a socket in place of another: a reader sees the old or the
 // new one, whole, whenever the writer dies. A path has one writer at a time.
 package replace
 
 import (
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 )
@@ -64,6 +65,22 @@ func swap(next, path string, err error) error {
 	}
 	defer d.Close()
 	return d.Sync()
+}
+
+// Socket listens at a Unix socket with this mode, in place of one that a process left.
+func Socket(path, network string, mode fs.FileMode) (*net.UnixListener, error) {
+	if err := remove(path); err != nil {
+		return nil, err
+	}
+	ln, err := net.ListenUnix(network, &net.UnixAddr{Name: path, Net: network})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		ln.Close()
+		return nil, err
+	}
+	return ln, nil
 }
 
 func remove(path string) error {

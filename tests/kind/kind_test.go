@@ -54,7 +54,6 @@ func TestToy(t *testing.T) {
 	cluster, err := compile.Compile(t.Context(), compile.Source{Flake: dir})
 	must(t, err)
 
-	policy := cluster.Documents["drhorrible"][1].Policy()
 	path := filepath.Join(t.TempDir(), "provider.hujson")
 	must(t, os.WriteFile(path, []byte(`{"state":"state","activation":"activation","toy":{"mark":"!"}}`), 0o600))
 	s, err := settings.Load(path, kinds, toy.Name)
@@ -62,25 +61,7 @@ func TestToy(t *testing.T) {
 	greeting.Runs(toy.Name, nil, func(e *providertest.Env) server.Kind {
 		return s.Section.Kind(server.Process{Store: e.Store, Key: e.Key, Policies: e.Policies})
 	})
-	for _, e := range []*providertest.Env{issuing, greeting} {
-		e.Policy = policy
-		e.Start()
-	}
-
-	manifest := cluster.Documents["ursula"][0].Manifest()
-	closure := t.TempDir()
-	must(t, cluster.Documents["ursula"][0].Write(closure))
-	state := florete.Layout(t.TempDir())
-	summary, err := activation.Run(t.Context(), activation.Config{
-		State: state, Closure: closure, HostKey: filepath.Join(keys, "ursula"), Once: true,
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if slices.Contains(manifest.Providers["drhorrible"][toy.Name].Addresses, address) {
-				return greeting.Dial(ctx, network, address)
-			}
-			return issuing.Dial(ctx, network, address)
-		},
-	})
-	must(t, err)
+	manifest, state, summary := activated(t, cluster, keys, toy.Name, issuing, greeting)
 	got, err := os.ReadFile(filepath.Join(florete.Current(state.Need("toy-outline")), "greeting"))
 	if err != nil || string(got) != "hello outline!" {
 		t.Errorf("delivered %q, %v; %+v", got, err, summary)
@@ -98,6 +79,32 @@ func TestWanted(t *testing.T) {
 	if want := `services.outline.greet needs it: write providers.toy = { hosts = [ "…" ]; };`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want …%s", err, want)
 	}
+}
+
+// activated has providers of certificates and of a kind serve a cluster, and activates ursula, whose
+// key is in a directory.
+func activated(t *testing.T, cluster compile.Cluster, keys, kind string, issuing, other *providertest.Env) (florete.Manifest, florete.Layout, activation.Summary) {
+	t.Helper()
+	for _, e := range []*providertest.Env{issuing, other} {
+		e.Policy = cluster.Documents["drhorrible"][1].Policy()
+		e.Start()
+	}
+	document := cluster.Documents["ursula"][0]
+	manifest := document.Manifest()
+	closure := t.TempDir()
+	must(t, document.Write(closure))
+	state := florete.Layout(t.TempDir())
+	summary, err := activation.Run(t.Context(), activation.Config{
+		State: state, Closure: closure, HostKey: filepath.Join(keys, "ursula"), Once: true,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if slices.Contains(manifest.Providers["drhorrible"][kind].Addresses, address) {
+				return other.Dial(ctx, network, address)
+			}
+			return issuing.Dial(ctx, network, address)
+		},
+	})
+	must(t, err)
+	return manifest, state, summary
 }
 
 // flake is a cluster whose compiler has the toy in its list of kinds, and

@@ -1,18 +1,14 @@
 package kind
 
 import (
-	"context"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/activation"
 	"github.com/florete/florete/agent/credentials"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/own"
@@ -72,31 +68,12 @@ func TestOwn(t *testing.T) {
 	keys := t.TempDir()
 	cluster, err := compile.Compile(t.Context(), compile.Source{Flake: flake(t, issuing, keys, topology)})
 	must(t, err)
-	policy := cluster.Documents["drhorrible"][1].Policy()
 	work := filepath.Join(public, "mailbox-state")
 	must(t, os.Mkdir(work, 0o755))
 	mail.Runs("mailbox", nil, func(e *providertest.Env) server.Kind {
 		return own.Section("mailbox").Kind(server.Process{Dir: work, Store: e.Store, Key: e.Key, Policies: e.Policies, Logger: e.Logger})
 	})
-	for _, e := range []*providertest.Env{issuing, mail} {
-		e.Policy = policy
-		e.Start()
-	}
-
-	manifest := cluster.Documents["ursula"][0].Manifest()
-	closure := t.TempDir()
-	must(t, cluster.Documents["ursula"][0].Write(closure))
-	state := florete.Layout(t.TempDir())
-	summary, err := activation.Run(t.Context(), activation.Config{
-		State: state, Closure: closure, HostKey: filepath.Join(keys, "ursula"), Once: true,
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if slices.Contains(manifest.Providers["drhorrible"]["mailbox"].Addresses, address) {
-				return mail.Dial(ctx, network, address)
-			}
-			return issuing.Dial(ctx, network, address)
-		},
-	})
-	must(t, err)
+	manifest, state, summary := activated(t, cluster, keys, "mailbox", issuing, mail)
 	delivered := func(name string) string {
 		t.Helper()
 		b, err := os.ReadFile(filepath.Join(florete.Current(state.Need("mailbox-wiki-mail")), name))

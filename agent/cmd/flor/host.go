@@ -65,7 +65,7 @@ requests: publish the sockets as services. systemd may pass one or both.`,
 // passes none at all.
 func listen(inherited map[string][]net.Listener, name, path string) (net.Listener, error) {
 	if len(inherited) == 0 {
-		return agentstatus.Listen(path)
+		return agentstatus.Listen(path, 0o660)
 	}
 	if all := inherited[name]; len(all) > 0 {
 		return all[0], nil

@@ -3,13 +3,12 @@ package main
 import (
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/agent/ingress"
+	"github.com/florete/florete/providers/replace"
 )
 
 func newIngressCmd(m *instance) *cobra.Command {
@@ -40,12 +39,8 @@ what a kind of the topology's own sends to /proxy/ensure on a Unix socket, for i
 			if socket == "" {
 				return ingress.Run(cmd.Context(), c)
 			}
-			_ = os.Remove(socket) // of a process that was killed
-			l, err := net.Listen("unix", socket)
+			l, err := replace.Socket(socket, "unix", 0o660)
 			if err != nil {
-				return err
-			}
-			if err := os.Chmod(socket, 0o660); err != nil {
 				return err
 			}
 			e := ingress.Ensure{File: names, Certificates: certificates, Proxy: c.Proxy, Poll: 10 * time.Second, Log: c.Log}

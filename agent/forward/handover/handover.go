@@ -19,7 +19,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"syscall"
@@ -49,22 +48,6 @@ type message struct {
 	State *State   `json:"state,omitempty"`
 	Ready bool     `json:"ready,omitempty"`
 	Yours bool     `json:"yours,omitempty"`
-}
-
-// Listen binds the socket, in place of one whose owner is gone.
-func Listen(path string) (*net.UnixListener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("handover socket: %w", err)
-	}
-	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
-	if err != nil {
-		return nil, fmt.Errorf("handover socket: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		ln.Close()
-		return nil, fmt.Errorf("handover socket: %w", err)
-	}
-	return ln, nil
 }
 
 // Next is a process that is ready to take over.

@@ -99,6 +99,10 @@ in
           message = "${option} is of nothing: the cluster has no providers.oidc.ldap.${name} or providers.oidc.upstream.${name}";
         }
       ) (lib.attrNames cfg.connectorSecrets)
+      ++ optional (cfg.connectorSecrets != { } && cfg.usersFile == null) {
+        assertion = false;
+        message = "${florete.option}.provider.connectorSecrets are given beside usersFile, which is not set: write ${florete.option}.provider.usersFile = \"/run/keys/users.hujson\";";
+      }
       ++ optional (florete.inStore users) (
         florete.refused "${florete.option}.provider.settings.oidc.users" users
       )

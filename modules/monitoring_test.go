@@ -26,7 +26,7 @@ func exposed(t *testing.T) map[string][]string {
 	t.Helper()
 	service, caller := kit.ID("service/wiki"), kit.ID("user/alice")
 	var counters metrics.Counters
-	conn := counters.Begin(metrics.In, service, caller)
+	conn := counters.Begin(metrics.In, service, "http", caller)
 	conn.Opened(time.Millisecond)
 	counters.Refuse(metrics.Refusal{Direction: metrics.In, Reason: "busy", Target: service.String(), Peer: caller.String(), Known: true})
 	now := time.Now()

@@ -50,7 +50,7 @@ let
     );
 in
 {
-  # The servers as providers read them. unwritten: server → its service → address, where none is.
+  # The servers as providers read them. unwritten: server → its service → address where none is.
   # policy :: (Server -> Service -> String) -> Topology -> { name = { … }; }
   policy =
     unwritten: t:
@@ -70,9 +70,9 @@ in
 
   reasons = clean: each (s: n: "${place s n} needs it") (attrValues clean.services);
 
-  # Needs of a host. of: what is needed → how it is called → { request; public; secret; renew; }, of
-  # which two are the files that all read, and those that the service's user reads.
-  # needs :: (Any -> String -> { … }) -> Topology -> Host -> [Need]
+  # Needs of a host. of: topology → what is needed → how it is called → { request; public; secret;
+  # renew; }: values that all read in files, and that the service's user reads.
+  # needs :: (Topology -> Any -> String -> { … }) -> Topology -> Host -> [Need]
   needs =
     of: t: host:
     each (
@@ -99,8 +99,8 @@ in
       substring (stringLength "${kind}-" + stringLength (names.service need.for) + 1) (-1) need.id
     }";
 
-  # check of a kind. wrong: what check/ has → { server; needed; }, the faults besides of a server, at
-  # a place, and of what is needed: service → name → faults.
+  # What is wrong. wrong: what check/ has → { server; needed; }, faults besides these: of a server,
+  # at a place, and of what is needed: service → name → faults.
   # check :: { … } -> AttrSet -> { … }
   check =
     {
@@ -142,15 +142,14 @@ in
           here = "providers.${kind}.${servers}.${n}";
           service = t.services.${s.service};
           listens = any (h: elem h hosts) service.hosts && match local service.upstream != null;
+          lacks = t.services ? ${s.service} && derived s service && !listens;
         in
         lib.service "${here}.service" [ s.service ]
         ++ besides.server here s
-        ++ when
-          (s.address == "" && hosts != [ ] && t.services ? ${s.service} && derived s service && !listens)
-          (
-            lib.missing here "address"
-              "the service does not listen on a host of providers.${kind}, at ${at.place}: name the one where it runs there, or write address = \"${at.example}\"; of what leads to it"
-          )
+        ++ when (s.address == "" && hosts != [ ] && lacks) (
+          lib.missing here "address"
+            "the service does not listen on a host of providers.${kind}, at ${at.place}: name the one where it runs there, or write address = \"${at.example}\"; of what leads to it"
+        )
       ) (attrNames all);
 
       service =

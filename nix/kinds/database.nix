@@ -40,7 +40,11 @@ in
   inherit (accounts) reasons label;
 
   needs = accounts.needs (
-    t: database: name: {
+    t: database: name:
+    let
+      kind = t.providers.database.servers.${database.on}.kind or "";
+    in
+    {
       request = {
         server = database.on;
         rotate = database.rotate * 86400;
@@ -51,7 +55,7 @@ in
         "host"
         "port"
         "user"
-        (if t.providers.database.servers.${database.on}.kind or "" == "redis" then "prefix" else "database")
+        (if kind == "redis" then "prefix" else "database")
       ];
       secret = [
         "password"

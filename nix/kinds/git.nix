@@ -89,29 +89,34 @@ in
             inherit (s.git.${n}) on repositories;
             account = called s.name n;
             plain = r: !isInvalid r && match "[^/]*/[^/]*" r == null;
-            bad =
-              below: problem: value: remedy:
-              fault {
-                id = "FL143";
-                place = "services.${s.name}.git.${n}${below}";
-                inherit problem value remedy;
-              };
+            place = "services.${s.name}.git.${n}";
+            bad = f: fault ({ id = "FL143"; } // f);
           in
           when (repositories == [ ]) [
-            (bad "" "the token is for no repository:" "[ ]" "write for example repositories = [ \"infra\" ];")
+            (bad {
+              inherit place;
+              problem = "the token is for no repository:";
+              value = "[ ]";
+              remedy = "write for example repositories = [ \"infra\" ];";
+            })
           ]
           ++ when (stringLength account > 40 || match ".*--.*" account != null) [
-            (bad ""
-              "names of service and token together have at most 31 characters, and single hyphens, these"
-              (show "${s.name}-${n}")
-              "choose another name for one of them"
-            )
+            (bad {
+              inherit place;
+              problem = "names of service and token together have at most 31 characters, and single hyphens, these";
+              value = show "${s.name}-${n}";
+              remedy = "choose another name for one of them";
+            })
           ]
           ++ when ((clean.providers.git.forges.${on}.kind or "") == "forgejo") (
             map (
               r:
-              bad ".repositories" "repositories of Forgejo and Gitea have an owner, this one has none:" (show r)
-                "write for example \"ops/infra\""
+              bad {
+                place = "${place}.repositories";
+                problem = "repositories of Forgejo and Gitea have an owner, this one has none:";
+                value = show r;
+                remedy = "write for example \"ops/infra\"";
+              }
             ) (filter plain repositories)
           );
       };

@@ -28,6 +28,7 @@ type Browser struct {
 	from    *bufio.Reader
 	id      int
 	session string
+	stuck   *time.Timer // kills it, and so ends a Call
 }
 
 // Config of a browser.
@@ -80,9 +81,9 @@ func Start(t *testing.T, c Config) *Browser {
 		to.Close()
 		from.Close()
 	})
-	stuck := time.AfterFunc(2*patience, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-	t.Cleanup(func() { stuck.Stop() })
 	b := &Browser{t: t, to: to, from: bufio.NewReader(from)}
+	b.stuck = time.AfterFunc(2*patience, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	t.Cleanup(func() { b.stuck.Stop() })
 	var target struct{ TargetID string }
 	b.Call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
@@ -95,6 +96,7 @@ func Start(t *testing.T, c Config) *Browser {
 // Call is one command and its answer. Events in between are left out.
 func (b *Browser) Call(method string, params any, into any) {
 	b.t.Helper()
+	b.stuck.Reset(2 * patience)
 	b.id++
 	m := map[string]any{"id": b.id, "method": method, "params": params}
 	if b.session != "" {

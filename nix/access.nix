@@ -198,8 +198,8 @@ in
           map (on: address.called (h: h.forwarder) host t.hosts.${on}) i.on
         );
       };
-      # Most hosts listen and connect in the same way.
-      usual = host.loopback == names.loopback && host.transport == "auto";
+      # Most hosts listen and connect in the same way, and have the entries that all have.
+      plain = host.loopback == names.loopback && host.transport == "auto" && !isNetworked;
       # What differs from the entry of others because of how this host is.
       own =
         i:
@@ -210,19 +210,14 @@ in
             { listen = names.listen (listenerKey host i); }
         )
         // transport.attribute (transports host i);
-      entry =
-        i:
-        if usual && !isNetworked then
-          i.entry
-        else
-          i.entry // own i // (if isNetworked && i.networked then endpoints i else { });
+      entry = i: i.entry // own i // (if isNetworked && i.networked then endpoints i else { });
       entries = union (
         map (
           { callers, reach }:
           let
             called = { inherit callers; };
           in
-          mapAttrs (_: i: entry i // called) reach
+          mapAttrs (if plain then _: i: i.entry // called else _: i: entry i // called) reach
         ) (callersOf identities.${host.name})
       );
     in

@@ -55,14 +55,7 @@ let
   providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) (
     removeAttrs clean.providers [ "store" ]
   );
-  kinds = invert (p: p.hosts) (
-    attrValues (
-      mapAttrs (name: p: {
-        inherit name;
-        inherit (p) hosts;
-      }) providers
-    )
-  );
+  kinds = invert (p: p.hosts) (attrValues (mapAttrs (name: p: p // { inherit name; }) providers));
 
   all = {
     hosts = attrValues written;

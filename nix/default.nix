@@ -16,40 +16,12 @@ let
     ;
   inherit (import ./fault.nix) errors order report;
   language = import ./language.nix;
-in
-{
-  # A folder of files as arguments for mkCluster.
-  folder = import ./folder.nix;
 
-  # id → { severity; title; } of everything that is refused or warned of.
-  rules = import ./rules.nix;
-
-  # mkCluster { self; name; trustDomain; trust; hosts; services; users; roles; serviceGroups; providers; }
-  #
-  #   name             of the cluster
-  #   faults           what is wrong with it, as data; never throws
-  #   faultsOf.HOST    what of that concerns a host
-  #   topology         the topology with every reference followed, as data; never throws
-  #   manifests.HOST   values of the documents; these and those below throw the faults
-  #   policies.HOST    that concern the host
-  #   documents.HOST   { manifest = { body; envelope; }; policy = …; }, exact bytes;
-  #                    policy on provider hosts only
-  #   directory.HOST   the same as a directory in the store
-  #   units.HOST       name → text of the host's systemd units, whose commands are in
-  #                    /usr/local/bin; unitsIn DIR has others
-  #   sysusers.HOST    the accounts these need, as text of sysusers.d
-  #   public.SECRET    public halves of a secret with `public`, as florctl recorded them; throws
-  #                    where there are none yet
-  #   sysctl           what these ask of the kernel, as text of sysctl.d
-  #   compiled         the documents of all hosts; throws every fault
-  #   check SYSTEM     a derivation for the checks of a flake; throws every fault
-  mkCluster =
-    given:
+  # A cluster from what is clean, and the faults of its shape. It does not know what was written,
+  # so that nothing keeps that in memory.
+  cluster =
+    clean: shapes:
     let
-      # folder.nix returns the faults of a folder of files beside it.
-      args = if isAttrs given then removeAttrs given [ "_faults" ] else given;
-      folder = if isAttrs given then given._faults or [ ] else [ ];
-      clean = language.clean args;
       topology = import ./topology.nix (
         (import ./reserved.nix).added (import ./teams.nix (import ./elsewhere.nix clean))
       );
@@ -59,11 +31,6 @@ in
       inherit (needed) wanted needs;
       scope = import ./scope.nix { inherit clean topology access; };
 
-      shapes =
-        let
-          s = language.faults args;
-        in
-        s // { top = folder ++ s.top; };
       checks = import ./check {
         inherit
           clean
@@ -172,4 +139,40 @@ in
           manifest = toFile "documents.json" (toJSON compiled);
         };
     };
+in
+{
+  # A folder of files as arguments for mkCluster.
+  folder = import ./folder.nix;
+
+  # id → { severity; title; } of everything that is refused or warned of.
+  rules = import ./rules.nix;
+
+  # mkCluster { self; name; trustDomain; trust; hosts; services; users; roles; serviceGroups; providers; }
+  #
+  #   name             of the cluster
+  #   faults           what is wrong with it, as data; never throws
+  #   faultsOf.HOST    what of that concerns a host
+  #   topology         the topology with every reference followed, as data; never throws
+  #   manifests.HOST   values of the documents; these and those below throw the faults
+  #   policies.HOST    that concern the host
+  #   documents.HOST   { manifest = { body; envelope; }; policy = …; }, exact bytes;
+  #                    policy on provider hosts only
+  #   directory.HOST   the same as a directory in the store
+  #   units.HOST       name → text of the host's systemd units, whose commands are in
+  #                    /usr/local/bin; unitsIn DIR has others
+  #   sysusers.HOST    the accounts these need, as text of sysusers.d
+  #   public.SECRET    public halves of a secret with `public`, as florctl recorded them; throws
+  #                    where there are none yet
+  #   sysctl           what these ask of the kernel, as text of sysctl.d
+  #   compiled         the documents of all hosts; throws every fault
+  #   check SYSTEM     a derivation for the checks of a flake; throws every fault
+  mkCluster =
+    given:
+    let
+      # folder.nix returns the faults of a folder of files beside it.
+      args = if isAttrs given then removeAttrs given [ "_faults" ] else given;
+      folder = if isAttrs given then given._faults or [ ] else [ ];
+      shapes = language.faults args;
+    in
+    cluster (language.clean args) (shapes // { top = folder ++ shapes.top; });
 }

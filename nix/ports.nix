@@ -5,8 +5,7 @@
 #   name      of the port, "" of one
 #   number    that callers use
 #   upstream  where it listens
-#   port      of 127.0.0.1, where that is written
-#   own       is that where it listens, and nothing else is written?
+#   relies    on this port of 127.0.0.1; null where something else is written
 #   identity  how it learns who calls
 #   carried   what its entries in manifests have of it
 #
@@ -30,6 +29,7 @@ let
     else
       invalid.number;
   upstream = of: if of.upstream == "" then "127.0.0.1:${toString of.port}" else of.upstream;
+  relies = of: if of.upstream == "" then of.port else null;
   udp = {
     protocol = "udp";
   };
@@ -42,8 +42,7 @@ let
         inherit (p) name;
         number = number p;
         upstream = upstream p;
-        inherit (p) port;
-        own = p.upstream == "";
+        relies = relies p;
         identity = if carried ? protocol then "none" else p.identity;
         carried = {
           port = p.name;
@@ -63,8 +62,7 @@ else
       name = "";
       number = number service;
       upstream = upstream service;
-      inherit (service) port;
-      own = service.upstream == "";
+      relies = relies service;
       inherit (service) identity;
       carried = if service.protocol == "udp" then udp else { };
     }

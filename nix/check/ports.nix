@@ -86,7 +86,7 @@ let
       p:
       {
         inherit (s) name;
-        inherit (p) port;
+        port = p.relies;
         protocol = if p.carried ? protocol then "udp" else "tcp";
       }
       // (
@@ -98,7 +98,7 @@ let
             place = "services.${s.name}.ports.${lib.attribute p.name}";
           }
       )
-    ) (filter (p: p.own && p.port != null && !isInvalid p.port) s.ports);
+    ) (filter (p: p.relies != null && !isInvalid p.relies) s.ports);
 
   # On all addresses: nothing else then has the port.
   onAll = n: h: when (address.listensOnAll h) (programs n h);

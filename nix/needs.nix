@@ -5,6 +5,8 @@ let
   inherit (builtins)
     attrValues
     concatMap
+    filter
+    length
     listToAttrs
     map
     mapAttrs
@@ -60,23 +62,34 @@ let
       host: map (n: n // { inherit kind; }) (needs host)
     ) t.kinds
   );
+  each = mapAttrs (
+    _: host:
+    let
+      all = concatMap (of: of host) kinds;
+      needs = attrValues (
+        listToAttrs (
+          map (n: {
+            name = n.id;
+            value = complete n;
+          }) all
+        )
+      );
+    in
+    {
+      inherit needs;
+      # Of several with one id one is left.
+      repeated = if length needs == length all then [ ] else all;
+      waiting = filter (n: n.dependsOn or [ ] != [ ]) all;
+    }
+  ) t.hosts;
 in
-rec {
-  # host → what the kinds need there
-  # wanted :: { hostName = [Need]; }
-  wanted = mapAttrs (_: host: concatMap (of: of host) kinds) t.hosts;
+{
+  # host → what the kinds need there, as far as there is something to check: all of it where two
+  # have one id, and what waits for others. Mostly nothing, and the rest is not kept.
+  # wanted :: { hostName = { repeated, waiting :: [Need]; }; }
+  wanted = each;
 
   # host → its needs, sorted by id
   # needs :: { hostName = [Need]; }
-  needs = mapAttrs (
-    _: wanted:
-    attrValues (
-      listToAttrs (
-        map (n: {
-          name = n.id;
-          value = complete n;
-        }) wanted
-      )
-    )
-  ) wanted;
+  needs = mapAttrs (_: of: of.needs) each;
 }

@@ -13,7 +13,6 @@ let
     elem
     filter
     genericClosure
-    length
     listToAttrs
     map
     ;
@@ -28,7 +27,7 @@ let
   waiting =
     n:
     let
-      written = filter (w: w ? dependsOn && w.dependsOn != [ ]) wanted.${n};
+      written = wanted.${n}.waiting;
       after = listToAttrs (
         map (need: {
           name = need.id;
@@ -57,10 +56,7 @@ let
         })
       ];
 
-  # Of several with one id one is left.
   sameNeed =
-    n: if length needs.${n} == length wanted.${n} then [ ] else repeated n;
-  repeated =
     n:
     twice {
       id = "FL024";
@@ -69,6 +65,6 @@ let
       what = w: w.what or "a need of kind ${w.kind}";
       problem = other: "on host ${n}, ${other} already has the need";
       remedy = "give one of them another name";
-    } wanted.${n};
+    } wanted.${n}.repeated;
 in
 n: sameNeed n ++ waiting n

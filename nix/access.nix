@@ -114,13 +114,12 @@ let
     }) (sort lessThan (map (i: i.id) acting.${host.name}))
   );
 
-  listenerKeys = each (
+  listenerKeys =
     host:
     map (if host.loopback == names.loopback then i: i.listenerKey else listenerKey host) (
       attrValues reachableOn.${host.name}
     )
-    ++ map (s: s.listenerKey) proxies.${host.name}
-  );
+    ++ map (s: s.listenerKey) proxies.${host.name};
 
   # Most hosts have nothing of their own there.
   transports =
@@ -153,7 +152,7 @@ in
   inherit reachableOn;
 
   # The keys (names.nix) of all local listeners of a host.
-  # listenerKeys :: { host = [Int]; }
+  # listenerKeys :: Host -> [Int]
   inherit listenerKeys;
 
   # role → the IDs that hold it, sorted.

@@ -129,7 +129,7 @@ let
     == null;
 
   listeners =
-    n: h:
+    keys: n: h:
     let
       key = l: l.listen + (if l ? protocol then "/${l.protocol}" else "");
       all = access.reachEntries h ++ access.socks h;
@@ -137,7 +137,7 @@ let
       whose = l: "${l.id} ${key l}";
       first = mapAttrs (_: head) (groupBy whose all);
     in
-    when (repeats access.listenerKeys.${n}) (
+    when (repeats keys) (
       twice {
         id = "FL023";
         inherit key;
@@ -150,7 +150,7 @@ let
     );
 
   covered =
-    n: h:
+    keys: n: h:
     concatMap
       (
         p:
@@ -170,10 +170,13 @@ let
       )
       (
         let
-          ports = map names.port access.listenerKeys.${n};
+          ports = map names.port keys;
         in
         filter (p: elem p.port ports) (onAll n h)
       );
 in
 n: h:
-taken n h ++ listeners n h ++ covered n h
+let
+  keys = access.listenerKeys h;
+in
+taken n h ++ listeners keys n h ++ covered keys n h

@@ -156,13 +156,10 @@ let
       ids = [ shared ];
       # What callers' entries have of its other names, which are those of all its hosts.
       named = instance: optionalAttrs (instance == shared) (aliases.named clean.trustDomain service);
-      together =
-        port: if shared == null || on == [ ] then [ ] else [ (instance service named shared port on) ];
       at =
-        if scoped then
-          port: map (host: instance service named (own host) port [ host ]) on ++ together port
-        else
-          together;
+        port:
+        (if scoped then map (host: instance service named (own host) port [ host ]) on else [ ])
+        ++ (if shared == null || on == [ ] then [ ] else [ (instance service named shared port on) ]);
       instances = at (if several then head ports // { key = ""; } else head ports);
     in
     service

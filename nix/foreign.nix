@@ -1,13 +1,15 @@
-# A foreign trust domain, or another cluster of this one: its named identities, as
-# { name = <SPIFFE ID>; roles }, and its services, as { roles; instance }. Each instance is like
+# Foreign trust domains, other clusters of this one, and all of these: their named identities, as
+# { name = <SPIFFE ID>; roles }, and their services, as { roles; instance }. Each instance is like
 # one of this cluster's, on no host.
-# (holder -> [roleName]) -> { trustDomain, identities, services, … } -> …
-rolesOf:
+# { clean; rolesOf; } -> { federated; clusters; abroad; }
+{ clean, rolesOf }:
 let
   inherit (builtins)
     attrNames
+    attrValues
     filter
     map
+    mapAttrs
     ;
   inherit (import ./formats.nix) isIdentity;
   inherit (import ./lib.nix) optionalAttrs;
@@ -38,16 +40,23 @@ let
         // optionalAttrs (service.protocol == "udp") { inherit (service) protocol; };
       };
     };
+
+  elsewhere =
+    f:
+    f
+    // {
+      identities = map (path: {
+        name = names.id f.trustDomain path;
+        roles = rolesOf f.identities.${path};
+      }) (filter (path: f.trustDomain != "" && isIdentity path) (attrNames f.identities));
+      services = map (path: {
+        roles = rolesOf f.services.${path};
+        instance = instance (names.id f.trustDomain "service/${path}") f.services.${path};
+      }) (filter (path: f.trustDomain != "" && isIdentity "service/${path}") (attrNames f.services));
+    };
 in
-f:
-f
-// {
-  identities = map (path: {
-    name = names.id f.trustDomain path;
-    roles = rolesOf f.identities.${path};
-  }) (filter (path: f.trustDomain != "" && isIdentity path) (attrNames f.identities));
-  services = map (path: {
-    roles = rolesOf f.services.${path};
-    instance = instance (names.id f.trustDomain "service/${path}") f.services.${path};
-  }) (filter (path: f.trustDomain != "" && isIdentity "service/${path}") (attrNames f.services));
+rec {
+  federated = mapAttrs (_: elsewhere) clean.federated;
+  clusters = mapAttrs (_: c: elsewhere (c // { inherit (clean) trustDomain; })) clean.clusters;
+  abroad = attrValues federated ++ attrValues clusters;
 }

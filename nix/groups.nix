@@ -1,9 +1,10 @@
 # Host groups: what hosts have from those they are in. "eu/fra" is in "eu".
-# clean topology -> { outward; hosts; }
+# clean topology -> { outward; hosts; timed; }
 clean:
 let
   inherit (builtins)
     any
+    attrNames
     attrValues
     concatMap
     concatStringsSep
@@ -44,9 +45,6 @@ let
       ) { } all;
     in
     removeAttrs latest good;
-in
-{
-  inherit outward;
   hosts = mapAttrs (
     _: host:
     if host.group == "" then
@@ -68,4 +66,9 @@ in
       )
       // (if ending || host.until != { } then { until = until host; } else { })
   ) clean.hosts;
+in
+{
+  inherit hosts outward;
+  # Hosts with roles that end.
+  timed = filter (name: hosts.${name}.until != { }) (attrNames hosts);
 }

@@ -10,7 +10,6 @@ let
     attrValues
     concatLists
     concatMap
-    filter
     head
     intersectAttrs
     listToAttrs
@@ -43,7 +42,7 @@ let
   rolesOf = holder: sorted (known roles holder.roles);
 
   groups = import ./groups.nix clean;
-  inherit (groups) outward;
+  inherit (groups) outward timed;
   written = groups.hosts;
 
   # The store that they share: its members, where they call it, and how long a key lives.
@@ -64,10 +63,7 @@ let
     foreign = concatMap (f: f.identities) abroad;
   };
 
-  foreign = import ./foreign.nix rolesOf;
-  federated = mapAttrs (_: foreign) clean.federated;
-  clusters = mapAttrs (_: c: foreign (c // { inherit (clean) trustDomain; })) clean.clusters;
-  abroad = attrValues federated ++ attrValues clusters;
+  inherit (import ./foreign.nix { inherit clean rolesOf; }) abroad clusters federated;
 
   placement = import ./placement.nix {
     hosts = written;
@@ -87,8 +83,6 @@ let
   unplaced = sorted (concatLists (attrValues (removeAttrs placed (attrNames clean.hosts))));
 
   entitled = invert (h: h.users) all.hosts;
-  # Hosts with roles that end.
-  timed = filter (name: written.${name}.until != { }) (attrNames written);
 
   # role → the names of those who have it
   holders =

@@ -223,6 +223,15 @@ func (c *cluster) foreignersOn(host string) bool {
 	return false
 }
 
+// mentioned are all names that the topology has.
+func (c *cluster) mentioned() map[string]bool {
+	names := map[string]bool{}
+	for _, name := range mention.FindAllString(string(raw(c)), -1) {
+		names[name] = true
+	}
+	return names
+}
+
 // provides reports whether a host provides a kind.
 func (c *cluster) provides(host, kind string) bool {
 	return slices.Contains(c.Providers[kind].Hosts, host)

@@ -27,8 +27,8 @@ let
           reach = intersectAttrs part.reach reach;
         }) parts
       );
-      rest =
-        part: part // { reach = foldl' (left: s: removeAttrs left (attrNames s.reach)) part.reach shared; };
+      without = foldl' (left: s: removeAttrs left (attrNames s.reach));
+      rest = part: part // { reach = without part.reach shared; };
       own = {
         callers = [ id ];
         inherit reach;

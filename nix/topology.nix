@@ -10,6 +10,7 @@ let
     attrValues
     concatLists
     concatMap
+    filter
     head
     intersectAttrs
     listToAttrs
@@ -153,7 +154,9 @@ let
       at =
         port:
         (if scoped then map (host: instance service named (own host) port [ host ]) on else [ ])
-        ++ (if shared == null || on == [ ] then [ ] else [ (instance service named shared port on) ]);
+        ++ (
+          if shared == null || on == [ ] then [ ] else [ (instance service named shared port on) ]
+        );
       instances = at (if several then head ports // { key = ""; } else head ports);
     in
     service

@@ -10,7 +10,6 @@
 let
   inherit (builtins)
     any
-    attrNames
     attrValues
     concatMap
     elem

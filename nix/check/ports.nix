@@ -8,7 +8,6 @@
 let
   inherit (builtins)
     any
-    attrValues
     concatMap
     elem
     filter

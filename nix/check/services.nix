@@ -77,8 +77,7 @@ let
     stringLength ".${t.trustDomain}.rete."
     + foldl' (most: h: if stringLength h > most then stringLength h else most) 0 (attrNames t.hosts);
   dialled =
-    n:
-    if stringLength n + longest <= 253 then [ ] else tooLong n;
+    n: if stringLength n + longest <= 253 then [ ] else tooLong n;
   tooLong =
     n:
     concatMap (

@@ -76,7 +76,7 @@ let
     )
   );
   reachable =
-    n: s:
+    n: _:
     when (t.services.${n}.published && t.services.${n}.hosts != [ ]) [
       (fault {
         id = "FL041";

@@ -19,6 +19,8 @@ func TestBrowser(t *testing.T) {
 	chromium.Require(t, "chromium", "chromium")
 	chromium.Require(t, "certutil", "libnss3-tools")
 	ingresstest.Program(t, "nginx")
+	agenttest.Root(t, "can make a network namespace")
+	build(t)
 	if !agenttest.OwnNetwork(t) {
 		return
 	}

@@ -45,6 +45,9 @@ type cluster struct {
 	root        string // file of the CA of names outside DNS
 }
 
+// bin has the directory with our programs.
+const bin = "FLORETE_TEST_BROWSER"
+
 // kinds are those of need that forge answers.
 var kinds = []string{"cert", "config", "oidc", "tls"}
 
@@ -55,6 +58,20 @@ func check(t *testing.T, err error) {
 	}
 }
 
+// build builds our programs, in the process that OwnNetwork has not started: its time is short.
+func build(t *testing.T) {
+	t.Helper()
+	if os.Getenv(bin) != "" {
+		return
+	}
+	t.Setenv(bin, t.TempDir())
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", os.Getenv(bin)+"/", "./agent/cmd/flor", "./nix/cmd/florctl", "./providers/cmd/flor-provider")
+	cmd.Dir = "../.."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v: %s", err, out)
+	}
+}
+
 // start brings the cluster up, but for its ingress, which openGate starts.
 func start(t *testing.T) *cluster {
 	t.Helper()
@@ -62,17 +79,12 @@ func start(t *testing.T) *cluster {
 	check(t, err)
 	work := t.TempDir()
 	c := &cluster{
-		Operator: local.Operator{Repo: repo, Bin: filepath.Join(work, "bin"), Work: work},
+		Operator: local.Operator{Repo: repo, Bin: os.Getenv(bin), Work: work},
 		instance: florete.Instance(fmt.Sprintf("w%d", os.Getpid())), nginx: ingresstest.NewNginx(t),
 	}
 	c.forge = &local.Host{Name: "forge", Dir: c.Path("forge"), Bin: c.Bin}
 	c.gate = &local.Host{Name: "gate", Dir: c.Path("gate"), Bin: c.Bin}
 	t.Cleanup(func() { c.stop(t) })
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", c.Bin+"/", "./agent/cmd/flor", "./nix/cmd/florctl", "./providers/cmd/flor-provider")
-	build.Dir = c.Repo
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v: %s", err, out)
-	}
 	// flor ingress runs what is called nginx.
 	script := "#!/bin/sh\nexec " + strings.Join(c.nginx.Command, " ") + " \"$@\"\n"
 	check(t, os.WriteFile(filepath.Join(c.Bin, "nginx"), []byte(script), 0o700))

@@ -59,14 +59,14 @@ func TestMetrics(t *testing.T) {
 			`florete_peer_connections{caller="user/alice",direction="out",target="service/outline",transport="quic"} 1`,
 			`florete_peer_streams{caller="user/alice",direction="out",target="service/outline",transport="quic"} 1`,
 			`florete_handshakes_total{caller="user/alice",direction="out",target="service/outline",transport="quic"} 1`,
-			`florete_refusals_total{caller="user/bob",direction="out",reason="denied",target="service/outline"} 1`,
+			`florete_refusals_total{caller="user/bob",direction="out",port="",reason="denied",target="service/outline"} 1`,
 			`process_open_fds `,
 		},
 		c.Ursula: {
-			`florete_sent_bytes_total{caller="user/alice",direction="in",target="service/outline"} 1`,
-			`florete_open_seconds_bucket{direction="in",target="service/outline",le="+Inf"} 1`,
+			`florete_sent_bytes_total{caller="user/alice",direction="in",port="",target="service/outline"} 1`,
+			`florete_open_seconds_bucket{direction="in",port="",target="service/outline",le="+Inf"} 1`,
 			`florete_handshakes_total{caller="user/alice",direction="in",target="service/outline",transport="quic"} 1`,
-			`florete_refusals_total{caller="",direction="in",reason="denied",target=""} 1`,
+			`florete_refusals_total{caller="",direction="in",port="",reason="denied",target=""} 1`,
 		},
 	} {
 		agenttest.WaitFor(t, "metrics of "+h.Name, func() bool {

@@ -38,6 +38,11 @@ func (k *Certificates) obtain(ctx context.Context, p *Policy, names []string, cs
 		}
 	}
 	order, err := core.Orders.NewWithOptions(names, &options)
+	var problem *acme.ProblemDetails
+	var limited *acme.RateLimitedError
+	if options.ReplacesCertID != "" && errors.As(err, &problem) && !errors.As(err, &limited) {
+		order, err = core.Orders.New(names) // the former one is another CA's, or this one lost it
+	}
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -236,6 +237,39 @@ func TestRenewal(t *testing.T) {
 	}
 	if fourth, _ := f.must(0, body(t, r, newKeyOf(t))); fourth.Values["certificate"] == second.Values["certificate"] {
 		t.Error("another key has the certificate of the former one")
+	}
+}
+
+// TestAnotherCA: a CA that does not know the former certificate issues the next one all the same.
+func TestAnotherCA(t *testing.T) {
+	t.Parallel()
+	names := []string{"wiki.example.org"}
+	f := newFixture(t, acmetest.Start(t, acmetest.Options{}), settings{}, Request{florete.PublicNames{Names: names}})
+	compiled, err := f.Compile(f.policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := newKeyOf(t)
+	template := &x509.Certificate{SerialNumber: big.NewInt(7), DNSNames: names, SubjectKeyId: []byte("another CA"), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former.AuthorityKeyId = template.SubjectKeyId // as of one that is not self-signed
+	der, err = x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{DNSNames: names}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr, err := x509.ParseCertificateRequest(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.obtain(t.Context(), compiled.(*Policy), names, csr, former); err != nil {
+		t.Error(err)
 	}
 }
 

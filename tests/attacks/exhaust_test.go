@@ -37,12 +37,12 @@ func TestExhaustion(t *testing.T) {
 		},
 		{
 			name:    "streams opened and reset as fast as can be",
-			try:     bounded(240, 80, anyTransport, overAny(churn)),
+			try:     bounded(300, 80, anyTransport, overAny(churn)),
 			refusal: transport.ErrFull.Error(),
 		},
 		{
 			name:    "streams over TCP opened and reset as fast as can be",
-			try:     bounded(240, 120, florete.OverTCP, over(florete.OverTCP, churn)),
+			try:     bounded(300, 120, florete.OverTCP, over(florete.OverTCP, churn)),
 			refusal: "slowed down",
 		},
 		{

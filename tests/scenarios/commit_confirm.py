@@ -171,19 +171,23 @@ with subtest("flor sync switches to the system that its documents name, and goes
     drhorrible.succeed(f"flor-provider import <<'END'\n{text}END")
     system(at.removeprefix("/nix/store/"), "polled", network="down", timeout=600)
     ursula.succeed(f"mkdir -p /srv/cache/nix/store; mv {at} /srv/cache{at}")
-    sync = lambda: ursula.execute("flor sync --system --commit-timeout 12s 2>&1")
-    code, out = sync()
-    while "is pending" in out:  # the watch was first
-        wait_until(lambda: commit() is None, lambda: f"what the watch brought is confirmed: {commit()}", 30)
-        code, out = sync()
+
+    def sync(flags):
+        """Once what the watch brings, sooner or later, is confirmed."""
+        while True:
+            code, out = ursula.execute(f"flor sync --system {flags} 2>&1")
+            if " is pending, " not in out:
+                return code, out
+            wait_until(lambda: commit() is None, lambda: f"what the watch brought is confirmed: {commit()}", 30)
+
+    code, out = sync("--commit-timeout 12s")
     left = commit()  # of the watch, which brought the documents as well
     assert code != 0 and "nix-store" in out and (left is None or left["unattended"]) and current() == "next", (out, left)
-    wait_until(lambda: commit() is None, lambda: f"what the watch brought is confirmed: {commit()}", 30)
     for name, script in [("nix-store", REALISE), ("nix-env", SET)]:
         ursula.succeed(f"cat > /usr/bin/{name} <<'END'\n{script}END", f"chmod +x /usr/bin/{name}")
-    out = ursula.succeed("flor sync --system --dry-run")
-    assert f"/nix/store/next would be replaced by {at}" in out and current() == "next", out
-    out = ursula.succeed("flor sync --system --commit-timeout 12s 2>&1")
-    assert f"/nix/store/{current()}" == f"/nix/store/{profile()}" == at and f"flor sync --confirm {commit()['id']}" in out, out
+    code, out = sync("--dry-run")
+    assert code == 0 and f"/nix/store/next would be replaced by {at}" in out and current() == "next", out
+    code, out = sync("--commit-timeout 12s")
+    assert code == 0 and f"/nix/store/{current()}" == f"/nix/store/{profile()}" == at and f"flor sync --confirm {commit()['id']}" in out, out
     wait_until(lambda: commit() is None and current() == profile() == "next", lambda: f"ursula has gone back: {current()}, {profile()}", 60)
     raishan.wait_until_succeeds("ping -c 1 -W 1 10.77.0.3")

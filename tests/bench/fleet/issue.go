@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/florete/florete"
@@ -21,12 +22,25 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
+// filesOfHost is how many a host opens while it comes: connections for each need, and what is
+// written.
+const filesOfHost = 6
+
 // issue measures certificates over connections that are kept, with their state and audit row
 // on disk before the answer, beside the bare work of them; and hosts that come all at once.
 func issue(f figures) error {
 	err := with(shape{hosts: max(1, *workers), services: 1, engine: engineSQLite}, func(c cluster, p *process) error { return issued(f, c, p) })
 	if err != nil || *hosts == 0 {
 		return err
+	}
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return err
+	}
+	if wanted := uint64(filesOfHost * *hosts); files.Cur < wanted {
+		fmt.Printf("NOT RUN: %d hosts at once, which in one process open up to %d files, and it may open %d: raise that by ulimit -n %d, or take --hosts %d\n",
+			*hosts, wanted, files.Cur, wanted, files.Cur/filesOfHost)
+		return nil
 	}
 	return with(shape{hosts: *hosts, services: 4, engine: engineSQLite}, func(c cluster, p *process) error {
 		h, err := cold(f, "storm_%s", c, p)

@@ -92,6 +92,19 @@ in
   # service :: String -> Service -> [Fault]
   service =
     n: s:
+    let
+      lacks =
+        server: what: problem:
+        when (s.sso.${what} != [ ] && registrar == server) [
+          (fault {
+            id = "FL145";
+            place = "services.${n}.sso.${what}";
+            inherit problem;
+            value = concatStringsSep ", " s.sso.${what};
+            remedy = "take ${what} out";
+          })
+        ];
+    in
     when (s.sso.allowedGroups != [ ] && registration != "" && registrar == "rfc7591") [
       (fault {
         id = "FL102";
@@ -101,22 +114,6 @@ in
         remedy = "take allowedGroups out, and let the issuer decide who may sign in";
       })
     ]
-    ++ when (s.sso.scopes != [ ] && registrar == "pocket-id") [
-      (fault {
-        id = "FL145";
-        place = "services.${n}.sso.scopes";
-        problem = "Pocket ID lets every client have all scopes, not these alone:";
-        value = concatStringsSep ", " s.sso.scopes;
-        remedy = "take scopes out";
-      })
-    ]
-    ++ when (s.sso.postLogoutRedirectURIs != [ ] && registrar == "kanidm") [
-      (fault {
-        id = "FL145";
-        place = "services.${n}.sso.postLogoutRedirectURIs";
-        problem = "Kanidm leads nobody back who signs out:";
-        value = concatStringsSep ", " s.sso.postLogoutRedirectURIs;
-        remedy = "take postLogoutRedirectURIs out";
-      })
-    ];
+    ++ lacks "pocket-id" "scopes" "Pocket ID lets every client have all scopes, not these alone:"
+    ++ lacks "kanidm" "postLogoutRedirectURIs" "Kanidm leads nobody back who signs out:";
 }

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
 )
 
 // contract is what the API of a server accepts and answers, kept in memory. It is written after
@@ -117,4 +120,20 @@ func (c *contract) registers(registrar string, want func(*Request)) *fixture {
 	}
 	f.start()
 	return f
+}
+
+// conforms runs the suite of all kinds at it.
+func (c *contract) conforms(registrar string) {
+	token := filepath.Join(c.t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(registrationToken), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	providertest.Run(c.t, providertest.Suite{
+		Kind: Name, Need: "oidc-outline", Secret: []string{"clientSecret"}, Rotates: "clientSecret",
+		Settings: map[string]any{"issuer": issuerURL, "registration": c.url, "registrar": registrar},
+		Make: func(e *providertest.Env) server.Kind {
+			return externalAnswers{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies), RegistrationToken: token})}
+		},
+		Request: Request{Issuer: issuerURL, Service: outline, RedirectURIs: []string{webCallback}},
+	})
 }

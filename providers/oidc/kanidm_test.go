@@ -4,16 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/server"
 )
 
 // kanidmContract is the API of Kanidm as server/core/src/https/v1_oauth2.rs, errors.rs and the
@@ -144,18 +139,7 @@ func (k *kanidmContract) accepts(values map[string]string) bool {
 func TestKanidmConformance(t *testing.T) {
 	t.Parallel()
 	k := newKanidmContract(t)
-	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(registrationToken), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	providertest.Run(t, providertest.Suite{
-		Kind: Name, Need: "oidc-outline", Secret: []string{"clientSecret"}, Rotates: "clientSecret",
-		Settings: map[string]any{"issuer": issuerURL, "registration": k.url, "registrar": registrarKanidm},
-		Make: func(e *providertest.Env) server.Kind {
-			return externalAnswers{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies), RegistrationToken: token})}
-		},
-		Request: Request{Issuer: issuerURL, Service: outline, RedirectURIs: []string{webCallback}},
-	})
+	k.conforms(registrarKanidm)
 }
 
 func TestKanidm(t *testing.T) {

@@ -11,9 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/server"
 )
 
 // pocketIDContract is the API of Pocket ID as backend/internal/controller/oidc_controller.go,
@@ -146,18 +143,7 @@ func (p *pocketIDContract) accepts(values map[string]string) bool {
 func TestPocketIDConformance(t *testing.T) {
 	t.Parallel()
 	p := newPocketIDContract(t)
-	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(registrationToken), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	providertest.Run(t, providertest.Suite{
-		Kind: Name, Need: "oidc-outline", Secret: []string{"clientSecret"}, Rotates: "clientSecret",
-		Settings: map[string]any{"issuer": issuerURL, "registration": p.url, "registrar": registrarPocketID},
-		Make: func(e *providertest.Env) server.Kind {
-			return externalAnswers{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies), RegistrationToken: token})}
-		},
-		Request: Request{Issuer: issuerURL, Service: outline, RedirectURIs: []string{webCallback}},
-	})
+	p.conforms(registrarPocketID)
 }
 
 func TestPocketID(t *testing.T) {

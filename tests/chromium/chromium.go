@@ -42,7 +42,7 @@ func Require(t *testing.T, program, in string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		t.Skip("NOT RUN: nobody signs in with a browser: install package " + in)
+		t.Skip("NOT RUN: nobody signs in with a browser: no " + program + " in PATH, on Debian it is in the package " + in + ", which tests/run installs")
 	}
 	return path
 }

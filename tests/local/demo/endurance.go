@@ -26,7 +26,7 @@ func (s *demo) crash(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	clientBefore, err := s.credentials("ursula")
+	clientBefore, err := s.hosts["ursula"].OIDCClient("oidc-outline")
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *demo) crash(ctx context.Context) error {
 		}
 	}
 	s.held(&s.laws, "nothing is issued twice for one request", twice == 0, fmt.Sprintf("%d kills, %d of them amid requests, %d granted, %d of them twice", kills, struck, len(granted), twice))
-	clientAfter, err := s.credentials("ursula")
+	clientAfter, err := s.hosts["ursula"].OIDCClient("oidc-outline")
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *demo) crash(ctx context.Context) error {
 func (s *demo) wipe(ctx context.Context) error {
 	s.heading("ursula loses its disk and enrols again")
 	h := s.hosts["ursula"]
-	before, err := s.credentials(h.Name)
+	before, err := h.OIDCClient("oidc-outline")
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (s *demo) wipe(ctx context.Context) error {
 	if err := s.until(ctx, "ursula's needs fulfilled again", h.Fulfilled); err != nil {
 		return err
 	}
-	after, err := s.credentials(h.Name)
+	after, err := h.OIDCClient("oidc-outline")
 	if err != nil {
 		return err
 	}

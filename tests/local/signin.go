@@ -1,0 +1,103 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+// SignIn is a web program's: by OpenID Connect (Core 1.0, code flow with PKCE), with the client
+// that activation delivered on its host.
+type SignIn struct {
+	Host     *Host
+	Need     string                       // of the client
+	Client   func() (*http.Client, error) // how the issuer is reached
+	Redirect string                       // URI of the client
+
+	mu    sync.Mutex
+	begun map[string]string // state → PKCE verifier
+}
+
+// OIDCClient has the files of a client as activation delivered them.
+func (h *Host) OIDCClient(need string) (map[string]string, error) {
+	values := map[string]string{}
+	for _, file := range []string{"client-id", "client-secret", "issuer"} {
+		v, err := h.Value(need, file)
+		if err != nil {
+			return nil, err
+		}
+		values[file] = strings.TrimSpace(v)
+	}
+	return values, nil
+}
+
+// Begin sends a person to the issuer.
+func (s *SignIn) Begin(w http.ResponseWriter, r *http.Request) error {
+	_, _, config, err := s.config(r.Context())
+	if err != nil {
+		return err
+	}
+	state, verifier := rand.Text(), oauth2.GenerateVerifier()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun == nil {
+		s.begun = map[string]string{}
+	}
+	s.begun[state] = verifier
+	http.Redirect(w, r, config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier), oidc.Nonce(state)), http.StatusFound)
+	return nil
+}
+
+// End reads the claims of who comes back.
+func (s *SignIn) End(r *http.Request, claims any) error {
+	state := r.FormValue("state")
+	s.mu.Lock()
+	verifier, ok := s.begun[state]
+	delete(s.begun, state)
+	s.mu.Unlock()
+	if !ok {
+		return errors.New("callback with an unknown state")
+	}
+	ctx, provider, config, err := s.config(r.Context())
+	if err != nil {
+		return err
+	}
+	token, err := config.Exchange(ctx, r.FormValue("code"), oauth2.VerifierOption(verifier))
+	if err != nil {
+		return err
+	}
+	raw, _ := token.Extra("id_token").(string)
+	id, err := provider.Verifier(&oidc.Config{ClientID: config.ClientID}).Verify(ctx, raw)
+	if err != nil {
+		return err
+	}
+	if id.Nonce != state {
+		return errors.New("the ID token is not for this sign-in")
+	}
+	return id.Claims(claims)
+}
+
+// config is read each time: secrets are rotated.
+func (s *SignIn) config(ctx context.Context) (context.Context, *oidc.Provider, *oauth2.Config, error) {
+	values, err := s.Host.OIDCClient(s.Need)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	client, err := s.Client()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	ctx = oidc.ClientContext(ctx, client)
+	provider, err := oidc.NewProvider(ctx, values["issuer"])
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return ctx, provider, &oauth2.Config{ClientID: values["client-id"], ClientSecret: values["client-secret"], Endpoint: provider.Endpoint(),
+		RedirectURL: s.Redirect, Scopes: []string{oidc.ScopeOpenID, "email", "profile"}}, nil
+}

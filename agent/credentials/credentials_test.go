@@ -284,6 +284,10 @@ func TestBegun(t *testing.T) {
 	if at := begun(cmd.Process.Pid); at.Before(before.Add(-2*tick)) || at.After(after.Add(tick)) {
 		t.Errorf("began %s after it was started, want 0 to %s", at.Sub(before), after.Sub(before))
 	}
+	r, _ := parsePeer(asked(t)) // by this process, at no address of systemd's
+	if off := r.begun.Sub(begun(os.Getpid())).Abs(); off > tick {
+		t.Errorf("a peer began %s off", off)
+	}
 }
 
 func TestParse(t *testing.T) {

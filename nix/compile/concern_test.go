@@ -31,13 +31,14 @@ func TestWhatConcernsAHost(t *testing.T) {
 		`{ hosts.gamma.tags = [ 1 ]; }`:             {"gamma": "FL002", "delta": "FL002"},
 		`{ users.dan.role = 1; }`:                   {"delta": "FL001"},
 		`{ users.dan.roles = [ "guest" "gest" ]; }`: {"delta": "FL013"},
-		`{ services.blog.prot = 1; }`:               {"gamma": "FL001", "delta": "FL001"},
-		`{ roles.guest.serviceGroups = [ "x" ]; }`:  {"gamma": "FL014", "delta": "FL014"},
-		`{ roles.reader.serviceGroups = [ "x" ]; }`: {"beta": "FL014"},
-		`{ services.blog.host = "gama"; }`:          {"beta": "FL010", "gamma": "FL010", "delta": "FL010"}, // may be meant for anyone
-		`{ hosts.delta.address = "192.0.2.3"; }`:    {"gamma": "FL020"},                                    // the later name
-		`{ trust.roots = [ ]; }`:                    {"beta": "FL007", "gamma": "FL007", "delta": "FL007"},
-		`{ hosts.alpha.prot = 1; }`:                 {"beta": "FL001", "gamma": "FL001", "delta": "FL001"}, // everyone's provider
+		`{ clusters.blue.identities."user/bob".roles = [ "guest" "gest" ]; }`: {"gamma": "FL013"}, // who reaches blog there
+		`{ services.blog.prot = 1; }`:                                         {"gamma": "FL001", "delta": "FL001"},
+		`{ roles.guest.serviceGroups = [ "x" ]; }`:                            {"gamma": "FL014", "delta": "FL014"},
+		`{ roles.reader.serviceGroups = [ "x" ]; }`:                           {"beta": "FL014"},
+		`{ services.blog.host = "gama"; }`:                                    {"beta": "FL010", "gamma": "FL010", "delta": "FL010"}, // may be meant for anyone
+		`{ hosts.delta.address = "192.0.2.3"; }`:                              {"gamma": "FL020"},                                    // the later name
+		`{ trust.roots = [ ]; }`:                                              {"beta": "FL007", "gamma": "FL007", "delta": "FL007"},
+		`{ hosts.alpha.prot = 1; }`:                                           {"beta": "FL001", "gamma": "FL001", "delta": "FL001"}, // everyone's provider
 		// Fits no host, and may be meant for anyone.
 		`{ services.late = { port = 2; replicas = 1; placement.tags = [ "none" ]; }; }`: {"beta": "FL032", "gamma": "FL032", "delta": "FL032"},
 		// Nobody waits for a warning, nor for a role that leads to what is not published.

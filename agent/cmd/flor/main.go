@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/nix/subcommand"
 	"github.com/florete/florete/providers/journal"
 )
 
@@ -40,7 +41,10 @@ func run() int {
 	m.flag(root)
 	root.AddCommand(newActivateCmd(m), newJoinCmd(m), newIDCmd(m), newEnrollCmd(m), newAgentCmd(m), newStatusCmd(m), newPingCmd(m), newTopCmd(m), newWhoisCmd(m), newDoctorCmd(m), newHostCmd(m), newRefetchCmd(m), newRotateCmd(m), newSyncCmd(m),
 		newWitnessCmd(m), newCredentialsCmd(m), newHostsFileCmd(m), newGuardCmd(m), newWorkloadCmd(m), newIngressCmd(m))
-	err := root.ExecuteContext(ctx)
+	err := subcommand.Check(root, os.Args[1:])
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	var code exit
 	switch {
 	case err == nil:

@@ -97,6 +97,9 @@ output, so that one line does all of it:
 		if *lifetime < time.Hour {
 			return fmt.Errorf("--lifetime %s: want an hour at least, such as 2160h for 90 days", *lifetime)
 		}
+		if _, err := os.Stat(*key); err != nil {
+			return fmt.Errorf("root key: %w: name it with --ca-key, and its certificate with --ca-cert", err)
+		}
 		if err := secretfile.RefuseTree(*key); err != nil {
 			return err
 		}

@@ -39,7 +39,8 @@ func (k keySource) get(cmd *cobra.Command, h scaffold.Host) (string, error) {
 	if k.key != "" {
 		key, _, _, _, err := sshkey.ParseAuthorizedKey([]byte(k.key))
 		if err != nil {
-			return "", fmt.Errorf("--ssh-host-key %.200q: %w: want the line of /etc/ssh/ssh_host_ed25519_key.pub", k.key, err)
+			// Not quoted: it may be the private key.
+			return "", fmt.Errorf("--ssh-host-key: %w: want the line of /etc/ssh/ssh_host_ed25519_key.pub", err)
 		}
 		return line(key), nil
 	}

@@ -55,6 +55,12 @@ signs documents. Keys that are there already are taken. florctl host add comes n
 				return err
 			}
 		}
+		if *keys, err = filepath.Abs(*keys); err != nil {
+			return err
+		}
+		if within, err := filepath.Rel(dir, *keys); err == nil && filepath.IsLocal(within) {
+			return fmt.Errorf("%s: private keys in the tree of %s, where the next commit would publish them: keep them outside, with --keys DIR", *keys, dir)
+		}
 		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 			return fmt.Errorf("%s: has %s in it: give a directory that is empty or not there yet", dir, entries[0].Name())
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/nix/subcommand"
 )
 
 func main() { os.Exit(run()) }
@@ -28,7 +29,10 @@ func run() int {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd(), newUnitsCmd(), newBundleCmd(), newDeployCmd(), newPublishCmd(), newRolloutCmd(), newVersionsCmd(), newDiffCmd(), newRollbackCmd(), newStatusCmd(), newAuditCmd(), newRotateCmd(), newSecretCmd(), newTenantCmd(), newTokenCmd(), newJoinCmd(), newIDCmd(), newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newResumeCmd(), newRevocationsCmd(), newCACmd(), newInitCmd(), newHostCmd(), newServiceCmd(), newUserCmd(), newStoreCmd(), newStateCmd())
-	err := root.ExecuteContext(ctx)
+	err := subcommand.Check(root, os.Args[1:])
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if errors.Is(err, errWidens) || errors.Is(err, errAttention) {
 		return 2
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/nix/subcommand"
 	"github.com/florete/florete/providers/journal"
 )
 
@@ -32,7 +33,11 @@ func run() int {
 	}
 	t.flags(root)
 	root.AddCommand(runCmd(t), installCmd(t), importCmd(t), versionsCmd(t), exportCmd(t), rolloutCmd(t), revocationsCmd(t), joinCmd(t), auditCmd(t), reportsCmd(t), unsealCmd(t), rotateSealCmd(t), stateCmd(t))
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := subcommand.Check(root, os.Args[1:])
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "%serror: %v\n", journal.Prefix(os.Stderr, slog.LevelError), err)
 		return 1
 	}

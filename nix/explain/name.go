@@ -220,6 +220,9 @@ func suggest(name string, known []string) string {
 				some = append(some, known[i])
 			}
 		}
+		if len(some) == 0 {
+			return ""
+		}
 		return ", write for example " + strings.Join(some, " or ")
 	}
 	return fmt.Sprintf(", did you mean %q?", best)

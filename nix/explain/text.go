@@ -117,7 +117,7 @@ func (a Answer) String() string { return a.principals() + a.Edge.String() }
 func (a Answer) principals() string {
 	what := service(a.Service, a.domain)
 	if len(a.Reaching) == 0 {
-		why := "no role that someone holds reaches it"
+		why := "nobody who acts on a host holds a role that reaches it"
 		if a.hidden {
 			why = "its visibility keeps it to its own host"
 		}

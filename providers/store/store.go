@@ -51,8 +51,9 @@ type Store interface {
 	Commit(ctx context.Context, txn Txn) (int64, error)
 
 	// Watch yields the changes to keys that start with prefix, in order,
-	// beginning with the first after a revision, until ctx ends. It yields
-	// ErrCompacted when that is no longer possible; then List and watch anew.
+	// beginning with the first after a revision, until ctx ends. What a later change
+	// of the same key undid may be left out. It yields ErrCompacted when that is no
+	// longer possible; then List and watch anew.
 	Watch(ctx context.Context, prefix string, after int64) iter.Seq2[Event, error]
 
 	// Lease makes a lease that ends by itself ttl after the last KeepAlive, or later. Keys
@@ -118,7 +119,7 @@ func Put(key string, value []byte) Op { return Op{Key: key, Value: value} }
 // Delete is the operation that removes key.
 func Delete(key string) Op { return Op{Key: key, Delete: true} }
 
-// Event is one change of one key. A deletion has no Value.
+// Event is one change of one key. A deletion has neither Value nor Created.
 type Event struct {
 	Entry
 	Deleted bool

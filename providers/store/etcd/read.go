@@ -149,16 +149,13 @@ func (s *Store) watch(ctx context.Context, prefix string, next int64, yield func
 	if s.ctx.Err() == nil {
 		stop := context.AfterFunc(s.ctx, cancel)
 		defer stop()
-		for r := range s.client.Watch(ctx, s.key(prefix), clientv3.WithPrefix(), clientv3.WithRev(next), clientv3.WithPrevKV()) {
+		for r := range s.client.Watch(ctx, s.key(prefix), clientv3.WithPrefix(), clientv3.WithRev(next)) {
 			if r.CompactRevision != 0 {
 				yield(store.Event{}, fmt.Errorf("revision %d, kept from %d: %w", next-1, r.CompactRevision, store.ErrCompacted))
 				return next, false
 			}
 			for _, e := range r.Events {
 				event := store.Event{Entry: s.entry(e.Kv), Deleted: e.Type == mvccpb.DELETE}
-				if event.Deleted && e.PrevKv != nil {
-					event.Created = e.PrevKv.CreateRevision
-				}
 				if !yield(event, nil) {
 					return next, false
 				}

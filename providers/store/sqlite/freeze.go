@@ -15,8 +15,7 @@ const frozen = "florete: this state has moved"
 // store.ErrMoved from then on. What is there can be read.
 func (s *Store) Freeze(ctx context.Context, last store.Op) error {
 	_, err := s.update(ctx, func(t *tx) error {
-		t.begin()
-		if err := t.put(last); err != nil {
+		if err := t.revise(func() error { return t.put(last) }); err != nil {
 			return err
 		}
 		for _, change := range []string{"INSERT", "UPDATE", "DELETE"} {

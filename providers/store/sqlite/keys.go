@@ -211,20 +211,17 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 				return err
 			}
 		}
-		before := t.revision
-		t.begin()
-		for _, op := range txn.Then {
-			change := t.put
-			if op.Delete {
-				change = func(op store.Op) error { return t.delete(op.Key) }
+		return t.revise(func() error {
+			for _, op := range txn.Then {
+				change := t.put
+				if op.Delete {
+					change = func(op store.Op) error { return t.delete(op.Key) }
+				}
+				if err := change(op); err != nil {
+					return err
+				}
 			}
-			if err := change(op); err != nil {
-				return err
-			}
-		}
-		if t.step == 0 {
-			t.revision = before
-		}
-		return nil
+			return nil
+		})
 	})
 }

@@ -22,6 +22,10 @@ CREATE TABLE events (
 ) WITHOUT ROWID;
 CREATE TABLE leases (id INTEGER PRIMARY KEY AUTOINCREMENT, ttl INTEGER NOT NULL, expires INTEGER NOT NULL);
 CREATE INDEX leases_expires ON leases (expires);
+`, `
+DROP TABLE events;
+CREATE TABLE changes (revision INTEGER PRIMARY KEY, keys BLOB NOT NULL); -- see touched
+UPDATE meta SET value = (SELECT value FROM meta WHERE name = 'revision') WHERE name = 'compacted';
 `}
 
 func upgrade(db *sql.DB) error {

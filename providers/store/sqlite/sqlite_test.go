@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,16 +70,52 @@ func TestNewerSchema(t *testing.T) {
 	}
 	db.Close()
 	_, err = sqlite.Open(path, sqlite.Options{})
-	if err == nil || !strings.Contains(err.Error(), "schema version 99, this Florete knows up to 1: run the newer one") {
+	if err == nil || !strings.Contains(err.Error(), "schema version 99, this Florete knows up to 2: run the newer one") {
 		t.Fatalf("got %v", err)
+	}
+}
+
+// TestOlderSchema: what a store of the first version has stays, and who watched lists anew.
+func TestOlderSchema(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.ReadFile("testdata/version1.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(string(first)); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	s := open(t, path, sqlite.Options{})
+	if e, err := s.Get(t.Context(), "a"); err != nil || string(e.Value) != "2" || e.Created != 2 || e.Modified != 3 {
+		t.Errorf("got %v, %v", e, err)
+	}
+	for e, err := range s.Watch(t.Context(), "", 1) {
+		if !errors.Is(err, store.ErrCompacted) {
+			t.Errorf("watch from before: got %v, %v, want ErrCompacted", e, err)
+		}
+	}
+	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("b", nil)}}); err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range s.Watch(t.Context(), "", 3) {
+		if err != nil || e.Key != "b" || e.Modified != 4 {
+			t.Errorf("watch from now: got %v, %v", e, err)
+		}
+		break
 	}
 }
 
 func TestKeep(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "state.db"), sqlite.Options{Keep: 3})
 	var last int64
-	for range 10 {
-		last, _ = s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("a", nil)}})
+	for i := range 10 {
+		last, _ = s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(fmt.Sprint("a", i), nil)}})
 	}
 	for _, err := range s.Watch(t.Context(), "a", last-4) {
 		if !errors.Is(err, store.ErrCompacted) {

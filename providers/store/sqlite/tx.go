@@ -16,7 +16,7 @@ type tx struct {
 	store    *Store
 	began    int64 // at which revision
 	revision int64
-	step     int
+	touched  touched // by the newest revision
 }
 
 func (t *tx) exec(query string, args ...any) error { return t.store.writing.exec(query, args...) }
@@ -36,11 +36,19 @@ func (t *tx) start() error {
 	return t.end("expires <= ?", now)
 }
 
-// begin starts a revision.
-func (t *tx) begin() { t.revision, t.step = t.revision+1, 0 }
-
-// finish records the revision and forgets changes older than keep revisions.
-func (t *tx) finish(keep int64) error { return t.record(t.revision - keep) }
+// revise makes a revision of a change, unless that touches no key. What of it fails ends the
+// transaction.
+func (t *tx) revise(change func() error) error {
+	t.revision, t.touched = t.revision+1, nil
+	if err := change(); err != nil {
+		return err
+	}
+	if len(t.touched) == 0 {
+		t.revision--
+		return nil
+	}
+	return t.exec("INSERT INTO changes VALUES (?, ?)", t.revision, []byte(t.touched))
+}
 
 // record records the revision, and forgets the changes up to another.
 func (t *tx) record(compacted int64) error {
@@ -48,7 +56,7 @@ func (t *tx) record(compacted int64) error {
 	if err != nil {
 		return err
 	}
-	return t.exec("DELETE FROM events WHERE revision <= ?", compacted)
+	return t.exec("DELETE FROM changes WHERE revision <= ?", compacted)
 }
 
 // current is the entry of a key, and whether there is one.
@@ -68,27 +76,20 @@ func (t *tx) current(key string) (e store.Entry, ok bool, err error) {
 func (t *tx) put(op store.Op) error {
 	value, key := op.Value, []byte(op.Key)
 	if value == nil {
-		value = []byte{} // NULL is a deletion
+		value = []byte{}
 	}
-	err := t.exec("INSERT INTO kv VALUES (?1, ?2, ?3, ?3, ?4) ON CONFLICT (key) DO UPDATE SET value = ?2, modified = ?3, lease = ?4",
+	t.touched = t.touched.put(op.Key)
+	return t.exec("INSERT INTO kv VALUES (?1, ?2, ?3, ?3, ?4) ON CONFLICT (key) DO UPDATE SET value = ?2, modified = ?3, lease = ?4",
 		key, value, t.revision, int64(op.Lease))
-	if err != nil {
-		return err
-	}
-	t.step++
-	return t.exec("INSERT INTO events SELECT ?, ?, key, value, created FROM kv WHERE key = ?", t.revision, t.step, key)
 }
 
 func (t *tx) delete(key string) error {
-	e, ok, err := t.current(key)
+	_, ok, err := t.current(key)
 	if err != nil || !ok {
 		return err
 	}
-	if err := t.exec("DELETE FROM kv WHERE key = ?", []byte(key)); err != nil {
-		return err
-	}
-	t.step++
-	return t.exec("INSERT INTO events VALUES (?, ?, ?, NULL, ?)", t.revision, t.step, []byte(key), e.Created)
+	t.touched = t.touched.deleted(key)
+	return t.exec("DELETE FROM kv WHERE key = ?", []byte(key))
 }
 
 // lease checks that a lease exists.
@@ -120,13 +121,16 @@ func (t *tx) end(where string, arg any) error {
 	if err = errors.Join(err, odd); err != nil {
 		return err
 	}
-	if len(keys) > 0 {
-		t.begin()
-	}
-	for _, k := range keys {
-		if err := t.delete(k); err != nil {
-			return err
+	err = t.revise(func() error {
+		for _, k := range keys {
+			if err := t.delete(k); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return t.exec("DELETE FROM leases WHERE "+where, arg)
 }

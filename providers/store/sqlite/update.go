@@ -86,17 +86,17 @@ func (s *Store) transact(jobs []*job) (changed bool, err error) {
 		return false, err
 	}
 	for _, j := range jobs {
-		at := *t
+		at := t.revision
 		if j.err = j.ctx.Err(); j.err != nil {
 			continue
 		}
-		if j.err = j.change(t); j.err != nil && *t != at {
+		if j.err = j.change(t); j.err != nil && t.revision != at {
 			return false, j.err
 		}
 		j.revision = t.revision
 	}
 	if t.revision != t.began {
-		if err := t.finish(s.keep); err != nil {
+		if err := t.record(t.revision - s.keep); err != nil {
 			return false, err
 		}
 	}

@@ -55,7 +55,7 @@ type Settings struct {
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{devicePrefix, linePrefix, issuedPrefix},
-		Ending:     map[string]time.Duration{noncePrefix: 2 * nonceLife},
+		Ending:     map[string]time.Duration{noncePrefix: usedLife},
 	}
 }
 
@@ -106,6 +106,7 @@ func (c Config) revoked() *florete.Revocations {
 type Issuer struct {
 	Config
 	nonces  nonces
+	used    used
 	self    selfSVID
 	trusted atomic.Pointer[trusted]
 	crl     atomic.Pointer[crl]

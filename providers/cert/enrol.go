@@ -98,7 +98,7 @@ func (i *Issuer) consume(ctx context.Context, c server.Call) (d server.Decision,
 		return d, api.Errorf(api.Transient, api.CodePolicyBehind, "enrolment of %s: a machine with another host key enrolled at a replica by its policy of serial %d, the policy here has %d: deploy this provider",
 			proof.Node, was.Serial, c.Serial)
 	}
-	lease, err := i.Store.Lease(ctx, 2*nonceLife)
+	lease, err := i.used.lease(ctx, i.Store, now)
 	if err != nil {
 		return d, err
 	}
@@ -137,16 +137,17 @@ func joins(c server.Call, was, is Device) error {
 // Admit refuses an SVID that was issued before a machine with another host key enrolled as
 // the node: with it a replaced machine could still read documents, which need no device
 // proof. It passes when the machine that is meant enrols again, so it is transient.
-func (i *Issuer) Admit(ctx context.Context, c server.Call) error {
-	d, _, err := i.device(ctx, c.Caller)
+func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
+	d, modified, err := i.device(ctx, c.Caller)
+	on := store.Cond{Key: devicePrefix + c.Caller.Name(), Modified: modified}
 	if err != nil || d.SSHHostKey == "" { // enrolled at another provider, or the state was lost
-		return err
+		return on, err
 	}
 	if since, issued := time.Unix(d.Since, 0), c.SVID.NotBefore.Add(florete.Backdated); issued.Before(since) {
-		return api.Errorf(api.Transient, api.CodeUntrusted, "certificate of %s: issued %s, before another machine enrolled as it, %s: enrol again with its host key",
+		return on, api.Errorf(api.Transient, api.CodeUntrusted, "certificate of %s: issued %s, before another machine enrolled as it, %s: enrol again with its host key",
 			c.Caller, issued.Format(time.RFC3339), since.UTC().Format(time.RFC3339))
 	}
-	return nil
+	return on, nil
 }
 
 // device is what is remembered of a node, and the revision that wrote it; zero when

@@ -3,12 +3,16 @@ package cert_test
 import (
 	"context"
 	"crypto/tls"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -122,6 +126,38 @@ func TestReplaced(t *testing.T) {
 	if err := renew(t, e.Client(kit.ID("node/raishan"))); err != nil {
 		t.Errorf("another node: %v", err)
 	}
+}
+
+// TestReplacedMeanwhile: another machine enrols as a node, at a replica with the same store,
+// while the former has a connection on which it was admitted.
+func TestReplacedMeanwhile(t *testing.T) {
+	t.Parallel()
+	e := providertest.NewEnv(t, "ursula")
+	e.Grant(ursula, "cert-service-outline", "cert", map[string]any{"id": outline})
+	e.Start()
+	former := e.Stranger(ursula)
+	enrol(t, former)
+	pass := former.Pass()
+	defer pass.Close()
+	request := func() error {
+		_, err := obtain(t, former, "cert-service-outline", outline, pass.Do)
+		return err
+	}
+	for range 2 {
+		if err := request(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := sqlite.Open(filepath.Join(e.Dir, "state.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	other := cert.Device{SSHHostKey: kit.Authorized(kit.NewHostKey().PublicKey()), Since: time.Now().Add(time.Minute).Unix()}
+	if _, err := db.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("cert/device/ursula", kit.JSON(other))}}); err != nil {
+		t.Fatal(err)
+	}
+	providertest.WantError(t, request(), api.Transient, api.CodeUntrusted)
 }
 
 // TestStolen: a copied SVID does not renew itself, not even once.

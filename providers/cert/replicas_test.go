@@ -3,6 +3,7 @@ package cert_test
 import (
 	"crypto/rand"
 	"maps"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
+	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // replicas are two provider hosts that share a store, with an issuing CA each.
@@ -66,6 +68,57 @@ func TestReplicasIssue(t *testing.T) {
 	want := map[string]int{"policy at drhorrible": 1, "cert at drhorrible": 1, "policy at horrible": 1, "cert at horrible": 1}
 	if !maps.Equal(inForce, want) {
 		t.Errorf("what came into force: %v, want %v", inForce, want)
+	}
+}
+
+// TestReplicasRepeat: what another replica recorded is the answer to the same request here,
+// where another one was answered before.
+func TestReplicasRepeat(t *testing.T) {
+	t.Parallel()
+	a := providertest.NewEnv(t, "ursula")
+	a.Grant(ursula, "cert-service-outline", "cert", map[string]any{"id": outline})
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "shared.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b *providertest.Env
+	t.Cleanup(func() { a.Stop(); b.Stop(); db.Close() })
+	a.Share(func() store.Store { return db })
+	b = a.Beside("horrible")
+	a.Start()
+	b.Start()
+	c := a.Stranger(ursula)
+	enrol(t, c)
+	request := func(e *providertest.Env, r api.Request) string {
+		t.Helper()
+		answer, err := at(e, c).Do(t.Context(), api.Path("cert"), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Values["svid"]
+	}
+	fresh := func() api.Request {
+		return api.Request{Need: "cert-service-outline", Serial: providertest.Serial, Generation: 1, Body: body(outline)}
+	}
+	first, second := fresh(), fresh()
+	for range 2 {
+		before := request(a, first)
+		then := request(b, second)
+		if got := request(a, second); got != then || got == before {
+			t.Error("the same request has another answer at another replica")
+		}
+		if got := request(b, second); got != then {
+			t.Error("the same request has another answer the next time")
+		}
+	}
+	replayed := 0
+	for _, r := range a.Rows() {
+		if r.Replayed {
+			replayed++
+		}
+	}
+	if replayed != 4 {
+		t.Errorf("%d answers that were recorded, want 4", replayed)
 	}
 }
 

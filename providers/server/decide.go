@@ -28,6 +28,8 @@ type change struct {
 	// document is that a node reads its own documents, which are signed: where the store takes
 	// no audit row, the log has it.
 	document bool
+
+	record *lately // that is among Then; nil for none
 }
 
 // notModified is the answer to a node that has what it reads: the tag of that.
@@ -61,9 +63,13 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 		default:
 			return nil, a.internalError(ctx, err)
 		}
-		err = a.Audit.commit(ctx, c, a.row, a.row.known())
+		revision, err := a.Audit.commit(ctx, c, a.row, a.row.known())
+		a.committed(c.record, revision, err)
 		switch {
 		case errors.Is(err, store.ErrConflict):
+			if a.peer != nil {
+				a.peer.readmit()
+			}
 			continue
 		case errors.Is(err, store.ErrUnavailable) && c.document && refusal == nil:
 			a.Logger.WarnContext(ctx, "no audit row: the store does not answer", "error", err)
@@ -136,19 +142,21 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 		return nil, c, f.policyBehind(err, a.request.Serial)
 	}
 	if enroller != nil && call.SVID != nil {
-		if err := enroller.Admit(ctx, call); err != nil {
+		on, err := a.peer.admit(func() (store.Cond, error) { return enroller.Admit(ctx, call) })
+		if err != nil {
 			return nil, c, err
 		}
+		c.If = append(c.If, on)
 	}
 	at := place(call.Caller, a.request.Need)
 	if err := a.take(ctx, at); err != nil {
 		return nil, c, err
 	}
-	last, revision, err := a.recorded(ctx, at)
+	last, revision, err := a.recall(ctx, at, a.row.Key)
 	if err != nil {
 		return nil, c, err
 	}
-	call.last = func() (api.Answer, error) { return a.open(at, last) }
+	call.last = func() (api.Answer, error) { return a.answered(ctx, at, last) }
 	if call.Rotation, err = rotate(ctx, k, call); err != nil {
 		return nil, c, err
 	}
@@ -162,10 +170,11 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 		return nil, c, err
 	}
 	call.Rotation.announce(d, &a.row)
-	op, err := a.keep(at, a.row.Key, call, d)
+	op, record, err := a.keep(at, a.row.Key, call, d)
 	if err != nil {
 		return nil, c, err
 	}
+	c.record = record
 	c.add(d)
 	c.add(Decision{If: []store.Cond{{Key: at, Modified: revision}}, Then: []store.Op{op}})
 	c.alarm(a.row, d.Alarm)

@@ -86,8 +86,9 @@ type Enroller interface {
 	Authenticate(ctx context.Context, c Call, binding []byte) (Decision, error)
 
 	// Admit refuses a caller with an SVID whose enrolment has passed to another
-	// machine.
-	Admit(ctx context.Context, c Call) error
+	// machine. The condition is what it was found on: requests of the same connection
+	// are committed with it, and call Admit again once it fails.
+	Admit(ctx context.Context, c Call) (store.Cond, error)
 }
 
 // Public is a Kind with something that everybody may read, at GET /<kind>/<path>, without a

@@ -11,6 +11,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/store"
 )
 
 // peer is what was found of the client certificate of one connection, so that its
@@ -24,6 +25,8 @@ type peer struct {
 
 	device string // the device proof that was verified last, which is of this connection alone
 	by     string // the key that it is by, in its wire form
+
+	admitted *store.Cond // on which its SVID was admitted, and still is while it holds; nil for not yet
 }
 
 type peerKey struct{}
@@ -45,6 +48,28 @@ func (p *peer) proves(proof string, by ssh.PublicKey, verify func() error) error
 	}
 	p.device, p.by = proof, key
 	return nil
+}
+
+// admit is the condition on which the caller's SVID is admitted, found once per connection:
+// whoever commits with it learns when it holds no more.
+func (p *peer) admit(find func() (store.Cond, error)) (store.Cond, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.admitted == nil {
+		on, err := find()
+		if err != nil {
+			return on, err
+		}
+		p.admitted = &on
+	}
+	return *p.admitted, nil
+}
+
+// readmit has the next request find anew whether the SVID is admitted.
+func (p *peer) readmit() {
+	p.mu.Lock()
+	p.admitted = nil
+	p.mu.Unlock()
 }
 
 func peerOf(ctx context.Context) *peer { return ctx.Value(peerKey{}).(*peer) }

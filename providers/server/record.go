@@ -43,6 +43,49 @@ func (s *Server) recorded(ctx context.Context, place string) (r record, at int64
 	return r, e.Modified, nil
 }
 
+// lately is a record that this process committed, without its answer, and its revision.
+// Whoever decides by it commits on that revision, and reads the store where it is another by
+// now: so it spares a read, and is never relied on.
+type lately struct {
+	place    string
+	record   record
+	revision int64
+}
+
+// latest is how many are kept, of 300 bytes each.
+const latest = 16 << 10
+
+// recall is recorded for a request with a key. The record has no answer where that is to
+// another request.
+func (s *Server) recall(ctx context.Context, place, key string) (r record, at int64, err error) {
+	if l, ok := s.lately.Get(place); ok && l.record.Key != key {
+		return l.record, l.revision, nil
+	}
+	return s.recorded(ctx, place)
+}
+
+// answered is the answer of a record, which may be one that was recalled.
+func (s *Server) answered(ctx context.Context, place string, r record) (a api.Answer, err error) {
+	if r.Answer == nil {
+		if r, _, err = s.recorded(ctx, place); err != nil {
+			return a, err
+		}
+	}
+	return s.open(place, r)
+}
+
+// committed keeps what a change recorded, or forgets it where the change failed.
+func (s *Server) committed(l *lately, revision int64, err error) {
+	switch {
+	case l == nil:
+	case err != nil:
+		s.lately.Remove(l.place)
+	default:
+		l.record.Answer, l.revision = nil, revision
+		s.lately.Add(l.place, *l)
+	}
+}
+
 // same is whether the record still answers a call with the key.
 func (r record) same(key string, c Call) bool {
 	return r.Key == key && r.Rotation == c.Rotation.Number && (r.Expires == 0 || c.Now.Unix() < r.Expires)
@@ -60,15 +103,15 @@ func (s *Server) open(place string, r record) (a api.Answer, err error) {
 }
 
 // keep is the operation that records an answer.
-func (s *Server) keep(place string, key string, c Call, d Decision) (store.Op, error) {
+func (s *Server) keep(place string, key string, c Call, d Decision) (store.Op, *lately, error) {
 	b, err := json.Marshal(d.Answer)
 	if err != nil {
-		return store.Op{}, err
+		return store.Op{}, nil, err
 	}
 	r := record{Key: key, Generation: c.Request.Generation, Rotation: c.Rotation.Number, Expires: d.Answer.Expires, Answer: s.Key.Seal(place, b)}
 	if !d.Repeated.IsZero() {
 		r.Expires = d.Repeated.Unix()
 	}
 	v, err := json.Marshal(r)
-	return store.Put(place, v), err
+	return store.Put(place, v), &lately{place: place, record: r}, err
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/florete/florete"
@@ -66,7 +67,8 @@ type Server struct {
 	revisions *revisions
 	queues    queues
 	guesses   guesses
-	ending    <-chan struct{} // closed when Serve is to end
+	lately    *lru.Cache[string, lately] // by place
+	ending    <-chan struct{}            // closed when Serve is to end
 
 	newestList atomic.Int64 // number of the newest revocation list on record
 	mux        *http.ServeMux
@@ -92,8 +94,12 @@ func New(c Config) (*Server, error) {
 	if err := c.Policies.use(c.Kind); err != nil {
 		return nil, err
 	}
+	recent, err := lru.New[string, lately](latest)
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
-		Config: c, slots: make(chan struct{}, c.Parallel), callers: limit.New[string](c.Parallel / 2),
+		Config: c, lately: recent, slots: make(chan struct{}, c.Parallel), callers: limit.New[string](c.Parallel / 2),
 		watches: limit.New[string](watchesOf), revisions: newRevisions(),
 	}
 	s.mux = s.routes()

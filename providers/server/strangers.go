@@ -53,31 +53,36 @@ func NewAudit(s store.Store, l *slog.Logger) *Audit {
 }
 
 // Write writes a row about a known caller.
-func (a *Audit) Write(ctx context.Context, r Row) error { return a.commit(ctx, change{}, r, true) }
+func (a *Audit) Write(ctx context.Context, r Row) error {
+	_, err := a.commit(ctx, change{}, r, true)
+	return err
+}
 
 // Stranger writes a row about somebody who may be anyone, or counts it.
 func (a *Audit) Stranger(ctx context.Context, r Row) error {
 	for k, v := range r.Detail {
 		r.Detail[k] = printable.Text(v)
 	}
-	return a.commit(ctx, change{}, r, false)
+	_, err := a.commit(ctx, change{}, r, false)
+	return err
 }
 
-// commit makes a change of state together with its row.
-func (a *Audit) commit(ctx context.Context, c change, r Row, known bool) error {
+// commit makes a change of state together with its row, and returns the revision, zero where
+// nothing changed.
+func (a *Audit) commit(ctx context.Context, c change, r Row, known bool) (revision int64, err error) {
 	whole := !c.unrecorded && (known || a.admit(r))
 	if whole {
 		c.Then = append(c.Then, r.Op())
 	}
 	if len(c.Then) > 0 || len(c.If) > 0 {
-		if _, err := a.store.Commit(ctx, store.Txn{If: c.If, Then: c.Then}); err != nil {
-			return err
+		if revision, err = a.store.Commit(ctx, store.Txn{If: c.If, Then: c.Then}); err != nil {
+			return 0, err
 		}
 	}
 	if whole {
 		r.Log(ctx, a.logger)
 	}
-	return nil
+	return revision, nil
 }
 
 // admit is whether a row about a stranger is written whole, and counts it otherwise.

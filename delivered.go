@@ -51,11 +51,11 @@ func ParseSVID(svid, key []byte, id ID) (*SVID, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &SVID{ID: id, Cert: cert}
-	for i, der := range cert.Certificate {
+	s := &SVID{ID: id, Cert: cert, Chain: []*x509.Certificate{cert.Leaf}}
+	for i, der := range cert.Certificate[1:] {
 		c, err := x509.ParseCertificate(der)
 		if err != nil {
-			return nil, fmt.Errorf("certificate %d of the chain: %w", i, err)
+			return nil, fmt.Errorf("certificate %d of the chain: %w", i+1, err)
 		}
 		s.Chain = append(s.Chain, c)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -21,13 +22,16 @@ const maxDepth = 64
 // letter case (which encoding/json takes), a field twice, nulls, fractions, values
 // nested deeper than 64, and anything after the value.
 func Decode(b []byte, v any) error {
-	if json.Valid(b) {
-		w := walker{text: b}
-		if err := w.value(reflect.TypeOf(v).Elem()); err != nil {
-			return err
-		}
+	decoded := json.Unmarshal(b, v)
+	var invalid *json.SyntaxError
+	if errors.As(decoded, &invalid) {
+		return decoded
 	}
-	return json.Unmarshal(b, v)
+	w := walker{text: b}
+	if err := w.value(reflect.TypeOf(v).Elem()); err != nil {
+		return err
+	}
+	return decoded
 }
 
 // walker reads the values of a JSON text, which is valid, along the types they will have.

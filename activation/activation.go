@@ -143,13 +143,15 @@ type activation struct {
 	needs    []*need
 	tried    map[string]bool // in a single pass
 	settled  bool            // was reported
-	enrolled int64           // the identity file whose documents were last taken in
+	identity identity
+	enrolled int64 // the identity file whose documents were last taken in
 	reporter reporter
 	watcher  watcher
 	prover   prover
 
 	witnesser witnesser
 	crls      crlKeeper
+	fresh     time.Time     // when that was looked at which stale follows from
 	stale     time.Duration // how long no provider has answered about the documents, when that is too long
 }
 
@@ -157,7 +159,7 @@ type activation struct {
 func (a *activation) open(note string) error {
 	a.set = a.store.Set()
 	e := a.set.Document.Envelope
-	a.manifest, a.settled, a.opened = e.Digest, false, time.Now().Round(0)
+	a.manifest, a.settled, a.opened, a.fresh = e.Digest, false, time.Now().Round(0), time.Time{}
 	a.host = &fetch.Host{
 		Layout: a.State, Manifest: a.set.Manifest, Serial: e.Serial, Tag: a.set.Tag(), Roots: a.set.Roots,
 		HostKey: a.HostKey, TPM: a.TPM, Dial: a.Dial,

@@ -61,7 +61,7 @@ func (a *activation) adoptOne(n *need, from string) error {
 		return err
 	}
 	n.state.Fulfil(a.observe(n), "", api.Answer{})
-	n.state.NotifiedGeneration = generation
+	n.state.NotifiedGeneration, n.seen = generation, seen{}
 	a.save(n)
 	a.forget(n)
 	a.report(Event{Event: EventAdopted, Need: n.ID, Message: from})

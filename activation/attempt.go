@@ -48,7 +48,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 			}
 		}
 		return outcome{n, func() {
-			n.busy = false
+			n.busy, n.seen = false, seen{}
 			if failed == nil && n.Kind == florete.KindConfig {
 				if proof.Commit != nil {
 					a.proved(proof, attempt.Provider)
@@ -122,11 +122,12 @@ func files(n florete.Need, values map[string]string, uid, gid int) (map[string]d
 }
 
 func (a *activation) fulfil(n *need, provider string, answer api.Answer) {
-	if id, err := n.CertID(); n.Kind == florete.KindCert && err == nil && id == a.set.Manifest.Identity.ID {
+	if a.host.IsNode(n.Need) {
 		a.reinstate()
 	}
 	n.state.Fulfil(a.observe(n), provider, answer)
 	a.save(n)
+	a.fresh = time.Time{}
 	a.forget(n)
 	a.forgetEnrolled()
 	due, _ := n.state.Due(n.Renew)

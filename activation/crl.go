@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/florete/florete"
@@ -39,6 +40,8 @@ type crlKeeper struct {
 	list    int64 // number of the revocation list in force when that was decided
 	tries   int
 	busy    bool
+	pass    *fetch.Pass          // that may bring the first one
+	begun   *atomic.Bool         // with a certificate of that pass
 	has     map[string]string    // numbers of the CRLs that providers returned
 	unknown map[string]time.Time // until when a provider is left alone that has none
 }
@@ -107,19 +110,25 @@ func (a *activation) crlsOver(pass *fetch.Pass, now time.Time) func(context.Cont
 	}
 }
 
-// crlWith gets the first CRL of a provider over the connection that brought a certificate, nil
-// where that is not to be.
+// crlWith gets the first CRL of a provider over the connection that brought a certificate, once
+// for all certificates of a pass; nil where that is not to be.
 func (a *activation) crlWith(n *need, pass *fetch.Pass) func(context.Context, string) func() {
-	id, err := n.CertID()
-	if a.Once || a.crls.busy || n.Kind != florete.KindCert || err != nil || id == a.set.Manifest.Identity.ID || a.hasCRL() {
+	k := &a.crls
+	if a.Once || k.busy || n.Kind != florete.KindCert || a.host.IsNode(n.Need) || a.hasCRL() {
 		return nil
 	}
+	if k.pass != pass {
+		k.pass, k.begun = pass, new(atomic.Bool)
+	}
+	begun := k.begun
 	return func(ctx context.Context, provider string) func() {
+		if begun.Swap(true) { // it comes with another certificate
+			return func() {}
+		}
 		ctx, cancel := context.WithTimeout(ctx, crlPatience) // the certificate waits
 		defer cancel()
 		answer, e := pass.CRL(ctx, provider, "")
 		return func() {
-			k := &a.crls
 			if e != nil || k.busy || k.next.IsZero() || a.hasCRL() {
 				return
 			}

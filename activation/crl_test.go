@@ -49,12 +49,15 @@ func TestCRL(t *testing.T) {
 	})
 }
 
-// TestCRLConnection: the first CRL comes over the connection that brings a certificate.
+// TestCRLConnection: the first CRL comes over the connection that brings a certificate, and with
+// one of several.
 func TestCRLConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		connections := func(crl bool) int {
 			h := newHost(t)
-			h.manifest.Needs = append(h.manifest.Needs, kit.CertNeed(kit.ID("service/web"), "forge"))
+			for _, of := range []string{"api", "web", "wiki"} {
+				h.manifest.Needs = append(h.manifest.Needs, kit.CertNeed(kit.ID("service/"+of), "forge"))
+			}
 			h.deploy()
 			if crl {
 				h.forge.SetCRL(5, 0, nil)
@@ -64,6 +67,9 @@ func TestCRLConnection(t *testing.T) {
 			synctest.Wait()
 			if lists, err := h.config.State.CRLs(); crl && (err != nil || len(lists) != 1) {
 				t.Errorf("%d lists, %v, want one", len(lists), err)
+			}
+			if n := h.forge.CRLRequests(); n != 1 {
+				t.Errorf("%d requests for it", n)
 			}
 			return h.forge.Connections()
 		}

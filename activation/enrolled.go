@@ -6,7 +6,14 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/providers/api"
 )
+
+// identity is what flor enroll left, nil for nothing, with the time of the file.
+type identity struct {
+	file *api.IdentityFile
+	left int64
+}
 
 // acceptEnrolled puts the documents of an identity file in force, by the rule for those from
 // the network, once for each file.
@@ -15,7 +22,8 @@ func (a *activation) acceptEnrolled(ctx context.Context) {
 	if err != nil {
 		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
 	}
-	if err != nil || f == nil {
+	a.identity = identity{f, left}
+	if f == nil {
 		return
 	}
 	if left == a.enrolled {
@@ -35,15 +43,17 @@ func (a *activation) acceptEnrolled(ctx context.Context) {
 
 // enrolledFor is the identity file that has what a need waits for; zero for none.
 func (a *activation) enrolledFor(n *need) int64 {
-	f, left, err := fetch.ReadEnrolled(a.State)
-	if err != nil || !a.host.Gives(f, n.Need) {
-		return 0 // an error is reported where its documents are taken in
+	if !a.host.Gives(a.identity.file, n.Need) {
+		return 0
 	}
-	return left
+	return a.identity.left
 }
 
 // forgetEnrolled removes an identity file that is delivered, once its documents are taken in.
 func (a *activation) forgetEnrolled() {
+	if a.identity.file == nil {
+		return
+	}
 	a.Step("forget enrolled")
 	if err := a.host.ForgetEnrolled(a.enrolled); err != nil {
 		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})

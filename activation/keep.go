@@ -92,8 +92,12 @@ func (a *activation) refresh(ctx context.Context) {
 
 // checkFreshness reports that documents have become stale, or are so no more.
 func (a *activation) checkFreshness() {
+	now := time.Now().Round(0)
+	if now.Sub(a.fresh).Abs() < lookAgain {
+		return
+	}
 	before := a.stale
-	a.stale = a.State.Stale(a.set.Manifest, time.Now().Round(0))
+	a.fresh, a.stale = now, a.State.Stale(a.set.Manifest, now)
 	if (a.stale > 0) == (before > 0) {
 		return
 	}
@@ -124,9 +128,6 @@ func (a *activation) clockChanged() {
 func (a *activation) begin(start func(func(context.Context) outcome)) time.Time {
 	now := time.Now().Round(0)
 	next := now.Add(maxSleep)
-	if a.Refetch != "" {
-		next = now.Add(refetchPoll)
-	}
 	notAfter := func(at time.Time) {
 		if at.Before(next) {
 			next = at
@@ -143,16 +144,22 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 	pass := a.host.Pass()
 	defer pass.Leave()
 	for _, n := range a.needs {
-		// Not while an answer is delivered: it is in force before it is on record.
-		if generation, owed := n.toNotify(); owed && !n.busy && !n.notifying && (!a.Once || n.notifyFailures == 0) {
+		if n.busy { // what it delivers is in force before it is on record
+			continue
+		}
+		if a.look(n, now); a.Refetch != "" {
+			notAfter(n.seen.at.Add(refetchPoll))
+		}
+		if n.owed() && !n.notifying && (!a.Once || n.notifyFailures == 0) {
 			if n.nextNotify.After(now) {
 				notAfter(n.nextNotify)
 			} else {
 				n.notifying = true
+				generation := n.seen.generation
 				start(func(ctx context.Context) outcome { return a.notifyUnits(ctx, n, generation) })
 			}
 		}
-		if n.busy || a.Once && a.tried[n.ID] {
+		if a.Once && a.tried[n.ID] {
 			continue
 		}
 		n.state.Reconcile(a.observe(n))
@@ -160,7 +167,7 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 		if n.Kind == florete.KindConfig && proof.Commit != nil {
 			due, ok = a.prover.next, true
 		}
-		refetch, rotate := a.requested(n.ID), a.requested(florete.RotateFile(n.ID))
+		refetch, rotate := n.seen.refetch, n.seen.rotate
 		ordered := n.state.Ordered(a.reporter.rotate[n.ID])
 		wanted := refetch != 0 && refetch != n.state.Rotation || rotate != 0 && rotate != n.state.RotateRequest || ordered
 		if at := n.state.LastAttempt.Add(refetchPoll).Time; wanted && (!ok || at.Before(due)) {

@@ -16,6 +16,7 @@ type need struct {
 	digest string
 	dir    delivery.Dir // of what it delivers
 	state  needstate.State
+	seen   seen
 	busy   bool // an attempt is running
 
 	enrolled int64 // the identity file that the last attempt was for, see activation.enrolled
@@ -24,6 +25,29 @@ type need struct {
 	notifyFailures int            // in a row
 	notified       map[string]int // the generation that a unit was notified of in this run
 	nextNotify     time.Time
+}
+
+// lookAgain is how long what others may change on disk is not looked at again: what an attempt
+// comes to, which may be as many as there are needs, has no other need looked at.
+const lookAgain = time.Second
+
+// seen is what is on disk of a need.
+type seen struct {
+	at              time.Time // zero to look again
+	present         bool      // the files that it delivers
+	generation      int       // in force, zero for none
+	refetch, rotate int64     // see requested
+}
+
+// look brings what is known to be on disk up to date.
+func (a *activation) look(n *need, now time.Time) {
+	if now.Sub(n.seen.at).Abs() < lookAgain {
+		return
+	}
+	n.seen = seen{at: now, present: a.present(n), refetch: a.requested(n.ID), rotate: a.requested(florete.RotateFile(n.ID))}
+	if generation, err := n.dir.Current(); err == nil {
+		n.seen.generation = generation
+	}
 }
 
 // load opens what is known of a need.
@@ -44,6 +68,7 @@ func (a *activation) load(n florete.Need) *need {
 	if a.host.Answered(n.ID, l.state.Answers) {
 		a.forget(l)
 	}
+	a.look(l, time.Now().Round(0))
 	v := a.observe(l)
 	l.state.RetryLocal(v.Now)
 	l.state.Reconcile(v)
@@ -55,7 +80,7 @@ func (a *activation) load(n florete.Need) *need {
 
 // observe is what the need's state is reconciled with now.
 func (a *activation) observe(n *need) needstate.Observed {
-	return needstate.Observed{Need: n.Need, Digest: n.digest, Manifest: a.manifest, Present: a.present(n), Now: time.Now().Round(0)}
+	return needstate.Observed{Need: n.Need, Digest: n.digest, Manifest: a.manifest, Present: n.seen.present, Now: time.Now().Round(0)}
 }
 
 // present reports whether the files that a need delivers are there.
@@ -83,10 +108,9 @@ func (a *activation) blockers(n *need, now time.Time) (ids []string) {
 	return ids
 }
 
-// toNotify is the generation in force, and whether units are yet to be notified of it.
-func (n *need) toNotify() (generation int, owed bool) {
-	generation, err := n.dir.Current()
-	return generation, err == nil && len(n.OnChange) > 0 && generation > n.state.NotifiedGeneration
+// owed reports whether units are yet to be notified of the generation in force.
+func (n *need) owed() bool {
+	return len(n.OnChange) > 0 && n.seen.generation > n.state.NotifiedGeneration
 }
 
 // save writes what is known of a need. Without it a restart sends the request again, and

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -124,7 +125,7 @@ func (s Summary) Table() string {
 func (s Summary) event() Event { return Event{Event: EventSummary, Needs: s.Needs} }
 
 func (a *activation) summary() Summary {
-	s := Summary{Stale: a.stale}
+	s := Summary{Stale: a.stale, Needs: slices.Grow([]NeedSummary(nil), len(a.needs))}
 	for _, n := range a.needs {
 		s.Needs = append(s.Needs, NeedSummary{
 			ID: n.ID, Kind: n.Kind, State: n.state.State, Attempts: n.state.Attempts, Total: n.state.Total,

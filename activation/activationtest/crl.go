@@ -29,6 +29,7 @@ func (p *Provider) sendCRL(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	is := p.crl
+	p.crls++
 	switch {
 	case is.CRL == "":
 		reply(w, nil, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
@@ -37,4 +38,11 @@ func (p *Provider) sendCRL(w http.ResponseWriter, r *http.Request) {
 		is.CRL = ""
 	}
 	reply(w, is, nil)
+}
+
+// CRLRequests is how many requests for a CRL came.
+func (p *Provider) CRLRequests() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.crls
 }

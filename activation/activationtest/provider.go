@@ -50,6 +50,7 @@ type Provider struct {
 	orders  map[string]int
 	log     auditLog
 	crl     api.CRL
+	crls    int // requests for one
 
 	watching bool
 	watches  []Call

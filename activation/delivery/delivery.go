@@ -23,7 +23,11 @@ import (
 	"strings"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/replace"
 )
+
+// linkNext is a link before it takes the place of the one in force.
+const linkNext = "current.new"
 
 // Dir is a directory of generations.
 type Dir struct {
@@ -62,39 +66,38 @@ func (d Dir) Current() (int, error) {
 
 // Previous is the directory of the generation before the one in force.
 func (d Dir) Previous() (string, error) {
-	_, before, _, err := d.generations()
+	before, _, err := d.others()
 	if err == nil && before == 0 {
 		err = fmt.Errorf("%s: no generation before the one in force", d.Path)
 	}
 	return d.gen(before), err
 }
 
-// generations are the number of the one in force, of the one before it, zero for none, and of
-// all others that are there.
-func (d Dir) generations() (now, before int, others []int, err error) {
-	if now, err = d.Current(); err != nil {
-		return 0, 0, nil, err
+// others are the generation before the one in force, zero for none, and the names of what is of
+// no use: the link to a generation that did not come in force, first, and all other generations.
+func (d Dir) others() (before int, rest []string, err error) {
+	now, err := d.Current()
+	if err != nil {
+		return 0, nil, err
 	}
 	entries, err := os.ReadDir(d.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return now, 0, nil, nil
+		return 0, nil, nil
 	}
 	if err != nil {
-		return 0, 0, nil, err
+		return 0, nil, err
 	}
 	for _, e := range entries {
-		if n, ok := number(e.Name()); ok && n != now {
-			others = append(others, n)
+		if n, ok := number(e.Name()); ok && n < now {
+			before = max(before, n)
 		}
 	}
-	slices.Sort(others)
-	for _, n := range others {
-		if n < now {
-			before = n
+	for _, e := range entries {
+		if n, ok := number(e.Name()); ok && n != now && n != before || e.Name() == linkNext {
+			rest = append(rest, e.Name())
 		}
 	}
-	others = slices.DeleteFunc(others, func(n int) bool { return n == before })
-	return now, before, others, nil
+	return before, rest, nil
 }
 
 // Deliver puts files in force and returns their generation, which is the one
@@ -107,18 +110,15 @@ func (d Dir) Deliver(files map[string]File) (int, error) {
 	if now > 0 && d.holds(now, files) {
 		return now, nil
 	}
-	if err := d.make(); err != nil {
-		return 0, err
-	}
-	if err := d.Clean(); err != nil {
-		return 0, err
-	}
 	next := now + 1
-	if err := d.write(next, files); err != nil {
+	if err = d.write(next, files); err == nil {
+		err = d.swap(next)
+	}
+	if err != nil {
 		return 0, errors.Join(err, d.Clean())
 	}
-	if err := d.swap(next); err != nil {
-		return 0, errors.Join(err, d.Clean())
+	if now == 0 { // and nothing before that
+		return next, nil
 	}
 	return next, d.Clean()
 }
@@ -142,19 +142,16 @@ func (d Dir) Restore(n int) (int, error) {
 // Clean removes what an interrupted Deliver left and all generations but the one
 // in force, the one before it and Keep.
 func (d Dir) Clean() error {
-	_, _, others, err := d.generations()
+	_, rest, err := d.others()
 	if err != nil {
 		return err
 	}
-	if err := remove(florete.Current(d.Path) + ".new"); err != nil {
-		return err
-	}
-	for _, n := range others {
-		if n == d.Keep {
+	for _, other := range rest {
+		if other == name(d.Keep) {
 			continue
 		}
-		d.step("remove " + name(n))
-		if err := os.RemoveAll(d.gen(n)); err != nil {
+		d.step("remove " + other)
+		if err := os.RemoveAll(filepath.Join(d.Path, other)); err != nil {
 			return err
 		}
 	}
@@ -175,21 +172,29 @@ func (d Dir) holds(n int, files map[string]File) bool {
 	return true
 }
 
-func (d Dir) make() error {
-	if _, err := os.Stat(d.Path); err == nil {
-		return nil
-	}
-	d.step("mkdir " + d.Path)
-	if err := os.MkdirAll(d.Path, 0o755); err != nil {
+// begin makes the directory of generation n, and what is missing above it. What an interrupted
+// Deliver left goes first.
+func (d Dir) begin(n int) error {
+	d.step("mkdir " + name(n))
+	err := os.Mkdir(d.gen(n), 0o700)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = replace.MakeDir(d.Path)
+	case errors.Is(err, fs.ErrExist):
+		err = d.Clean()
+	default:
 		return err
 	}
-	return syncDir(filepath.Dir(d.Path))
+	if err != nil {
+		return err
+	}
+	d.step("mkdir " + name(n) + " again")
+	return os.Mkdir(d.gen(n), 0o700)
 }
 
 func (d Dir) write(n int, files map[string]File) error {
 	dir := d.gen(n)
-	d.step("mkdir " + name(n))
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := d.begin(n); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -202,16 +207,15 @@ func (d Dir) write(n int, files map[string]File) error {
 		return err
 	}
 	d.step("sync " + name(n))
-	if err := syncDir(dir); err != nil {
+	if err := replace.SyncDir(dir); err != nil {
 		return err
 	}
-	return syncDir(d.Path)
+	return replace.SyncDir(d.Path)
 }
 
 // swap puts generation n in force.
 func (d Dir) swap(n int) error {
-	link := florete.Current(d.Path)
-	next := link + ".new"
+	link, next := florete.Current(d.Path), filepath.Join(d.Path, linkNext)
 	d.step("link " + name(n))
 	if err := os.Symlink(name(n), next); err != nil {
 		return err
@@ -221,7 +225,7 @@ func (d Dir) swap(n int) error {
 		return err
 	}
 	d.step("sync swap " + name(n))
-	return syncDir(d.Path)
+	return replace.SyncDir(d.Path)
 }
 
 func (d Dir) step(name string) {

@@ -2,11 +2,11 @@ package delivery
 
 import (
 	"bytes"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/florete/florete/providers/replace"
 )
 
 // create makes the file and flushes it. A file with an owner is made where nobody
@@ -15,7 +15,7 @@ import (
 func (f File) create(path string, step func(string)) error {
 	base := filepath.Base(path)
 	step("create " + base)
-	w, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	w, err := replace.Open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -63,22 +63,4 @@ func (f File) at(path string) bool {
 	}
 	data, err := os.ReadFile(path)
 	return err == nil && bytes.Equal(data, f.Data)
-}
-
-// remove removes a file, if it is there.
-func remove(path string) error {
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// syncDir makes the directory's entries durable.
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // certRequest makes the key of an SVID and the request for its certificate.
-func certRequest(n florete.Need) (body json.RawMessage, key string, err error) {
-	id, err := n.CertID()
+func (h *Host) certRequest(n florete.Need) (body json.RawMessage, key string, err error) {
+	id, err := h.certID(n)
 	if err != nil {
 		return nil, "", err
 	}
@@ -58,7 +58,7 @@ func (h *Host) complete(a Attempt, p pending, answer *api.Answer) *api.Error {
 	if a.Need.Kind != florete.KindCert {
 		return nil
 	}
-	id, err := a.Need.CertID()
+	id, err := h.certID(a.Need)
 	if err != nil {
 		return api.Errorf(api.Invalid, api.CodeMalformed, "%v", err)
 	}

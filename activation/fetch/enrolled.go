@@ -102,8 +102,11 @@ func (h *Host) Enrolled(n florete.Need) (answer api.Answer, ok bool, failed *Err
 // given is the SVID that an identity file has for a need, nil where it has none that is good
 // still, and was issued after what is delivered.
 func (h *Host) given(f *api.IdentityFile, n florete.Need) *api.IdentitySVID {
-	id, err := n.CertID()
-	if f == nil || n.Kind != florete.KindCert || err != nil {
+	if f == nil || n.Kind != florete.KindCert {
+		return nil
+	}
+	id, err := h.certID(n)
+	if err != nil {
 		return nil
 	}
 	s := f.SVID(id)

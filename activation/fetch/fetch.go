@@ -43,6 +43,7 @@ type Host struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	reached sync.Map // process: the name of the provider that answered in its place
+	certIDs sync.Map // name of a need: what CertID returned
 }
 
 // Reached is the provider that an attempt led to last: another than its own where that was
@@ -85,8 +86,7 @@ func (p *Pass) Fetch(ctx context.Context, a Attempt) (api.Answer, *Error) {
 	if err != nil {
 		return api.Answer{}, local(api.Transient, CodeDisk, err)
 	}
-	r := api.Request{Need: a.Need.ID, Serial: h.Serial, Generation: a.Need.Generation, Rotation: a.Rotation, Body: w.Body}
-	answer, failed := p.send(ctx, a, r)
+	answer, failed := p.send(ctx, a, h.request(a, w))
 	if failed != nil {
 		return api.Answer{}, failed
 	}
@@ -152,7 +152,7 @@ func (p *Pass) CRL(ctx context.Context, provider, has string) (api.CRL, *api.Err
 
 func (p *Pass) send(ctx context.Context, a Attempt, r api.Request) (api.Answer, *Error) {
 	h := p.host
-	if h.isNode(a.Need) {
+	if h.IsNode(a.Need) {
 		if _, failed := h.svid(); failed != nil || a.Enrol {
 			return h.enrol(ctx, a, r)
 		}
@@ -162,7 +162,7 @@ func (p *Pass) send(ctx context.Context, a Attempt, r api.Request) (api.Answer, 
 		return api.Answer{}, failed
 	}
 	answer, err := calls.Do(ctx, api.Path(a.Need.Kind), r)
-	if err != nil && api.AsError(err).Code == api.CodeRevoked && h.isNode(a.Need) {
+	if err != nil && api.AsError(err).Code == api.CodeRevoked && h.IsNode(a.Need) {
 		return h.enrol(ctx, a, r) // only its certificates of before may be revoked
 	}
 	return answer, received(err)

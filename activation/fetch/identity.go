@@ -19,20 +19,32 @@ import (
 	"github.com/florete/florete/providers/api"
 )
 
-// isNode reports whether a need is for the SVID of the node itself, with which the node
+// IsNode reports whether a need is for the SVID of the node itself, with which the node
 // authenticates in every other request.
-func (h *Host) isNode(n florete.Need) bool {
+func (h *Host) IsNode(n florete.Need) bool {
 	if n.Kind != florete.KindCert {
 		return false
 	}
-	id, err := n.CertID()
+	id, err := h.certID(n)
 	return err == nil && id == h.Manifest.Identity.ID
+}
+
+// certID is CertID of a need of the manifest, decoded once.
+func (h *Host) certID(n florete.Need) (florete.ID, error) {
+	if id, ok := h.certIDs.Load(n.ID); ok {
+		return id.(florete.ID), nil
+	}
+	id, err := n.CertID()
+	if err == nil {
+		h.certIDs.Store(n.ID, id)
+	}
+	return id, err
 }
 
 // svid is the node's SVID as delivered, if it is still valid.
 func (h *Host) svid() (*tls.Certificate, *Error) {
 	for _, n := range h.Manifest.Needs {
-		if !h.isNode(n) {
+		if !h.IsNode(n) {
 			continue
 		}
 		svid, err := florete.LoadSVID(h.Layout.Need(n.ID), h.Manifest.Identity.ID)
@@ -50,7 +62,7 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 // Trusts reports whether the SVID delivered for a need leads to a root of the
 // manifest, and is not revoked. That it has expired, or is suspended, is no matter.
 func (h *Host) Trusts(n florete.Need) bool {
-	id, err := n.CertID()
+	id, err := h.certID(n)
 	if err != nil {
 		return false
 	}

@@ -45,12 +45,16 @@ func (h *Host) readPending(need string) (p pending, found bool, err error) {
 // there is belongs to another need, or to an effort that has ended.
 func (h *Host) pending(a Attempt) (pending, error) {
 	p, found, err := h.readPending(a.Need.ID)
-	if err != nil || found && p.Digest == a.Digest && p.Answers == a.Answers && p.Rotation == a.Rotation {
+	if err != nil {
+		return pending{}, err
+	}
+	if found && p.Digest == a.Digest && p.Answers == a.Answers && p.Rotation == a.Rotation {
+		p.Key, err = h.request(a, p).Key(h.Manifest.Identity.ID) // who sends it may be another now
 		return p, err
 	}
 	p = pending{Digest: a.Digest, Answers: a.Answers, Rotation: a.Rotation, Body: a.Need.Request}
 	if a.Need.Kind == florete.KindCert {
-		if p.Body, p.PrivateKey, err = certRequest(a.Need); err != nil {
+		if p.Body, p.PrivateKey, err = h.certRequest(a.Need); err != nil {
 			return pending{}, err
 		}
 	}
@@ -59,18 +63,19 @@ func (h *Host) pending(a Attempt) (pending, error) {
 			return pending{}, err
 		}
 	}
-	r := api.Request{Need: a.Need.ID, Generation: a.Need.Generation, Rotation: a.Rotation, Body: p.Body}
-	if p.Key, err = r.Key(h.Manifest.Identity.ID); err != nil {
+	if p.Key, err = h.request(a, p).Key(h.Manifest.Identity.ID); err != nil {
 		return pending{}, err
 	}
 	b, err := json.Marshal(p)
 	if err != nil {
 		return pending{}, err
 	}
-	if err := os.MkdirAll(h.Layout.Need(a.Need.ID), 0o755); err != nil {
-		return pending{}, err
-	}
-	return p, replace.File(h.pendingPath(a.Need.ID), b, 0o600)
+	return p, replace.FileIn(h.pendingPath(a.Need.ID), b, 0o600)
+}
+
+// request is what is pending as it is sent.
+func (h *Host) request(a Attempt, p pending) api.Request {
+	return api.Request{Need: a.Need.ID, Serial: h.Serial, Generation: a.Need.Generation, Rotation: a.Rotation, Body: p.Body, IdempotencyKey: p.Key}
 }
 
 // Answered reports whether what is pending has its answer among so many.

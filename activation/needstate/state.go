@@ -2,7 +2,6 @@ package needstate
 
 import (
 	"encoding/json"
-	"os"
 	"time"
 
 	"github.com/florete/florete"
@@ -18,10 +17,7 @@ func (s State) Save(l florete.Layout, need string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(l.Need(need), 0o755); err != nil {
-		return err
-	}
-	return replace.File(l.NeedStateFile(need), append(b, '\n'), 0o644)
+	return replace.FileIn(l.NeedStateFile(need), append(b, '\n'), 0o644)
 }
 
 // setStatus changes the status.

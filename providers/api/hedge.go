@@ -15,6 +15,10 @@ const hedgeAfter = 2 * time.Second
 // beside it: the first that is there is used, and the client that it returns is of that one.
 // A provider that fails sooner is not replaced: whoever calls knows whom to try next.
 func (c *Client) hedge(ctx context.Context, svid *tls.Certificate) (*Client, way, error) {
+	if len(c.Others) == 0 {
+		w, err := c.dial(ctx, svid)
+		return c, w, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {

@@ -11,12 +11,11 @@ import (
 )
 
 // A call of a pass stalls when it takes leastStall, and four times what the handshake took;
-// before there is a connection, connectStall. Then the others do not wait for it: a request
-// that hangs holds up no other.
+// before there is a connection, connectStall. Then the others do not wait for it, leastStall
+// later at most: a request that hangs holds up no other.
 const (
 	leastStall   = 500 * time.Millisecond
 	connectStall = 3 * time.Second
-	stallPoll    = 100 * time.Millisecond
 )
 
 // Pass is a number of calls that begin at about the same time. They share one connection
@@ -138,7 +137,7 @@ func (p *Pass) within(ctx context.Context, most time.Duration, do func(context.C
 // wait returns the pass's turn, or one without a connection when the call that has it
 // stalls; false when ctx ended.
 func (p *Pass) wait(ctx context.Context) (turn, bool) {
-	poll := time.NewTicker(stallPoll)
+	poll := time.NewTimer(leastStall)
 	defer poll.Stop()
 	for {
 		select {
@@ -146,9 +145,14 @@ func (p *Pass) wait(ctx context.Context) (turn, bool) {
 			p.stallAfter(connectStall)
 			return t, true
 		case now := <-poll.C:
-			if at := p.stalls.Load(); at != nil && !now.Before(*at) {
-				return turn{}, true
+			next := leastStall
+			if at := p.stalls.Load(); at != nil {
+				if !now.Before(*at) {
+					return turn{}, true
+				}
+				next = min(next, at.Sub(now))
 			}
+			poll.Reset(next)
 		case <-ctx.Done():
 			return turn{}, false
 		}

@@ -23,6 +23,9 @@ type Request struct {
 	Body       json.RawMessage `json:"body"`
 	Proof      *Proof          `json:"proof,omitempty"`
 	Device     string          `json:"device,omitempty"` // proof of a DeviceStatement
+
+	// IdempotencyKey is Key of whoever sends the request; empty to have Client compute it.
+	IdempotencyKey string `json:"-"`
 }
 
 // CertBody is the body of a request for an SVID.
@@ -98,9 +101,9 @@ type SignedDocument struct {
 // Key is the request's idempotency key: lower-case hex SHA-256 over the lines
 // caller, need and the canonical JSON of {"body":…,"generation":…,"rotation":…}, the last
 // only where it is requested. Both numbers are part of it, so that another secret is a
-// request of its own.
+// request of its own. The body is one that florete.Decode takes, as in a request that it took.
 func (r Request) Key(caller florete.ID) (string, error) {
-	body, err := Canonical(r.Body)
+	body, err := canonical(r.Body)
 	if err != nil {
 		return "", fmt.Errorf("need %s: body: %w", r.Need, err)
 	}

@@ -44,6 +44,7 @@ type session struct {
 	conn    *tls.Conn
 	limit   *io.LimitedReader // of conn
 	answers *bufio.Reader     // of limit
+	writes  *bufio.Writer     // to conn
 	proof   string            // of the device, where the client has its key
 	spent   bool              // carries no further request
 }
@@ -58,7 +59,7 @@ func (c *Client) connect(ctx context.Context, svid *tls.Certificate) (*session, 
 		c.Reached(c.Provider.ID)
 	}
 	limit := &io.LimitedReader{R: w.conn}
-	s := &session{client: c, address: w.address, conn: w.conn, limit: limit, answers: bufio.NewReader(limit)}
+	s := &session{client: c, address: w.address, conn: w.conn, limit: limit, answers: bufio.NewReader(limit), writes: bufio.NewWriter(w.conn)}
 	if svid == nil || c.HostKey == nil {
 		return s, nil
 	}
@@ -190,9 +191,12 @@ func (s *session) device() http.Header {
 
 // request sends one with its idempotency key.
 func (s *session) request(ctx context.Context, path string, r Request) (Answer, error) {
-	key, err := r.Key(s.client.Node)
-	if err != nil {
-		return Answer{}, Errorf(Invalid, CodeMalformed, "%v", err)
+	key := r.IdempotencyKey
+	if key == "" {
+		var err error
+		if key, err = r.Key(s.client.Node); err != nil {
+			return Answer{}, Errorf(Invalid, CodeMalformed, "%v", err)
+		}
 	}
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -214,7 +218,10 @@ func (s *session) request(ctx context.Context, path string, r Request) (Answer, 
 // connection.
 func (s *session) exchange(req *http.Request, most int64) (*http.Response, []byte, error) {
 	unwatch := context.AfterFunc(req.Context(), func() { s.conn.NetConn().Close() })
-	unsent := req.Write(s.conn)
+	unsent := req.Write(s.writes)
+	if unsent == nil {
+		unsent = s.writes.Flush()
+	}
 	s.limit.N = maxHeader
 	resp, err := http.ReadResponse(s.answers, req)
 	var b []byte

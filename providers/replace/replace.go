@@ -8,12 +8,38 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // File writes a file, flushed, with exactly this mode. The next call removes what an
 // interrupted one left.
 func File(path string, data []byte, mode fs.FileMode) error {
 	return Via(path+".new", path, data, mode)
+}
+
+// FileIn is File that makes the directory, durably, where that is missing.
+func FileIn(path string, data []byte, mode fs.FileMode) error {
+	err := File(path, data, mode)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := MakeDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return File(path, data, mode)
+}
+
+// MakeDir makes a directory, durably, and those above it.
+func MakeDir(path string) error {
+	err := os.Mkdir(path, 0o755)
+	if err != nil { // most are all that is missing
+		err = os.MkdirAll(path, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
 }
 
 // Via is File where writers of several programs share a path: each has a temporary file
@@ -31,10 +57,12 @@ func With(path string, mode fs.FileMode, write func(*os.File) error) error {
 }
 
 func by(next, path string, mode fs.FileMode, write func(*os.File) error) error {
-	if err := remove(next); err != nil {
-		return err
+	f, err := Open(next, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) { // an interrupted one left it
+		if err = remove(next); err == nil {
+			f, err = Open(next, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		}
 	}
-	f, err := os.OpenFile(next, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -59,7 +87,26 @@ func swap(next, path string, err error) error {
 	if err != nil {
 		return errors.Join(err, remove(next))
 	}
-	d, err := os.Open(filepath.Dir(path))
+	return SyncDir(filepath.Dir(path))
+}
+
+// Open is os.OpenFile for files and directories on disk: it does not first try to have them
+// polled, in five more system calls.
+func Open(path string, flag int, mode fs.FileMode) (*os.File, error) {
+	for {
+		fd, err := unix.Open(path, flag|unix.O_CLOEXEC, uint32(mode.Perm()))
+		if err == nil {
+			return os.NewFile(uintptr(fd), path), nil
+		}
+		if err != unix.EINTR {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
+}
+
+// SyncDir makes a directory's entries durable.
+func SyncDir(path string) error {
+	d, err := Open(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}

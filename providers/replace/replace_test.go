@@ -48,3 +48,20 @@ func TestFails(t *testing.T) {
 		t.Errorf("left over: %v", left)
 	}
 }
+
+// FileIn makes what is missing above a file, and nothing where that cannot be.
+func TestMakesDirectory(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "needs", "cert-node", "state.json")
+	for _, text := range []string{"one", "two"} {
+		if err := replace.FileIn(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(path); err != nil || string(b) != text {
+			t.Errorf("%q, %v", b, err)
+		}
+	}
+	if err := replace.FileIn(filepath.Join(path, "below", "a-file"), nil, 0o600); err == nil {
+		t.Error("a file became a directory")
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +16,9 @@ import (
 
 // fleet is hosts that run activation.
 type fleet struct {
-	stop  func()
-	began time.Time
+	configs []activation.Config
+	stop    func()
+	began   time.Time
 
 	mu       sync.Mutex
 	changed  chan struct{}
@@ -28,27 +28,36 @@ type fleet struct {
 	hosts    int
 }
 
-func startFleet(c cluster) *fleet {
-	// Each host is a process elsewhere, too small to collect garbage while it starts.
-	debug.SetGCPercent(400)
-	ctx, cancel := context.WithCancel(context.Background())
-	f := &fleet{changed: make(chan struct{}, 1), inForce: map[int64][]time.Time{}, failures: map[string]int{}, hosts: len(c.nodes), began: time.Now()}
-	var all sync.WaitGroup
+func newFleet(c cluster) *fleet {
+	f := &fleet{changed: make(chan struct{}, 1), inForce: map[int64][]time.Time{}, failures: map[string]int{}, hosts: len(c.nodes)}
 	for i, n := range c.nodes {
+		f.configs = append(f.configs, f.config(c, i, n))
+	}
+	return f
+}
+
+func (f *fleet) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	f.began = time.Now()
+	for _, config := range f.configs {
 		all.Go(func() {
-			if _, err := activation.Run(ctx, f.config(c, i, n)); err != nil {
-				fmt.Println("error:", n.name, err)
+			if _, err := activation.Run(ctx, config); err != nil {
+				fmt.Println("error:", config.State, err)
 			}
 		})
 	}
 	f.stop = func() { cancel(); all.Wait() }
-	return f
 }
 
 // config is a host's. It has an address of its own, and its disk is memory.
 func (f *fleet) config(c cluster, i int, n node) activation.Config {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 100, byte(i>>8), byte(i))}}
 	done, last := false, int64(0)
+	var needs []florete.ReportedNeed
+	for _, need := range c.manifest(n, 0).Needs {
+		needs = append(needs, florete.ReportedNeed{ID: need.ID, Kind: need.Kind, State: florete.NeedFulfilled})
+	}
 	return activation.Config{
 		State: florete.Layout(filepath.Join(n.dir, "state")), Closure: n.closure(), HostKey: n.hostKey(), Undivided: true,
 		// Hosts share processors here: two seconds for a dial would be a measure of those.
@@ -78,10 +87,7 @@ func (f *fleet) config(c cluster, i int, n node) activation.Config {
 		},
 		HostReport: func(context.Context) florete.HostReport {
 			r := florete.HostReport{Release: "bench", Format: florete.NewestFormat, Units: []florete.ReportedUnit{}, Facts: florete.Facts{Capabilities: []string{}}}
-			r.Documents = []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: last}}
-			for _, need := range c.manifest(n, 0).Needs {
-				r.Needs = append(r.Needs, florete.ReportedNeed{ID: need.ID, Kind: need.Kind, State: florete.NeedFulfilled})
-			}
+			r.Documents, r.Needs = []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: last}}, needs
 			return r
 		},
 	}

@@ -5,8 +5,12 @@ import (
 	"fmt"
 )
 
-// schema has one step for each version of the store, append-only. Times are Unix
-// milliseconds. meta.compacted is the newest revision whose changes are gone.
+// required is the version of a store's programs. Steps up to it change what these read and write; one
+// after it leaves them a view of that, so that the programs before an upgrade can go on after it.
+const required = 1
+
+// schema is what makes a store, append-only. Times are Unix milliseconds. meta.compacted is the
+// newest revision whose changes are gone.
 var schema = []string{`
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('revision', 1), ('compacted', 0);
@@ -23,10 +27,25 @@ CREATE TABLE events (
 CREATE TABLE leases (id INTEGER PRIMARY KEY AUTOINCREMENT, ttl INTEGER NOT NULL, expires INTEGER NOT NULL);
 CREATE INDEX leases_expires ON leases (expires);
 `, `
+CREATE TABLE changes ( -- values are those of the keys
+	revision INTEGER NOT NULL, step INTEGER NOT NULL,
+	key BLOB NOT NULL, deleted INTEGER NOT NULL,
+	PRIMARY KEY (revision, step)
+) WITHOUT ROWID;
+INSERT INTO changes SELECT revision, step, key, value IS NULL FROM events;
 DROP TABLE events;
-CREATE TABLE changes (revision INTEGER PRIMARY KEY, keys BLOB NOT NULL); -- see touched
-UPDATE meta SET value = (SELECT value FROM meta WHERE name = 'revision') WHERE name = 'compacted';
+CREATE VIEW events AS SELECT revision, step, c.key, CASE WHEN deleted THEN NULL ELSE value END AS value, coalesce(created, 0) AS created
+	FROM changes c LEFT JOIN kv ON kv.key = c.key AND modified = revision WHERE deleted OR kv.key IS NOT NULL;
+CREATE TRIGGER events_insert INSTEAD OF INSERT ON events BEGIN
+	INSERT INTO changes VALUES (NEW.revision, NEW.step, NEW.key, NEW.value IS NULL);
+END;
+CREATE TRIGGER events_delete INSTEAD OF DELETE ON events BEGIN
+	DELETE FROM changes WHERE revision <= OLD.revision;
+END;
 `}
+
+// made is the version of a store's programs, and how many steps of the schema made it.
+const made = `SELECT user_version, max(user_version, 2 * EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'changes')) FROM pragma_user_version`
 
 func upgrade(db *sql.DB) error {
 	tx, err := db.Begin()
@@ -34,22 +53,22 @@ func upgrade(db *sql.DB) error {
 		return err
 	}
 	defer tx.Rollback()
-	var version int
-	if err := tx.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
+	var version, steps int
+	if err := tx.QueryRow(made).Scan(&version, &steps); err != nil {
 		return err
 	}
 	switch {
-	case version == len(schema):
+	case version > required:
+		return fmt.Errorf("schema version %d, this Florete knows up to %d: run the newer one, a store is never downgraded", version, required)
+	case steps == len(schema):
 		return nil
-	case version > len(schema):
-		return fmt.Errorf("schema version %d, this Florete knows up to %d: run the newer one, a store is never downgraded", version, len(schema))
 	}
-	for _, step := range schema[version:] {
+	for _, step := range schema[steps:] {
 		if _, err := tx.Exec(step); err != nil {
 			return fmt.Errorf("upgrade from schema version %d: %w", version, err)
 		}
 	}
-	if _, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", len(schema))); err != nil {
+	if _, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", required)); err != nil {
 		return err
 	}
 	return tx.Commit()

@@ -18,8 +18,7 @@ import (
 
 // Options of a store; the zero value is useful.
 type Options struct {
-	// Keep is how many revisions Watch can go back; zero for 100. Their changes take as
-	// much room again as the values that they set.
+	// Keep is how many revisions Watch can go back; zero for 100.
 	Keep int64
 }
 

@@ -70,12 +70,13 @@ func TestNewerSchema(t *testing.T) {
 	}
 	db.Close()
 	_, err = sqlite.Open(path, sqlite.Options{})
-	if err == nil || !strings.Contains(err.Error(), "schema version 99, this Florete knows up to 2: run the newer one") {
+	if err == nil || !strings.Contains(err.Error(), "schema version 99, this Florete knows up to 1: run the newer one") {
 		t.Fatalf("got %v", err)
 	}
 }
 
-// TestOlderSchema: what a store of the first version has stays, and who watched lists anew.
+// TestOlderSchema: what a store of the first version has stays, changes to watch with it, and
+// programs of that version can go on with the store.
 func TestOlderSchema(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state.db")
@@ -83,32 +84,55 @@ func TestOlderSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer db.Close()
+	exec := func(text string) {
+		t.Helper()
+		if _, err := db.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
 	first, err := os.ReadFile("testdata/version1.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(string(first)); err != nil {
-		t.Fatal(err)
-	}
-	db.Close()
-	s := open(t, path, sqlite.Options{})
+	exec(string(first))
+	s := open(t, path, sqlite.Options{Keep: 4})
 	if e, err := s.Get(t.Context(), "a"); err != nil || string(e.Value) != "2" || e.Created != 2 || e.Modified != 3 {
 		t.Errorf("got %v, %v", e, err)
 	}
-	for e, err := range s.Watch(t.Context(), "", 1) {
-		if !errors.Is(err, store.ErrCompacted) {
-			t.Errorf("watch from before: got %v, %v, want ErrCompacted", e, err)
+	want := func(after int64, all ...string) {
+		t.Helper()
+		n := 0
+		for e, err := range s.Watch(t.Context(), "", after) {
+			if got := fmt.Sprintf("%d %q=%q %t", e.Modified, e.Key, e.Value, e.Deleted); err != nil || got != all[n] {
+				t.Fatalf("change %d: got %s, %v, want %s", n, got, err, all[n])
+			}
+			if n++; n == len(all) {
+				return
+			}
 		}
 	}
-	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("b", nil)}}); err != nil {
+	want(1, `3 "a"="2" false`)
+	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("\xff", []byte("\x00")), store.Delete("a")}}); err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range s.Watch(t.Context(), "", 3) {
-		if err != nil || e.Key != "b" || e.Modified != 4 {
-			t.Errorf("watch from now: got %v, %v", e, err)
-		}
-		break
+	// What the first version does for each change, the second of which is a deletion.
+	exec(`INSERT INTO kv VALUES (X'62', X'33', 5, 5, 0)`)
+	exec(`INSERT INTO events SELECT 5, 1, key, value, created FROM kv WHERE key = X'62'`)
+	exec(`DELETE FROM kv WHERE key = X'FF'`)
+	exec(`INSERT INTO events VALUES (5, 2, X'FF', NULL, 4)`)
+	exec(`UPDATE meta SET value = CASE name WHEN 'revision' THEN 5 ELSE max(value, 0) END`)
+	want(1, `4 "a"="" true`, `5 "b"="3" false`, `5 "\xff"="" true`)
+	rows := 0
+	if err := db.QueryRow(`SELECT count(*) FROM events WHERE (revision, step) > (1, 0) AND key >= X'61' AND (key < X'62' OR value = X'33')`).Scan(&rows); err != nil || rows != 2 {
+		t.Errorf("the first version reads %d changes, %v, want 2", rows, err)
 	}
+	exec(`DELETE FROM events WHERE revision <= 4`)
+	if err := db.QueryRow(`SELECT count(*) FROM changes`).Scan(&rows); err != nil || rows != 2 {
+		t.Errorf("%d changes are kept after it forgot those up to 4, %v, want 2", rows, err)
+	}
+	s = open(t, path, sqlite.Options{}) // which does not upgrade it again
+	want(4, `5 "b"="3" false`)
 }
 
 func TestKeep(t *testing.T) {

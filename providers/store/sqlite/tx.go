@@ -16,7 +16,7 @@ type tx struct {
 	store    *Store
 	began    int64 // at which revision
 	revision int64
-	touched  touched // by the newest revision
+	touched  []change // by the newest revision
 }
 
 func (t *tx) exec(query string, args ...any) error { return t.store.writing.exec(query, args...) }
@@ -47,7 +47,7 @@ func (t *tx) revise(change func() error) error {
 		t.revision--
 		return nil
 	}
-	return t.exec("INSERT INTO changes VALUES (?, ?)", t.revision, []byte(t.touched))
+	return t.journal()
 }
 
 // record records the revision, and forgets the changes up to another.
@@ -78,7 +78,7 @@ func (t *tx) put(op store.Op) error {
 	if value == nil {
 		value = []byte{}
 	}
-	t.touched = t.touched.put(op.Key)
+	t.touched = append(t.touched, change{key: op.Key})
 	return t.exec("INSERT INTO kv VALUES (?1, ?2, ?3, ?3, ?4) ON CONFLICT (key) DO UPDATE SET value = ?2, modified = ?3, lease = ?4",
 		key, value, t.revision, int64(op.Lease))
 }
@@ -88,7 +88,7 @@ func (t *tx) delete(key string) error {
 	if err != nil || !ok {
 		return err
 	}
-	t.touched = t.touched.deleted(key)
+	t.touched = append(t.touched, change{key: key, deleted: true})
 	return t.exec("DELETE FROM kv WHERE key = ?", []byte(key))
 }
 

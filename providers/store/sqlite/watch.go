@@ -3,27 +3,28 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/florete/florete/providers/store"
 )
 
-// batch bounds how many revisions a watch reads at once.
-const batch = 100
+// batch bounds how many changes a watch reads at once.
+const batch = 1000
 
 // others is how often a watch looks for what other processes committed.
 const others = time.Second
 
+// cursor is the last change that a watch has seen.
+type cursor struct{ revision, step int64 }
+
 func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
-		at := after
+		at := cursor{revision: after + 1}
 		for ctx.Err() == nil {
 			next := s.next()
-			events, more, err := s.changes(ctx, prefix, &at)
+			events, err := s.changes(ctx, prefix, &at)
 			switch {
 			case ctx.Err() != nil:
 				return
@@ -36,7 +37,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2
 					return
 				}
 			}
-			if more {
+			if len(events) == batch {
 				continue
 			}
 			select {
@@ -51,58 +52,47 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2
 	}
 }
 
-// changes reads what comes after a revision, which it moves, and whether there is more. Mostly
-// nothing comes, and that must cost nothing: all that happens in a store wakes each of its watches.
-func (s *Store) changes(ctx context.Context, prefix string, at *int64) (events []store.Event, more bool, err error) {
+// changes reads what comes after the cursor and moves it there. Mostly nothing does, and that
+// must cost nothing: all that happens in a store wakes each of its watches.
+func (s *Store) changes(ctx context.Context, prefix string, at *cursor) ([]store.Event, error) {
 	var newest int64
-	if err := s.newest.QueryRowContext(ctx).Scan(&newest); err != nil || newest <= *at {
-		return nil, false, err
+	if err := s.newest.QueryRowContext(ctx).Scan(&newest); err != nil || newest < at.revision {
+		return nil, err
 	}
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	defer tx.Rollback()
-	var compacted int64
+	var revision, compacted int64
 	err = tx.QueryRowContext(ctx, "SELECT (SELECT value FROM meta WHERE name = 'revision'), (SELECT value FROM meta WHERE name = 'compacted')").
-		Scan(&newest, &compacted)
+		Scan(&revision, &compacted)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	if *at < compacted {
-		return nil, false, fmt.Errorf("revision %d, kept from %d: %w", *at, compacted, store.ErrCompacted)
+	if at.revision <= compacted {
+		return nil, fmt.Errorf("revision %d, kept from %d: %w", at.revision-1, compacted, store.ErrCompacted)
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT revision, keys FROM changes WHERE revision > ? ORDER BY revision LIMIT ?", *at, batch)
+	rows, err := tx.QueryContext(ctx, `SELECT revision, step, key, value, value IS NULL, created FROM events
+		WHERE (revision, step) > (?, ?) AND key >= ? AND (? IS NULL OR key < ?) ORDER BY revision, step LIMIT ?`,
+		at.revision, at.step, []byte(prefix), end(prefix), end(prefix), batch)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	all, err := collect(rows, func(r *sql.Rows) (c changed, err error) { return c, r.Scan(&c.revision, &c.touched) })
+	last := *at
+	events, err := collect(rows, func(r *sql.Rows) (e store.Event, err error) {
+		err = r.Scan(&last.revision, &last.step, &e.Key, &e.Value, &e.Deleted, &e.Created)
+		e.Modified = last.revision
+		return e, err
+	})
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	for _, c := range all {
-		for key, deleted := range c.touched.keys {
-			if !strings.HasPrefix(key, prefix) {
-				continue
-			}
-			e := store.Event{Entry: store.Entry{Key: key, Modified: c.revision}, Deleted: deleted}
-			if !deleted {
-				err = tx.QueryRowContext(ctx, "SELECT value, created FROM kv WHERE key = ? AND modified = ?", []byte(key), c.revision).Scan(&e.Value, &e.Created)
-			}
-			switch {
-			case err == nil:
-				events = append(events, e)
-			case !errors.Is(err, sql.ErrNoRows): // else a later change has it
-				return nil, false, err
-			}
-		}
-		newest = max(newest, c.revision)
+	if len(events) < batch && revision >= last.revision {
+		last = cursor{revision: revision + 1}
 	}
-	if more = len(all) == batch; more {
-		newest = all[batch-1].revision
-	}
-	*at = newest
-	return events, more, nil
+	*at = last
+	return events, nil
 }
 
 // Compact forgets the changes up to a revision.

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/tests/kit"
 )
 
 // What the provider logs in as at the servers of these tests, and root of them.
@@ -65,16 +66,6 @@ func launch(dir string, words ...string) (*exec.Cmd, string, error) {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
 	return cmd, log.Name(), cmd.Start()
-}
-
-func freePort() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // serve runs a server for all tests, and waits until it answers.
@@ -132,7 +123,7 @@ var postgresServer = sync.OnceValue(func() place {
 		b, _ := os.ReadFile(log)
 		return place{missing: fmt.Errorf("initdb: %w\n%s", err, b)}
 	}
-	port := freePort()
+	_, port, _ := net.SplitHostPort(kit.Address())
 	return serve(dir, func(ctx context.Context, address string) error {
 		conn, err := connect(ctx, postgresURL(address, "root", rootPassword, "postgres"))
 		if err != nil {
@@ -163,7 +154,7 @@ var redisServer = sync.OnceValue(func() place {
 	if err := os.WriteFile(users, []byte("user default off\nuser florete on >providers ~* &* +@all\n"), 0o600); err != nil {
 		return place{missing: err}
 	}
-	port := freePort()
+	_, port, _ := net.SplitHostPort(kit.Address())
 	return serve(dir, func(ctx context.Context, address string) error {
 		r, err := openRedis(ctx, account.Server{Address: address, User: "florete"}, "providers", "")
 		if err == nil {

@@ -51,11 +51,7 @@ func (s *soft) start() error {
 		return err
 	}
 	key := kit.WriteHostKey(filepath.Join(s.dir, "forge"))
-	ports, err := freePorts(4)
-	if err != nil {
-		return err
-	}
-	s.ssh, s.http = ports[0], ports[1]
+	s.ssh, s.http = kit.Address(), kit.Address()
 	b, err := os.ReadFile(filepath.Join(s.dir, "forge"))
 	if err != nil {
 		return err
@@ -66,8 +62,8 @@ func (s *soft) start() error {
 	}
 	cmd := exec.Command(strings.TrimSpace(string(path)), "serve")
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "SOFT_SERVE_DATA_PATH=" + filepath.Join(s.dir, "data"), "SOFT_SERVE_GIT_LISTEN_ADDR=" + ports[3],
-		"SOFT_SERVE_SSH_LISTEN_ADDR=" + s.ssh, "SOFT_SERVE_HTTP_LISTEN_ADDR=" + s.http, "SOFT_SERVE_STATS_LISTEN_ADDR=" + ports[2],
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "SOFT_SERVE_DATA_PATH=" + filepath.Join(s.dir, "data"), "SOFT_SERVE_GIT_LISTEN_ADDR=" + kit.Address(),
+		"SOFT_SERVE_SSH_LISTEN_ADDR=" + s.ssh, "SOFT_SERVE_HTTP_LISTEN_ADDR=" + s.http, "SOFT_SERVE_STATS_LISTEN_ADDR=" + kit.Address(),
 		"SOFT_SERVE_HTTP_PUBLIC_URL=http://" + s.http, "SOFT_SERVE_INITIAL_ADMIN_KEYS=" + kit.Authorized(key),
 	}
 	log, err := os.Create(filepath.Join(s.dir, "log"))
@@ -101,19 +97,6 @@ func (s *soft) start() error {
 		}
 	}
 	return nil
-}
-
-// freePorts are addresses at which nothing listens.
-func freePorts(n int) (all []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		all = append(all, l.Addr().String())
-	}
-	return all, nil
 }
 
 // softAt is Soft Serve as a policy has it, with the directory of the provider's key.

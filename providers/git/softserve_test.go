@@ -281,12 +281,8 @@ func TestSoftServeRefuses(t *testing.T) {
 	}
 	newFixture(t, at, other, "florete-refused", "infra").refused("want a private key of SSH")
 
-	ports, err := freePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
 	away := at
-	away.Address = ports[0]
+	away.Address = kit.Address()
 	newFixture(t, away, dir, "florete-refused", "infra").refused("connection refused")
 	_, port, _ := net.SplitHostPort(at.Address)
 	away.Address = "192.0.2.1:" + port

@@ -36,8 +36,7 @@ func TestKill(t *testing.T) {
 		}
 	}
 	must(root(dir))
-	address, err := freeAddress()
-	must(err)
+	address := kit.Address()
 	hostKey := kit.NewHostKey()
 	p, err := document(dir, address, kit.Authorized(hostKey.PublicKey()), []string{"cert"})
 	must(err)

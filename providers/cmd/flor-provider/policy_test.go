@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -47,11 +46,7 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 
 // policy puts in force the policy of the script's provider, on a port that is free.
 func policy(dir string, kinds []string) error {
-	address, err := freeAddress()
-	if err != nil {
-		return err
-	}
-	p, err := document(dir, address, "", kinds)
+	p, err := document(dir, kit.Address(), "", kinds)
 	if err != nil {
 		return err
 	}
@@ -63,12 +58,4 @@ func policy(dir string, kinds []string) error {
 // enforce puts a policy in force, as activation does.
 func enforce(dir string, p florete.Policy) {
 	kit.Swap(florete.Current(florete.Layout(filepath.Join(dir, "activation")).Documents()), kit.Document(1000, p).Files())
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

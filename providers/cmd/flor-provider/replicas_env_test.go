@@ -80,8 +80,7 @@ func (c *replicas) add(name string) *replica {
 		c.must(os.WriteFile(filepath.Join(r.dir, file), b, 0o600))
 	}
 	for _, kind := range c.kinds {
-		r.addresses[kind], err = freeAddress()
-		c.must(err)
+		r.addresses[kind] = kit.Address()
 		c.must(os.MkdirAll(filepath.Join(r.dir, "state", kind), 0o700))
 	}
 	state := filepath.Join(r.dir, "state", "cert")

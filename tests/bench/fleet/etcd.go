@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +11,7 @@ import (
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd"
 	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit"
 )
 
 // engines are the stores that a provider has its state in.
@@ -52,14 +51,9 @@ func open(engine, dir string) (kind func(string) (store.Store, error), end func(
 func startEtcd(dir string) (endpoints []string, end func(), err error) {
 	var initial, peers []string
 	for i := range members {
-		client, failed := freeURL()
-		peer, also := freeURL()
-		err = errors.Join(err, failed, also)
+		client, peer := "http://"+kit.Address(), "http://"+kit.Address()
 		endpoints, peers = append(endpoints, client), append(peers, peer)
 		initial = append(initial, fmt.Sprintf("m%d=%s", i, peer))
-	}
-	if err != nil {
-		return nil, nil, err
 	}
 	var running []*exec.Cmd
 	end = func() {
@@ -81,14 +75,4 @@ func startEtcd(dir string) (endpoints []string, end func(), err error) {
 		running = append(running, c)
 	}
 	return endpoints, end, nil
-}
-
-// freeURL is one on which nobody listens.
-func freeURL() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String(), nil
 }

@@ -4,7 +4,6 @@ package pair
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -101,15 +100,6 @@ func (p *Pair) CPU() (time.Duration, error) {
 		}
 	}
 	return all, nil
-}
-
-// Free is an address that nobody listens at.
-func Free() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return ln.Addr().String(), ln.Close()
 }
 
 // within is how long what Wait waits for may take.

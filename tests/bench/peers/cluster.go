@@ -86,10 +86,7 @@ func start(over florete.Transport) (c *cluster, err error) {
 
 // noisyUpstream is a process that serves the noise.
 func (c *cluster) noisyUpstream() (string, error) {
-	at, err := pair.Free()
-	if err != nil {
-		return "", err
-	}
+	at := kit.Address()
 	if err := c.StartSelf(roleEnv+"=upstream", atEnv+"="+at); err != nil {
 		return "", err
 	}

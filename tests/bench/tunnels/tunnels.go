@@ -95,10 +95,8 @@ func ends() (p *pair.Pair, k keys, between string, err error) {
 	if k, err = newKeys(dir); err != nil {
 		return p, k, "", err
 	}
-	if p.Addr, err = pair.Free(); err == nil {
-		between, err = pair.Free()
-	}
-	return p, k, between, err
+	p.Addr = kit.Address()
+	return p, k, kit.Address(), nil
 }
 
 // ready waits until a pair works, and ends it if it does not.

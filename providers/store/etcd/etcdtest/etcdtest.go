@@ -10,10 +10,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,7 +59,7 @@ type Member struct {
 	t    testing.TB
 }
 
-// Start starts a cluster of n members, and waits until it has a leader.
+// Start starts a cluster of n members, and waits until each of them knows the leader.
 func Start(t testing.TB, n int) *Cluster {
 	t.Helper()
 	return start(&Cluster{t: t}, n, "http://")
@@ -139,7 +139,7 @@ func start(c *Cluster, n int, scheme string) *Cluster {
 	command := Command(t)
 	var initial []string
 	for i := range n {
-		m := &Member{t: t, Name: fmt.Sprintf("m%d", i+1), Client: scheme + free(t), Peer: scheme + free(t), Dir: t.TempDir(), tls: c.tls()}
+		m := &Member{t: t, Name: fmt.Sprintf("m%d", i+1), Client: scheme + kit.Address(), Peer: scheme + kit.Address(), Dir: t.TempDir(), tls: c.tls()}
 		c.Members = append(c.Members, m)
 		initial = append(initial, m.Name+"="+m.Peer)
 	}
@@ -154,7 +154,9 @@ func start(c *Cluster, n int, scheme string) *Cluster {
 		m.Start("ETCD_INITIAL_CLUSTER=" + strings.Join(initial, ","))
 		t.Cleanup(m.Kill)
 	}
-	c.Leader()
+	for _, m := range c.Members { // all, for a test may take the others away
+		c.wait(m.Name+" knows no leader", func() bool { s := m.status(); return s != nil && s.Leader != 0 })
+	}
 	return c
 }
 
@@ -184,21 +186,33 @@ func (c *Cluster) Tree(t testing.TB, tree string) *etcd.Store {
 }
 
 // Leader waits for a leader, and is the one.
-func (c *Cluster) Leader() *Member {
+func (c *Cluster) Leader() (leader *Member) {
+	c.t.Helper()
+	c.wait("no leader", func() bool {
+		i := slices.IndexFunc(c.Members, func(m *Member) bool {
+			s := m.status()
+			return s != nil && s.Leader != 0 && s.Leader == s.Header.MemberId
+		})
+		if i >= 0 {
+			leader = c.Members[i]
+		}
+		return i >= 0
+	})
+	return leader
+}
+
+func (c *Cluster) wait(otherwise string, until func() bool) {
 	c.t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		for _, m := range c.Members {
-			if m.leads() {
-				return m
-			}
+		if until() {
+			return
 		}
 	}
 	for _, m := range c.Members {
 		b, _ := os.ReadFile(m.log)
 		c.t.Logf("%s: %s", m.Name, b[max(0, len(b)-2000):])
 	}
-	c.t.Fatal("etcd: no leader within 30 seconds")
-	return nil
+	c.t.Fatalf("etcd: %s within 30 seconds", otherwise)
 }
 
 // Compact has the cluster forget the changes up to a revision.
@@ -231,17 +245,20 @@ func (c *Cluster) EndLeases(t testing.TB) {
 	}
 }
 
-// leads is whether the member runs and reports that it is the leader.
-func (m *Member) leads() bool {
+// status is what the member reports, nil where it does not answer.
+func (m *Member) status() *clientv3.StatusResponse {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Client}, TLS: m.tls, Logger: zap.NewNop(), MaxUnaryRetries: 1})
 	if err != nil {
-		return false
+		return nil
 	}
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	status, err := client.Status(ctx, m.Client)
-	return err == nil && status.Leader != 0 && status.Leader == status.Header.MemberId
+	if err != nil {
+		return nil
+	}
+	return status
 }
 
 // Start starts the member, which was killed or not started yet, with more in its environment.
@@ -298,14 +315,3 @@ func (m *Member) Stop() { _ = m.cmd.Process.Signal(syscall.SIGSTOP) }
 
 // Continue lets a stopped member go on.
 func (m *Member) Continue() { _ = m.cmd.Process.Signal(syscall.SIGCONT) }
-
-// free is an address that nothing listens on.
-func free(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"database/sql"
 	"fmt"
+	"slices"
 )
 
 // required is the version of a store's programs. Steps up to it change what these read and write; one
@@ -27,6 +28,14 @@ CREATE TABLE events (
 CREATE TABLE leases (id INTEGER PRIMARY KEY AUTOINCREMENT, ttl INTEGER NOT NULL, expires INTEGER NOT NULL);
 CREATE INDEX leases_expires ON leases (expires);
 `, `
+CREATE TABLE entries ( -- whose rows are larger than a table without rowid keeps in one page
+	key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL,
+	created INTEGER NOT NULL, modified INTEGER NOT NULL, lease INTEGER NOT NULL
+);
+INSERT INTO entries SELECT * FROM kv;
+DROP TABLE kv;
+ALTER TABLE entries RENAME TO kv;
+CREATE INDEX kv_lease ON kv (lease) WHERE lease != 0;
 CREATE TABLE changes ( -- values are those of the keys
 	revision INTEGER NOT NULL, step INTEGER NOT NULL,
 	key BLOB NOT NULL, deleted INTEGER NOT NULL,
@@ -63,7 +72,11 @@ func upgrade(db *sql.DB) error {
 	case steps == len(schema):
 		return nil
 	}
-	for _, step := range schema[steps:] {
+	frozen, err := triggers(tx)
+	if err != nil {
+		return err
+	}
+	for _, step := range append(slices.Clone(schema[steps:]), frozen...) {
 		if _, err := tx.Exec(step); err != nil {
 			return fmt.Errorf("upgrade from schema version %d: %w", version, err)
 		}
@@ -72,4 +85,13 @@ func upgrade(db *sql.DB) error {
 		return err
 	}
 	return tx.Commit()
+}
+
+// triggers are those of Freeze, which go with a table that a step replaces.
+func triggers(tx *sql.Tx) ([]string, error) {
+	rows, err := tx.Query("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'kv'")
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(r *sql.Rows) (text string, err error) { return text, r.Scan(&text) })
 }

@@ -135,6 +135,28 @@ func TestOlderSchema(t *testing.T) {
 	want(4, `5 "b"="3" false`)
 }
 
+// TestOlderFrozen: a store that had moved before the upgrade has moved after it.
+func TestOlderFrozen(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	first, err := os.ReadFile("testdata/version1.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(string(first) + `;CREATE TRIGGER frozen_INSERT BEFORE INSERT ON kv BEGIN SELECT RAISE(ABORT, 'florete: this state has moved'); END`); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path, sqlite.Options{})
+	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("b", nil)}}); !errors.Is(err, store.ErrMoved) {
+		t.Errorf("got %v, want ErrMoved", err)
+	}
+}
+
 func TestKeep(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "state.db"), sqlite.Options{Keep: 3})
 	var last int64

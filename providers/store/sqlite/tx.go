@@ -10,6 +10,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
+// removed is how many revisions are removed at a time.
+const removed = 100
+
 // tx is a write transaction: perhaps a revision in which leases ended, then one of each change
 // that was requested.
 type tx struct {
@@ -52,11 +55,16 @@ func (t *tx) revise(change func() error) error {
 
 // record records the revision, and forgets the changes up to another.
 func (t *tx) record(compacted int64) error {
-	err := t.exec("UPDATE meta SET value = CASE name WHEN 'revision' THEN ?1 ELSE max(value, ?2) END", t.revision, compacted)
-	if err != nil {
-		return err
+	return t.exec("UPDATE meta SET value = CASE name WHEN 'revision' THEN ?1 ELSE max(value, ?2) END", t.revision, compacted)
+}
+
+// remove removes forgotten changes, a number at a time: each time touches other pages than what is
+// added.
+func (t *tx) remove() error {
+	if t.revision/removed == t.began/removed {
+		return nil
 	}
-	return t.exec("DELETE FROM changes WHERE revision <= ?", compacted)
+	return t.exec("DELETE FROM changes WHERE revision <= (SELECT value FROM meta WHERE name = 'compacted')")
 }
 
 // current is the entry of a key, and whether there is one.

@@ -96,7 +96,7 @@ func (s *Store) transact(jobs []*job) (changed bool, err error) {
 		j.revision = t.revision
 	}
 	if t.revision != t.began {
-		if err := t.record(t.revision - s.keep); err != nil {
+		if err := errors.Join(t.record(t.revision-s.keep), t.remove()); err != nil {
 			return false, err
 		}
 	}

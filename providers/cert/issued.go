@@ -13,7 +13,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// issuedPrefix starts the keys of SVIDs that were issued, in the order of their ends.
+// issuedPrefix starts the keys of SVIDs that were issued, in the order of their ends, then of their
+// issuance: what is issued at about the same time is then written to the same pages of the store.
 const issuedPrefix = "cert/issued/"
 
 // keptAfter is how long what was issued stays on record after it has ended: clocks differ.
@@ -28,7 +29,7 @@ func keepIssued(leaf *x509.Certificate, id florete.ID) store.Op {
 	if err != nil {
 		panic(err) // strings and integers
 	}
-	return store.Put(issuedBefore(is.Until.Time)+"-"+is.Serial, b)
+	return store.Put(fmt.Sprintf("%s-%09d-%s", issuedBefore(is.Until.Time), time.Now().Nanosecond(), is.Serial), b)
 }
 
 // issued calls each for what is on record of SVIDs that end after a time.

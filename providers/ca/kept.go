@@ -4,22 +4,32 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"time"
 )
 
-// Kept is an authority in two files, which is read anew where one of them is another than the
-// last time.
+// lookAgain is how long files that were there are not looked at again: each certificate needs the
+// authority.
+const lookAgain = time.Second
+
+// Kept is an authority in two files, which is read anew within a second of a change to one of them.
 type Kept struct {
 	Certificate, Key string
 
-	mu   sync.Mutex
-	seen [2]fs.FileInfo
-	last *Authority
+	mu     sync.Mutex
+	looked time.Time
+	seen   [2]fs.FileInfo
+	last   *Authority
 }
 
-// Load is the authority that is in the files now.
+// Load is the authority in the files.
 func (k *Kept) Load() (*Authority, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	began := time.Now()
+	if k.last != nil && began.Sub(k.looked) < lookAgain {
+		return k.last, nil
+	}
+	k.looked = time.Time{} // an error is not kept
 	var now [2]fs.FileInfo
 	for i, path := range []string{k.Certificate, k.Key} {
 		var err error
@@ -28,13 +38,14 @@ func (k *Kept) Load() (*Authority, error) {
 		}
 	}
 	if k.last != nil && same(k.seen[0], now[0]) && same(k.seen[1], now[1]) {
+		k.looked = began
 		return k.last, nil
 	}
 	a, err := Load(k.Certificate, k.Key)
 	if err != nil {
 		return nil, err
 	}
-	k.seen, k.last = now, a
+	k.looked, k.seen, k.last = began, now, a
 	return a, nil
 }
 

@@ -4,15 +4,18 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestKept: an authority is read once, and anew as soon as a file of it is another; where that
+// TestKept: an authority is read once, and anew a second after a file of it is another; where that
 // cannot be used, the one before is not either.
-func TestKept(t *testing.T) {
+func TestKept(t *testing.T) { synctest.Test(t, kept) }
+
+func kept(t *testing.T) {
 	dir := t.TempDir()
 	k := &ca.Kept{Certificate: filepath.Join(dir, "issuing.crt"), Key: filepath.Join(dir, "issuing.key")}
 	c := kit.NewCA()
@@ -35,18 +38,21 @@ func TestKept(t *testing.T) {
 	}
 	c.Renew(time.Hour)
 	save()
+	time.Sleep(time.Second)
 	if next, err := k.Load(); err != nil || !next.Certificate.Equal(c.Issuing.Certificate) {
 		t.Errorf("replaced: %v, want the new one", err)
 	}
 	if err := os.Chmod(k.Key, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	time.Sleep(time.Second)
 	if _, err := k.Load(); err == nil {
 		t.Error("a key that everybody can read is used")
 	}
 	if err := os.Remove(k.Certificate); err != nil {
 		t.Fatal(err)
 	}
+	time.Sleep(time.Second)
 	if _, err := k.Load(); err == nil {
 		t.Error("a certificate that is gone is used")
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"net"
 	"sync"
@@ -18,6 +19,7 @@ import (
 // requests do not verify it again while roots and time allow no other result.
 type peer struct {
 	mu            sync.Mutex
+	binding       []byte         // of the connection; nil for not yet
 	roots         *florete.Roots // that the rest was found with; nil for none yet
 	id            florete.ID
 	err           error
@@ -33,6 +35,16 @@ type peerKey struct{}
 
 func withPeer(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, &peer{})
+}
+
+// bind is the connection's channel binding.
+func (p *peer) bind(cs *tls.ConnectionState) (b []byte, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.binding == nil {
+		p.binding, err = api.ChannelBinding(cs)
+	}
+	return p.binding, err
 }
 
 // proves is whether a device proof, which verify checks, is by a key.

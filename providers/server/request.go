@@ -34,7 +34,8 @@ type request struct {
 // ID, which is a node's. A caller without one is let through when it may enrol.
 func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnrol bool) error {
 	var err error
-	if a.binding, err = api.ChannelBinding(cs); err != nil {
+	at := peerOf(ctx)
+	if a.binding, err = at.bind(cs); err != nil {
 		return err
 	}
 	if len(cs.PeerCertificates) == 0 {
@@ -43,7 +44,7 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 		}
 		return nil
 	}
-	a.peer = peerOf(ctx)
+	a.peer = at
 	id, err := a.peer.verify(cs.PeerCertificates, a.Policies.now.Load().roots)
 	if code := codeOf(err); code == api.CodeUntrusted || code == api.CodeRevoked {
 		id, err = a.peer.verify(cs.PeerCertificates, a.Policies.rootsAfter())

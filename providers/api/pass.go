@@ -10,13 +10,10 @@ import (
 	"time"
 )
 
-// A call of a pass stalls when it takes leastStall, and four times what the handshake took;
-// before there is a connection, connectStall. Then the others do not wait for it, leastStall
-// later at most: a request that hangs holds up no other.
-const (
-	leastStall   = 500 * time.Millisecond
-	connectStall = 3 * time.Second
-)
+// leastStall is when a call of a pass stalls, or after four times what the handshake took: then the
+// others do not wait for it, leastStall later at most, and a request that hangs holds up no other.
+// They do wait for a connection: a provider that has no time for one has less for several.
+const leastStall = 500 * time.Millisecond
 
 // Pass is a number of calls that begin at about the same time. They share one connection
 // to the provider, with one handshake and one device proof, and one after the other uses
@@ -142,7 +139,6 @@ func (p *Pass) wait(ctx context.Context) (turn, bool) {
 	for {
 		select {
 		case t := <-p.turn:
-			p.stallAfter(connectStall)
 			return t, true
 		case now := <-poll.C:
 			next := leastStall

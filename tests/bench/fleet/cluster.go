@@ -59,11 +59,7 @@ func newCluster(dir string, s shape) (cluster, error) {
 	}
 	c.roots = c.ca.Roots()
 	for i := range s.hosts {
-		name := fmt.Sprintf("h%05d", i)
-		h := node{name: name, id: kit.ID("node/" + name), dir: filepath.Join(dir, name)}
-		for k := range s.services {
-			h.services = append(h.services, kit.ID(fmt.Sprintf("service/app%d-%s", k, name)))
-		}
+		h := c.node(i)
 		if err := os.Mkdir(h.dir, 0o755); err != nil {
 			return c, err
 		}
@@ -105,7 +101,7 @@ const (
 
 // manifest is one with a service, whose name for callers another version changes.
 func (c cluster) manifest(n node, version int) florete.Manifest {
-	m := florete.Manifest{
+	return florete.Manifest{
 		Cluster: "demo", Host: n.name, TrustDomain: kit.Domain,
 		Trust:    florete.Trust{Roots: []string{c.ca.RootPEM()}, SigningKeys: []string{c.signing.ToPublicKey().String()}},
 		Identity: florete.Identity{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())},
@@ -114,15 +110,19 @@ func (c cluster) manifest(n node, version int) florete.Manifest {
 			cert.Name:   {ID: kit.ProviderID(provider, cert.Name), Addresses: florete.Addresses{c.address(portCert)}},
 			config.Name: {ID: kit.ProviderID(provider, config.Name), Addresses: florete.Addresses{c.address(portConfig)}},
 		}},
-		Needs: []florete.Need{kit.CertNeed(n.id, provider)},
+		Needs: c.needs(n),
 	}
+}
+
+func (c cluster) needs(n node) []florete.Need {
+	all := []florete.Need{kit.CertNeed(n.id, provider)}
 	for _, id := range n.services {
-		m.Needs = append(m.Needs, kit.CertNeed(id, provider))
+		all = append(all, kit.CertNeed(id, provider))
 	}
 	if c.documents {
-		m.Needs = append(m.Needs, kit.ConfigNeed(n.id, provider))
+		all = append(all, kit.ConfigNeed(n.id, provider))
 	}
-	return m
+	return all
 }
 
 func (c cluster) policy() florete.Policy {
@@ -136,7 +136,7 @@ func (c cluster) policy() florete.Policy {
 	}
 	for _, n := range c.nodes {
 		p.Devices = append(p.Devices, florete.Device{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())})
-		for _, need := range c.manifest(n, 0).Needs {
+		for _, need := range c.needs(n) {
 			p.Grants = append(p.Grants, florete.Grant{Caller: n.id, Need: need.ID, Kind: need.Kind, Request: need.Request, Generation: 1})
 		}
 	}

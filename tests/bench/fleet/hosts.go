@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/florete/florete"
@@ -16,9 +18,13 @@ import (
 
 // fleet is hosts that run activation.
 type fleet struct {
+	name    string
 	configs []activation.Config
 	stop    func()
 	began   time.Time
+
+	dialed atomic.Int64  // connections
+	slots  chan struct{} // of connections at a time; nil for no bound, where hosts keep one each
 
 	mu       sync.Mutex
 	changed  chan struct{}
@@ -28,12 +34,42 @@ type fleet struct {
 	hosts    int
 }
 
-func newFleet(c cluster) *fleet {
-	f := &fleet{changed: make(chan struct{}, 1), inForce: map[int64][]time.Time{}, failures: map[string]int{}, hosts: len(c.nodes)}
+// newFleet is those of a cluster whose first has a number.
+func newFleet(c cluster, first int) *fleet {
+	f := &fleet{name: fmt.Sprintf("hosts%d", first), changed: make(chan struct{}, 1), inForce: map[int64][]time.Time{}, failures: map[string]int{}, hosts: len(c.nodes)}
 	for i, n := range c.nodes {
-		f.configs = append(f.configs, f.config(c, i, n))
+		f.configs = append(f.configs, f.config(c, first+i, n))
 	}
 	return f
+}
+
+// slots is how many connections hosts of a process have at a time: half of those that a provider
+// serves at a time.
+const slots = 128
+
+// within dials when there is a slot.
+func (f *fleet) within(dial func() (net.Conn, error)) (net.Conn, error) {
+	if f.slots == nil {
+		return dial()
+	}
+	f.slots <- struct{}{}
+	conn, err := dial()
+	if err != nil {
+		<-f.slots
+		return nil, err
+	}
+	return &slotted{Conn: conn, free: sync.OnceFunc(func() { <-f.slots })}, nil
+}
+
+// slotted is a connection in a slot.
+type slotted struct {
+	net.Conn
+	free func()
+}
+
+func (s *slotted) Close() error {
+	defer s.free()
+	return s.Conn.Close()
 }
 
 func (f *fleet) start() {
@@ -43,7 +79,7 @@ func (f *fleet) start() {
 	for _, config := range f.configs {
 		all.Go(func() {
 			if _, err := activation.Run(ctx, config); err != nil {
-				fmt.Println("error:", config.State, err)
+				fmt.Fprintln(os.Stderr, "error:", config.State, err)
 			}
 		})
 	}
@@ -55,14 +91,18 @@ func (f *fleet) config(c cluster, i int, n node) activation.Config {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 100, byte(i>>8), byte(i))}}
 	done, last := false, int64(0)
 	var needs []florete.ReportedNeed
-	for _, need := range c.manifest(n, 0).Needs {
+	for _, need := range c.needs(n) {
 		needs = append(needs, florete.ReportedNeed{ID: need.ID, Kind: need.Kind, State: florete.NeedFulfilled})
 	}
 	return activation.Config{
 		State: florete.Layout(filepath.Join(n.dir, "state")), Closure: n.closure(), HostKey: n.hostKey(), Undivided: true,
-		// Hosts share processors here: two seconds for a dial would be a measure of those.
+		// Hosts share processors here: two seconds for a dial would be a measure of those, and so
+		// would be handshakes of more of them at a time.
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return dialer.DialContext(context.WithoutCancel(ctx), network, address)
+			f.dialed.Add(1)
+			return f.within(func() (net.Conn, error) {
+				return dialer.DialContext(context.WithoutCancel(ctx), network, address)
+			})
 		},
 		Arm:    func(context.Context) error { return nil }, // what starts a process on a host
 		Notify: func(context.Context, string) error { return nil },
@@ -114,18 +154,36 @@ func (f *fleet) until(what string, done func() int) error {
 		f.mu.Unlock()
 		if n == f.hosts {
 			if failures != "map[]" {
-				fmt.Printf("failures so far: %s\n", failures)
+				fmt.Fprintf(os.Stderr, "failures so far: %s\n", failures)
 			}
 			return nil
 		}
 		select {
 		case <-f.changed:
 		case <-progress.C:
-			fmt.Printf("%s: %d of %d hosts, failures %s\n", what, n, f.hosts, failures)
+			fmt.Fprintf(os.Stderr, "%s: %d of %d hosts, failures %s\n", what, n, f.hosts, failures)
 		case <-timeout:
 			return fmt.Errorf("%s: %d of %d hosts after ten minutes, failures %s", what, n, f.hosts, failures)
 		}
 	}
+}
+
+// arrive starts the hosts, and waits until all have all needs fulfilled.
+func (f *fleet) arrive() (a arrival, err error) {
+	profiled, err := profile(f.name)
+	if err != nil {
+		return a, err
+	}
+	own, allocated := ownUse(), allocations()
+	f.start()
+	a.took, err = f.fulfilled()
+	profiled()
+	if err != nil {
+		f.stop()
+		return a, err
+	}
+	a.used, a.allocations, a.connections = ownUse()-own, allocations()-allocated, f.dialed.Load()
+	return a, nil
 }
 
 // fulfilled is how long the slowest took.

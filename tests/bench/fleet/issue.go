@@ -13,7 +13,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/florete/florete"
@@ -22,10 +21,6 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// filesOfHost is how many a host opens while it comes: connections for each need, and what is
-// written.
-const filesOfHost = 6
-
 // issue measures certificates over connections that are kept, with their state and audit row
 // on disk before the answer, beside the bare work of them; and hosts that come all at once.
 func issue(f figures) error {
@@ -33,26 +28,13 @@ func issue(f figures) error {
 	if err != nil || *hosts == 0 {
 		return err
 	}
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		return err
-	}
-	if wanted := uint64(filesOfHost * *hosts); files.Cur < wanted {
-		fmt.Printf("NOT RUN: %d hosts at once, which in one process open up to %d files, and it may open %d: raise that by ulimit -n %d, or take --hosts %d\n",
-			*hosts, wanted, files.Cur, wanted, files.Cur/filesOfHost)
-		return nil
-	}
 	return with(shape{hosts: *hosts, services: 4, engine: engineSQLite}, func(c cluster, p *process) error {
-		h, err := cold(f, "storm_%s", c, p)
-		if err == nil {
-			h.stop()
-		}
-		return err
+		return cold(f, "storm_%s", c, p, c.arrive)
 	})
 }
 
 func issued(f figures, c cluster, p *process) error {
-	debug.SetGCPercent(400) // each caller is a process elsewhere, with little garbage
+	debug.SetGCPercent(quickGC)
 	callers, err := c.callers()
 	if err != nil {
 		return err

@@ -31,8 +31,8 @@ func scale(f figures) error {
 
 func scaled(f figures, c cluster, p *process) error {
 	before := p.resident()
-	h, err := cold(f, "cold_%s", c, p)
-	if err != nil {
+	h := newFleet(c, 0)
+	if err := cold(f, "cold_%s", c, p, h.arrive); err != nil {
 		return err
 	}
 	defer h.stop()
@@ -91,44 +91,39 @@ func memory() string {
 	return ""
 }
 
-// cold starts all hosts at once, and measures until the last has all needs fulfilled, beside
-// the handshakes and signatures of that alone.
-func cold(f figures, key string, c cluster, p *process) (*fleet, error) {
-	// Each host is a process elsewhere, too small to collect garbage while it starts.
-	debug.SetGCPercent(400)
+// quickGC is that of hosts: each is a process elsewhere, too small to collect garbage while it
+// starts.
+const quickGC = 400
+
+// cold has all hosts come at once, and notes what that takes beside the handshakes and signatures
+// of that alone.
+func cold(f figures, key string, c cluster, p *process, arrive func() (arrival, error)) error {
+	debug.SetGCPercent(quickGC)
 	used, own := p.used(), ownUse()
 	minimum, err := c.minimum()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	f.note(key+"_minimum_s", "s", minimum.Seconds())
 	f.note(key+"_minimum_cpu_s", "s of the provider", (p.used() - used).Seconds())
 	f.note(key+"_minimum_hosts_cpu_s", "s of the hosts", (ownUse() - own).Seconds())
 	if c.documents {
 		if _, err := p.publish(c, 0); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	h := newFleet(c)
-	profiled, err := profile("hosts")
+	used = p.used()
+	a, err := arrive()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	used, own = p.used(), ownUse()
-	allocated := allocations()
-	h.start()
-	took, err := h.fulfilled()
-	profiled()
-	if err != nil {
-		h.stop()
-		return nil, err
-	}
-	f.note(key+"_s", "s", took.Seconds())
-	f.note(key+"_ratio", "", took.Seconds()/minimum.Seconds())
+	f.note(key+"_s", "s", a.took.Seconds())
+	f.note(key+"_ratio", "", a.took.Seconds()/minimum.Seconds())
 	f.note(key+"_cpu_s", "s of the provider", (p.used() - used).Seconds())
-	f.note(key+"_hosts_cpu_s", "s of the hosts", (ownUse() - own).Seconds())
-	f.note(key+"_allocations", "of each host", float64(allocations()-allocated)/float64(len(c.nodes)))
-	return h, nil
+	f.note(key+"_hosts_cpu_s", "s of the hosts", a.used.Seconds())
+	f.note(key+"_connections", "of each host", float64(a.connections)/float64(len(c.nodes)))
+	f.note(key+"_allocations", "of each host", float64(a.allocations)/float64(len(c.nodes)))
+	return nil
 }
 
 // allocations are those of the hosts so far. Unlike their processor time they hardly vary.

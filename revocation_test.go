@@ -152,6 +152,25 @@ func TestNextList(t *testing.T) {
 	}
 }
 
+// A certificate stays revoked for as long as that of a CA can live; one that a list has for a
+// shorter time is revoked for that long again.
+func TestRevokedCertificateLasts(t *testing.T) {
+	now := time.Now()
+	list := revocation.Next(nil, "demo", now, time.Hour)
+	list.Certificates = []florete.RevokedCertificate{{Serial: "ab", Until: florete.TimeOf(now.Add(florete.MaxLifetime))}}
+	revocation.Revoke(list, revocation.Target{Certificates: []string{"cd", "ab"}})
+	for after, want := range map[time.Duration]int{
+		florete.MaxLifetime + 24*time.Hour:  2,
+		ca.IssuingLifetime + 24*time.Hour:   2,
+		ca.RootLifetime - time.Hour:         2,
+		ca.RootLifetime + florete.Backdated: 0,
+	} {
+		if got := revocation.Next(list, "demo", now.Add(after), time.Hour).Certificates; len(got) != want {
+			t.Errorf("after %s: got %+v, want %d", after, got, want)
+		}
+	}
+}
+
 // TestRevocationsVector holds the bytes that are signed, and what they mean.
 func TestRevocationsVector(t *testing.T) {
 	var v struct {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/ca"
 )
 
 // Lifetime is how long a list is good for hosts without alarm, unless the operator has
@@ -70,10 +71,12 @@ func Revoke(list *florete.Revocations, t Target) {
 			e.ValidAfter = list.Signed
 		}
 	}
+	// A serial number does not say when its certificate ends, and that of a CA may last as long
+	// as the root, as florctl ca sign --lifetime has it: forgotten earlier, it were good again.
+	until := list.Signed.Add(ca.RootLifetime)
 	for _, serial := range t.Certificates {
-		if !slices.ContainsFunc(list.Certificates, func(c florete.RevokedCertificate) bool { return c.Serial == serial }) {
-			list.Certificates = append(list.Certificates, florete.RevokedCertificate{Serial: serial, Until: list.Signed.Add(florete.MaxLifetime)})
-		}
+		list.Certificates = slices.DeleteFunc(list.Certificates, func(c florete.RevokedCertificate) bool { return c.Serial == serial })
+		list.Certificates = append(list.Certificates, florete.RevokedCertificate{Serial: serial, Until: until})
 	}
 	slices.SortFunc(list.Certificates, func(a, b florete.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
 }

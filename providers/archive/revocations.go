@@ -43,8 +43,8 @@ type ListTerms struct {
 	Cluster string
 	Keys    []string // one of which signed it
 
-	// Record returns what is changed in the same transaction. It may be nil.
-	Record func(last, next Revocations) []store.Op
+	// Record returns what is changed in the same transaction; last is nil for none. It may be nil.
+	Record func(last, next *florete.Revocations) []store.Op
 }
 
 // SetRevocations offers hosts a list, if it is signed and its number is above that of the one
@@ -74,7 +74,8 @@ func (a Archive) SetRevocations(ctx context.Context, s florete.SignedRevocations
 	}
 	ops := []store.Op{store.Put(revoking, value)}
 	if t.Record != nil {
-		ops = append(ops, t.Record(last, next)...)
+		was, _ := last.Signed.Open() // nil where it cannot be read: then all of this one is new
+		ops = append(ops, t.Record(was, list)...)
 	}
 	_, err = a.Commit(ctx, store.Txn{If: []store.Cond{{Key: revoking, Modified: last.revision}}, Then: ops})
 	if errors.Is(err, store.ErrConflict) {

@@ -5,22 +5,25 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/florete/florete"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
 
-// CodeRevoke is that of a new revocation list in the audit log.
-const CodeRevoke = "revoke"
+// How many names an audit row of a revocation list has in its message, and in all: it is in one
+// transaction with the list.
+const shownTargets, maxTargets = 10, 500
 
 func (c *call) revocations() (any, error) { return c.Archive.Revocations(c.r.Context()) }
 
 // setRevocations offers hosts the list that the caller sends.
 func (c *call) setRevocations() (any, error) {
-	c.row.Code = CodeRevoke
+	c.row.Code = string(revocation.Revoked) // of a refusal
 	var s florete.SignedRevocations
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 2*florete.MaxRevocations))
 	if err == nil {
@@ -29,11 +32,12 @@ func (c *call) setRevocations() (any, error) {
 	if err != nil {
 		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "body: %v: want a list as florctl revoke signs it", err)
 	}
+	var rows []server.Row
 	next, changed, err := c.Archive.SetRevocations(c.r.Context(), s, archive.ListTerms{
 		Cluster: c.policy.Cluster, Keys: c.policy.Trust.SigningKeys,
-		Record: func(last, next archive.Revocations) []store.Op {
-			c.row = RevokedRow(c.row, last, next)
-			return []store.Op{c.row.Op()}
+		Record: func(last, next *florete.Revocations) []store.Op {
+			rows = RevokedRows(c.row, last, next)
+			return server.Ops(rows)
 		},
 	})
 	if errors.Is(err, store.ErrUnavailable) {
@@ -43,22 +47,38 @@ func (c *call) setRevocations() (any, error) {
 		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "%v", err)
 	}
 	if changed {
-		c.row.Log(c.r.Context(), c.Logger)
+		for _, row := range rows {
+			row.Log(c.r.Context(), c.Logger)
+		}
 	}
 	return next, nil
 }
 
-// RevokedRow is the audit row of a new revocation list.
-func RevokedRow(r server.Row, last, next archive.Revocations) server.Row {
-	r.Outcome, r.Code, r.Serial = server.Granted, CodeRevoke, next.Number
-	r.Message = fmt.Sprintf("revocation list %d is offered to all hosts", next.Number)
-	r.Detail = map[string]string{"before": describeList(last), "after": describeList(next)}
-	return r
+// RevokedRows are the audit rows of a new revocation list, of each act with whom it was done to.
+func RevokedRows(r server.Row, last, next *florete.Revocations) (rows []server.Row) {
+	for _, act := range revocation.Acts(last, next) {
+		r.Outcome, r.Code, r.Serial = server.Granted, string(act.Verb), next.Number
+		r.Message = fmt.Sprintf("revocation list %d is offered to all hosts", next.Number)
+		r.Detail = map[string]string{"before": describeList(last), "after": describeList(next)}
+		if len(act.Targets) > 0 {
+			r.Message += fmt.Sprintf(": %s %s", act.Verb, first(act.Targets, shownTargets))
+			r.Detail["targets"] = first(act.Targets, maxTargets)
+		}
+		rows = append(rows, r)
+	}
+	return rows
 }
 
-func describeList(r archive.Revocations) string {
-	if r.Number == 0 {
+func first(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+func describeList(l *florete.Revocations) string {
+	if l == nil {
 		return "none"
 	}
-	return fmt.Sprintf("list %d with %d entries", r.Number, r.Entries)
+	return fmt.Sprintf("list %d with %d entries", l.Number, len(l.Entries)+len(l.Certificates))
 }

@@ -97,6 +97,14 @@ func (r Row) Op() store.Op {
 	return store.Put(auditKey(r.Time)+"-"+rand.Text()[:8], b)
 }
 
+// Ops append rows likewise.
+func Ops(rows []Row) (ops []store.Op) {
+	for _, r := range rows {
+		ops = append(ops, r.Op())
+	}
+	return ops
+}
+
 // Log writes what is set in the row, once that is in the store.
 func (r Row) Log(ctx context.Context, l *slog.Logger) {
 	var set []slog.Attr

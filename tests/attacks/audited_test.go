@@ -21,8 +21,7 @@ import (
 )
 
 // TestAudited: each kind of act has a row, whoever does it: of hosts, of providers by
-// themselves, of operators, and of people on hosts. Joins and revocations have theirs in
-// TestJoin and TestRevocation.
+// themselves, of operators, and of people on hosts. Joins have theirs in TestJoin.
 func TestAudited(t *testing.T) {
 	c := start(t)
 	const b = "spiffe://demo.flor/node/b"
@@ -41,6 +40,15 @@ func TestAudited(t *testing.T) {
 	const as = "can run processes of another user"
 	operate := func(args ...string) func(*testing.T) error {
 		return func(t *testing.T) error { _, err := c.florctl(t, args...); return err }
+	}
+	listed := func(args ...string) func(*testing.T) error {
+		return func(t *testing.T) error {
+			out, err := c.florctl(t, append(args, "--wait", "0s", "--key", c.Path("operator", "signing.key"))...)
+			if strings.Contains(out, "is offered") { // hosts that do not run here have not reported it
+				return nil
+			}
+			return err
+		}
 	}
 	posted := func(path, body string) func(*testing.T) error {
 		return func(t *testing.T) error { return c.post(t, path, body) }
@@ -129,6 +137,10 @@ func TestAudited(t *testing.T) {
 			do:  func(t *testing.T) error { _, err := c.florctl(t, "rollback", published, "--key", key); return err },
 			row: dora("rollback", ""),
 		},
+		{name: "a revocation", root: as, do: listed("revoke", "user/eve"), row: dora("revoke", "revoke spiffe://demo.flor/user/eve")},
+		{name: "a reinstatement", root: as, do: listed("reinstate", "user/eve"), row: dora("reinstate", "reinstate spiffe://demo.flor/user/eve")},
+		{name: "a suspension", root: as, do: listed("suspend", "user/frank"), row: dora("suspend", "suspend spiffe://demo.flor/user/frank")},
+		{name: "an end of a suspension", root: as, do: listed("resume", "user/frank"), row: dora("resume", "resume spiffe://demo.flor/user/frank")},
 		{
 			name: "what a person on a host accepts of an audit log", do: c.acceptLog,
 			row: local.Decision{Caller: b, Kind: "config", Decision: "changed", Code: "audit-accepted", Message: "2 rows are gone"},

@@ -62,7 +62,7 @@ func TestRevocation(t *testing.T) {
 		t.Logf("a live connection was cut after %s", took)
 	}
 	c.waitList(t, c.p, number+1)
-	c.wantRow(t, 0, local.Decision{Kind: "config", Decision: "granted", Code: "revoke", Message: fmt.Sprintf("revocation list %d is offered to all hosts", number+1)})
+	c.wantRow(t, 0, local.Decision{Kind: "config", Decision: "granted", Code: "revoke", Message: fmt.Sprintf("revocation list %d is offered to all hosts: revoke spiffe://demo.flor/%s", number+1, carol)})
 	time.Sleep(2 * time.Second) // the processes of p read it every second
 	run(t, []attack{
 		{
@@ -216,6 +216,7 @@ func TestRevocation(t *testing.T) {
 	if err := c.offer(t.Context(), third); err != nil {
 		t.Fatal(err)
 	}
+	c.wantRow(t, 0, local.Decision{Kind: "config", Decision: "granted", Code: "reinstate", Message: "spiffe://demo.flor/" + carol})
 	c.waitList(t, c.p, number+3)
 	c.waitList(t, c.b, number+3)
 	time.Sleep(2 * time.Second)

@@ -62,8 +62,8 @@ func importRevocations(cmd *cobra.Command, s *settings.Settings, a archive.Archi
 	}
 	_, _, err = a.SetRevocations(cmd.Context(), list, archive.ListTerms{
 		Cluster: policy.Cluster, Keys: policy.Trust.SigningKeys,
-		Record: func(last, next archive.Revocations) []store.Op {
-			return []store.Op{control.RevokedRow(server.Row{Time: time.Now().UTC(), Caller: "the account " + by.Username + " of this host", Kind: config.Name}, last, next).Op()}
+		Record: func(last, next *florete.Revocations) []store.Op {
+			return server.Ops(control.RevokedRows(server.Row{Time: time.Now().UTC(), Caller: "the account " + by.Username + " of this host", Kind: config.Name}, last, next))
 		},
 	})
 	return err

@@ -1,0 +1,109 @@
+package revocation
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/florete/florete"
+)
+
+// Verb is what an operator did to the list, as audit rows have it.
+type Verb string
+
+// Verbs of what operators do.
+const (
+	Revoked    Verb = "revoke"
+	Reinstated Verb = "reinstate"
+	Suspended  Verb = "suspend"
+	Resumed    Verb = "resume"
+	Renewed    Verb = "renew-revocations" // signed anew, as it was
+)
+
+// Act is a verb with the identities, SSH host keys and certificates that it was done to.
+type Act struct {
+	Verb    Verb
+	Targets []string
+}
+
+// forever is when the revocation of an identity or a key ends by itself.
+var forever = time.Unix(1<<40, 0)
+
+// Acts are what led from a list, nil for none, to another. What ended by itself is no act.
+func Acts(last, next *florete.Revocations) (acts []Act) {
+	was, is := revoked(last), revoked(next)
+	paused, pauses := suspended(last), suspended(next)
+	of := map[Verb][]string{}
+	for what, until := range is {
+		if until.After(was[what]) {
+			of[Revoked] = append(of[Revoked], what+issuedBefore(next, what))
+		}
+	}
+	for what, until := range was {
+		if is[what].Before(until) && until.After(next.Signed.Time) {
+			of[Reinstated] = append(of[Reinstated], what)
+		}
+	}
+	for what := range pauses {
+		if !paused[what] {
+			of[Suspended] = append(of[Suspended], what)
+		}
+	}
+	for what := range paused {
+		if !pauses[what] && !is[what].Equal(forever) { // else it was revoked, which is more
+			of[Resumed] = append(of[Resumed], what)
+		}
+	}
+	for _, verb := range slices.Sorted(maps.Keys(of)) {
+		slices.Sort(of[verb])
+		acts = append(acts, Act{verb, of[verb]})
+	}
+	if len(acts) == 0 {
+		return []Act{{Verb: Renewed}}
+	}
+	return acts
+}
+
+// revoked is what a list revokes, and when nothing that it concerns can be good any more.
+func revoked(list *florete.Revocations) map[string]time.Time {
+	all := map[string]time.Time{}
+	if list == nil {
+		return all
+	}
+	for _, e := range list.Entries {
+		if !e.ValidAfter.IsZero() {
+			all[e.ID.String()] = e.ValidAfter.Add(florete.MaxLifetime + florete.Backdated).Time
+		} else if !e.ID.IsZero() && !e.Suspended {
+			all[e.ID.String()] = forever
+		}
+		for _, key := range e.EnrolKeyFingerprints {
+			all["SSH host key "+key] = forever
+		}
+	}
+	for _, c := range list.Certificates {
+		all["certificate "+c.Serial] = c.Until.Time
+	}
+	return all
+}
+
+func suspended(list *florete.Revocations) map[string]bool {
+	all := map[string]bool{}
+	if list != nil {
+		for _, e := range list.Entries {
+			if e.Suspended {
+				all[e.ID.String()] = true
+			}
+		}
+	}
+	return all
+}
+
+// issuedBefore is which certificates of an identity are revoked, empty for all.
+func issuedBefore(list *florete.Revocations, id string) string {
+	for _, e := range list.Entries {
+		if e.ID.String() == id && !e.ValidAfter.IsZero() {
+			return " (issued before " + e.ValidAfter.UTC().Format(time.RFC3339) + ")"
+		}
+	}
+	return ""
+}

@@ -29,8 +29,8 @@ func TestRevoked(t *testing.T) {
 	early := now.Add(-time.Minute)
 	alice, wiki := issue("user/alice", "elm", early), issue("service/wiki", "oak", early)
 	elm, scoped := issue("node/elm", "elm", early), issue("service/elm/backup", "elm", early)
-	verify := func(target revocation.Target, chain []*x509.Certificate) error {
-		list, err := kit.Revocations(7, key, target).Open()
+	verify := func(s florete.SignedRevocations, chain []*x509.Certificate) error {
+		list, err := s.Open()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,11 +56,53 @@ func TestRevoked(t *testing.T) {
 		"issued after, and wholly":         {revocation.Target{ID: kit.ID("node/elm"), Before: []florete.ID{kit.ID("node/elm")}}, issue("node/elm", "elm", now.Add(10*time.Second)), "node/elm is revoked"},
 		"a key, which is no certificate's": {revocation.Target{Keys: []string{"SHA256:x"}}, elm, ""},
 	} {
-		err := verify(x.target, x.chain)
+		err := verify(kit.Revocations(7, key, x.target), x.chain)
 		var revoked *florete.RevokedError
 		if (err == nil) != (x.want == "") || err != nil && (!errors.As(err, &revoked) || !strings.Contains(err.Error(), x.want)) {
 			t.Errorf("%s: got %v, want %q", name, err, x.want)
 		}
+	}
+	const want = "node/elm is suspended, by revocation list 7: florctl resume"
+	if err := verify(kit.Suspensions(7, key, kit.ID("node/elm")), issue("node/elm", "elm", now)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("reinstated, reissued, suspended: got %v, want %q", err, want)
+	}
+}
+
+// What was reinstated, issued anew and suspended is refused, until it is resumed.
+func TestSuspended(t *testing.T) {
+	key, elm, alice := kit.SigningKey("demo-1"), kit.ID("node/elm"), kit.ID("user/alice")
+	list, err := kit.Suspensions(7, key, elm).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "suspended, by revocation list 7: florctl resume"
+	for what, err := range map[string]error{
+		"of it, whenever":       list.CheckID(elm),
+		"issued since":          list.CheckIssued(elm, "elm", time.Now()),
+		"given to it since":     list.CheckIssued(alice, "elm", time.Now()),
+		"issued before, by now": list.CheckIssued(elm, "elm", time.Now().Add(-48*time.Hour)),
+	} {
+		var revoked *florete.RevokedError
+		if !errors.As(err, &revoked) || !revoked.Suspended || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", what, err, want)
+		}
+	}
+	next := revocation.Next(list, "demo", time.Now(), time.Hour)
+	if err := revocation.Resume(next, elm); err != nil {
+		t.Fatal(err)
+	}
+	s, err := revocation.Sign(next, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err = s.Open(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(list.CheckID(elm), list.CheckIssued(elm, "elm", time.Now())); err != nil {
+		t.Errorf("resumed: %v", err)
+	}
+	if list.CheckIssued(elm, "elm", time.Now().Add(-48*time.Hour)) == nil {
+		t.Error("resumed: what was revoked before is good again")
 	}
 }
 

@@ -15,14 +15,21 @@ import (
 // What a list revokes is cut by whichever end has it first, and reaches nothing then.
 func TestRevoked(t *testing.T) {
 	key := kit.SigningKey("demo-1")
+	revokes := func(id florete.ID) florete.SignedRevocations {
+		return kit.Revocations(2, key, revocation.Target{ID: id})
+	}
+	atUrsula := func(c *cluster) *agenttest.Host { return c.Ursula }
+	atLaptop := func(c *cluster) *agenttest.Host { return c.Laptop }
 	for name, x := range map[string]struct {
-		target florete.ID
-		at     func(*cluster) *agenttest.Host // who has the list
+		list florete.SignedRevocations
+		at   func(*cluster) *agenttest.Host // who has the list
 	}{
-		"caller, at the service":  {alice, func(c *cluster) *agenttest.Host { return c.Ursula }},
-		"caller, at its own end":  {alice, func(c *cluster) *agenttest.Host { return c.Laptop }},
-		"service, at the caller":  {outline, func(c *cluster) *agenttest.Host { return c.Laptop }},
-		"service, at its own end": {outline, func(c *cluster) *agenttest.Host { return c.Ursula }},
+		"caller, at the service":    {revokes(alice), atUrsula},
+		"caller, at its own end":    {revokes(alice), atLaptop},
+		"service, at the caller":    {revokes(outline), atLaptop},
+		"service, at its own end":   {revokes(outline), atUrsula},
+		"suspended, at the service": {kit.Suspensions(2, key, alice), atUrsula},
+		"suspended, at its own end": {kit.Suspensions(2, key, alice), atLaptop},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, agenttest.Echo(t))
@@ -35,14 +42,14 @@ func TestRevoked(t *testing.T) {
 				}
 			}
 			ping()
-			list := func(number int64, targets ...revocation.Target) {
-				kit.WriteRevocations(x.at(c).Layout.Revocations(), kit.Revocations(number, key, targets...))
+			list := func(number int64, s florete.SignedRevocations) {
+				kit.WriteRevocations(x.at(c).Layout.Revocations(), s)
 				agenttest.WaitFor(t, "the list", func() bool { r := report(t, x.at(c)).Revocations; return r != nil && r.Number == number })
 			}
-			list(1, revocation.Target{ID: kit.ID("user/nobody")})
+			list(1, kit.Revocations(1, key, revocation.Target{ID: kit.ID("user/nobody")}))
 			ping()
 			began := time.Now()
-			list(2, revocation.Target{ID: x.target})
+			list(2, x.list)
 			wantReset(t, conn)
 			t.Logf("cut after %s", time.Since(began))
 			if out, err := get(c.Local); err == nil {
@@ -54,6 +61,22 @@ func TestRevoked(t *testing.T) {
 			if r := report(t, x.at(c)).Revocations; r == nil || r.Number != 2 {
 				t.Errorf("in force: %+v", r)
 			}
+		})
+	}
+}
+
+// A UDP session of what is revoked or suspended ends likewise, and another is not opened.
+func TestUDPRevoked(t *testing.T) {
+	key := kit.SigningKey("demo-1")
+	for name, list := range map[string]florete.SignedRevocations{
+		"revoked":   kit.Revocations(1, key, revocation.Target{ID: alice}),
+		"suspended": kit.Suspensions(1, key, alice),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, conn := startUDP(t)
+			kit.WriteRevocations(c.Ursula.Layout.Revocations(), list)
+			agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+			sendInVain(t, conn, []byte("ping"))
 		})
 	}
 }

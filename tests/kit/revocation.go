@@ -23,6 +23,18 @@ func Revocations(number int64, key signature.SecretKey, targets ...revocation.Ta
 	return must(revocation.Sign(list, key))
 }
 
+// Suspensions is one that suspends identities whose certificates of before yesterday are revoked:
+// those of today are refused by their suspension alone.
+func Suspensions(number int64, key signature.SecretKey, ids ...florete.ID) florete.SignedRevocations {
+	list := revocation.Next(nil, "demo", time.Now().Add(-24*time.Hour), revocation.Lifetime)
+	list.Number = number
+	revocation.Revoke(list, revocation.Target{Before: ids})
+	for _, id := range ids {
+		check(revocation.Suspend(list, id))
+	}
+	return must(revocation.Sign(list, key))
+}
+
 // RevocationsSigned is list 1 of cluster demo, of a time, which revokes nothing.
 func RevocationsSigned(at time.Time) florete.SignedRevocations {
 	return must(revocation.Sign(revocation.Next(nil, "demo", at, revocation.Lifetime), SigningKey("demo-1")))

@@ -242,6 +242,64 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
+// TestSuspendedHost: a host that was reinstated, and then is suspended, obtains and reaches nothing
+// by what it was issued since.
+func TestSuspendedHost(t *testing.T) {
+	c := start(t)
+	const node = "spiffe://demo.flor/node/c"
+	id := kit.ID("node/c")
+	number := int64(0)
+	was := c.offered(t)
+	offer := func(change func(*florete.Revocations) error) {
+		t.Helper()
+		was = c.revoke(t, was, func(l *florete.Revocations) {
+			if err := change(l); err != nil {
+				t.Fatal(err)
+			}
+			number = l.Number
+		})
+		if err := c.offer(t.Context(), was); err != nil {
+			t.Fatal(err)
+		}
+		c.waitList(t, c.p, number)
+		c.waitList(t, c.b, number)
+		time.Sleep(2 * time.Second) // the processes of p read it every second
+	}
+	offer(func(l *florete.Revocations) error {
+		revocation.Revoke(l, revocation.Target{Before: []florete.ID{id}})
+		return nil
+	})
+	c.refetch(t, c.c, "cert-node")
+	eventually(t, "c by a certificate of since then", func() error { return c.knock(t.Context(), "echo", c.svid(t, c.c, "cert-node")) })
+	svid := c.svid(t, c.c, "cert-node")
+	live, err := local.Hold(t.Context(), c.b.Manifest.Forwarder.Listen[0], kit.ID("service/echo"), svid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	offer(func(l *florete.Revocations) error { return revocation.Suspend(l, id) })
+	if took := live.Ended(within).Sub(began); took > within {
+		t.Errorf("a live connection of a suspended host goes on %s after", took)
+	}
+	const refusal = "node/c is suspended, by revocation list"
+	run(t, []attack{
+		{name: "a suspended host at a forwarder", try: func(t *testing.T, c *cluster) error { return c.knock(t.Context(), "echo", svid) }, refusal: "bad certificate"},
+		{
+			name: "a suspended host renews",
+			try: func(t *testing.T, c *cluster) error {
+				return c.need(t, c.c, "cert-node", func(*api.Client, *api.Request) {})
+			},
+			refusal: refusal, row: local.Decision{Caller: node, Decision: "transient", Code: api.CodeRevoked},
+		},
+		{
+			name: "a suspended host enrols again by its SSH host key", try: func(t *testing.T, c *cluster) error { return c.enrol(t, c.c) },
+			refusal: refusal, row: local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: api.CodeRevoked},
+		},
+	})
+	offer(func(l *florete.Revocations) error { return revocation.Resume(l, id) })
+	eventually(t, "c once it is resumed", func() error { return c.knock(t.Context(), "echo", svid) })
+}
+
 // signed is the file of a list.
 func signed(b []byte) florete.SignedRevocations {
 	s, _, err := revocation.Supply(b)

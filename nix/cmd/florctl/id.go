@@ -93,6 +93,11 @@ func (p published) issued(ctx context.Context, all []issued) error {
 	return errors.Join(failed...)
 }
 
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 func newIDListCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list --dir DIR",
@@ -104,6 +109,9 @@ revoke has hosts refuse one of them, all of a host, or a device.`,
 	dir := cmd.Flags().String("dir", ".", "`DIR`ectory with enrol.crt and enrol.key")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if cert := ca.Dir(*dir).Path(ca.EnrolmentCertificate); !exists(cert) {
+			return fmt.Errorf("%s: there is no enrolment certificate, want the directory that has it: florctl id list --dir DIR", cert)
+		}
 		all, err := readRecord(ca.Dir(*dir))
 		if err != nil {
 			return err

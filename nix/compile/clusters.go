@@ -6,6 +6,21 @@ import (
 	"slices"
 )
 
+// validated is what Validate requests of the topology of a cluster that may have faults.
+type validated struct {
+	Hosts     map[string]machine
+	Federated map[string]Federated
+}
+
+// machine is a host as clusters compare it: where it is, and what is on it. What the compiler
+// found faults in is text: as an ID it would not decode, and that would hide the faults.
+type machine struct {
+	ID, SSHHostKey, Instance    string
+	Address                     []string
+	ForwarderPort, ProviderPort int
+	ProviderPorts, StorePorts   []int
+}
+
 // compareClusters finds what clusters of one flake say of a host that they cannot both mean.
 // They mean the same machine by its SSH host key, and the same identity by its SPIFFE ID.
 func compareClusters(all []Report) {
@@ -33,8 +48,8 @@ func compareClusters(all []Report) {
 }
 
 // marks are what no two hosts have in common.
-func marks(h Host) []string {
-	all := []string{h.ID.String()}
+func marks(h machine) []string {
+	all := []string{h.ID}
 	if h.SSHHostKey != "" {
 		all = append(all, h.SSHHostKey)
 	}
@@ -44,7 +59,7 @@ func marks(h Host) []string {
 	return all
 }
 
-func compareHosts(name string, h Host, cluster string, o Host) (faults []Fault) {
+func compareHosts(name string, h machine, cluster string, o machine) (faults []Fault) {
 	host := "hosts." + name + "."
 	differ := func(place, problem string, value any, remedy string) {
 		faults = append(faults, Fault{
@@ -52,14 +67,13 @@ func compareHosts(name string, h Host, cluster string, o Host) (faults []Fault) 
 			Problem: problem, Value: fmt.Sprint(value), Remedy: remedy,
 		})
 	}
-	machine := h.SSHHostKey == o.SSHHostKey && h.SSHHostKey != ""
-	if !machine {
+	if h.SSHHostKey != o.SSHHostKey || h.SSHHostKey == "" {
 		differ(host+"sshHostKey", "cluster "+cluster+" has another key of this host, not", h.SSHHostKey,
 			"write the key that the machine has in both, or, of two machines, give one another name, address or port")
 		return faults
 	}
 	if h.Instance == o.Instance {
-		differ(host+"instance", "in cluster "+cluster+" the same machine has as well", fmt.Sprintf("%q", string(h.Instance)),
+		differ(host+"instance", "in cluster "+cluster+" the same machine has as well", fmt.Sprintf("%q", h.Instance),
 			"declare which of them is the further one, instance = \"…\";")
 	}
 	if h.ForwarderPort == o.ForwarderPort {

@@ -95,6 +95,7 @@ type answer struct {
 		Roots  []string
 	}
 	Topology  Topology
+	Validated validated
 	Together  members // where the flake has several clusters
 	Hosts     []string
 	Systems   map[string]string

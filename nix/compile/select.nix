@@ -59,8 +59,8 @@ else
     // when validate {
       hosts = attrNames c.documents;
       inherit (c.topology) trust;
-      topology = {
-        inherit (c.topology) hosts trustDomain;
+      validated = {
+        inherit (c.topology) hosts;
         federated = mapAttrs (_: f: removeAttrs f [
           "identities"
           "services"

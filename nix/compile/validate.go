@@ -14,7 +14,7 @@ type Report struct {
 	Cluster  string
 	Hosts    int
 	Faults   []Fault // errors and warnings, sorted by place
-	members  Topology
+	members  validated
 	together members
 }
 
@@ -62,9 +62,9 @@ func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	faults := slices.Concat(a.Faults, keys, CheckRoots(a.Trust.Roots, a.Trust.Domain, now), CheckBundles(a.Topology.Federated, now))
+	faults := slices.Concat(a.Faults, keys, CheckRoots(a.Trust.Roots, a.Trust.Domain, now), CheckBundles(a.Validated.Federated, now))
 	order(faults)
-	return []Report{{a.Name, len(a.Hosts), faults, a.Topology, a.Together}}, nil
+	return []Report{{a.Name, len(a.Hosts), faults, a.Validated, a.Together}}, nil
 }
 
 func order(faults []Fault) {

@@ -100,11 +100,15 @@ func (a *Access) add(c Chain, name string) {
 		a.chains[service] = append(a.chains[service], c)
 		return
 	}
-	c.Except = a.exceptions(c, faces)
+	named := a.exceptions(c, faces)
 	left := a.t.Leads(c.Role)[service]
-	ends := slices.DeleteFunc(slices.Clone(c.Except), func(e Exception) bool { return e.Role != c.Role && e.Role != c.In })
+	ends := slices.DeleteFunc(slices.Clone(named), func(e Exception) bool { return e.Role != c.Role && e.Role != c.In })
 	c.faces = slices.DeleteFunc(slices.Clone(faces), func(f compile.Face) bool {
 		return !slices.Contains(left, f) || slices.ContainsFunc(ends, func(e Exception) bool { return a.takes(e, f) })
+	})
+	// What one role on the way excepts, another way may lead to all the same.
+	c.Except = slices.DeleteFunc(named, func(e Exception) bool {
+		return !slices.ContainsFunc(faces, func(f compile.Face) bool { return a.takes(e, f) && !slices.Contains(c.faces, f) })
 	})
 	if len(c.faces) == 0 && len(c.Except) > 0 {
 		a.excepted[service] = append(a.excepted[service], c)
@@ -133,8 +137,12 @@ func (a *Access) exceptions(c Chain, faces []compile.Face) (found []Exception) {
 }
 
 // takes is whether an exception is from one of a service's faces. What all instances share leads to each.
+// What another cluster has is excepted by nothing.
 func (a *Access) takes(e Exception, f compile.Face) bool {
 	service, faces := a.t.Named(e.Name)
+	if a.foreign[f.ID.String()] != "" {
+		return false
+	}
 	return slices.Contains(faces, f) || service == f.ID.Name() && f.ID.Node() == "" &&
 		slices.ContainsFunc(faces, func(x compile.Face) bool { return x.Port == f.Port })
 }
@@ -152,17 +160,15 @@ func (a *Access) target(name string) (service string, at func(compile.Face) bool
 	}
 }
 
-// alike is whether whoever reaches a service reaches all of it.
-func (a *Access) alike(service string) bool {
-	return !slices.ContainsFunc(append(slices.Clone(a.chains[service]), a.excepted[service]...), func(c Chain) bool {
-		return len(c.faces) < len(a.t.Services[service].Faces())
-	})
+// faces are those of what somebody names.
+func (a *Access) faces(name string) []compile.Face {
+	service, at := a.target(name)
+	return slices.DeleteFunc(a.t.Services[service].Faces(), func(f compile.Face) bool { return !at(f) })
 }
 
 // reached is what some chains lead to of what somebody names, nil for all of it.
 func (a *Access) reached(chains []Chain, name string) (faces []compile.Face) {
-	service, at := a.target(name)
-	all := slices.DeleteFunc(a.t.Services[service].Faces(), func(f compile.Face) bool { return !at(f) })
+	all := a.faces(name)
 	for _, f := range all {
 		if slices.ContainsFunc(chains, func(c Chain) bool { return slices.Contains(c.faces, f) }) {
 			faces = append(faces, f)
@@ -171,7 +177,7 @@ func (a *Access) reached(chains []Chain, name string) (faces []compile.Face) {
 	if len(faces) == len(all) {
 		return nil
 	}
-	slices.SortFunc(faces, func(f, g compile.Face) int { return cmp.Or(compareID(f.ID, g.ID), cmp.Compare(f.Port, g.Port)) })
+	slices.SortFunc(faces, compareFace)
 	return faces
 }
 

@@ -34,9 +34,10 @@ func read(t *testing.T, dir string) *Access {
 
 // TestExplain: each file in testdata is a question, "explain WHO SERVICE" or
 // "who-can SERVICE", and the answer; those in parts are of parts of services and of exceptions, as
-// tests/golden/compiler/parts has them; those in ports of services with several ports.
+// tests/golden/compiler/parts has them; those in ports of services with several ports; those in links of
+// roles in roles, teams in teams, and of what only a part is named of.
 func TestExplain(t *testing.T) {
-	for _, dir := range []string{"testdata", "testdata/parts", "testdata/ports"} {
+	for _, dir := range []string{"testdata", "testdata/parts", "testdata/ports", "testdata/links"} {
 		explained(t, dir)
 	}
 }
@@ -84,53 +85,104 @@ func ask(a *Access, words []string) (string, error) {
 	return a.Explain(who, service).String(), err
 }
 
-// A remedy opens the way, and opens just what it says besides.
+// A remedy opens the way, and opens just what it says besides, of each service whatever part. Where
+// roles have exceptions only what Nix need not compile again is tried: who has them.
 func TestRemediesAreTrue(t *testing.T) {
-	a, tried := example(t), 0
-	for _, p := range a.Principals() {
-		for service := range a.t.Services {
-			e := a.Explain(p, service)
-			if b, err := json.Marshal(e); err != nil || strings.Contains(string(b), "null") {
-				t.Errorf("a list that is not there is none: %s, %v", b, err)
-			}
-			if e.Allowed {
-				continue
-			}
-			first, want := a.t, map[Pair]bool{{p.ID, service}: true}
-			for _, o := range e.Obstacles {
-				first = apply(t, first, o.Remedy)
-				note(want, o.Remedy.Opens)
-			}
-			if len(e.Chains) > 0 {
-				opens(t, a.t, first, want)
-				tried++
-			}
-			for _, r := range e.Remedies {
-				want := maps.Clone(want)
-				note(want, r.Opens)
-				opens(t, a.t, apply(t, first, r), want)
-				tried++
+	for dir, least := range map[string]int{"testdata": 60, "testdata/parts": 40, "testdata/ports": 100, "testdata/links": 100} {
+		a, tried := read(t, dir), 0
+		for _, p := range a.Principals() {
+			for service := range a.t.Services {
+				for _, name := range append([]string{service}, a.partsOf(service)...) {
+					tried += tryRemedies(t, a, p, name, dir == "testdata")
+				}
 			}
 		}
-	}
-	if tried < 40 {
-		t.Errorf("tried only %d remedies", tried)
+		if tried < least {
+			t.Errorf("%s: tried only %d remedies", dir, tried)
+		}
 	}
 }
 
-func note(set map[Pair]bool, pairs []Pair) {
+// partsOf are the names of a service's faces.
+func (a *Access) partsOf(service string) (names []string) {
+	for _, f := range a.faces(service) {
+		if f.ID.Node() == "" && f.Port == "" || a.foreign[service] != "" {
+			continue // all of it
+		}
+		for _, p := range a.pairs([]right{{face: f, service: service}}) {
+			names = append(names, p.Service)
+		}
+	}
+	return names
+}
+
+func tryRemedies(t *testing.T, a *Access, p Principal, name string, roles bool) (tried int) {
+	e := a.Explain(p, name)
+	if b, err := json.Marshal(e); err != nil || strings.Contains(string(b), "null") {
+		t.Errorf("a list that is not there is none: %s, %v", b, err)
+	}
+	if e.Allowed {
+		return 0
+	}
+	first, want := a.t, map[right]bool{}
+	for _, o := range e.Obstacles {
+		first = apply(t, first, o.Remedy)
+		a.note(want, o.Remedy.Opens)
+	}
+	if len(e.Chains) > 0 {
+		for _, c := range e.Chains {
+			for _, f := range a.faces(name) {
+				if slices.Contains(c.faces, f) {
+					a.note(want, a.pairs(rights(p.ID, e.of(a), []compile.Face{f})))
+				}
+			}
+		}
+		opens(t, a.t, first, want)
+		tried++
+	}
+	for _, r := range e.Remedies {
+		if !roles && !strings.HasSuffix(r.Place, ".roles") {
+			continue
+		}
+		want := maps.Clone(want)
+		a.note(want, r.Opens)
+		if r.Part == nil {
+			r.Part = a.faces(name)
+		}
+		for _, f := range r.Part {
+			want[right{p.ID, e.of(a), f}] = true
+		}
+		opens(t, a.t, apply(t, first, r), want)
+		tried++
+	}
+	return tried
+}
+
+func (e Explanation) of(a *Access) string {
+	of, _ := a.target(e.Service)
+	return of
+}
+
+func (a *Access) note(set map[right]bool, pairs []Pair) {
 	for _, p := range pairs {
-		set[p] = true
+		of, _ := a.target(p.Service)
+		for _, f := range a.faces(p.Service) {
+			r := right{p.Principal, of, f}
+			// The name of what all hosts share is that of the whole service too.
+			if a.t.Services[of].Scope != "both" || !a.reaching()[r] {
+				set[r] = true
+			}
+		}
 	}
 }
 
 // opens checks that a change opens what is wanted and nothing else.
-func opens(t *testing.T, before, after compile.Topology, want map[Pair]bool) {
+func opens(t *testing.T, before, after compile.Topology, want map[right]bool) {
 	t.Helper()
-	had, got := New(before).pairs(), map[Pair]bool{}
-	for pair := range New(after).pairs() {
-		if !had[pair] {
-			got[pair] = true
+	had, got := New(before).reaching(), map[right]bool{}
+	for r := range New(after).reaching() {
+		if !had[r] {
+			got[r] = true
 		}
 	}
 	if !maps.Equal(got, want) {
@@ -138,15 +190,19 @@ func opens(t *testing.T, before, after compile.Topology, want map[Pair]bool) {
 	}
 }
 
-// pairs is who reaches what.
-func (a *Access) pairs() map[Pair]bool {
-	pairs := map[Pair]bool{}
+// reaching is who reaches what.
+func (a *Access) reaching() map[right]bool {
+	all := map[right]bool{}
 	for service := range a.t.Services {
 		for _, r := range a.WhoCan(service).Reaching {
-			pairs[Pair{r.Principal, service}] = true
+			for _, c := range r.Chains {
+				for _, f := range c.faces {
+					all[right{r.Principal, service, f}] = true
+				}
+			}
 		}
 	}
-	return pairs
+	return all
 }
 
 // apply makes the change in a copy of the topology.
@@ -162,6 +218,14 @@ func apply(t *testing.T, top compile.Topology, r Remedy) compile.Topology {
 	}
 	value := strings.Trim(r.Value, `"`)
 	part := strings.Split(r.Place, ".")
+	if _, known := c.Services[value]; !known && part[0] != "hosts" {
+		if service, host, one := strings.Cut(value, "@"); one {
+			if c.Parts == nil {
+				c.Parts = map[string]compile.Part{}
+			}
+			c.Parts[value] = compile.Part{Service: service, Hosts: []string{host}}
+		}
+	}
 	switch name := part[1]; part[0] {
 	case "users":
 		u := c.Users[name]
@@ -245,9 +309,13 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q: got %s, %v", name, p.ID, err)
 		}
 	}
-	for _, name := range []string{"backup", "service:backup", "service/forge/backup", "spiffe://demo.flor/service/forge/backup"} {
-		if got, err := a.Service(name); got != "backup" {
-			t.Errorf("%q: got %q, %v", name, got, err)
+	for _, name := range []string{"backup", "service:backup", "backup@forge", "backup.forge", "service/forge/backup", "spiffe://demo.flor/service/forge/backup"} {
+		want := "backup@forge"
+		if !strings.Contains(name, "forge") {
+			want = "backup"
+		}
+		if got, err := a.Service(name); got != want {
+			t.Errorf("%q: got %q, %v, want %s", name, got, err, want)
 		}
 	}
 	if got, err := a.Service(""); err == nil {

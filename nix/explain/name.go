@@ -22,8 +22,7 @@ func (a *Access) Principal(name string) (Principal, error) {
 
 // Service finds a service, written like a principal or as programs call it,
 // "wiki.demo.flor.rete" or a URL, or by an alias; of one that every host has its own of,
-// "service/forge/wiki" is meant as "wiki", or, where not everybody reaches all of them, as
-// "wiki@forge". One of another cluster is its SPIFFE ID, or "tickets@blue".
+// "service/forge/wiki" is "wiki@forge". One of another cluster is its SPIFFE ID, or "tickets@blue".
 //
 // One of several ports is "wiki:metrics", or a URL with the number that callers use.
 func (a *Access) Service(name string) (string, error) {
@@ -67,7 +66,7 @@ func (a *Access) service(name string) (string, error) {
 	if err == nil && a.foreign[id.String()] != "" {
 		return id.String(), nil
 	}
-	if err == nil && id.Node() != "" && !a.alike(id.Name()) {
+	if err == nil && id.Node() != "" {
 		return id.Name() + "@" + id.Node(), nil
 	}
 	return id.Name(), err

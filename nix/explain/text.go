@@ -76,24 +76,47 @@ func (r Remedy) text(to florete.ID, domain string) string {
 	if strings.HasSuffix(r.Place, ".visibility") {
 		change = fmt.Sprintf("write %s = %q", r.Place, r.Value)
 	}
-	if len(r.Opens) == 0 {
-		return change + ", which opens nothing else"
+	if len(r.Part) > 0 {
+		change += ", which opens " + faces(r.Part, domain) + " alone of it"
 	}
-	verb := "lets in"
-	var names []string
+	switch also := r.also(to, domain); {
+	case also == "" && len(r.Part) > 0:
+		return change + ", and nothing else"
+	case also == "":
+		return change + ", which opens nothing else"
+	case len(r.Part) > 0:
+		return change + ", and also " + also
+	default:
+		return change + ", which also " + also
+	}
+}
+
+// also is what else the change opens, or to whom; "" for nothing.
+func (r Remedy) also(to florete.ID, domain string) string {
+	var opens, letsIn []string
 	for _, p := range r.Opens {
 		if p.Principal == to {
-			verb = "opens"
-			names = append(names, service(p.Service, domain))
+			opens = append(opens, service(p.Service, domain))
 		} else {
-			names = append(names, called(p.Principal, domain))
+			letsIn = append(letsIn, called(p.Principal, domain))
 		}
 	}
-	names = slices.Compact(names)
+	var all []string
+	if opens != nil {
+		all = append(all, "opens "+few(opens))
+	}
+	if letsIn != nil {
+		all = append(all, "lets in "+few(slices.Compact(letsIn)))
+	}
+	return strings.Join(all, " and ")
+}
+
+// few are names, the first of them where there are many.
+func few(names []string) string {
 	if n := len(names); n > 5 {
 		names = append(names[:4], fmt.Sprintf("%d more", n-4))
 	}
-	return change + ", which also " + verb + " " + strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }
 
 // service is a service, one host's own, or a port of these, for people of a trust domain.

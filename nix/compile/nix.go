@@ -78,6 +78,19 @@ func (s Source) ref() string {
 	return flake
 }
 
+// dir is the directory of the flake: as Nix does, from one without flake.nix it looks above, as
+// far as the repository goes.
+func (s Source) dir() string {
+	for dir := s.ref(); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "flake.nix")); err == nil {
+			return dir
+		}
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || !filepath.IsAbs(dir) || dir == filepath.Dir(dir) {
+			return s.ref()
+		}
+	}
+}
+
 // explain is what Nix said, without what is no news to anyone.
 func explain(err error, stderr string) error {
 	noise := []string{

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +22,7 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 		s.Flake = rev
 		return s, nil
 	}
-	dir := s.ref()
+	dir := s.dir()
 	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {
 		return s, fmt.Errorf("cannot look at revision %s of %s, which is no directory: give the directory of the cluster, and revisions with --from and --to, or two flake references", rev, dir)
 	}
@@ -60,7 +62,7 @@ func (c Cluster) Unlocked(src Source) bool {
 
 // NoteLock is a warning where the flake has inputs and no flake.lock, "" otherwise.
 func (s Source) NoteLock(ctx context.Context) string {
-	dir := s.ref()
+	dir := s.dir()
 	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || len(s.Args) > 0 {
 		return ""
 	}
@@ -90,12 +92,20 @@ func (s Source) Lock(ctx context.Context) error {
 // Unseen are files below the flake that git does not know and Nix therefore does
 // not see: one forgotten is a change that has no effect.
 func (s Source) Unseen(ctx context.Context) []string {
-	out, err := git(ctx, s.ref(), "ls-files", "--others", "--exclude-standard", "--", "*.nix", "*.crt", "*.pem", "*.pub", "flake.lock")
+	out, err := git(ctx, s.dir(), "ls-files", "--others", "--exclude-standard")
 	if err != nil || out == "" {
 		return nil
 	}
-	return strings.Split(out, "\n")
+	return slices.DeleteFunc(strings.Split(out, "\n"), func(f string) bool { return !read.MatchString(f) && !lookalike.MatchString(f) })
 }
+
+var (
+	// read is what belongs to a cluster wherever it is.
+	read = regexp.MustCompile(`\.(nix|crt|pem|pub)$|(^|/)(flake\.lock|[^/._][^/]*\.json)$`)
+	// lookalike is what folderfiles.nix refuses in the folders of a cluster. Elsewhere it is of others.
+	lookalike = regexp.MustCompile(`(^|/)(hosts|services|users|teams|roles|secrets|serviceGroups|hostGroups|providers)/` +
+		`([^/._][^/]*/)*([^/._][^/]*\.((nix|json)[^/]+|Nix|NIX|JSON|ya?ml|YA?ML|toml|hujson|dhall|ncl|cue)|#[^/]*\.(nix|json)#)$`)
+)
 
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...)

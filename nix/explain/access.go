@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/nix/compile"
@@ -36,11 +37,16 @@ type Principal struct {
 	teams map[string]string       // role → the team that gives it
 	until map[string]florete.Time // role → when it ends
 
-	foreign bool // of another cluster
+	foreign bool     // of another cluster
+	ended   []string // roles that it had, sorted
 }
 
-// New indexes a topology.
-func New(t compile.Topology) *Access {
+// New indexes a topology, as it is while no role in it has ended.
+func New(t compile.Topology) *Access { return At(t, time.Time{}) }
+
+// At indexes a topology as it is at a time. Hosts end roles by their clocks, while Nix takes out
+// only what ended before the commit that it compiles.
+func At(t compile.Topology, now time.Time) *Access {
 	t.Services = maps.Clone(t.Services)
 	if t.Services == nil {
 		t.Services = map[string]compile.Service{}
@@ -55,13 +61,20 @@ func New(t compile.Topology) *Access {
 		excepted:   map[string][]Chain{},
 	}
 	add := func(p Principal) {
+		ended := func(role string) bool { end := p.until[role]; return !end.IsZero() && !end.After(now) }
+		for _, role := range p.Roles {
+			if ended(role) {
+				p.ended = append(p.ended, role)
+			}
+		}
+		p.Roles = slices.DeleteFunc(slices.Clone(p.Roles), ended)
 		a.principals[p.ID] = p
 		for _, role := range p.Roles {
 			a.holders[role] = append(a.holders[role], p.ID)
 		}
 	}
 	for name, h := range t.Hosts {
-		add(Principal{h.ID, h.Roles, []string{name}, "hosts." + name + ".roles", nil, h.Until, false})
+		add(Principal{h.ID, h.Roles, []string{name}, "hosts." + name + ".roles", nil, h.Until, false, nil})
 	}
 	for name, u := range t.Users {
 		teams := map[string]string{}
@@ -75,7 +88,7 @@ func New(t compile.Topology) *Access {
 				}
 			}
 		}
-		add(Principal{u.ID, u.Roles, u.Hosts, "users." + name + ".roles", teams, u.Until, false})
+		add(Principal{u.ID, u.Roles, u.Hosts, "users." + name + ".roles", teams, u.Until, false, nil})
 	}
 	for name, s := range t.Services {
 		for _, id := range s.IDs {
@@ -86,7 +99,7 @@ func New(t compile.Topology) *Access {
 			if id.Node() != "" {
 				hosts = []string{id.Node()}
 			}
-			add(Principal{id, s.Roles, hosts, "services." + name + ".roles", nil, s.Until, false})
+			add(Principal{id, s.Roles, hosts, "services." + name + ".roles", nil, s.Until, false, nil})
 		}
 	}
 	for place, other := range t.Others() {
@@ -96,7 +109,7 @@ func New(t compile.Topology) *Access {
 			return place + "." + attribute + "." + strconv.Quote(path) + ".roles"
 		}
 		for id, roles := range other.Identities {
-			add(Principal{id, roles, []string{origin}, written(id, "identities", ""), nil, nil, true})
+			add(Principal{id, roles, []string{origin}, written(id, "identities", ""), nil, nil, true, nil})
 		}
 		for id, roles := range other.Services {
 			a.leadAbroad(id, roles, origin)

@@ -27,6 +27,8 @@ type Explanation struct {
 	Ways []Way `json:"ways"`
 	// Excepted are the chains that would open it, but for exceptions of roles.
 	Excepted []Chain `json:"excepted,omitempty"`
+	// Ended are the chains that opened it up to a time that is over.
+	Ended []Chain `json:"ended,omitempty"`
 	// Remedies each give the principal a chain when it has none, the one that
 	// opens least besides first.
 	Remedies []Remedy `json:"remedies"`
@@ -68,6 +70,9 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 	}
 	if len(e.Chains) == 0 && !a.stranger(p, service) {
 		e.Ways = a.Ways(service)
+		had := p
+		had.Roles = p.ended
+		e.Ended = had.held(a.to(service))
 		e.Excepted = p.held(a.shut(service))
 		e.Remedies = append(e.Remedies, a.without(p, of).remedies(p, service)...)
 	}

@@ -39,6 +39,9 @@ func (e Explanation) chain() string {
 		b.WriteString("  neither is of this cluster\n")
 		return b.String()
 	}
+	for _, c := range e.Ended {
+		fmt.Fprintf(&b, "  %s → %s → %s, but that has ended\n", who, c, what)
+	}
 	for _, c := range e.Excepted {
 		for _, x := range c.Except {
 			fmt.Fprintf(&b, "  %s → %s → %s, but roles.%s.except has %q\n", who, c, what, x.Role, x.Name)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +47,7 @@ func question(cmd *cobra.Command, count int, answer func(*explain.Access, []stri
 		if err != nil {
 			return err
 		}
-		a, err := answer(explain.New(t), args[len(args)-count:])
+		a, err := answer(explain.At(t, time.Now()), args[len(args)-count:])
 		if err != nil {
 			return err
 		}

@@ -53,3 +53,18 @@ func TestRuns(t *testing.T) {
 		}
 	}
 }
+
+// TestRunsPorts: a service with several ports listens at each of them.
+func TestRunsPorts(t *testing.T) {
+	src := flake(t, `{ one = mkCluster (base // { services = base.services // {
+		several = { host = "beta"; visibility = "host"; ports = { http = 8099; dns = { port = 53; protocol = [ "tcp" "udp" ]; }; }; };
+	}; }); }`)
+	u, err := ReadUnits(t.Context(), src, "beta", "/opt/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := u.Runs["several"].Ports
+	if dns := ports["dns"]; len(ports) != 2 || ports["http"].Upstream != "127.0.0.1:8099" || dns.Upstream != "127.0.0.1:53" || !slices.Equal(dns.Protocols, []string{"tcp", "udp"}) {
+		t.Errorf("got %+v", ports)
+	}
+}

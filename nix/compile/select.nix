@@ -37,6 +37,7 @@ let
     inherit (s) protocol user;
     upstream =
       if s.upstream == "" && s.port != null then "127.0.0.1:${toString s.port}" else s.upstream;
+    ports = mapAttrs (_: p: { inherit (p) upstream protocols; }) s.ports or { };
     units = [ ];
   };
   # What mkCluster returned, and not what somebody wrote instead.

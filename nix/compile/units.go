@@ -23,10 +23,18 @@ type Units struct {
 
 // Runs is a service of a host, as far as the topology has what the host is to have for it.
 type Runs struct {
-	Upstream string   `json:"upstream"` // where it listens, "127.0.0.1:8080", "unix:/run/chat.sock"; empty where nothing has it
-	Protocol string   `json:"protocol"` // "tcp", "http" or "udp"
-	User     string   `json:"user"`     // empty where it may be any
-	Units    []string `json:"units"`    // of systemd, that act as the service or are restarted with what is delivered for it; sorted
+	Upstream string `json:"upstream"` // where it listens, "127.0.0.1:8080", "unix:/run/chat.sock"; empty where nothing has it
+	Protocol string `json:"protocol"` // "tcp", "http" or "udp"
+	User     string `json:"user"`     // empty where it may be any
+	// Ports are by name where it has several, each with where it listens.
+	Ports map[string]RunsAt `json:"ports,omitempty"`
+	Units []string          `json:"units"` // of systemd, that act as the service or are restarted with what is delivered for it; sorted
+}
+
+// RunsAt is where a service listens for one of its ports.
+type RunsAt struct {
+	Upstream  string   `json:"upstream"`
+	Protocols []string `json:"protocols"`
 }
 
 // ReadUnits returns the units of a host whose commands are in directory bin.

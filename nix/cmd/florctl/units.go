@@ -70,6 +70,10 @@ func listUnits(out io.Writer, units compile.Units) error {
 	for _, name := range slices.Sorted(maps.Keys(units.Runs)) {
 		s := units.Runs[name]
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, cmp.Or(s.Upstream, "-"), s.Protocol, cmp.Or(s.User, "-"), cmp.Or(strings.Join(s.Units, " "), "-"))
+		for _, port := range slices.Sorted(maps.Keys(s.Ports)) {
+			p := s.Ports[port]
+			fmt.Fprintf(w, "  :%s\t%s\t%s\t\t\n", port, cmp.Or(p.Upstream, "-"), strings.Join(p.Protocols, "+"))
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -21,12 +21,15 @@ let
   inherit (import ./text.nix) contains;
   dates = import ./dates.nix;
 
-  string = scalar {
+  text = {
     want = "a string";
     hint = "put it in double quotes";
     ok = isString;
   };
-  strings = listOf string;
+  string = scalar text;
+  # Most are names of something: an empty one names nothing that there is, so what stands for a
+  # wrong one is another.
+  strings = listOf (scalar (text // { invalid = wrong.string; }));
   flag = scalar {
     want = "true or false";
     json.type = "boolean";
@@ -157,7 +160,7 @@ let
     want = "a group of hosts";
     hint = "use DNS labels with slashes between them, such as \"eu/fra\"";
     example = "eu/fra";
-    re = "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*)?";
+    re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*";
   };
 
   reference = word {

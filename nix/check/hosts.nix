@@ -147,7 +147,7 @@ let
     let
       identities = toSet (map (i: i.key) access.identities.${n});
     in
-    when (h.callers != { } && !elem "" h.users) (
+    when (h.callers != { } && !any isInvalid h.users) (
       unknown "FL015" "identity of this host" identities "hosts.${n}.callers" (attrNames h.callers)
     );
 

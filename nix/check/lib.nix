@@ -29,12 +29,12 @@ let
     suggest
     ;
 
-  # Names that are not in a set. What stands for none, what stands for a wrong one, and secrets
-  # were reported already.
+  # Names that are not in a set, also empty ones. What stands for a wrong one, and secrets were
+  # reported already.
   unknown =
     id: what: set: place: names:
     let
-      missing = filter (n: !set ? ${n} && n != "" && !isInvalid n && !secret n && !password n) names;
+      missing = filter (n: !set ? ${n} && !isInvalid n && !secret n && !password n) names;
     in
     if names == [ ] then
       [ ]

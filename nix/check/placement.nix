@@ -46,7 +46,7 @@ let
     n: s:
     let
       p = s.placement;
-      near = filter (h: h != "") p.near;
+      near = filter (h: !isInvalid h) p.near;
       chosen = s.replicas != null && !isInvalid s.replicas;
       given = s.host != "" || s.hosts != [ ];
       naming = if s.host != "" then "host = ${show s.host}" else "hosts";

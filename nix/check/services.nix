@@ -57,7 +57,7 @@ let
 
   hosts =
     n: s:
-    host "services.${n}.host" [ s.host ] ++ host "services.${n}.hosts" s.hosts;
+    when (s.host != "") (host "services.${n}.host" [ s.host ]) ++ host "services.${n}.hosts" s.hosts;
 
   roles =
     n: s:

@@ -173,8 +173,8 @@ in
               at = "${place}.readers[${toString i}]";
             in
             when (!isInvalid r.service && !isInvalid r.host) (
-              lib.service "${at}.service" [ r.service ]
-              ++ lib.host "${at}.host" [ r.host ]
+              when (r.service != "") (lib.service "${at}.service" [ r.service ])
+              ++ when (r.host != "") (lib.host "${at}.host" [ r.host ])
               ++ when (r.service != "" && r.host != "") (
                 excluded "make two readers of them" "${at}.host" "service = ${lib.show r.service}"
               )

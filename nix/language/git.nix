@@ -10,6 +10,7 @@ let
     required
     ;
   inherit (import ../formats.nix) strings unit word;
+  wrong = (import ../lib.nix).invalid;
 
   named =
     what:
@@ -18,6 +19,7 @@ let
       hint = "write for example \"forge\"";
       re = "[a-z0-9]([a-z0-9-]*[a-z0-9])?";
       most = 63;
+      invalid = wrong.string;
     };
 in
 {

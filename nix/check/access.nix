@@ -20,9 +20,9 @@ let
   inherit (lib)
     fault
     group
+    part
     reserved
     role
-    service
     show
     unknown
     user
@@ -115,8 +115,8 @@ in
 
   roles = mapAttrs (
     n: r:
-    service "roles.${n}.services" r.services
-    ++ service "roles.${n}.except" r.except
+    part "roles.${n}.services" r.services
+    ++ part "roles.${n}.except" r.except
     ++ map (
       other:
       fault {
@@ -134,5 +134,5 @@ in
     ++ reaches n r
   ) clean.roles;
 
-  serviceGroups = mapAttrs (n: service "serviceGroups.${n}") clean.serviceGroups;
+  serviceGroups = mapAttrs (n: part "serviceGroups.${n}") clean.serviceGroups;
 }

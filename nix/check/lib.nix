@@ -49,6 +49,8 @@ let
         }
       ) missing;
 
+  services = import ./named.nix { inherit t unknown; };
+
   domain = replaceStrings [ "." ] [ "\\." ] t.trustDomain;
   serviceOf =
     url:
@@ -162,9 +164,10 @@ in
     if name == null then [ ] else unknown "FL011" "service" t.services place [ name ];
 
   # Faults for the names in a list that are not there.
-  # host, service, user, role, group :: String -> [String] -> [Fault]
+  # host, service, part, user, role, group :: String -> [String] -> [Fault]
   host = unknown "FL010" "host" t.hosts;
-  service = import ./named.nix { inherit t unknown; };
+  service = services.whole;
+  part = services.parts;
   user = unknown "FL012" "user" t.users;
   role = unknown "FL013" "role" t.roles;
   group = unknown "FL014" "group" t.serviceGroups;

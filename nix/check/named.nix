@@ -1,10 +1,12 @@
-# Faults of the names of services in a role or a group of them: those that are not there, and
-# parts of services that lead to nothing.
-# { t, unknown } -> place -> [name] -> [Fault]
+# Faults of names of services: those that are not there, and parts of services that lead to
+# nothing, or where none belong.
+# { t, unknown } -> { parts, whole :: place -> [name] -> [Fault] }
 { t, unknown }:
 let
   inherit (builtins)
+    any
     attrNames
+    attrValues
     concatMap
     concatStringsSep
     elem
@@ -18,7 +20,7 @@ let
     toJSON
     ;
   inherit (import ../fault.nix) fault;
-  inherit (import ../lib.nix) toSet when;
+  inherit (import ../lib.nix) when;
   names = import ../names.nix;
   part = import ../part.nix;
   inherit (import ../text.nix)
@@ -27,34 +29,19 @@ let
     show
     suggest
     ;
-
-  # What was meant is one host's: a suggestion never opens more.
-  own =
-    f: n:
-    let
-      dotted = match "([a-z0-9-]+)\\.([a-z0-9.-]+)" n;
-      slashed = match "([a-z0-9-]+)/([a-z0-9-]+)" n;
-      base = if dotted != null then head dotted else elemAt slashed 1;
-      at = if dotted != null then elemAt dotted 1 else head slashed;
-      written = "${base}@${at}";
-    in
-    if dotted == null && slashed == null || !t.services ? ${base} then
-      f
-    else
-      f
-      // {
-        remedy =
-          if scoped t.services.${base} && elem at t.services.${base}.hosts then
-            "write ${toJSON written}, which is the one there"
-          else
-            "${toJSON base} is the service on all of its hosts: write that if all are meant, or make a service of the one";
-      };
-  scoped =
-    s:
-    elem s.scope [
-      "both"
-      "node"
-    ];
+  meant = import ./meant.nix { inherit t; };
+  unknownService =
+    place: n:
+    map (
+      _:
+      fault {
+        id = "FL011";
+        inherit place;
+        problem = "unknown service";
+        value = show n;
+        remedy = meant.remedy n;
+      }
+    ) (unknown "FL011" "service" t.services place [ n ]);
 
   # What does not lead to a part of a service that is there.
   partial =
@@ -63,12 +50,6 @@ let
       of = part.split n;
       inherit (t.parts.${n}) hosts readings;
       inherit (of) at;
-      # What follows the service in it.
-      rest =
-        (if at == null then "" else "@${at}") + (if of.port == null then "" else ":${of.port}");
-      fits =
-        s:
-        (at == null || scoped s) && (of.port == null || elem of.port (map (p: p.name) s.ports));
       has = t.services.${of.service};
       bad = id: problem: remedy: [
         (fault {
@@ -76,11 +57,15 @@ let
           value = show n;
         })
       ];
+      # Words that are here, and no password: they are shown.
+      turned = if of.port == null then null else match "([a-z0-9-]+)@([a-z0-9./-]+)" of.port;
+      atEnd = turned != null && elem (elemAt turned 1) (meant.places has);
+      isPlace =
+        p: t.hosts ? ${p} || any (h: elem p h.tags || elem p (t.outward h.group)) (attrValues t.hosts);
       on = concatStringsSep ", " t.services.${of.service}.hosts;
       end = if of.port == null then "" else ":${of.port}";
-      written = map (h: "${of.service}@${h}${end}") t.services.${of.service}.hosts;
-      # One over two protocols is there twice.
-      ports = attrNames (toSet (map (p: p.name) has.ports));
+      written = map (p: "${of.service}@${p}${end}") (meant.places has);
+      ports = meant.ports has;
       start = if at == null then of.service else "${of.service}@${at}";
     in
     if t.elsewhere ? ${n} then
@@ -92,17 +77,14 @@ let
         suggest "service of ${at}" n (filter (e: t.elsewhere.${e}.cluster == at) (attrNames t.elsewhere))
       )
     else if !t.services ? ${of.service} then
-      map (
-        f:
-        f
-        // {
-          value = show n;
-          remedy = suggest "service" n (map (s: s + rest) (filter (s: fits t.services.${s}) (attrNames t.services)));
-        }
-      ) (unknown "FL011" "service" t.services place [ of.service ])
+      unknownService place n
     else if of.port != null && !has.several then
       bad "FL088" "the service has one port, which has no name, and not"
-        "write ${toJSON start}, or give services.${of.service} ports"
+        "write ${toJSON (if atEnd then "${start}@${elemAt turned 1}" else start)}, or give services.${of.service} ports"
+    else if turned != null && elem (head turned) ports && isPlace (elemAt turned 1) then
+      map (f: f // { value = toJSON n; }) (
+        bad "FL087" "the host comes before the port, not after it:" (meant.remedy n)
+      )
     else if of.port != null && !elem of.port ports then
       bad "FL087" "the service has no such port:"
         (suggest "port" n (map (p: "${start}:${p}") ports))
@@ -131,24 +113,45 @@ let
       "serviceGroups = [ \"control-plane\" ]; for who reads there, \"control-plane-write\" for who acts";
   };
   named = n: (part.split n).service or n;
+  each =
+    isPart: place:
+    concatMap (
+      n:
+      if t.services ? ${n} && !instead ? ${n} then
+        [ ]
+      else if instead ? ${named n} then
+        [
+          (fault {
+            id = "FL005";
+            inherit place;
+            problem = "reserved name";
+            value = show n;
+            remedy = "write ${instead.${named n}}";
+          })
+        ]
+      else if part.split n != null && !secret n && !password n then
+        isPart place n
+      else
+        unknownService place n
+    );
 in
-place:
-concatMap (
-  n:
-  if t.services ? ${n} && !instead ? ${n} then
-    [ ]
-  else if instead ? ${named n} then
-    [
-      (fault {
-        id = "FL005";
-        inherit place;
-        problem = "reserved name";
-        value = show n;
-        remedy = "write ${instead.${named n}}";
-      })
-    ]
-  else if part.split n != null && !secret n && !password n then
-    partial place n
-  else
-    map (f: own f n) (unknown "FL011" "service" t.services place [ n ])
-)
+{
+  # Of services and parts of them.
+  parts = each partial;
+  # Of services alone.
+  whole = each (
+    place: n:
+    if t.services ? ${named n} then
+      [
+        (fault {
+          id = "FL011";
+          inherit place;
+          problem = "a whole service belongs here, not a part of one:";
+          value = show n;
+          remedy = "write ${toJSON (named n)}";
+        })
+      ]
+    else
+      unknown "FL011" "service" t.services place [ n ]
+  );
+}

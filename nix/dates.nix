@@ -1,5 +1,5 @@
-# Dates as people write them, "2027-01-31" or "2027-01-31T18:00Z", as Unix seconds: of a day
-# its beginning, in UTC.
+# Dates as people write them, "2027-01-31" or "2027-01-31T18:00Z", or with seconds as programs do,
+# as Unix seconds: of a day its beginning, in UTC.
 let
   inherit (builtins)
     elem
@@ -9,7 +9,7 @@ let
     isString
     match
     ;
-  form = "([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):([0-5][0-9])Z)?";
+  form = "([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3]):([0-5][0-9])(:([0-5][0-9]))?Z)?";
   number = text: fromJSON (head (match "0*([0-9]+)" text));
   mod = a: b: a - (a / b) * b;
   leap = y: mod y 4 == 0 && (mod y 100 != 0 || mod y 400 == 0);
@@ -57,5 +57,5 @@ rec {
       part = match form v;
       at = i: if elemAt part i == null then 0 else number (elemAt part i);
     in
-    days (at 0) (at 1) (at 2) * 86400 + at 4 * 3600 + at 5 * 60;
+    days (at 0) (at 1) (at 2) * 86400 + at 4 * 3600 + at 5 * 60 + at 7;
 }

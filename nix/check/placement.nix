@@ -9,7 +9,9 @@
 let
   inherit (builtins)
     attrNames
+    attrValues
     concatLists
+    concatMap
     concatStringsSep
     elem
     filter
@@ -20,7 +22,7 @@ let
     removeAttrs
     toJSON
     ;
-  inherit (import ../lib.nix) distinct isInvalid;
+  inherit (import ../lib.nix) distinct isInvalid toSet;
   inherit (lib)
     excluded
     fault
@@ -28,6 +30,8 @@ let
     missing
     service
     show
+    suggest
+    unknown
     when
     ;
   list = concatStringsSep ", ";
@@ -85,6 +89,7 @@ let
       excluded "write strategy = \"locality\";, or take it out" "services.${n}.placement.near"
         "strategy = ${show p.strategy}"
     )
+    ++ grouped n p.group
     ++ host "services.${n}.placement.near" near
     ++ host "services.${n}.placement.pins" p.pins
     ++ concatLists (
@@ -104,10 +109,32 @@ let
         ]
     );
 
+  # A group that is not there has no hosts, which is reported as that.
+  grouped =
+    n: group:
+    when (group != "") (
+      unknown "FL016" "group of hosts" groups "services.${n}.placement.group" [ group ]
+    );
+  groups = toSet (concatMap t.outward (attrNames clean.hostGroups));
+  servers = filter (h: h.kind == "server") (attrValues t.hosts);
+
+  # What a placement requires that no server has.
+  lacking =
+    p: attribute: what:
+    let
+      all = concatMap (h: h.${attribute}) servers;
+      missing = v: !elem v all;
+    in
+    map (v: "the ${what} ${show v}: ${suggest what v (attrNames (toSet all))}") (
+      filter missing p.${attribute}
+    );
+
   fits =
     n: s:
     let
       p = s.placement;
+      impossible = lacking p "tags" "tag" ++ lacking p "capabilities" "capability";
+      unknownGroup = fitting == [ ] && grouped n p.group != [ ];
       fitting = t.placement.candidates s;
       wanted = if s.replicas == "all" then 1 else s.replicas;
       on = t.placement.hosts s;
@@ -132,14 +159,20 @@ let
         else
           "declare servers in further groups, want fewer, or write spread = \"even\";";
     in
-    if length fitting < wanted then
+    if unknownGroup then
+      [ ]
+    else if length fitting < wanted then
       [
         (fault {
           id = "FL032";
           place = "services.${n}.replicas";
           problem = "${toString (length fitting)} of the hosts fit its placement, it wants";
           value = toString s.replicas;
-          remedy = "want fewer, require fewer tags and capabilities, or declare more servers";
+          remedy =
+            if impossible == [ ] then
+              "want fewer, require fewer tags and capabilities, or declare more servers"
+            else
+              "no server has ${head impossible}";
         })
       ]
     else if length on < wanted then

@@ -14,6 +14,12 @@ merge base {
     port = 1;
     placement.tags = [ "ssd" ];
   };
+  services.typo = {
+    replicas = 1;
+    port = 4;
+    placement.tags = [ "sdd" ];
+    placement.capabilities = [ "gpu" ];
+  };
   services.none = {
     replicas = "all";
     port = 3;

@@ -38,7 +38,7 @@ merge base {
       until.chief = "2027-01-31";
     };
     ben.until.reader = "2027-01-15T07:59Z";
-    cleo.until.chief = "2027-02-28";
+    cleo.until.chief = "2027-02-28T00:00:00Z";
     eve.roles = [ ];
     fay.roles = [ ];
     gus.roles = [ "reader" ];

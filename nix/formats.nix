@@ -23,7 +23,7 @@ let
 
   text = {
     want = "a string";
-    hint = "put it in double quotes";
+    hint = "write one in double quotes";
     ok = isString;
   };
   string = scalar text;
@@ -121,7 +121,7 @@ let
       }
       { enum = [ "all" ]; }
     ];
-    hint = "write a whole number without quotes";
+    hint = "write one of these, a number without quotes";
     invalid = wrong.number;
     ok = v: isInt v && v >= 1 && v <= 1000 || v == "all";
   };

@@ -114,7 +114,7 @@ rec {
         minimum = low;
         maximum = high;
       };
-      hint = "write a whole number without quotes";
+      hint = "write a whole number in that range, without quotes";
       zero = low;
       invalid = invalid.number;
       ok = v: isInt v && v >= low && v <= high;

@@ -10,6 +10,7 @@ let
     isString
     map
     mapAttrs
+    toJSON
     tryEval
     ;
   inherit (import ./lib.nix) toSet;
@@ -28,7 +29,9 @@ in
     };
     zero = { };
     invalid = { };
-    faults = attrs "a set" "write { name = …; }" (_: type.faults);
+    faults = attrs "a set" "write { name = ${
+      if type.about ? example then toJSON type.about.example else "…"
+    }; }" (_: type.faults);
     sound = v: isAttrs v && all (type.sound or (_: false)) (attrValues v);
     clean = v: if isAttrs v then mapAttrs (_: cleaned type) v else { };
   };

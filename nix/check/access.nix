@@ -47,7 +47,7 @@ let
         place = "${kind}.${n}.${attribute}";
         problem = "it has itself in it, by way of";
         value = concatStringsSep ", " (filter (m: elem n all.${m}.${attribute}) inside);
-        remedy = "take one out of the other";
+        remedy = if elem n all.${n}.${attribute} then "take it out of itself" else "take one out of the other";
       })
     ];
 
@@ -64,7 +64,7 @@ let
       dangling =
         any (s: !t.services ? ${s} && t.parts.${s}.hosts or [ ] == [ ]) (named ++ has.except)
         || any (g: !t.serviceGroups ? ${g}) has.serviceGroups
-        || any (o: !t.roles ? ${o}) r.roles;
+        || any (o: o == n || !t.roles ? ${o}) r.roles;
       hidden = filter (s: !(t.services.${s}.published or true)) named;
     in
     when

@@ -5,6 +5,7 @@
 }:
 let
   inherit (builtins)
+    any
     attrNames
     attrValues
     concatLists
@@ -107,13 +108,17 @@ let
       )
     );
 
+  # A wrong one was reported.
   protocols =
     place: p:
     when
       (
-        p.protocol == [ ]
-        || distinct p.protocol != p.protocol
-        || elem "tcp" p.protocol && elem "http" p.protocol
+        !any isInvalid p.protocol
+        && (
+          p.protocol == [ ]
+          || distinct p.protocol != p.protocol
+          || elem "tcp" p.protocol && elem "http" p.protocol
+        )
       )
       [
         (fault {

@@ -12,6 +12,7 @@ let
     scalar
     ;
   inherit (import ../formats.nix) port upstream;
+  inherit (import ../lib.nix) invalid;
   protocols = [
     "tcp"
     "http"
@@ -23,6 +24,7 @@ let
     example = "udp";
     json.enum = protocols;
     zero = "tcp";
+    invalid = invalid.string;
     ok = v: elem v protocols;
   };
 in

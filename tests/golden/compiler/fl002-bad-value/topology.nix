@@ -134,6 +134,7 @@ merge base {
   };
   services.eleven = {
     replicas = "every";
+    until = "2027-01-31";
     port = 11;
   };
   services.wiki.tlsName = "wiki";

@@ -12,6 +12,7 @@ merge base {
   };
   roles.reader.roles = [ "editor" ];
   roles.editor.roles = [ "reader" ];
+  roles.itself.roles = [ "itself" ];
   roles.alone = {
     services = [ "wiki" ];
     roles = [ "alone" ];

@@ -23,6 +23,13 @@ merge base {
         ];
       };
       d.protocol = "sctp";
+      twice = {
+        port = 97;
+        protocol = [
+          "tcp"
+          "tpc"
+        ];
+      };
       e.listenPort = 83;
       f = {
         port = 84;

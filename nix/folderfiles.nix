@@ -57,8 +57,9 @@ let
   # Looks like part of the topology, and is not read.
   lookalike =
     f:
-    match "[^._].*\\.((nix|json).+|Nix|NIX|JSON|ya?ml|YA?ML|toml|hujson|dhall|ncl|cue)|#.*\\.(nix|json)#" f
-    != null;
+    match "[^._].*\\.((nix|json|ya?ml).+|Nix|NIX|JSON|ya?ml|YA?ML|jsn|toml|hujson|dhall|ncl|cue|csv|txt|bak|orig|old)|#.*\\.(nix|json)#" f
+    != null
+    && match "README.*" f == null;
   folders =
     path:
     filter (f: (readDir path).${f} == "directory" && match "[._].*" f == null) (

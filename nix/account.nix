@@ -91,7 +91,7 @@ in
         place = place s n;
         what = "${what} ${n} of service ${s.name}";
       }
-    ) host.running;
+    ) host.wanting;
 
   label =
     need:

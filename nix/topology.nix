@@ -78,6 +78,7 @@ let
     in
     if on == [ ] then [ "" ] else on
   ) all.services;
+  wanting = import ./kinds/wanting.nix clean.services;
   # Services that nobody reaches.
   hidden = map (s: s.name) (filter (s: s.visibility == "host") all.services);
   # Services with nowhere to run, or not everywhere they should.
@@ -121,6 +122,8 @@ let
       # The same as what is here of them: looking one up by name in a large set costs more than
       # what is then done with it.
       running = map (s: services.${s}) (placed.${name} or [ ]);
+      # Those of them that want something of a kind.
+      wanting = map (s: services.${s}) (filter (s: wanting ? ${s}) (placed.${name} or [ ]));
       kinds = kinds.${name} or [ ];
       range = if host.loopback == names.loopback then usual else names.range host.loopback;
       forwarder = address.program host host.forwarderPort (address.at host.forwarderPort);
@@ -234,6 +237,7 @@ in
     services
     store
     timed
+    wanting
     ;
   users = mapAttrs (name: user: {
     id = id "user/${name}";

@@ -33,6 +33,8 @@ let
   inherit (import ../lib.nix) distinct isInvalid;
   until = (import ./until.nix arguments).faults;
   all = t.kinds;
+  # Reasons are found among the services that may be one.
+  wanting = clean // { services = t.wanting; };
 
   inherit (clean.providers) store;
   members = distinct store.hosts;
@@ -94,7 +96,7 @@ let
       let
         k = all.${kind};
         hosts = distinct clean.providers.${kind}.hosts;
-        reasons = k.reasons clean;
+        reasons = k.reasons wanting;
         required = filter (n: k.settings.${n} ? required) (attrNames k.settings);
         others = concatStringsSep "" (map (n: "${n} = ${k.settings.${n}.hint}; ") required);
       in

@@ -145,5 +145,5 @@ mapAttrs (
     ++ dialled n
     ++ (if s.tlsName == "" && s.tlsAliases == [ ] && s.aliases == [ ] then [ ] else names n s)
     ++ (if s.visibility == "public" then ingress n s else [ ])
-    ++ concatMap (k: k n s) ofKinds
+    ++ (if t.wanting ? ${n} then concatMap (k: k n s) ofKinds else [ ])
 ) clean.services

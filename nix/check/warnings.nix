@@ -200,7 +200,7 @@ let
     (if s.upstream == "" && s.ports == { } then [ ] else upstream n s)
     ++ (if s.facts == { } then [ ] else facts "services.${n}" s)
     ++ (if s.until == { } then [ ] else ended "services.${n}" s)
-    ++ concatMap (k: k n s) ofKinds;
+    ++ (if t.wanting ? ${n} then concatMap (k: k n s) ofKinds else [ ]);
 in
 {
   top = hostGroups ++ endedGroups ++ devices ++ evenStore ++ template.top;

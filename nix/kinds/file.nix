@@ -76,7 +76,7 @@ in
           what = "file ${n} of service ${service.name}";
         }
       ) (attrNames service.files)
-    ) host.running;
+    ) host.wanting;
 
   label = need: "file-${head (attrNames need.deliver.files)}";
 

@@ -56,7 +56,6 @@ in
   needs =
     t: host:
     let
-      services = host.running;
       inherit (t.providers.jwt) issuer;
       renew.atPercent = 50;
       tokens = name: id: s: {
@@ -78,7 +77,7 @@ in
       (
         t.providers.jwt.hosts != [ ]
         && (
-          any (s: s.workloadApi) services || elem "federation" host.kinds || elem "token" host.kinds
+          any (s: s.workloadApi) host.running || elem "federation" host.kinds || elem "token" host.kinds
         )
       )
       [
@@ -93,8 +92,8 @@ in
           inherit renew;
         }
       ]
-    ++ map (s: tokens "service-${s.name}" (s.idOn host.name) s) (wanting services)
-    ++ map (s: tokens "shared-${s.name}" s.shared s) (filter (s: s.scope == "both") (wanting services));
+    ++ map (s: tokens "service-${s.name}" (s.idOn host.name) s) (wanting host.wanting)
+    ++ map (s: tokens "shared-${s.name}" s.shared s) (filter (s: s.scope == "both") (wanting host.wanting));
 
   check =
     {

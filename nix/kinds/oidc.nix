@@ -107,7 +107,7 @@ in
       renew = if service.sso.rotate > 0 then { rotate = service.sso.rotate * 86400; } else { };
       inherit (service.sso) restart dependsOn generation;
       place = "services.${service.name}.sso";
-    }) (wanting host.running);
+    }) (wanting host.wanting);
 
   check =
     {

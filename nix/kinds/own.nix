@@ -83,7 +83,7 @@ in
               what = "need ${n} of service ${service.name}";
             }
           ) (filter (n: service.needs.${n}.kind == kind) (attrNames service.needs))
-        ) host.running;
+        ) host.wanting;
     }) (kinds clean);
 
   check =

@@ -114,7 +114,7 @@ in
       what = "tenant";
       max = 56; # "tenant-<name>" is a DNS label
     } tenant.type;
-    on = t: mapAttrs (_: host: sorted (concatMap tenantsOf host.running)) t.hosts;
+    on = t: mapAttrs (_: host: sorted (concatMap tenantsOf host.wanting)) t.hosts;
     shown = e: {
       inherit (e) namespaces policies groupings;
       issuers = mapAttrs (_: i: i.issuer) e.issuers;
@@ -132,7 +132,7 @@ in
     t: host:
     let
       inherit (t.providers.token) issuer;
-      services = host.running;
+      services = host.wanting;
       renew.atPercent = 50;
       token = s: k: {
         id = "token-${s.name}-${k.name}";

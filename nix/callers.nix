@@ -36,4 +36,4 @@ let
     in
     shared ++ any (map rest (parts ++ [ own ]));
 in
-foldl' with' [ ] (sort (a: b: a.id < b.id) identities)
+foldl' with' [ ] (sort (a: b: a.id < b.id) (any identities))

@@ -67,9 +67,12 @@ let
       let
         sets = filter isAttrs values;
       in
-      (if at.schema ? since && values != [ ] then [ at.schema.since ] else [ ])
-      ++ concatMap (n: attributes.${n} (catAttrs n sets)) names
-      ++ (if each == null then [ ] else each (concatMap elements values));
+      if values == [ ] then
+        [ ]
+      else
+        (if at.schema ? since then [ at.schema.since ] else [ ])
+        ++ concatMap (n: attributes.${n} (catAttrs n sets)) names
+        ++ (if each == null then [ ] else each (concatMap elements values));
   filterAttrs =
     ok: set: removeAttrs set (filter (n: !ok n set.${n}) (attrNames set));
 

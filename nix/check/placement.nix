@@ -40,13 +40,8 @@ let
   unwritten = removeAttrs default [ "size" ];
 
   # Most name a host and want nothing else.
+  isNamed = s: s.host != "" && s.hosts == [ ] && s.replicas == null && s.placement == default;
   where =
-    n: s:
-    if s.host != "" && s.hosts == [ ] && s.replicas == null && s.placement == default then
-      [ ]
-    else
-      demanded n s;
-  demanded =
     n: s:
     let
       p = s.placement;
@@ -236,5 +231,5 @@ let
     ];
 in
 {
-  inherit where full;
+  inherit full isNamed where;
 }

@@ -42,9 +42,6 @@ let
 
   port =
     place: of:
-    if of.port != null && of.upstream == "" then [ ] else ported place of;
-  ported =
-    place: of:
     when (of.port == null && of.upstream == "") (missing place "port" "write port = 8080;")
     ++ when (of.port == null && of.listenPort == null && of.upstream != "") (
       missing place "listenPort" "write the port that callers use, listenPort = 80;"

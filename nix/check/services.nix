@@ -33,8 +33,10 @@ let
     show
     when
     ;
-  inherit (import ./placement.nix arguments) where;
+  inherit (import ./placement.nix arguments) isNamed where;
   ports = import ./serviceports.nix arguments;
+  # One port of 127.0.0.1, where nobody learns who calls.
+  isPlain = s: s.port != null && s.upstream == "" && s.identity == "none" && s.ports == { };
   ofKinds = map (k: k.service) (filter (k: k ? service) kinds);
 
   both = excluded "keep one of the two";
@@ -76,9 +78,8 @@ let
   longest =
     stringLength ".${t.trustDomain}.rete."
     + foldl' (most: h: if stringLength h > most then stringLength h else most) 0 (attrNames t.hosts);
+  isShort = n: stringLength n + longest <= 253;
   dialled =
-    n: if stringLength n + longest <= 253 then [ ] else tooLong n;
-  tooLong =
     n:
     concatMap (
       h:
@@ -138,11 +139,11 @@ mapAttrs (
   else
     (if s.hosts == [ ] && clean.hosts ? ${s.host} then [ ] else hosts n s)
     ++ (if s.roles == [ ] && s.until == { } then [ ] else roles n s)
-    ++ where n s
-    ++ ports n s
+    ++ (if isNamed s then [ ] else where n s)
+    ++ (if isPlain s then [ ] else ports n s)
     ++ (if s.workloadApi then workload n s else [ ])
     ++ (if s.visibility == "host" then limits n s else [ ])
-    ++ dialled n
+    ++ (if isShort n then [ ] else dialled n)
     ++ (if s.tlsName == "" && s.tlsAliases == [ ] && s.aliases == [ ] then [ ] else names n s)
     ++ (if s.visibility == "public" then ingress n s else [ ])
     ++ (if t.wanting ? ${n} then concatMap (k: k n s) ofKinds else [ ])

@@ -19,6 +19,7 @@ let
     intersectAttrs
     length
     lessThan
+    listToAttrs
     map
     mapAttrs
     sort
@@ -102,7 +103,7 @@ let
   identities = each (import ./identities.nix t reachByRole);
 
   reachableOn = mapAttrs (
-    _: identities: union (filter (r: r != { }) (map (i: i.reach) identities))
+    _: identities: union (map (i: i.reach) (filter (i: i.reach != { }) identities))
   ) identities;
 
   listenerKey = host: i: names.listenerKey host.range i.hash i.port;
@@ -186,9 +187,9 @@ in
     host:
     let
       # Where this host calls what is not called alike by all, itself above all.
-      here = intersectAttrs (toSet (
+      here = intersectAttrs (listToAttrs (
         concatMap (
-          s: map (i: i.name) (filter (i: elem i.value.entry.id (s.idsOn host.name)) s.reachables)
+          s: filter (i: elem i.value.entry.id (s.idsOn host.name)) s.reachables
         ) host.running
       )) reachableOn.${host.name};
       isNetworked = host.networks != { };

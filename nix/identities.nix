@@ -4,6 +4,7 @@
 t: reachByRole: host:
 let
   inherit (builtins)
+    any
     concatMap
     filter
     foldl'
@@ -14,24 +15,54 @@ let
   inherit (import ./formats.nix) isService;
 
   as =
-    key: id: roles: accounts: workload:
+    {
+      key,
+      id,
+      roles,
+      accounts,
+      workload,
+    }:
     let
       callers = host.callers.${key} or accounts;
+      # Mostly accounts alone.
+      plain = !any (c: !isString c || isService c) callers;
     in
     {
       inherit key id workload;
       reach =
         if roles == [ ] then { } else foldl' (a: b: a // b) { } (map (role: reachByRole.${role}) roles);
-      users = filter (c: isString c && !isService c) callers;
-      units = filter isService callers;
-      uids = filter isInt callers;
+      users = if plain then callers else filter (c: isString c && !isService c) callers;
+      units = if plain then [ ] else filter isService callers;
+      uids = if plain then [ ] else filter isInt callers;
     };
 in
 concatMap (
   s:
-  map (id: as "service/${s.name}" id s.roles (filter (a: a != "") [ s.user ]) s.workloadApi) (
-    s.idsOn host.name
-  )
+  map (
+    id:
+    as {
+      key = "service/${s.name}";
+      inherit id;
+      inherit (s) roles;
+      accounts = if s.user == "" then [ ] else [ s.user ];
+      workload = s.workloadApi;
+    }
+  ) (s.idsOn host.name)
 ) (filter (s: s.acts) host.running)
-++ map (u: as "user/${u}" t.users.${u}.id t.users.${u}.roles [ u ] false) host.users
-++ [ (as "node" host.id host.roles [ "root" ] false) ]
+++ map (
+  u:
+  as {
+    key = "user/${u}";
+    inherit (t.users.${u}) id roles;
+    accounts = [ u ];
+    workload = false;
+  }
+) host.users
+++ [
+  (as {
+    key = "node";
+    inherit (host) id roles;
+    accounts = [ "root" ];
+    workload = false;
+  })
+]

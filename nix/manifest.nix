@@ -22,6 +22,7 @@ let
     toJSON
     ;
   address = import ./address.nix;
+  device = import ./device.nix;
   limits = import ./limits.nix;
   callerLimits = limits.of { inherit topology access; };
   transport = import ./transport.nix;
@@ -91,17 +92,18 @@ let
 
   publish =
     host:
-    map (p: p.entry) (
-      sort (a: b: a.key < b.key) (
+    # Sorted by the key of each.
+    attrValues (
+      listToAttrs (
         concatMap (
           s:
           concatMap (
             id:
-            map (port: {
-              key = id + port.key;
-              entry = {
+            map (port: rec {
+              name = id + port.key;
+              value = {
                 inherit id;
-                allow = allowTo s.name (id + port.key);
+                allow = allowTo s.name name;
               }
               // s.servedOn host.name port
               // limits.attribute s.limits;
@@ -156,7 +158,7 @@ in
   cluster = t.name;
   host = name;
   inherit (t) trustDomain trust;
-  identity = import ./device.nix host;
+  identity = device host;
   inherit (host) roles;
   providers =
     mapAttrs

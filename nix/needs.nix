@@ -23,9 +23,9 @@ let
   #   place   where a person may have written its dependsOn, such as "services.wiki.sso"
   #   what    what it is called where another has its ID
   complete =
+    kind: providers:
     {
       id,
-      kind,
       for,
       request,
       files ? none,
@@ -47,39 +47,40 @@ let
         renew
         generation
         deliver
+        providers
         ;
-      providers = t.providers.${kind}.hosts;
       onChange = if restart == "" then [ ] else [ restart ];
       dependsOn = after ++ dependsOn;
     };
 
+  # What kinds want of hosts, each with what that is in a manifest.
   kinds = attrValues (
     mapAttrs (
       kind: k:
       let
-        needs = k.needs t;
+        wants = k.needs t;
+        of = complete kind t.providers.${kind}.hosts;
       in
-      host: map (n: n // { inherit kind; }) (needs host)
+      host:
+      map (want: {
+        inherit kind want;
+        name = want.id;
+        value = of want;
+      }) (wants host)
     ) t.kinds
   );
   each = mapAttrs (
     _: host:
     let
       all = concatMap (of: of host) kinds;
-      needs = attrValues (
-        listToAttrs (
-          map (n: {
-            name = n.id;
-            value = complete n;
-          }) all
-        )
-      );
+      needs = attrValues (listToAttrs all);
+      written = map (n: n.want // { inherit (n) kind; });
     in
     {
       inherit needs;
       # Of several with one id one is left.
-      repeated = if length needs == length all then [ ] else all;
-      waiting = filter (n: n.dependsOn or [ ] != [ ]) all;
+      repeated = if length needs == length all then [ ] else written all;
+      waiting = written (filter (n: n.want.dependsOn or [ ] != [ ]) all);
     }
   ) t.hosts;
 in

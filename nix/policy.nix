@@ -9,54 +9,53 @@
 }:
 let
   inherit (builtins)
+    any
     attrNames
     attrValues
     concatMap
     elem
     filter
     groupBy
+    head
     listToAttrs
     map
     mapAttrs
+    tail
+    toJSON
     ;
   inherit (import ./lib.nix) optionalAttrs toSet;
   inherit (import ./reserved.nix) writes;
   inherit (import ./names.nix) cache control;
   t = topology;
+  device = import ./device.nix;
   store = import ./store.nix topology;
 
-  # provider → grants. Hosts and needs come sorted, so the grants are.
-  grants = mapAttrs (_: map (g: g.grant)) (
-    groupBy (g: g.provider) (
-      concatMap (
-        host:
-        concatMap (
-          need:
-          map (provider: {
-            inherit provider;
-            grant = {
-              caller = host.id;
-              need = need.id;
-              inherit (need) kind request generation;
-            };
-          }) need.providers
-        ) needs.${host.name}
-      ) (attrValues t.hosts)
-    )
-  );
+  hosts = attrValues t.hosts;
 
-  # provider → nodes that it grants something.
-  devices = mapAttrs (_: map (d: d.device)) (
-    groupBy (d: d.provider) (
-      concatMap (
-        host:
-        map (provider: {
-          inherit provider;
-          device = import ./device.nix host;
-        }) (attrNames (groupBy (provider: provider) (concatMap (need: need.providers) needs.${host.name})))
-      ) (attrValues t.hosts)
-    )
+  # Hosts and needs come sorted, so the grants are.
+  grants = concatMap (
+    host:
+    map (need: {
+      caller = host.id;
+      need = need.id;
+      inherit (need) kind request generation;
+    }) needs.${host.name}
+  ) hosts;
+  grantsOf = groupBy (g: g.kind) grants;
+
+  # What those have to answer who provide some kinds, looked for once for the same kinds: grants,
+  # and the nodes that have any.
+  answering = mapAttrs (_: same: answer (head same).kinds) (
+    groupBy (host: toJSON host.kinds) (filter (host: host.kinds != [ ]) hosts)
   );
+  answer = kinds: {
+    grants =
+      if tail kinds == [ ] then
+        grantsOf.${head kinds} or [ ]
+      else
+        filter (g: elem g.kind kinds) grants;
+    devices = map device (filter (host: any (need: elem need.kind kinds) needs.${host.name}) hosts);
+  };
 
   settings = mapAttrs (_: k: (k.policy or (_: { })) t) t.kinds;
 
@@ -99,14 +98,13 @@ in
       host = name;
       inherit (t) trustDomain trust;
       provider = mapAttrs (_: p: { inherit (p) id listen; }) host.provider;
-      devices = devices.${name} or [ ];
+      inherit (answering.${toJSON host.kinds}) devices grants;
       kinds = listToAttrs (
         map (kind: {
           name = kind;
           value = settings.${kind};
         }) host.kinds
       );
-      grants = grants.${name} or [ ];
     }
     // optionalAttrs (serves host control) { inherit (operatorsOf) operators; }
     // optionalAttrs (serves host cache) { inherit (operatorsOf) cache; }

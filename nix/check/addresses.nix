@@ -99,7 +99,7 @@ let
   providers = taken (h: attrValues h.provider) valid;
 
   twice =
-    what: port: found: n:
+    what: port: n:
     map (
       e:
       fault {
@@ -113,7 +113,7 @@ let
           else
             "give one of them another address, or, behind one address, another ${port}";
       }
-    ) (found.${n} or [ ]);
+    );
 
   # Where all are so, all hosts are one machine.
   loops =
@@ -129,7 +129,7 @@ let
   apart = any (h: any (a: !loops a) (written h)) valid;
   loop =
     n: place: a:
-    when (apart && !isInvalid a && loops a) [
+    when (!isInvalid a && loops a) [
       (fault {
         id = "FL038";
         place = "hosts.${n}.${place}";
@@ -138,6 +138,12 @@ let
         remedy = "write the address or name at which they reach this one";
       })
     ];
+  looping =
+    n: h:
+    concatMap (loop n "address") h.address
+    ++ concatMap (network: concatMap (loop n "networks.${attribute network}") h.networks.${network}) (
+      attrNames h.networks
+    );
 
   # Whoever listens on all addresses of a sort has each of them.
   excluding =
@@ -150,7 +156,7 @@ let
     || length (attrNames (groupBy (ip: address.canonical (hostPort ip 0)) bind)) < length bind;
   bind =
     n: h:
-    when (h.bind != [ ] && !any isInvalid h.bind && excluding h.bind) [
+    when (!any isInvalid h.bind && excluding h.bind) [
       (fault {
         id = "FL039";
         place = "hosts.${n}.bind";
@@ -200,12 +206,9 @@ let
     ++ map (i: missing "service ${i.service}" (head i.on)) instances;
 in
 n: h:
-concatMap (loop n "address") h.address
-++ concatMap (network: concatMap (loop n "networks.${attribute network}") h.networks.${network}) (
-  attrNames h.networks
-)
-++ twice "host" "forwarderPort" forwarders n
-++ twice "provider" "providerPort" providers n
-++ bind n h
-++ absent n h
+(if apart then looping n h else [ ])
+++ (if forwarders ? ${n} then twice "host" "forwarderPort" n forwarders.${n} else [ ])
+++ (if providers ? ${n} then twice "provider" "providerPort" n providers.${n} else [ ])
+++ (if h.bind == [ ] then [ ] else bind n h)
+++ (if h.address == [ ] then absent n h else [ ])
 ++ (if networked then cut n h else [ ])

@@ -64,31 +64,27 @@ let
   # A host without a key in the flake comes in by what others provide already, over the network.
   joins =
     n: h:
-    when (h.sshHostKey == "") (
-      when (h.kinds != [ ]) [
-        (fault {
-          id = "FL080";
-          place = "hosts.${n}";
-          problem = "a host without sshHostKey joins by its providers, and cannot provide";
-          value = show (head h.kinds);
-          remedy = "write the line of /etc/ssh/ssh_host_ed25519_key.pub on this host: sshHostKey = \"ssh-ed25519 AAAA…\";";
-        })
-      ]
-      ++ when (h.kinds == [ ] && (t.providers.config.hosts == [ ] || h.deploy != "network")) [
-        (fault {
-          id = "FL081";
-          place = "hosts.${n}";
-          problem = "a host without sshHostKey joins at a provider of its documents, and has";
-          value = "none";
-          remedy = "name hosts in providers.config.hosts and leave it deploy = \"network\"; or write sshHostKey = \"ssh-ed25519 AAAA…\";";
-        })
-      ]
-    );
-
+    when (h.kinds != [ ]) [
+      (fault {
+        id = "FL080";
+        place = "hosts.${n}";
+        problem = "a host without sshHostKey joins by its providers, and cannot provide";
+        value = show (head h.kinds);
+        remedy = "write the line of /etc/ssh/ssh_host_ed25519_key.pub on this host: sshHostKey = \"ssh-ed25519 AAAA…\";";
+      })
+    ]
+    ++ when (h.kinds == [ ] && (t.providers.config.hosts == [ ] || h.deploy != "network")) [
+      (fault {
+        id = "FL081";
+        place = "hosts.${n}";
+        problem = "a host without sshHostKey joins at a provider of its documents, and has";
+        value = "none";
+        remedy = "name hosts in providers.config.hosts and leave it deploy = \"network\"; or write sshHostKey = \"ssh-ed25519 AAAA…\";";
+      })
+    ];
 
   key =
-    n:
-    when (sameKey ? ${n}) [
+    n: [
       (fault {
         id = "FL021";
         place = "hosts.${n}.sshHostKey";
@@ -118,11 +114,7 @@ let
           ) (filter (c: !elem c h.capabilities) (t.roles.${r}.requires or [ ]))
         ) holder.roles;
     in
-    if !requiring then
-      [ ]
-    else
-      of "hosts.${n}.roles" h
-      ++ concatMap (s: of "services.${s.name}.roles" s) h.running;
+    of "hosts.${n}.roles" h ++ concatMap (s: of "services.${s.name}.roles" s) h.running;
   requiring = any (r: r.requires != [ ]) (attrValues t.roles);
 
   # A provider on a host that lacks what the kind needs.
@@ -147,40 +139,38 @@ let
     let
       identities = toSet (map (i: i.key) access.identities.${n});
     in
-    when (h.callers != { } && !any isInvalid h.users) (
+    when (!any isInvalid h.users) (
       unknown "FL015" "identity of this host" identities "hosts.${n}.callers" (attrNames h.callers)
     );
 
   grouped =
     n: h:
-    when (h.group != "") (
-      map (
-        f:
-        if substring 0 12 f.remedy == "did you mean" then
-          f
-        else
-          f // { remedy = "${f.remedy}: write hostGroups.${lib.attribute h.group} = { }; for a new one"; }
-      ) (unknown "FL016" "group of hosts" clean.hostGroups "hosts.${n}.group" [ h.group ])
-    );
+    map (
+      f:
+      if substring 0 12 f.remedy == "did you mean" then
+        f
+      else
+        f // { remedy = "${f.remedy}: write hostGroups.${lib.attribute h.group} = { }; for a new one"; }
+    ) (unknown "FL016" "group of hosts" clean.hostGroups "hosts.${n}.group" [ h.group ]);
 in
 mapAttrs (
   n: written:
   let
     h = t.hosts.${n};
   in
-  user "hosts.${n}.users" written.users
-  ++ role "hosts.${n}.roles" written.roles
+  (if written.users == [ ] then [ ] else user "hosts.${n}.users" written.users)
+  ++ (if written.roles == [ ] then [ ] else role "hosts.${n}.roles" written.roles)
   ++ (if written.until == { } then [ ] else until "hosts.${n}" written)
-  ++ service "hosts.${n}.keeps" written.keeps
-  ++ grouped n written
-  ++ callers n written
+  ++ (if written.keeps == [ ] then [ ] else service "hosts.${n}.keeps" written.keeps)
+  ++ (if written.group == "" then [ ] else grouped n written)
+  ++ (if written.callers == { } then [ ] else callers n written)
   ++ addresses n h
-  ++ key n
-  ++ joins n h
+  ++ (if sameKey ? ${n} then key n else [ ])
+  ++ (if h.sshHostKey == "" then joins n h else [ ])
   ++ ports n h
   ++ transports n h
   ++ needs n
-  ++ capabilities n h
+  ++ (if requiring then capabilities n h else [ ])
   ++ (if h.kinds == [ ] then [ ] else provides n h)
-  ++ full n written
+  ++ (if written.capacity == null then [ ] else full n written)
 ) clean.hosts

@@ -25,9 +25,8 @@ let
 
   # Need → the needs it waits for, looked at where people wrote some.
   waiting =
-    n:
+    n: written:
     let
-      written = wanted.${n}.waiting;
       after = listToAttrs (
         map (need: {
           name = need.id;
@@ -42,19 +41,16 @@ let
         });
       circular = filter (id: elem id (reached id)) (attrNames after);
     in
-    if written == [ ] then
-      [ ]
-    else
-      concatMap (w: unknown "FL019" "need of host ${n}" after "${w.place}.dependsOn" w.dependsOn) written
-      ++ when (circular != [ ]) [
-        (fault {
-          id = "FL033";
-          place = "hosts.${n}";
-          problem = "needs that wait for each other, so that none is ever fetched:";
-          value = concatStringsSep ", " circular;
-          remedy = "take one of them out of the other's dependsOn";
-        })
-      ];
+    concatMap (w: unknown "FL019" "need of host ${n}" after "${w.place}.dependsOn" w.dependsOn) written
+    ++ when (circular != [ ]) [
+      (fault {
+        id = "FL033";
+        place = "hosts.${n}";
+        problem = "needs that wait for each other, so that none is ever fetched:";
+        value = concatStringsSep ", " circular;
+        remedy = "take one of them out of the other's dependsOn";
+      })
+    ];
 
   sameNeed =
     n:
@@ -65,6 +61,12 @@ let
       what = w: w.what or "a need of kind ${w.kind}";
       problem = other: "on host ${n}, ${other} already has the need";
       remedy = "give one of them another name";
-    } wanted.${n}.repeated;
+    };
 in
-n: sameNeed n ++ waiting n
+n:
+let
+  inherit (wanted.${n}) repeated;
+  written = wanted.${n}.waiting;
+in
+(if repeated == [ ] then [ ] else sameNeed n repeated)
+++ (if written == [ ] then [ ] else waiting n written)

@@ -81,45 +81,43 @@ let
   # The ports of 127.0.0.1 that a service relies on, over each protocol, and where they are written.
   listening =
     s:
-    map (
-      p:
-      {
-        inherit (s) name;
-        port = p.relies;
-        protocol = if p.carried ? protocol then "udp" else "tcp";
-      }
-      // (
-        if p.name == "" then
-          { }
-        else
-          {
-            what = "port ${p.name} of service ${s.name}";
-            place = "services.${s.name}.ports.${lib.attribute p.name}";
-          }
-      )
-    ) (filter (p: p.relies != null && !isInvalid p.relies) s.ports);
+    if s ? process then
+      [ ]
+    else
+      map (
+        p:
+        {
+          inherit (s) name;
+          port = p.relies;
+          protocol = if p.carried ? protocol then "udp" else "tcp";
+        }
+        // (
+          if p.name == "" then
+            { }
+          else
+            {
+              what = "port ${p.name} of service ${s.name}";
+              place = "services.${s.name}.ports.${lib.attribute p.name}";
+            }
+        )
+      ) (filter (p: p.relies != null && p.relies != invalid.number) s.ports);
 
-  # On all addresses: nothing else then has the port.
-  onAll = n: h: when (address.listensOnAll h) (programs n h);
-
-  # Our programs on addresses of their own, and services that rely on their port of 127.0.0.1.
+  # Our programs, and services that rely on their port of 127.0.0.1: on all addresses a program
+  # has the port there, too.
   taken =
-    n: h:
-    concatMap
-      (twice {
+    n: h: onAll: ours:
+    let
+      again = twice {
         id = "FL022";
-        key = s: toString s.port + (if s.protocol == "udp" then "/udp" else "");
+        key = s: if s.protocol == "udp" then "${toString s.port}/udp" else toString s.port;
         what = s: s.what or "service ${s.name}";
         place = s: s.place or "services.${s.name}.port";
         problem = other: "on host ${n}, ${other} already has";
         remedy = "give one of them another port, or, where one program answers for both, write its upstream";
-      })
-      [
-        (when (!address.listensOnAll h) (programs n h))
-        (
-          onAll n h ++ concatMap listening (filter (s: !s ? process) h.running)
-        )
-      ];
+      };
+    in
+    (if onAll then [ ] else again ours)
+    ++ again ((if onAll then ours else [ ]) ++ concatMap listening h.running);
 
   # Does a number stand twice in a list?
   repeats =
@@ -128,7 +126,7 @@ let
     == null;
 
   listeners =
-    keys: n: h:
+    n: h:
     let
       key = l: l.listen + (if l ? protocol then "/${l.protocol}" else "");
       all = access.reachEntries h ++ access.socks h;
@@ -136,20 +134,19 @@ let
       whose = l: "${l.id} ${key l}";
       first = mapAttrs (_: head) (groupBy whose all);
     in
-    when (repeats keys) (
-      twice {
-        id = "FL023";
-        inherit key;
-        what = l: names.short l.id;
-        place = l: "hosts.${n}.loopback";
-        problem = other: "${other} already has the listener";
-        show = l: "${l.listen} of ${names.short l.id}";
-        remedy = "give the host another or a wider loopback range, or one service another listenPort";
-      } (filter (l: l.port or "" == first.${whose l}.port or "") all)
-    );
+    twice {
+      id = "FL023";
+      inherit key;
+      what = l: names.short l.id;
+      place = l: "hosts.${n}.loopback";
+      problem = other: "${other} already has the listener";
+      show = l: "${l.listen} of ${names.short l.id}";
+      remedy = "give the host another or a wider loopback range, or one service another listenPort";
+    } (filter (l: l.port or "" == first.${whose l}.port or "") all);
 
+  # What is on all addresses has its port there alone.
   covered =
-    keys: n: h:
+    keys: n: h: ours:
     concatMap
       (
         p:
@@ -171,11 +168,15 @@ let
         let
           ports = map names.port keys;
         in
-        filter (p: elem p.port ports) (onAll n h)
+        filter (p: elem p.port ports) ours
       );
 in
 n: h:
 let
   keys = access.listenerKeys h;
+  onAll = address.listensOnAll h;
+  ours = programs n h;
 in
-taken n h ++ listeners keys n h ++ covered keys n h
+taken n h onAll ours
+++ (if repeats keys then listeners n h else [ ])
+++ (if onAll then covered keys n h ours else [ ])

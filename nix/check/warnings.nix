@@ -144,6 +144,7 @@ let
     n: h:
     let
       identities = access.acting.${n};
+      all = concatMap (i: i.users ++ i.uids ++ i.units) identities;
       of = i: filter (a: a != "") i.users ++ map toString i.uids ++ i.units;
       claims = concatMap (
         i:
@@ -168,7 +169,7 @@ let
           })
         ];
     in
-    when (length (attrNames first) < length claims) (
+    when (length (attrNames (groupBy toString all)) < length all) (
       concatMap (i: concatMap (lost i) (of i)) identities
     );
 

@@ -6,7 +6,7 @@ let
     listToAttrs
     map
     ;
-  inherit (import ./lib.nix) optionalAttrs sorted;
+  inherit (import ./lib.nix) sorted;
 in
 {
   # another name → the service
@@ -23,11 +23,11 @@ in
       ) (filter (s: s.aliases != [ ]) services)
     );
 
-  # What callers' entries have of them.
-  # named :: String -> Service -> { aliases :: [String]; } | { }
+  # What callers' entries have of those of a service that has some.
+  # named :: String -> Service -> { aliases :: [String]; }
   named =
     trustDomain: service:
-    optionalAttrs (service.aliases != [ ]) {
+    {
       aliases = sorted (map (a: "${a}.${trustDomain}.rete") service.aliases);
     };
 }

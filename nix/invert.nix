@@ -16,8 +16,8 @@ let
     groupBy
     head
     lessThan
+    listToAttrs
     map
-    mapAttrs
     sort
     tail
     toJSON
@@ -29,7 +29,12 @@ let
     let
       names = map (thing: thing.name) things;
     in
-    mapAttrs (_: _: names) (groupBy (element: element) (list (head things)));
+    listToAttrs (
+      map (name: {
+        inherit name;
+        value = names;
+      }) (list (head things))
+    );
 in
 zipAttrsWith (
   _: parts: if tail parts == [ ] then head parts else sort lessThan (concatLists parts)

@@ -153,7 +153,12 @@ in
   # service → its hosts: those that it names, of which not all need exist, or those chosen
   # for it, in order of preference
   # hosts :: Service -> [hostName]
-  hosts = service: if names service then named service else chosen.${service.name}.hosts;
+  hosts =
+    service:
+    if service.replicas == null || names service then
+      named service
+    else
+      chosen.${service.name}.hosts;
 
   # The hosts that fit what the placement of a service requires, and take it.
   # candidates :: Service -> [hostName]

@@ -40,7 +40,7 @@ let
   };
 
   inherit (clean) roles serviceGroups;
-  rolesOf = holder: sorted (known roles holder.roles);
+  rolesOf = holder: if holder.roles == [ ] then [ ] else sorted (known roles holder.roles);
 
   groups = import ./groups.nix clean;
   inherit (groups) outward timed;
@@ -79,6 +79,7 @@ let
     if on == [ ] then [ "" ] else on
   ) all.services;
   wanting = import ./kinds/wanting.nix clean.services;
+  unnamed = _: { };
   # Services that nobody reaches.
   hidden = map (s: s.name) (filter (s: s.visibility == "host") all.services);
   # Services with nowhere to run, or not everywhere they should.
@@ -153,7 +154,11 @@ let
       idOn = if scoped then own else _: shared;
       ids = [ shared ];
       # What callers' entries have of its other names, which are those of all its hosts.
-      named = instance: optionalAttrs (instance == shared) (aliases.named clean.trustDomain service);
+      named =
+        if service.aliases == [ ] then
+          unnamed
+        else
+          instance: optionalAttrs (instance == shared) (aliases.named clean.trustDomain service);
       at =
         port:
         (if scoped then map (host: instance service named (own host) port [ host ]) on else [ ])

@@ -21,7 +21,7 @@ let
     sort
     toString
     ;
-  inherit (import ../lib.nix) invalid isInvalid;
+  inherit (import ../lib.nix) invalid;
   inherit (lib) fault twice when;
   address = import ../address.nix;
   names = import ../names.nix;
@@ -84,23 +84,30 @@ let
     if s ? process then
       [ ]
     else
-      map (
+      concatMap (
         p:
-        {
-          inherit (s) name;
-          port = p.relies;
-          protocol = if p.carried ? protocol then "udp" else "tcp";
-        }
-        // (
-          if p.name == "" then
-            { }
-          else
-            {
-              what = "port ${p.name} of service ${s.name}";
-              place = "services.${s.name}.ports.${lib.attribute p.name}";
-            }
-        )
-      ) (filter (p: p.relies != null && p.relies != invalid.number) s.ports);
+        if p.relies == null || p.relies == invalid.number then
+          [ ]
+        else
+          [
+            (
+              {
+                inherit (s) name;
+                port = p.relies;
+                protocol = if p.carried ? protocol then "udp" else "tcp";
+              }
+              // (
+                if p.name == "" then
+                  { }
+                else
+                  {
+                    what = "port ${p.name} of service ${s.name}";
+                    place = "services.${s.name}.ports.${lib.attribute p.name}";
+                  }
+              )
+            )
+          ]
+      ) s.ports;
 
   # Our programs, and services that rely on their port of 127.0.0.1: on all addresses a program
   # has the port there, too.

@@ -187,11 +187,13 @@ in
     host:
     let
       # Where this host calls what is not called alike by all, itself above all.
-      here = intersectAttrs (listToAttrs (
+      reachable = reachableOn.${host.name};
+      here = listToAttrs (
         concatMap (
-          s: filter (i: elem i.value.entry.id (s.idsOn host.name)) s.reachables
+          s:
+          filter (i: reachable ? ${i.name} && elem i.value.entry.id (s.idsOn host.name)) s.reachables
         ) host.running
-      )) reachableOn.${host.name};
+      );
       isNetworked = host.networks != { };
       endpoints = i: {
         endpoints = filter (e: e != [ ]) (

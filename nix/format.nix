@@ -3,7 +3,6 @@
 # String -> AttrSet -> String
 let
   inherit (builtins)
-    attrNames
     attrValues
     catAttrs
     compareVersions
@@ -49,8 +48,14 @@ let
     let
       at = follow of unresolved;
       below = finder at.of;
-      attributes = filterAttrs (_: n: n != null) (mapAttrs (_: below) (at.schema.properties or { }));
-      names = attrNames attributes;
+      attributes = filter (a: a.formats != null) (
+        attrValues (
+          mapAttrs (name: schema: {
+            inherit name;
+            formats = below schema;
+          }) (at.schema.properties or { })
+        )
+      );
       each =
         if isAttrs at.schema.items or null then
           below at.schema.items
@@ -60,7 +65,7 @@ let
           null;
       elements = value: if isList value then value else attrValues value;
     in
-    if !at.schema ? since && names == [ ] && each == null then
+    if !at.schema ? since && attributes == [ ] && each == null then
       null
     else
       values:
@@ -71,10 +76,8 @@ let
         [ ]
       else
         (if at.schema ? since then [ at.schema.since ] else [ ])
-        ++ concatMap (n: attributes.${n} (catAttrs n sets)) names
+        ++ concatMap (a: a.formats (catAttrs a.name sets)) attributes
         ++ (if each == null then [ ] else each (concatMap elements values));
-  filterAttrs =
-    ok: set: removeAttrs set (filter (n: !ok n set.${n}) (attrNames set));
 
   ofKinds = mapAttrs finder schemas;
 in

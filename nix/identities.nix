@@ -23,7 +23,7 @@ let
       workload,
     }:
     let
-      callers = host.callers.${key} or accounts;
+      callers = if host.callers == { } then accounts else host.callers.${key} or accounts;
       # Mostly accounts alone.
       plain = !any (c: !isString c || isService c) callers;
     in

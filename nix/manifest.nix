@@ -7,6 +7,7 @@
 }:
 let
   inherit (builtins)
+    all
     attrNames
     attrValues
     concatMap
@@ -92,26 +93,29 @@ let
 
   publish =
     host:
-    # Sorted by the key of each.
-    attrValues (
-      listToAttrs (
+    let
+      published = filter (s: s.published) host.running;
+      entries = concatMap (
+        s:
         concatMap (
-          s:
-          concatMap (
-            id:
-            map (port: rec {
-              name = id + port.key;
-              value = {
-                inherit id;
-                allow = allowTo s.name name;
-              }
-              // s.servedOn host.name port
-              // limits.attribute s.limits;
-            }) s.ports
-          ) (s.idsOn host.name)
-        ) (filter (s: s.published) host.running)
-      )
-    );
+          id:
+          map (
+            port:
+            {
+              inherit id;
+              allow = allowTo s.name (id + port.key);
+            }
+            // s.servedOn host.name port
+            // limits.attribute s.limits
+          ) s.ports
+        ) (s.idsOn host.name)
+      ) published;
+    in
+    # Services are sorted by name, and so are their IDs where none has one of this host.
+    if all (s: s.scope == "cluster") published then
+      entries
+    else
+      sort (a: b: a.id < b.id) entries;
 
   forwarder =
     host:

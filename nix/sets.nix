@@ -4,10 +4,14 @@ let
     all
     attrNames
     attrValues
+    elem
+    elemAt
     filter
+    genList
     intersectAttrs
     isAttrs
     isString
+    length
     map
     mapAttrs
     toJSON
@@ -154,10 +158,17 @@ in
               }
             ) (filter (n: !v ? ${n}) required)
         );
+      # What has the same names has values in the same order: in pairs nothing is looked up.
       sound =
         v:
+        let
+          checks = attrValues (intersectAttrs v sounds);
+          values = attrValues (intersectAttrs sounds v);
+          n = length values;
+        in
         isAttrs v
-        && all (n: sounds ? ${n} && sounds.${n} v.${n}) (attrNames v)
+        && n == length (attrNames v)
+        && !elem false (genList (i: elemAt checks i (elemAt values i)) n)
         && all (n: v ? ${n}) required;
       clean = known { };
       named = name: known { inherit name; };

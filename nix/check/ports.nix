@@ -78,59 +78,65 @@ let
           }
         ]
     );
-  # The ports of 127.0.0.1 that a service relies on, over each protocol, and where they are written.
-  listening =
+  # The ports of 127.0.0.1 that a service relies on, over each protocol.
+  relied =
     s:
     if s ? process then
       [ ]
     else
-      concatMap (
-        p:
-        if p.relies == null || p.relies == invalid.number then
-          [ ]
+      filter (p: p.relies != null && p.relies != invalid.number) s.ports;
+  protocol = p: if p.carried ? protocol then "udp" else "tcp";
+  # The same with where they are written.
+  listening =
+    s:
+    map (
+      p:
+      {
+        inherit (s) name;
+        port = p.relies;
+        protocol = protocol p;
+      }
+      // (
+        if p.name == "" then
+          { }
         else
-          [
-            (
-              {
-                inherit (s) name;
-                port = p.relies;
-                protocol = if p.carried ? protocol then "udp" else "tcp";
-              }
-              // (
-                if p.name == "" then
-                  { }
-                else
-                  {
-                    what = "port ${p.name} of service ${s.name}";
-                    place = "services.${s.name}.ports.${lib.attribute p.name}";
-                  }
-              )
-            )
-          ]
-      ) s.ports;
-
-  # Our programs, and services that rely on their port of 127.0.0.1: on all addresses a program
-  # has the port there, too.
-  taken =
-    n: h: onAll: ours:
-    let
-      again = twice {
-        id = "FL022";
-        key = s: if s.protocol == "udp" then "${toString s.port}/udp" else toString s.port;
-        what = s: s.what or "service ${s.name}";
-        place = s: s.place or "services.${s.name}.port";
-        problem = other: "on host ${n}, ${other} already has";
-        remedy = "give one of them another port, or, where one program answers for both, write its upstream";
-      };
-    in
-    (if onAll then [ ] else again ours)
-    ++ again ((if onAll then ours else [ ]) ++ concatMap listening h.running);
+          {
+            what = "port ${p.name} of service ${s.name}";
+            place = "services.${s.name}.ports.${lib.attribute p.name}";
+          }
+      )
+    ) (relied s);
 
   # Does a number stand twice in a list?
   repeats =
     list:
     foldl' (last: n: if n == last || last == null then null else n) invalid.number (sort lessThan list)
     == null;
+
+  # Port and protocol as one number, for a first look.
+  number = protocol: port: if protocol == "udp" then port + 65536 else port;
+
+  # Our programs, and services that rely on their port of 127.0.0.1: on all addresses a program
+  # has the port there, too. Mostly each has its own, which numbers show.
+  taken =
+    n: h: onAll: ours:
+    let
+      numbers =
+        map (p: number p.protocol p.port) ours
+        ++ concatMap (s: map (p: number (protocol p) p.relies) (relied s)) h.running;
+      again = twice {
+        id = "FL022";
+        key = s: toString s.port + (if s.protocol == "udp" then "/udp" else "");
+        what = s: s.what or "service ${s.name}";
+        place = s: s.place or "services.${s.name}.port";
+        problem = other: "on host ${n}, ${other} already has";
+        remedy = "give one of them another port, or, where one program answers for both, write its upstream";
+      };
+    in
+    when (repeats numbers) (
+      (if onAll then [ ] else again ours)
+      ++ again ((if onAll then ours else [ ]) ++ concatMap listening h.running)
+    );
 
   listeners =
     n: h:

@@ -10,12 +10,13 @@ let
     match
     readFile
     split
+    stringLength
     substring
     tail
     ;
   inherit (import ./text.nix) contains;
   inherit (import ./types.nix) isFile matches scalar;
-  inherit (import ./keys.nix) isSmallOrder isStrong;
+  inherit (import ./keys.nix) isEd25519 isSmallOrder isStrong;
   wrong = (import ./lib.nix).invalid;
 
   # One certificate or several, with text around them, and no block of another sort.
@@ -65,9 +66,15 @@ let
     invalid = wrong.string; # none is written by a host that joins
     ok =
       v:
-      matches "((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v
+      isString v && stringLength v < 4096 && isEd25519 v
+      || matches "((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v
       && isStrong v;
-    to = v: head (match "([^ ]+ [^[:space:]]+).*" v);
+    to =
+      v:
+      if stringLength v == 80 && substring 0 12 v == "ssh-ed25519 " then
+        v
+      else
+        head (match "([^ ]+ [^[:space:]]+).*" v);
   };
 
   signingKey = scalar {

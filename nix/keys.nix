@@ -86,6 +86,14 @@ let
   };
 in
 {
+  # Is it a line with an Ed25519 key that is good enough? Nearly all are, and it takes less than
+  # to look at their parts.
+  # isEd25519 :: String -> Bool
+  isEd25519 =
+    line:
+    match "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-P][A-Za-z0-9+/]{42}([[:space:]].*)?" line != null
+    && match small.ssh (substring 37 43 line) == null;
+
   # Is there, in an authorized_keys line of the right form, a key that is good enough?
   # isStrong :: String -> Bool
   isStrong =

@@ -13,10 +13,9 @@ let
     readDir
     readFile
     storeDir
-    stringLength
     ;
   inherit (import ./fault.nix) fault;
-  inherit (import ./text.nix) password secret;
+  inherit (import ./text.nix) harmless password secret;
 
   # A private key or a password directly in v, a string, a file, or a list of them.
   # leaks :: String -> Any -> [Fault]
@@ -36,8 +35,8 @@ let
       ];
       text = if isFile v then readFile v else v;
     in
-    # Nearly everything; what is that short is neither.
-    if isString v && (stringLength v <= 12 || !secret v && !password v) then
+    # Nearly everything.
+    if isString v && harmless v then
       [ ]
     else if isList v then
       concatLists (genList (i: leaks "${place}[${toString i}]" (elemAt v i)) (length v))

@@ -38,13 +38,10 @@ let
     );
 
   byte = table (pairs digits digits) (i: i);
-  # Three hex digits are two base64 characters; the last digit of a SHA-256 is one.
-  twelveBits =
-    let
-      two = pairs base64 base64;
-    in
-    table (pairs digits (pairs digits digits)) (elemAt two);
-  fourBits = table digits (i: elemAt base64 (i * 4));
+  # Digits by two bits each: two make a hex digit, three a base64 character.
+  quarters = chars "0123" 4;
+  fours = pairs quarters quarters;
+  sixes = pairs quarters fours;
 
   mod = a: b: a - (a / b) * b;
   powers = genList (n: foldl' (p: _: p * 2) 1 (genList (k: k) n)) 33;
@@ -170,10 +167,7 @@ in
   # sri :: String -> String
   sri =
     text:
-    let
-      sum = hashString "sha256" text;
-    in
     "sha256-${
-      concatStringsSep "" (genList (i: twelveBits.${substring (3 * i) 3 sum}) 21)
-    }${fourBits.${substring 63 1 sum}}=";
+      replaceStrings sixes base64 (replaceStrings digits fours (hashString "sha256" text) + "0")
+    }=";
 }

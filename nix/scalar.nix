@@ -74,7 +74,7 @@ rec {
           [ ]
         else
           leaks place v;
-      sound = v: ok v && (isInt v || leaks "" v == [ ]);
+      sound = v: ok v && (isInt v || isString v && stringLength v <= 12 || leaks "" v == [ ]);
     }
     // (
       if type ? to then

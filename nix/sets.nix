@@ -163,11 +163,11 @@ in
         v:
         let
           checks = attrValues (intersectAttrs v sounds);
-          values = attrValues (intersectAttrs sounds v);
+          values = attrValues v;
           n = length values;
         in
         isAttrs v
-        && n == length (attrNames v)
+        && n == length checks
         && !elem false (genList (i: elemAt checks i (elemAt values i)) n)
         && all (n: v ? ${n}) required;
       clean = known { };

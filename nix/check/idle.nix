@@ -32,11 +32,14 @@ let
     in
     when
       (
-        any (s: s.published) named
-        || elem n [
-          "node"
-          "operator"
-        ]
+        t.hidden != [ ]
+        && (
+          any (s: s.published) named
+          || elem n [
+            "node"
+            "operator"
+          ]
+        )
       )
       (
         map (

@@ -9,6 +9,7 @@ let
   inherit (builtins)
     all
     any
+    catAttrs
     filter
     map
     ;
@@ -47,7 +48,7 @@ in
     entry = {
       inherit id;
       # Those of a host on several networks differ from caller to caller.
-      endpoints = filter (e: e != [ ]) (map (h: h.forwarder.anywhere) at);
+      endpoints = filter (e: e != [ ]) (catAttrs "anywhere" (catAttrs "forwarder" at));
       listen = names.listen listenerKey;
     }
     // port.carried

@@ -59,7 +59,9 @@ in
           let
             try = tryEval v;
           in
-          if !try.success then
+          if type ? valid && (tryEval (v != null && type.valid v)).value then
+            v
+          else if !try.success then
             type.invalid
           else if try.value == null then
             absent.${n}

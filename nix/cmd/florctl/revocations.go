@@ -36,7 +36,7 @@ older one in force. Exits 2 where there are any, or a newer list is due, and 0 o
 		if err != nil {
 			return err
 		}
-		late, err := p.lagging(cmd.Context(), list)
+		late, _, err := p.lagging(cmd.Context(), list)
 		if err != nil {
 			return err
 		}
@@ -145,21 +145,22 @@ func (p published) ahead(ctx context.Context, number int64) (highest int64, host
 	return highest, host, err
 }
 
-// lagging are the hosts on which a list is not in force by their last report, with what is. A
-// host that the list revokes gets nothing any more.
-func (p published) lagging(ctx context.Context, list *florete.Revocations) (map[string]string, error) {
-	late := map[string]string{}
+// lagging are the hosts on which a list is not in force by their last report, with what is, and of
+// how many it should be. A host that the list revokes gets nothing any more.
+func (p published) lagging(ctx context.Context, list *florete.Revocations) (late map[string]string, of int, err error) {
+	late = map[string]string{}
 	if list == nil {
-		return late, nil
+		return late, 0, nil
 	}
 	reports, err := newestReports(ctx, p.providers)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for name, h := range p.topology.Hosts {
 		if slices.ContainsFunc(list.Entries, func(e florete.Revocation) bool { return e.ID == h.ID && (e.Suspended || e.ValidAfter.IsZero()) }) {
 			continue
 		}
+		of++
 		received, ok := reports[name]
 		if !ok {
 			late[name] = "it has never reported"
@@ -175,13 +176,13 @@ func (p published) lagging(ctx context.Context, list *florete.Revocations) (map[
 			late[name] = fmt.Sprintf("it had list %d, %s ago", r.Revocations.Number, age)
 		}
 	}
-	return late, nil
+	return late, of, nil
 }
 
 // await waits until a list is in force on all hosts, and names those on which it is not.
 func (p published) await(cmd *cobra.Command, list *florete.Revocations, began time.Time, most time.Duration) error {
 	for {
-		late, err := p.lagging(cmd.Context(), list)
+		late, of, err := p.lagging(cmd.Context(), list)
 		if err != nil {
 			return err
 		}
@@ -193,7 +194,7 @@ func (p published) await(cmd *cobra.Command, list *florete.Revocations, began ti
 			case <-cmd.Context().Done():
 			}
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "in force on %d of %d hosts after %s\n", len(p.topology.Hosts)-len(late), len(p.topology.Hosts), took.Round(100*time.Millisecond))
+		fmt.Fprintf(cmd.OutOrStdout(), "in force on %d of %d hosts after %s\n", of-len(late), of, took.Round(100*time.Millisecond))
 		if err := printLagging(cmd.OutOrStdout(), late); err != nil {
 			return err
 		}

@@ -63,6 +63,9 @@ func (r *revoking) target(args []string) (t revocation.Target, p published, err 
 		return t, p, err
 	}
 	if id != "" {
+		if !strings.Contains(id, "/") {
+			return t, p, fmt.Errorf("%q: want --host %[1]s for a host, or an ID such as user/%[1]s", id)
+		}
 		if !strings.Contains(id, "://") {
 			id = "spiffe://" + p.topology.TrustDomain + "/" + id
 		}
@@ -125,6 +128,7 @@ all hosts, which refuse from then on what it revokes, and close its connections:
   florctl revoke user/alice --key signing.key       everywhere, whatever device
   florctl revoke --host elm --key signing.key       the machine, and all that it was given
   florctl revoke --host-key SHA256:… --key …        what proves a machine, and what it got so far
+                                                    while the flake has the key
   florctl revoke --serial 3f9a… --key signing.key   one certificate
   florctl revoke spiffe://blue.example/user/eve …   of a foreign trust domain, here alone
 
@@ -134,10 +138,12 @@ the hosts that have not reported the list yet, and exits 2 where there are any.`
 	r := newRevoking(cmd)
 	renew := cmd.Flags().Bool("renew", false, "sign the list anew, as it is, before a newer one is due")
 	supply := cmd.Flags().String("supply", "", "have providers offer a list that a host has, `FILE` revocations.json, after they were restored")
-	cmd.MarkFlagsOneRequired("key", "supply")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *supply != "" {
 			return r.supply(*supply, args)
+		}
+		if *r.keyFile == "" {
+			return errors.New("--key: missing, want the file of a secret key whose public half trust.signingKeys has")
 		}
 		var t revocation.Target
 		var p published
@@ -150,6 +156,7 @@ the hosts that have not reported the list yet, and exits 2 where there are any.`
 		if err != nil {
 			return err
 		}
+		r.warn(p.topology, t)
 		for id, key := range declared(p.topology) {
 			if id == t.ID {
 				t.Keys = append(t.Keys, key)

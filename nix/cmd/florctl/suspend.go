@@ -48,6 +48,7 @@ func suspension(cmd *cobra.Command, with func(*florete.Revocations, florete.ID) 
 		if err != nil {
 			return err
 		}
+		r.warn(p.topology, t)
 		return r.change(p, func(list *florete.Revocations) error { return with(list, t.ID) })
 	}
 	return cmd

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/nearest"
+	"github.com/florete/florete/providers/revocation"
+)
+
+// warn prints what the flake does not have of what is to be revoked or suspended. That is signed all
+// the same: the flake may have dropped it.
+func (r *revoking) warn(t compile.Topology, of revocation.Target) {
+	if of.ID.TrustDomain() == t.TrustDomain {
+		if text := undeclared(t, of.ID); text != "" {
+			fmt.Fprintln(r.cmd.ErrOrStderr(), "warning: the flake has no "+text)
+		}
+	}
+	hosts := slices.Collect(maps.Values(declared(t)))
+	for _, key := range of.Keys {
+		if !slices.Contains(hosts, key) {
+			fmt.Fprintf(r.cmd.ErrOrStderr(), "warning: no host of the flake has the SSH host key %s: it proves nothing any more, and certificates that it got stay good: revoke their host too\n", key)
+		}
+	}
+}
+
+// reservedName starts the names of services that providers have.
+const reservedName = "florete-"
+
+// undeclared is an identity that the flake does not have, and what was probably meant; empty where it
+// has it.
+func undeclared(t compile.Topology, id florete.ID) string {
+	var known []string
+	switch id.Kind() {
+	case florete.KindNode:
+		known = slices.Collect(maps.Keys(t.Hosts))
+	case florete.KindUser:
+		known = slices.Collect(maps.Keys(t.Users))
+	case florete.KindService:
+		known = slices.Collect(maps.Keys(t.Services))
+		if node := id.Node(); node != "" {
+			if _, ok := t.Hosts[node]; !ok {
+				return id.Short()
+			}
+			for i, service := range known {
+				known[i] = node + "/" + service
+			}
+		}
+	default:
+		return ""
+	}
+	kind, name, _ := strings.Cut(id.Short(), "/")
+	if slices.Contains(known, name) || strings.HasPrefix(id.Name(), reservedName) {
+		return ""
+	}
+	if meant := nearest.Name(name, known); meant != "" {
+		return fmt.Sprintf("%s/%s, did you mean %s/%s?", kind, name, kind, meant)
+	}
+	return kind + "/" + name
+}

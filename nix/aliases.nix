@@ -6,7 +6,9 @@ let
     listToAttrs
     map
     ;
-  inherit (import ./lib.nix) sorted;
+  inherit (import ./lib.nix) optionalAttrs sorted;
+
+  unnamed = _: { };
 in
 {
   # another name → the service
@@ -23,11 +25,15 @@ in
       ) (filter (s: s.aliases != [ ]) services)
     );
 
-  # What callers' entries have of those of a service that has some.
-  # named :: String -> Service -> { aliases :: [String]; }
+  # What callers' entries have of them: those of the ID that all hosts of a service share.
+  # named :: String -> Service -> id -> (id -> { aliases :: [String]; } | { })
   named =
-    trustDomain: service:
-    {
-      aliases = sorted (map (a: "${a}.${trustDomain}.rete") service.aliases);
-    };
+    trustDomain: service: shared:
+    if service.aliases == [ ] then
+      unnamed
+    else
+      id:
+      optionalAttrs (id == shared) {
+        aliases = sorted (map (a: "${a}.${trustDomain}.rete") service.aliases);
+      };
 }

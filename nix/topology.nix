@@ -22,7 +22,6 @@ let
     distinct
     invalid
     known
-    optionalAttrs
     sorted
     when
     ;
@@ -79,7 +78,6 @@ let
     if on == [ ] then [ "" ] else on
   ) all.services;
   wanting = import ./kinds/wanting.nix clean.services;
-  unnamed = _: { };
   # Services that nobody reaches.
   hidden = map (s: s.name) (filter (s: s.visibility == "host") all.services);
   # Services with nowhere to run, or not everywhere they should.
@@ -154,11 +152,7 @@ let
       idOn = if scoped then own else _: shared;
       ids = [ shared ];
       # What callers' entries have of its other names, which are those of all its hosts.
-      named =
-        if service.aliases == [ ] then
-          unnamed
-        else
-          instance: optionalAttrs (instance == shared) (aliases.named clean.trustDomain service);
+      named = aliases.named clean.trustDomain service shared;
       at =
         port:
         (if scoped then map (host: instance service named (own host) port [ host ]) on else [ ])

@@ -1,5 +1,5 @@
 # Services that want something of a kind, or that a check of one is about. Most are not, which one
-# comparison shows: asking each kind of each service was a tenth of what a cluster takes.
+# comparison shows: asking each kind of each service was a twelfth of all calls.
 # wanting :: { name = Service; } -> { name = Service; }
 let
   inherit (builtins)

@@ -3,6 +3,8 @@ package auditlog
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"sync"
 
@@ -41,15 +43,7 @@ func (m *Mode) Run(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON boo
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	switch {
 	case m.Verify:
-		var all []tlog.Verdict
-		for _, l := range logs {
-			v, err := tlog.Verify(ctx, l)
-			if err != nil {
-				return unlogged(err)
-			}
-			all = append(all, v)
-		}
-		return PrintVerdicts(out, all, asJSON)
+		return verify(ctx, out, logs, asJSON)
 	case m.Proof != "":
 		p, err := prove(ctx, logs, m.Proof)
 		if err != nil {
@@ -71,14 +65,40 @@ func (m *Mode) Run(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON boo
 	return g.Wait()
 }
 
-// prove finds the log that has a row.
-func prove(ctx context.Context, logs []tlog.Source, row string) (p tlog.Proof, err error) {
+// verify prints what is found of each log that can be read, and returns why others cannot.
+func verify(ctx context.Context, out io.Writer, logs []tlog.Source, asJSON bool) error {
+	var all []tlog.Verdict
+	var failed []error
 	for _, l := range logs {
-		if p, err = l.Proof(ctx, row); !errors.Is(err, tlog.ErrNoRow) {
-			return p, err
+		v, err := tlog.Verify(ctx, l)
+		if err != nil {
+			failed = append(failed, unlogged(err))
+			continue
+		}
+		all = append(all, v)
+	}
+	if len(all) > 0 {
+		failed = append(failed, PrintVerdicts(out, all, asJSON))
+	}
+	return errors.Join(failed...)
+}
+
+// prove finds the log that has a row. Where none has, the error is of those that cannot be read.
+func prove(ctx context.Context, logs []tlog.Source, row string) (tlog.Proof, error) {
+	var failed []error
+	for _, l := range logs {
+		p, err := l.Proof(ctx, row)
+		if err == nil {
+			return p, nil
+		}
+		if !errors.Is(err, tlog.ErrNoRow) {
+			failed = append(failed, err)
 		}
 	}
-	return p, err
+	if len(failed) == 0 {
+		return tlog.Proof{}, fmt.Errorf("%.100q: %w", row, tlog.ErrNoRow)
+	}
+	return tlog.Proof{}, errors.Join(failed...)
 }
 
 // unlogged is the error of a log that has not begun.

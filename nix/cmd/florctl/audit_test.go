@@ -1,18 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/auditlog"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/tlog"
 )
 
 // TestAudit: the log of a provider is read whole, page by page or over ssh, from a time on.
@@ -96,6 +100,50 @@ func TestAuditOfSome(t *testing.T) {
 		}
 		if err := end(); rows != c.rows || (err != nil) != c.fails {
 			t.Errorf("%d rows, %v, want %d", rows, err, c.rows)
+		}
+	}
+}
+
+// TestAuditLogs: what one provider lacks keeps nobody from the logs of the others.
+func TestAuditLogs(t *testing.T) {
+	bin := t.TempDir()
+	script := `#!/bin/sh
+case "$*" in
+"root@ash "*"--follow=true") echo row of ash; while [ ! -e ` + bin + `/done ]; do sleep 0.01; done ;;
+"root@elm "*"--follow=true") echo row of elm; touch ` + bin + `/done ;;
+"root@elm "*) echo found at elm ;;
+*) echo "` + tlog.ErrNoRow.Error() + `" >&2; exit 1 ;;
+esac
+`
+	if err := os.WriteFile(filepath.Join(bin, "ssh"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	providers := []provider{overSSH{"ash", compile.Topology{}}, overSSH{"elm", compile.Topology{}}}
+	for _, c := range []struct {
+		flag  string
+		value auditlog.Mode
+		want  []string
+		fails bool
+	}{
+		{"--follow", auditlog.Mode{Follow: true}, []string{"row of ash", "row of elm"}, false},
+		{"--proof=x", auditlog.Mode{Proof: "x"}, []string{"found at elm"}, false},
+		{"--verify", auditlog.Mode{Verify: true}, []string{"found at elm"}, true},
+	} {
+		cmd := newAuditCmd()
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		cmd.SetContext(t.Context())
+		if err := cmd.ParseFlags([]string{c.flag}); err != nil {
+			t.Fatal(err)
+		}
+		err := auditLogs(cmd, providers, &c.value, &auditlog.Filter{}, false)
+		if (err != nil) != c.fails {
+			t.Errorf("%s: %v", c.flag, err)
+		}
+		got := strings.Split(strings.TrimSpace(out.String()), "\n")
+		if slices.Sort(got); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.flag, got, c.want)
 		}
 	}
 }

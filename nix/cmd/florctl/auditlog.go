@@ -1,36 +1,76 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/florete/florete/providers/auditlog"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/tlog"
 )
 
-// auditLogs does what a mode is with the tamper-evident logs of providers. What is reached
-// through the forwarder is verified here.
+// auditLogs does what a mode is with the tamper-evident logs of all providers, whatever some of them
+// lack. What is reached through the forwarder is verified here.
 func auditLogs(cmd *cobra.Command, providers []provider, m *auditlog.Mode, f *auditlog.Filter, asJSON bool) error {
 	var logs []tlog.Source
+	var runs []func() error
+	var one sync.Mutex
 	for _, p := range providers {
 		switch p := p.(type) {
 		case overForwarder:
 			logs = append(logs, p)
 		case overSSH:
-			if err := p.run(cmd.Context(), nil, cmd.OutOrStdout(), modeArgs(cmd)...); err != nil {
-				return err
-			}
+			runs = append(runs, func() error {
+				return p.run(cmd.Context(), nil, &lines{one: &one, to: cmd.OutOrStdout()}, modeArgs(cmd)...)
+			})
 		}
 	}
-	if len(logs) == 0 {
+	if len(logs) > 0 {
+		runs = append(runs, func() error { return m.Run(cmd, logs, f, asJSON) })
+	}
+	var g errgroup.Group
+	if !m.Follow { // the others print several lines that belong together
+		g.SetLimit(1)
+	}
+	errs := make([]error, len(runs))
+	for i, run := range runs {
+		g.Go(func() error { errs[i] = run(); return nil })
+	}
+	_ = g.Wait()
+	if m.Proof != "" && slices.Contains(errs, nil) { // a row is in one log
 		return nil
 	}
-	return m.Run(cmd, logs, f, asJSON)
+	return errors.Join(errs...)
+}
+
+// lines passes on whole lines, so that those of several writers are not mixed.
+type lines struct {
+	one  *sync.Mutex
+	to   io.Writer
+	rest []byte
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.rest = append(l.rest, b...)
+	end := bytes.LastIndexByte(l.rest, '\n') + 1
+	if end == 0 {
+		return len(b), nil
+	}
+	l.one.Lock()
+	defer l.one.Unlock()
+	_, err := l.to.Write(l.rest[:end])
+	l.rest = append(l.rest[:0], l.rest[end:]...)
+	return len(b), err
 }
 
 // modeArgs are the flags with which flor-provider does the same on its host.

@@ -2,10 +2,15 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/providers/auditlog"
 )
 
@@ -30,6 +35,9 @@ and names those that were edited or removed; --proof proves that it has one.`,
 		if err != nil {
 			return err
 		}
+		if unread := p.unread(); len(unread) > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "not read: the logs of kinds %s: with --via ssh\n", strings.Join(unread, ", "))
+		}
 		if how.Any() {
 			return auditLogs(cmd, p.providers, how, &f, *asJSON)
 		}
@@ -40,6 +48,18 @@ and names those that were edited or removed; --proof proves that it has one.`,
 		return end()
 	}
 	return cmd
+}
+
+// unread are the kinds of need whose logs are not read: each has one of its own, and through the
+// forwarder that of the config providers is reached.
+func (p published) unread() []string {
+	if _, ok := p.providers[0].(overForwarder); !ok {
+		return nil
+	}
+	kinds := slices.Sorted(maps.Keys(p.topology.Providers))
+	return slices.DeleteFunc(kinds, func(kind string) bool {
+		return kind == florete.KindConfig || len(p.topology.Providers[kind].Hosts) == 0
+	})
 }
 
 // auditOf is the log of all providers, as far as it can be read. Once it was, end warns of those

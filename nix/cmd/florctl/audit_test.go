@@ -104,6 +104,17 @@ func TestAuditOfSome(t *testing.T) {
 	}
 }
 
+// TestUnread: what is not read is named, of the kinds that have hosts.
+func TestUnread(t *testing.T) {
+	forge := compile.Provider{Hosts: []string{"forge"}}
+	topology := compile.Topology{Providers: map[string]compile.Provider{"oidc": forge, "config": forge, "cert": forge, "tls": {}}}
+	for want, p := range map[string]provider{"cert oidc": overForwarder{}, "": overSSH{}} {
+		if got := strings.Join(published{topology, []provider{p}}.unread(), " "); got != want {
+			t.Errorf("%T: %q, want %q", p, got, want)
+		}
+	}
+}
+
 // TestAuditLogs: what one provider lacks keeps nobody from the logs of the others.
 func TestAuditLogs(t *testing.T) {
 	bin := t.TempDir()

@@ -16,6 +16,14 @@ func (a at) ending(of Right) []fact {
 	return []fact{{Right: Right{Who: of.Who, May: of.May + " " + of.What + until}, seconds: int64(end), bounds: []Right{of}}}
 }
 
+// endless marks rights that could have an end, beside the value that gives them, where there is none.
+func (a at) endless(facts []fact) []fact {
+	for i := range facts {
+		facts[i].endless = a.up[0]["until"] == nil
+	}
+	return facts
+}
+
 func writeUntil(may, what string) func(at) []fact {
 	return func(a at) []fact {
 		return a.ending(Right{a.principal(a.up[0]["id"]), may, what + a.host()})

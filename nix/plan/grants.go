@@ -169,7 +169,7 @@ func allow(a at) []fact {
 	if print := short(a.up[0]["fingerprint"]); print != "" {
 		who += " with certificate " + print
 	}
-	return one(Right{who, "reach", port(a.up[1])})
+	return a.endless(one(Right{who, "reach", port(a.up[1])}))
 }
 
 // operator is what somebody may do at a config provider: who publishes there may read.
@@ -179,7 +179,7 @@ func operator(a at) []fact {
 	if a.v != string(florete.AccessRead) {
 		facts = append(facts, one(Right{who, "publish at", "the config provider of " + a.host()})...)
 	}
-	return facts
+	return a.endless(facts)
 }
 
 // cacheAccess is what somebody may do at the binary cache of a provider host.
@@ -189,7 +189,7 @@ func cacheAccess(a at) []fact {
 	if a.v != string(florete.AccessRead) {
 		facts = append(facts, one(Right{who, "add paths to", "the binary cache of " + a.host()})...)
 	}
-	return facts
+	return a.endless(facts)
 }
 
 // account acts as one of the host's identities; the name of one is a string.

@@ -45,6 +45,8 @@ type fact struct {
 	because []Right
 	// bounds are rights that this one is a limit of.
 	bounds []Right
+	// endless of a right that could have an end here, and has none.
+	endless bool
 }
 
 // ever is the length of what never ends.
@@ -59,6 +61,8 @@ type delta struct {
 type extent struct {
 	on      [2]int64 // by side; 0 is not at all
 	because []Right
+	endOf   []Right // the right that this one is an end of
+	endless [2]bool // by side
 }
 
 type side int
@@ -80,6 +84,10 @@ func (d *delta) note(s side, facts []fact) {
 			d.seen[f.Right] = e
 		}
 		e.on[s] = max(e.on[s], f.seconds, 1)
+		e.endless[s] = e.endless[s] || f.endless
+		if strings.HasSuffix(f.May, until) && len(f.bounds) > 0 {
+			e.endOf = f.bounds
+		}
 		for _, r := range f.because {
 			if !slices.Contains(e.because, r) {
 				e.because = append(e.because, r)
@@ -114,9 +122,10 @@ func (d *delta) sorted() (opened, closed []Right) {
 			e := d.seen[r]
 			return e != nil && e.on[to] > e.on[from]
 		}
+		said := d.said(to, changes)
 		list := []Right{}
 		for r, e := range d.seen {
-			if changes(r) && !slices.ContainsFunc(e.because, changes) {
+			if changes(r) && !said[r] && !slices.ContainsFunc(e.because, changes) {
 				if r.What == "" {
 					r.What = amount(r.May, e.on[to])
 				}
@@ -127,6 +136,20 @@ func (d *delta) sorted() (opened, closed []Right) {
 		return list
 	}
 	return pick(before, after), pick(after, before)
+}
+
+// said are rights whose end changes along with them, which says so too, unless some host gives
+// them without one.
+func (d *delta) said(giving side, changes func(Right) bool) map[Right]bool {
+	said := map[Right]bool{}
+	for r, e := range d.seen {
+		for _, of := range e.endOf {
+			if changes(r) && changes(of) && !d.seen[of].endless[giving] {
+				said[of] = true
+			}
+		}
+	}
+	return said
 }
 
 // amount is that of a right without What, for people.

@@ -2,7 +2,7 @@
 { base, merge, ... }:
 let
   ending =
-    fay: gus: hal: ida:
+    fay: gus: hal: ida: kim: lea:
     merge base {
       hosts.beta.users = [
         "fay"
@@ -10,6 +10,8 @@ let
         "hal"
         "ida"
         "jo"
+        "kim"
+        "lea"
       ];
       users = {
         inherit
@@ -17,6 +19,8 @@ let
           gus
           hal
           ida
+          kim
+          lea
           ;
         jo.until.reader = "2027-01-31";
       };
@@ -25,6 +29,10 @@ let
   good.roles = [ "reader" ];
 in
 {
-  before = ending (until "2027-01-31") (until "2027-01-31") good (until "2027-03-01");
-  after = ending (until "2027-02-28T18:00Z") good (until "2027-01-31") (until "2027-01-01");
+  before = ending (until "2027-01-31") (until "2027-01-31") good (until "2027-03-01") { } (
+    until "2027-04-01"
+  );
+  after = ending (until "2027-02-28T18:00Z") good (until "2027-01-31") (until "2027-01-01") (
+    until "2027-04-01"
+  ) { };
 }

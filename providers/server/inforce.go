@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/florete/florete"
@@ -94,7 +95,8 @@ func (s *versionRecorder) record(ctx context.Context) {
 func (s *versionRecorder) recordAll(ctx context.Context) error {
 	f := s.Policies.now.Load()
 	versions := map[string]Version{"policy": {
-		Name: "the policy", Digest: florete.Digest(f.envelope), Serial: f.serial, Detail: map[string]string{"rev": f.rev, "grants": fmt.Sprint(len(f.Grants))},
+		Name: "the policy", Digest: florete.Digest(f.envelope), Serial: f.serial,
+		Detail: map[string]string{"rev": f.rev, "grants": fmt.Sprint(len(f.Grants)), "roots": strings.Join(f.roots.Fingerprints(), " ")},
 	}}
 	list := Version{Name: "the revocation list", Digest: "none"}
 	if l := f.roots.Revocations(); l != nil {

@@ -40,6 +40,9 @@ func TestInForce(t *testing.T) {
 	e.Runs("config", struct{}{}, func(e *providertest.Env) server.Kind { return config.New(archive.Archive{Store: e.Store}) })
 	e.Start()
 	rows := changes(t, e, 1) // nothing is published yet
+	if roots := strings.Join(e.CA.Roots().Fingerprints(), " "); rows[0].Detail["roots"] != roots || roots == "" {
+		t.Errorf("%+v, want the roots %s", rows[0], roots)
+	}
 
 	last := func(n int, kind, code string, serial int64, says string) {
 		t.Helper()

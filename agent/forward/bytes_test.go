@@ -50,7 +50,7 @@ func exchangeHashes(addr string, random *rand.Rand, abandoned bool) error {
 	}
 	defer conn.Close()
 	c := conn.(*net.TCPConn)
-	c.SetDeadline(time.Now().Add(agenttest.Patience))
+	c.SetDeadline(time.Now().Add(4 * agenttest.Patience)) // megabytes, in turns with all others
 	size := 4 + random.IntN(1<<random.IntN(22))
 	b := make([]byte, size)
 	for i := range b {

@@ -106,6 +106,7 @@ def main() -> int:
     p = argparse.ArgumentParser(prog="tests/hosts/run", description="Runs scenarios on hosts with systemd, all by default.")
     p.add_argument("scenario", nargs="*", metavar="SCENARIO")
     p.add_argument("--list", action="store_true", help="list the scenarios")
+    p.add_argument("--roots", action="store_true", help="only make the root file systems that hosts boot from")
     p.add_argument("--suite", choices=SUITES, default="", help="run on this release of Debian alone: " + ", ".join(f"{s} ({v})" for s, v in SUITES.items()))
     p.add_argument("--jobs", type=int, default=1, help="so many at once; each prints when it ends")
     p.add_argument("--bin", type=Path, help=argparse.SUPPRESS)
@@ -119,7 +120,10 @@ def main() -> int:
         return 0
 
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "florete/hosts"
-    cache.mkdir(parents=True, exist_ok=True)
+    if options.roots:
+        for suite in SUITES:
+            base(cache, suite)
+        return 0
     sweep(cache)
     dir = cache / f"run-{os.getpid()}"
     jobs = Jobs(dir, options.jobs)

@@ -1,9 +1,12 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 )
 
 // validated is what Validate requests of the topology of a cluster that may have faults.
@@ -27,18 +30,19 @@ func compareClusters(all []Report) {
 	for i := range all {
 		r := &all[i]
 		for _, other := range all[:i] {
-			marked := map[string]string{} // what marks a host of the other cluster → its name
+			marked := map[mark]string{} // hosts of the other cluster
 			for name, h := range other.members.Hosts {
-				for _, mark := range marks(h) {
-					marked[mark] = name
+				for _, m := range marks(h) {
+					marked[m] = name
 				}
 			}
 			for _, name := range slices.Sorted(maps.Keys(r.members.Hosts)) {
 				var met []string
-				for _, mark := range marks(r.members.Hosts[name]) {
-					if theirs := marked[mark]; theirs != "" && !slices.Contains(met, theirs) {
+				for _, m := range marks(r.members.Hosts[name]) {
+					if theirs := marked[m]; theirs != "" && !slices.Contains(met, theirs) {
 						met = append(met, theirs)
-						r.Faults = append(r.Faults, compareHosts(name, r.members.Hosts[name], other.Cluster, other.members.Hosts[theirs])...)
+						where := fmt.Sprintf("in cluster %s host %s, of the same %s %s,", other.Cluster, theirs, m.kind, m.value)
+						r.Faults = append(r.Faults, compareHosts(name, r.members.Hosts[name], where, other.members.Hosts[theirs])...)
 					}
 				}
 			}
@@ -47,19 +51,25 @@ func compareClusters(all []Report) {
 	}
 }
 
-// marks are what no two hosts have in common.
-func marks(h machine) []string {
-	all := []string{h.ID}
-	if h.SSHHostKey != "" {
-		all = append(all, h.SSHHostKey)
+// invalid is what the compiler has instead of a text that was written wrongly (nix/lib.nix).
+const invalid = "?"
+
+// mark is what no two hosts have in common.
+type mark struct{ kind, value string }
+
+func marks(h machine) []mark {
+	all := []mark{{"SPIFFE ID", h.ID}}
+	if h.SSHHostKey != "" && h.SSHHostKey != invalid {
+		all = append(all, mark{"SSH host key", h.SSHHostKey})
 	}
 	for _, address := range h.Address {
-		all = append(all, fmt.Sprint(address, " ", h.ForwarderPort))
+		all = append(all, mark{"address and port", net.JoinHostPort(address, strconv.Itoa(h.ForwarderPort))})
 	}
 	return all
 }
 
-func compareHosts(name string, h machine, cluster string, o machine) (faults []Fault) {
+// compareHosts compares a host with one that where names.
+func compareHosts(name string, h machine, where string, o machine) (faults []Fault) {
 	host := "hosts." + name + "."
 	differ := func(place, problem string, value any, remedy string) {
 		faults = append(faults, Fault{
@@ -67,26 +77,29 @@ func compareHosts(name string, h machine, cluster string, o machine) (faults []F
 			Problem: problem, Value: fmt.Sprint(value), Remedy: remedy,
 		})
 	}
+	if h.SSHHostKey == invalid || o.SSHHostKey == invalid {
+		return nil // there is a fault of that already
+	}
 	if h.SSHHostKey != o.SSHHostKey || h.SSHHostKey == "" {
-		differ(host+"sshHostKey", "cluster "+cluster+" has another key of this host, not", h.SSHHostKey,
+		differ(host+"sshHostKey", where+" has the key "+cmp.Or(o.SSHHostKey, "that it joins with")+", not", cmp.Or(h.SSHHostKey, "null"),
 			"write the key that the machine has in both, or, of two machines, give one another name, address or port")
 		return faults
 	}
 	if h.Instance == o.Instance {
-		differ(host+"instance", "in cluster "+cluster+" the same machine has as well", fmt.Sprintf("%q", h.Instance),
+		differ(host+"instance", where+" has as well", fmt.Sprintf("%q", h.Instance),
 			"declare which of them is the further one, instance = \"…\";")
 	}
 	if h.ForwarderPort == o.ForwarderPort {
-		differ(host+"forwarderPort", "in cluster "+cluster+" the same machine has as well", h.ForwarderPort, "write another in one of them")
+		differ(host+"forwarderPort", where+" has as well", h.ForwarderPort, "write another in one of them")
 	}
 	both := func(ours, theirs []int) bool {
 		return slices.ContainsFunc(ours, func(port int) bool { return slices.Contains(theirs, port) })
 	}
 	if both(h.ProviderPorts, o.ProviderPorts) {
-		differ(host+"providerPort", "in cluster "+cluster+" the same machine has as well", h.ProviderPort, "write another in one of them")
+		differ(host+"providerPort", where+" has as well", h.ProviderPort, "write another in one of them")
 	}
 	if both(h.StorePorts, o.StorePorts) {
-		differ("providers.store.port", "on host "+name+", in cluster "+cluster+" the same machine, a store already has", o.StorePorts[0], "write another in one of them, apart by two")
+		differ("providers.store.port", "on host "+name+", a store that "+where+" has already uses", o.StorePorts[0], "write another in one of them, apart by two")
 	}
 	return faults
 }

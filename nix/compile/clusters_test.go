@@ -45,9 +45,10 @@ func TestSeveralClusters(t *testing.T) {
 		"the same machine":           {``, ``, []string{"hosts.alpha.forwarderPort", "hosts.alpha.instance", "hosts.alpha.providerPort"}},
 		"the same port":              {``, `instance = "blue"; providerPort = 4601;`, []string{"hosts.alpha.forwarderPort"}},
 		"known by its key alone":     {`trustDomain = "blue.flor";`, `address = "192.0.2.9";`, []string{"hosts.alpha.forwarderPort", "hosts.alpha.instance", "hosts.alpha.providerPort"}},
-		"another behind one address": {`trustDomain = "blue.flor";`, `forwarderPort = 4611; sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1M";`, nil},
-		"another at its address":     {`trustDomain = "blue.flor";`, `sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1M";`, []string{"hosts.alpha.sshHostKey"}},
-		"another key": {``, `instance = "blue"; forwarderPort = 4611; sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1M";`,
+		"another behind one address": {`trustDomain = "blue.flor";`, `forwarderPort = 4611; sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1";`, nil},
+		"a key with a fault":         {``, `instance = "blue"; forwarderPort = 4611; providerPort = 4601; sshHostKey = "ssh-ed25519 AAAA";`, nil},
+		"another at its address":     {`trustDomain = "blue.flor";`, `sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1";`, []string{"hosts.alpha.sshHostKey"}},
+		"another key": {``, `instance = "blue"; forwarderPort = 4611; sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1";`,
 			[]string{"hosts.alpha.sshHostKey"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,6 +65,9 @@ func TestSeveralClusters(t *testing.T) {
 				for _, f := range r.Faults {
 					if f.ID == "FL059" {
 						got = append(got, f.Place)
+						if !strings.Contains(f.Problem, "in cluster blue host alpha, of the same ") {
+							t.Errorf("it does not say which host, and by what: %s", f.Problem)
+						}
 					}
 				}
 			}

@@ -51,12 +51,12 @@ func exchangeHashes(addr string, random *rand.Rand, abandoned bool) error {
 	defer conn.Close()
 	c := conn.(*net.TCPConn)
 	c.SetDeadline(time.Now().Add(4 * agenttest.Patience)) // megabytes, in turns with all others
-	size := 4 + random.IntN(1<<random.IntN(22))
+	size := 4 + random.IntN(1<<random.IntN(21))
 	b := make([]byte, size)
 	for i := range b {
 		b[i] = byte(random.Uint32())
 	}
-	b[0] &= 0x0f // at most 1 MiB comes back
+	b[0] &= 0x07 // at most 512 KiB comes back
 	want := int(b[0])<<16 | int(b[1])<<8 | int(b[2])
 	sent := sha256.Sum256(b)
 	for len(b) > 0 {

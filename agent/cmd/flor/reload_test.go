@@ -138,7 +138,7 @@ func testReload(t *testing.T) {
 		t.Helper()
 		sent := long.sent.Load()
 		agenttest.WaitFor(t, "the transfer to go on", func() bool { return long.sent.Load() > sent+1<<16 || len(long.done) > 0 })
-		load.more(t, 100)
+		load.more(t, 40)
 	}
 	more()
 	later := []*transfer{}

@@ -29,7 +29,6 @@ func TestOverTCP(t *testing.T) {
 		"ImpostorOfAnotherCA":         TestImpostorOfAnotherCA,
 		"LargeTransfer":               TestLargeTransfer,
 		"ListenMoves":                 TestListenMoves,
-		"ManySenders":                 TestManySenders,
 		"NotPublished":                TestNotPublished,
 		"NothingIsLeft":               TestNothingIsLeft,
 		"NothingIsLeftOfUDP":          TestNothingIsLeftOfUDP,

@@ -290,7 +290,7 @@ func TestManySenders(t *testing.T) {
 		}
 	}
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		agenttest.WaitFor(t, h.Name+" to have no more sessions than it should", func() bool { return report(t, h).Connections == most })
+		agenttest.WaitFor(t, h.Name+" to have no more sessions than it should", func() bool { return report(t, h).Connections <= most }) // fewer once some were idle for too long
 	}
 	if err := ask(0); err != nil {
 		t.Errorf("who lost a session gets another: %v", err)

@@ -44,7 +44,7 @@ func TestAuditFilters(t *testing.T) {
 		}
 	}
 	write(time.Hour, "spiffe://demo.flor/node/ursula", "cert", "first", nil)
-	write(time.Minute, "spiffe://demo.flor/node/ursula", "oidc", "second", api.Errorf(api.Denied, api.CodeMismatch, "no"))
+	write(20*time.Minute, "spiffe://demo.flor/node/ursula", "oidc", "second", api.Errorf(api.Denied, api.CodeMismatch, "no"))
 	write(time.Second, "spiffe://demo.flor/node/raishan", "cert", "third", nil)
 	// More than are read at once.
 	for range auditPage {
@@ -64,7 +64,7 @@ func TestAuditFilters(t *testing.T) {
 		"--after 90m --before 30m":               "first",
 		"--limit 2":                              "second third",
 		"--limit 2 --caller node/ursula":         "first second",
-		"--limit 1 --before 30s --json":          "second",
+		"--limit 1 --before 10m --json":          "second",
 		"--limit 2 --after 90m":                  "first second",
 		"--limit 9 --after 90m":                  "first second third",
 		"--after 2020-01-01T00:00:00Z --limit 1": "before",

@@ -157,7 +157,7 @@ func TestSomethingIsToldOfWhatOpens(t *testing.T) {
 				all++
 			}
 		}
-		if opened, _ := d.sorted(); (all > 0) != (len(opened) > 0) {
+		if opened, _, _ := d.sorted(); (all > 0) != (len(opened) > 0) {
 			t.Errorf("%s: %d rights open, %d are told", name, all, len(opened))
 		}
 	}

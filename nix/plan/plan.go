@@ -23,13 +23,14 @@ import (
 type Plan struct {
 	Cluster string `json:"cluster"`
 	// Widens tells that someone may do what they might not before.
-	Widens    bool    `json:"widens"`
-	Opened    []Right `json:"opened"` // sorted
-	Closed    []Right `json:"closed"` // sorted
-	Placement []Move  `json:"placement"`
-	Stays     []Stay  `json:"stays,omitempty"` // what does not move, though its host is drained
-	Hosts     []Host  `json:"hosts"`           // those that change, by name
-	Unchanged int     `json:"unchanged"`
+	Widens    bool           `json:"widens"`
+	Opened    []Right        `json:"opened"` // sorted
+	Closed    []Right        `json:"closed"` // sorted
+	Placement []Move         `json:"placement"`
+	Stays     []Stay         `json:"stays,omitempty"` // what does not move, though its host is drained
+	Hosts     []Host         `json:"hosts"`           // those that change, by name
+	Unchanged int            `json:"unchanged"`
+	said      map[Right]bool // by another right, for people
 }
 
 // Empty tells whether nothing changes.
@@ -114,7 +115,7 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 		return p, err
 	}
 	slices.SortFunc(p.Hosts, func(a, b Host) int { return cmp.Compare(a.Name, b.Name) })
-	p.Opened, p.Closed = rights.sorted()
+	p.Opened, p.Closed, p.said = rights.sorted()
 	p.Widens = len(p.Opened) > 0
 	p.Unchanged = len(unchanged)
 	return p, nil

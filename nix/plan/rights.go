@@ -115,41 +115,49 @@ func (d *delta) keep(docs documents) error {
 	return nil
 }
 
-// sorted leaves out what comes with another right that changes the same way.
-func (d *delta) sorted() (opened, closed []Right) {
+// sorted leaves out what comes with another right that changes the same way. Of those that it
+// returns, the ones in said are told by another to people.
+func (d *delta) sorted() (opened, closed []Right, said map[Right]bool) {
+	said = map[Right]bool{}
 	pick := func(from, to side) []Right {
 		changes := func(r Right) bool {
 			e := d.seen[r]
 			return e != nil && e.on[to] > e.on[from]
 		}
-		said := d.said(to, changes)
+		told := d.told(to, changes)
 		list := []Right{}
 		for r, e := range d.seen {
-			if changes(r) && !said[r] && !slices.ContainsFunc(e.because, changes) {
+			if changes(r) && !slices.ContainsFunc(e.because, changes) {
+				by := told[r]
 				if r.What == "" {
 					r.What = amount(r.May, e.on[to])
 				}
 				list = append(list, r)
+				said[r] = by
 			}
 		}
 		slices.SortFunc(list, compareRights)
 		return list
 	}
-	return pick(before, after), pick(after, before)
+	return pick(before, after), pick(after, before), said
 }
 
-// said are rights whose end changes along with them, which says so too, unless some host gives
-// them without one.
-func (d *delta) said(giving side, changes func(Right) bool) map[Right]bool {
-	said := map[Right]bool{}
-	for r, e := range d.seen {
+// told are rights and ends of rights of which one tells both: a right that is opened with its end
+// is told by that, unless some host gives it without one, and one that is closed goes with its end.
+func (d *delta) told(to side, changes func(Right) bool) map[Right]bool {
+	told := map[Right]bool{}
+	for end, e := range d.seen {
 		for _, of := range e.endOf {
-			if changes(r) && changes(of) && !d.seen[of].endless[giving] {
-				said[of] = true
+			switch {
+			case !changes(end) || !changes(of):
+			case to == before:
+				told[end] = true
+			case !d.seen[of].endless[after]:
+				told[of] = true
 			}
 		}
 	}
-	return said
+	return told
 }
 
 // amount is that of a right without What, for people.

@@ -62,10 +62,10 @@ func (p Plan) Text(w io.Writer, colour bool) error {
 	}
 	if len(p.Opened)+len(p.Closed) > 0 {
 		t.section("Access")
-		for _, s := range sentences(p.Closed, "may no longer") {
+		for _, s := range sentences(p.told(p.Closed), "may no longer") {
 			t.line("  ", "-", s)
 		}
-		for _, s := range sentences(p.Opened, "may now") {
+		for _, s := range sentences(p.told(p.Opened), "may now") {
 			t.line("  ", "!", s)
 		}
 	}
@@ -151,4 +151,9 @@ func (t *page) changes(h Host) string {
 		t.line("    ", "!", fmt.Sprintf("restarts %s, for %s", u.Unit, u.Need))
 	}
 	return t.b.String()
+}
+
+// told are the rights that people are told of.
+func (p Plan) told(rights []Right) []Right {
+	return slices.DeleteFunc(slices.Clone(rights), func(r Right) bool { return p.said[r] })
 }

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from .machine import Machine
+from .machine import Machine, pause
 from .operator import Operator, blocks
 from .uml import KERNEL
 
@@ -45,7 +45,7 @@ class Scenario:
     def run(self, machines: list[Machine], operator: Operator | None) -> None:
         """The script sees what the NixOS test driver shows it; with pages, operator and
         their commands too."""
-        symbols = {m.name: m for m in machines} | {"machines": machines, "subtest": subtest, "at_once": at_once}
+        symbols = {m.name: m for m in machines} | {"machines": machines, "subtest": subtest, "at_once": at_once, "pause": pause}
         if operator:
             symbols |= {"operator": operator, "blocks": {h: b for page in self.pages for h, b in blocks(self.path.parents[2] / page).items()}}
         for path in (self.path.with_name(COMMON), self.path):

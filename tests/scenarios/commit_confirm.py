@@ -3,7 +3,7 @@
 # systemd: transient units, what goes back while units change
 
 PROFILES = "/nix/var/nix/profiles"
-TIMEOUT = 20  # a busy machine takes half of that to look at all there is
+TIMEOUT = 30  # a busy machine takes a while to look at all there is
 
 # What boots a NixOS host: the system that the boot loader has.
 BOOT = """[Unit]

@@ -11,7 +11,7 @@ StartLimitIntervalSec=0
 Type=exec
 User=
 DynamicUser=true
-TimeoutStartSec=10
+TimeoutStartSec=30
 RuntimeDirectory=outline
 LoadCredential=oidc_client-secret:{SOCKET}
 LoadCredential=oidc:{SOCKET}
@@ -20,7 +20,7 @@ ExecStart=/bin/sh -c 'umask 077; cp $CREDENTIALS_DIRECTORY/* /run/outline/; exec
 """
 THIEF = f"""[Service]
 Type=exec
-TimeoutStartSec=10
+TimeoutStartSec=30
 LoadCredential=oidc_client-secret:{SOCKET}
 """
 # A program that says it is systemd loading outline's secret.
@@ -68,7 +68,7 @@ with subtest("nothing is there yet: the unit waits, and fails with the reason be
     assert ursula.get_unit_property("outline.service", "Result") == "exit-code"
     said("not fulfilled before the unit's start times out: need oidc-outline")
 
-override("outline.service", OUTLINE.replace("TimeoutStartSec=10", "TimeoutStartSec=90"))
+override("outline.service", OUTLINE.replace("TimeoutStartSec=30", "TimeoutStartSec=90"))
 
 with subtest("it waits on though the process that is to answer is killed"):
     ursula.succeed("systemctl start --no-block outline.service")

@@ -66,7 +66,7 @@ func TestSeveralClusters(t *testing.T) {
 					if f.ID == "FL059" {
 						got = append(got, f.Place)
 						if !strings.Contains(f.Problem, "in cluster blue host alpha, of the same ") {
-							t.Errorf("it does not say which host, and by what: %s", f.Problem)
+							t.Errorf("want which host it is, and by what: %s", f.Problem)
 						}
 					}
 				}

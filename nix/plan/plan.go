@@ -30,7 +30,7 @@ type Plan struct {
 	Stays     []Stay         `json:"stays,omitempty"` // what does not move, though its host is drained
 	Hosts     []Host         `json:"hosts"`           // those that change, by name
 	Unchanged int            `json:"unchanged"`
-	said      map[Right]bool // by another right, for people
+	implied   map[Right]bool // by another right
 }
 
 // Empty tells whether nothing changes.
@@ -115,7 +115,7 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 		return p, err
 	}
 	slices.SortFunc(p.Hosts, func(a, b Host) int { return cmp.Compare(a.Name, b.Name) })
-	p.Opened, p.Closed, p.said = rights.sorted()
+	p.Opened, p.Closed, p.implied = rights.sorted()
 	p.Widens = len(p.Opened) > 0
 	p.Unchanged = len(unchanged)
 	return p, nil

@@ -116,48 +116,48 @@ func (d *delta) keep(docs documents) error {
 }
 
 // sorted leaves out what comes with another right that changes the same way. Of those that it
-// returns, the ones in said are told by another to people.
-func (d *delta) sorted() (opened, closed []Right, said map[Right]bool) {
-	said = map[Right]bool{}
+// returns, implied ones are left out where people read: another one has them too.
+func (d *delta) sorted() (opened, closed []Right, implied map[Right]bool) {
+	implied = map[Right]bool{}
 	pick := func(from, to side) []Right {
 		changes := func(r Right) bool {
 			e := d.seen[r]
 			return e != nil && e.on[to] > e.on[from]
 		}
-		told := d.told(to, changes)
+		ends := d.withEnds(to, changes)
 		list := []Right{}
 		for r, e := range d.seen {
 			if changes(r) && !slices.ContainsFunc(e.because, changes) {
-				by := told[r]
+				other := ends[r]
 				if r.What == "" {
 					r.What = amount(r.May, e.on[to])
 				}
 				list = append(list, r)
-				said[r] = by
+				implied[r] = other
 			}
 		}
 		slices.SortFunc(list, compareRights)
 		return list
 	}
-	return pick(before, after), pick(after, before), said
+	return pick(before, after), pick(after, before), implied
 }
 
-// told are rights and ends of rights of which one tells both: a right that is opened with its end
-// is told by that, unless some host gives it without one, and one that is closed goes with its end.
-func (d *delta) told(to side, changes func(Right) bool) map[Right]bool {
-	told := map[Right]bool{}
+// withEnds are those of a right and its end that the other one implies: a right that is opened is
+// implied by its end, unless some host gives it without one; an end by its right that is closed.
+func (d *delta) withEnds(to side, changes func(Right) bool) map[Right]bool {
+	implied := map[Right]bool{}
 	for end, e := range d.seen {
 		for _, of := range e.endOf {
 			switch {
 			case !changes(end) || !changes(of):
 			case to == before:
-				told[end] = true
+				implied[end] = true
 			case !d.seen[of].endless[after]:
-				told[of] = true
+				implied[of] = true
 			}
 		}
 	}
-	return told
+	return implied
 }
 
 // amount is that of a right without What, for people.

@@ -62,10 +62,10 @@ func (p Plan) Text(w io.Writer, colour bool) error {
 	}
 	if len(p.Opened)+len(p.Closed) > 0 {
 		t.section("Access")
-		for _, s := range sentences(p.told(p.Closed), "may no longer") {
+		for _, s := range sentences(p.essential(p.Closed), "may no longer") {
 			t.line("  ", "-", s)
 		}
-		for _, s := range sentences(p.told(p.Opened), "may now") {
+		for _, s := range sentences(p.essential(p.Opened), "may now") {
 			t.line("  ", "!", s)
 		}
 	}
@@ -153,7 +153,7 @@ func (t *page) changes(h Host) string {
 	return t.b.String()
 }
 
-// told are the rights that people are told of.
-func (p Plan) told(rights []Right) []Right {
-	return slices.DeleteFunc(slices.Clone(rights), func(r Right) bool { return p.said[r] })
+// essential are the rights that no other one implies.
+func (p Plan) essential(rights []Right) []Right {
+	return slices.DeleteFunc(slices.Clone(rights), func(r Right) bool { return p.implied[r] })
 }

@@ -17,10 +17,10 @@ TIMEOUT = 120
 PATIENCE = 3  # times as long things take on a busy machine
 
 
-def pause(asking: float) -> None:
-    """Sleeps between two questions, longer where one takes long: on a busy machine whoever waits
+def pause(took: float) -> None:
+    """Sleeps between two checks, longer where one took long: on a busy machine whoever waits
     must not be what keeps it busy."""
-    time.sleep(min(max(0.1, 3 * asking), 1))
+    time.sleep(min(max(0.1, 3 * took), 1))
 
 
 class Machine:

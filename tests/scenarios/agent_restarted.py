@@ -29,6 +29,6 @@ with subtest("killed, it is there again, and only requests that it had begun fai
         print(f"       reset after {resets[-1]:.1f} s, the slowest answer took {held.so_far()['longest']:.1f} s")
         wait_until(lambda: traffic.so_far()["requests"] >= before["requests"] + 40, lambda: f"requests go on: {traffic.so_far()}")
         assert len(traffic.so_far()["failed"]) <= len(before["failed"]) + 2, traffic.so_far()
-    assert min(resets) < 14, resets  # QUIC's own limit is 15, and a busy host may be that slow once
+    assert max(resets) < 14, resets  # QUIC's own limit is 15
     result = traffic.end()
     print(f"       {result['requests']} requests, failed: {[what for _, what in result['failed']]}")

@@ -72,32 +72,39 @@ func TestEndpointThatIsNoLongerListed(t *testing.T) {
 }
 
 // TestWaitingForAKilledServer: so does one that waits and sends nothing: what keeps its
-// connection alive is too small for the server's answer, a reset, to a connection that it does not know.
+// connection alive is too small for the server's answer, a reset, to a connection that it does not
+// know. One that is away for longer finds that the connection has migrated.
 func TestWaitingForAKilledServer(t *testing.T) {
-	ca := kit.NewCA()
-	ursula := host(t, "ursula", ca, outline)
-	s := server{addr: agenttest.Loopback().String(), resetKey: &quic.StatelessResetKey{1}}
-	s.start(t, ursula)
-	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
-	st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Release()
-	if err := st.Answer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(2 * time.Second) // whatever was on the way has come
-	s.ln.Close()
-	again := server{addr: s.addr, resetKey: s.resetKey}
-	again.start(t, ursula)
-	begin := time.Now()
-	st.SetReadDeadline(begin.Add(time.Minute))
-	_, err = st.Read(make([]byte, 1))
-	var reset *quic.StatelessResetError
-	if d := time.Since(begin); !errors.As(err, &reset) || d > 7*time.Second { // idle connections end after 15
-		t.Errorf("%v after %s, want a reset", err, d)
+	for _, away := range []time.Duration{0, 4 * time.Second} {
+		t.Run(away.String(), func(t *testing.T) {
+			t.Parallel()
+			ca := kit.NewCA()
+			ursula := host(t, "ursula", ca, outline)
+			s := server{addr: agenttest.Loopback().String(), resetKey: &quic.StatelessResetKey{1}}
+			s.start(t, ursula)
+			laptop := host(t, "laptop", ca, alice)
+			p := pool(t, func() *identity.Set { return laptop })
+			st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Release()
+			if err := st.Answer(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second) // whatever was on the way has come
+			s.ln.Close()
+			time.Sleep(away)
+			again := server{addr: s.addr, resetKey: s.resetKey}
+			again.start(t, ursula)
+			begin := time.Now()
+			st.SetReadDeadline(begin.Add(time.Minute))
+			_, err = st.Read(make([]byte, 1))
+			var reset *quic.StatelessResetError
+			if d := time.Since(begin); !errors.As(err, &reset) || d > 7*time.Second { // idle connections end after 15
+				t.Errorf("%v after %s, want a reset", err, d)
+			}
+		})
 	}
 }
 

@@ -77,13 +77,17 @@ func NewPool(identities func() *identity.Set, connections *usage.Table) (*Pool, 
 		paths:      map[string]*path{},
 		conns:      map[*conn]struct{}{},
 	}
+	var sockets [len(p.quic)]udpSocket
 	for i := range p.quic {
-		socket, err := listenUDP()
-		if err != nil {
+		var err error
+		if sockets[i], err = listenUDP(); err != nil {
 			p.closeSockets()
 			return nil, fmt.Errorf("forwarder: %w", err)
 		}
-		p.quic[i] = &quic.Transport{Conn: socket}
+		if i > 0 {
+			sockets[i].passResets(sockets[0])
+		}
+		p.quic[i] = &quic.Transport{Conn: sockets[i]}
 	}
 	p.busy.Go(p.watch)
 	p.busy.Go(p.watchNetwork)

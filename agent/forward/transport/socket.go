@@ -3,8 +3,11 @@ package transport
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"syscall"
+
+	"golang.org/x/net/ipv4"
 
 	"github.com/florete/florete/agent/forward/gro"
 )
@@ -12,11 +15,17 @@ import (
 // udpSocket is a UDP socket of QUIC. What cannot be sent for the moment is lost on the way, as
 // what a router drops: without a route, quic-go would end all connections, and a host that
 // changes networks has none for a while.
-type udpSocket struct{ *gro.Conn }
+type udpSocket struct {
+	*gro.Conn
+	resets netip.AddrPort // of the socket that gets stateless resets too, if any
+}
+
+// resetSize is that of quic-go's stateless resets.
+const resetSize = 42
 
 func newUDPSocket(c *net.UDPConn) (udpSocket, error) {
 	merged, err := gro.New(c)
-	return udpSocket{merged}, err
+	return udpSocket{Conn: merged}, err
 }
 
 // listenUDP makes one of a port that the kernel chooses.
@@ -47,4 +56,24 @@ func (s udpSocket) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err
 		return len(b), len(oob), nil
 	}
 	return n, oobn, err
+}
+
+// passResets has another socket of this host get what may be stateless resets: quic-go looks for
+// a connection's where it was made alone, and a peer that has started anew answers to where it
+// has migrated.
+func (s *udpSocket) passResets(to udpSocket) {
+	s.resets = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), to.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+}
+
+// ReadBatch shadows that of gro.Conn.
+func (s udpSocket) ReadBatch(messages []ipv4.Message, flags int) (int, error) {
+	n, err := s.Conn.ReadBatch(messages, flags)
+	if s.resets.IsValid() {
+		for _, m := range messages[:n] {
+			if m.N == resetSize {
+				_, _ = s.WriteToUDPAddrPort(m.Buffers[0][:m.N], s.resets)
+			}
+		}
+	}
+	return n, err
 }

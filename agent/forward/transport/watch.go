@@ -75,8 +75,8 @@ func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 		c.doubt = c.measure(l, now)
 		switch {
 		case c.doubt == silent && was != silent && l.checks.overdue(now) == 0:
-			// A peer that has started anew resets what is large enough, and quic-go takes a
-			// reset where the connection has been: migrating can wait for the next time.
+			// A peer that has started anew resets what is large enough: migrating can wait for
+			// the next time.
 			l.check(now)
 		case c.doubt == silent:
 			if now.Sub(l.paths.begun) > migratePause {

@@ -36,12 +36,12 @@ def needs(host):
 def wait_until(holds, what, timeout=120):
     """Waits until holds() does, or three times as long as that takes on a busy machine; what()
     says it in words. What must be quick is measured: the seconds that it took are returned."""
-    began = checked = time.time()
+    began = checked = time.monotonic()
     while not holds():
-        assert time.time() < began + 3 * timeout, f"waited {3 * timeout} s in vain until {what()}"
-        pause(time.time() - checked)
-        checked = time.time()
-    return time.time() - began
+        assert time.monotonic() < began + 3 * timeout, f"waited {3 * timeout} s in vain until {what()}"
+        pause(time.monotonic() - checked)
+        checked = time.monotonic()
+    return time.monotonic() - began
 
 
 def fulfilled(host):

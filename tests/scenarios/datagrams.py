@@ -56,7 +56,7 @@ with subtest("a program that holds one socket, found by name, does not notice re
 with subtest("nor does it need to do anything when forwarders and the service are started again"):
     for host, unit in ((ursula, "florete-agent"), (mgmt01, "florete-agent"), (ursula, "resolver")):
         before = steady()
-        began = time.time()
+        began = time.monotonic()
         if unit == "resolver":
             ursula.succeed(f"systemctl stop resolver; systemd-run --quiet --collect --unit=resolver --property=DynamicUser=true {PROGRAMS}/resolver.py 5353 {ADDRESS}")
         else:
@@ -65,4 +65,4 @@ with subtest("nor does it need to do anything when forwarders and the service ar
             now = steady()
             return now["asked"] - now["lost"] > before["asked"] - before["lost"] + 20
         wait_until(answered, lambda: f"answers come again: {before}, {steady()}", timeout=10)
-        print(f"       {unit} of {host.name}: {steady()['lost'] - before['lost']} of {steady()['asked'] - before['asked']} lost, 20 answers after {time.time() - began:.1f} s")
+        print(f"       {unit} of {host.name}: {steady()['lost'] - before['lost']} of {steady()['asked'] - before['asked']} lost, 20 answers after {time.monotonic() - began:.1f} s")

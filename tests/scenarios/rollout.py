@@ -53,7 +53,7 @@ def until(serial, what, *ends):
     def look():
         for host in machines:
             if envelope(host) == serial:
-                had.setdefault(host.name, time.time())
+                had.setdefault(host.name, time.monotonic())
         return status()["status"] in ends
 
     wait_until(look, lambda: f"{what}: {status()}", timeout=240)
@@ -73,7 +73,7 @@ with subtest("the canary has it first, then wave after wave, each once the one b
     wait_until(lambda: all(envelope(m) == serial for m in machines), lambda: "all have it")
     for wave, following in zip(WAVES[:-1], WAVES[1:], strict=True):
         for host in following:
-            gap = had.get(host.name, time.time()) - max(had[h.name] for h in wave)
+            gap = had.get(host.name, time.monotonic()) - max(had[h.name] for h in wave)
             assert gap >= 19, f"{host.name} {gap} s after the wave before: {had}"
     began = min(had.values())
     print(f"       canary, early, rest: {', '.join(f'{had.get(n, began) - began:.0f} s' for n in ('ursula', 'raishan', 'laptop'))}")

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .command import run
@@ -45,8 +46,8 @@ class Cluster:
         shutil.copy(self.operator / "blue/ca.crt", self.flake / "blue")
         (self.flake / "facts.json").write_text(json.dumps(self._facts()))
         self._commit()
-        for revision in self._revisions():
-            self._compile(revision)
+        with ThreadPoolExecutor(os.cpu_count()) as at_once:  # Nix evaluates with one processor
+            list(at_once.map(self._compile, self._revisions()))
         print(f"hosts: prepared the cluster ({time.monotonic() - began:.0f} s)", flush=True)
 
     def furnish(self, h: Host) -> None:

@@ -187,7 +187,9 @@ with subtest("flor sync switches to the system that its documents name, and goes
         ursula.succeed(f"cat > /usr/bin/{name} <<'END'\n{script}END", f"chmod +x /usr/bin/{name}")
     code, out = sync("--dry-run")
     assert code == 0 and f"/nix/store/next would be replaced by {at}" in out and current() == "next", out
-    code, out = sync("--commit-timeout 12s")
-    assert code == 0 and f"/nix/store/{current()}" == f"/nix/store/{profile()}" == at and f"flor sync --confirm {commit()['id']}" in out, out
+    code, out = sync(f"--commit-timeout {TIMEOUT}s")
+    pending = commit()
+    assert code == 0 and pending and f"flor sync --confirm {pending['id']}" in out, (out, pending)
+    assert f"/nix/store/{current()}" == f"/nix/store/{profile()}" == at, (current(), profile())
     wait_until(lambda: commit() is None and current() == profile() == "next", lambda: f"ursula has gone back: {current()}, {profile()}", 60)
     raishan.wait_until_succeeds("ping -c 1 -W 1 10.77.0.3")

@@ -17,11 +17,15 @@ class Jobs:
         self.running: dict[int, tuple[str, int]] = {}
         self.verdicts: dict[str, bool] = {}
 
+    def make_room(self) -> None:
+        """Waits until another one may start."""
+        while len(self.running) >= self.most:
+            self._wait()
+
     def start(self, name: str, work: Callable[[int], bool]) -> None:
         """Runs work, once there is room, with the number of the room: two that run at
         once have different ones."""
-        if len(self.running) == self.most:
-            self._wait()
+        self.make_room()
         number = min(set(range(self.most)) - {n for _, n in self.running.values()})
         sys.stdout.flush()
         pid = os.fork()

@@ -163,19 +163,24 @@ func (s *demo) rollBack(ctx context.Context) error {
 		return err
 	}
 	defer older.Close()
+	// While one provider takes over from another, neither answers.
+	answered := func() bool {
+		refusal = s.refetch(ctx, h.Name)
+		return refusal == nil || !strings.Contains(refusal.Error(), api.CodeUnavailable)
+	}
 	err = s.breakIn(ctx, older, s.hosts[forge].Manifest.Trust.SigningKeys, func() error {
-		return s.until(ctx, "the older document being refused", func() bool {
-			refusal = s.refetch(ctx, h.Name)
-			return refusal != nil && !strings.Contains(refusal.Error(), api.CodeUnavailable)
-		})
+		return s.until(ctx, "the older document being refused", func() bool { return answered() && refusal != nil })
 	})
 	if err != nil {
 		return err
 	}
 	s.refused("the older document over the network", refusal, "older")
 	s.reaches(ctx, "alice to outline after that", "outline", func() (string, error) { return s.curlSOCKS(ctx, newcomer, "user/alice", "outline") })
-	if err := s.refetch(ctx, h.Name); err != nil {
-		return fmt.Errorf("the newest documents once more: %w", err)
+	if err := s.until(ctx, "the newest documents once more", answered); err != nil {
+		return err
+	}
+	if refusal != nil {
+		return fmt.Errorf("the newest documents once more: %w", refusal)
 	}
 	return nil
 }

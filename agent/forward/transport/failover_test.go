@@ -10,6 +10,7 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/tests/kit"
 )
@@ -71,6 +72,17 @@ func TestEndpointThatIsNoLongerListed(t *testing.T) {
 	}
 }
 
+// mortal is a server, and who reaches it: kill ends it without a word, again starts the next one.
+func mortal(t *testing.T) (p *transport.Pool, r transport.Route, kill, again func()) {
+	t.Helper()
+	ca := kit.NewCA()
+	ursula, laptop := host(t, "ursula", ca, outline), host(t, "laptop", ca, alice)
+	s := &server{addr: agenttest.Loopback().String(), resetKey: &quic.StatelessResetKey{1}}
+	s.start(t, ursula)
+	next := &server{addr: s.addr, resetKey: s.resetKey}
+	return pool(t, func() *identity.Set { return laptop }), route(t, outline, s.addr), func() { s.ln.Close() }, func() { next.start(t, ursula) }
+}
+
 // TestWaitingForAKilledServer: so does one that waits and sends nothing: what keeps its
 // connection alive is too small for the server's answer, a reset, to a connection that it does not
 // know. One that is away for longer finds that the connection has migrated.
@@ -78,13 +90,8 @@ func TestWaitingForAKilledServer(t *testing.T) {
 	for _, away := range []time.Duration{0, 4 * time.Second} {
 		t.Run(away.String(), func(t *testing.T) {
 			t.Parallel()
-			ca := kit.NewCA()
-			ursula := host(t, "ursula", ca, outline)
-			s := server{addr: agenttest.Loopback().String(), resetKey: &quic.StatelessResetKey{1}}
-			s.start(t, ursula)
-			laptop := host(t, "laptop", ca, alice)
-			p := pool(t, func() *identity.Set { return laptop })
-			st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
+			p, r, kill, again := mortal(t)
+			st, err := p.Open(t.Context(), r, wire.TCP)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,10 +100,9 @@ func TestWaitingForAKilledServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * time.Second) // whatever was on the way has come
-			s.ln.Close()
+			kill()
 			time.Sleep(away)
-			again := server{addr: s.addr, resetKey: s.resetKey}
-			again.start(t, ursula)
+			again()
 			begin := time.Now()
 			st.SetReadDeadline(begin.Add(time.Minute))
 			_, err = st.Read(make([]byte, 1))
@@ -111,19 +117,12 @@ func TestWaitingForAKilledServer(t *testing.T) {
 // TestKilledServer: a server that vanished without a word and came back makes its
 // peers connect again, long before the idle timeout.
 func TestKilledServer(t *testing.T) {
-	ca := kit.NewCA()
-	ursula := host(t, "ursula", ca, outline)
-	s := server{addr: agenttest.Loopback().String(), resetKey: &quic.StatelessResetKey{1}}
-	s.start(t, ursula)
-	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
-	r := route(t, outline, s.addr)
+	p, r, kill, again := mortal(t)
 	if err := try(t, p, r); err != nil {
 		t.Fatal(err)
 	}
-	s.ln.Close()
-	again := server{addr: s.addr, resetKey: s.resetKey}
-	again.start(t, ursula)
+	kill()
+	again()
 	begin := time.Now()
 	try(t, p, r) // learns that the connection is gone
 	if err := try(t, p, r); err != nil {

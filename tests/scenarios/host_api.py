@@ -57,10 +57,10 @@ with subtest("who may look may not act, and others may do neither"):
     assert address == ["florete:600"] * 2, address
 
 with subtest("what was asked for is fetched again, once ten seconds have passed since the last time"):
-    assert serial(ursula, "cert-service-wiki") == before
-    # As if it had: what activation knows of the need says so.
-    ursula.succeed("systemctl stop florete-activate.service", f"sed -i -E 's/\"lastAttempt\": ?[0-9]+/\"lastAttempt\":1/' {STATE}/needs/cert-service-wiki/state.json")
-    ursula.succeed("systemctl start florete-activate.service")
+    if serial(ursula, "cert-service-wiki") == before:  # on a busy machine they have
+        # As if they had: what activation knows of the need says so.
+        ursula.succeed("systemctl stop florete-activate.service", f"sed -i -E 's/\"lastAttempt\": ?[0-9]+/\"lastAttempt\":1/' {STATE}/needs/cert-service-wiki/state.json")
+        ursula.succeed("systemctl start florete-activate.service")
     wait_until(lambda: serial(ursula, "cert-service-wiki") != before, lambda: "another certificate is there", timeout=20)
 
 with subtest("a socket stops and starts again while its service runs"):

@@ -161,12 +161,13 @@ def main() -> int:
 
     for signum in SIGNALS:
         signal.signal(signum, stop)
-    end, left = time.monotonic() + options.begin_within, []
+    left = []
     order = chosen(all, options.scenario, options.suite)
     if options.begin_within < math.inf:
         random.Random(date.today().toordinal()).shuffle(order)
     try:
         cluster.prepare()
+        end = time.monotonic() + options.begin_within
         for suite, scenario in order:
             jobs.make_room()
             if why := scenario.missing():

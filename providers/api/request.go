@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -117,18 +118,19 @@ func (r Request) Key(caller florete.ID) (string, error) {
 }
 
 // Asked is the canonical JSON of a body without what the host adds to its need's
-// request, which is a field "csr". It equals Canonical of the request.
+// request, which is a field "csr". It equals Canonical of the request. The body is one that
+// florete.Decode takes.
 func Asked(body []byte) ([]byte, error) {
-	var fields map[string]json.RawMessage
-	if err := florete.Decode(body, &fields); err != nil {
-		return nil, err
-	}
-	delete(fields, "csr")
-	b, err := json.Marshal(fields)
+	v, err := parse(body)
 	if err != nil {
 		return nil, err
 	}
-	return canonical(b)
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return nil, errors.New("want an object")
+	}
+	delete(fields, "csr")
+	return encode(fields)
 }
 
 // Canonical writes a JSON value in one form: keys sorted by their UTF-8 bytes, no
@@ -145,12 +147,23 @@ func Canonical(b []byte) ([]byte, error) {
 
 // canonical is that of a value that florete.Decode takes.
 func canonical(b []byte) ([]byte, error) {
-	var v any
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	if err := d.Decode(&v); err != nil {
+	v, err := parse(b)
+	if err != nil {
 		return nil, err
 	}
+	return encode(v)
+}
+
+// parse reads a JSON value, with numbers as they are written.
+func parse(b []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
+}
+
+// encode writes a value that was read so, in its canonical form.
+func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)

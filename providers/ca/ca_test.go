@@ -152,7 +152,7 @@ func TestParseCSR(t *testing.T) {
 		"no name":  request(t, p256, uri()),
 		"a common": request(t, p256, x509.CertificateRequest{Subject: pkix.Name{CommonName: "ignored"}}),
 	} {
-		if _, _, err := ca.ParseCSR(csr, outline); err != nil {
+		if _, err := ca.ParseCSR(csr, outline); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestParseCSR(t *testing.T) {
 		"two blocks":  {append(bytes.Clone(good), good...), "more than one PEM block"},
 		"not DER":     {pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")}), "certificate request: "},
 	} {
-		if _, _, err := ca.ParseCSR(c.csr, outline); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := ca.ParseCSR(c.csr, outline); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want …%s…", name, err, c.want)
 		}
 	}
@@ -276,7 +276,7 @@ func FuzzCSR(f *testing.F) {
 	f.Add(request(f, key, x509.CertificateRequest{DNSNames: []string{"a"}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, csr := range [][]byte{b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: b})} {
-			pub, _, err := ca.ParseCSR(csr, outline)
+			pub, err := ca.ParseCSR(csr, outline)
 			if err != nil {
 				continue
 			}

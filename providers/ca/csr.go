@@ -36,28 +36,37 @@ func newCSR(uri string, key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: typeCSR, Bytes: der}), nil
 }
 
-// ParseCSR reads the request for an SVID of id: its public key and its DER form.
-// It need not name id, but it must not name anything else.
-func ParseCSR(csr []byte, id florete.ID) (crypto.PublicKey, []byte, error) {
+// DecodeCSR is the DER form of a PEM certificate request, of which nothing is checked.
+func DecodeCSR(csr []byte) ([]byte, error) {
+	der, err := one(csr, typeCSR)
+	if err != nil {
+		return nil, fmt.Errorf("certificate request: %w", err)
+	}
+	return der, nil
+}
+
+// ParseCSR is the public key of a request for an SVID of id, in PEM. It need not name id, but
+// it must not name anything else.
+func ParseCSR(csr []byte, id florete.ID) (crypto.PublicKey, error) {
 	r, err := parseCSR(csr)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if len(r.DNSNames)+len(r.IPAddresses)+len(r.EmailAddresses) > 0 {
-		return nil, nil, fmt.Errorf("certificate request: names hosts or addresses, want nothing but the SPIFFE ID %s", id)
+		return nil, fmt.Errorf("certificate request: names hosts or addresses, want nothing but the SPIFFE ID %s", id)
 	}
 	if len(r.URIs) > 1 || len(r.URIs) == 1 && r.URIs[0].String() != id.String() {
-		return nil, nil, fmt.Errorf("certificate request: for %v, want %s", r.URIs, id)
+		return nil, fmt.Errorf("certificate request: for %v, want %s", r.URIs, id)
 	}
-	return r.PublicKey, r.Raw, nil
+	return r.PublicKey, nil
 }
 
 // parseCSR checks that the request is signed by its own key and that the key is
 // strong enough.
 func parseCSR(b []byte) (*x509.CertificateRequest, error) {
-	der, err := one(b, typeCSR)
+	der, err := DecodeCSR(b)
 	if err != nil {
-		return nil, fmt.Errorf("certificate request: %w", err)
+		return nil, err
 	}
 	r, err := x509.ParseCertificateRequest(der)
 	if err != nil {

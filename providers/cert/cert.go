@@ -14,7 +14,6 @@ package cert
 
 import (
 	"context"
-	"crypto"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -215,9 +214,13 @@ func (i *Issuer) issue(p *Policy, s ca.SVID, now time.Time) ([]*x509.Certificate
 
 // Answer issues an SVID that the policy grants.
 func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
-	body, key, _, err := parse(c.Request)
+	body, err := decode(c.Request)
 	if err != nil {
 		return server.Decision{}, err
+	}
+	key, err := ca.ParseCSR([]byte(body.CSR), body.ID)
+	if err != nil {
+		return server.Decision{}, malformed(c.Request, err)
 	}
 	p := c.Compiled.(*Policy)
 	chain, err := i.issue(p, ca.SVID{ID: body.ID, Node: c.Caller.Name(), Device: c.Device, Key: key}, c.Now)
@@ -270,15 +273,14 @@ func (i *Issuer) InForce(context.Context) (server.Version, error) {
 	}, nil
 }
 
-// parse reads the body of a request: what it requests, the key and the CSR's DER.
-func parse(r api.Request) (api.CertBody, crypto.PublicKey, []byte, error) {
-	var body api.CertBody
+// decode reads the body of a request.
+func decode(r api.Request) (body api.CertBody, err error) {
 	if err := florete.Decode(r.Body, &body); err != nil {
-		return body, nil, nil, api.Errorf(api.Invalid, api.CodeMalformed, "need %q: body: %v", r.Need, err)
+		return body, malformed(r, fmt.Errorf("body: %w", err))
 	}
-	key, der, err := ca.ParseCSR([]byte(body.CSR), body.ID)
-	if err != nil {
-		return body, nil, nil, api.Errorf(api.Invalid, api.CodeMalformed, "need %q: %v", r.Need, err)
-	}
-	return body, key, der, nil
+	return body, nil
+}
+
+func malformed(r api.Request, err error) error {
+	return api.Errorf(api.Invalid, api.CodeMalformed, "need %q: %v", r.Need, err)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -55,9 +56,13 @@ func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte
 	if err := i.nonces.check(proof.Nonce, provider, c.Now); err != nil {
 		return none, api.Errorf(api.Transient, api.CodeBadNonce, "nonce: %v: request a new one", err)
 	}
-	body, _, csr, err := parse(c.Request)
+	body, err := decode(c.Request)
 	if err != nil {
 		return none, err
+	}
+	csr, err := ca.DecodeCSR([]byte(body.CSR)) // Answer checks it
+	if err != nil {
+		return none, malformed(c.Request, err)
 	}
 	if body.ID != proof.Node {
 		return none, api.Errorf(api.Denied, api.CodeUntrusted, "enrolment of %s: requests %s: request that with the node's SVID", proof.Node, body.ID)

@@ -107,6 +107,9 @@ func Ops(rows []Row) (ops []store.Op) {
 
 // Log writes what is set in the row, once that is in the store.
 func (r Row) Log(ctx context.Context, l *slog.Logger) {
+	if !l.Enabled(ctx, r.level()) {
+		return
+	}
 	var set []slog.Attr
 	add := func(a slog.Attr, is bool) {
 		if is {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -31,6 +32,9 @@ type change struct {
 
 	record *lately // that is among Then; nil for none
 }
+
+// encoded is an answer as JSON, which is what is recorded of it and what the caller gets.
+type encoded []byte
 
 // notModified is the answer to a node that has what it reads: the tag of that.
 type notModified string
@@ -162,15 +166,19 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	}
 	if last.same(a.row.Key, call) {
 		a.row.Replayed = true
-		answer, err := a.open(at, last)
-		return answer, c, err
+		answer, err := a.Key.Open(at, last.Answer)
+		return encoded(answer), c, err
 	}
 	d, err := k.Answer(ctx, call)
 	if err != nil {
 		return nil, c, err
 	}
 	call.Rotation.announce(d, &a.row)
-	op, record, err := a.keep(at, a.row.Key, call, d)
+	answer, err := json.Marshal(d.Answer)
+	if err != nil {
+		return nil, c, err
+	}
+	op, record, err := a.keep(at, a.row.Key, call, d, answer)
 	if err != nil {
 		return nil, c, err
 	}
@@ -178,7 +186,7 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	c.add(d)
 	c.add(Decision{If: []store.Cond{{Key: at, Modified: revision}}, Then: []store.Op{op}})
 	c.alarm(a.row, d.Alarm)
-	return d.Answer, c, nil
+	return encoded(answer), c, nil
 }
 
 // read decides on a node that reads its documents, and has those with a tag.

@@ -184,9 +184,12 @@ func reply(w http.ResponseWriter, answer any, err error) {
 }
 
 func write(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings and integers
+	b, ok := v.(encoded)
+	if !ok {
+		var err error
+		if b, err = json.Marshal(v); err != nil {
+			panic(err) // strings and integers
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

@@ -71,7 +71,14 @@ func (s *Server) answered(ctx context.Context, place string, r record) (a api.An
 			return a, err
 		}
 	}
-	return s.open(place, r)
+	if r.Answer == nil {
+		return a, nil
+	}
+	b, err := s.Key.Open(place, r.Answer)
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(b, &a)
 }
 
 // committed keeps what a change recorded, or forgets it where the change failed.
@@ -91,24 +98,9 @@ func (r record) same(key string, c Call) bool {
 	return r.Key == key && r.Rotation == c.Rotation.Number && (r.Expires == 0 || c.Now.Unix() < r.Expires)
 }
 
-func (s *Server) open(place string, r record) (a api.Answer, err error) {
-	if r.Answer == nil {
-		return a, nil
-	}
-	b, err := s.Key.Open(place, r.Answer)
-	if err != nil {
-		return a, err
-	}
-	return a, json.Unmarshal(b, &a)
-}
-
 // keep is the operation that records an answer.
-func (s *Server) keep(place string, key string, c Call, d Decision) (store.Op, *lately, error) {
-	b, err := json.Marshal(d.Answer)
-	if err != nil {
-		return store.Op{}, nil, err
-	}
-	r := record{Key: key, Generation: c.Request.Generation, Rotation: c.Rotation.Number, Expires: d.Answer.Expires, Answer: s.Key.Seal(place, b)}
+func (s *Server) keep(place string, key string, c Call, d Decision, answer encoded) (store.Op, *lately, error) {
+	r := record{Key: key, Generation: c.Request.Generation, Rotation: c.Rotation.Number, Expires: d.Answer.Expires, Answer: s.Key.Seal(place, answer)}
 	if !d.Repeated.IsZero() {
 		r.Expires = d.Repeated.Unix()
 	}

@@ -224,7 +224,7 @@ func (i *issuing) requested(r api.IdentityRequest) error {
 	}
 	i.wanted = map[florete.ID]crypto.PublicKey{}
 	for _, s := range r.SVIDs {
-		key, _, err := ca.ParseCSR([]byte(s.CSR), s.ID)
+		key, err := ca.ParseCSR([]byte(s.CSR), s.ID)
 		if err != nil {
 			return fmt.Errorf("%s: %w", i.request, err)
 		}

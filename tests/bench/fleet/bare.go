@@ -29,18 +29,15 @@ type call struct {
 	CSRs   []string // PEM
 }
 
-// bareWorkers is how many hosts come at a time.
-const bareWorkers = 64
-
 // minimum is how long the handshakes and signatures of all hosts take, and nothing else:
 // a connection of each to enrol, one for the certificates of its services, and one for its
 // documents, with their proofs.
 func (c cluster) minimum() (time.Duration, error) {
 	began := time.Now()
 	work := make(chan node)
-	errs := make([]error, bareWorkers)
+	errs := make([]error, atOnce)
 	var all sync.WaitGroup
-	for i := range bareWorkers {
+	for i := range atOnce {
 		all.Go(func() {
 			for n := range work {
 				if errs[i] == nil {

@@ -59,7 +59,11 @@ func newCluster(dir string, s shape) (cluster, error) {
 	}
 	c.roots = c.ca.Roots()
 	for i := range s.hosts {
-		h := c.node(i)
+		name := fmt.Sprintf("h%05d", i)
+		h := node{name: name, id: kit.ID("node/" + name), dir: filepath.Join(dir, name)}
+		for k := range s.services {
+			h.services = append(h.services, kit.ID(fmt.Sprintf("service/app%d-%s", k, name)))
+		}
 		if err := os.Mkdir(h.dir, 0o755); err != nil {
 			return c, err
 		}
@@ -103,14 +107,19 @@ const (
 func (c cluster) manifest(n node, version int) florete.Manifest {
 	return florete.Manifest{
 		Cluster: "demo", Host: n.name, TrustDomain: kit.Domain,
-		Trust:    florete.Trust{Roots: []string{c.ca.RootPEM()}, SigningKeys: []string{c.signing.ToPublicKey().String()}},
-		Identity: florete.Identity{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())},
-		Roles:    []string{fmt.Sprintf("version-%d", version+1)},
-		Providers: map[string]map[string]florete.Provider{provider: {
-			cert.Name:   {ID: kit.ProviderID(provider, cert.Name), Addresses: florete.Addresses{c.address(portCert)}},
-			config.Name: {ID: kit.ProviderID(provider, config.Name), Addresses: florete.Addresses{c.address(portConfig)}},
-		}},
-		Needs: c.needs(n),
+		Trust:     florete.Trust{Roots: []string{c.ca.RootPEM()}, SigningKeys: []string{c.signing.ToPublicKey().String()}},
+		Identity:  florete.Identity{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())},
+		Roles:     []string{fmt.Sprintf("version-%d", version+1)},
+		Providers: map[string]map[string]florete.Provider{provider: c.providers()},
+		Needs:     c.needs(n),
+	}
+}
+
+// providers are the provider's, by kind.
+func (c cluster) providers() map[string]florete.Provider {
+	return map[string]florete.Provider{
+		cert.Name:   {ID: kit.ProviderID(provider, cert.Name), Addresses: florete.Addresses{c.address(portCert)}},
+		config.Name: {ID: kit.ProviderID(provider, config.Name), Addresses: florete.Addresses{c.address(portConfig)}},
 	}
 }
 

@@ -18,13 +18,11 @@ import (
 
 // fleet is hosts that run activation.
 type fleet struct {
-	name    string
 	configs []activation.Config
 	stop    func()
 	began   time.Time
 
-	dialed atomic.Int64  // connections
-	slots  chan struct{} // of connections at a time; nil for no bound, where hosts keep one each
+	dialed atomic.Int64 // connections
 
 	mu       sync.Mutex
 	changed  chan struct{}
@@ -34,42 +32,13 @@ type fleet struct {
 	hosts    int
 }
 
-// newFleet is those of a cluster whose first has a number.
-func newFleet(c cluster, first int) *fleet {
-	f := &fleet{name: fmt.Sprintf("hosts%d", first), changed: make(chan struct{}, 1), inForce: map[int64][]time.Time{}, failures: map[string]int{}, hosts: len(c.nodes)}
+// newFleet is those of a cluster.
+func newFleet(c cluster) *fleet {
+	f := &fleet{changed: make(chan struct{}, 1), inForce: map[int64][]time.Time{}, failures: map[string]int{}, hosts: len(c.nodes)}
 	for i, n := range c.nodes {
-		f.configs = append(f.configs, f.config(c, first+i, n))
+		f.configs = append(f.configs, f.config(c, i, n))
 	}
 	return f
-}
-
-// slots is how many connections hosts of a process have at a time: half of those that a provider
-// serves at a time.
-const slots = 128
-
-// within dials when there is a slot.
-func (f *fleet) within(dial func() (net.Conn, error)) (net.Conn, error) {
-	if f.slots == nil {
-		return dial()
-	}
-	f.slots <- struct{}{}
-	conn, err := dial()
-	if err != nil {
-		<-f.slots
-		return nil, err
-	}
-	return &slotted{Conn: conn, free: sync.OnceFunc(func() { <-f.slots })}, nil
-}
-
-// slotted is a connection in a slot.
-type slotted struct {
-	net.Conn
-	free func()
-}
-
-func (s *slotted) Close() error {
-	defer s.free()
-	return s.Conn.Close()
 }
 
 func (f *fleet) start() {
@@ -86,9 +55,18 @@ func (f *fleet) start() {
 	f.stop = func() { cancel(); all.Wait() }
 }
 
-// config is a host's. It has an address of its own, and its disk is memory.
-func (f *fleet) config(c cluster, i int, n node) activation.Config {
+// dial connects from an address of a host's own, and counts. Hosts share processors here: two seconds
+// would be a measure of those.
+func dial(i int, count *atomic.Int64) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 100, byte(i>>8), byte(i))}}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		count.Add(1)
+		return dialer.DialContext(context.WithoutCancel(ctx), network, address)
+	}
+}
+
+// config is a host's, whose disk is memory.
+func (f *fleet) config(c cluster, i int, n node) activation.Config {
 	done, last := false, int64(0)
 	var needs []florete.ReportedNeed
 	for _, need := range c.needs(n) {
@@ -96,14 +74,7 @@ func (f *fleet) config(c cluster, i int, n node) activation.Config {
 	}
 	return activation.Config{
 		State: florete.Layout(filepath.Join(n.dir, "state")), Closure: n.closure(), HostKey: n.hostKey(), Undivided: true,
-		// Hosts share processors here: two seconds for a dial would be a measure of those, and so
-		// would be handshakes of more of them at a time.
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			f.dialed.Add(1)
-			return f.within(func() (net.Conn, error) {
-				return dialer.DialContext(context.WithoutCancel(ctx), network, address)
-			})
-		},
+		Dial:   dial(i, &f.dialed),
 		Arm:    func(context.Context) error { return nil }, // what starts a process on a host
 		Notify: func(context.Context, string) error { return nil },
 		Report: func(e activation.Event) {
@@ -168,16 +139,19 @@ func (f *fleet) until(what string, done func() int) error {
 	}
 }
 
+// arrival is what it took until all hosts had all needs fulfilled.
+type arrival struct {
+	took        time.Duration
+	used        time.Duration // of the processor, by the hosts
+	allocations uint64
+	connections int64
+}
+
 // arrive starts the hosts, and waits until all have all needs fulfilled.
 func (f *fleet) arrive() (a arrival, err error) {
-	profiled, err := profile(f.name)
-	if err != nil {
-		return a, err
-	}
 	own, allocated := ownUse(), allocations()
 	f.start()
 	a.took, err = f.fulfilled()
-	profiled()
 	if err != nil {
 		f.stop()
 		return a, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -29,7 +28,7 @@ func issue(f figures) error {
 		return err
 	}
 	return with(shape{hosts: *hosts, services: 4, engine: engineSQLite}, func(c cluster, p *process) error {
-		return cold(f, "storm_%s", c, p, c.arrive)
+		return cold(f, "storm_%s", c, p, c.storm)
 	})
 }
 
@@ -44,7 +43,7 @@ func issued(f figures, c cluster, p *process) error {
 		return err
 	}
 	f.note("raw_1core_per_s", "/s", raw)
-	profiled, err := profile("hosts")
+	profiled, err := profile("callers")
 	if err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func issued(f figures, c cluster, p *process) error {
 // caller is a node that has enrolled, and requests that it has ready. It sends them in turn:
 // no two that follow one another are the same, so each has a certificate of its own.
 type caller struct {
-	client   api.Client
+	client   *api.Client
 	requests []api.Request
 }
 
@@ -81,19 +80,9 @@ const ready = 8
 
 func (c cluster) callers() (all []caller, err error) {
 	for _, n := range c.nodes {
-		client := api.Client{Node: n.id, Roots: c.roots, HostKey: n.key, Provider: c.manifest(n, -1).Providers[provider][cert.Name]}
-		key := kit.NewKey()
-		answer, err := client.Enrol(context.Background(), c.request(n.id, key))
+		client, err := c.enrol(n, nil)
 		if err != nil {
 			return nil, err
-		}
-		chain, err := florete.ParseCertificates([]byte(answer.Values["svid"]))
-		if err != nil {
-			return nil, err
-		}
-		client.SVID = &tls.Certificate{PrivateKey: key}
-		for _, cert := range chain {
-			client.SVID.Certificate = append(client.SVID.Certificate, cert.Raw)
 		}
 		one := caller{client: client}
 		for range ready {

@@ -31,9 +31,6 @@ func run(what string, args []string) error {
 	if what == roleProvider {
 		return provide(cluster{dir: args[0], ip: args[1], shape: shape{engine: args[2]}})
 	}
-	if what == rolePart {
-		return runPart(args)
-	}
 	flag.CommandLine.Parse(args)
 	all := figures{values: map[string]float64{}}
 	if err := map[string]func(figures) error{"scale": scale, "issue": issue}[what](all); err != nil || *file == "" {

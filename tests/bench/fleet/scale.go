@@ -31,7 +31,7 @@ func scale(f figures) error {
 
 func scaled(f figures, c cluster, p *process) error {
 	before := p.resident()
-	h := newFleet(c, 0)
+	h := newFleet(c)
 	if err := cold(f, "cold_%s", c, p, h.arrive); err != nil {
 		return err
 	}
@@ -112,8 +112,13 @@ func cold(f figures, key string, c cluster, p *process, arrive func() (arrival, 
 			return err
 		}
 	}
+	profiled, err := profile("hosts")
+	if err != nil {
+		return err
+	}
 	used = p.used()
 	a, err := arrive()
+	profiled()
 	if err != nil {
 		return err
 	}

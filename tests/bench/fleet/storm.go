@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/tests/kit"
+)
+
+// atOnce is how many hosts have a connection at a time. They share the provider's processors: more
+// would wait for each other.
+const atOnce = 64
+
+// storm has all hosts come at once, each as its provider sees it: keys, requests and proofs of its
+// own, a connection to enrol, and another for the certificates of its services. What a host does
+// beside that, with files above all, scale measures.
+func (c cluster) storm() (a arrival, err error) {
+	own, allocated, began := ownUse(), allocations(), time.Now()
+	free := make(chan struct{}, atOnce)
+	errs := make([]error, len(c.nodes))
+	var dialed atomic.Int64
+	var all sync.WaitGroup
+	for i, n := range c.nodes {
+		all.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			errs[i] = c.come(n, dial(i, &dialed))
+		})
+	}
+	all.Wait()
+	a = arrival{took: time.Since(began), used: ownUse() - own, allocations: allocations() - allocated, connections: dialed.Load()}
+	return a, errors.Join(errs...)
+}
+
+// come is one host of a storm.
+func (c cluster) come(n node, dial func(context.Context, string, string) (net.Conn, error)) error {
+	client, err := c.enrol(n, dial)
+	if err != nil {
+		return err
+	}
+	pass := client.Pass()
+	defer pass.Close()
+	for _, id := range n.services {
+		key := kit.NewKey()
+		answer, err := pass.Do(context.Background(), api.Path(cert.Name), c.request(id, key))
+		if err == nil {
+			_, err = svid(answer, key)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// enrol is a client with the SVID of a node.
+func (c cluster) enrol(n node, dial func(context.Context, string, string) (net.Conn, error)) (*api.Client, error) {
+	client := &api.Client{Node: n.id, Roots: c.roots, HostKey: n.key, Provider: c.providers()[cert.Name], Dial: dial}
+	key := kit.NewKey()
+	answer, err := client.Enrol(context.Background(), c.request(n.id, key))
+	if err == nil {
+		client.SVID, err = svid(answer, key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", n.id, err)
+	}
+	return client, nil
+}
+
+// svid is that of an answer, which must be for a key.
+func svid(answer api.Answer, key crypto.Signer) (*tls.Certificate, error) {
+	c := &tls.Certificate{PrivateKey: key}
+	for block, rest := pem.Decode([]byte(answer.Values["svid"])); block != nil; block, rest = pem.Decode(rest) {
+		c.Certificate = append(c.Certificate, block.Bytes)
+	}
+	if len(c.Certificate) == 0 {
+		return nil, errors.New("an answer without a certificate")
+	}
+	leaf, err := x509.ParseCertificate(c.Certificate[0])
+	if err != nil {
+		return nil, err
+	}
+	if !leaf.PublicKey.(*ecdsa.PublicKey).Equal(key.Public()) {
+		return nil, errors.New("a certificate for another key")
+	}
+	return c, nil
+}

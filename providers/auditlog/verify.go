@@ -34,7 +34,10 @@ func PrintVerdicts(out io.Writer, all []tlog.Verdict, asJSON bool) (err error) {
 		}
 		fmt.Fprintf(out, "%s: %d rows, %s\n", printable.Text(v.Log), v.Rows, text)
 		if v.Archived > 0 {
-			fmt.Fprintf(out, "  %d rows of before %s are archived\n", v.Archived, v.Kept.Format("2006-01-02"))
+			fmt.Fprintf(out, "  %d rows are archived\n", v.Archived)
+		}
+		if v.Elsewhere > 0 {
+			fmt.Fprintf(out, "  %d of them, of before %s, are not in the archive of this host, and were not verified\n", v.Elsewhere, v.Kept.Format("2006-01-02"))
 		}
 		for _, f := range v.Faults {
 			fmt.Fprintf(out, "  %s\n", printable.Text(f))

@@ -111,7 +111,7 @@ func TestArchive(t *testing.T) {
 		t.Errorf("%d rows are archived in %s, want 3", archived, files)
 	}
 	v, err := tlog.Verify(t.Context(), l.Local())
-	if err != nil || len(v.Faults) > 0 || v.Rows != 6 || v.Archived != 3 {
+	if err != nil || len(v.Faults) > 0 || v.Rows != 6 || v.Archived != 3 || v.Elsewhere != 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if fault, err := l.Compare(t.Context()); fault != "" || err != nil {

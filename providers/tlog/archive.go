@@ -3,11 +3,18 @@ package tlog
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/florete/florete/providers/store"
 )
+
+// archiveDir is the archive's directory, below that of the log.
+const archiveDir = "archive"
+
+// monthly is the name of the file with the rows of a month.
+const monthly = "2006-01.jsonl"
 
 // archived is a line of the archive.
 type archived struct {
@@ -24,20 +31,15 @@ func (l *Log) Archive(rows []store.Entry) error {
 		if err != nil {
 			return err
 		}
-		month := timeOf(r.Key).Format("2006-01")
+		month := timeOf(r.Key).Format(monthly)
 		months[month] = append(append(months[month], line...), '\n')
 	}
-	dir := filepath.Join(l.Config.Dir, "archive")
+	dir := filepath.Join(l.Config.Dir, archiveDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	for month, lines := range months {
-		f, err := os.OpenFile(filepath.Join(dir, month+".jsonl"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(lines)
-		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		if err := appendLines(filepath.Join(dir, month), lines); err != nil {
 			return err
 		}
 	}
@@ -46,4 +48,23 @@ func (l *Log) Archive(rows []store.Entry) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// appendLines returns when they are on disk. They begin a line of their own, also behind one that
+// a crash left without its end: its row is among what is archived again.
+func appendLines(path string, lines []byte) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	end, err := f.Seek(0, io.SeekEnd)
+	if last := []byte{'\n'}; err == nil && end > 0 {
+		if _, err = f.ReadAt(last, end-1); last[0] != '\n' {
+			lines = append([]byte{'\n'}, lines...)
+		}
+	}
+	if err == nil {
+		_, err = f.Write(lines)
+	}
+	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -18,10 +18,11 @@ type Head struct {
 	Fault      string    `json:"fault,omitempty"` // how the process found its rows to differ from the log
 }
 
-// Logged is a leaf with its row, as the store has it now; nil where it does not.
+// Logged is a leaf with its row, as the store or the archive has it now; nil where neither does.
 type Logged struct {
-	Leaf string  `json:"leaf"`
-	Row  *string `json:"row,omitempty"`
+	Leaf     string  `json:"leaf"`
+	Row      *string `json:"row,omitempty"`
+	Archived bool    `json:"archived,omitempty"` // the row is in the archive alone
 }
 
 // Proof is that a log has a row.
@@ -53,10 +54,16 @@ type Local struct {
 	Prefix string
 	Kept   func(now time.Time) time.Time
 	Fault  func() string // nil where none is known
+	shelf  *shelf
+}
+
+// NewLocal is the Source of the log in a directory, whether or not a process appends to it.
+func NewLocal(dir string, rows store.Store, prefix string, kept func(now time.Time) time.Time) Local {
+	return Local{Reader: Reader{dir}, Store: rows, Prefix: prefix, Kept: kept, shelf: newShelf(dir)}
 }
 
 // Local is the Source of the log.
-func (l *Log) Local() Local { return Local{l.Reader, l.Store, l.Prefix, l.Kept, l.Fault} }
+func (l *Log) Local() Local { return Local{l.Reader, l.Store, l.Prefix, l.Kept, l.Fault, l.shelf} }
 
 // Head is the newest checkpoint.
 func (l Local) Head(ctx context.Context) (Head, error) {
@@ -89,7 +96,9 @@ func (l Local) row(ctx context.Context, leaf Leaf) (Logged, error) {
 	r := Logged{Leaf: leaf.String()}
 	e, err := l.Store.Get(ctx, leaf.Key)
 	if errors.Is(err, store.ErrNotFound) {
-		return r, nil
+		r.Row, err = l.shelf.row(leaf)
+		r.Archived = r.Row != nil
+		return r, err
 	}
 	text := string(e.Value)
 	r.Row = &text

@@ -11,13 +11,14 @@ import (
 
 // Verdict is what verifying a log found.
 type Verdict struct {
-	Log      string    `json:"log"`
-	Rows     uint64    `json:"rows"`
-	Archived uint64    `json:"archived"` // of them, which the store has no more
-	Kept     time.Time `json:"kept"`     // rows of before may be archived
-	Edited   uint64    `json:"edited"`
-	Missing  uint64    `json:"missing"`
-	Faults   []string  `json:"faults"` // what is wrong, the first of it
+	Log       string    `json:"log"`
+	Rows      uint64    `json:"rows"`
+	Archived  uint64    `json:"archived"`  // of them, which the store has no more
+	Elsewhere uint64    `json:"elsewhere"` // of those, which this host's archive has not either
+	Kept      time.Time `json:"kept"`      // rows of before may be archived
+	Edited    uint64    `json:"edited"`
+	Missing   uint64    `json:"missing"`
+	Faults    []string  `json:"faults"` // what is wrong, the first of it
 }
 
 // maxFaults is how many a Verdict has at most.
@@ -55,12 +56,15 @@ func Verify(ctx context.Context, s Source) (v Verdict, err error) {
 				fault("row %d: %v", v.Rows, err)
 			case r.Row == nil && leaf.Time().Before(head.Kept):
 				v.Archived++
+				v.Elsewhere++
 			case r.Row == nil:
 				v.Missing++
 				fault("row %d, %s, of %s: is gone from the store", v.Rows, leaf.Key, leaf.Time().Format(time.RFC3339Nano))
 			case !leaf.Of([]byte(*r.Row)):
 				v.Edited++
-				fault("row %d, %s, of %s: was edited in the store", v.Rows, leaf.Key, leaf.Time().Format(time.RFC3339Nano))
+				fault("row %d, %s, of %s: was edited in the %s", v.Rows, leaf.Key, leaf.Time().Format(time.RFC3339Nano), r.place())
+			case r.Archived:
+				v.Archived++
 			}
 			tree.add(r.Leaf)
 			v.Rows++
@@ -75,7 +79,15 @@ func Verify(ctx context.Context, s Source) (v Verdict, err error) {
 	return v, nil
 }
 
-// Verify checks that the log has the row, as it is in the store.
+// place is where the row is.
+func (l Logged) place() string {
+	if l.Archived {
+		return "archive"
+	}
+	return "store"
+}
+
+// Verify checks that the log has the row, as it is in the store or the archive.
 func (p Proof) Verify() error {
 	c, err := checkpoint.Open(p.Key, p.Checkpoint)
 	if err != nil {
@@ -86,7 +98,7 @@ func (p Proof) Verify() error {
 		return err
 	}
 	if p.Row != nil && !leaf.Of([]byte(*p.Row)) {
-		return fmt.Errorf("row %d of the audit log %s: was edited in the store", p.Index, c.Log)
+		return fmt.Errorf("row %d of the audit log %s: was edited in the %s", p.Index, c.Log, p.place())
 	}
 	return c.Includes(p.Leaf, p.Index, p.Hashes)
 }

@@ -42,7 +42,7 @@ first. The next page begins after the time of the last row:
 		for _, db := range dbs {
 			defer db.Close()
 			logs = append(logs, readLog(cmd.Context(), db, f.After))
-			sources = append(sources, tlog.Local{Reader: tlog.Reader{Dir: logPath(s.Dir(db.kind))}, Store: db, Prefix: server.AuditPrefix, Kept: s.Retention.Rows})
+			sources = append(sources, tlog.NewLocal(logPath(s.Dir(db.kind)), db, server.AuditPrefix, s.Retention.Rows))
 		}
 		if how.Any() {
 			return how.Run(cmd, sources, &f, *asJSON)

@@ -1,0 +1,109 @@
+package tlog
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// shelf finds rows in an archive. It remembers where those of one month are: rows are looked for
+// in about the order in which they were archived.
+type shelf struct {
+	dir string
+
+	mu     sync.Mutex
+	month  string
+	size   int64   // of the month's file, when it was read
+	lines  []place // by time
+	forget *time.Timer
+}
+
+// place is where a line of the archive is.
+type place struct{ time, offset int64 }
+
+func newShelf(log string) *shelf { return &shelf{dir: filepath.Join(log, archiveDir)} }
+
+// idle is for how long a shelf remembers a month, 16 bytes of each row.
+const idle = time.Minute
+
+// row is that of a leaf, as it is in the archive; nil where that has none.
+func (s *shelf) row(leaf Leaf) (row *string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, err := os.Open(filepath.Join(s.dir, leaf.Time().Format(monthly)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := s.read(f); err != nil {
+		return nil, err
+	}
+	at := leaf.Time().UnixNano()
+	i, _ := slices.BinarySearchFunc(s.lines, at, func(p place, t int64) int { return cmp.Compare(p.time, t) })
+	for ; i < len(s.lines) && s.lines[i].time == at; i++ {
+		line, err := bufio.NewReader(io.NewSectionReader(f, s.lines[i].offset, s.size-s.lines[i].offset)).ReadBytes('\n')
+		if err != nil {
+			return nil, err
+		}
+		var a archived
+		if json.Unmarshal(line, &a) != nil || a.Key != leaf.Key {
+			continue
+		}
+		text := string(a.Row)
+		if row = &text; leaf.Of(a.Row) {
+			break // of one that was archived twice either will do
+		}
+	}
+	return row, nil
+}
+
+// read finds the lines of a month's file that are not known yet. What is no line of a row is left
+// out: its row is gone.
+func (s *shelf) read(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if s.forget != nil {
+		s.forget.Stop()
+	}
+	s.forget = time.AfterFunc(idle, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.month, s.lines = "", nil
+	})
+	if s.month == f.Name() && s.size == info.Size() {
+		return nil
+	}
+	s.month, s.size, s.lines = f.Name(), info.Size(), nil
+	lines := bufio.NewReaderSize(io.NewSectionReader(f, 0, s.size), 1<<20)
+	for offset := int64(0); ; {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			s.month = ""
+			return err
+		}
+		if rest, ok := bytes.CutPrefix(line, []byte(`{"key":"`)); ok {
+			key, _, _ := bytes.Cut(rest, []byte(`"`))
+			s.lines = append(s.lines, place{timeOf(string(key)).UnixNano(), offset})
+		}
+		offset += int64(len(line))
+	}
+	slices.SortStableFunc(s.lines, func(a, b place) int { return cmp.Compare(a.time, b.time) })
+	return nil
+}

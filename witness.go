@@ -52,7 +52,8 @@ func (l Layout) Witnessed() (all []Witnessed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return all, json.Unmarshal(b, &all)
+	err = json.Unmarshal(b, &all)
+	return all, err
 }
 
 // AuditFaults are those of all logs that nobody accepted. What cannot be read has none.

@@ -74,7 +74,8 @@ func askAs(t *testing.T, uid uint32, socket string, q whois.Query) (a whois.Answ
 	if err != nil || res.StatusCode != http.StatusOK {
 		return a, fmt.Errorf("%s: %s, %w", res.Status, b, err)
 	}
-	return a, json.Unmarshal(b, &a)
+	err = json.Unmarshal(b, &a)
+	return a, err
 }
 
 // read is what the service says of a connection of alice.

@@ -75,10 +75,10 @@ func (s *Server) answered(ctx context.Context, place string, r record) (a api.An
 		return a, nil
 	}
 	b, err := s.Key.Open(place, r.Answer)
-	if err != nil {
-		return a, err
+	if err == nil {
+		err = json.Unmarshal(b, &a)
 	}
-	return a, json.Unmarshal(b, &a)
+	return a, err
 }
 
 // committed keeps what a change recorded, or forgets it where the change failed.

@@ -47,6 +47,7 @@ type node struct {
 	name     string
 	id       florete.ID
 	services []florete.ID
+	needs    []florete.Need // its own SVID, those of its services, and its documents where the cluster has them
 	dir      string
 	key      ssh.Signer
 }
@@ -64,6 +65,7 @@ func newCluster(dir string, s shape) (cluster, error) {
 		for k := range s.services {
 			h.services = append(h.services, kit.ID(fmt.Sprintf("service/app%d-%s", k, name)))
 		}
+		h.needs = c.needs(h)
 		if err := os.Mkdir(h.dir, 0o755); err != nil {
 			return c, err
 		}
@@ -111,7 +113,7 @@ func (c cluster) manifest(n node, version int) florete.Manifest {
 		Identity:  florete.Identity{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())},
 		Roles:     []string{fmt.Sprintf("version-%d", version+1)},
 		Providers: map[string]map[string]florete.Provider{provider: c.providers()},
-		Needs:     c.needs(n),
+		Needs:     n.needs,
 	}
 }
 
@@ -145,7 +147,7 @@ func (c cluster) policy() florete.Policy {
 	}
 	for _, n := range c.nodes {
 		p.Devices = append(p.Devices, florete.Device{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())})
-		for _, need := range c.needs(n) {
+		for _, need := range n.needs {
 			p.Grants = append(p.Grants, florete.Grant{Caller: n.id, Need: need.ID, Kind: need.Kind, Request: need.Request, Generation: 1})
 		}
 	}

@@ -69,7 +69,7 @@ func dial(i int, count *atomic.Int64) func(ctx context.Context, network, address
 func (f *fleet) config(c cluster, i int, n node) activation.Config {
 	done, last := false, int64(0)
 	var needs []florete.ReportedNeed
-	for _, need := range c.needs(n) {
+	for _, need := range n.needs {
 		needs = append(needs, florete.ReportedNeed{ID: need.ID, Kind: need.Kind, State: florete.NeedFulfilled})
 	}
 	return activation.Config{

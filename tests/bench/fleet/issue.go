@@ -86,16 +86,16 @@ func (c cluster) callers() (all []caller, err error) {
 		}
 		one := caller{client: client}
 		for range ready {
-			one.requests = append(one.requests, c.request(n.services[0], kit.NewKey()))
+			one.requests = append(one.requests, c.request(n.services[0], n.needs[1], kit.NewKey()))
 		}
 		all = append(all, one)
 	}
 	return all, nil
 }
 
-// request is one for a certificate.
-func (c cluster) request(id florete.ID, key crypto.Signer) api.Request {
-	return api.Request{Need: kit.CertNeed(id, provider).ID, Serial: c.serial(-1), Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, key)})}
+// request is one for the certificate that is needed.
+func (c cluster) request(id florete.ID, need florete.Need, key crypto.Signer) api.Request {
+	return api.Request{Need: need.ID, Serial: c.serial(-1), Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, key)})}
 }
 
 // raw is how many certificates one core makes in a second with crypto/x509 alone: the request

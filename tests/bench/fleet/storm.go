@@ -1,9 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto"
-	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -52,9 +52,9 @@ func (c cluster) come(n node, dial func(context.Context, string, string) (net.Co
 	}
 	pass := client.Pass()
 	defer pass.Close()
-	for _, id := range n.services {
+	for i, id := range n.services {
 		key := kit.NewKey()
-		answer, err := pass.Do(context.Background(), api.Path(cert.Name), c.request(id, key))
+		answer, err := pass.Do(context.Background(), api.Path(cert.Name), c.request(id, n.needs[1+i], key))
 		if err == nil {
 			_, err = svid(answer, key)
 		}
@@ -69,7 +69,7 @@ func (c cluster) come(n node, dial func(context.Context, string, string) (net.Co
 func (c cluster) enrol(n node, dial func(context.Context, string, string) (net.Conn, error)) (*api.Client, error) {
 	client := &api.Client{Node: n.id, Roots: c.roots, HostKey: n.key, Provider: c.providers()[cert.Name], Dial: dial}
 	key := kit.NewKey()
-	answer, err := client.Enrol(context.Background(), c.request(n.id, key))
+	answer, err := client.Enrol(context.Background(), c.request(n.id, n.needs[0], key))
 	if err == nil {
 		client.SVID, err = svid(answer, key)
 	}
@@ -88,12 +88,9 @@ func svid(answer api.Answer, key crypto.Signer) (*tls.Certificate, error) {
 	if len(c.Certificate) == 0 {
 		return nil, errors.New("an answer without a certificate")
 	}
-	leaf, err := x509.ParseCertificate(c.Certificate[0])
-	if err != nil {
-		return nil, err
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err == nil && !bytes.Contains(c.Certificate[0], public) {
+		err = errors.New("a certificate for another key")
 	}
-	if !leaf.PublicKey.(*ecdsa.PublicKey).Equal(key.Public()) {
-		return nil, errors.New("a certificate for another key")
-	}
-	return c, nil
+	return c, err
 }

@@ -1,5 +1,6 @@
 // Command fleet measures what a fleet of hosts costs one provider: a process with the kinds
-// cert and config on SQLite, and hosts with the code of activation in another, over TLS.
+// cert and config on SQLite, and hosts in another, over TLS. Those of scale run activation, those of
+// issue do what a provider sees of them.
 package main
 
 import (

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/tlog"
 )
 
 var noon = time.Date(2026, 7, 14, 12, 0, 0, 0, time.UTC)
@@ -84,5 +85,23 @@ func TestPrinted(t *testing.T) {
 	out := printed(t, rows)
 	if strings.Contains(out, "\x1b") || strings.Join(strings.Fields(out)[:4], " ") != "forge 2026-07-14T12:00:00Z denied mismatch" {
 		t.Errorf("%q", out)
+	}
+}
+
+// TestVerdicts: what was not verified is said, and is no fault; what was edited is one.
+func TestVerdicts(t *testing.T) {
+	kept := time.Date(2025, 7, 14, 0, 0, 0, 0, time.UTC)
+	for want, v := range map[string]tlog.Verdict{
+		"log: 9 rows, verified\n":                        {},
+		"log: 9 rows, verified\n  4 rows are archived\n": {Archived: 4},
+		"log: 9 rows, verified\n  4 rows are archived\n  3 of them, of before 2025-07-14, are not in the archive of this host, and were not verified\n": {Archived: 4, Elsewhere: 3},
+		"log: 9 rows, NOT verified: 1 rows were edited, 0 are gone\n  4 rows are archived\n  row 2 was edited in the archive\n":                         {Archived: 4, Edited: 1, Faults: []string{"row 2 was edited in the archive"}},
+	} {
+		v.Log, v.Rows, v.Kept = "log", 9, kept
+		var out strings.Builder
+		err := PrintVerdicts(&out, []tlog.Verdict{v}, false)
+		if out.String() != want || errors.Is(err, ErrNotVerified) != (len(v.Faults) > 0) {
+			t.Errorf("%q, %v, want %q", &out, err, want)
+		}
 	}
 }

@@ -54,7 +54,7 @@ func (s *shelf) row(leaf Leaf) (row *string, err error) {
 	i, _ := slices.BinarySearchFunc(s.lines, at, func(p place, t int64) int { return cmp.Compare(p.time, t) })
 	for ; i < len(s.lines) && s.lines[i].time == at; i++ {
 		line, err := bufio.NewReader(io.NewSectionReader(f, s.lines[i].offset, s.size-s.lines[i].offset)).ReadBytes('\n')
-		if err != nil {
+		if err != nil && !errors.Is(err, io.EOF) { // at the end no line is left, whoever changed that since
 			return nil, err
 		}
 		var a archived

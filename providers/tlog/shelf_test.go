@@ -55,7 +55,7 @@ func TestArchived(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v.Rows != 7 || v.Archived != 5-c.edited || v.Elsewhere != c.elsewhere || v.Edited != c.edited || v.Missing != 0 || (len(v.Faults) == 0) != (c.want == "") ||
+			if v.Rows != 7 || v.Archived != 5 || v.Elsewhere != c.elsewhere || v.Edited != c.edited || v.Missing != 0 || (len(v.Faults) == 0) != (c.want == "") ||
 				c.want != "" && !strings.Contains(v.Faults[0], c.want) {
 				t.Errorf("%+v", v)
 			}

@@ -51,6 +51,9 @@ func Verify(ctx context.Context, s Source) (v Verdict, err error) {
 		}
 		for _, r := range rows {
 			leaf, err := ParseLeaf(r.Leaf)
+			if r.Archived {
+				v.Archived++
+			}
 			switch {
 			case err != nil:
 				fault("row %d: %v", v.Rows, err)
@@ -63,8 +66,6 @@ func Verify(ctx context.Context, s Source) (v Verdict, err error) {
 			case !leaf.Of([]byte(*r.Row)):
 				v.Edited++
 				fault("row %d, %s, of %s: was edited in the %s", v.Rows, leaf.Key, leaf.Time().Format(time.RFC3339Nano), r.place())
-			case r.Archived:
-				v.Archived++
 			}
 			tree.add(r.Leaf)
 			v.Rows++

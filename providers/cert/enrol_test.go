@@ -87,6 +87,14 @@ func TestEnrolRefused(t *testing.T) {
 		_, err := e.Stranger(ursula).Enrol(t.Context(), q)
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
 	})
+	t.Run("a CSR that its key did not sign", func(t *testing.T) {
+		block, _ := pem.Decode([]byte(kit.CSR(ursula, kit.NewKey())))
+		block.Bytes[len(block.Bytes)-1] ^= 1
+		q := r
+		q.Body = kit.JSON(api.CertBody{ID: ursula, CSR: string(pem.EncodeToMemory(block))})
+		_, err := e.Stranger(ursula).Enrol(t.Context(), q)
+		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+	})
 	t.Run("no proof", func(t *testing.T) {
 		_, err := e.Post(t, nil, api.Path("cert"), "", kit.JSON(r))
 		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)

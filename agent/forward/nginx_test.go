@@ -12,21 +12,8 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/program"
 )
-
-// nginx is the command line of one that knows the PROXY protocol's TLVs, 1.23.2 or newer.
-// FLORETE_NGINX names one that is not in PATH.
-func nginx(t *testing.T) []string {
-	t.Helper()
-	if words := strings.Fields(os.Getenv("FLORETE_NGINX")); len(words) > 0 {
-		return words
-	}
-	path, err := exec.LookPath("nginx")
-	if err != nil {
-		t.Skip("NOT RUN: no nginx 1.23.2 or newer, neither in PATH nor in FLORETE_NGINX: on Debian 13 it is in the package nginx, which tests/run fetches")
-	}
-	return []string{path}
-}
 
 const nginxConf = `
 daemon off;
@@ -57,7 +44,7 @@ http {
 
 // TestNginx: what a real one makes of what it gets.
 func TestNginx(t *testing.T) {
-	command := nginx(t)
+	command := program.Require(t, "nginx").Command
 	dir := t.TempDir()
 	named, headers := agenttest.Loopback().String(), agenttest.Loopback().String()
 	conf := filepath.Join(dir, "nginx.conf")

@@ -23,12 +23,12 @@ import (
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/tests/program"
 )
 
 const webCallback = "https://outline.example.org/callback"
 
-// glewlwyd is an issuer of others: Debian's, or the one that FLORETE_GLEWLWYD names, with its
-// files below FLORETE_GLEWLWYD_ROOT.
+// glewlwyd is an issuer of others.
 type glewlwyd struct {
 	t    *testing.T
 	url  string
@@ -37,15 +37,8 @@ type glewlwyd struct {
 
 func startGlewlwyd(t *testing.T) *glewlwyd {
 	t.Helper()
-	root := os.Getenv("FLORETE_GLEWLWYD_ROOT")
-	words := strings.Fields(os.Getenv("FLORETE_GLEWLWYD"))
-	if len(words) == 0 {
-		path, err := exec.LookPath("glewlwyd")
-		if err != nil {
-			t.Skip("NOT RUN: nobody registers at a provider of others: no glewlwyd in PATH, on Debian it is in the package glewlwyd, which tests/run fetches")
-		}
-		words = []string{path}
-	}
+	issuer := program.Require(t, "glewlwyd")
+	root, words := issuer.Root, issuer.Command
 	dir := t.TempDir()
 	f, err := os.Open(root + "/usr/share/doc/glewlwyd/database/init.sqlite3.sql.gz")
 	if err != nil {

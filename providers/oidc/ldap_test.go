@@ -15,6 +15,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/program"
 )
 
 const bindDN, bindPassword = "cn=florete,dc=demo", "not in any store"
@@ -67,14 +68,10 @@ type slapd struct {
 
 func newSlapd(t *testing.T) *slapd {
 	t.Helper()
-	root := os.Getenv("FLORETE_SLAPD_ROOT") // where Debian's package was extracted; empty where it is installed
-	server := strings.Fields(os.Getenv("FLORETE_SLAPD"))
-	if len(server) == 0 {
-		server = []string{"/usr/sbin/slapd"}
-	}
-	_, err := exec.LookPath(server[0])
-	if _, missing := exec.LookPath("ldapadd"); err != nil || missing != nil {
-		t.Skip("NOT RUN: nobody signs in by an LDAP directory: install package slapd and package ldap-utils")
+	directory := program.Require(t, "slapd")
+	root, server := directory.Root, directory.Command
+	if _, err := exec.LookPath("ldapadd"); err != nil {
+		t.Skip("NOT RUN: nobody signs in by an LDAP directory: install package ldap-utils")
 	}
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")

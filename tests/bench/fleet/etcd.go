@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/florete/florete/providers/store/etcd"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/program"
 )
 
 // engines are the stores that a provider has its state in.
@@ -22,17 +22,6 @@ const (
 
 // members are how many of etcd there are, on this machine all of them.
 const members = 3
-
-// etcdCommand is the command line of etcd's server, empty where there is none.
-func etcdCommand() []string {
-	if words := strings.Fields(os.Getenv("FLORETE_ETCD")); len(words) > 0 {
-		return words
-	}
-	if path, err := exec.LookPath("etcd"); err == nil {
-		return []string{path}
-	}
-	return nil
-}
 
 // open is how a provider opens the store of a kind, whose files are in a directory, and how it
 // ends what that needs.
@@ -62,7 +51,11 @@ func startEtcd(dir string) (endpoints []string, end func(), err error) {
 			_ = c.Wait()
 		}
 	}
-	command := etcdCommand()
+	found, err := program.Find("etcd")
+	if err != nil {
+		return nil, nil, err
+	}
+	command := found.Command
 	for i, client := range endpoints {
 		c := exec.Command(command[0], append(command[1:], "--name", fmt.Sprintf("m%d", i), "--data-dir", filepath.Join(dir, fmt.Sprintf("m%d", i)),
 			"--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peers[i],

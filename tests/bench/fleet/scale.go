@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/florete/florete/tests/program"
 )
 
 // scale measures hosts that come at once, documents that are published to them, and hosts to
@@ -16,8 +18,8 @@ func scale(f figures) error {
 	for _, engine := range strings.Split(*engines, ",") {
 		if engine == engineEtcd {
 			f.suffix = "_etcd"
-			if etcdCommand() == nil {
-				fmt.Println("NOT RUN: no etcd, neither in PATH nor in FLORETE_ETCD: apt-get install etcd-server")
+			if _, err := program.Find("etcd"); err != nil {
+				fmt.Println("NOT RUN:", err)
 				continue
 			}
 		}

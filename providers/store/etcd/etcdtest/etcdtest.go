@@ -25,20 +25,8 @@ import (
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/store/etcd"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/program"
 )
-
-// Command is the command line of etcd, its server. FLORETE_ETCD names one that is not in PATH.
-func Command(t testing.TB) []string {
-	t.Helper()
-	if words := strings.Fields(os.Getenv("FLORETE_ETCD")); len(words) > 0 {
-		return words
-	}
-	path, err := exec.LookPath("etcd")
-	if err != nil {
-		t.Skip("NOT RUN: no etcd, neither in PATH nor in FLORETE_ETCD: apt-get install etcd-server")
-	}
-	return []string{path}
-}
 
 // Cluster is one of etcd.
 type Cluster struct {
@@ -68,7 +56,7 @@ func Start(t testing.TB, n int) *Cluster {
 // StartTLS starts one whose members and clients have certificates of an operator.
 func StartTLS(t testing.TB, n int) *Cluster {
 	t.Helper()
-	Command(t)
+	program.Require(t, "etcd")
 	a, err := ca.NewStore(kit.Domain, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +124,7 @@ func (c *Cluster) secure(m *Member) []string {
 func start(c *Cluster, n int, scheme string) *Cluster {
 	t := c.t
 	t.Helper()
-	command := Command(t)
+	command := program.Require(t, "etcd").Command
 	var initial []string
 	for i := range n {
 		m := &Member{t: t, Name: fmt.Sprintf("m%d", i+1), Client: scheme + kit.Address(), Peer: scheme + kit.Address(), Dir: t.TempDir(), tls: c.tls()}

@@ -1,0 +1,91 @@
+// Package program finds the programs of others that tests run, such as nginx and etcd, in
+// versions that can do what the tests need. A machine that has another version installed runs
+// the same tests: tests/run fetches a version that is known to do, and names it in variables.
+package program
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/semver"
+)
+
+// A Program is a program of others.
+type Program struct {
+	Command []string // the command line that starts it
+	Root    string   // the directory that its files lie below; empty where it is installed
+}
+
+// requirement is the oldest version of a program that does, and the flag that prints a version.
+type requirement struct{ oldest, flag string }
+
+// requirements has a program only where an older version that some distribution still has would
+// fail the tests.
+var requirements = map[string]requirement{
+	"nginx":        {"1.23.2", "-v"}, // variables of the PROXY protocol's TLVs
+	"etcd":         {"3.4.0", "--version"},
+	"redis-server": {"6.0.0", "--version"}, // access lists
+}
+
+// Find returns the program that the variable FLORETE_<NAME> names, with the directory that
+// FLORETE_<NAME>_ROOT names, or else the one in PATH or in a directory of system programs.
+// NAME is the program's name in capitals, up to the first hyphen. It is an error when there is
+// none, or when its version is too old.
+func Find(name string) (Program, error) {
+	head, _, _ := strings.Cut(name, "-")
+	variable := "FLORETE_" + strings.ToUpper(head)
+	found := Program{strings.Fields(os.Getenv(variable)), os.Getenv(variable + "_ROOT")}
+	if len(found.Command) == 0 {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			path, err = exec.LookPath(filepath.Join("/usr/sbin", name))
+		}
+		if err != nil {
+			return Program{}, fmt.Errorf("no %s, neither in PATH nor in %s: tests/run fetches it", name, variable)
+		}
+		found = Program{Command: []string{path}}
+	}
+	r, ok := requirements[name]
+	if !ok {
+		return found, nil
+	}
+	version, err := printed(found.Command, r.flag)
+	if err != nil {
+		return Program{}, err
+	}
+	if semver.Compare("v"+version, "v"+r.oldest) < 0 {
+		return Program{}, fmt.Errorf("%s is version %s, want %s or newer in %s: tests/run fetches it", found.Command[0], version, r.oldest, variable)
+	}
+	return found, nil
+}
+
+var numbers = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
+
+// printed returns the version that a program prints.
+func printed(command []string, flag string) (string, error) {
+	words := append(append([]string{}, command...), flag)
+	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(words, " "), err, out)
+	}
+	version := numbers.Find(out)
+	if version == nil {
+		return "", fmt.Errorf("%s: no version in what it prints, %q", strings.Join(words, " "), out)
+	}
+	return string(version), nil
+}
+
+// Require returns a program, or skips the test where there is none that does.
+func Require(t testing.TB, name string) Program {
+	t.Helper()
+	found, err := Find(name)
+	if err != nil {
+		t.Skip("NOT RUN:", err)
+	}
+	return found
+}

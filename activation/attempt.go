@@ -68,7 +68,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 				a.dropRotation(n, attempt.Provider, failed)
 			default:
 				a.fail(n, attempt.Provider, failed)
-				if n.Kind == florete.KindConfig {
+				if a.proves(n) {
 					a.unproved(n, failed, time.Now().Round(0))
 				}
 			}
@@ -125,8 +125,10 @@ func (a *activation) fulfil(n *need, provider string, answer api.Answer) {
 	if a.host.IsNode(n.Need) {
 		a.reinstate()
 	}
+	n.foreign = false
 	n.state.Fulfil(a.observe(n), provider, answer)
 	a.save(n)
+	a.proveNow(n)
 	a.fresh = time.Time{}
 	a.forget(n)
 	a.forgetEnrolled()

@@ -46,7 +46,7 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 		a.checkFreshness()
 		next := time.Now().Add(maxSleep)
 		if !ending {
-			next = a.begin(begin)
+			next = a.begin(ctx, begin)
 		}
 		if busy == 0 {
 			if ending || a.Once {
@@ -125,7 +125,7 @@ func (a *activation) clockChanged() {
 }
 
 // begin starts whatever is due and returns when to call it again.
-func (a *activation) begin(start func(func(context.Context) outcome)) time.Time {
+func (a *activation) begin(ctx context.Context, start func(func(context.Context) outcome)) time.Time {
 	now := time.Now().Round(0)
 	next := now.Add(maxSleep)
 	notAfter := func(at time.Time) {
@@ -136,7 +136,7 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 	proof := a.seek(now)
 	if n := a.documents(); proof.undone && (n == nil || !n.busy) {
 		if !a.prover.ends.After(now) {
-			a.redo(now)
+			a.redo(ctx, now)
 			return now
 		}
 		notAfter(a.prover.ends)
@@ -164,8 +164,8 @@ func (a *activation) begin(start func(func(context.Context) outcome)) time.Time 
 		}
 		n.state.Reconcile(a.observe(n))
 		due, ok := n.state.Due(n.Renew)
-		if n.Kind == florete.KindConfig && proof.Commit != nil {
-			due, ok = a.prover.next, true
+		if proof.Commit != nil {
+			due, ok = a.proofDue(n, due, ok)
 		}
 		refetch, rotate := n.seen.refetch, n.seen.rotate
 		ordered := n.state.Ordered(a.reporter.rotate[n.ID])

@@ -19,6 +19,8 @@ type need struct {
 	seen   seen
 	busy   bool // an attempt is running
 
+	foreign bool // a certificate that no root in force signed; one that comes back makes it good again
+
 	enrolled int64 // the identity file that the last attempt was for, see activation.enrolled
 
 	notifying      bool           // units are being notified
@@ -62,9 +64,7 @@ func (a *activation) load(n florete.Need) *need {
 	if l.state.NeedState, err = a.State.NeedState(n.ID); err != nil {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error() + ": begins anew"})
 	}
-	if n.Kind == florete.KindCert && !a.host.Trusts(n) { // the roots are others now
-		l.state.Digest = ""
-	}
+	l.foreign = n.Kind == florete.KindCert && !a.host.Trusts(n)
 	if a.host.Answered(n.ID, l.state.Answers) {
 		a.forget(l)
 	}
@@ -80,7 +80,7 @@ func (a *activation) load(n florete.Need) *need {
 
 // observe is what the need's state is reconciled with now.
 func (a *activation) observe(n *need) needstate.Observed {
-	return needstate.Observed{Need: n.Need, Digest: n.digest, Manifest: a.manifest, Present: n.seen.present, Now: time.Now().Round(0)}
+	return needstate.Observed{Need: n.Need, Digest: n.digest, Manifest: a.manifest, Present: n.seen.present, Foreign: n.foreign, Now: time.Now().Round(0)}
 }
 
 // present reports whether the files that a need delivers are there.
@@ -94,7 +94,7 @@ func (a *activation) present(n *need) bool {
 }
 
 // usable reports whether needs that depend on n can go on.
-func (n *need) usable(now time.Time) bool { return n.state.Usable(n.digest, now) }
+func (n *need) usable(now time.Time) bool { return !n.foreign && n.state.Usable(n.digest, now) }
 
 // blockers are the needs that n has to wait for.
 func (a *activation) blockers(n *need, now time.Time) (ids []string) {

@@ -1,8 +1,10 @@
 package activation
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/florete/florete"
@@ -71,6 +73,35 @@ func (a *activation) proved(p proof, provider string) {
 	a.report(Event{Event: EventCommit, Message: text})
 }
 
+// proves reports whether a proof needs n: it is the need for documents, or that depends on it.
+func (a *activation) proves(n *need) bool {
+	if n.Kind == florete.KindConfig {
+		return true
+	}
+	d := a.documents()
+	return d != nil && slices.Contains(d.DependsOn, n.ID)
+}
+
+// proofDue is when a need is requested while a proof is sought: the documents, and what they
+// wait for, as often as the proof asks.
+func (a *activation) proofDue(n *need, due time.Time, ok bool) (time.Time, bool) {
+	next := a.prover.next
+	switch {
+	case n.Kind == florete.KindConfig:
+		return next, true
+	case a.proves(n) && n.state.State == florete.NeedWaiting && (!ok || next.Before(due)):
+		return next, true
+	}
+	return due, ok
+}
+
+// proveNow has the proof sought at once that waited for a need.
+func (a *activation) proveNow(n *need) {
+	if n.Kind != florete.KindConfig && a.proves(n) {
+		a.prover.next = time.Time{}
+	}
+}
+
 // unproved notes that an attempt failed.
 func (a *activation) unproved(n *need, failed *fetch.Error, now time.Time) {
 	wait := proveEvery/2 + rand.N(proveEvery/2)
@@ -82,13 +113,33 @@ func (a *activation) unproved(n *need, failed *fetch.Error, now time.Time) {
 
 // redo puts documents in force once more that went back for nothing: no provider answers under
 // those before either.
-func (a *activation) redo(now time.Time) {
+func (a *activation) redo(ctx context.Context, now time.Time) {
 	p := &a.prover
 	p.ends = now.Add(a.CommitTimeout) // where that fails
-	if err := a.store.Redo(p.ID); err != nil {
+	again := false
+	err := a.store.Redo(ctx, p.ID, func(set documents.Set) bool {
+		again = a.foreign(set)
+		return again
+	})
+	if err != nil {
 		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
 		return
 	}
 	a.note = "in force again, since no provider answers under those before either"
-	a.report(Event{Event: EventCommit, Message: fmt.Sprintf("%s stays unconfirmed: no provider answers without it either", p)})
+	text := "stays unconfirmed"
+	if again {
+		text = "is tried again"
+	}
+	a.report(Event{Event: EventCommit, Message: fmt.Sprintf("%s %s: no provider answers without it either", p, text)})
+}
+
+// foreign reports whether the roots in force signed the node's certificate, and those of other
+// documents did not: under these the host may never reach a provider again.
+func (a *activation) foreign(set documents.Set) bool {
+	i := slices.IndexFunc(a.needs, func(n *need) bool { return a.host.IsNode(n.Need) })
+	if i < 0 || a.needs[i].foreign {
+		return false
+	}
+	host := &fetch.Host{Layout: a.State, Manifest: set.Manifest, Roots: set.Roots.With(a.set.Roots.Revocations())}
+	return !host.Trusts(a.needs[i].Need)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -152,6 +153,70 @@ func TestCutOff(t *testing.T) {
 		if p, u := h.pending(), h.undone(); p != nil || u != nil {
 			t.Errorf("pending %v, undone %v\n%s", p, u, h.lines())
 		}
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}
+
+// foreignRoot is the manifest with a root that signed nobody's certificate.
+func (h *host) foreignRoot() florete.Manifest {
+	m := h.Manifest()
+	m.Trust.Roots = []string{kit.NewCA().RootPEM()}
+	return m
+}
+
+// A root that no provider has a certificate of goes back, however long the certificate had to
+// wait under it: each change of documents has what is waited for tried at once.
+func TestForeignRoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newProving(t)
+		h.config.Backoff = needstate.Backoff{Initial: 24 * time.Hour, Max: 24 * time.Hour}
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.publish(2, h.foreignRoot())
+		time.Sleep(50 * time.Second)
+		h.wantInForce(2)
+		if n := len(h.forge.Calls("")); n > 100 {
+			t.Errorf("%d calls in vain", n)
+		}
+		h.goBack()
+		time.Sleep(20 * time.Second)
+		h.wantInForce(1)
+		h.wantLine("manifest 2 is left: provider forge answers, and did not under it")
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}
+
+// Where the provider is down meanwhile, too, a host does not stay with a root that did not sign
+// its certificate: both are tried in turn until a provider answers under one of them.
+func TestForeignRootWhileProviderIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newProving(t)
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.publish(2, h.foreignRoot())
+		time.Sleep(time.Second)
+		h.forge.SetDown(true)
+		h.forge.Cut()
+		for range 3 {
+			time.Sleep(50 * time.Second)
+			h.wantInForce(2)
+			h.goBack()
+			time.Sleep(50 * time.Second)
+			h.wantInForce(1)
+			time.Sleep(25 * time.Second)
+		}
+		h.wantLine("is tried again: no provider answers without it either")
+		h.wantInForce(2)
+		h.forge.SetDown(false)
+		time.Sleep(30 * time.Second)
+		h.wantInForce(2)
+		h.goBack()
+		time.Sleep(20 * time.Second)
+		h.wantInForce(1)
+		h.wantLine("manifest 2 is left: provider forge answers, and did not under it")
+		h.publish(3, h.with("oidc-a"))
+		time.Sleep(time.Minute)
+		h.wantInForce(3)
 		h.wantExit(stop(), ExitFulfilled)
 	})
 }

@@ -73,8 +73,9 @@ func NoteAnswered(l florete.Layout, id string, now time.Time) error {
 	return replace.File(l.UndoneFile(), append(b, '\n'), 0o644)
 }
 
-// Redo puts what went back last in force again, for good.
-func (s *Store) Redo(id string) error {
+// Redo puts what went back last in force again: for good, or as a commit once more where again
+// reports true of it.
+func (s *Store) Redo(ctx context.Context, id string, again func(Set) bool) error {
 	unlock, err := lock(s.layout)
 	if err != nil {
 		return err
@@ -97,6 +98,9 @@ func (s *Store) Redo(id string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if s.Arm != nil && again(set) {
+		return s.beginUnattended(ctx, Offer{Set: set, Changed: true})
 	}
 	if err := s.put(set); err != nil {
 		return err

@@ -109,6 +109,8 @@ func TestReconcile(t *testing.T) {
 		"waiting, other manifest":   {failed(api.Errorf(api.Transient, api.CodeBusy, "later")), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, false},
 		"unreachable":               {failed(transient), func(v *Observed) {}, florete.NeedWaiting, false},
 		"it is elsewhere now":       {failed(transient), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, true},
+		"another root":              {failed(api.Errorf(api.Transient, api.CodeUntrusted, "")), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, true},
+		"of a foreign root":         {fulfilled(time.Hour), func(v *Observed) { v.Foreign = true }, florete.NeedWaiting, true},
 		"new":                       {State{}, func(v *Observed) {}, florete.NeedWaiting, true},
 	} {
 		v := observed(0)

@@ -14,6 +14,7 @@ type Observed struct {
 	Digest   string // of the need
 	Manifest string // digest of the manifest in force
 	Present  bool   // what Need.Deliver names is on disk
+	Foreign  bool   // it is a certificate that no root of the manifest signed
 	Now      time.Time
 }
 
@@ -25,12 +26,13 @@ func (s *State) Reconcile(v Observed) {
 	switch {
 	case s.State == "":
 		s.setStatus(florete.NeedWaiting, v.Now)
-	case s.State == florete.NeedFulfilled && (s.Digest != v.Digest || !v.Present):
+	case s.State == florete.NeedFulfilled && (s.Digest != v.Digest || !v.Present || v.Foreign):
 		s.restart(v.Now)
 	case (s.State == florete.NeedDenied || s.State == florete.NeedInvalid) && changed:
 		s.restart(v.Now)
-	case s.State == florete.NeedWaiting && changed && s.Error != nil && s.Error.Code == api.CodeUnavailable:
-		s.Next = florete.Time{} // the provider may have another address now; the wait goes on growing
+	case s.State == florete.NeedWaiting && changed && s.Error != nil && s.Error.Code != api.CodeBusy:
+		// Another address, or another root, may have been what it waited for.
+		s.Attempts, s.Next = 0, florete.Time{}
 	}
 	if !v.Present {
 		s.Digest = ""

@@ -10,7 +10,6 @@ let
     concatStringsSep
     elemAt
     filter
-    foldl'
     genList
     isString
     length
@@ -20,6 +19,7 @@ let
     removeAttrs
     split
     ;
+  inherit (import ./lib.nix) latest;
 
   # "eu/fra" → [ "eu" "eu/fra" ]
   outward =
@@ -40,11 +40,8 @@ let
     let
       all = map (g: clean.hostGroups.${g}) (filter (g: clean.hostGroups ? ${g}) (outward host.group)) ++ [ host ];
       good = concatMap (e: filter (r: !e.until ? ${r}) e.roles) all;
-      latest = foldl' (
-        sum: e: sum // mapAttrs (r: end: if sum.${r} or 0 > end then sum.${r} else end) e.until
-      ) { } all;
     in
-    removeAttrs latest good;
+    removeAttrs (latest (map (e: e.until) all)) good;
   hosts = mapAttrs (
     _: host:
     if host.group == "" then

@@ -10,6 +10,7 @@ let
     length
     listToAttrs
     map
+    mapAttrs
     ;
 in
 rec {
@@ -63,6 +64,14 @@ rec {
   # Each once, in the order of their first places. For short lists.
   # distinct :: [a] -> [a]
   distinct = foldl' (seen: e: if elem e seen then seen else seen ++ [ e ]) [ ];
+
+  # When roles end, by their names. The last of several ends counts. An end that was written wrongly
+  # stays, as what stands for it, unless another one is there.
+  # latest :: [{ role = Int; }] -> { role = Int; }
+  latest = foldl' (
+    sum: until:
+    sum // mapAttrs (role: end: if sum ? ${role} && sum.${role} > end then sum.${role} else end) until
+  ) { };
 
   # Each once, sorted.
   # sorted :: [String] -> [String]

@@ -9,7 +9,7 @@ let
     stringLength
     tryEval
     ;
-  inherit (import ./attributes.nix) attrs join;
+  inherit (import ./attributes.nix) attrs cleaned join;
   inherit (import ./scalar.nix) matches;
   inherit (import ./text.nix) show;
   inherit (import ./fault.nix) fault;
@@ -85,18 +85,15 @@ in
         v:
         if !isAttrs v then
           { }
-        else
+        else if type ? named then
           mapAttrs (
             n: e:
             let
               try = tryEval e;
             in
-            if !try.success then
-              (type.lost or (_: type.invalid)) n
-            else if type ? named then
-              type.named n try.value
-            else
-              type.clean try.value
-          ) v;
+            if try.success then type.named n try.value else (type.lost or (_: type.invalid)) n
+          ) v
+        else
+          mapAttrs (_: cleaned type) v;
     };
 }

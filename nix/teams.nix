@@ -11,13 +11,17 @@ let
     concatMap
     elem
     filter
-    foldl'
     listToAttrs
     map
     mapAttrs
     removeAttrs
     ;
-  inherit (import ./lib.nix) closure known sorted;
+  inherit (import ./lib.nix)
+    closure
+    known
+    latest
+    sorted
+    ;
   invert = import ./invert.nix;
 
   teams = attrValues clean.teams;
@@ -29,7 +33,7 @@ let
     map (team: {
       inherit (team) name;
       end = team.usersUntil.${name};
-    }) (filter (team: team.usersUntil.${name} or 0 > now && !elem name team.users) guests);
+    }) (filter (team: team.usersUntil ? ${name} && team.usersUntil.${name} > now && !elem name team.users) guests);
   # What a team gives up to a time: its roles, and those that end, before that where they do.
   upTo =
     end: team:
@@ -49,9 +53,6 @@ let
 
   # Roles up to a time are roles until then, and nothing from the evaluation after it on. Of
   # several ends the last counts, and none where a role is given for good.
-  latest = foldl' (
-    sum: until: sum // mapAttrs (role: end: if sum.${role} or 0 > end then sum.${role} else end) until
-  ) { };
   now = import ./now.nix clean;
   live =
     holder:

@@ -30,6 +30,10 @@ type Witnessed struct {
 	// While there is one, the fault stays.
 	Refused    string `json:"refused,omitempty"`
 	RefusedKey string `json:"refusedKey,omitempty"`
+
+	// Withheld is since when the process returns no checkpoint although it answers; zero where
+	// it returned one, or is down.
+	Withheld Time `json:"withheld,omitzero"`
 }
 
 // ReportedAudit is what is wrong with the audit log of a provider, as a host sees it.

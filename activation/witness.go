@@ -20,8 +20,8 @@ const (
 	witnessFirst = time.Minute
 	witnessEvery = time.Hour
 
-	// witnessUnknown is how long a provider is left alone that has no audit log to witness, or is
-	// of an older release.
+	// witnessUnknown is how long a provider is left alone that never had an audit log to witness,
+	// like one of an older release.
 	witnessUnknown = 24 * time.Hour
 )
 
@@ -60,12 +60,12 @@ func (a *activation) witnessLogs(now time.Time, start func(func(context.Context)
 	for _, n := range a.needs {
 		for _, provider := range n.Providers {
 			at := ofLog(provider, n.Kind)
-			if n.state.State != florete.NeedFulfilled || slices.ContainsFunc(logs, at) || w.unknown[process{provider, n.Kind}].After(now) {
+			if slices.ContainsFunc(logs, at) {
 				continue
 			}
 			if i := slices.IndexFunc(known, at); i >= 0 {
 				logs = append(logs, witness.GoOn(known[i], accepted))
-			} else {
+			} else if n.state.State == florete.NeedFulfilled && !w.unknown[process{provider, n.Kind}].After(now) {
 				logs = append(logs, florete.Witnessed{Provider: provider, Kind: n.Kind})
 			}
 		}
@@ -98,6 +98,16 @@ func ofLog(provider, kind string) func(florete.Witnessed) bool {
 	return func(w florete.Witnessed) bool { return w.Provider == provider && w.Kind == kind }
 }
 
+// fulfilledBy returns when the process of a log last fulfilled a need of this host.
+func (a *activation) fulfilledBy(w florete.Witnessed) (last florete.Time) {
+	for _, n := range a.needs {
+		if n.state.Provider == w.Provider && n.Kind == w.Kind && n.state.Fulfilled.After(last.Time) {
+			last = n.state.Fulfilled
+		}
+	}
+	return last
+}
+
 // witnessed notes what providers returned. Logs of those that are of no use to this host any
 // more stay: they may be again.
 func (a *activation) witnessed(known, logs []florete.Witnessed, answers []api.Checkpoint, failed []*api.Error) {
@@ -105,13 +115,15 @@ func (a *activation) witnessed(known, logs []florete.Witnessed, answers []api.Ch
 	w.busy, w.next = false, now.Add(witnessEvery/2+rand.N(witnessEvery))
 	changed := false
 	for i, l := range logs {
-		if failed[i] != nil { // the needs report who does not answer
+		var is florete.Witnessed
+		if failed[i] == nil {
+			is = witness.Take(l, answers[i], florete.TimeOf(now))
+		} else if is = witness.Withhold(l, failed[i].Reached, a.fulfilledBy(l), florete.TimeOf(now), a.State.Accepted()); is == l { // the needs report who does not answer
 			if failed[i].Code == api.CodeUnknownMethod {
 				w.unknown[process{l.Provider, l.Kind}] = now.Add(witnessUnknown)
 			}
 			continue
 		}
-		is := witness.Take(l, answers[i], florete.TimeOf(now))
 		if is.Fault != "" && is.Fault != l.Fault {
 			a.report(Event{Event: EventAudit, Provider: l.Provider, Message: fmt.Sprintf("audit log of kind %s: %s", l.Kind, is.Fault)})
 		}

@@ -1,6 +1,7 @@
 package activation
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/witness"
+	"github.com/florete/florete/providers/api"
 )
 
 // TestWitness: a host keeps what it has seen of its provider's audit logs, over restarts, and
@@ -71,6 +73,92 @@ func TestWitness(t *testing.T) {
 			t.Errorf("the alarm was raised %d times\n%s", n, h.lines())
 		}
 	})
+}
+
+// TestWithheld: a provider that showed its audit log once must go on to do so for as long as it
+// answers, whatever it returns instead. One that is down is no fault of its log.
+func TestWithheld(t *testing.T) {
+	const withheld = "it has returned no checkpoint of its audit log since "
+	for name, hide := range map[string]func() *api.Error{
+		"no such endpoint":     func() *api.Error { return api.Errorf(api.Invalid, api.CodeUnknownMethod, "no such endpoint") },
+		"no answer at all":     func() *api.Error { panic(http.ErrAbortHandler) },
+		"no checkpoint so far": func() *api.Error { return api.Errorf(api.Transient, api.CodeUnavailable, "no checkpoint yet") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHost(t)
+				l := h.config.State
+				faults := func(want int) {
+					t.Helper()
+					synctest.Wait()
+					found := l.AuditFaults()
+					if len(found) != want || want > 0 && !strings.HasPrefix(found[0].Fault, withheld) {
+						t.Errorf("%+v, want %d of logs that are withheld", found, want)
+					}
+				}
+				h.forge.SetLog("", "a", "b")
+				stop := h.run()
+				time.Sleep(time.Hour)
+				h.forge.SetDown(true) // for long, but it withholds nothing
+				time.Sleep(20 * time.Hour)
+				faults(0)
+				h.forge.SetDown(false)
+				time.Sleep(4 * time.Hour)
+				h.forge.HideLog(hide)
+				time.Sleep(5 * time.Hour)
+				faults(0)
+				stop()
+				stop = h.run() // it is counted from the first refusal
+				time.Sleep(4 * time.Hour)
+				faults(3)
+				for _, kind := range []string{"cert", "oidc", "config"} {
+					if err := witness.Accept(l, "forge", kind, florete.AcceptedAudit{At: florete.TimeOf(time.Now()), By: "root", Reason: "an older release"}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(30 * time.Hour)
+				faults(0)
+				stop()
+				stop = h.run()
+				time.Sleep(3 * time.Hour)
+				faults(0)
+				h.forge.HideLog(nil)
+				time.Sleep(4 * time.Hour)
+				faults(0)
+				h.forge.HideLog(hide)
+				time.Sleep(10 * time.Hour)
+				faults(3) // again
+				h.forge.HideLog(nil)
+				time.Sleep(4 * time.Hour)
+				faults(0)
+				h.forge.HideLog(hide)
+				time.Sleep(10 * time.Hour)
+				h.forge.HideLog(nil)
+				h.forge.SetLog("", "a", "x")
+				time.Sleep(4 * time.Hour)
+				stop()
+				if found := l.AuditFaults(); len(found) != 3 || !strings.Contains(found[0].Fault, "are others than before") {
+					t.Errorf("%+v, want that the log is another", found)
+				}
+			})
+		})
+	}
+}
+
+// TestWithheldSilently: a provider that fulfils needs, and is down whenever a host looks at its
+// audit log, withholds that, too.
+func TestWithheldSilently(t *testing.T) {
+	hour := func(n int) florete.Time { return florete.UnixTime(int64(1_800_000_000 + 3600*n)) }
+	w := florete.Witnessed{Provider: "forge", Kind: "cert", Key: "key", Seen: hour(0)}
+	for _, step := range []struct {
+		at, fulfilled int
+		fault         bool
+	}{{1, -1, false}, {20, 0, false}, {21, 20, false}, {40, 20, false}, {41, 40, true}} {
+		w = witness.Withhold(w, false, hour(step.fulfilled), hour(step.at), nil)
+		if (w.Fault != "") != step.fault {
+			t.Errorf("%+v: fault %q", step, w.Fault)
+		}
+	}
 }
 
 // TestWitnessAccepted: once a person accepted the log that a provider has, the host goes on from

@@ -20,6 +20,7 @@ type auditLog struct {
 	key    string
 	tree   *testonly.Tree
 	fault  string
+	hide   func() *api.Error
 }
 
 // SetLog makes the provider's audit log one of these rows; the key of the first stays. Without
@@ -40,6 +41,14 @@ func (p *Provider) SetLog(fault string, rows ...string) {
 	}
 }
 
+// HideLog has the provider return errors in place of its audit log, until hide is nil. A panic in
+// it cuts the connection.
+func (p *Provider) HideLog(hide func() *api.Error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log.hide = hide
+}
+
 func (p *Provider) checkpoint(w http.ResponseWriter, r *http.Request) {
 	proof, err := base64.StdEncoding.DecodeString(r.Header.Get(api.HeaderDevice))
 	p.cluster.must(err)
@@ -50,6 +59,10 @@ func (p *Provider) checkpoint(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.log
+	if l.hide != nil {
+		reply(w, nil, l.hide())
+		return
+	}
 	if l.signer == nil {
 		reply(w, nil, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
 		return

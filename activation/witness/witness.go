@@ -5,6 +5,7 @@ package witness
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
@@ -35,7 +36,7 @@ func Take(w florete.Witnessed, answer api.Checkpoint, now florete.Time) florete.
 			return refuse("%v", err)
 		}
 	}
-	w.Key, w.Checkpoint, w.Size, w.Seen = answer.Key, newest.Text, int64(newest.Size), now
+	w.Key, w.Checkpoint, w.Size, w.Seen, w.Withheld = answer.Key, newest.Text, int64(newest.Size), now, florete.Time{}
 	switch {
 	case w.Refused != "": // it had two
 		return w
@@ -43,6 +44,38 @@ func Take(w florete.Witnessed, answer api.Checkpoint, now florete.Time) florete.
 		return faulty(w, answer.Fault, now)
 	}
 	w.Fault, w.Since = "", florete.Time{}
+	return w
+}
+
+// Patience is how long a process that answers may return no checkpoint of a log that this host
+// has witnessed.
+const Patience = 6 * time.Hour
+
+// Withhold returns what a host knows of a log once its process returned no checkpoint. The
+// process answers where it proved itself on the connection, or has fulfilled a need since: then
+// it is not down, and a log that it does not show for longer than Patience is at fault. A log
+// that was never witnessed may be that of an older release, which has none.
+func Withhold(w florete.Witnessed, reached bool, fulfilled, now florete.Time, accepted []florete.AcceptedAudit) florete.Witnessed {
+	since := w.Withheld
+	if since.IsZero() {
+		since = w.Seen
+	}
+	if w.Key == "" || !reached && !fulfilled.After(since.Time) {
+		return w
+	}
+	if w.Withheld.IsZero() {
+		w.Withheld = florete.UnixTime(now.Seconds()) // as it is on disk, so that the fault stays the same
+	}
+	if now.Sub(w.Withheld.Time) < Patience {
+		return w
+	}
+	if w.Fault != "" && !florete.Accepts(accepted, w) {
+		return w
+	}
+	fault := "it has returned no checkpoint of its audit log since " + w.Withheld.UTC().Format(time.RFC3339) + ", although it answers"
+	if w.Fault != fault { // an accepted one may be another
+		w.Fault, w.Since = fault, now
+	}
 	return w
 }
 

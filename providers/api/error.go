@@ -55,6 +55,10 @@ type Error struct {
 	Code       string    `json:"code"`
 	Message    string    `json:"message"`
 	RetryAfter int       `json:"retryAfter"` // seconds, zero to leave it to the host
+
+	// Reached reports whether the provider proved itself before the call of a Pass failed: it is
+	// not down, and the failure is its own or of the connection to it. It is not on the wire.
+	Reached bool `json:"-"`
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s (%s): %s", e.Kind, e.Code, e.Message) }

@@ -128,7 +128,12 @@ func (p *Pass) within(ctx context.Context, most time.Duration, do func(context.C
 		t.session = nil
 	}
 	p.put(t)
-	return err
+	if err == nil {
+		return nil
+	}
+	e := *AsError(err)
+	e.Reached = true
+	return &e
 }
 
 // wait returns the pass's turn, or one without a connection when the call that has it

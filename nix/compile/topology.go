@@ -255,6 +255,7 @@ type Snapshot struct {
 	Topology  Topology
 	Documents map[string]map[string]Raw // by host, then kind
 	Warnings  []Fault
+	Inputs    map[string]string // of the flake, as ReadInputs returns them; nil where nobody read them
 }
 
 // Raw is a document that nobody looked into yet.
@@ -275,5 +276,5 @@ func (r Raw) Open() (florete.Document, error) {
 // Read returns all there is to know about a cluster without faults.
 func Read(ctx context.Context, src Source) (Snapshot, error) {
 	a, err := ask(ctx, src, "topology = true; documents = true;")
-	return Snapshot{a.Topology, a.Documents, a.Faults}, err
+	return Snapshot{Topology: a.Topology, Documents: a.Documents, Warnings: a.Faults}, err
 }

@@ -26,6 +26,7 @@ type Plan struct {
 	Widens    bool           `json:"widens"`
 	Opened    []Right        `json:"opened"` // sorted
 	Closed    []Right        `json:"closed"` // sorted
+	Inputs    []Input        `json:"inputs,omitempty"`
 	Placement []Move         `json:"placement"`
 	Stays     []Stay         `json:"stays,omitempty"` // what does not move, though its host is drained
 	Hosts     []Host         `json:"hosts"`           // those that change, by name
@@ -35,7 +36,7 @@ type Plan struct {
 
 // Empty tells whether nothing changes.
 func (p Plan) Empty() bool {
-	return len(p.Opened)+len(p.Closed)+len(p.Placement)+len(p.Hosts) == 0
+	return len(p.Opened)+len(p.Closed)+len(p.Inputs)+len(p.Placement)+len(p.Hosts) == 0
 }
 
 // Move is a service that runs elsewhere than before.
@@ -83,7 +84,7 @@ type Unit struct {
 
 // Compare says what changes from one snapshot to another.
 func Compare(before, after compile.Snapshot) (Plan, error) {
-	p := Plan{Cluster: after.Topology.Name, Hosts: []Host{}, Placement: moves(before.Topology, after.Topology), Stays: stays(after)}
+	p := Plan{Cluster: after.Topology.Name, Hosts: []Host{}, Placement: moves(before.Topology, after.Topology), Stays: stays(after), Inputs: inputs(before.Inputs, after.Inputs)}
 	rights := newDelta()
 	rights.topology(before.Topology, after.Topology)
 	var unchanged []string
@@ -116,7 +117,7 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 	}
 	slices.SortFunc(p.Hosts, func(a, b Host) int { return cmp.Compare(a.Name, b.Name) })
 	p.Opened, p.Closed, p.implied = rights.sorted()
-	p.Widens = len(p.Opened) > 0
+	p.Widens = len(p.Opened) > 0 || slices.ContainsFunc(p.Inputs, func(i Input) bool { return i.After != "" })
 	p.Unchanged = len(unchanged)
 	return p, nil
 }

@@ -51,6 +51,12 @@ func (p Plan) Text(w io.Writer, colour bool) error {
 		t.line("", mark, noun+some(names, 4))
 		t.b.WriteString(lines)
 	}
+	if len(p.Inputs) > 0 {
+		t.section("Inputs of the flake")
+		for _, i := range p.Inputs {
+			t.line("  ", i.mark(), i.prose())
+		}
+	}
 	if len(p.Placement)+len(p.Stays) > 0 {
 		t.section("Placement")
 		for _, m := range p.Placement {
@@ -75,25 +81,36 @@ func (p Plan) Text(w io.Writer, colour bool) error {
 }
 
 func (p Plan) summary() string {
-	count := map[string]int{}
+	hosts := map[string]int{}
 	for _, h := range p.Hosts {
-		count[h.Change]++
+		hosts[h.Change]++
 	}
 	var parts []string
 	for _, change := range []string{"added", "removed", "changed"} {
-		if n := count[change]; n > 0 {
+		if n := hosts[change]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, change))
 		}
 	}
 	parts = append(parts, fmt.Sprintf("%d unchanged", p.Unchanged))
 	access := "access stays as it is"
 	switch {
-	case p.Widens:
+	case len(p.Opened) > 0:
 		access = "access widens"
 	case len(p.Closed) > 0:
 		access = "access narrows"
 	}
+	if n := len(p.Inputs); n > 0 {
+		access += fmt.Sprintf("; %s to review", count(n, "input"))
+	}
 	return fmt.Sprintf("Hosts: %s; %s", strings.Join(parts, ", "), access)
+}
+
+// count is a number of things for people.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 type page struct {

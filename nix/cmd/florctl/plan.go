@@ -25,8 +25,9 @@ func newPlanCmd() *cobra.Command {
 		Short: "Say what a change of the cluster does, host by host",
 		Long: `Say what changes between a revision and the working tree: which hosts and what
 of their documents, which units restart, where services move, and who may do
-what they might not before. Exits 2 when access widens, for review in CI, and 0
-otherwise.`,
+what they might not before. An input of the flake that is locked to something else is
+told, too, since hosts run what it has. Exits 2 when access widens, or when an input or a
+fact changes, for review in CI, and 0 otherwise.`,
 	}
 	from := source(cmd)
 	rev := cmd.Flags().String("from", "HEAD", "compare with this git `REV`, or with a flake reference")
@@ -79,13 +80,13 @@ func planSince(ctx context.Context, rev string, src, now compile.Source) (p plan
 	var before, after compile.Snapshot
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() (err error) {
-		if before, err = compile.Read(ctx, old); err != nil {
+		if before, err = snapshot(ctx, old); err != nil {
 			err = fmt.Errorf("at %s: %w\ncompare with a commit that had no faults, such as --from %s~1", rev, err, rev)
 		}
 		return err
 	})
 	work.Go(func() (err error) {
-		after, err = compile.Read(ctx, now)
+		after, err = snapshot(ctx, now)
 		return err
 	})
 	err = work.Wait()
@@ -94,6 +95,14 @@ func planSince(ctx context.Context, rev string, src, now compile.Source) (p plan
 		return p, err
 	}
 	return plan.Compare(before, after)
+}
+
+// snapshot returns the cluster and what the inputs of its flake are locked to.
+func snapshot(ctx context.Context, src compile.Source) (s compile.Snapshot, err error) {
+	if s, err = compile.Read(ctx, src); err == nil {
+		s.Inputs, err = compile.ReadInputs(ctx, src)
+	}
+	return s, err
 }
 
 func printPlacement(cmd *cobra.Command, src compile.Source, asJSON bool) error {

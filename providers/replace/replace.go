@@ -1,9 +1,11 @@
-// Package replace puts a file, a link or a socket in place of another: a reader sees the old or the
-// new one, whole, whenever the writer dies. A path has one writer at a time.
+// Package replace puts a file, a link or a socket in place of another of its type: a reader sees the
+// old or the new one, whole, whenever the writer dies. A path has one writer at a time. What is of
+// another type, such as a device or somebody's symbolic link, is never replaced.
 package replace
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -57,6 +59,9 @@ func With(path string, mode fs.FileMode, write func(*os.File) error) error {
 }
 
 func by(next, path string, mode fs.FileMode, write func(*os.File) error) error {
+	if err := replaceable(path, 0); err != nil {
+		return err
+	}
 	f, err := Open(next, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) { // an interrupted one left it
 		if err = remove(next); err == nil {
@@ -77,6 +82,55 @@ func Symlink(target, path string) error {
 		return err
 	}
 	return swap(next, path, os.Symlink(target, next))
+}
+
+// replaceable returns an error unless path is of this type, 0 for a regular file, or nothing is there.
+func replaceable(path string, want fs.FileMode) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if is := info.Mode().Type(); is != want {
+		return fmt.Errorf("%s: is %s, want %s or nothing there%s", path, named(is), named(want), instead(path, is))
+	}
+	return nil
+}
+
+// named returns the name of a type of file, with its article.
+func named(t fs.FileMode) string {
+	switch {
+	case t == 0:
+		return "a regular file"
+	case t&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case t&fs.ModeDir != 0:
+		return "a directory"
+	case t&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case t&fs.ModeSocket != 0:
+		return "a socket"
+	case t&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "a special file"
+}
+
+// instead returns the end of the message for a symbolic link: which path to name in its place.
+func instead(path string, is fs.FileMode) string {
+	if is&fs.ModeSymlink == 0 {
+		return ""
+	}
+	to, err := os.Readlink(path)
+	if err != nil {
+		return ""
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(path), to)
+	}
+	return ": name " + to + " instead"
 }
 
 // swap brings next in force, unless it failed already.
@@ -116,7 +170,11 @@ func SyncDir(path string) error {
 
 // Socket listens at a Unix socket with this mode, in place of one that a process left.
 func Socket(path, network string, mode fs.FileMode) (*net.UnixListener, error) {
-	if err := remove(path); err != nil {
+	err := replaceable(path, fs.ModeSocket)
+	if err == nil {
+		err = remove(path)
+	}
+	if err != nil {
 		return nil, err
 	}
 	ln, err := net.ListenUnix(network, &net.UnixAddr{Name: path, Net: network})

@@ -10,7 +10,6 @@ import (
 
 	"github.com/florete/florete/nix/bundle"
 	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/providers/replace"
 )
 
 func newBundleCmd() *cobra.Command {
@@ -24,7 +23,7 @@ the topology gives the host an instance. The same host gives the same bytes.`,
 	}
 	from := source(cmd)
 	host := cmd.Flags().String("host", "", "whose bundle")
-	out := cmd.Flags().String("out", "", "write this `FILE`")
+	out := cmd.Flags().String("out", "", "write this `FILE`, - for standard output")
 	format := cmd.Flags().String("format", "tar.gz", "tar.gz or deb")
 	bin := cmd.Flags().String("bin", "", "`DIR` with flor and flor-provider (default: where florctl is)")
 	cmd.MarkFlagRequired("host")
@@ -64,10 +63,11 @@ the topology gives the host an instance. The same host gives the same bytes.`,
 		if err := write(b, &packed); err != nil {
 			return err
 		}
-		if err := replace.File(*out, packed.Bytes(), 0o644); err != nil {
+		messages, err := output(cmd, *out, 0o644, packed.Bytes())
+		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of cluster %s, version %s\n", *out, *host, c.Name, b.Version())
+		fmt.Fprintf(messages, "%s: %s of cluster %s, version %s\n", *out, *host, c.Name, b.Version())
 		return nil
 	}
 	return cmd

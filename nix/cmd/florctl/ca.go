@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secretfile"
 )
@@ -90,7 +91,7 @@ output, so that one line does all of it:
 	}
 	crt := cmd.Flags().String("ca-cert", "ca.crt", "root certificate `FILE`")
 	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
-	out := cmd.Flags().String("out", "", "`FILE` for the issuing certificate")
+	out := cmd.Flags().String("out", replace.Stdout, "`FILE` for the issuing certificate")
 	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "of the certificate, but no longer than the root's")
 	identities := sealing.Opening(cmd, "", "a sealed key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -121,15 +122,15 @@ output, so that one line does all of it:
 			return fmt.Errorf("%s: %w", from, err)
 		}
 		told := fmt.Sprintf("issues for %s until %s", root.TrustDomain(), issuing.NotAfter.Format(time.DateOnly))
-		if *out == "" {
-			fmt.Fprintf(cmd.ErrOrStderr(), "the certificate %s\n", told)
-			_, err = cmd.OutOrStdout().Write(ca.EncodeCertificates(issuing))
+		messages, err := output(cmd, *out, 0o644, ca.EncodeCertificates(issuing))
+		if err != nil {
 			return err
 		}
-		if err := ca.Save(*out, ca.EncodeCertificates(issuing)); err != nil {
-			return err
+		if *out == replace.Stdout {
+			fmt.Fprintf(messages, "the certificate %s\n", told)
+		} else {
+			fmt.Fprintf(messages, "%s: %s\n", *out, told)
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", *out, told)
 		return nil
 	}
 	return cmd

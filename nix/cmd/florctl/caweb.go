@@ -21,7 +21,8 @@ func newCAWebCmd() *cobra.Command {
 the provider of kind tls, and print how browsers come to trust it. It is good for those domains
 alone: who trusts it trusts it for no other name, and no identity of the cluster leads to it.`,
 	}
-	out := cmd.Flags().String("out", "web-ca.crt", "file for the certificate")
+	const defaultFile = "web-ca.crt"
+	out := cmd.Flags().String("out", defaultFile, "`FILE` for the certificate, - for standard output")
 	cluster := ofCluster(cmd)
 	cmd.Args = words(0, 1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -36,10 +37,15 @@ alone: who trusts it trusts it for no other name, and no identity of the cluster
 		if !strings.HasPrefix(root.Certificate, "-----BEGIN CERTIFICATE-----") {
 			return errors.New("the provider's answer has no certificate")
 		}
-		if err := replace.File(*out, []byte(root.Certificate), 0o644); err != nil {
+		messages, err := output(cmd, *out, 0o644, []byte(root.Certificate))
+		if err != nil {
 			return err
 		}
-		explainRoot(cmd.OutOrStdout(), *out, root)
+		file := *out
+		if file == replace.Stdout {
+			file = defaultFile
+		}
+		explainRoot(messages, file, root)
 		return nil
 	}
 	return cmd

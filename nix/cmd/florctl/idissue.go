@@ -74,7 +74,7 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 	cmd.MarkFlagsOneRequired("host", "request", "id")
 	cmd.MarkFlagsMutuallyExclusive("host", "request", "id")
 	keyFile := keyFlag(cmd)
-	out := f.String("out", "", "write the identity file to `FILE`")
+	out := f.String("out", "", "write the identity file to `FILE`, - for standard output")
 	cmd.MarkFlagRequired("out")
 	dir := f.String("dir", ".", "`DIR`ectory with enrol.crt and enrol.key")
 	f.DurationVar(&i.lifetime, "lifetime", 7*24*time.Hour, "of the certificates, 90 days at most")
@@ -85,8 +85,10 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 		if i.lifetime < time.Minute || i.lifetime > florete.MaxLifetime {
 			return fmt.Errorf("--lifetime %s: want between a minute and %s", i.lifetime, florete.MaxLifetime)
 		}
-		if err := secretfile.RefuseTree(*out); err != nil {
-			return err
+		if *out != replace.Stdout {
+			if err := secretfile.RefuseTree(*out); err != nil {
+				return err
+			}
 		}
 		i.dir, i.now = ca.Dir(*dir), time.Now()
 		src, err := from(args)
@@ -141,17 +143,18 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 				return fmt.Errorf("nothing is issued that is in no audit log: %w", err)
 			}
 		}
-		if err := replace.File(*out, sealed, 0o600); err != nil {
+		messages, err := output(cmd, *out, 0o600, sealed)
+		if err != nil {
 			return err
 		}
 		for _, r := range i.record {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: certificate %s until %s\n", r.ID.Short(), r.Serial, r.Until.UTC().Format(time.RFC3339))
+			fmt.Fprintf(messages, "%s: certificate %s until %s\n", r.ID.Short(), r.Serial, r.Until.UTC().Format(time.RFC3339))
 		}
 		if i.id != "" {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: identity file of %s: flor enroll --out DIR --trust %s there\n", *out, i.id, i.key.ToPublicKey())
+			fmt.Fprintf(messages, "%s: identity file of %s: flor enroll --out DIR --trust %s there\n", *out, i.id, i.key.ToPublicKey())
 			return nil
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: identity file of %s: flor enroll there\n", *out, i.host)
+		fmt.Fprintf(messages, "%s: identity file of %s: flor enroll there\n", *out, i.host)
 		return nil
 	}
 	return cmd

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -80,16 +80,9 @@ requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `.`,
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "cluster %s, %d hosts, serial %d, signed by %s\n", c.Name, len(documents), documents.Head().Serial, key.ToPublicKey().Name)
-		switch *out {
-		case "":
-		case "-":
-			return documents.Encode(cmd.OutOrStdout())
-		default:
-			var text bytes.Buffer
-			if err := documents.Encode(&text); err != nil {
-				return err
-			}
-			return replace.File(*out, text.Bytes(), 0o644)
+		if *out != "" {
+			_, err := replace.Output(*out, 0o644, cmd.OutOrStdout(), func(f *os.File) error { return documents.Encode(f) })
+			return err
 		}
 		t, err := compile.ReadTopology(cmd.Context(), src)
 		if err != nil {

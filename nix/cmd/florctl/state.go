@@ -61,7 +61,7 @@ one of them has all of it.`,
 			return err
 		}
 		var b *backup.Backup
-		err = replace.With(args[1], 0o600, func(f *os.File) (err error) {
+		printed, err := replace.Output(args[1], 0o600, cmd.OutOrStdout(), func(f *os.File) (err error) {
 			if err = at.run(cmd.Context(), nil, f, "state", "backup"); err == nil {
 				b, err = backup.Read(f)
 			}
@@ -70,7 +70,7 @@ one of them has all of it.`,
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %d entries of %d kinds of need of %s\n", args[1], b.Entries, len(b.Sections), b.Host)
+		fmt.Fprintf(apart(cmd, printed), "%s: %d entries of %d kinds of need of %s\n", args[1], b.Entries, len(b.Sections), b.Host)
 		return nil
 	}
 	return cmd

@@ -51,17 +51,21 @@ what hosts and people have of those is made anew. The issuing key is backed up a
 			sources = append(sources, backup.Source{Kind: db.kind, Store: db, Remembers: stateOf(db.kind).Remembers})
 		}
 		header := backup.Header{TrustDomain: policy.TrustDomain, Host: policy.Host, Time: florete.TimeOf(time.Now().UTC())}
-		if len(args) == 0 {
+		if len(args) == 0 || args[0] == replace.Stdout {
 			_, err := backup.Write(cmd.Context(), cmd.OutOrStdout(), header, sources)
 			return err
 		}
 		n := 0
-		err = replace.With(args[0], 0o600, func(f *os.File) (err error) {
+		printed, err := replace.Output(args[0], 0o600, cmd.OutOrStdout(), func(f *os.File) (err error) {
 			n, err = backup.Write(cmd.Context(), f, header, sources)
 			return err
 		})
 		if err == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d entries of %d kinds of need\n", args[0], n, len(sources))
+			out := cmd.OutOrStdout()
+			if printed {
+				out = cmd.ErrOrStderr()
+			}
+			fmt.Fprintf(out, "%s: %d entries of %d kinds of need\n", args[0], n, len(sources))
 		}
 		return err
 	}

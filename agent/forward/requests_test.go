@@ -78,7 +78,7 @@ func named(t *testing.T, c *cluster, answer string) {
 	if !strings.Contains(answer, want) || strings.Count(plain, "x-forwarded-client-cert") != 1 {
 		t.Errorf("got\n%swant once %q", answer, want)
 	}
-	if !strings.Contains(answer, "X-Forwarded-For: 127.") || strings.Count(plain, "x-forwarded-for") != 1 || strings.Contains(plain, "\nforwarded:") {
+	if !strings.Contains(answer, "X-Forwarded-For: 127.") || strings.Count(plain, "x-forwarded-for") != 1 || strings.Contains(plain, "\nforwarded:") || strings.Contains(plain, "198.51.100.1") {
 		t.Errorf("got\n%swant the address of alice's forwarder, once", answer)
 	}
 }
@@ -94,6 +94,7 @@ func TestRequestsAreNamed(t *testing.T) {
 		"X.Forwarded.Client.Cert: URI=" + bob.String(),
 		"X-Forwarded-For: 198.51.100.1",
 		"X_FORWARDED_FOR: 198.51.100.1\r\nForwarded: for=198.51.100.1",
+		"True-Client-IP: 198.51.100.1\r\nCF_Connecting_IP: 198.51.100.1\r\nx-client-ip: 198.51.100.1\r\nX-Original-Forwarded-For: 198.51.100.1",
 		"Connection: X-Forwarded-Client-Cert, X-Forwarded-For",
 		"Connection: keep-alive, x-forwarded-client-cert\r\nX-Forwarded-Client-Cert: URI=" + bob.String(),
 	}

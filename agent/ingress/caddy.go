@@ -8,30 +8,68 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/printable"
 )
 
-// DefaultCaddy is where Caddy's admin API is.
-const DefaultCaddy = "localhost:2019"
+// DefaultCaddy is the Unix socket of Caddy's admin API.
+const DefaultCaddy = "/run/caddy/admin.sock"
 
-// Caddy is a Caddy that serves the public names alone: its configuration is ours, and nothing of
-// it, such as keys, is written to disk.
+// Caddy is a Caddy that serves the public names alone: its configuration is ours. The admin API
+// has no authentication and shows the whole configuration, so it must be a Unix socket of Caddy's
+// account alone, and the configuration names files of private keys instead of having the keys.
 type Caddy struct {
 	Admin       string // DefaultCaddy
+	Keys        string // directory for certificates and keys while Caddy loads them; made where it is missing
 	HTTP, HTTPS string // what it listens on: a port, or address:port
 }
 
 type object = map[string]any
 
+// Validate returns an error where the admin API is not a Unix socket.
+func (c *Caddy) Validate() error {
+	if filepath.IsAbs(c.Admin) {
+		return nil
+	}
+	return fmt.Errorf("--caddy %q: every account of this host may use an admin API on TCP, want the path of a Unix socket: start Caddy with "+
+		"{\"admin\": {\"listen\": \"unix/%[2]s\"}}, in a Caddyfile { admin unix/%[2]s }, and give --caddy %[2]s", c.Admin, DefaultCaddy)
+}
+
+// account returns the uid that Caddy runs as, from the owner of its socket, which nobody else may
+// write to.
+func (c *Caddy) account() (uid int, err error) {
+	if err := c.Validate(); err != nil {
+		return 0, err
+	}
+	info, err := os.Lstat(c.Admin)
+	if err != nil {
+		return 0, fmt.Errorf("caddy: %w: is it running with {\"admin\": {\"listen\": \"unix/%s\"}}?", err, c.Admin)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	switch mode := info.Mode(); {
+	case !ok || mode.Type() != os.ModeSocket:
+		return 0, fmt.Errorf("caddy: %s is no Unix socket, want that of its admin API", c.Admin)
+	case mode.Perm()&0o022 != 0:
+		return 0, fmt.Errorf("caddy: %s has mode %04o, so other accounts may use the admin API, want 0600: start Caddy with UMask=0077", c.Admin, mode.Perm())
+	}
+	return int(owner.Uid), nil
+}
+
 // Apply loads the configuration, where Caddy has another, such as none after a restart. Caddy
 // keeps the former one where it does not accept this.
 func (c *Caddy) Apply(ctx context.Context, s Sites) (changed bool, err error) {
+	uid, err := c.account()
+	if err != nil {
+		return false, err
+	}
 	config, err := c.render(s)
 	if err != nil {
 		return false, err
@@ -49,21 +87,75 @@ func (c *Caddy) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 	if b, err = json.Marshal(config); err != nil {
 		return false, err
 	}
-	if _, err := c.call(ctx, http.MethodPost, "/load", b); err != nil {
-		return false, fmt.Errorf("caddy: %w", err)
+	if err = c.hand(s, uid); err == nil {
+		_, err = c.call(ctx, http.MethodPost, "/load", b)
 	}
-	return true, nil
+	if err != nil {
+		err = fmt.Errorf("caddy: %w", err)
+	}
+	// Caddy keeps what it has read in memory.
+	return err == nil, errors.Join(err, os.RemoveAll(c.handed()))
+}
+
+// handed is the directory that Caddy's account alone reads.
+func (c *Caddy) handed() string { return filepath.Join(c.Keys, "caddy") }
+
+// files are those of a site's certificate and key, in the directory that is handed over.
+func (c *Caddy) files(s Site) (certificate, key string) {
+	name := filepath.Join(c.handed(), s.Digest)
+	return name + ".pem", name + ".key"
+}
+
+// hand writes certificates and keys for an account to read. The directory becomes the account's
+// once it is complete.
+func (c *Caddy) hand(s Sites, uid int) error {
+	if err := os.MkdirAll(c.Keys, 0o711); err != nil {
+		return err
+	}
+	dir := c.handed()
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	for _, site := range s.All {
+		if site.Certificate == "" {
+			continue
+		}
+		certificate, key := c.files(site)
+		if _, err := os.Lstat(key); err == nil {
+			continue // of another name of the same certificate
+		}
+		for to, from := range map[string]string{certificate: site.Certificate, key: site.Key} {
+			b, err := os.ReadFile(from)
+			if err == nil {
+				err = os.WriteFile(to, b, 0o400)
+			}
+			if err == nil {
+				err = os.Chown(to, uid, -1)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return os.Chown(dir, uid, -1)
 }
 
 func (c *Caddy) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.Admin+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, "http://caddy"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	req.Host = "/" // sent as the empty host, which is the one that Caddy accepts on a Unix socket
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", c.Admin)
+	}}}
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -98,16 +190,9 @@ func (c *Caddy) render(s Sites) (object, error) {
 			plain = append(plain, object{"match": host, "handle": []object{{"handler": "static_response", "status_code": 503}}, "terminal": true})
 			continue
 		}
-		crt, err := os.ReadFile(site.Certificate)
-		if err != nil {
-			return nil, err
-		}
-		key, err := os.ReadFile(site.Key)
-		if err != nil {
-			return nil, err
-		}
+		certificate, key := c.files(site)
 		names = append(names, site.Name)
-		pairs = append(pairs, object{"certificate": string(crt), "key": string(key)})
+		pairs = append(pairs, object{"certificate": certificate, "key": key})
 		plain = append(plain, object{"match": host, "handle": []object{{
 			"handler": "static_response", "status_code": 308, "headers": object{"Location": []string{"https://" + caddyHost(site.Name) + "{http.request.uri}"}},
 		}}, "terminal": true})
@@ -115,7 +200,9 @@ func (c *Caddy) render(s Sites) (object, error) {
 		if site.GRPC {
 			proxy["transport"] = object{"protocol": "http", "versions": []string{"h2c", "2"}}
 		}
-		routes = append(routes, object{"match": host, "handle": []object{proxy}, "terminal": true})
+		// The proxy adds X-Forwarded-For, -Host and -Proto of its own after that.
+		words := object{"handler": "headers", "request": object{"delete": caddyDeletes, "set": object{"X-Real-Ip": []string{"{http.request.remote.host}"}}}}
+		routes = append(routes, object{"match": host, "handle": []object{words, proxy}, "terminal": true})
 	}
 	abort := object{"handle": []object{{"handler": "static_response", "abort": true}}}
 	refuse := object{"handle": []object{{"handler": "static_response", "status_code": 421}}}
@@ -130,10 +217,14 @@ func (c *Caddy) render(s Sites) (object, error) {
 	}
 	apps := object{"http": object{"servers": servers}}
 	if len(pairs) > 0 {
-		apps["tls"] = object{"certificates": object{"load_pem": pairs}}
+		apps["tls"] = object{"certificates": object{"load_files": pairs}}
 	}
-	return object{"admin": object{"listen": c.Admin, "config": object{"persist": false}}, "apps": apps}, nil
+	return object{"admin": object{"listen": "unix/" + c.Admin, "config": object{"persist": false}}, "apps": apps}, nil
 }
+
+// caddyDeletes are the headers of strangers that Caddy takes out. To programs behind CGI and its
+// like X_Real_IP is X-Real-IP; nginx drops such names by itself.
+var caddyDeletes = append([]string{"*_*", "*.*", "X-Forwarded-*"}, strangersClaims...)
 
 // caddyHost is the name that a request is for.
 func caddyHost(name string) string {

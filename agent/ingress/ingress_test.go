@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
@@ -134,6 +135,10 @@ func (c *cluster) backend() net.Addr {
 			fmt.Fprint(conn, "echo "+line)
 			return
 		}
+		if r.URL.Path == "/headers" {
+			_ = r.Header.Write(w)
+			return
+		}
 		fmt.Fprintf(w, "%s %s %s\n", r.Host, r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Proto"))
 		if r.Method == http.MethodPost {
 			first := make([]byte, 1)
@@ -154,7 +159,12 @@ func (c *cluster) grpcBackend() net.Addr {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	s := grpc.NewServer()
+	s := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if err := grpc.SendHeader(ctx, learned(ctx)); err != nil {
+			return nil, err
+		}
+		return handle(ctx, req)
+	}))
 	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
 	go func() { _ = s.Serve(l) }()
 	c.t.Cleanup(s.Stop)
@@ -197,7 +207,7 @@ func TestPublicName(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, *cluster) started{
 		"nginx": func(t *testing.T, c *cluster) started { return newNginx(t, c.ca.HTTPPort, c.https) },
 		"caddy": func(t *testing.T, c *cluster) started {
-			return newCaddy(t, c.ca.HTTPPort, c.https, acmetest.Ports(t, 1)[0])
+			return newCaddy(t, c.ca.HTTPPort, c.https)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,6 +227,7 @@ func TestPublicName(t *testing.T) {
 			settles(t, "https://outline.example answers", up)
 			settles(t, "https://git.example answers", func() bool { status, _, _ := c.get("", "https://git.example/"); return status != 0 })
 			c.published(t)
+			c.claimed(t)
 			c.refused(t)
 			c.grpc(t)
 			stop()
@@ -319,10 +330,21 @@ func (c *cluster) grpc(t *testing.T) {
 	// Its certificate may have come last: nginx is about to know the name.
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
-	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{}, grpc.WaitForReady(true))
+	for name, value := range claims() {
+		ctx = metadata.AppendToOutgoingContext(ctx, name, value)
+	}
+	var header metadata.MD
+	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{}, grpc.WaitForReady(true), grpc.Header(&header))
 	if err != nil || answer.Status != grpc_health_v1.HealthCheckResponse_SERVING {
 		t.Errorf("gRPC: %v, %v", answer, err)
 	}
+	got := map[string][]string{}
+	for name, values := range header {
+		if name, ok := strings.CutPrefix(name, "learned-"); ok {
+			got[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	unclaimed(t, got)
 }
 
 // TestTakenBack: what nginx does not accept, of ours or beside it, leaves the file as it was.

@@ -130,7 +130,7 @@ func (s Site) Host() string {
 }
 
 // nginxFile has names and addresses alone that the compiler has checked.
-var nginxFile = template.Must(template.New("nginx").Parse(`# Public names of the cluster, kept by flor ingress: edits are lost.
+var nginxFile = template.Must(template.New("nginx").Funcs(template.FuncMap{"strangersClaims": func() []string { return strangersClaims }}).Parse(`# Public names of the cluster, kept by flor ingress: edits are lost.
 map $http_upgrade $florete_connection { default upgrade; '' ''; }
 
 server {
@@ -147,6 +147,8 @@ server {
 {{- end}}
 	server_name _;
 	server_tokens off;
+	underscores_in_headers off;
+	ignore_invalid_headers on;
 	ssl_reject_handshake on;
 	return 421;
 }
@@ -182,12 +184,19 @@ server {
 	ssl_certificate_key {{.Key}};
 	ssl_protocols TLSv1.2 TLSv1.3;
 	ssl_session_tickets off;
+	underscores_in_headers off;
+	ignore_invalid_headers on;
 	client_max_body_size 0;
 	location / {
 {{- if .GRPC}}
 		grpc_pass grpc://{{.Upstream}};
 		grpc_set_header Host $host;
+{{- range strangersClaims}}
+		grpc_set_header {{.}} "";
+{{- end}}
+		grpc_set_header X-Real-IP $remote_addr;
 		grpc_set_header X-Forwarded-For $remote_addr;
+		grpc_set_header X-Forwarded-Host $host;
 		grpc_set_header X-Forwarded-Proto https;
 		grpc_read_timeout 1h;
 		grpc_send_timeout 1h;
@@ -197,6 +206,10 @@ server {
 		proxy_set_header Host $host;
 		proxy_set_header Upgrade $http_upgrade;
 		proxy_set_header Connection $florete_connection;
+{{- range strangersClaims}}
+		proxy_set_header {{.}} "";
+{{- end}}
+		proxy_set_header X-Real-IP $remote_addr;
 		proxy_set_header X-Forwarded-For $remote_addr;
 		proxy_set_header X-Forwarded-Host $host;
 		proxy_set_header X-Forwarded-Proto https;

@@ -23,19 +23,20 @@ func newNginx(t *testing.T, http, https int) started {
 	return started{&Nginx{File: n.File, Command: n.Command, HTTP: local(http), HTTPS: local(https)}, n.Start}
 }
 
-func newCaddy(t *testing.T, http, https, admin int) started {
+func newCaddy(t *testing.T, http, https int) started {
 	t.Helper()
 	command := ingresstest.Program(t, "caddy")
 	dir := t.TempDir()
+	admin := filepath.Join(dir, "admin.sock")
 	config := filepath.Join(dir, "caddy.json")
-	if err := os.WriteFile(config, []byte(`{"admin":{"listen":"`+local(admin)+`"}}`), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(`{"admin":{"listen":"unix/`+admin+`"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := &Caddy{Admin: local(admin), HTTP: local(http), HTTPS: local(https)}
+	c := &Caddy{Admin: admin, Keys: filepath.Join(dir, "keys"), HTTP: local(http), HTTPS: local(https)}
 	return started{c, func(t *testing.T) func() {
 		stop := ingresstest.Run(t, dir, append(command, "run", "--config", config)...)
 		until(t, "caddy runs", func() bool {
-			conn, err := net.Dial("tcp", local(admin))
+			conn, err := net.Dial("unix", admin)
 			if err == nil {
 				conn.Close()
 			}

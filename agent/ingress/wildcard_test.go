@@ -59,7 +59,7 @@ func TestWildcard(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T, []int) started{
 		"nginx": func(t *testing.T, p []int) started { return newNginx(t, p[0], p[1]) },
-		"caddy": func(t *testing.T, p []int) started { return newCaddy(t, p[0], p[1], p[2]) },
+		"caddy": func(t *testing.T, p []int) started { return newCaddy(t, p[0], p[1]) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,5 +1,5 @@
 # Has the reverse proxy of this host take in strangers for the cluster's public names. It
-# tests and reloads nginx as root, or speaks to Caddy on loopback.
+# tests and reloads nginx as root, or speaks to Caddy on its Unix socket.
 common:
 let
   inherit (common)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,6 +33,10 @@ what a kind of the topology's own sends to /proxy/ensure on a Unix socket, for i
 			case "nginx":
 				c.Proxy = nginx
 			case "caddy":
+				if err := caddy.Validate(); err != nil {
+					return err
+				}
+				caddy.Keys = filepath.Join("/run", m.Unit("ingress"))
 				c.Proxy = caddy
 			default:
 				return fmt.Errorf("--server %q: want nginx or caddy", server)
@@ -51,7 +56,7 @@ what a kind of the topology's own sends to /proxy/ensure on a Unix socket, for i
 	f := cmd.Flags()
 	f.StringVar(&server, "server", "nginx", "the proxy: nginx or caddy")
 	f.StringVar(&nginx.File, "file", ingress.DefaultNginxFile, "file that nginx includes in its http block")
-	f.StringVar(&caddy.Admin, "caddy", ingress.DefaultCaddy, "address of Caddy's admin API")
+	f.StringVar(&caddy.Admin, "caddy", ingress.DefaultCaddy, "Unix socket of Caddy's admin API, writable by Caddy's account alone")
 	f.StringVar(&socket, "ensure", "", "Unix socket for /proxy/ensure, instead of the manifest")
 	f.StringVar(&names, "names", "/var/lib/florete-proxy/names.json", "with --ensure: file of the names that were sent")
 	f.StringVar(&certificates, "certificates", "/var/lib/florete-proxy/certificates", "with --ensure: directory with <name>/fullchain.pem and key.pem")

@@ -23,7 +23,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/pires/go-proxyproto"
@@ -69,15 +68,48 @@ func (c Caller) ProxyHeader() ([]byte, error) {
 	return h.Format()
 }
 
-// ours are the headers that a service may believe. Forwarded (RFC 7239) is another form of
-// the last, and comes from nobody.
-var ours = []string{"x-forwarded-client-cert", "forwarded", "x-forwarded-for"}
+// ours are the headers that a service may believe, and those that come from nobody: Forwarded
+// (RFC 7239) and ClientAddresses.
+var ours = func() map[string]bool {
+	all := map[string]bool{"x-forwarded-client-cert": true, "x-forwarded-for": true, "forwarded": true}
+	for _, name := range ClientAddresses {
+		all[strings.Map(hyphenate, name)] = true
+	}
+	return all
+}()
+
+// ClientAddresses are headers in which proxies and CDNs outside the cluster tell a service the
+// address of its client. Many programs believe them before X-Forwarded-For, and no part of
+// Florete sets them. X-Real-IP is not among them: an ingress sets it.
+var ClientAddresses = []string{
+	"CF-Connecting-IP",
+	"CF-Connecting-IPv6",
+	"CF-Pseudo-IPv4",
+	"Client-IP",
+	"Fastly-Client-IP",
+	"Fly-Client-IP",
+	"Forwarded-For",
+	"True-Client-IP",
+	"X-Appengine-Remote-Addr",
+	"X-Appengine-User-IP",
+	"X-Azure-ClientIP",
+	"X-Azure-SocketIP",
+	"X-Client-IP",
+	"X-Cluster-Client-IP",
+	"X-Envoy-External-Address",
+	"X-Forwarded",
+	"X-Original-Forwarded-For",
+	"X-Originating-IP",
+	"X-ProxyUser-IP",
+	"X-Remote-Addr",
+	"X-Remote-IP",
+}
 
 // strip removes what is ours, and what a service may take for it: programs behind CGI and its
 // like cannot tell x-forwarded-for from X_Forwarded.For.
 func strip(h http.Header) {
 	for name := range h {
-		if slices.Contains(ours, strings.Map(hyphenate, name)) {
+		if ours[strings.Map(hyphenate, name)] {
 			delete(h, name)
 		}
 	}

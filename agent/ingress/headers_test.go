@@ -1,0 +1,80 @@
+package ingress
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/metadata"
+)
+
+const claimed = "198.51.100.66"
+
+// claims are headers by which a stranger claims to be another client.
+func claims() map[string]string {
+	all := map[string]string{}
+	for _, name := range append([]string{"X-Real-IP", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X_Real_IP", "X-Real_IP", "X.Real.IP", "True_Client_IP"}, strangersClaims...) {
+		all[name] = claimed
+	}
+	return all
+}
+
+// claimed holds that a service learns nothing that a stranger claims about itself.
+func (c *cluster) claimed(t *testing.T) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodGet, "https://outline.example/headers", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Request-Id", "the stranger's own")
+	for name, value := range claims() {
+		req.Header[name] = []string{value}
+	}
+	resp, err := c.browser("").Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := textproto.NewReader(bufio.NewReader(io.MultiReader(resp.Body, strings.NewReader("\r\n")))).ReadMIMEHeader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Get("X-Request-Id") == "" {
+		t.Error("a header that claims nothing was removed")
+	}
+	unclaimed(t, got)
+}
+
+// unclaimed holds that headers have no claim of a stranger, and the address that it has.
+func unclaimed(t *testing.T, got map[string][]string) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if strings.Contains(fmt.Sprint(got[name]), claimed) {
+			t.Errorf("a service learns %s: %q from a stranger", name, got[name])
+		}
+	}
+	for _, name := range []string{"X-Real-Ip", "X-Forwarded-For"} {
+		if !slices.Equal(got[name], []string{"127.0.0.1"}) {
+			t.Errorf("%s is %q, want the address that the stranger has", name, got[name])
+		}
+	}
+}
+
+// learned are the metadata of a call, under names that a proxy passes back.
+func learned(ctx context.Context) metadata.MD {
+	md, _ := metadata.FromIncomingContext(ctx)
+	all := metadata.MD{}
+	for name, values := range md {
+		if !strings.HasPrefix(name, ":") {
+			all["learned-"+name] = values
+		}
+	}
+	return all
+}

@@ -37,6 +37,9 @@ const (
 // Documents is the directory with the accepted documents.
 func (l Layout) Documents() string { return filepath.Join(string(l), "documents") }
 
+// DocumentsCopy is the directory with the accepted documents once more.
+func (l Layout) DocumentsCopy() string { return filepath.Join(string(l), "documents-copy") }
+
 // Need is the directory of one need.
 func (l Layout) Need(id string) string { return filepath.Join(string(l), "needs", id) }
 

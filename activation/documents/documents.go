@@ -122,22 +122,33 @@ func (s *Store) outdated() (bool, error) {
 func (s *Store) open() (note string, err error) {
 	l := s.layout
 	s.waits, s.dir = false, dirOf(l, s.dir.Step)
-	if s.record, err = loadRecord(l.State()); err != nil {
-		return "", err
-	}
+	var unrecorded error
+	s.record, unrecorded = loadRecord(l.State())
 	held, heldErr := s.held()
+	damage := heldErr
+	if s.damaged(damage) {
+		held, heldErr = s.recover(damage)
+	}
+	// keep stays with what is held, and puts it in force where it replaces what is damaged.
+	keep := func(why string) (string, error) {
+		if s.set = held; damage == nil {
+			s.copy(held)
+			return why, nil
+		}
+		why = fmt.Sprintf("restored, because what was in force cannot be read (%v)", damage)
+		return why, s.put(held)
+	}
 	if s.closure == "" {
 		if heldErr != nil {
 			return "", fmt.Errorf("no documents: %w: name the host's closure with --closure", heldErr)
 		}
-		s.set = held
-		return "unchanged", nil
+		return keep("unchanged")
 	}
 	set, err := readSet(s.closure, held)
 	var newer *florete.NewerFormatError
 	if errors.As(err, &newer) && heldErr == nil {
-		s.set = held
-		return fmt.Sprintf("kept, because the closure has a %v", newer), noteClosure(l, newer)
+		note, err := keep(fmt.Sprintf("kept, because the closure has a %v", newer))
+		return note, errors.Join(err, noteClosure(l, newer))
 	}
 	if err != nil {
 		return "", fmt.Errorf("closure: %w", err)
@@ -146,13 +157,20 @@ func (s *Store) open() (note string, err error) {
 		return "", err
 	}
 	seen := set.digest()
+	if unrecorded != nil && heldErr == nil && held.Document.Envelope.Newer(set.Document.Envelope) {
+		s.record.begin(seen, held)
+		note, err := keep(fmt.Sprintf("kept, because it is newer than the closure, and its record is made anew (%v)", unrecorded))
+		return note, errors.Join(err, s.record.save(l.State()))
+	}
 	if heldErr == nil && s.record.Closure == seen {
-		s.set = held
-		return "unchanged", nil
+		return keep("unchanged")
 	}
 	if err := s.closureWaits(); err != nil && heldErr == nil {
-		s.set, s.waits = held, true
-		return fmt.Sprintf("kept, and the closure waits: %v", err), nil
+		s.waits = true
+		return keep(fmt.Sprintf("kept, and the closure waits: %v", err))
+	}
+	if accepted, known := s.roots(); s.damaged(heldErr) && s.record.Closure == seen && known && foreignRoot(set, accepted) {
+		return "", fmt.Errorf("documents: %w; the closure, which is older, has a root that they had no more: deploy this host's newest bundle or system", heldErr)
 	}
 	if heldErr == nil && s.record.noteRollback(held, set) {
 		if err := s.record.save(l.State()); err != nil {
@@ -167,8 +185,8 @@ func (s *Store) open() (note string, err error) {
 		return "", err
 	}
 	note = "taken from the closure"
-	if heldErr != nil && !errors.Is(heldErr, fs.ErrNotExist) {
-		note += fmt.Sprintf(", because what was in force cannot be read (%v)", heldErr)
+	if heldErr != nil && !errors.Is(damage, fs.ErrNotExist) {
+		note += fmt.Sprintf(", because what was in force cannot be read (%v)", damage)
 	}
 	return note, nil
 }
@@ -192,22 +210,28 @@ func (s *Store) held() (Set, error) {
 
 // put puts a set in force.
 func (s *Store) put(set Set) error {
+	var err error
+	if set.Generation, err = s.dir.Deliver(set.files()); err != nil {
+		return fmt.Errorf("documents: %w", err)
+	}
+	s.set = set
+	s.copy(set)
+	return nil
+}
+
+// files are those that a set is on disk.
+func (s Set) files() map[string]delivery.File {
 	files := map[string]delivery.File{}
 	add := func(d florete.Document) {
 		for name, b := range d.Files() {
 			files[name] = delivery.File{Data: b, Mode: 0o644, UID: -1, GID: -1}
 		}
 	}
-	add(set.Document)
-	if set.Policy != nil {
-		add(*set.Policy)
+	add(s.Document)
+	if s.Policy != nil {
+		add(*s.Policy)
 	}
-	var err error
-	if set.Generation, err = s.dir.Deliver(files); err != nil {
-		return fmt.Errorf("documents: %w", err)
-	}
-	s.set = set
-	return nil
+	return files
 }
 
 // readSet reads the documents in dir, which may be those of old.

@@ -326,7 +326,6 @@ func TestOpenRefuses(t *testing.T) {
 			o.deploy(kit.Document(2, o.version("b")), kit.Document(2, p))
 		}, "policy is for demo/raishan, manifest for demo/ursula"},
 		"no closure, nothing accepted": {func(o *origins) { o.closure = ""; os.RemoveAll(o.layout.Documents()) }, "no documents: "},
-		"record":                       {func(o *origins) { overwrite(o.t, o.layout.State(), "{") }, "remove it to start again from the closure"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOrigins(t)

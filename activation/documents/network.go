@@ -155,13 +155,25 @@ func (s *Store) newer(d florete.Document, held florete.Envelope, pins []string) 
 		return false, api.Errorf(api.Denied, CodeForeign, "document from the network: %s is for %s/%s, this host is %s/%s", e.Kind, e.Cluster, e.Host, m.Cluster, m.Host)
 	}
 	least := s.record.minVersion(e.Kind, held)
-	if e.Newer(least) {
+	if e.Newer(least) || s.lost(e, held) {
 		return true, nil
 	}
 	if s.record.newest(e.Kind).Newer(e) {
 		return false, api.Errorf(api.Transient, CodeOlder, "document from the network: %s has serial %d, this host has already accepted serial %d: publish a newer one, or go back by deploying the closure", e.Kind, e.Serial, least.Serial)
 	}
 	return false, nil
+}
+
+// lost reports whether a document is the newest that the network had for this host, and is not
+// in force although the host did not go back from it: a disk that damaged it lost it.
+func (s *Store) lost(e, held florete.Envelope) bool {
+	same := func(v florete.Envelope) bool { return v.Serial == e.Serial && v.Digest == e.Digest }
+	back := s.record.newest(undone + e.Kind)
+	if !same(s.record.newest(e.Kind)) || !e.Newer(held) || same(back) || back.Newer(e) {
+		return false
+	}
+	c, err := s.layout.Undone()
+	return err == nil && (c == nil || !slices.Contains(c.Documents, florete.ReportedOf(e)))
 }
 
 // commit puts an offer in force when it changes something, and records what the network had.

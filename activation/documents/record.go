@@ -26,8 +26,8 @@ type version struct {
 	Digest string `json:"digest"`
 }
 
-// loadRecord reads the record. Without one the closure, which is trusted, wins;
-// one that cannot be read is an error, since it is the rollback protection.
+// loadRecord reads the record. Without one the closure, which is trusted, wins; one that cannot
+// be read is made anew of what is in force, where that is newer.
 func loadRecord(path string) (record, error) {
 	var r record
 	b, err := os.ReadFile(path)
@@ -38,9 +38,18 @@ func loadRecord(path string) (record, error) {
 		err = florete.Decode(b, &r)
 	}
 	if err != nil {
-		return record{}, fmt.Errorf("%s: %w: remove it to start again from the closure", path, err)
+		return record{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return r, nil
+}
+
+// begin makes the record of a closure and what is held after it.
+func (r *record) begin(closure string, held Set) {
+	r.Closure = closure
+	r.noteFromNetwork(held.Document.Envelope)
+	if held.Policy != nil {
+		r.noteFromNetwork(held.Policy.Envelope)
+	}
 }
 
 func (r record) save(path string) error {

@@ -1,0 +1,89 @@
+package documents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/delivery"
+)
+
+// rootsFile has the roots of the copy that it lies beside.
+const rootsFile = "roots.json"
+
+// copyOf keeps the set in force a second time, for one that a disk damages.
+func (s *Store) copyOf() delivery.Dir {
+	return delivery.Dir{Path: s.layout.DocumentsCopy(), Step: s.dir.Step}
+}
+
+// copy brings the copy up to date. One that cannot be written is no reason to stop: the next
+// start writes it.
+func (s *Store) copy(set Set) {
+	files := set.files()
+	roots, err := json.Marshal(set.Manifest.Trust.Roots)
+	if err != nil {
+		return
+	}
+	files[rootsFile] = delivery.File{Data: roots, Mode: 0o644, UID: -1, GID: -1}
+	_, _ = s.copyOf().Deliver(files)
+}
+
+// recover returns the newest good set that this host has besides the one in force, of which
+// damage is the error. Roots that were accepted do not go back with it: a set with one that the
+// damaged set did not have is no candidate.
+func (s *Store) recover(damage error) (newest Set, err error) {
+	accepted, known := s.roots()
+	candidates := []string{florete.Current(s.layout.DocumentsCopy())}
+	for _, d := range []delivery.Dir{s.copyOf(), s.dir} {
+		if dir, err := d.Previous(); err == nil {
+			candidates = append(candidates, dir)
+		}
+	}
+	err = damage
+	for _, dir := range candidates {
+		set, unread := readSet(dir, Set{})
+		if unread != nil {
+			if !errors.Is(unread, fs.ErrNotExist) {
+				err = errors.Join(err, unread)
+			}
+			continue
+		}
+		if root := foreignRoot(set, accepted); known && root {
+			err = errors.Join(err, fmt.Errorf("%s: it has a root that the documents in force had no more", dir))
+			continue
+		}
+		if newest.Document.Envelope.Host == "" || set.Document.Envelope.Newer(newest.Document.Envelope) {
+			newest = set
+		}
+	}
+	if newest.Document.Envelope.Host == "" {
+		return Set{}, err
+	}
+	return newest, nil
+}
+
+// roots are those of the set in force, which need not be readable; false where they are unknown.
+func (s *Store) roots() (roots []string, known bool) {
+	b, err := os.ReadFile(filepath.Join(florete.Current(s.layout.DocumentsCopy()), rootsFile))
+	return roots, err == nil && json.Unmarshal(b, &roots) == nil
+}
+
+// foreignRoot reports whether a set has a root that is not among those accepted.
+func foreignRoot(set Set, accepted []string) bool {
+	return slices.ContainsFunc(set.Manifest.Trust.Roots, func(root string) bool { return !slices.Contains(accepted, root) })
+}
+
+// damaged reports whether held documents, of which err is the error, were there.
+func (s *Store) damaged(err error) bool {
+	var newer *florete.NewerFormatError
+	if err == nil || errors.As(err, &newer) || errors.Is(err, fs.ErrPermission) {
+		return false
+	}
+	n, unread := s.dir.Current()
+	return unread == nil && n > 0
+}

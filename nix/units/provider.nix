@@ -137,10 +137,11 @@ in
                 }";
               }
               # Where operators call, through the forwarder, which is in the group, and from there
-              # the processes of other kinds.
+              # the processes of other kinds. That of config leaves them the revocation list there, and
+              # its sockets are the group's alone.
               // optionalAttrs (called kind) {
                 RuntimeDirectory = unit "provider-${kind}";
-                RuntimeDirectoryMode = "0710";
+                RuntimeDirectoryMode = if kind == "config" then "0711" else "0710";
               }
               // optionalAttrs (kind == "config" && relayed policy != [ ]) {
                 SupplementaryGroups = map (kind: unit "provider-${kind}") (relayed policy);

@@ -13,6 +13,16 @@ import (
 // revoking is the key of the revocation list, which is of no version.
 const revoking = everything + "revocations"
 
+// RevocationsKey is where the revocation list is in the store of kind config.
+const RevocationsKey = revoking
+
+// DecodeRevocations returns the signed list that the value of RevocationsKey has.
+func DecodeRevocations(value []byte) (florete.SignedRevocations, error) {
+	var r Revocations
+	err := json.Unmarshal(value, &r)
+	return r.Signed, err
+}
+
 // Revocations is the revocation list that hosts are offered.
 type Revocations struct {
 	Signed  florete.SignedRevocations `json:"signed"`

@@ -39,6 +39,9 @@ type encoded []byte
 // notModified is the answer to a node that has what it reads: the tag of that.
 type notModified string
 
+// idle reports whether a decision changes nothing and has no row: it returns nothing of worth.
+func (c *change) idle() bool { return c.unrecorded && len(c.If) == 0 && len(c.Then) == 0 }
+
 func (c *change) add(d Decision) {
 	c.If = append(c.If, d.If...)
 	c.Then = append(c.Then, d.Then...)
@@ -54,6 +57,8 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 	for range retries {
 		a.row = blank
 		a.row.Time = time.Now().UTC()
+		a.Policies.pollLists()
+		list, listed := a.Policies.Fresh(ctx) // before it is decided on
 		answer, c, err := decide()
 		var refusal *api.Error
 		switch {
@@ -67,12 +72,26 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 		default:
 			return nil, a.internalError(ctx, err)
 		}
+		if refusal == nil && !c.idle() {
+			switch {
+			case listed == nil:
+				c.If = append(c.If, list...)
+			case !c.document: // which is signed, and may bring the key of a list that cannot be verified here yet
+				return nil, a.internalError(ctx, listed)
+			}
+			if a.Policies.pollLists() {
+				continue
+			}
+		}
 		revision, err := a.Audit.commit(ctx, c, a.row, a.row.known())
 		a.committed(c.record, revision, err)
 		switch {
 		case errors.Is(err, store.ErrConflict):
 			if a.peer != nil {
 				a.peer.readmit()
+			}
+			if err := a.Policies.Refresh(ctx); err != nil {
+				return nil, a.internalError(ctx, err)
 			}
 			continue
 		case errors.Is(err, store.ErrUnavailable) && c.document && refusal == nil:
@@ -98,15 +117,23 @@ const storeRetry = 5 * time.Second
 
 // internalError logs what went wrong here; the caller learns only that it did.
 func (a *request) internalError(ctx context.Context, err error) error {
+	var refusal *api.Error
+	if errors.As(err, &refusal) {
+		return refusal
+	}
 	level := slog.LevelError
 	if ctx.Err() != nil { // the caller has gone
 		level = slog.LevelInfo
 	}
 	a.Logger.Log(ctx, level, "cannot answer", "error", err, "caller", a.row.Caller, "kind", a.row.Kind, "need", a.row.Need)
 	if errors.Is(err, store.ErrUnavailable) {
-		return api.Errorf(api.Transient, api.CodeStore, "the provider's store does not answer: a majority of its members is not reached from here").After(storeRetry)
+		return storeUnavailable()
 	}
 	return api.Errorf(api.Transient, api.CodeInternal, "the provider failed: its log has the reason")
+}
+
+func storeUnavailable() *api.Error {
+	return api.Errorf(api.Transient, api.CodeStore, "the provider's store does not answer: a majority of its members is not reached from here").After(storeRetry)
 }
 
 // answer decides on a request for a need.

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -71,7 +70,7 @@ func (a *request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 	list := f.roots.Revocations()
 	err := list.CheckKey(ssh.FingerprintSHA256(key))
 	if err == nil && a.svid != nil {
-		err = list.CheckChain([]*x509.Certificate{a.svid}, a.caller)
+		err = list.CheckChain(a.chain, a.caller)
 	}
 	var revoked *florete.RevokedError
 	if errors.As(err, &revoked) {

@@ -32,7 +32,6 @@ const chains = 8192
 // old one stays.
 type Policies struct {
 	dir     string
-	list    string // file of the revocation list
 	kind    string
 	compile func(florete.Policy) (any, error) // of the Kind; nil before the Server has it
 	log     *slog.Logger
@@ -43,7 +42,9 @@ type Policies struct {
 	mu      sync.Mutex
 	polled  time.Time // last
 	refused []byte    // the envelope that was refused last, to log it once
-	unread  string    // why the list was not read last, likewise
+	lists   []*listFile
+
+	newest *newestList
 }
 
 // compiledPolicy is a policy with what is looked up in it: the grants are those of the kind.
@@ -73,7 +74,8 @@ func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	p := &Policies{dir: dir, list: list, kind: kind, log: log, verified: florete.NewVerified(chains)}
+	p := &Policies{dir: dir, lists: []*listFile{{path: list}}, kind: kind, log: log, verified: florete.NewVerified(chains)}
+	p.newest = &newestList{policies: p}
 	f, err := p.read()
 	if err != nil {
 		return nil, err
@@ -218,25 +220,10 @@ func (p *Policies) rootsAfter() *florete.Roots {
 	return p.now.Load().roots
 }
 
-// revocations is the list on disk, or old where that is newer, or the other cannot be read.
-func (p *Policies) revocations(old *florete.Revocations) *florete.Revocations {
-	list, err := florete.ReadRevocations(p.list, old)
-	if err != nil && err.Error() != p.unread {
-		p.log.Error("the revocation list cannot be read, the old one stays in force", "error", err)
-	}
-	p.unread = ""
-	if err != nil {
-		p.unread = err.Error()
-	}
-	if !list.Newer(old) {
-		return old
-	}
-	return list
-}
-
 // poll brings a new policy, and a new revocation list, in force, if there is one. Strangers can cause it, so it does
 // nothing shortly after the last time.
 func (p *Policies) poll() {
+	p.pollLists()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.polled) < pollEvery/10 {
@@ -244,12 +231,6 @@ func (p *Policies) poll() {
 	}
 	defer func() { p.polled = time.Now() }()
 	old := p.now.Load()
-	if revoked := p.revocations(old.roots.Revocations()); revoked != old.roots.Revocations() {
-		f := *old
-		f.roots, old = f.roots.With(revoked), &f
-		p.now.Store(old)
-		p.log.Info("revocation list in force", "number", revoked.Number)
-	}
 	envelope, err := os.ReadFile(filepath.Join(p.dir, florete.EnvelopeFile(florete.DocPolicy)))
 	if errors.Is(err, os.ErrNotExist) {
 		envelope = []byte{} // seen, and nothing there

@@ -22,6 +22,7 @@ type request struct {
 	row     Row
 	caller  florete.ID // zero when it has no certificate and may enrol
 	svid    *x509.Certificate
+	chain   []*x509.Certificate // that it came with
 	peer    *peer
 	request api.Request
 	binding []byte // of the connection
@@ -56,7 +57,7 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 	if id.Kind() != florete.KindNode {
 		return api.Errorf(api.Denied, api.CodeUntrusted, "certificate of %s: only nodes call providers", id)
 	}
-	a.caller, a.svid = id, cs.PeerCertificates[0]
+	a.caller, a.svid, a.chain = id, cs.PeerCertificates[0], cs.PeerCertificates
 	return nil
 }
 

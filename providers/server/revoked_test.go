@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +90,42 @@ func TestRevokedCaller(t *testing.T) {
 	}
 	if len(codes) != int(number) || codes[0] != server.CodeInForce {
 		t.Errorf("rows: %v", codes)
+	}
+}
+
+// The list that another process of the host leaves is in force for the next decision, where a key of
+// the policy signed it.
+func TestListBeside(t *testing.T) {
+	key := kit.SigningKey("demo-1")
+	e := providertest.NewEnv(t, "ursula")
+	e.Policy.Trust.SigningKeys = []string{key.ToPublicKey().String()}
+	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return &echo{} })
+	e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
+	e.Start()
+	r := api.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}
+	left := filepath.Join(t.TempDir(), "revocations.json")
+	e.Policies.AlsoRead(left)
+	c := e.Client(ursula)
+	p := c.Pass()
+	defer p.Close()
+	do := func() error {
+		_, err := p.Do(t.Context(), api.Path("oidc"), r)
+		return err
+	}
+	for n := range int64(20) {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		kit.WriteRevocations(left, kit.Suspensions(2*n+1, key, ursula))
+		providertest.WantError(t, do(), api.Transient, api.CodeRevoked)
+		kit.WriteRevocations(left, kit.Suspensions(2*n+2, key))
+	}
+	if err := do(); err != nil {
+		t.Fatal(err)
+	}
+	kit.WriteRevocations(left, kit.Suspensions(99, kit.SigningKey("demo-2"), ursula))
+	if err := do(); err != nil {
+		t.Errorf("a list that another key signed: %v", err)
 	}
 }
 

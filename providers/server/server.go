@@ -49,6 +49,9 @@ type Config struct {
 	// Audit is where decisions are written; nil for NewAudit of the store.
 	Audit *Audit
 
+	// List is where the process reads the newest revocation list itself; nil for in files alone.
+	List *ListSource
+
 	// Log is the tamper-evident one of the audit rows; nil for none.
 	Log *tlog.Log
 
@@ -94,6 +97,7 @@ func New(c Config) (*Server, error) {
 	if err := c.Policies.use(c.Kind); err != nil {
 		return nil, err
 	}
+	c.Policies.newest.source = c.List
 	recent, err := lru.New[string, lately](latest)
 	if err != nil {
 		return nil, err
@@ -127,6 +131,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.ending = ctx.Done()
 	if k, ok := s.Kind.(Watcher); ok {
 		g.Go(func() error { s.follow(ctx, k); return nil })
+		g.Go(func() error { s.majority(ctx); return nil })
 	}
 	g.Go(func() error {
 		return conns.Serve(ctx, hs, tls.NewListener(within, s.tls()))
@@ -135,6 +140,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		s.Policies.run(ctx, func() { within.Resize(s.limit()); versions.record(ctx) })
 		return nil
 	})
+	g.Go(func() error { s.Policies.newest.follow(ctx); return nil })
 	g.Go(func() error { s.Audit.run(ctx); return nil })
 	g.Go(func() error { s.retain(ctx); return nil })
 	if s.Log != nil {

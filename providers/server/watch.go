@@ -13,6 +13,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/providers/store"
 )
 
 // Watcher is a Reader whose nodes may wait for what comes in force next, at
@@ -43,9 +44,88 @@ type revisions struct {
 	mu      sync.Mutex
 	newest  int64         // zero until one is known
 	changed chan struct{} // closed and replaced with each
+	lost    error         // why nothing newer would be known; nil while it would
+	waiting int           // nodes
+
+	wake chan struct{} // a node waits
 }
 
-func newRevisions() *revisions { return &revisions{changed: make(chan struct{})} }
+func newRevisions() *revisions {
+	return &revisions{changed: make(chan struct{}), wake: make(chan struct{}, 1)}
+}
+
+// wait counts a node that waits until done is called.
+func (r *revisions) wait() (done func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting++
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+	return func() {
+		r.mu.Lock()
+		r.waiting--
+		r.mu.Unlock()
+	}
+}
+
+// lose ends all waiting with an error until it is called with none.
+func (r *revisions) lose(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil && r.lost == nil {
+		close(r.changed)
+		r.changed = make(chan struct{})
+	}
+	r.lost = err
+}
+
+func (r *revisions) state() (waiting int, lost error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.waiting, r.lost
+}
+
+const (
+	// askMajority is how often a store that hosts share is asked while nodes wait, and patience how
+	// long it may take to answer.
+	askMajority      = 2 * time.Second
+	majorityPatience = 5 * time.Second
+)
+
+// majority ends watches where a majority of the store's members is not reached: nodes then watch
+// another provider, which may know of something newer. It sleeps while nobody waits.
+func (s *Server) majority(ctx context.Context) {
+	if s.List == nil || !s.List.Shared {
+		return
+	}
+	for {
+		if waiting, lost := s.revisions.state(); waiting == 0 && lost == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-s.revisions.wake:
+			}
+		}
+		bounded, cancel := context.WithTimeout(ctx, majorityPatience)
+		err := s.Policies.Refresh(bounded)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+			s.revisions.lose(store.ErrUnavailable)
+		default:
+			s.revisions.lose(nil)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(askMajority):
+		}
+	}
+}
 
 // now is the newest revision, and a channel that is closed when there is a newer one.
 func (r *revisions) now() (int64, <-chan struct{}) {
@@ -102,6 +182,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, k Watcher) {
 			err = api.Errorf(api.Transient, api.CodeBusy, "%d watches of yours wait already: end one", s.watches.Max()).After(time.Minute)
 		} else {
 			defer done()
+			defer s.revisions.wait()()
 		}
 	}
 	// What ends a wait is the node's end of the connection, not a time to send a request in.
@@ -112,6 +193,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, k Watcher) {
 	ends := time.NewTimer(s.Watch - rand.N(s.Watch/5+1))
 	defer ends.Stop()
 	for over := false; ; {
+		if _, lost := s.revisions.state(); err == nil && lost != nil { // nor can a row be written
+			_ = connection.SetWriteDeadline(time.Now().Add(watchAnswer))
+			reply(w, nil, storeUnavailable())
+			return
+		}
 		revision, changed := s.revisions.now()
 		answer, failed := a.withSlot(r.Context(), func() (any, change, error) {
 			if err != nil {

@@ -39,6 +39,10 @@ type Common struct {
 	Activation florete.Layout   `json:"activation" path:"" want:"name the state directory of flor activate, /var/lib/florete"`
 	Retention  server.Retention `json:"retention"`
 
+	// List is the file in which the process of kind config leaves the newest revocation list for
+	// those of other kinds on its host; empty for one in its runtime directory.
+	List string `json:"list" path:""`
+
 	// Of a store that provider hosts share: the directory of the certificates for it, and the
 	// SSH host key that its sealing keys are sealed to. Empty for where they usually are.
 	Store   string `json:"store" path:""`

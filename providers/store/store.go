@@ -75,6 +75,24 @@ func Local(s Store) Store {
 	return s
 }
 
+// Reading is the part of a Store that only reads.
+type Reading interface {
+	Get(ctx context.Context, key string) (Entry, error)
+	List(ctx context.Context, prefix string) ([]Entry, int64, error)
+	Watch(ctx context.Context, prefix string, after int64) iter.Seq2[Event, error]
+}
+
+// Sibling returns the tree of another kind in the engine that s is a tree of, and whether the
+// engine has trees. It can be read until s is closed, and transactions of s may have conditions
+// with its name.
+func Sibling(s Store, tree string) (Reading, bool) {
+	t, ok := s.(interface{ Sibling(tree string) Reading })
+	if !ok {
+		return nil, false
+	}
+	return t.Sibling(tree), true
+}
+
 // LeaseID names a lease; zero is none.
 type LeaseID int64
 
@@ -103,6 +121,10 @@ type Txn struct {
 type Cond struct {
 	Key      string
 	Modified int64
+
+	// Tree names the sibling that has the key; empty for the store of the transaction. An engine
+	// without trees refuses it.
+	Tree string
 }
 
 // Op puts Value at Key, or deletes Key.

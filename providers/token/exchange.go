@@ -92,6 +92,9 @@ func (t *Tokens) exchanged(w http.ResponseWriter, r *http.Request, row *server.R
 		if !errors.Is(err, store.ErrConflict) {
 			return answer, err
 		}
+		if err := t.Policies.Refresh(r.Context()); err != nil {
+			return Exchanged{}, err
+		}
 	}
 	return Exchanged{}, api.Errorf(api.Transient, api.CodeBusy, "others change the same at the same time").After(time.Second)
 }
@@ -102,10 +105,13 @@ func (t *Tokens) decide(ctx context.Context, name string, f form, caller announc
 	if p == nil || p.tenants[name] == nil {
 		return Exchanged{}, api.Errorf(api.Invalid, codeTenant, "no tenant %.80q here", name)
 	}
+	fresh, err := t.Policies.Fresh(ctx)
+	if err != nil {
+		return Exchanged{}, err
+	}
 	tenant, revoked := p.tenants[name], t.Policies.Revoked()
 	row.Detail = map[string]string{"tenant": name}
 	s := subject{caller.ID.String(), []string{caller.ID.String()}, "svid"}
-	var err error
 	if f.token != "" {
 		s, err = t.subjectOf(ctx, tenant, f.token, t.Policies.Current().TrustDomain, revoked, now)
 	} else {
@@ -131,7 +137,7 @@ func (t *Tokens) decide(ctx context.Context, name string, f form, caller announc
 	granted.Outcome, granted.Detail = server.Granted, token.detail()
 	granted.Detail["by"] = s.by
 	if _, err := t.Store.Commit(ctx, store.Txn{
-		If:   append(change.If, token.If...),
+		If:   slices.Concat(fresh, change.If, token.If),
 		Then: append(append(change.Then, token.Then...), granted.Op()),
 	}); err != nil {
 		return Exchanged{}, err

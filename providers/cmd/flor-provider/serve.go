@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/journal"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/seal/keyring"
@@ -177,10 +179,19 @@ func (p *process) prepare(ctx context.Context) (srv *server.Server, err error) {
 // server answers by the policies that were opened last.
 func (p *process) server() (*server.Server, error) {
 	kind, certificate := p.provider()
+	list := config.List(p.kind, p.store, p.leftList(), p.log)
+	if list == nil {
+		p.policies.AlsoRead(p.leftList())
+	}
 	return server.New(server.Config{
-		Policies: p.policies, Kind: kind, Store: p.store, Key: p.key, Certificate: certificate, Logger: p.log,
+		List: list, Policies: p.policies, Kind: kind, Store: p.store, Key: p.key, Certificate: certificate, Logger: p.log,
 		Audit: p.audit, Log: p.tlog, Retention: p.Retention, Ready: func() { ready("serving") },
 	})
+}
+
+// leftList is the file in which the process of kind config leaves the revocation list.
+func (p *process) leftList() string {
+	return cmp.Or(p.List, filepath.Join("/run", p.instance.Unit("provider-"+config.Name), "revocations.json"))
 }
 
 // provider is the kind, and where the process's own SVID is.

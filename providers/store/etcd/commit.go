@@ -141,7 +141,11 @@ func (s *Store) txn(ctx context.Context, txn store.Txn, used slot, id string) (r
 
 func (s *Store) cmps(conds []store.Cond) (cmps []clientv3.Cmp) {
 	for _, c := range conds {
-		cmps = append(cmps, clientv3.Compare(clientv3.ModRevision(s.key(c.Key)), "=", c.Modified))
+		at := s
+		if c.Tree != "" {
+			at = s.sibling(c.Tree)
+		}
+		cmps = append(cmps, clientv3.Compare(clientv3.ModRevision(at.key(c.Key)), "=", c.Modified))
 	}
 	return cmps
 }

@@ -12,6 +12,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,6 +95,14 @@ func (s *Store) Close() error {
 		err = nil
 	}
 	return err
+}
+
+// Sibling reads the tree of another kind of the same cluster, with the same client.
+func (s *Store) Sibling(tree string) store.Reading { return s.sibling(tree) }
+
+func (s *Store) sibling(tree string) *Store {
+	under := s.tree[:strings.LastIndex(strings.TrimSuffix(s.tree, "/"), "/")+1]
+	return &Store{client: s.client, tree: under + tree + "/", ctx: s.ctx}
 }
 
 // key is where a key of the store is in etcd.

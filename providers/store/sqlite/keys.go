@@ -193,6 +193,11 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 		}
 		touched[op.Key] = true
 	}
+	for _, c := range txn.If {
+		if c.Tree != "" {
+			return 0, fmt.Errorf("key %q of tree %q: a file is one tree, want a condition on a key of its own", c.Key, c.Tree)
+		}
+	}
 	return s.update(ctx, func(t *tx) error {
 		for _, c := range txn.If {
 			e, _, err := t.current(c.Key)

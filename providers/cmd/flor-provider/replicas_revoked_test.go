@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestReplicasRevoked: what operators acknowledged binds every replica at once, though no host's
+// activation brings it any list. A replica that was stopped meanwhile, with requests that wait for
+// it, grants none of them; without a majority nobody is granted anything.
+func TestReplicasRevoked(t *testing.T) {
+	c := newReplicas(t, 3, "cert")
+	ursula := kit.ID("node/ursula")
+	a, b := c.add("a"), c.add("b")
+	c.deploy(a, b)
+	for _, r := range c.all {
+		r.run = start(t, r.settings)
+	}
+	key := kit.NewKey()
+	c.enrol(a, key)
+	published := archive.Archive{Store: c.etcd.Tree(t, kit.Domain+"/config")}
+	number := int64(0)
+	offer := func(s florete.SignedRevocations) {
+		t.Helper()
+		if _, _, err := published.SetRevocations(t.Context(), s, archive.ListTerms{Cluster: "demo", Keys: []string{signing.ToPublicKey().String()}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	suspend := func(ids ...florete.ID) { t.Helper(); number++; offer(kit.Suspensions(number, signing, ids...)) }
+	need := func() api.Request { return request("cert-service-s1", kit.ID("service/s1"), kit.NewKey()) }
+	ask := func(r *replica) error {
+		_, err := c.client(r, "cert").Do(t.Context(), api.Path("cert"), need())
+		return err
+	}
+	refused := func(err error) bool { return err != nil && api.AsError(err).Code == api.CodeRevoked }
+	for range 6 {
+		for _, r := range c.all {
+			c.ask(r, "cert", need())
+		}
+		waiting := make([]*api.Pass, 8)
+		for i := range waiting {
+			waiting[i] = c.client(b, "cert").Pass()
+			eventually(t, func() (api.Answer, error) { return waiting[i].Do(t.Context(), api.Path("cert"), need()) })
+		}
+		c.must(b.run.Process.Signal(syscall.SIGSTOP))
+		suspend(ursula)
+		if err := ask(a); !refused(err) {
+			t.Errorf("the replica that goes on: got %v, want %s", err, api.CodeRevoked)
+		}
+		var all sync.WaitGroup
+		for _, p := range waiting {
+			all.Go(func() {
+				defer p.Close()
+				if _, err := p.Do(t.Context(), api.Path("cert"), need()); !refused(err) {
+					t.Errorf("the replica that was stopped: got %v, want %s", err, api.CodeRevoked)
+				}
+			})
+		}
+		time.Sleep(100 * time.Millisecond) // the requests are sent
+		c.must(b.run.Process.Signal(syscall.SIGCONT))
+		all.Wait()
+		if err := ask(b); !refused(err) {
+			t.Errorf("the replica that was stopped, a moment later: got %v, want %s", err, api.CodeRevoked)
+		}
+		suspend()
+	}
+
+	t.Log("a list that the policy here has no key for")
+	number++
+	other := kit.SigningKey("demo-2")
+	value, err := json.Marshal(archive.Revocations{Signed: kit.Suspensions(number, other, ursula), Number: number})
+	c.must(err)
+	_, err = published.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(archive.RevocationsKey, value)}})
+	c.must(err)
+	for _, r := range c.all {
+		if err := ask(r); err == nil || api.AsError(err).Code != api.CodeListBehind {
+			t.Errorf("got %v, want %s", err, api.CodeListBehind)
+		}
+	}
+	suspend()
+
+	t.Log("no majority")
+	for _, m := range c.etcd.Members[:2] {
+		m.Kill()
+	}
+	for _, r := range c.all {
+		if err := ask(r); err == nil || api.AsError(err).Code != api.CodeStore {
+			t.Errorf("got %v, want %s", err, api.CodeStore)
+		}
+	}
+}
+
+// TestReplicasWatch: a watch ends where a majority of the store is not reached, so that the host
+// watches another provider. Its signed documents are still served.
+func TestReplicasWatch(t *testing.T) {
+	c := newReplicas(t, 3, "cert", "config")
+	c.change = func(p *florete.Policy) {
+		p.Grants = append(p.Grants, florete.Grant{Caller: kit.ID("node/ursula"), Need: "config-documents", Kind: "config", Request: kit.JSON(map[string]any{}), Generation: 1})
+	}
+	a := c.add("a")
+	c.deploy(a)
+	a.run = start(t, a.settings)
+	startKind(t, "config", a.settings)
+	c.enrol(a, kit.NewKey())
+	c.must(published(a.dir, "1000", []string{"ursula"}))
+	imported := exec.Command("flor-provider", "import", "--settings", a.settings)
+	imported.Stdin = strings.NewReader(string(kit.ReadFile(filepath.Join(a.dir, "published.json"))))
+	if out, err := imported.CombinedOutput(); err != nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	p := c.client(a, "config").Pass()
+	defer p.Close()
+	var first api.Artifact
+	eventually(t, func() (_ api.Answer, err error) { first, err = p.Artifact(t.Context()); return api.Answer{}, err })
+	for _, m := range c.etcd.Members[:2] {
+		m.Kill()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	watching := c.client(a, "config")
+	watching.Tag = first.Tag()
+	w := watching.Pass()
+	defer w.Close()
+	if _, err := w.Watch(ctx, first.Revision); err == nil || api.AsError(err).Code != api.CodeStore {
+		t.Errorf("a watch without a majority: got %v, want %s", err, api.CodeStore)
+	}
+	again, err := p.Artifact(ctx)
+	if err != nil || len(again.Documents) == 0 {
+		t.Errorf("documents without a majority: got %d, %v", len(again.Documents), err)
+	}
+}

@@ -1,0 +1,246 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/store"
+)
+
+// ListSource is the key at which operators' acts leave the revocation list, where this process
+// reads the store that has it. Without one it takes the list from files alone.
+type ListSource struct {
+	Store store.Reading
+	Tree  string // of Store, as the process's own store knows it; empty where they are the same
+	Key   string
+
+	// Decode returns the signed list that a value of Key has.
+	Decode func(value []byte) (florete.SignedRevocations, error)
+
+	// Shared is that several hosts keep the store, which does not answer without a majority.
+	Shared bool
+
+	// Taken is called with each list that is read, nil for none. It may be nil.
+	Taken func(*florete.Revocations)
+}
+
+// newestList has the list of a ListSource in force, and knows the revision of its key. Whatever
+// is granted is committed on condition of that revision, so a process that was stopped, or cut
+// off, grants nothing by a list that another has replaced.
+type newestList struct {
+	source   *ListSource // nil for none
+	policies *Policies
+
+	mu       sync.Mutex
+	known    bool
+	revision int64
+	err      error // why the list at revision is not in force; nil where it is
+}
+
+// Fresh returns the conditions under which what is granted by the list in force may be committed.
+// It is called before the list is read. The error is store.ErrUnavailable, or an *api.Error.
+func (p *Policies) Fresh(ctx context.Context) ([]store.Cond, error) { return p.newest.condition(ctx) }
+
+// Refresh takes the newest list from the store, after a transaction with conditions of Fresh was
+// refused.
+func (p *Policies) Refresh(ctx context.Context) error { return p.newest.read(ctx) }
+
+func (l *newestList) condition(ctx context.Context) ([]store.Cond, error) {
+	if l.source == nil {
+		return nil, nil
+	}
+	l.mu.Lock()
+	known, revision, err := l.known, l.revision, l.err
+	l.mu.Unlock()
+	if !known || err != nil {
+		if err := l.read(ctx); err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		revision = l.revision
+		l.mu.Unlock()
+	}
+	return []store.Cond{{Tree: l.source.Tree, Key: l.source.Key, Modified: revision}}, nil
+}
+
+// read takes the newest list from the store.
+func (l *newestList) read(ctx context.Context) error {
+	if l.source == nil {
+		return nil
+	}
+	e, err := l.source.Store.Get(ctx, l.source.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		e, err = store.Entry{}, nil
+	}
+	if err != nil {
+		return fmt.Errorf("revocation list: %w", err)
+	}
+	return l.take(e)
+}
+
+// take has a list in force, then its revision is that of what is granted. An older list that comes
+// late changes nothing in force, and its revision makes commits fail until the newest is read.
+func (l *newestList) take(e store.Entry) error {
+	var list *florete.Revocations
+	var err error
+	if e.Modified != 0 {
+		list, err = l.open(e.Value)
+	}
+	if err == nil {
+		l.policies.supply(list)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known, l.revision, l.err = true, e.Modified, err
+	if err == nil && l.source.Taken != nil {
+		l.source.Taken(list)
+	}
+	return err
+}
+
+func (l *newestList) open(value []byte) (*florete.Revocations, error) {
+	s, err := l.source.Decode(value)
+	if err != nil {
+		return nil, fmt.Errorf("revocation list: %w", err)
+	}
+	list, err := l.policies.verifiedList(s)
+	if err != nil {
+		return nil, api.Errorf(api.Transient, api.CodeListBehind, "the newest revocation list cannot be used here: %v: deploy this provider", err).After(time.Minute)
+	}
+	return list, nil
+}
+
+// verifiedList opens a list that a key of the policy in force must have signed.
+func (p *Policies) verifiedList(s florete.SignedRevocations) (*florete.Revocations, error) {
+	list, err := s.Open()
+	if err == nil {
+		policy := p.Current()
+		err = s.Verify(list, policy.Cluster, policy.Trust.SigningKeys)
+	}
+	return list, err
+}
+
+// follow takes each new list as soon as it is in the store, until ctx ends.
+func (l *newestList) follow(ctx context.Context) {
+	if l.source == nil {
+		return
+	}
+	for last := ""; ctx.Err() == nil; {
+		err := l.changes(ctx)
+		if err != nil && ctx.Err() == nil && err.Error() != last {
+			last = err.Error()
+			l.policies.log.Error("the newest revocation list is not taken from the store", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// changes takes the list, then every change of it, until the store fails.
+func (l *newestList) changes(ctx context.Context) error {
+	entries, at, err := l.source.Store.List(ctx, l.source.Key)
+	if err != nil {
+		return err
+	}
+	var now store.Entry
+	for _, e := range entries {
+		if e.Key == l.source.Key {
+			now = e
+		}
+	}
+	l.logged(l.take(now))
+	for e, err := range l.source.Store.Watch(ctx, l.source.Key, at) {
+		if err != nil {
+			return err
+		}
+		if e.Key != l.source.Key {
+			continue
+		}
+		if e.Deleted {
+			e.Entry = store.Entry{}
+		}
+		l.logged(l.take(e.Entry))
+	}
+	return nil
+}
+
+// logged logs why nothing is granted, where a list cannot be used here.
+func (l *newestList) logged(err error) {
+	if err != nil {
+		l.policies.log.Error("nothing is granted until the newest revocation list can be used", "error", err)
+	}
+}
+
+// listFile is a file of the list that another process of this host replaces.
+type listFile struct {
+	path   string
+	signed bool // its signature is verified here, and not by its writer alone
+	read   os.FileInfo
+	unread string // why it was not read last, to log it once
+}
+
+// AlsoRead has Policies take the list from another file, too, in which the process of kind config
+// leaves it for the processes of other kinds on its host. It is called before they are used.
+func (p *Policies) AlsoRead(file string) {
+	p.lists = append(p.lists, &listFile{path: file, signed: true})
+	p.pollLists()
+}
+
+// pollLists brings a list in force that a file has anew, and reports whether one came. A decision
+// calls it before and after, so it looks at nothing but the file's place and time.
+func (p *Policies) pollLists() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.now.Load().roots.Revocations()
+	for _, f := range p.lists {
+		info, err := os.Stat(f.path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && f.read != nil && os.SameFile(info, f.read) && info.ModTime().Equal(f.read.ModTime()) && info.Size() == f.read.Size() {
+			continue
+		}
+		var list *florete.Revocations
+		if err == nil {
+			list, err = florete.ReadRevocations(f.path, was)
+		}
+		if err == nil && f.signed && list != nil {
+			_, err = p.verifiedList(list.AsSigned())
+		}
+		if err != nil {
+			if err.Error() != f.unread {
+				p.log.Error("the revocation list cannot be read, the old one stays in force", "error", err)
+			}
+			f.unread = err.Error()
+			continue
+		}
+		f.read, f.unread = info, ""
+		p.adopt(list)
+	}
+	return p.now.Load().roots.Revocations() != was
+}
+
+// supply brings a list in force unless one is that is as new.
+func (p *Policies) supply(list *florete.Revocations) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.adopt(list)
+}
+
+// adopt is supply for who holds p.mu.
+func (p *Policies) adopt(list *florete.Revocations) {
+	old := p.now.Load()
+	if !list.Newer(old.roots.Revocations()) {
+		return
+	}
+	f := *old
+	f.roots = f.roots.With(list)
+	p.now.Store(&f)
+	p.log.Info("revocation list in force", "number", list.Number)
+}

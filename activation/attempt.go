@@ -21,6 +21,7 @@ const codeAccount = "account"
 func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) outcome {
 	last := n.state.Error
 	number := n.state.Begin(a.observe(n))
+	n.key = a.host.KeySeen()
 	attempt := fetch.Attempt{
 		Need: n.Need, Digest: n.digest, Answers: n.state.Answers, Rotation: n.state.WantRotation,
 		Provider: a.provider(n, number),

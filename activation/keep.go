@@ -20,6 +20,10 @@ const maxSleep = time.Minute
 // watch would not.
 const refetchPoll = 10 * time.Second
 
+// keyPoll is how often activation looks at the key by which this host proves itself, while a need
+// waits for that to change.
+const keyPoll = 5 * time.Second
+
 // outcome is what came of one attempt or of notifying units.
 type outcome struct {
 	need  *need
@@ -163,6 +167,12 @@ func (a *activation) begin(ctx context.Context, start func(func(context.Context)
 			continue
 		}
 		n.state.Reconcile(a.observe(n))
+		if n.awaitsKey() {
+			if a.host.KeySeen() != n.key {
+				n.state.KeyChanged(now)
+			}
+			notAfter(now.Add(keyPoll))
+		}
 		due, ok := n.state.Due(n.Renew)
 		if proof.Commit != nil {
 			due, ok = a.proofDue(n, due, ok)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
 )
 
@@ -21,7 +22,8 @@ type need struct {
 
 	foreign bool // a certificate that no root in force signed; one that comes back makes it good again
 
-	enrolled int64 // the identity file that the last attempt was for, see activation.enrolled
+	key      string // fetch.Host.KeySeen before the last attempt
+	enrolled int64  // the identity file that the last attempt was for, see activation.enrolled
 
 	notifying      bool           // units are being notified
 	notifyFailures int            // in a row
@@ -95,6 +97,12 @@ func (a *activation) present(n *need) bool {
 
 // usable reports whether needs that depend on n can go on.
 func (n *need) usable(now time.Time) bool { return !n.foreign && n.state.Usable(n.digest, now) }
+
+// awaitsKey reports whether n waits for a change of the key by which this host proves itself.
+func (n *need) awaitsKey() bool {
+	waits := n.state.State == florete.NeedWaiting || n.state.State == florete.NeedDenied
+	return waits && n.state.Error != nil && fetch.OfKey(n.state.Error.Code)
+}
 
 // blockers are the needs that n has to wait for.
 func (a *activation) blockers(n *need, now time.Time) (ids []string) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -268,12 +269,59 @@ func TestHostKeyOfAnotherHost(t *testing.T) {
 		h.wantLine("but the manifest of ursula declares")
 		h.wantLine("cert-node: attempt 1 failed: denied (host-key)")
 		h.config.HostKey = own + ".missing"
-		h.wantExit(h.once(), ExitRefused) // asks itself again at each start
+		h.wantExit(h.once(), ExitWaiting) // it may come
+		h.wantLine("cert-node: attempt 1 failed: transient (host-key)")
 		h.wantLine("give the host's private key with --ssh-host-key")
 		h.wantCalls(h.forge, "", 0)
 		h.config.HostKey = own
 		h.wantExit(h.once(), ExitFulfilled)
 	})
+}
+
+// TestHostKeyComes: a key that is not there yet, or not whole, delays the host by seconds.
+func TestHostKeyComes(t *testing.T) {
+	for name, edit := range map[string]func(own []byte) []byte{
+		"missing":   func([]byte) []byte { return nil },
+		"empty":     func([]byte) []byte { return []byte{} },
+		"cut":       func(own []byte) []byte { return own[:len(own)/2] },
+		"another's": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHost(t)
+				own, err := os.ReadFile(h.HostKey)
+				if err == nil {
+					err = os.Remove(h.HostKey)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if edit == nil {
+					kit.WriteHostKey(h.HostKey)
+				} else if b := edit(own); b != nil {
+					if err := os.WriteFile(h.HostKey, b, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				stop := h.run()
+				time.Sleep(30 * time.Minute)
+				if s := h.state("cert-node"); s.Error == nil || s.Error.Code != fetch.CodeHostKey || time.Until(s.Next.Time) > 5*time.Minute {
+					t.Errorf("%+v, want it tried again within five minutes", s)
+				}
+				h.wantCalls(h.forge, "", 0)
+				if err := os.WriteFile(h.HostKey, own, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				for _, need := range []string{"cert-node", "config-documents", "oidc-outline"} {
+					if s := h.state(need); s.State != florete.NeedFulfilled {
+						t.Errorf("%s ten seconds after the key came: %+v", need, s)
+					}
+				}
+				h.wantExit(stop(), ExitFulfilled)
+			})
+		})
+	}
 }
 
 func TestNothingSecretIsTold(t *testing.T) {

@@ -121,7 +121,8 @@ func (k *tpmKey) Sign(_ io.Reader, digest []byte, opts crypto.SignerOpts) ([]byt
 	sig, err := k.sign(digest)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = k.lost(fmt.Sprintf("held by a TPM, and there is none at %s: turn it on in the firmware; where it is gone for good", k.tpm))
+		// Its driver may be loaded later: no LostError.
+		err = errors.New(k.lost(fmt.Sprintf("held by a TPM, and there is none at %s: turn it on in the firmware; where it is gone for good", k.tpm)).Error())
 	case errors.Is(err, tpm2.TPMRCIntegrity):
 		err = k.lost("held by another machine's TPM, or by this one before it was cleared")
 	case err != nil:

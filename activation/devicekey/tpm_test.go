@@ -141,15 +141,15 @@ func TestLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	remedy := ": florctl revoke --host-key " + ssh.FingerprintSHA256(key.PublicKey()) + ", then here rm " + l.DeviceKey() + ", and flor join with another token"
-	refused := func(what, tpm, want string) {
+	refused := func(what, tpm string, gone bool, want string) {
 		t.Helper()
 		var lost *devicekey.LostError
-		if err := sign(l, tpm); !errors.As(err, &lost) || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), remedy) {
+		if err := sign(l, tpm); errors.As(err, &lost) != gone || err == nil || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), remedy) {
 			t.Errorf("%s: %v, want %q … %q", what, err, want, remedy)
 		}
 	}
 	other, _ := TPM(t)
-	refused("another machine", other, "held by another machine's TPM, or by this one before it was cleared")
+	refused("another machine", other, true, "held by another machine's TPM, or by this one before it was cleared")
 	if err := sign(l, tpm); err != nil {
 		t.Errorf("where it was made: %v", err)
 	}
@@ -161,10 +161,10 @@ func TestLost(t *testing.T) {
 	if _, err := (tpm2.Clear{AuthHandle: tpm2.TPMRHLockout}).Execute(device); err != nil {
 		t.Fatal(err)
 	}
-	refused("cleared", tpm, "held by another machine's TPM, or by this one before it was cleared")
+	refused("cleared", tpm, true, "held by another machine's TPM, or by this one before it was cleared")
 	stop()
-	refused("away", tpm, "held by a TPM, and there is none at "+tpm+": turn it on in the firmware; where it is gone for good")
-	refused("switched off", devicekey.None, "there is none at none")
+	refused("away", tpm, false, "held by a TPM, and there is none at "+tpm+": turn it on in the firmware; where it is gone for good")
+	refused("switched off", devicekey.None, false, "there is none at none")
 }
 
 // TestMake: a TPM that fails is not passed over for a file; where there is none, or none is

@@ -18,8 +18,8 @@ import (
 // Codes of failures on this host itself. No provider received a request.
 const (
 	CodeDisk    = "disk"     // transient: the state directory cannot be read or written
-	CodeHostKey = "host-key" // denied: the SSH host key is not the one declared
-	CodeTPM     = "tpm"      // denied: the TPM does not have the device key; transient: it does not answer
+	CodeHostKey = "host-key" // denied: the SSH host key is not the one declared; transient: it cannot be read
+	CodeTPM     = "tpm"      // denied: the TPM does not have the device key; transient: it does not answer, or is missing
 	CodeNoNode  = "no-node"  // invalid: no need of the manifest is for the node's own SVID
 )
 
@@ -186,7 +186,8 @@ func received(err error) *Error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Error: api.AsError(err), Received: true}
+	e := api.AsError(err)
+	return &Error{Error: e, Received: e.Code != CodeTPM}
 }
 
 func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *api.Client {

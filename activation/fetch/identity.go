@@ -86,11 +86,11 @@ func (h *Host) hostKey() (ssh.Signer, *Error) {
 	}
 	text, err := os.ReadFile(h.HostKey)
 	if err != nil {
-		return nil, local(api.Denied, CodeHostKey, fmt.Errorf("SSH host key: %w: give the host's private key with --ssh-host-key", err))
+		return nil, local(api.Transient, CodeHostKey, fmt.Errorf("SSH host key: %w: give the host's private key with --ssh-host-key", err))
 	}
 	signer, err := ssh.ParsePrivateKey(text)
 	if err != nil {
-		return nil, local(api.Denied, CodeHostKey, fmt.Errorf("SSH host key %s: %w", h.HostKey, err))
+		return nil, local(api.Transient, CodeHostKey, fmt.Errorf("SSH host key %s: %w, want an OpenSSH private key: ssh-keygen -A makes one in place of an empty file", h.HostKey, err))
 	}
 	return signer, nil
 }
@@ -110,9 +110,37 @@ func (h *Host) deviceKey() (ssh.Signer, *Error) {
 		signer, err = ssh.NewSignerFromSigner(device{key})
 	}
 	if err != nil {
-		return nil, local(api.Denied, CodeHostKey, err)
+		return nil, local(api.Transient, CodeHostKey, err)
 	}
 	return signer, nil
+}
+
+// KeySeen identifies what this host proves itself by, as it is on disk now: its value changes when
+// a key file comes, goes or is written to, or when a TPM appears. It is compared for equality alone.
+func (h *Host) KeySeen() string {
+	paths := []string{h.HostKey}
+	if h.Manifest.Identity.Joins {
+		paths = []string{h.Layout.DeviceKey(), h.tpm()}
+	}
+	var seen strings.Builder
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			fmt.Fprintf(&seen, "%s: %v\n", path, err)
+		case info.Mode().IsRegular():
+			fmt.Fprintf(&seen, "%s: %s, %d bytes, %d\n", path, info.Mode(), info.Size(), info.ModTime().UnixNano())
+		default: // a device, whose times change as it is used
+			fmt.Fprintf(&seen, "%s: %s\n", path, info.Mode().Type())
+		}
+	}
+	return seen.String()
+}
+
+// OfKey reports whether an error code is of the key by which this host proves itself, so that the
+// next attempt may end otherwise once KeySeen has changed.
+func OfKey(code string) bool {
+	return code == CodeHostKey || code == CodeTPM || code == api.CodeDeviceKey
 }
 
 func (h *Host) tpm() string { return cmp.Or(h.TPM, devicekey.DefaultTPM) }

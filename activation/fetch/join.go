@@ -100,7 +100,7 @@ func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
 	}
 	token, err := api.ParseJoinToken(r.Token)
 	if err != nil {
-		return a, local(api.Denied, api.CodeToken, err)
+		return a, local(api.Transient, CodeDisk, fmt.Errorf("join request: %w: flor join TOKEN again", err))
 	}
 	key, failed := h.hostKey()
 	if failed != nil {
@@ -120,8 +120,12 @@ func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
 	defer unlock()
 	switch a.State {
 	case api.JoinApproved:
-		if err := h.admit(key, token, a); err != nil {
+		admission, err := h.admit(key, token, a)
+		if err != nil {
 			return a, local(api.Denied, api.CodeJoin, err)
+		}
+		if err := replace.File(h.Layout.Admission(), admission, 0o600); err != nil {
+			return a, local(api.Transient, CodeDisk, fmt.Errorf("admission: %w", err))
 		}
 	case api.JoinPending:
 		return a, nil
@@ -140,40 +144,36 @@ func (h *Host) unjoined() *Error {
 	return local(api.Transient, api.CodeJoin, fmt.Errorf("%s has no SSH host key in the flake, and no device that was admitted: florctl token create --host %s, then flor join TOKEN here", h.Manifest.Host, h.Manifest.Host))
 }
 
-// admit keeps an admission, which it signs itself where a grant lets the token do so.
-func (h *Host) admit(key ssh.Signer, token api.JoinToken, a api.Joined) error {
+// admit returns the admission to keep, which it signs itself where a grant lets the token do so.
+func (h *Host) admit(key ssh.Signer, token api.JoinToken, a api.Joined) ([]byte, error) {
 	device := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
 	admission := a.Admission
 	if admission == nil && a.Grant != nil {
 		text, err := json.Marshal(florete.NewAdmission(h.Manifest.Cluster, h.Manifest.Identity.ID, device, time.Now()))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		secret, err := token.Secret()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		sig, err := secret.Sign(nil, florete.AdmissionText(string(text)))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		admission = &florete.SignedAdmission{Admission: string(text), Signature: sig.String(), Grant: a.Grant}
 	}
 	if admission == nil {
-		return errors.New("approved without an admission")
+		return nil, errors.New("approved without an admission")
 	}
 	admitted, _, err := admission.Verify(h.Manifest.Cluster, h.Manifest.Identity.ID, h.Manifest.Trust.SigningKeys)
 	if err == nil && admitted.Key != device {
 		err = fmt.Errorf("admission of %s: of another device, %.200q", h.Manifest.Host, admitted.Key)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b, err := json.Marshal(admission)
-	if err != nil {
-		return err
-	}
-	return replace.File(h.Layout.Admission(), b, 0o600)
+	return json.Marshal(admission)
 }
 
 // admission is that of this host's device; nil where it declares its key. A request that waits

@@ -20,7 +20,7 @@ type Backoff struct {
 	Max     time.Duration // zero for 5 minutes
 }
 
-// Slow is the shortest wait after a denial.
+// Slow is the shortest wait after a provider's denial.
 const Slow = time.Hour
 
 // longest is over any wait this package makes: Retry-After is at most an hour.
@@ -33,6 +33,15 @@ func (b Backoff) Wait(attempt int, e *api.Error) time.Duration {
 		return max(Slow, after(e)) + rand.N(Slow/20)
 	}
 	return min(after(e)+b.jitter(attempt), longest)
+}
+
+// wait is Wait, but that of a transient error where no provider received the request: this host
+// denied it, which costs nobody else anything, and the cause may pass.
+func (b Backoff) wait(attempt int, e *api.Error, provider string) time.Duration {
+	if provider == "" {
+		return b.jitter(attempt)
+	}
+	return b.Wait(attempt, e)
 }
 
 func after(e *api.Error) time.Duration { return time.Duration(e.RetryAfter) * time.Second }

@@ -134,6 +134,20 @@ func TestRetryLocal(t *testing.T) {
 	}
 }
 
+// TestLocalDenial: what this host denies itself does not wait for an hour, as a provider's denial does.
+func TestLocalDenial(t *testing.T) {
+	for provider, most := range map[string]time.Duration{"": 5 * time.Minute, "forge": Slow + Slow/20} {
+		var s State
+		v := observed(0)
+		s.Begin(v)
+		s.Fail(v, provider, denied, Backoff{})
+		wait := s.Next.Sub(v.Now)
+		if s.State != florete.NeedDenied || wait > most || provider != "" && wait < Slow {
+			t.Errorf("denied by %q: %s, next in %s, want at most %s", provider, s.State, wait, most)
+		}
+	}
+}
+
 // However the clock jumps, the wait is no longer than it was meant to be.
 func TestClockJumps(t *testing.T) {
 	year := 365 * 24 * time.Hour

@@ -47,6 +47,10 @@ func (s *State) RetryLocal(now time.Time) {
 	}
 }
 
+// KeyChanged makes a need due at once that waits for the key by which this host proves itself,
+// since that was written.
+func (s *State) KeyChanged(now time.Time) { s.restart(now) }
+
 // ClockChanged makes a need due at once that failed because of a wrong clock.
 func (s *State) ClockChanged(now time.Time) {
 	if s.State == florete.NeedWaiting && s.Error != nil && s.Error.Code == api.CodeClock {
@@ -183,7 +187,7 @@ func (s *State) Fail(v Observed, provider string, e *api.Error, b Backoff) {
 	}
 	s.Next = florete.TimeOf(v.Now)
 	if round, ends := s.round(v.Need.Providers); ends || e.Code != api.CodeUnavailable {
-		s.Next = s.Next.Add(b.Wait(round, e))
+		s.Next = s.Next.Add(b.wait(round, e, provider))
 	}
 }
 

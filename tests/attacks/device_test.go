@@ -45,20 +45,20 @@ func TestJoinTPM(t *testing.T) {
 	if out, err := exec.Command("cp", "--archive", f.Dir, thief.Dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	refused := func(h *local.Host, what, want string) {
+	refused := func(h *local.Host, what string, exit int, kind, want string) {
 		t.Helper()
 		if err := os.RemoveAll(h.Layout().Need("cert-node")); err != nil {
 			t.Fatal(err)
 		}
 		code, out, err := h.Once(t.Context())
-		if err != nil || code != 2 || !strings.Contains(out, "cert-node: attempt") || !strings.Contains(out, "denied ("+fetch.CodeTPM+"): device key "+h.Layout().TPMDeviceKey()+": "+want) {
+		if err != nil || code != exit || !strings.Contains(out, "cert-node: attempt") || !strings.Contains(out, kind+" ("+fetch.CodeTPM+"): device key "+h.Layout().TPMDeviceKey()+": "+want) {
 			t.Errorf("%s: exit code %d, %v:\n%s", what, code, err, out)
 		}
 	}
 	const elsewhere = "held by another machine's TPM, or by this one before it was cleared: florctl revoke --host-key SHA256:"
-	refused(thief, "its files, on another machine", elsewhere)
+	refused(thief, "its files, on another machine", 2, "denied", elsewhere)
 	thief.TPM = other + ".none"
-	refused(thief, "its files, on a machine without a TPM", "held by a TPM, and there is none at "+thief.TPM)
+	refused(thief, "its files, on a machine without a TPM", 3, "transient", "held by a TPM, and there is none at "+thief.TPM)
 
 	if code, out, err := f.Once(t.Context()); code != 0 || err != nil {
 		t.Errorf("its own files, on its own machine: exit code %d, %v:\n%s", code, err, out)
@@ -70,5 +70,5 @@ func TestJoinTPM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused(f, "on its own machine, once the TPM is cleared", elsewhere)
+	refused(f, "on its own machine, once the TPM is cleared", 2, "denied", elsewhere)
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/florete/florete/providers/outside"
 )
 
 // endpoint is where an issuer of others registers clients (RFC 7591), each of which it lets be
@@ -21,6 +23,8 @@ import (
 type endpoint struct {
 	url   string
 	token string // the one that lets register; empty where the issuer wants none
+
+	issuer string
 }
 
 // metadata is a client as it is requested.
@@ -83,9 +87,12 @@ func (endpoint) update(context.Context, string, made, Request) error { return er
 func (endpoint) pending(string, string) (made, bool) { return made{}, false }
 
 // end deletes a client, by what only who registered it has.
-func (endpoint) end(ctx context.Context, c made, _ bool) error {
+func (e endpoint) end(ctx context.Context, c made, _ bool) error {
 	if c.URI == "" || c.Token == "" {
 		return &refusedError{http.StatusNotImplemented, "it lets nobody manage clients (RFC 7592)"}
+	}
+	if !outside.SameOrigin(c.URI, e.url) && !outside.SameOrigin(c.URI, e.issuer) {
+		return &refusedError{http.StatusNotImplemented, fmt.Sprintf("it says that clients are managed at %.200q, which is neither at the address of registration nor at the issuer's", c.URI)}
 	}
 	_, err := manage(ctx, http.MethodDelete, c.URI, bearer(c.Token), nil)
 	return err

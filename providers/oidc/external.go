@@ -93,7 +93,7 @@ func (p *Provider) external(ctx context.Context, c server.Call, policy *Policy, 
 	}
 	generation, rotation := policy.generations[want.Service], want.rotation().Number
 	version, credential := policy.version(name, generation, rotation), policy.credential(name, generation, rotation)
-	at, err := p.registrar(policy.registrar, policy.registration)
+	at, err := p.registrar(policy.registrar, policy)
 	if err != nil {
 		return registered{}, err
 	}
@@ -229,7 +229,7 @@ func (p *Provider) endOver(ctx context.Context, now time.Time, policy *Policy, n
 	want, isNamed := policy.clients[name]
 	isNamed = isNamed && !policy.ends(p.cfg.Revoked(), want.Service)
 	if !isNamed && e.Mark != "" {
-		at, err := p.registrar(policy.registrar, policy.registration)
+		at, err := p.registrar(policy.registrar, policy)
 		if err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func (p *Provider) endOver(ctx context.Context, now time.Time, policy *Policy, n
 			return false
 		}
 		whole := !slices.ContainsFunc(e.Clients, func(o registered) bool { return o.ID == c.ID && stays(o) })
-		at, err := p.registrar(c.Registrar, policy.registration)
+		at, err := p.registrar(c.Registrar, policy)
 		if err == nil {
 			err = at.end(ctx, c.made, whole)
 		}

@@ -50,15 +50,16 @@ type made struct {
 	Issuer    string `json:"florete_issuer,omitempty"`    // of this client alone: what follows the issuer's address
 }
 
-// registrar is that of a kind at an address.
-func (p *Provider) registrar(kind, at string) (registrar, error) {
+// registrar is that of a kind at the address of a policy.
+func (p *Provider) registrar(kind string, policy *Policy) (registrar, error) {
+	at := policy.registration
 	b, err := secretfile.ReadFile(p.cfg.RegistrationToken)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	token := strings.TrimSpace(string(b))
 	if kind == "" || kind == registrarRFC7591 {
-		return endpoint{at, token}, nil
+		return endpoint{at, token, policy.issuer}, nil
 	}
 	if token == "" {
 		return nil, api.Errorf(api.Transient, api.CodeUnavailable, "the provider has no token that lets it register at %s: write it to registration-token beside its state, mode 0600", at)

@@ -23,6 +23,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/outside"
 )
 
 // quiet keeps lego from writing lines of its own: what fails is an error, and audited.
@@ -77,7 +78,7 @@ func (k *Certificates) account(p *Policy) (*api.Core, error) {
 	if c.core != nil {
 		return c.core, nil
 	}
-	transport := &bound{ctx: k.ctx, to: http.DefaultTransport.(*http.Transport).Clone()}
+	var config *cryptotls.Config
 	if k.Roots != "" {
 		pem, err := os.ReadFile(k.Roots)
 		if err != nil {
@@ -87,9 +88,15 @@ func (k *Certificates) account(p *Policy) (*api.Core, error) {
 		if !roots.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("roots of the CA: %s: no certificate in it", k.Roots)
 		}
-		transport.to.TLSClientConfig = &cryptotls.Config{RootCAs: roots, MinVersion: cryptotls.VersionTLS12}
+		config = &cryptotls.Config{RootCAs: roots, MinVersion: cryptotls.VersionTLS12}
 	}
-	core, err := api.New(&http.Client{Transport: transport, Timeout: 30 * time.Second}, "florete/"+florete.Release, p.Directory, "", k.accountKey(p))
+	// A CA names where its orders, challenges and certificates are.
+	client, err := outside.Config{TLS: config, Anywhere: true, Timeout: 30 * time.Second}.Client(p.Directory)
+	if err != nil {
+		return nil, err
+	}
+	client.Transport = &bound{ctx: k.ctx, to: client.Transport}
+	core, err := api.New(client, "florete/"+florete.Release, p.Directory, "", k.accountKey(p))
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +117,7 @@ const maxResponse = 1 << 20
 // bound ends requests with a context, which lego has none for, and what they bring at a size.
 type bound struct {
 	ctx context.Context
-	to  *http.Transport
+	to  http.RoundTripper
 }
 
 func (b *bound) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
+	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/spiffe/go-spiffe/v2/bundle/jwtbundle"
@@ -49,7 +46,7 @@ func (t *Tokens) subjectOf(ctx context.Context, tenant *Tenant, token, trustDoma
 	}
 	for name, issuer := range tenant.Issuers {
 		if issuer.Issuer == unverified.Issuer {
-			return t.issuers.subject(ctx, name, issuer, token)
+			return t.issuers.subject(ctx, name, issuer, token, t.Logger)
 		}
 	}
 	if t.SVIDKeys != "" && strings.HasPrefix(unverified.Subject, "spiffe://"+trustDomain+"/") {
@@ -88,85 +85,11 @@ func (t *Tokens) ofSVID(tenant *Tenant, token, trustDomain string, revoked *flor
 	return subject{id.String(), []string{id.String()}, "jwt-svid"}, nil
 }
 
-// issuers are those whose keys this process knows.
-type issuers struct {
-	mu  sync.Mutex
-	all map[source]*oidc.IDTokenVerifier
-}
-
-// source is an issuer, and where its keys are.
-type source struct{ issuer, discovery, jwks string }
-
-// Bounds on what issuers answer.
-const (
-	issuerPatience = 10 * time.Second
-	issuerMost     = 1 << 20
-)
-
-// client reads what issuers serve.
-var client = &http.Client{Timeout: issuerPatience, Transport: bounded{http.DefaultTransport}}
-
-type bounded struct{ http.RoundTripper }
-
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := b.RoundTripper.RoundTrip(r)
-	if err == nil {
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(resp.Body, issuerMost), resp.Body}
-	}
-	return resp, err
-}
-
-// verifier is that of an issuer. Its keys are fetched when a token has one that is not known.
-func (i *issuers) verifier(issuer Issuer) (*oidc.IDTokenVerifier, error) {
-	at := source{issuer.Issuer, issuer.Discovery, issuer.JWKS}
-	i.mu.Lock()
-	known := i.all[at]
-	i.mu.Unlock()
-	if known != nil {
-		return known, nil
-	}
-	// Of the process: later fetches of keys use it, too.
-	ctx := oidc.ClientContext(context.Background(), client)
-	// Audiences are several, and compared below.
-	config := &oidc.Config{SkipClientIDCheck: true}
-	var v *oidc.IDTokenVerifier
-	if issuer.JWKS != "" {
-		for _, a := range algorithms {
-			config.SupportedSigningAlgs = append(config.SupportedSigningAlgs, string(a))
-		}
-		v = oidc.NewVerifier(issuer.Issuer, oidc.NewRemoteKeySet(ctx, issuer.JWKS), config)
-	} else {
-		below := issuer.Issuer
-		if issuer.Discovery != "" {
-			ctx, below = oidc.InsecureIssuerURLContext(ctx, issuer.Issuer), issuer.Discovery
-		}
-		p, err := oidc.NewProvider(ctx, below)
-		if err != nil {
-			return nil, err
-		}
-		v = p.Verifier(config)
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.all == nil {
-		i.all = map[source]*oidc.IDTokenVerifier{}
-	}
-	i.all[at] = v
-	return v, nil
-}
-
 // subject verifies a token of an issuer, and maps its claims.
-func (i *issuers) subject(ctx context.Context, name string, issuer Issuer, token string) (subject, error) {
-	v, err := i.verifier(issuer)
+func (i *issuers) subject(ctx context.Context, name string, issuer Issuer, token string, log *slog.Logger) (subject, error) {
+	verified, err := i.verify(ctx, name, issuer, token, log)
 	if err != nil {
-		return subject{}, api.Errorf(api.Transient, api.CodeUnavailable, "issuer %s: %v", name, err)
-	}
-	verified, err := v.Verify(ctx, token)
-	if err != nil {
-		return subject{}, malformed("subject_token of issuer %s: %v", name, err)
+		return subject{}, err
 	}
 	meant := false
 	for _, a := range verified.Audience {

@@ -97,13 +97,19 @@ func (f *forwarder) serve(ctx context.Context, s sockets) {
 		func() {
 			whois.Serve(ctx, s["whois"], &f.whois, func() []string { return f.older.sockets(f.Socket, "whois") })
 		},
-		func() { ping.Serve(ctx, s["ping"], f.ping) },
+		func() { ping.Serve(ctx, s["ping"], f.names, f.ping) },
 		func() { page.Serve(ctx, s["metrics"]) },
 		func() {
 			if ln := s[loopback]; ln != nil {
 				page.Serve(ctx, ln)
 			}
 		})
+}
+
+// names reports whether the manifest names an account as a caller.
+func (f *forwarder) names(uid uint32) bool {
+	out := f.pings.Load()
+	return out != nil && out.Names(uid)
 }
 
 // ping is what a connection of an account to a service meets.

@@ -66,15 +66,16 @@ func (r Result) Broken() (Step, bool) {
 // Beside is the socket next to that of the status, with ping in its name instead.
 func Beside(socket string) string { return status.Beside(socket, "ping") }
 
-// Serve answers on ln, of accounts.Listen, until ctx ends, and removes the socket.
-func Serve(ctx context.Context, ln net.Listener, do func(ctx context.Context, uid uint32, service string) Result) {
+// Serve answers on ln, of accounts.Listen, until ctx ends, and removes the socket. The
+// policy names some accounts, which have most of the connections.
+func Serve(ctx context.Context, ln net.Listener, named func(uid uint32) bool, do func(ctx context.Context, uid uint32, service string) Result) {
 	mux := http.NewServeMux()
 	// By this name alone, as the status.
 	mux.HandleFunc("POST agent/ping", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(do(r.Context(), accounts.UID(r), r.URL.Query().Get("service")))
 	})
-	accounts.Serve(ctx, ln, Timeout, mux)
+	accounts.Serve(ctx, ln, Timeout, named, mux)
 }
 
 // Config is how a ping is done.

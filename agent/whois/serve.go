@@ -38,7 +38,8 @@ func Serve(ctx context.Context, ln net.Listener, t *Table, older func() []string
 		}
 		t.answer(w, r, uid, older)
 	})
-	accounts.Serve(ctx, ln, timeout, mux)
+	named := func(uid uint32) bool { return int(uid) == os.Geteuid() || t.mayQuery(uid) }
+	accounts.Serve(ctx, ln, timeout, named, mux)
 }
 
 func (t *Table) answer(w http.ResponseWriter, r *http.Request, uid uint32, older func() []string) {

@@ -35,6 +35,9 @@ import (
 const (
 	// perAccount is how many connections an account has at most; root's services share one.
 	perAccount = 1024
+	// total is that of all accounts that the manifest names: 21 KB each are a third of the memory
+	// that the unit has.
+	total = 4096
 	// A client has a stream each for SVIDs and bundles.
 	maxStreams = 16
 	// Requests are empty, but for those that are not served.
@@ -93,10 +96,25 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 		grpc.UnaryInterceptor(requireHeader), grpc.StreamInterceptor(requireHeaderOfStream))
 	api.RegisterSpiffeWorkloadAPIServer(g, s)
 	defer context.AfterFunc(ctx, g.Stop)()
-	if err := g.Serve(accounts.Limit(ln, perAccount)); err != nil && ctx.Err() == nil {
+	if err := g.Serve(accounts.Limits{Each: perAccount, Total: total, Named: s.named}.Listen(ln)); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("socket of the Workload API: %w", err)
 	}
 	return nil
+}
+
+// named reports whether the manifest names the process of a connection.
+func (s *server) named(c *net.UnixConn, _ uint32) bool {
+	p, err := caller.NewPeer(c)
+	if err != nil {
+		return false
+	}
+	defer p.Close()
+	process, err := p.Process()
+	if err != nil {
+		return false
+	}
+	_, ok := s.state.Load().callers.Identity(process)
+	return ok
 }
 
 // follow reads the disk until ctx ends.

@@ -28,6 +28,12 @@ func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Resu
 	return p.result
 }
 
+// Names reports whether the manifest names an account as a caller.
+func (s *Server) Names(uid uint32) bool {
+	_, ok := s.rules.Load().callers.Identity(caller.Process{UID: uid})
+	return ok
+}
+
 // pinging is one that is done step by step.
 type pinging struct {
 	server *Server

@@ -38,7 +38,8 @@ let
     else
       value about;
 
-  # What may be left out is null then: the compiler knows its own defaults.
+  # What may be left out is null then: the compiler knows its own defaults. Lists and sets are merged
+  # and never null, so they have the compiler's default.
   option =
     name: f:
     let
@@ -58,7 +59,7 @@ let
         if !(f ? default) then
           { }
         else if container then
-          { default = if f.about.kind == "list" then [ ] else { }; }
+          { inherit (f) default; }
         else
           {
             default = null;
@@ -103,8 +104,14 @@ in
       description = "What mkCluster is given for each of them.";
       readOnly = true;
       type = types.attrsOf types.raw;
+      # The compiler reports what throws as a fault without its message: what the module system
+      # refuses is evaluated before it sees any.
       default = builtins.mapAttrs (
-        _: c: written cluster.about ({ self = null; } // c)
+        _: c:
+        let
+          topology = written cluster.about ({ self = null; } // c);
+        in
+        builtins.deepSeq topology topology
       ) config.florete.clusters;
     };
   };

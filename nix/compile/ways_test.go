@@ -250,23 +250,41 @@ func TestModules(t *testing.T) {
 		evaluate = definitions: (lib.evalModules { modules = [ ../../modules/topology.nix ] ++ definitions; }).config.florete.topologies;
 	in `
 	var same bool
-	nixEval(t, prelude+`(mkCluster (evaluate [ { florete.clusters.golden = topology; } ]).golden).compiled == (mkCluster topology).compiled`, &same)
-	if !same {
-		t.Error("options do not compile to the documents of the same attribute set")
+	// Every golden case that compiles.
+	sound, err := filepath.Glob(golden + "/*/expected")
+	if err != nil || len(sound) < 40 {
+		t.Fatalf("%d golden cases compile, %v", len(sound), err)
 	}
-	// Kinds of the cluster's own, which no option is there for by name.
-	nixEval(t, prelude+`let own = import `+golden+`/own-kinds/topology.nix { base = topology; inherit (import `+golden+`/merge.nix) merge; };
-		in (mkCluster (evaluate [ { florete.clusters.golden = own; } ]).golden).compiled == (mkCluster own).compiled`, &same)
-	if !same {
-		t.Error("options do not compile kinds of the cluster's own to the documents of the same attribute set")
+	var cases strings.Builder
+	for _, dir := range sound {
+		cases.WriteString(" " + quote(filepath.Base(filepath.Dir(dir))))
 	}
-	// A number that stands for a record.
+	var differing []string
 	nixEval(t, prelude+`let
 			key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../names.nix).sri name);
-			several = import `+golden+`/ports/topology.nix { base = topology; inherit key; inherit (import `+golden+`/merge.nix) merge; };
-		in (mkCluster (evaluate [ { florete.clusters.golden = several; } ]).golden).compiled == (mkCluster several).compiled`, &same)
-	if !same {
-		t.Error("options do not compile services with several ports to the documents of the same attribute set")
+			plain = case: import (./. + "/`+golden+`/${case}/topology.nix") { base = topology; inherit key; inherit (import `+golden+`/merge.nix) merge; };
+			differs = case: let written = removeAttrs (plain case) [ "self" ]; in
+				(mkCluster (evaluate [ { florete.clusters.golden = written; } ]).golden).compiled != (mkCluster written).compiled;
+		in builtins.filter differs [`+cases.String()+` ]`, &differing)
+	if len(differing) > 0 {
+		t.Errorf("options do not compile to the documents of the same attribute set in the cases %v", differing)
+	}
+	// Options have the language's own defaults, or null, for what is not written.
+	nixEval(t, prelude+`let
+			inner = about: if about ? of then inner about.of else about;
+			walk = place: about: options: builtins.concatMap (n:
+				let
+					f = about.fields.${n};
+					o = options.${n};
+					at = "${place}.${n}";
+				in
+				(if !f ? default || o.default == null || o.default == f.default then [ ] else [ at ])
+				++ (if (inner f.about) ? fields then walk at (inner f.about) (o.type.getSubOptions [ ]) else [ ])
+			) (builtins.filter (n: n != "self") (builtins.attrNames about.fields));
+		in walk "" (import ../language.nix).cluster.about
+			((lib.evalModules { modules = [ ../../modules/topology.nix ]; }).options.florete.clusters.type.getSubOptions [ ])`, &differing)
+	if len(differing) > 0 {
+		t.Errorf("options have other defaults than the language: %v", differing)
 	}
 	// Definitions in several modules are merged.
 	nixEval(t, prelude+`(mkCluster (evaluate [
@@ -280,9 +298,10 @@ func TestModules(t *testing.T) {
 		`{ hosts.beta.prot = 1; }`:                      "prot",
 		`{ services.wiki.port = lib.mkForce "8080"; }`:  "a port from 1 to 65535",
 		`{ hosts.alpha.kind = lib.mkForce "desktop"; }`: "device",
+		`{ teams.ops.users = "alice"; }`:                "teams.ops.users",
 	} {
 		out, err := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "-E",
-			prelude+`evaluate [ { florete.clusters.golden = topology; } { florete.clusters.golden = `+definition+`; } ]`).CombinedOutput()
+			prelude+`(mkCluster (evaluate [ { florete.clusters.golden = topology; } { florete.clusters.golden = `+definition+`; } ]).golden).faults`).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), refusal) {
 			t.Errorf("%s: got %s", definition, out)
 		}

@@ -1,6 +1,6 @@
 # Who may run what is placed: servers that have the tags, capabilities and group that are required.
-# A host with `drain` gets nothing, one with `cordon` that alone which it keeps: nothing
-# here knows what was placed before, so the topology has that.
+# A host with `drain` or `cordon` takes nothing but what it keeps: nothing here knows what was placed
+# before, so the topology has that. What each host has of its own cannot run elsewhere and stays.
 # { hosts, paths, placed } -> { of :: Service -> [hostName], fitting :: Placement -> [hostName] }
 {
   hosts,
@@ -47,7 +47,8 @@ let
 
   # Those of them that a service may be placed on.
   closed = filter (h: h.drain || h.cordon) servers;
-  takes = service: h: !h.drain && (!h.cordon || elem service.name h.keeps);
+  stays = service: service.replicas == "all" && service.scope != "cluster";
+  takes = service: h: !(h.drain || h.cordon) || elem service.name h.keeps;
 in
 rec {
   fitting = p: fits.${required p};
@@ -56,5 +57,5 @@ rec {
     let
       all = fitting service.placement;
     in
-    if closed == [ ] then all else filter (h: takes service hosts.${h}) all;
+    if closed == [ ] || stays service then all else filter (h: takes service hosts.${h}) all;
 }

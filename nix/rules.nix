@@ -144,4 +144,5 @@ severity "error" {
   FL118 = "role or member whose time is over";
   FL124 = "fact whose name speaks of a secret";
   FL142 = "token of a forge that its service cannot reach";
+  FL148 = "attribute without effect";
 }

@@ -29,8 +29,12 @@ let
       remedy = "name another host in ${at}, or acknowledge this";
     };
 
-  # What would be here without the cordon.
-  leaving = n: filter (s: elem n (t.placement.open.hosts clean.services.${s})) placed;
+  # What would be here without the cordon, and is not.
+  leaving =
+    n:
+    filter (
+      s: elem n (t.placement.open.hosts clean.services.${s}) && !elem n t.services.${s}.hosts
+    ) placed;
   placed = filter chosen (attrNames clean.services);
 
   moves =
@@ -58,4 +62,17 @@ in
       ++ map (k: stays n "provider ${k}" "providers.${k}.hosts") t.hosts.${n}.kinds
     )
     ++ when (written.cordon && !written.drain && written.keeps == [ ]) (moves n);
+
+  # keeps :: String -> Host -> [Fault]
+  keeps =
+    n: written:
+    when (written.keeps != [ ] && !written.cordon && !written.drain) [
+      (fault {
+        id = "FL148";
+        place = "hosts.${n}.keeps";
+        problem = "a host with cordon or drain keeps services, others take all that is placed there:";
+        value = concatStringsSep ", " written.keeps;
+        remedy = "write cordon = true;, or take it out; of a service that is to be here write placement.pins = [ ${toJSON n} ];";
+      })
+    ];
 }

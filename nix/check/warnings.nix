@@ -210,6 +210,7 @@ in
     accounts n h
     ++ (if h.networks == { } then [ ] else networks n h)
     ++ (if h.drain || h.cordon then cordon.host n h else [ ])
+    ++ (if h.keeps == [ ] then [ ] else cordon.keeps n h)
     ++ template.host n h
     ++ (if h.facts == { } then [ ] else facts "hosts.${n}" h)
     ++ (if h.until == { } then [ ] else ended "hosts.${n}" h)

@@ -73,9 +73,9 @@ record "a host" {
       "how much it runs at most: services with replicas are not placed here beyond that, each counts with its `placement.size`; those that name this host count too"
       null
       (between 0 100000 "a capacity");
-  cordon = of "services with replicas are not placed here, but for those that it `keeps`" flag;
-  keeps = of "services with replicas that stay, on a host with `cordon`" strings;
-  drain = of "services with replicas are placed elsewhere, all of them" flag;
+  cordon = of "services with replicas are not placed here, but for those that it `keeps` and those of which every host has its own" flag;
+  keeps = of "services with replicas that stay, on a host with `cordon` or `drain`" strings;
+  drain = of "services with replicas are placed elsewhere, but for those that it `keeps` and those of which every host has its own" flag;
   facts = of "what other hosts' configurations may read of it, such as public keys, DNS records and ports: `topology.hosts.<name>.facts`; never a secret" (
     named { what = "fact"; } fact
   );

@@ -51,20 +51,25 @@ func (g generator) close(c *cluster, hosts, services []string) {
 	for _, name := range hosts {
 		h := c.Hosts[name]
 		h.Cordon, h.Drain = g.IntN(6) == 0, g.IntN(8) == 0
-		if h.Cordon {
+		switch {
+		case h.Cordon:
 			h.Keeps = g.some(services, 4)
+		case h.Drain && len(services) > 0:
+			h.Keeps = services[:1]
 		}
 	}
 }
 
 // fitting are the servers that take a service of a placement, sorted.
 func (c *cluster) fitting(service string, p *placement) (names []string) {
+	s := c.Services[service]
+	own := s.Replicas == "all" && s.Scope != "" && s.Scope != "cluster"
 	for name, h := range c.Hosts {
 		has := c.all(h)
 		lacks := func(list, of []string) bool {
 			return slices.ContainsFunc(list, func(e string) bool { return !slices.Contains(of, e) })
 		}
-		closed := h.Drain || h.Cordon && !slices.Contains(h.Keeps, service)
+		closed := (h.Drain || h.Cordon) && !own && !slices.Contains(h.Keeps, service)
 		outside := p.Group != "" && h.Group != p.Group && !strings.HasPrefix(h.Group, p.Group+"/")
 		if h.Kind != "device" && !closed && !outside && !lacks(p.Tags, has.Tags) && !lacks(p.Capabilities, has.Capabilities) {
 			names = append(names, name)

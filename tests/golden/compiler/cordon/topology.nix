@@ -1,4 +1,4 @@
-# A host with a cordon keeps what it names, a host with drain nothing that is placed.
+# A host with a cordon or a drain keeps what it names, and what each host has of its own.
 {
   base,
   key,
@@ -10,17 +10,30 @@ merge base {
     address = "192.0.2.3";
     sshHostKey = key "gamma";
     cordon = true;
-    keeps = [ "search" ];
+    keeps = [
+      "kept"
+      "search"
+    ];
   };
   hosts.delta = {
     address = "192.0.2.4";
     sshHostKey = key "delta";
     drain = true;
-    keeps = [ "search" ];
+    keeps = [ "kept" ];
   };
   services.all = {
     replicas = "all";
     port = 9000;
+  };
+  services.kept = {
+    replicas = 4;
+    port = 9002;
+    placement.pins = [ "delta" ];
+  };
+  services.shell = {
+    replicas = "all";
+    port = 22;
+    scope = "node";
   };
   services.search = {
     replicas = 3;
@@ -28,7 +41,9 @@ merge base {
   };
   roles.reader.services = [
     "all"
+    "kept"
     "search"
+    "shell"
     "wiki"
   ];
 }

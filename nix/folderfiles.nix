@@ -13,6 +13,7 @@ let
     isAttrs
     map
     match
+    pathExists
     readDir
     readFile
     removeAttrs
@@ -21,15 +22,21 @@ let
     toString
     ;
 
+  inherit (import ./text.nix) toLower within;
+
   # As people know it, who do not know the store.
   place = path: substring (stringLength (toString root) + 1) (-1) (toString path);
 
+  # A symbolic link to a folder is one. Of what leads out of the flake nothing is known.
+  isFolder =
+    path: f: type:
+    type == "directory" || type == "symlink" && pathExists "${toString path}/${f}/.";
   regular =
     path:
     let
       all = readDir path;
     in
-    filter (f: all.${f} != "directory") (attrNames all);
+    filter (f: !isFolder path f all.${f}) (attrNames all);
   files =
     path:
     filter (f: f.name != null) (
@@ -54,17 +61,31 @@ let
       value = addErrorContext "while reading ${place path}" (fromJSON (readFile path));
     in
     if isAttrs value then removeAttrs value [ "$schema" ] else value;
-  # Looks like part of the topology, and is not read.
+  # Looks like part of the topology, and is not read: what has no ending, one that is almost one of
+  # ours, one that comes after it, or one of another language for data.
   lookalike =
     f:
-    match "[^._].*\\.((nix|json|ya?ml).+|Nix|NIX|JSON|ya?ml|YA?ML|jsn|toml|hujson|dhall|ncl|cue|csv|txt|bak|orig|old)|#.*\\.(nix|json)#" f
-    != null
-    && match "README.*" f == null;
+    let
+      end = match "[^._].*\\.([^.]*)" f;
+      ending = toLower (head end);
+      misspelt = within 1 "nix" ending || within 1 "json" ending;
+    in
+    match "#.*\\.(nix|json)#" f != null
+    || match "[^._]*[a-z][^.]*" f != null
+    ||
+      end != null
+      && match "README.*" f == null
+      && match ".*\\.(nix|json)" f == null
+      && (
+        misspelt
+        || match ".*\\.((nix|json|ya?ml).+|ya?ml|toml|hujson|dhall|ncl|cue|csv|txt|bak|orig|old)" (toLower f) != null
+      );
   folders =
     path:
-    filter (f: (readDir path).${f} == "directory" && match "[._].*" f == null) (
-      attrNames (readDir path)
-    );
+    let
+      all = readDir path;
+    in
+    filter (f: isFolder path f all.${f} && match "[._].*" f == null) (attrNames all);
   holding = path: files path != [ ] || any (f: holding (path + "/${f}")) (folders path);
 in
 {

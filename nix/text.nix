@@ -45,6 +45,10 @@ let
           && within (k - 1) (tail (tail a)) (tail (tail b))
       );
 
+  upper = genList (i: substring i 1 "ABCDEFGHIJKLMNOPQRSTUVWXYZ") 26;
+  lower = genList (i: substring i 1 "abcdefghijklmnopqrstuvwxyz") 26;
+  toLower = replaceStrings upper lower;
+
   contains = part: s: replaceStrings [ part ] [ "" ] s != s;
 
   # What keys and passwords have in them, made once for all that is looked at.
@@ -127,6 +131,7 @@ in
     harmless
     password
     secret
+    toLower
     within
     ;
 

@@ -9,8 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -35,7 +33,11 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 		if _, err := git(ctx, dir, "rev-parse", "--verify", "--quiet", "HEAD"); err != nil {
 			return s, fmt.Errorf("cannot look at revision %s of %s: there is no commit yet to compare with: git commit what was right before", rev, dir)
 		}
-		return s, fmt.Errorf("cannot look at revision %s of %s: git knows no such commit", rev, dir)
+		remedy := ", want one that git log prints"
+		if shallow, err := git(ctx, dir, "rev-parse", "--is-shallow-repository"); err == nil && shallow == "true" {
+			remedy = ": this clone is shallow, so fetch the rest with git fetch --unshallow; in CI, check out the whole history"
+		}
+		return s, fmt.Errorf("cannot look at revision %s of %s: git has no such commit%s", rev, dir, remedy)
 	}
 	top, prefix, _ := strings.Cut(where, "\n")
 	query := url.Values{"rev": {commit}, "shallow": {"1"}}
@@ -88,24 +90,6 @@ func (s Source) Lock(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Unseen are files below the flake that git does not know and Nix therefore does
-// not see: one forgotten is a change that has no effect.
-func (s Source) Unseen(ctx context.Context) []string {
-	out, err := git(ctx, s.dir(), "ls-files", "--others", "--exclude-standard")
-	if err != nil || out == "" {
-		return nil
-	}
-	return slices.DeleteFunc(strings.Split(out, "\n"), func(f string) bool { return !read.MatchString(f) && !lookalike.MatchString(f) })
-}
-
-var (
-	// read is what belongs to a cluster wherever it is.
-	read = regexp.MustCompile(`\.(nix|crt|pem|pub)$|(^|/)(flake\.lock|[^/._][^/]*\.json)$`)
-	// lookalike is what folderfiles.nix refuses in the folders of a cluster. Elsewhere it is of others.
-	lookalike = regexp.MustCompile(`(^|/)(hosts|services|users|teams|roles|secrets|serviceGroups|hostGroups|providers)/` +
-		`([^/._][^/]*/)*([^/._][^/]*\.((nix|json)[^/]+|Nix|NIX|JSON|ya?ml|YA?ML|toml|hujson|dhall|ncl|cue)|#[^/]*\.(nix|json)#)$`)
-)
 
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...)

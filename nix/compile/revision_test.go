@@ -30,20 +30,63 @@ func repository(t *testing.T, unknown ...string) string {
 		}
 	}
 	for _, name := range unknown {
-		write("in/" + name)
+		write("in/" + strings.TrimSuffix(name, "/") + map[bool]string{true: "/x.nix"}[strings.HasSuffix(name, "/")])
 	}
 	return dir
 }
 
 // Of what git does not know, what belongs to the cluster or looks so has no effect.
 func TestUnseen(t *testing.T) {
-	want := []string{"ca.crt", "hosts/eu/web.json", "hosts/web.nix", "hosts/ww.yaml", "roles/#a.nix#", "users.json", "users/ann.nix.orig"}
-	others := []string{"README.md", "docs/mkdocs.yaml", "hosts/_old.yaml", "hosts/.web.yaml", "_notes.json", "hosts/README.md"}
+	want := []string{
+		"ca.crt", "hosts/eu/web.json", "hosts/größe.nix", "hosts/web.nix", "hosts/ww.yaml", "ignored/services/a.json", "roles/#a.nix#", "services/docs",
+		"services/docs.Json", "services/docs.nxi", "tenants/a.nix", "tenants/ignored/", "users.json", "users/ann.nix.orig",
+	}
+	others := []string{
+		"README.md", "docs/mkdocs.yaml", "hosts/_old.yaml", "hosts/.web.yaml", "_notes.json", "hosts/README", "hosts/README.md", "hosts/web.png",
+		"node_modules/a.json", "node_modules/roles/b.json", "ignored/package.json",
+	}
 	dir := repository(t, slices.Concat(want, others)...)
+	ignore := "in/ignored/**/*.json\nnode_modules\nin/tenants/ignored\n"
+	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte(ignore), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, from := range []string{"in", "in/hosts"} {
 		if got := (Source{Flake: filepath.Join(dir, from)}).Unseen(t.Context()); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", from, got, want)
 		}
+	}
+}
+
+// What is in a submodule is not part of the flake.
+func TestSubmodules(t *testing.T) {
+	dir, other := repository(t), repository(t)
+	if _, err := git(t.Context(), dir, "-c", "protocol.file.allow=always", "submodule", "add", "-q", other, "in/hosts/eu"); err != nil {
+		t.Fatal(err)
+	}
+	src := Source{Flake: filepath.Join(dir, "in")}
+	if got := src.Submodules(t.Context()); !slices.Equal(got, []string{"hosts/eu"}) {
+		t.Errorf("got %q", got)
+	}
+	src.Flake = "git+file://" + dir + "?dir=in&submodules=1"
+	if got := src.Submodules(t.Context()); len(got) > 0 {
+		t.Errorf("read with its submodules it has %q", got)
+	}
+}
+
+// A clone of a part of the history lacks revisions, and says how to get them.
+func TestShallowClone(t *testing.T) {
+	dir, clone := repository(t), filepath.Join(t.TempDir(), "clone")
+	for range 2 {
+		if _, err := git(t.Context(), dir, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "next"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := git(t.Context(), dir, "clone", "-q", "--depth=1", "file://"+dir, clone); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Source{Flake: filepath.Join(clone, "in")}.At(t.Context(), "HEAD~1")
+	if err == nil || !strings.Contains(err.Error(), "git fetch --unshallow") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -124,6 +124,10 @@ func TestFolder(t *testing.T) {
 		"modules/web.nix":     `throw "not read"`,
 		"user/notes.md":       `nothing to read`,
 		"services/README.txt": `nothing to read`,
+		"services/LICENSE":    `nothing to read`,
+		"hosts/eu/d.pub":      `nothing to read`,
+		"hosts/eu/d.crt":      `nothing to read`,
+		"Makefile":            `nothing to read`,
 		"services/t.json":     `{ "$schema": "../service.json", "host": "b", "port": 2, "facts": { "up": true } }`,
 		"hosts/eu/d.json":     `{ "address": [ "192.0.2.4" ], "capacity": null }`,
 		"teams.json":          `{ "$schema": "x", "t": { "users": [ "ann" ] } }`,
@@ -181,6 +185,12 @@ func TestFolderRefuses(t *testing.T) {
 		"services/x.bak":      "FL001 services: a file that is not read: x.bak;",
 		"services/x.yaml":     "FL001 services: a file that is not read: x.yaml;",
 		"hosts/eu/x.nix.bak":  "FL001 hosts/eu: a file that is not read: x.nix.bak;",
+		"services/x":          "FL001 services: a file that is not read: x; write it in Nix or as .json, or call it _x if it is no part of the cluster\n",
+		"services/x.nxi":      "FL001 services: a file that is not read: x.nxi;",
+		"services/x.nx":       "FL001 services: a file that is not read: x.nx;",
+		"services/x.Json":     "FL001 services: a file that is not read: x.Json;",
+		"services.Nix":        "FL001 mkCluster: a file that is not read: services.Nix;",
+		"services.jsn":        "FL001 mkCluster: a file that is not read: services.jsn;",
 		"hosts/eu/x.nix~":     "FL001 hosts/eu: a file that is not read: x.nix~;",
 		"cluster.nix":         "FL002 cluster.nix: want a set, found something else; write { name = …; }",
 		"service/web.nix":     `FL001 service: mkCluster has no attribute service; did you mean "services"?`,
@@ -207,6 +217,38 @@ func TestFolderRefuses(t *testing.T) {
 				t.Errorf("got %s", out)
 			}
 		})
+	}
+}
+
+// A symbolic link to a folder of the flake is read like that folder; one that leads nowhere is refused.
+func TestFolderFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{
+		"cluster.nix":           `{ name = "c"; trustDomain = "c.flor"; }`,
+		"_services/wiki.nix":    `{ host = "a"; port = 1; }`,
+		"_shared/eu/fra/a.nix":  `{ }`,
+		"_shared/eu/README":     `nothing to read`,
+		"hosts/b.nix":           `{ }`,
+		"elsewhere/teams/t.nix": `{ }`,
+	})
+	for name, to := range map[string]string{
+		"services": "_services", "hosts/us": "../_shared/eu", "hosts/c.nix": "b.nix", "hosts/gone": "../nowhere", "teams": "elsewhere/teams",
+	} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got struct {
+		Topology any
+		Faults   []Fault
+	}
+	nixEval(t, `let all = import ../folder.nix (/. + "`+dir+`"); in { topology = removeAttrs all [ "_faults" ]; faults = all._faults; }`, &got)
+	want := `{"hostGroups":{"us":{},"us/fra":{}},"hosts":{"a":{"group":"us/fra"},"b":{},"c":{}},"name":"c","services":{"wiki":{"host":"a","port":1}},"teams":{"t":{}},"trustDomain":"c.flor"}`
+	if text, err := json.Marshal(got.Topology); err != nil || string(text) != want {
+		t.Errorf("got %s, %v\nwant %s", text, err, want)
+	}
+	if len(got.Faults) != 1 || got.Faults[0].Place != "hosts" || got.Faults[0].Value != "gone" {
+		t.Errorf("got faults %v, want one of hosts/gone", got.Faults)
 	}
 }
 

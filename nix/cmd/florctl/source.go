@@ -46,10 +46,14 @@ func words(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// noteUnseen tells of files that have no effect, and of inputs that nothing pins.
+// noteUnseen prints notes of files and submodules that Nix does not read, and of inputs that nothing
+// pins.
 func noteUnseen(ctx context.Context, src compile.Source) {
 	if unseen := src.Unseen(ctx); len(unseen) > 0 {
 		fmt.Fprintf(os.Stderr, "note: git does not know %s, so neither does Nix: git add it\n", strings.Join(unseen, ", "))
+	}
+	for _, folder := range src.Submodules(ctx) {
+		fmt.Fprintf(os.Stderr, "note: %s is a submodule of git, and Nix does not read what is in it: if it is part of the cluster, keep its files in this repository, or have it as an input of the flake\n", folder)
 	}
 	if note := src.NoteLock(ctx); note != "" {
 		fmt.Fprintln(os.Stderr, "note:", note)

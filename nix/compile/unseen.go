@@ -1,0 +1,70 @@
+package compile
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// folders are the folders of a cluster whose files are parts of it (nix/folder.nix).
+const folders = "clusters|federated|hostGroups|hosts|providers|roles|secrets|serviceGroups|services|teams|tenants|users"
+
+var (
+	// belongs matches what is part of a cluster wherever it is.
+	belongs = regexp.MustCompile(`\.(nix|crt|pem|pub)$|(^|/)(flake\.lock|[^/._][^/]*\.json)$`)
+	// inFolder matches what is in one of the folders, and neither hidden nor marked as no part.
+	inFolder = regexp.MustCompile(`^([^/]+/)*(` + folders + `)/([^/._][^/]*/)*[^/._][^/]*$`)
+	// part matches what nix/folderfiles.nix reads of these, or refuses. Elsewhere it is of others.
+	part   = regexp.MustCompile(`/([^/.]*[a-z][^/.]*|#[^/]*\.(nix|json)#|[^/]*\.((nix|json)[^/]*|(?i:ya?ml|toml|hujson|dhall|ncl|cue|csv|txt|bak|orig|old|n.?x|ni.|nxi|js.?.?|jo?n.?|j?son.?)))$`)
+	readme = regexp.MustCompile(`/README[^/]*$`)
+	// topFile matches a file that stands for one of the folders.
+	topFile = regexp.MustCompile(`^(acknowledge|cluster|rollout|trust|` + folders + `)\.(nix|json)$`)
+)
+
+// isPart reports whether a file in one of the folders is part of the cluster, or looks like it.
+func isPart(file string) bool {
+	return inFolder.MatchString(file) && part.MatchString(file) && !readme.MatchString(file)
+}
+
+// Unseen are files below the flake that git does not track and Nix therefore does not read: a
+// forgotten one is a change without effect. Of the files that git is told to ignore these are the
+// parts of the cluster alone.
+func (s Source) Unseen(ctx context.Context) []string {
+	unseen := slices.DeleteFunc(s.listFiles(ctx, "--others", "--exclude-standard"), func(f string) bool {
+		return !belongs.MatchString(f) && !isPart(f)
+	})
+	ignored := slices.DeleteFunc(s.listFiles(ctx, "--others", "--ignored", "--exclude-standard", "--directory"), func(f string) bool {
+		return !topFile.MatchString(f) && !isPart(f) && !inFolder.MatchString(f+"x")
+	})
+	all := append(unseen, ignored...)
+	slices.Sort(all)
+	return slices.DeleteFunc(all, func(f string) bool {
+		within := func(other string) bool { return other != f && strings.HasPrefix(other, f) }
+		return strings.HasSuffix(f, "/") && slices.ContainsFunc(all, within)
+	})
+}
+
+// Submodules are the folders below the flake that are repositories of their own, which Nix leaves
+// out unless it is told otherwise.
+func (s Source) Submodules(ctx context.Context) (folders []string) {
+	if strings.Contains(s.ref(), "submodules=1") {
+		return nil
+	}
+	for _, entry := range s.listFiles(ctx, "--stage") {
+		// 160000 is the mode of a commit of another repository.
+		if about, path, found := strings.Cut(entry, "\t"); found && strings.HasPrefix(about, "160000 ") {
+			folders = append(folders, path)
+		}
+	}
+	return folders
+}
+
+// listFiles returns what git ls-files says of the folder of the flake, nothing where it fails.
+func (s Source) listFiles(ctx context.Context, args ...string) []string {
+	out, err := git(ctx, s.dir(), append([]string{"ls-files", "-z"}, args...)...)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(strings.Split(out, "\x00"), func(f string) bool { return f == "" })
+}

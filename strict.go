@@ -57,6 +57,9 @@ func (w *walker) errorf(format string, args ...any) error {
 			fmt.Fprintf(&at, "[%d]", s.index)
 		}
 	}
+	if len(w.path) == 0 {
+		return fmt.Errorf(format, args...)
+	}
 	return fmt.Errorf("%s: %w", &at, fmt.Errorf(format, args...))
 }
 

@@ -20,14 +20,14 @@ func TestDecodeRefuses(t *testing.T) {
 		R json.RawMessage
 	}
 	for name, c := range map[string]struct{ in, want string }{
-		"unknown field":  {`{"A":1,"Z":2}`, `: unknown field "Z"`},
+		"unknown field":  {`{"A":1,"Z":2}`, `unknown field "Z"`},
 		"field twice":    {`{"A":1,"A":2}`, ".A: given twice"},
-		"letter case":    {`{"a":1}`, `: unknown field "a"`},
-		"case and twice": {`{"A":1,"a":2}`, `: unknown field "a"`},
+		"letter case":    {`{"a":1}`, `unknown field "a"`},
+		"case and twice": {`{"A":1,"a":2}`, `unknown field "a"`},
 		"in a pointer":   {`{"c":{"x":1}}`, `.c: unknown field "x"`},
 		"in a map":       {`{"d":{"any":{"x":1}}}`, `.d.any: unknown field "x"`},
 		"in a list":      {`{"E":[{"X":1},{"x":1}]}`, `.E[1]: unknown field "x"`},
-		"tag not name":   {`{"C":{}}`, `: unknown field "C"`},
+		"tag not name":   {`{"C":{}}`, `unknown field "C"`},
 		"raw twice":      {`{"R":{"x":1,"x":1}}`, ".R.x: given twice"},
 		"deeply twice":   {`{"E":[{"X":1,"X":1}]}`, ".E[0].X: given twice"},
 		"null":           {`{"B":null}`, ".B: null"},

@@ -19,7 +19,8 @@ let
   inherit (import ./keys.nix) isEd25519 isSmallOrder isStrong;
   wrong = (import ./lib.nix).invalid;
 
-  # One certificate or several, with text around them, and no block of another sort.
+  # One certificate or several, with text around them, and no block of another sort. Between the
+  # markers of a conflict are those that a merge was to take out, too.
   # Whether each can be decoded and is still good, Go knows (nix/compile/roots.go).
   isPEM =
     text:
@@ -27,12 +28,14 @@ let
       blocks = tail (filter isString (split "-----BEGIN " text));
     in
     blocks != [ ]
+    && !contains "\n<<<<<<< " "\n${text}"
+    && !contains "\n>>>>>>> " text
     && all (
       block: substring 0 16 block == "CERTIFICATE-----" && contains "-----END CERTIFICATE-----" block
     ) blocks;
 
   pem = scalar {
-    want = "certificates and nothing else: the path of a PEM file, or PEM text";
+    want = "certificates and nothing else, also no conflict markers: the path of a PEM file, or PEM text";
     hint = "write the path of a file that exists, without quotes: ./ca.crt";
     example = "-----BEGIN CERTIFICATE-----\nMIIB…\n-----END CERTIFICATE-----\n";
     ok = v: if isPath v then isFile v && isPEM (readFile v) else isString v && isPEM v;

@@ -1,5 +1,5 @@
 # Every rule: id → what it refuses, in a few words. Warnings may be acknowledged in the
-# topology, errors may not. Ids are stable and never reused. FL050 to FL059 but FL058, and FL125 to FL128, need a
+# topology, errors may not. Ids are stable and never reused. FL050 to FL059 but FL058, and FL125 to FL128 and FL149, need a
 # clock, a parser of certificates, the flake's other files or several clusters: florctl
 # finds those.
 let
@@ -118,6 +118,7 @@ severity "error" {
   FL145 = "what an issuer of sign-ins cannot have";
   FL146 = "name of another cluster taken";
   FL147 = "other cluster of another trust domain";
+  FL149 = "name twice in a JSON file";
 }
 // severity "warning" {
   FL040 = "user without roles";

@@ -191,6 +191,12 @@ error: undefined variable 'x'
 	if got := explain(errors.New("exit status 1"), newer).Error(); got != want {
 		t.Errorf("got %q", got)
 	}
+	// Of git Nix has its exit code alone.
+	git := "warning: Git tree '/c' is dirty\nfatal: unsafe repository ('/c' is owned by someone else)\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /c\nerror: program 'git' failed with exit code 128\n(use '--show-trace' to show detailed location information)\n"
+	want = "git: unsafe repository ('/c' is owned by someone else)\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /c"
+	if got := explain(errors.New("exit status 1"), git).Error(); got != want {
+		t.Errorf("got %q", got)
+	}
 	if got := explain(errors.New("signal: killed"), "").Error(); got != "signal: killed" {
 		t.Errorf("got %q", got)
 	}

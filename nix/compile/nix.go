@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,8 +21,8 @@ func eval(ctx context.Context, src Source, function string, v any) error {
 		return err
 	}
 	err := run(ctx, []string{"eval", src.ref() + "#florete"}, append([]string{"--apply", function}, src.Args...), v)
-	if err != nil && strings.Contains(err.Error(), "[json.exception.parse_error") {
-		if why := notJSON(src.ref()); why != nil {
+	if err != nil && strings.Contains(err.Error(), "[json.exception.") {
+		if why := badText(src.dir()); why != nil {
 			return why
 		}
 	}
@@ -57,11 +56,22 @@ func run(ctx context.Context, command, args []string, v any) error {
 // exists refuses what is neither a directory nor a flake reference, before Nix looks for
 // it on the network.
 func (s Source) exists() error {
-	dir, _, _ := strings.Cut(s.ref(), "?")
-	if fi, err := os.Stat(dir); strings.Contains(dir, ":") || err == nil && fi.IsDir() {
+	dir := s.ref()
+	if fi, err := os.Stat(dir); err == nil && fi.IsDir() {
+		if at := strings.IndexAny(dir, "#?"); at >= 0 {
+			return fmt.Errorf("%s: Nix takes no directory with %q in its name: rename it, or work in a copy elsewhere", dir, dir[at])
+		}
+		return nil
+	}
+	if before, _, _ := strings.Cut(dir, "?"); strings.Contains(before, ":") || isFolder(before) {
 		return nil
 	}
 	return fmt.Errorf("%s: no such directory: give the one with flake.nix, or a flake reference such as github:you/cluster", dir)
+}
+
+func isFolder(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.IsDir()
 }
 
 // ref is the flake reference that Nix is given: a directory must look like one.
@@ -101,6 +111,12 @@ func explain(err error, stderr string) error {
 		return slices.ContainsFunc(noise, func(n string) bool { return strings.HasPrefix(line, n) })
 	})
 	said := cause(lines)
+	if strings.Contains(said, "program 'git' failed") {
+		said = gitSaid(lines, said)
+	}
+	if strings.HasSuffix(said, "is not a valid URL") {
+		said += ": this version of Nix takes no directory with a space, % or letters beyond ASCII in its name: rename it, or use a newer Nix"
+	}
 	if strings.Contains(said, "does not provide attribute") {
 		said = "the flake has no such output: write florete.<name> = florete.lib.mkCluster { … };"
 	}
@@ -116,32 +132,14 @@ func explain(err error, stderr string) error {
 	return errors.New(said)
 }
 
-// notJSON is which file below a folder fromJSON refuses, and why: Nix does not. It is nil
-// where there is none, or no folder.
-func notJSON(dir string) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil
-		}
-		if path != dir && strings.ContainsRune("._", rune(d.Name()[0])) {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if d.IsDir() || filepath.Ext(path) != ".json" {
-			return nil
-		}
-		b, err := os.ReadFile(path)
-		if err == nil {
-			err = json.Unmarshal(b, new(any))
-		}
-		if err != nil {
-			at, _ := filepath.Rel(dir, path)
-			return fmt.Errorf("%s: %w", at, err)
-		}
-		return nil
-	})
+// gitSaid returns what git printed last before Nix reported its exit code, which is all that Nix says.
+func gitSaid(lines []string, said string) string {
+	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "fatal: ") })
+	last := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimLeft(l, " "), "error:") })
+	if first < 0 || last < first {
+		return said
+	}
+	return "git: " + strings.TrimSpace(strings.TrimPrefix(strings.Join(lines[first:last], "\n"), "fatal: "))
 }
 
 // untracked is what Nix says of a flake in a repository that has no flake.nix in its index.

@@ -57,6 +57,44 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
+// Started by a hook of git, florctl reads the flake that it is given and not the repository of the hook.
+func TestHook(t *testing.T) {
+	dir, other := repository(t, "hosts/new.nix"), repository(t)
+	t.Setenv("GIT_DIR", filepath.Join(other, ".git"))
+	t.Setenv("GIT_INDEX_FILE", filepath.Join(other, ".git/index"))
+	src := Source{Flake: filepath.Join(dir, "in")}
+	if got := src.Unseen(t.Context()); !slices.Equal(got, []string{"hosts/new.nix"}) {
+		t.Errorf("got %q", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "in/flake.lock"), []byte(`{ "nodes": { "root": { } }, "root": "root", "version": 7 }`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if tree, err := ReadTree(t.Context(), src); err != nil || tree.Locked.Dir != "in" {
+		t.Errorf("%+v, %v", tree, err)
+	}
+}
+
+// The name of a directory that Nix cannot take is what the error speaks of.
+func TestDirectoryName(t *testing.T) {
+	for _, name := range []string{"a#b", "a?b"} {
+		dir := filepath.Join(t.TempDir(), name)
+		writeFiles(t, dir, map[string]string{"flake.nix": `{ outputs = _: { florete = { }; }; }`})
+		_, err := Compile(t.Context(), Source{Flake: dir})
+		if err == nil || !strings.Contains(err.Error(), "in its name: rename it") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	// Newer versions of Nix take these.
+	for _, name := range []string{"a b", "ü", "a%b"} {
+		dir := filepath.Join(t.TempDir(), name)
+		writeFiles(t, dir, map[string]string{"flake.nix": `{ outputs = _: { florete = { }; }; }`})
+		_, err := Compile(t.Context(), Source{Flake: dir})
+		if err == nil || !strings.Contains(err.Error(), "in its name: rename it") && !strings.Contains(err.Error(), "has an empty output") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
 // What is in a submodule is not part of the flake.
 func TestSubmodules(t *testing.T) {
 	dir, other := repository(t), repository(t)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/nix-community/go-nix/pkg/nar"
@@ -42,10 +43,10 @@ const (
 	maxKeyTree = 64 << 20
 )
 
-// PrivateKeys are faults, one for each file of the flake with a private key in it. Files
-// over 1 MiB are not looked at, nor more than 64 MiB altogether. Nix reads them: its store
-// may lie elsewhere than at its paths.
-func (t Tree) PrivateKeys(ctx context.Context) ([]Fault, error) {
+// Faults returns the faults of the files of the flake: each file with a private key in it, and names
+// that a JSON file of the cluster has twice. Files over 1 MiB are not looked at, nor more than 64 MiB
+// altogether. Nix reads them: its store may lie elsewhere than at its paths.
+func (t Tree) Faults(ctx context.Context) ([]Fault, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "nix", "--extra-experimental-features", "nix-command", "store", "dump-path", t.Path)
@@ -59,7 +60,7 @@ func (t Tree) PrivateKeys(ctx context.Context) ([]Fault, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	faults, unread := findKeys(archive, t.Locked.Dir)
+	faults, unread := fileFaults(archive, t.Locked.Dir)
 	if unread != nil {
 		cancel()
 	}
@@ -69,8 +70,8 @@ func (t Tree) PrivateKeys(ctx context.Context) ([]Fault, error) {
 	return faults, unread
 }
 
-// findKeys looks for private keys in a directory of an archive (NAR).
-func findKeys(archive io.Reader, dir string) (faults []Fault, err error) {
+// fileFaults returns the faults of the files in a directory of an archive (NAR).
+func fileFaults(archive io.Reader, dir string) (faults []Fault, err error) {
 	r, err := nar.NewReader(archive)
 	if err != nil {
 		return nil, err
@@ -100,6 +101,15 @@ func findKeys(archive io.Reader, dir string) (faults []Fault, err error) {
 				"FL055", "error", fmt.Sprintf("%s:%d", place, 1+bytes.Count(b[:at], []byte("\n"))), "everybody can read, in the Nix store,", "a private key (not shown)",
 				"take it out of the repository and its history, keep it outside, and replace it where somebody else has seen it",
 			})
+		}
+		if strings.HasSuffix(place, ".json") && (inFolder.MatchString(place) || topFile.MatchString(place)) {
+			names, offsets := twice(b)
+			for i, name := range names {
+				faults = append(faults, Fault{
+					"FL149", "error", fmt.Sprintf("%s:%d", place, line(b, offsets[i])), "the name is there a second time, and would count alone:", strconv.Quote(name),
+					"keep one of them",
+				})
+			}
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +98,7 @@ func TestPrivateKeys(t *testing.T) {
 	if err := nar.DumpPath(&archive, dir); err != nil {
 		t.Fatal(err)
 	}
-	faults, err := findKeys(&archive, "")
+	faults, err := fileFaults(&archive, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +115,32 @@ func TestPrivateKeys(t *testing.T) {
 	}
 	for name := range keys {
 		t.Errorf("%s: not found", name)
+	}
+}
+
+// A name that a JSON file of the cluster has twice is a fault, with its line: Nix takes the last one.
+func TestNamesTwice(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{
+		"users/bob.json":      "{ \"roles\": [ \"reader\" ],\n  \"limits\": { \"connections\": 1, \"connections\": 2 },\n  \"roles\": [ \"operator\" ] }",
+		"users/ann.json":      `{ "roles": [ "roles", "roles" ], "limits": { "roles": 1 }, "x": [ { "a": 1 }, { "a": 1 } ], "until": "roles" }`,
+		"roles.json":          `{ "reader": { }, "reader": { } }`,
+		"users/_draft.json":   `{ "a": 1, "a": 2 }`,
+		"package.json":        `{ "a": 1, "a": 2 }`,
+		"hosts/eu/draft.json": `{ "a": 1, "a": `,
+	})
+	var archive bytes.Buffer
+	if err := nar.DumpPath(&archive, dir); err != nil {
+		t.Fatal(err)
+	}
+	faults, err := fileFaults(&archive, "")
+	var got []string
+	for _, f := range faults {
+		got = append(got, f.ID+" "+f.Place+" "+f.Value)
+	}
+	want := []string{`FL149 hosts/eu/draft.json:1 "a"`, `FL149 roles.json:1 "reader"`, `FL149 users/bob.json:2 "connections"`, `FL149 users/bob.json:3 "roles"`}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
 

@@ -58,11 +58,11 @@ func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	keys, err := tree.PrivateKeys(ctx)
+	files, err := tree.Faults(ctx)
 	if err != nil {
 		return nil, err
 	}
-	faults := slices.Concat(a.Faults, keys, CheckRoots(a.Trust.Roots, a.Trust.Domain, now), CheckBundles(a.Validated.Federated, now))
+	faults := slices.Concat(a.Faults, files, CheckRoots(a.Trust.Roots, a.Trust.Domain, now), CheckBundles(a.Validated.Federated, now))
 	order(faults)
 	return []Report{{a.Name, len(a.Hosts), faults, a.Validated, a.Together}}, nil
 }

@@ -252,23 +252,32 @@ func TestFolderFollowsLinks(t *testing.T) {
 	}
 }
 
-// A file that is no JSON is named, which Nix does not do.
-func TestFolderNamesWhatIsNoJSON(t *testing.T) {
-	dir := t.TempDir()
-	writeFiles(t, dir, map[string]string{
-		"flake.nix":              `{ outputs = { self }: { florete.c = (import ./lib).mkCluster ((import ./lib).folder ./. // { inherit self; }); }; }`,
-		"cluster.nix":            `{ name = "c"; trustDomain = "c.flor"; }`,
-		"services/a.json":        `{ "host": "b" }`,
-		"services/_draft/x.json": `{`,
-		"services/b.json":        "{\n \"host\": \"b\",\n}",
-		".vscode/settings.json":  `{`,
-	})
-	if err := os.CopyFS(filepath.Join(dir, "lib"), os.DirFS("..")); err != nil {
-		t.Fatal(err)
-	}
-	_, err := Compile(t.Context(), Source{Flake: dir})
-	if err == nil || err.Error() != "services/b.json: invalid character '}' looking for beginning of object key string" {
-		t.Errorf("got %v", err)
+// A file that is no JSON is named with its line, which Nix does not do.
+func TestFilesThatAreNoJSON(t *testing.T) {
+	for file, c := range map[string]struct{ text, want string }{
+		"services/b.json": {"{\n \"host\": \"b\",\n}", "services/b.json:3: invalid character '}' looking for beginning of object key string"},
+		"services/c.json": {"{\n<<<<<<< HEAD\n \"port\": 1\n=======\n", "services/c.json:2: the conflict of a merge"},
+		"services/d.json": {"{ \"upstream\": \"m\xfcnchen:80\" }", "services/d.json:1: a byte that is not UTF-8, 0xfc"},
+		"flake.lock":      {"<<<<<<< HEAD\n{ }\n", "flake.lock:1: the conflict of a merge"},
+	} {
+		t.Run(file, func(t *testing.T) {
+			dir := t.TempDir()
+			writeFiles(t, dir, map[string]string{
+				"flake.nix":              `{ outputs = { self }: { florete.c = (import ./lib).mkCluster ((import ./lib).folder ./. // { inherit self; }); }; }`,
+				"cluster.nix":            `{ name = "c"; trustDomain = "c.flor"; }`,
+				"services/a.json":        `{ "host": "b" }`,
+				"services/_draft/x.json": `{`,
+				".vscode/settings.json":  `{`,
+				file:                     c.text,
+			})
+			if err := os.CopyFS(filepath.Join(dir, "lib"), os.DirFS("..")); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Compile(t.Context(), Source{Flake: dir})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 

@@ -155,7 +155,7 @@ func TestRefused(t *testing.T) {
 func TestCheck(t *testing.T) {
 	p := florete.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{"config": json.RawMessage(`{"a":1}`)}}
 	_, err := config.New(archive.Archive{}).Compile(p)
-	if want := `policy of drhorrible: kind "config": : unknown field "a"`; fmt.Sprint(err) != want {
+	if want := `policy of drhorrible: kind "config": unknown field "a"`; fmt.Sprint(err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

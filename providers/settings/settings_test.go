@@ -93,7 +93,7 @@ func TestRefused(t *testing.T) {
 		{"", `{"activation":"a","activation":"b","state":"s"}`, `.activation: given twice`},
 		{"", `{"activation":1}`, `cannot unmarshal number into Go struct field Common.activation of type`},
 		{"cert", `{"activation":"a","state":"b","cert":{"issuingCertificate":"c"},"cert":{}}`, `.cert: given twice`},
-		{"cert", `{"activation":"a","state":"b","cert":null}`, `.cert: : null`},
+		{"cert", `{"activation":"a","state":"b","cert":null}`, `.cert: null`},
 		{"", `{"activation":null}`, `.activation: null`},
 		{"", `{"activation":"a"`, `unexpected EOF`},
 		{"", `{"state":"b"}`, `"activation" is missing: name the state directory of flor activate`},

@@ -63,7 +63,7 @@ requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `.`,
 		if err != nil {
 			return err
 		}
-		if err := refuseKeys(cmd.Context(), c.Name, tree); err != nil {
+		if err := refuseFiles(cmd.Context(), c.Name, tree); err != nil {
 			return err
 		}
 		if err := publish.RejectUnpinned(c.Documents, key.ToPublicKey()); err != nil {
@@ -134,9 +134,9 @@ func signingKey(file string) (key signature.SecretKey, err error) {
 	return key, nil
 }
 
-// refuseKeys is an error when the tree that is about to be published holds private keys.
-func refuseKeys(ctx context.Context, cluster string, t compile.Tree) error {
-	faults, err := t.PrivateKeys(ctx)
+// refuseFiles returns an error where the files of the tree that is about to be published have faults.
+func refuseFiles(ctx context.Context, cluster string, t compile.Tree) error {
+	faults, err := t.Faults(ctx)
 	if err == nil && len(faults) > 0 {
 		err = &compile.FaultsError{Cluster: cluster, Faults: faults}
 	}

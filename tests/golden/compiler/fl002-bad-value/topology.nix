@@ -14,6 +14,7 @@ merge base {
       ./missing.crt
       ./topology.nix
       "ca.crt"
+      ./conflict.crt
     ];
     signingKeys = [
       "golden-1:short"

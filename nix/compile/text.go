@@ -1,0 +1,101 @@
+package compile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+)
+
+// badText returns which JSON file below a folder Nix cannot read, and at which line: Nix names neither. It returns nil where there is none, or no folder.
+func badText(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if path != dir && strings.ContainsRune("._", rune(d.Name()[0])) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if d.IsDir() || filepath.Ext(path) != ".json" && d.Name() != "flake.lock" {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil
+		}
+		place, _ := filepath.Rel(dir, path)
+		if at := invalidUTF8(b); at >= 0 {
+			return fmt.Errorf("%s:%d: a byte that is not UTF-8, %#x: save the file as UTF-8", place, line(b, at), b[at])
+		}
+		var syntax *json.SyntaxError
+		if !errors.As(json.Unmarshal(b, new(any)), &syntax) {
+			return nil
+		}
+		if at := bytes.Index(b, []byte("<<<<<<< ")); at >= 0 && (at == 0 || b[at-1] == '\n') {
+			return fmt.Errorf("%s:%d: the conflict of a merge: resolve it, a flake.lock by git checkout --theirs flake.lock and nix flake lock", place, line(b, at))
+		}
+		return fmt.Errorf("%s:%d: %w", place, line(b, int(syntax.Offset)-1), syntax)
+	})
+}
+
+// line returns in which line of a text, from 1, an offset is.
+func line(text []byte, offset int) int {
+	return 1 + bytes.Count(text[:min(max(offset, 0), len(text))], []byte("\n"))
+}
+
+// invalidUTF8 returns the offset of the first byte of a text that is not UTF-8, -1 without one.
+func invalidUTF8(b []byte) int {
+	for at := 0; at < len(b); {
+		r, size := utf8.DecodeRune(b[at:])
+		if r == utf8.RuneError && size == 1 {
+			return at
+		}
+		at += size
+	}
+	return -1
+}
+
+// twice returns the names that an object of a JSON text has several times, each with the offset
+// behind the later one. Nix takes the last, and whoever reads from above sees the first. A text that is
+// no JSON has none.
+func twice(text []byte) (names []string, offsets []int) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	var open []map[string]bool // the objects around, nil for a list
+	isName := false
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return names, offsets
+		}
+		within := len(open) > 0 && open[len(open)-1] != nil
+		switch token {
+		case json.Delim('{'):
+			open, isName = append(open, map[string]bool{}), true
+			continue
+		case json.Delim('['):
+			open = append(open, nil)
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
+			isName = true
+			continue
+		}
+		if name, ok := token.(string); ok && within && isName {
+			seen := open[len(open)-1]
+			if seen[name] {
+				names, offsets = append(names, name), append(offsets, int(d.InputOffset()))
+			}
+			seen[name], isName = true, false
+			continue
+		}
+		isName = true
+	}
+}

@@ -194,6 +194,17 @@ cluster() {
 	sed -n 's/^{"cluster":"\([^"]*\)".*"trustDomain":"\([^"]*\)".*/\1 (\2)/p' "$1/manifest.json" 2>/dev/null || :
 }
 
+# host prints of which host the documents in $1 are, if there are any.
+host() {
+	at=$1
+	[ -z "$root" ] || [ ! -L "$at" ] || at=$root$(readlink "$at")
+	sed -n 's/^{"cluster":"[^"]*".*"host":"\([^"]*\)".*/\1/p' "$at/manifest.envelope.json" 2>/dev/null || :
+}
+
+# joins tells whether the host of the documents in $1 proves itself by a device key, which is
+# made here, and not by an SSH host key that the flake declares.
+joins() { grep -q '"identity":{[^{}]*"joins":true' "$1/manifest.json" 2>/dev/null; }
+
 # alone sees that a name on the host is one cluster's, and that a cluster has one. The
 # trust domain tells clusters apart.
 alone() {
@@ -216,7 +227,10 @@ alone() {
 install() {
 	version=$(cat "$here/version") || die "$here holds no bundle: unpack it whole"
 	key=$root/etc/ssh/ssh_host_ed25519_key.pub
-	if [ -z "$any" ] && [ -e "$key" ] && ! grep -qF "$(cut -d' ' -f1,2 "$key")" "$here/documents/manifest.json"; then
+	if joins "$here/documents"; then
+		there=$(host "$root/etc/$name/documents") ours=$(host "$here/documents")
+		[ -n "$any" ] || [ "${there:-$ours}" = "$ours" ] || die "this bundle is of another host: it is of $ours, and $there is installed here: install it there, or give --any-host"
+	elif [ -z "$any" ] && [ -e "$key" ] && ! grep -qF "$(cut -d' ' -f1,2 "$key")" "$here/documents/manifest.json"; then
 		die "this bundle is of another host: its manifest does not declare $(cut -d' ' -f1,2 "$key") of $key: install it there, or declare this key, or give --any-host"
 	fi
 	if [ ! -d "$base/$version" ]; then

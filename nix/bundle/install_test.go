@@ -397,6 +397,28 @@ func TestInstallRefuses(t *testing.T) {
 	m.want("installed", other, "--any-host")
 }
 
+// joining is a bundle of a host that joins: its documents declare no SSH host key.
+func joining(t *testing.T, host, text string) Bundle {
+	b := example(t, host, text)
+	return rename(t, b, `"sshHostKey":"`+b.Documents[0].Manifest().Identity.SSHHostKey+`"`, `"joins":true`)
+}
+
+// TestInstallJoins: a host that joins installs its bundle whatever its SSH host key, and later
+// ones of its own alone.
+func TestInstallJoins(t *testing.T) {
+	needRoot(t)
+	m := newMachine(t)
+	for _, text := range []string{"one", "two"} {
+		script, _ := unpack(t, joining(t, "ursula", text))
+		m.want("installed", script)
+	}
+	other, _ := unpack(t, joining(t, "raishan", "one"))
+	if out, err := m.run(other, 0); err == nil || !strings.Contains(out, "this bundle is of another host: it is of raishan, and ursula is installed here") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	m.want("installed", other, "--any-host")
+}
+
 // encounter is a bundle that comes to where another one is, and why it is refused if
 // it is.
 type encounter struct {

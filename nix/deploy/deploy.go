@@ -83,6 +83,9 @@ func (d Deployment) host(ctx context.Context, h Host) error {
 		put = d.rebuild
 	}
 	pending, err := put(ctx, h, remote)
+	if err != nil && pending != nil && !cutOff(err) {
+		return fmt.Errorf("%w; commit %s, of which some may be in force, goes back by itself by %s: flor status there", err, pending.ID, pending.Deadline.UTC().Format(time.TimeOnly))
+	}
 	if err == nil {
 		err = d.reported(ctx, h, pending)
 	}

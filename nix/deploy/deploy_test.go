@@ -115,6 +115,7 @@ func TestRebuild(t *testing.T) {
 		"armed":         {"echo '" + string(commit) + "' > DIR/commit", "abc", switched + "confirm abc\n", ""},
 		"not armed":     {"", "", switched, ""},
 		"fails":         {"echo no space >&2; exit 1", "", switched, "nixos-rebuild: exit status 1: no space"},
+		"fails, armed":  {"echo '" + string(commit) + "' > DIR/commit; echo no space >&2; exit 1", "", switched, "no space; commit abc, of which some may be in force, goes back by itself by "},
 		"never reports": {"echo '" + string(commit) + "' | tee DIR/commit > DIR/undone", "other", switched, "it went back, since it was not confirmed: no report within"},
 	} {
 		t.Run(name, func(t *testing.T) {

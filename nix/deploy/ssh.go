@@ -78,6 +78,15 @@ func withoutPort(address string) string {
 	return address
 }
 
+// lost is the exit status of ssh(1) that lost its connection, or got none.
+const lost = 255
+
+// cutOff reports whether a command ended because its connection did: it may go on there.
+func cutOff(err error) bool {
+	var exit *exec.ExitError
+	return !errors.As(err, &exit) || exit.ExitCode() == lost || exit.ExitCode() < 0
+}
+
 // run runs a line of shell there, and returns what it printed.
 func (r *remote) run(ctx context.Context, in io.Reader, line string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "ssh", append(append([]string{}, r.options...), "root@"+r.name, line)...)

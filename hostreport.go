@@ -138,6 +138,9 @@ type Capacity struct {
 	Free  uint64 `json:"free"` // without what caches hold
 }
 
+// DiskFull is how many bytes a host's disk must have free for documents and needs to be written.
+const DiskFull = 16 << 20
+
 // ReceivedReport is the last report of a host as a provider keeps it.
 type ReceivedReport struct {
 	Received Time            `json:"received"` // by the provider's clock

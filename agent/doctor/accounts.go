@@ -6,6 +6,9 @@ import (
 	"maps"
 	"os/user"
 	"slices"
+	"strings"
+
+	"github.com/florete/florete"
 )
 
 // accounts are those of this host that the manifest names, of services and of people:
@@ -14,7 +17,11 @@ func (h *host) accounts(context.Context) (string, []Finding) {
 	var found []Finding
 	missing := h.missing()
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
-		found = append(found, fix(fmt.Sprintf("there is no account %s, which is of %s", name, missing[name]), "useradd --system --user-group "+name))
+		kind := "--system"
+		if strings.HasPrefix(missing[name], string(florete.KindUser)+"/") { // a person signs in
+			kind = "--create-home"
+		}
+		found = append(found, fix(fmt.Sprintf("there is no account %s, which is of %s", name, missing[name]), "useradd "+kind+" --user-group "+name))
 	}
 	return fmt.Sprintf("%d missing", len(missing)), found
 }

@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete"
 )
 
 // What must be free for documents and needs to be written.
 const (
-	freeBytes = 16 << 20
+	freeBytes = florete.DiskFull
 	freeFiles = 100
 )
 

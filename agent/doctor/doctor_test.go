@@ -153,7 +153,7 @@ func TestDoctor(t *testing.T) {
 		},
 		"host key gone": {
 			hurt:  func(p *patient) { p.sh("rm " + p.HostKey + "*") },
-			begin: "identity: no SSH host key ", fix: "ssh-keygen -A",
+			begin: "identity: no SSH host key ", fix: "restore it from a backup of this host; a new one, ssh-keygen -A, must go into the flake: hosts.laptop.sshHostKey",
 		},
 		"not published": {
 			hurt: func(p *patient) {
@@ -266,7 +266,7 @@ func TestDoctor(t *testing.T) {
 					problems = len(r.Problems)
 				}
 			},
-			begin: "accounts: there is no account no-such-account, which is of user/bob", fix: "useradd --system --user-group no-such-account",
+			begin: "accounts: there is no account no-such-account, which is of user/bob", fix: "useradd --create-home --user-group no-such-account",
 		},
 		"a format that only a newer release knows": {
 			hurt: func(p *patient) {
@@ -284,7 +284,33 @@ func TestDoctor(t *testing.T) {
 			hurt: func(p *patient) {
 				p.state("cert-user-bob", `{"state":"waiting","error":{"kind":"transient","code":"unavailable","message":"connection refused"}}`)
 			},
-			begin: "needs: need cert-user-bob is waiting: transient (unavailable)", fix: "systemctl restart florete-activate.service",
+			begin: "needs: need cert-user-bob is waiting: transient (unavailable)", fix: "flor refetch cert-user-bob",
+		},
+		"a need whose message says what to do": {
+			hurt: func(p *patient) {
+				p.state("cert-user-bob", `{"state":"denied","error":{"kind":"denied","code":"revoked","message":"node/laptop is revoked: florctl reinstate --host laptop"}}`)
+			},
+			begin: "needs: need cert-user-bob is denied: denied (revoked)", fix: "florctl reinstate --host laptop",
+		},
+		"a busy provider": {
+			hurt: func(p *patient) {
+				p.state("cert-user-bob", `{"state":"waiting","next":1784011430,"error":{"kind":"transient","code":"busy","message":"too many requests"}}`)
+			},
+			begin: "needs: need cert-user-bob is waiting: transient (busy)", fix: "wait: it is requested again at 2026-07-14T06:43:50Z",
+		},
+		"a unit that is misspelt in the flake": {
+			hurt: func(p *patient) {
+				p.state("cert-user-bob", `{"state":"fulfilled","error":{"kind":"transient","code":"notify","message":"outlne.service: restart: Unit outlne.service not found."}}`)
+			},
+			begin: "needs: need cert-user-bob is delivered, but a unit of it was not restarted: outlne.service", fix: "name it in the flake as systemctl list-unit-files has it here, publish and deploy",
+		},
+		"settings that a kind may not read": {
+			hurt: func(p *patient) {
+				p.Laptop.Provide("oidc")
+				p.sh("chmod 600 " + filepath.Join(p.Etc, "provider.hujson"))
+				p.units["florete-provider-oidc.service"] = units.Unit{Load: "loaded", Active: "failed"}
+			},
+			begin: "units: florete-provider-oidc.service is failed", fix: "",
 		},
 		"a unit of an instance": {
 			hurt: func(p *patient) {

@@ -193,10 +193,11 @@ func (h *host) hostKey() (Finding, bool) {
 	declared := h.manifest.Identity.SSHHostKey
 	text, err := os.ReadFile(h.HostKey + ".pub")
 	if errors.Is(err, fs.ErrNotExist) {
-		return fix(fmt.Sprintf("no SSH host key %s", h.HostKey), "ssh-keygen -A"), false
+		return do(fmt.Sprintf("no SSH host key %s", h.HostKey),
+			fmt.Sprintf("restore it from a backup of this host; a new one, ssh-keygen -A, must go into the flake: hosts.%s.sshHostKey", h.manifest.Host)), false
 	}
 	if err != nil {
-		return h.unreadable(err, "ssh-keygen -A"), false
+		return h.unreadable(err, "ls -l "+h.HostKey+"*"), false
 	}
 	words := append(strings.Fields(string(text)), "", "")
 	if key := words[0] + " " + words[1]; key != declared {

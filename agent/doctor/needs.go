@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/florete/florete"
 )
@@ -19,6 +20,9 @@ func (h *host) needs(context.Context) (string, []Finding) {
 		switch s.State {
 		case "fulfilled":
 			fulfilled++
+			if s.Error != nil {
+				found = append(found, unnotified(n, *s.Error))
+			}
 			continue
 		case "blocked":
 			continue
@@ -37,13 +41,36 @@ func (h *host) needs(context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d of %d fulfilled", fulfilled, len(h.manifest.Needs)), found
 }
 
+// unnotified is a unit that did not restart with what was delivered, and goes on with what was
+// before.
+func unnotified(n florete.Need, e florete.NeedError) Finding {
+	what := remedy(e.Message)
+	if strings.Contains(e.Message, "not found") {
+		what = "name it in the flake as systemctl list-unit-files has it here, publish and deploy"
+	}
+	return do(fmt.Sprintf("need %s is delivered, but a unit of it was not restarted: %s", n.ID, e.Message), what)
+}
+
+// commands are those that messages end with.
+var commands = []string{"flor ", "florctl ", "flor-provider ", "systemctl ", "rm ", "ssh ", "see "}
+
+// remedy is what a message ends with, where that is a command or says where to look.
+func remedy(message string) string {
+	for _, c := range commands {
+		if i := strings.LastIndex(message, ": "+c); i >= 0 {
+			return message[i+2:]
+		}
+	}
+	return "what the message says"
+}
+
 // cure is what helps a need, by the code of its error (activation/README.md,
 // providers/api), unless it follows from another finding.
 func (h *host) cure(n florete.Need, s florete.NeedState) (f Finding, ok bool) {
 	providers := strings.Join(n.Providers, " or ")
 	deploy := do("", fmt.Sprintf("deploy %s and this host from one revision of the flake", providers))
 	publish := do("", "publish newer documents: florctl publish --key KEY")
-	retry := fix("", h.restart("activate"))
+	retry := fix("", h.Instance.Program("flor")+" refetch "+n.ID)
 	if s.Error == nil {
 		return retry, true
 	}
@@ -68,7 +95,11 @@ func (h *host) cure(n florete.Need, s florete.NeedState) (f Finding, ok bool) {
 		return publish, true
 	case "internal", "store":
 		return do("", examineOn(n.Providers[0])), true
-	case "unavailable", "busy":
+	case "join", "token", "tpm", "revoked", "list-behind", "untrusted", "held", "commit-pending", "commit-unarmed", "device-key", "refused":
+		return do("", remedy(s.Error.Message)), true
+	case "busy":
+		return do("", fmt.Sprintf("wait: it is requested again at %s", s.Next.UTC().Format(time.RFC3339))), true
+	case "unavailable":
 		answers := slices.ContainsFunc(h.answers, func(a *answer) bool { return a.err == nil && a.kind == n.Kind && slices.Contains(n.Providers, a.name) })
 		return retry, answers
 	}

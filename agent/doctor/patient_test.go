@@ -59,7 +59,7 @@ func newPatient(t *testing.T) *patient {
 			return all, nil
 		},
 	}
-	p.write(filepath.Join(p.Etc, "provider.hujson"), "{}", 0o600)
+	p.write(filepath.Join(p.Etc, "provider.hujson"), "{}", 0o644)
 	p.write(p.HostKey, "secret", 0o600)
 	p.write(p.HostKey+".pub", "ssh-ed25519 AAAA root@laptop\n", 0o644)
 	p.write(p.Hosts, "127.0.0.1 localhost # outline.demo.flor.rete\n"+ursula+" other outline.demo.flor.rete\n", 0o644)

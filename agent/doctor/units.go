@@ -58,6 +58,8 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 		return fix(u.Name+" does not start at boot", "systemctl enable "+u.Name), false
 	case u.Active == "active" || u.Active == "reloading":
 		return Finding{}, true
+	case strings.HasPrefix(u.Name, h.Instance.Unit("provider-")) && secret(settings):
+		return fix(fmt.Sprintf("%s: %s is for its owner alone, and each kind has an account of its own", problem, settings), fmt.Sprintf("chmod 0644 %s; systemctl restart %s", settings, u.Name)), false
 	case u.Active == "activating":
 		return do(problem, "mend what it reports; all of it: journalctl -u "+u.Name), false
 	case strings.HasPrefix(u.Name, h.Instance.Unit("provider-")) && !exists(settings):
@@ -71,6 +73,12 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 		return fix(problem, fmt.Sprintf("systemctl reset-failed %s; systemctl restart %s", reset, u.Name)), false
 	}
 	return fix(problem, "systemctl enable --now "+u.Name), false
+}
+
+// secret reports whether a file is there that not everybody reads.
+func secret(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.Mode().Perm()&0o004 == 0
 }
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }

@@ -16,6 +16,9 @@ import (
 // silent is how long a host may go without a report: three that it did not send.
 const silent = 16 * time.Minute
 
+// overdue is how old a report may be that a host sends every five minutes, or on every change.
+const overdue = 7 * time.Minute
+
 // skew is how far its clock may be off: enrolment proofs live a minute.
 const skew = 30 * time.Second
 
@@ -75,7 +78,7 @@ func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 		return nil
 	}
 	r := h.Report
-	if age := now.Sub(h.Received.Time); age > silent {
+	if age := now.Sub(h.Received.Time); age > overdue {
 		h.note("silent", "last reported %s ago", age.Round(time.Minute))
 	}
 	if d := r.Sent.Sub(h.Received.Time); !r.Sent.IsZero() && d.Abs() > skew {
@@ -99,7 +102,10 @@ func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 	for _, a := range r.Audit {
 		h.note("audit", "audit log of kind %s on %s: %s", a.Kind, a.Provider, a.Fault)
 	}
-	h.needs()
+	if d := r.Facts.Disk; d.Total > 0 && d.Free < florete.DiskFull {
+		h.note("disk", "its disk is full, %d KiB are free: flor doctor there", d.Free>>10)
+	}
+	h.needs(now)
 	h.programs()
 	h.capabilities(s.Topology.Hosts[h.Name].Capabilities)
 	return nil
@@ -129,15 +135,19 @@ func (h *Host) behind(documents map[string]compile.Raw) error {
 	return nil
 }
 
-// needs notes what was not fulfilled, and what was about to end, when the host reported.
-func (h *Host) needs() {
-	now := h.Report.Sent.Time
+// needs notes what was not fulfilled, and units that did not restart, when the host reported,
+// and what has ended since, or is about to.
+func (h *Host) needs(now time.Time) {
 	for _, n := range h.Report.Needs {
+		ended := ""
+		if n.State != florete.NeedFulfilled && !n.Expires.IsZero() && n.Expires.Before(now) {
+			ended = ", and what it has expired at " + n.Expires.UTC().Format(time.RFC3339)
+		}
 		switch {
-		case n.State != florete.NeedFulfilled && n.Error != nil:
-			h.note("need", "need %s is %s: %s: %s", n.ID, n.State, n.Error.Code, n.Error.Message)
+		case n.Error != nil:
+			h.note("need", "need %s is %s%s: %s: %s", n.ID, n.State, ended, n.Error.Code, n.Error.Message)
 		case n.State != florete.NeedFulfilled:
-			h.note("need", "need %s is %s", n.ID, n.State)
+			h.note("need", "need %s is %s%s", n.ID, n.State, ended)
 		case !n.Expires.IsZero() && n.Expires.Before(now):
 			h.note("expired", "need %s expired at %s", n.ID, n.Expires.UTC().Format(time.RFC3339))
 		case !n.Expires.IsZero() && n.Expires.Sub(now) < n.Expires.Sub(n.Fulfilled.Time)/late:

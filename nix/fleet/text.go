@@ -89,7 +89,7 @@ func (h Host) cells(now time.Time, safe func(string) string) []string {
 // age is a time in its largest unit.
 func age(d time.Duration) string {
 	sign := ""
-	if d < 0 {
+	if d = d.Truncate(time.Second); d < 0 {
 		sign, d = "-", -d
 	}
 	switch {

@@ -13,7 +13,9 @@
 package settings
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -69,6 +71,9 @@ func (c Common) Identity(kind string) string {
 // Load reads the settings of the process of a kind, or with none what all have in common.
 func Load(path string, kinds Kinds, kind string) (*Settings, error) {
 	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrPermission) { // each kind has an account of its own
+		return nil, fmt.Errorf("settings: %w, want a file that all kinds read, which holds no secret itself: chmod 0644 %s", err, path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}

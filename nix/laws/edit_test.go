@@ -28,13 +28,18 @@ var edits = map[string]func(g generator, c *cluster) bool{
 	"callers by a header":      onService(func(g generator, s *service) bool { s.Identity = "proxy-v2"; return s.Protocol != "udp" }),
 	"over TCP":                 onService(func(g generator, s *service) bool { had := s.Transport != ""; s.Transport = "tcp"; return !had }),
 	"its key for its account":  onService(func(g generator, s *service) bool { had := s.Workload; s.Workload = true; return !had && s.User != "" }),
-	"connections logged":       onService(func(g generator, s *service) bool { had := s.AccessLog != ""; s.AccessLog = "sampled"; return !had }),
-	"over anything":            onService(func(g generator, s *service) bool { had := s.Transport != ""; s.Transport = ""; return had }),
-	"other limits":             onService(func(g generator, s *service) bool { s.Limits = g.limits(); return true }),
-	"no limits":                onService(func(g generator, s *service) bool { had := s.Limits != nil; s.Limits = nil; return had }),
-	"other limits of a user":   onUser(func(g generator, u *holder) bool { u.Limits = g.limits(); return true }),
-	"no limits of a user":      onUser(func(g generator, u *holder) bool { had := u.Limits != nil; u.Limits = nil; return had }),
-	"callers unnamed":          onService(func(g generator, s *service) bool { had := s.Identity != ""; s.Identity = ""; return had }),
+	"connections logged": onService(func(g generator, s *service) bool {
+		had := s.AccessLog
+		s.AccessLog = "sampled"
+		return had != "sampled"
+	}),
+	"all connections logged": onService(func(g generator, s *service) bool { had := s.AccessLog; s.AccessLog = "full"; return had != "full" }),
+	"over anything":          onService(func(g generator, s *service) bool { had := s.Transport != ""; s.Transport = ""; return had }),
+	"other limits":           onService(func(g generator, s *service) bool { s.Limits = g.limits(); return true }),
+	"no limits":              onService(func(g generator, s *service) bool { had := s.Limits != nil; s.Limits = nil; return had }),
+	"other limits of a user": onUser(func(g generator, u *holder) bool { u.Limits = g.limits(); return true }),
+	"no limits of a user":    onUser(func(g generator, u *holder) bool { had := u.Limits != nil; u.Limits = nil; return had }),
+	"callers unnamed":        onService(func(g generator, s *service) bool { had := s.Identity != ""; s.Identity = ""; return had }),
 	"another public name": onService(func(g generator, s *service) bool {
 		s.TLSName = "other.example.org"
 		return s.Visibility == "public"
@@ -43,11 +48,34 @@ var edits = map[string]func(g generator, c *cluster) bool{
 		s.Aliases = []string{"*.other", "other"}
 		return s.Visibility != "host" && s.Scope != "node"
 	}),
+	"an alias moves": func(g generator, c *cluster) bool {
+		from, to := pick(g, c.Services), pick(g, c.Services)
+		if from == to || from.Aliases == nil || to.Visibility == "host" || to.Scope == "node" {
+			return false
+		}
+		from.Aliases, to.Aliases = nil, append(slices.Clone(to.Aliases), from.Aliases...)
+		return true
+	},
+	"a service's name is another's": func(g generator, c *cluster) bool {
+		names := slices.Sorted(maps.Keys(c.Services))
+		name, to := names[g.IntN(len(names))], pick(g, c.Services)
+		if c.Services[name] == to || to.Visibility == "host" || to.Scope == "node" {
+			return false
+		}
+		c.drop(name)
+		to.Aliases = append(slices.Clone(to.Aliases), name)
+		return true
+	},
 	"no alias":               onService(func(g generator, s *service) bool { had := s.Aliases != nil; s.Aliases = nil; return had }),
 	"no public name of many": onService(func(g generator, s *service) bool { had := s.TLSAliases != nil; s.TLSAliases = nil; return had }),
 	"another secret":         onFile(func(f *file) { f.Ref = "root/key" }),
 	"another mode":           onFile(func(f *file) { f.Mode = "0640" }),
 	"own mode":               onFile(func(f *file) { f.Mode = "0400" }),
+	"longer secret": onSecret(func(g generator, c *cluster, s *generated) bool {
+		had := s.Length
+		s.Length += 8
+		return had > 0
+	}),
 	"shorter secret": onSecret(func(g generator, c *cluster, s *generated) bool {
 		had := s.Length
 		s.Length = 18

@@ -15,21 +15,24 @@ import (
 
 // harmless are the places of documents whose values open nothing, with the reason.
 var harmless = map[string]*regexp.Regexp{
-	"peers prove who they are, wherever they are": regexp.MustCompile(`/(reach/\S+/endpoints/|providers/\w+/\w+/addresses)`),
-	"loopback listeners look up who calls":        regexp.MustCompile(`^manifest/forwarder/(reach|socks)/\S+/listen$`),
-	"the same checks over either transport":       regexp.MustCompile(`^manifest/forwarder/(reach/\S+/)?transport$`),
-	"what is written of connections stays":        regexp.MustCompile(`^manifest/forwarder/publish/\S+/accessLog$`),
-	"the publishing host decides what is carried": regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
-	"the same again": regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+|policy/kinds/(jwt|token))/generation$|/staleAfter$`),
-	"when, not what": regexp.MustCompile(`^policy/rollout/`),
+	"peers prove who they are, wherever they are":   regexp.MustCompile(`/(reach/\S+/endpoints/|providers/\w+/\w+/addresses)`),
+	"loopback listeners look up who calls":          regexp.MustCompile(`^manifest/forwarder/(reach|socks)/\S+/listen$`),
+	"the same checks over either transport":         regexp.MustCompile(`^manifest/forwarder/(reach/\S+/)?transport$`),
+	"a role's name: what it leads to is a right":    regexp.MustCompile(`^manifest/roles/`),
+	"as the request has it":                         regexp.MustCompile(`^manifest/needs/\S+/renew/rotate$`),
+	"the publishing host decides what is carried":   regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
+	"the same again":                                regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+|policy/kinds/(jwt|token))/generation$|/staleAfter$`),
+	"when, not what":                                regexp.MustCompile(`^policy/rollout/`),
 	"members of the store prove who they are":       regexp.MustCompile(`^policy/store/(endpoints/|member/(\w+/called/|cluster/))`),
-	"other names of what is reached":                regexp.MustCompile(`^manifest/forwarder/reach/\S+/aliases/`),
 	"order alone":                                   regexp.MustCompile(`^manifest/needs/[\w-]+/dependsOn/`),
 	"an operator's words for the same, not a value": regexp.MustCompile(`^\w+/host$`),
 }
 
 // longer are numbers that open something when they grow.
-var longer = regexp.MustCompile(`/(lifetime|interval)$`)
+var longer = regexp.MustCompile(`/(lifetime|interval|overlap|rotate|refresh|keyLifetime)$`)
+
+// forEver are those of them of which 0 is the most.
+var forEver = regexp.MustCompile(`/(rotate|keyLifetime)$`)
 
 // limit is one of these, of a service or a caller: none is the highest.
 var limit = regexp.MustCompile(`^manifest/forwarder/(publish|limits)/\S+?/limits/\w+$`)
@@ -72,6 +75,12 @@ func leaves(c compiled) (seen map[string]bool, lengths map[string]float64) {
 				seen[host+" for good "+what] = true
 			}
 			unlimited(host, body, lengths)
+			needs, _ := body.(map[string]any)["needs"].([]any)
+			for _, n := range needs {
+				if n := n.(map[string]any); n["renew"] == nil || n["renew"].(map[string]any)["interval"] == nil { // is never fetched again
+					lengths[fmt.Sprintf("%s %s/needs/%v/renew/interval", host, kind, n["id"])] = math.MaxInt
+				}
+			}
 			unrestricted(body)
 			spread(kind, body, func(place string, v any) {
 				for _, re := range harmless {
@@ -86,6 +95,11 @@ func leaves(c compiled) (seen map[string]bool, lengths map[string]float64) {
 				case strings.HasPrefix(place, "manifest/forwarder/limits/"): // whose they are
 				case longer.MatchString(place):
 					lengths[where] = v.(float64)
+					if v == 0.0 && forEver.MatchString(place) {
+						lengths[where] = math.MaxInt
+					}
+				case strings.HasSuffix(place, "/request/length"):
+					lengths[where] = -v.(float64)
 				case strings.HasSuffix(place, "/mode"):
 					for i, digit := range v.(string) {
 						for bit := range 3 {
@@ -94,6 +108,8 @@ func leaves(c compiled) (seen map[string]bool, lengths map[string]float64) {
 							}
 						}
 					}
+				case strings.HasSuffix(place, "/accessLog") && v == "full": // and so some
+					seen[where+" = sampled"], seen[where+" = full"] = true, true
 				case strings.HasSuffix(place, "/access") && v == "write": // who may write may read
 					seen[where+" = read"], seen[where+" = write"] = true, true
 				default:

@@ -2,7 +2,7 @@ package plan
 
 // certificateRights are those of who has the certificate of a public name, or answers for it where
 // the CA looks.
-func certificateRights(caller string, request map[string]any) []fact {
+func certificateRights(a at, caller string, request map[string]any) []fact {
 	names := list(request["names"])
 	if len(names) == 0 {
 		return one(Right{caller, "answer for", "orders of certificates for public names"})
@@ -13,7 +13,7 @@ func certificateRights(caller string, request map[string]any) []fact {
 	}
 	var facts []fact
 	for _, n := range names {
-		name := short(n)
+		name := shown(n)
 		be := Right{caller, "be for strangers", name}
 		facts = append(facts, fact{Right: be}, fact{Right: Right{issuer, "vouch for", name + " at " + caller}, because: []Right{be}})
 		if request["shared"] != false {
@@ -27,17 +27,17 @@ func certificateRights(caller string, request map[string]any) []fact {
 var certificateSettings = map[string]func(a at) []fact{
 	"contact": func(at) []fact { return nil }, // whom the CA writes to
 	"directory": func(a at) []fact {
-		return one(Right{"ACME server " + short(a.v), "issue", "certificates for public names to " + a.node()})
+		return one(Right{"ACME server " + shown(a.v), "issue", "certificates for public names to " + a.node()})
 	},
 	"dns": func(a at) []fact {
-		if short(a.v) == "" {
+		if shown(a.v) == "" {
 			return nil
 		}
-		return one(Right{a.node(), "change", "zones of public names, by " + short(a.v)})
+		return one(Right{a.node(), "change", "zones of public names, by " + shown(a.v)})
 	},
 	"internal": func(a at) (facts []fact) {
 		for _, domain := range list(a.v) {
-			facts = append(facts, fact{Right: Right{a.node(), "issue", "certificates for names below " + short(domain)}})
+			facts = append(facts, fact{Right: Right{a.node(), "issue", "certificates for names below " + shown(domain)}})
 		}
 		return facts
 	},

@@ -18,6 +18,7 @@ var harmless = map[string]*regexp.Regexp{
 	"a group reads where a mode lets it":            regexp.MustCompile(`^needs\.\[\]\.deliver\.group$`),
 	"peers prove who they are":                      regexp.MustCompile(`^(providers\..*\.addresses.*|forwarder\.reach\.\[\]\.endpoints.*|policy\.provider\.[^.]*\.id)$`),
 	"loopback listeners look up who calls":          regexp.MustCompile(`^forwarder\.(reach|socks)\.\[\]\.listen$`),
+	"names of roles, whose services are rights":     regexp.MustCompile(`^roles\.\[\]$`),
 	"the publishing host decides":                   regexp.MustCompile(`^forwarder\.reach\.\[\]\.(protocol|grpc)$`),
 }
 

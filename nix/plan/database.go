@@ -12,11 +12,11 @@ func servers(a at) (facts []fact) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s := object(all[name])
 		a.rest(s, "address", "host", "keep", "kind", "port", "user")
-		server := fmt.Sprintf("the %s server %s", short(s["kind"]), name)
+		server := fmt.Sprintf("the %s server %s", shown(s["kind"]), name)
 		facts = append(facts,
-			fact{Right: Right{a.node(), "make logins at", fmt.Sprintf("%s, as %s at %s", server, short(s["user"]), short(s["address"]))}},
-			fact{Right: Right{server, "be reached at", fmt.Sprintf("%s:%s", short(s["host"]), short(s["port"]))}},
-			fact{Right: Right{a.node(), "drop databases that are named no more", "at " + name + ", after " + lasting(s["keep"], "no time")}},
+			fact{Right: Right{a.node(), "make logins at", fmt.Sprintf("%s, as %s at %s", server, shown(s["user"]), shown(s["address"]))}},
+			fact{Right: Right{server, "be reached at", fmt.Sprintf("%s:%s", shown(s["host"]), shown(s["port"]))}},
+			fact{Right: Right{a.node(), "drop databases that are named no more", "at " + name + ", after " + period(s["keep"], "no time")}},
 		)
 	}
 	return facts

@@ -26,7 +26,7 @@ func (a at) endless(facts []fact) []fact {
 
 func writeUntil(may, what string) func(at) []fact {
 	return func(a at) []fact {
-		return a.ending(Right{a.principal(a.up[0]["id"]), may, what + a.host()})
+		return a.ending(Right{a.id(a.up[0]["id"]), may, what + a.host()})
 	}
 }
 

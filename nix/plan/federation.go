@@ -7,17 +7,6 @@ import (
 	"strings"
 )
 
-// principal is an ID for people, with its trust domain where that is a foreign one.
-func (a at) principal(v any) string {
-	id := text(v)
-	rest, _ := strings.CutPrefix(id, "spiffe://")
-	domain, path, found := strings.Cut(rest, "/")
-	if found && domain != a.root["trustDomain"] {
-		return path + " of " + domain
-	}
-	return short(v)
-}
-
 // beside is an ID, with its trust domain where that is another than one beside it has.
 func beside(id, other string) string {
 	a, b := spiffe.FindString(id), spiffe.FindString(other)
@@ -77,7 +66,7 @@ func trusts(a at) (facts []fact) {
 	for _, v := range list(a.v) {
 		t := object(v)
 		a.rest(t, "name", "trustDomain", "endpoint", "endpointID", "profile", "endpointRoots", "bundle")
-		domain := short(t["trustDomain"])
+		domain := shown(t["trustDomain"])
 		for _, who := range endpoint(t) {
 			facts = append(facts, one(Right{who + " at " + text(t["endpoint"]), "hand out", "the bundle of " + domain + " to " + a.node()})...)
 		}
@@ -89,7 +78,7 @@ func trusts(a at) (facts []fact) {
 // endpoint is who is believed at a bundle endpoint: a SPIFFE ID, or whom CAs have verified.
 func endpoint(t map[string]any) (who []string) {
 	if t["profile"] != "https_web" {
-		return []string{text(t["endpointID"])}
+		return []string{shown(t["endpointID"])}
 	}
 	for _, pem := range list(t["endpointRoots"]) {
 		for _, name := range certificates(text(pem)) {
@@ -104,5 +93,5 @@ func endpoint(t map[string]any) (who []string) {
 
 // federates is whom processes of an identity verify by the Workload API.
 func federates(a at) []fact {
-	return one(Right{"who acts as " + short(a.up[0]["id"]) + " on " + a.host(), "verify", "identities of " + short(a.v)}, a.holds(a.up[0]["id"]))
+	return one(Right{"who acts as " + a.id(a.up[0]["id"]) + " on " + a.host(), "verify", "identities of " + shown(a.v)}, a.holds(a.up[0]["id"]))
 }

@@ -10,10 +10,10 @@ import (
 
 func one(r Right, because ...Right) []fact { return []fact{{Right: r, because: because}} }
 
-func cluster(a at) []fact { return one(Right{"every host", "belong to", "cluster " + short(a.v)}) }
+func cluster(a at) []fact { return one(Right{"every host", "belong to", "cluster " + shown(a.v)}) }
 
 func trustDomain(a at) []fact {
-	return one(Right{"every identity", "belong to", "trust domain " + short(a.v)})
+	return one(Right{"every identity", "belong to", "trust domain " + shown(a.v)})
 }
 
 func root(a at) (facts []fact) {
@@ -26,16 +26,14 @@ func root(a at) (facts []fact) {
 func key(a at) []fact { return one(Right{"key " + text(a.v), "sign", "every document"}) }
 
 func enrol(a at) []fact {
-	node := short(a.up[0]["id"])
+	node := a.id(a.up[0]["id"])
 	return append(one(Right{"SSH key " + fingerprint(text(a.v)), "enrol as", node}, join(node)), fact{Right: join(node)})
 }
 
 func admitted(a at) []fact {
-	node := short(a.up[0]["id"])
+	node := a.id(a.up[0]["id"])
 	return append(one(Right{"a device that an operator admits", "enrol as", node}, join(node)), fact{Right: join(node)})
 }
-
-func role(a at) []fact { return one(Right{a.node(), "hold", "role/" + short(a.v)}, join(a.node())) }
 
 // requested are the rights that a need comes with.
 func (a at) requested() (rights []Right) {
@@ -51,9 +49,9 @@ func (a at) requested() (rights []Right) {
 func files(a at) (facts []fact) {
 	file, deliver := a.up[0], a.up[2]
 	need := a.up[len(a.up)-2]
-	owner, from := short(deliver["owner"]), short(file["value"])
-	what := short(need["id"]) + "/" + a.path[len(a.path)-2] + " (" + from + ")"
-	mode, err := strconv.ParseUint(short(a.v), 8, 32)
+	owner, from := shown(deliver["owner"]), shown(file["value"])
+	what := shown(need["id"]) + "/" + a.path[len(a.path)-2] + " (" + from + ")"
+	mode, err := strconv.ParseUint(shown(a.v), 8, 32)
 	if err != nil {
 		mode = 0o777
 	}
@@ -89,7 +87,7 @@ func owner(a at) []fact {
 	if len(object(a.up[0]["files"])) > 0 || a.v == "" {
 		return nil
 	}
-	return one(Right{"account " + short(a.v) + " on " + a.host(), "own", "what comes of " + short(a.up[1]["id"])})
+	return one(Right{"account " + shown(a.v) + " on " + a.host(), "own", "what comes of " + a.id(a.up[1]["id"])})
 }
 
 // renewal is for how long a host goes without fetching again.
@@ -105,21 +103,14 @@ func renewal(a at) []fact {
 	case !ok || every <= 0:
 		every = ever
 	}
-	return []fact{{Right: Right{Who: a.node(), May: "keep " + short(a.up[0]["id"]) + " without asking again for"}, seconds: seconds(every), because: a.requested()}}
-}
-
-func seconds(n float64) int64 {
-	if n >= ever {
-		return ever
-	}
-	return int64(n)
+	return []fact{{Right: Right{Who: a.node(), May: "keep " + a.id(a.up[0]["id"]) + " without asking again for"}, seconds: seconds(every), because: a.requested()}}
 }
 
 // port is what an entry of the forwarder is about: a service, or one of its several ports.
-func port(entry map[string]any) string { return portOf(short(entry["id"]), entry) }
+func (a at) port(entry map[string]any) string { return portOf(a.id(entry["id"]), entry) }
 
 func portOf(service string, entry map[string]any) string {
-	if name := short(entry["port"]); name != "" {
+	if name := shown(entry["port"]); name != "" {
 		return service + ":" + name
 	}
 	return service
@@ -128,16 +119,16 @@ func portOf(service string, entry map[string]any) string {
 // upstream is where connections of a service go, and who takes them there.
 func upstream(a at) []fact {
 	p := a.up[0]
-	id, service, to := short(p["id"]), port(p), short(a.v)
+	id, service, to := a.id(p["id"]), a.port(p), shown(a.v)
 	if here(to) {
 		to += " of its host"
 	}
-	if protocol := short(p["protocol"]); protocol != "" {
+	if protocol := shown(p["protocol"]); protocol != "" {
 		to = protocol + " " + to
 	}
 	who := "every account on " + a.host()
 	if p["user"] != nil && p["user"] != "" {
-		who = "account " + short(p["user"]) + " on " + a.host()
+		who = "account " + shown(p["user"]) + " on " + a.host()
 	}
 	facts := []fact{
 		{Right: Right{service, "lead to", to}},
@@ -153,7 +144,7 @@ func upstream(a at) []fact {
 // identity is whether an upstream learns who calls, or takes what callers write for it.
 func identity(a at) []fact {
 	p := a.up[0]
-	return one(Right{port(p), "learn callers from", "the forwarder, by " + short(a.v)}, Right{a.node(), "act as", short(p["id"])})
+	return one(Right{a.port(p), "learn callers from", "the forwarder, by " + shown(a.v)}, Right{a.node(), "act as", a.id(p["id"])})
 }
 
 func here(upstream string) bool {
@@ -165,17 +156,18 @@ func here(upstream string) bool {
 }
 
 func allow(a at) []fact {
-	who := a.principal(a.v)
-	if print := short(a.up[0]["fingerprint"]); print != "" {
+	who := a.id(a.v)
+	if print := shown(a.up[0]["fingerprint"]); print != "" {
 		who += " with certificate " + print
 	}
-	return a.endless(one(Right{who, "reach", port(a.up[1])}))
+	return a.endless(one(Right{who, "reach", a.port(a.up[1])}))
 }
 
 // operator is what somebody may do at a config provider: who publishes there may read.
 func operator(a at) []fact {
-	who := a.principal(a.up[0]["id"])
-	facts := one(Right{who, "read at", "the config provider of " + a.host()})
+	who := a.id(a.up[0]["id"])
+	// Reaching it may have an end, and then reading has.
+	facts := one(Right{who, "read at", "the config provider of " + a.host()}, Right{who, "reach", "service/" + a.host() + "/florete-control"})
 	if a.v != string(florete.AccessRead) {
 		facts = append(facts, one(Right{who, "publish at", "the config provider of " + a.host()})...)
 	}
@@ -184,8 +176,8 @@ func operator(a at) []fact {
 
 // cacheAccess is what somebody may do at the binary cache of a provider host.
 func cacheAccess(a at) []fact {
-	who := a.principal(a.up[0]["id"])
-	facts := one(Right{who, "read at", "the binary cache of " + a.host()})
+	who := a.id(a.up[0]["id"])
+	facts := one(Right{who, "read at", "the binary cache of " + a.host()}, Right{who, "reach", "service/" + a.host() + "/florete-cache"})
 	if a.v != string(florete.AccessRead) {
 		facts = append(facts, one(Right{who, "add paths to", "the binary cache of " + a.host()})...)
 	}
@@ -194,21 +186,21 @@ func cacheAccess(a at) []fact {
 
 // account acts as one of the host's identities; the name of one is a string.
 func account(a at, v any) Right {
-	who := "account " + short(v)
+	who := "account " + shown(v)
 	if _, uid := v.(float64); uid {
-		who = "uid " + short(v)
+		who = "uid " + shown(v)
 	}
-	return Right{who + " on " + a.host(), "act as", short(a.up[0]["id"])}
+	return Right{who + " on " + a.host(), "act as", a.id(a.up[0]["id"])}
 }
 
 // unit acts as one of the host's identities.
 func unit(a at, v any) Right {
-	return Right{short(v) + " on " + a.host(), "act as", short(a.up[0]["id"])}
+	return Right{shown(v) + " on " + a.host(), "act as", a.id(a.up[0]["id"])}
 }
 
 // socks is a listener at which an account chooses an identity that is not its first.
 func socks(a at) []fact {
-	f := fact{Right: Right{short(a.v) + " on " + a.host(), "be chosen at", "a SOCKS5 listener"}, because: []Right{a.holds(a.v)}}
+	f := fact{Right: Right{a.id(a.v) + " on " + a.host(), "be chosen at", "a SOCKS5 listener"}, because: []Right{a.holds(a.v)}}
 	for _, c := range list(object(a.root["forwarder"])["callers"]) {
 		caller := object(c)
 		for _, v := range append(list(caller["users"]), list(caller["uids"])...) {

@@ -7,17 +7,17 @@ import "slices"
 // nobody reads here cannot pass unseen. They are not data of the compiler's, which a change
 // of a flake may bring along.
 type kind struct {
-	fields   []string                                           // of its requests that rights explains
-	rights   func(caller string, request map[string]any) []fact // that a request comes with
-	open     []string                                           // values of its answers that everyone may read
-	settings map[string]func(a at) []fact                       // of its providers, by name
+	fields   []string                                                 // of its requests that rights explains
+	rights   func(a at, caller string, request map[string]any) []fact // that a request comes with
+	open     []string                                                 // values of its answers that everyone may read
+	settings map[string]func(a at) []fact                             // of its providers, by name
 }
 
 var kinds = map[string]kind{
 	"cert": {
 		fields: []string{"id"},
-		rights: func(caller string, request map[string]any) []fact {
-			if id := short(request["id"]); id != caller && id != "" {
+		rights: func(a at, caller string, request map[string]any) []fact {
+			if id := a.id(request["id"]); id != caller && id != "" {
 				return one(Right{caller, "act as", id})
 			}
 			return one(join(caller))
@@ -33,36 +33,32 @@ var kinds = map[string]kind{
 	},
 	"database": {
 		fields: []string{"name", "overlap", "rotate", "server"},
-		rights: func(caller string, request map[string]any) []fact {
-			login := "database " + short(request["name"]) + " at " + short(request["server"])
+		rights: func(a at, caller string, request map[string]any) []fact {
+			login := "database " + shown(request["name"]) + " at " + shown(request["server"])
 			fetch := Right{caller, "log in at", login}
 			facts := one(fetch)
-			for _, with := range []Right{
-				{"logins at " + login, "be in use for", lasting(request["rotate"], "ever")},
-				{"logins at " + login, "overlap with another for", lasting(request["overlap"], "no time")},
-			} {
-				facts = append(facts, fact{Right: with, because: []Right{fetch}})
-			}
-			return facts
+			return append(facts,
+				lasting(Right{Who: "logins at " + login, May: "be in use for"}, request["rotate"], ever, fetch),
+				lasting(Right{Who: "logins at " + login, May: "overlap with another for"}, request["overlap"], 0, fetch))
 		},
 		open:     []string{"database", "host", "port", "prefix", "user"},
 		settings: map[string]func(a at) []fact{"servers": servers},
 	},
 	"federation": {
 		fields: []string{"trustDomain"},
-		rights: func(caller string, request map[string]any) []fact {
-			return one(Right{"the federation provider", "vouch for", "identities of " + short(request["trustDomain"]) + " at " + caller}, join(caller))
+		rights: func(a at, caller string, request map[string]any) []fact {
+			return one(Right{"the federation provider", "vouch for", "identities of " + shown(request["trustDomain"]) + " at " + caller}, join(caller))
 		},
 		open: []string{"bundle"},
 		settings: map[string]func(a at) []fact{
-			"refresh": func(at) []fact { return nil }, // how soon others read what is public
+			"refresh": refresh,
 			"trusts":  trusts,
 		},
 	},
 	"file": {
 		fields: []string{"ref"},
-		rights: func(caller string, request map[string]any) []fact {
-			return one(Right{caller, "fetch", "file " + short(request["ref"])})
+		rights: func(a at, caller string, request map[string]any) []fact {
+			return one(Right{caller, "fetch", "file " + shown(request["ref"])})
 		},
 	},
 	"git": {
@@ -73,14 +69,14 @@ var kinds = map[string]kind{
 	},
 	"jwt": {
 		fields: []string{"audiences", "id", "issuer"},
-		rights: func(caller string, request map[string]any) []fact {
-			id, issuer := short(request["id"]), "issuer "+short(request["issuer"])
+		rights: func(a at, caller string, request map[string]any) []fact {
+			id, issuer := a.id(request["id"]), "issuer "+shown(request["issuer"])
 			if request["id"] == nil {
 				return one(Right{issuer, "vouch for", "tokens at " + caller}, join(caller))
 			}
 			facts := one(Right{caller, "act as", id})
 			for _, audience := range list(request["audiences"]) {
-				facts = append(facts, fact{Right: Right{issuer, "vouch for", id + " to audience " + short(audience)}})
+				facts = append(facts, fact{Right: Right{issuer, "vouch for", id + " to audience " + shown(audience)}})
 			}
 			return facts
 		},
@@ -88,7 +84,7 @@ var kinds = map[string]kind{
 		settings: map[string]func(a at) []fact{
 			"generation": func(at) []fact { return nil }, // of keys, which lets nobody do more
 			"issuer": func(a at) []fact {
-				return one(Right{a.node(), "sign tokens as", "issuer " + short(a.v)})
+				return one(Right{a.node(), "sign tokens as", "issuer " + shown(a.v)})
 			},
 		},
 	},
@@ -98,13 +94,13 @@ var kinds = map[string]kind{
 		open:   []string{"clientId", "issuer"},
 		settings: map[string]func(a at) []fact{
 			"issuer": func(a at) []fact {
-				return one(Right{a.node(), "sign people in as", "issuer " + short(a.v)})
+				return one(Right{a.node(), "sign people in as", "issuer " + shown(a.v)})
 			},
 			"registration": func(a at) []fact {
-				return one(Right{a.node(), "register clients at", short(a.v)})
+				return one(Right{a.node(), "register clients at", shown(a.v)})
 			},
 			"registrar": func(a at) []fact {
-				return one(Right{a.node(), "register clients by the API of", short(a.v)})
+				return one(Right{a.node(), "register clients by the API of", shown(a.v)})
 			},
 			"ldap":     connectors,
 			"upstream": connectors,
@@ -112,20 +108,18 @@ var kinds = map[string]kind{
 	},
 	"secret": {
 		fields: []string{"generate", "length", "overlap", "rotate", "secret", "two"},
-		rights: func(caller string, request map[string]any) []fact {
-			name := "secret " + short(request["secret"])
+		rights: func(a at, caller string, request map[string]any) []fact {
+			name := "secret " + shown(request["secret"])
 			fetch := Right{caller, "fetch", name}
 			facts := one(fetch)
-			with := func(who, may, what string) {
-				facts = append(facts, fact{Right: Right{who, may, what}, because: []Right{fetch}})
-			}
-			with(name, "be", "of form "+short(request["generate"])+", length "+short(request["length"]))
-			with(name, "be in use for", lasting(request["rotate"], "ever"))
-			with(name, "overlap with another for", lasting(request["overlap"], "no time"))
 			if request["two"] != false {
-				with(caller, "accept", "two at a time of "+name)
+				facts = append(facts, one(Right{caller, "accept", "two at a time of " + name}, fetch)...)
 			}
-			return facts
+			return append(facts,
+				fact{Right: Right{name, "be", "of form " + shown(request["generate"])}, because: []Right{fetch}},
+				atLeast(name, request["length"], fetch),
+				lasting(Right{Who: name, May: "be in use for"}, request["rotate"], ever, fetch),
+				lasting(Right{Who: name, May: "overlap with another for"}, request["overlap"], 0, fetch))
 		},
 		open: []string{"public"},
 	},
@@ -142,48 +136,11 @@ var kinds = map[string]kind{
 		settings: map[string]func(a at) []fact{
 			"generation": func(at) []fact { return nil }, // of keys, which lets nobody do more
 			"issuer": func(a at) []fact {
-				return one(Right{a.node(), "sign tokens as", "issuer " + short(a.v)})
+				return one(Right{a.node(), "sign tokens as", "issuer " + shown(a.v)})
 			},
+			"tenants": tenants,
 		},
 	},
-}
-
-// tokenRights are those of who has a token of a tenant, or the keys that verify one: every
-// action on every object, and all of either where none is named.
-func tokenRights(caller string, request map[string]any) []fact {
-	tenant := "tenant " + short(request["tenant"])
-	if request["id"] == nil {
-		return one(Right{"issuer " + short(request["issuer"]), "vouch for", "tokens of " + tenant + " at " + caller}, join(caller))
-	}
-	facts := one(Right{caller, "act as", short(request["id"])})
-	all := func(field, none string) []string {
-		var named []string
-		for _, v := range list(request[field]) {
-			named = append(named, short(v))
-		}
-		if len(named) == 0 {
-			named = []string{none}
-		}
-		return named
-	}
-	for _, action := range all("requested", "whatever is permitted") {
-		for _, object := range all("resources", "all objects") {
-			facts = append(facts, fact{Right: Right{short(request["id"]), "have of " + tenant, action + " on " + object}})
-		}
-	}
-	return facts
-}
-
-// lasting is a number of seconds for people, with a word for none.
-func lasting(v any, none string) string {
-	n, ok := v.(float64)
-	switch {
-	case !ok || n < 0:
-		return short(v)
-	case n == 0:
-		return none
-	}
-	return duration(seconds(n))
 }
 
 // withSettings adds rules for the settings of kinds.
@@ -203,20 +160,20 @@ func (a at) request(caller string, of any) []fact {
 	if request == nil {
 		a.loosen(a.path, a.v)
 	}
-	k, ok := kinds[short(of)]
+	k, ok := kinds[shown(of)]
 	isOwn := !ok && object(request["request"]) != nil && request["service"] != nil
 	if isOwn {
 		k.fields = own
 	}
 	a.rest(request, k.fields...)
 	if isOwn {
-		return ofOwn(caller, short(of), request)
+		return ofOwn(a, caller, shown(of), request)
 	}
 	if !ok {
-		return one(Right{caller, "fetch", "its " + short(of)}, join(caller))
+		return one(Right{caller, "fetch", "its " + shown(of)}, join(caller))
 	}
-	return k.rights(caller, request)
+	return k.rights(a, caller, request)
 }
 
 // readable is whether everyone may read a value of answers to a kind.
-func readable(of any, value string) bool { return slices.Contains(kinds[short(of)].open, value) }
+func readable(of any, value string) bool { return slices.Contains(kinds[shown(of)].open, value) }

@@ -20,17 +20,17 @@ func (a at) limit(who string, bounds []Right) []fact {
 }
 
 func serviceLimit(a at) []fact {
-	service := short(a.up[1]["id"])
+	service := a.id(a.up[1]["id"])
 	return a.limit("callers of "+service, []Right{{a.node(), "act as", service}})
 }
 
 func callerLimit(a at) []fact {
-	who := short(a.up[1]["id"])
+	who := a.id(a.up[1]["id"])
 	var bounds []Right
 	for _, p := range list(object(a.root["forwarder"])["publish"]) {
 		for _, x := range list(object(p)["allow"]) {
-			if short(object(x)["id"]) == who {
-				bounds = append(bounds, Right{who, "reach", port(object(p))})
+			if a.id(object(x)["id"]) == who {
+				bounds = append(bounds, Right{who, "reach", a.port(object(p))})
 			}
 		}
 	}

@@ -10,12 +10,12 @@ var own = []string{"request", "service"}
 
 // ofOwn is what such a request grants: that the host has what is made for the service, and that
 // this is as each of its fields says.
-func ofOwn(caller, kind string, request map[string]any) []fact {
-	service := short(request["service"])
+func ofOwn(a at, caller, kind string, request map[string]any) []fact {
+	service := a.id(request["service"])
 	facts := one(Right{caller, "fetch", kind + " of " + service}, Right{caller, "act as", service})
 	fields := object(request["request"])
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		facts = append(facts, fact{Right: Right{service, "have", kind + " with " + name + " " + short(fields[name])}})
+		facts = append(facts, fact{Right: Right{service, "have", kind + " with " + name + " " + shown(fields[name])}})
 	}
 	return facts
 }
@@ -23,6 +23,6 @@ func ofOwn(caller, kind string, request map[string]any) []fact {
 // answers is what answers for a kind of the cluster's own on a provider host.
 func answers(words string) func(a at) []fact {
 	return func(a at) []fact {
-		return one(Right{words + " " + short(a.v), "answer as", "the " + a.path[1] + " provider of " + a.host()})
+		return one(Right{words + " " + shown(a.v), "answer as", "the " + a.path[1] + " provider of " + a.host()})
 	}
 }

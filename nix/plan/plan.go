@@ -74,6 +74,7 @@ type Host struct {
 	// Format is one that the host's programs must understand before it is deployed, where
 	// its documents have used an older one so far.
 	Format string `json:"format,omitempty"`
+	domain string // its trust domain
 }
 
 // Unit is a systemd unit that a need restarts.
@@ -149,6 +150,7 @@ func compareHost(name string, was, is documents, moved *Change, rights *delta) (
 	if err := read(is[florete.DocManifest], &now); err != nil {
 		return h, fmt.Errorf("manifest of %s: %w", name, err)
 	}
+	h.domain = cmp.Or(now.TrustDomain, old.TrustDomain)
 	if err := rights.host(name, was, is); err != nil {
 		return h, err
 	}

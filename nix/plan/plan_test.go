@@ -163,7 +163,7 @@ func TestEveryValueIsSeen(t *testing.T) {
 						t.Errorf("%s of %s: a change of %s is not seen (%v)", kind, host, where, err)
 					}
 					for _, f := range found {
-						if _, words := f.prose(); words == "" {
+						if _, words := f.prose("golden.flor"); words == "" {
 							t.Errorf("%s of %s: nothing to say of %+v", kind, host, f)
 						}
 					}

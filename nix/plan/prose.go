@@ -20,8 +20,9 @@ func (c Change) mark() string {
 	return "~"
 }
 
-// prose is a change in words, and what one of its sort is called.
-func (c Change) prose() (noun, words string) {
+// prose is a change in words, and what one of its sort is called. IDs of the host's own trust
+// domain are told without it.
+func (c Change) prose(domain string) (noun, words string) {
 	var value string
 	switch {
 	case c.Before == nil:
@@ -102,7 +103,8 @@ func (c Change) prose() (noun, words string) {
 	default:
 		noun, words = "other change", strings.Join(c.Path, ".")+": "+value
 	}
-	return noun, spiffe.ReplaceAllString(words, "")
+	own := regexp.MustCompile(`(^|[\s"\[,(.])spiffe://` + regexp.QuoteMeta(domain) + "/")
+	return noun, own.ReplaceAllString(words, "$1")
 }
 
 // relativeTo is a sentence about a host without the host's name, so that many hosts share it.
@@ -134,7 +136,7 @@ func (c Change) place() (section, element string, rest []string) {
 // unquote shows a list of names as people write it.
 var unquote = strings.NewReplacer("[", "", "]", "", `"`, "", ",", ", ")
 
-// spiffe is what people need not read of an ID.
+// spiffe is the beginning of an ID, with its trust domain.
 var spiffe = regexp.MustCompile(`spiffe://[^/]+/`)
 
 // from tells the kind and the providers of a need.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -160,22 +159,6 @@ func (d *delta) withEnds(to side, changes func(Right) bool) map[Right]bool {
 	return implied
 }
 
-// amount is that of a right without What, for people.
-func amount(may string, n int64) string {
-	for _, limit := range limits {
-		if may == limit {
-			if n == ever {
-				return "any number"
-			}
-			return strconv.FormatInt(n, 10)
-		}
-	}
-	if at := end(may, n); at != "" {
-		return at
-	}
-	return duration(n)
-}
-
 // duration is a number of seconds for people.
 func duration(seconds int64) string {
 	if seconds == ever {
@@ -241,6 +224,9 @@ func (d *delta) host(name string, was, is documents) error {
 		}
 	}
 	d.unbounded(granting)
+	if err := d.names(name, was, is); err != nil {
+		return fmt.Errorf("host %s: %w", name, err)
+	}
 	for s, rest := range loose {
 		other := side(1 - s)
 		for path, value := range rest {

@@ -24,7 +24,7 @@ var rules = withSettings(map[string]rule{
 	"policy.trust.signingKeys[]":   {grants: key},
 
 	"manifest.federation[].trustDomain":        {why: "part of whom a root vouches for"},
-	"manifest.federation[].bundle":             {grants: func(a at) []fact { return bundle(short(a.up[0]["trustDomain"]), a.v) }},
+	"manifest.federation[].bundle":             {grants: func(a at) []fact { return bundle(shown(a.up[0]["trustDomain"]), a.v) }},
 	"manifest.federation[].need":               {why: "what the host calls what it fetches"},
 	"manifest.forwarder.callers[].federates[]": {grants: federates},
 
@@ -34,16 +34,16 @@ var rules = withSettings(map[string]rule{
 	"policy.devices[].joins":       {grants: admitted},
 	"policy.devices[].id":          {why: "part of who enrols"},
 	"policy.devices[].sshHostKey":  {grants: enrol},
-	"manifest.roles[]":             {grants: role},
+	"manifest.roles":               {why: "names alone: what a role leads to is a right of its own"},
 
 	"manifest.providers.*.*.id": {grants: func(a at) []fact {
 		node := "node/" + a.path[1]
-		return one(Right{short(a.v), "provide from", "host " + a.path[1]}, join(node), Right{node, "act as", short(a.v)}, Right{node, "provide", a.path[2]})
+		return one(Right{a.id(a.v), "provide from", "host " + a.path[1]}, join(node), Right{node, "act as", a.id(a.v)}, Right{node, "provide", a.path[2]})
 	}},
 	"manifest.providers.*.*.addresses": {why: "whoever answers there must present the provider's identity"},
 	"policy.provider.*.id":             {why: "its name follows from its host's, and its certificate is a right"},
 	"policy.provider.*.listen[]": {grants: func(a at) []fact {
-		return one(Right{"anyone", "connect to", "the " + a.path[1] + " provider of " + a.host() + " at " + short(a.v)}, join(a.node()))
+		return one(Right{"anyone", "connect to", "the " + a.path[1] + " provider of " + a.host() + " at " + shown(a.v)}, join(a.node()))
 	}},
 	"policy.kinds": {deeper: true, grants: func(a at) (facts []fact) {
 		for kind := range object(a.v) {
@@ -60,7 +60,7 @@ var rules = withSettings(map[string]rule{
 	"policy.grants[].need":       {why: "what the caller calls the request"},
 	"policy.grants[].kind":       {why: "part of the request"},
 	"policy.grants[].generation": {why: "a higher one gives the same caller another of the same"},
-	"policy.grants[].request":    {grants: func(a at) []fact { return a.request(short(a.up[0]["caller"]), a.up[0]["kind"]) }},
+	"policy.grants[].request":    {grants: func(a at) []fact { return a.request(a.id(a.up[0]["caller"]), a.up[0]["kind"]) }},
 
 	"policy.operators[].id":     {why: "part of what they may do"},
 	"policy.operators[].access": {grants: operator},
@@ -70,36 +70,35 @@ var rules = withSettings(map[string]rule{
 	"policy.cache[].until":      {grants: writeUntil("add paths to", "the binary cache of ")},
 	"policy.rollout":            {why: "when hosts are offered what is published anyway"},
 
-	"policy.store.kind":            {why: "where the state is: who may read it are its replicas"},
-	"policy.store.endpoints":       {why: "whoever answers there must present a certificate of the store's CA"},
-	"policy.store.from.*":          {why: "where the state comes from: who may read it are its replicas"},
-	"policy.store.keyLifetime":     {why: "how long who was dropped can open what was sealed"},
-	"policy.store.replicas.*[].id": {why: "part of who opens the sealing key"},
-	"policy.store.member.name":     {why: "part of the member"},
-	"policy.store.member.cluster":  {why: "members present certificates of the store's CA"},
-	"policy.store.member.*.called": {why: "whoever answers there must present a certificate of the store's CA"},
-	"policy.store.replicas.*[].sshHostKey": {grants: func(a at) []fact {
-		return one(Right{short(a.up[0]["id"]), "open", "the sealing key of " + a.path[2] + " providers"})
-	}},
+	"policy.store.kind":                    {why: "where the state is: who may read it are its replicas"},
+	"policy.store.endpoints":               {why: "whoever answers there must present a certificate of the store's CA"},
+	"policy.store.from.*":                  {why: "where the state comes from: who may read it are its replicas"},
+	"policy.store.keyLifetime":             {grants: keyLifetime},
+	"policy.store.replicas.*[].id":         {why: "part of who opens the sealing key"},
+	"policy.store.member.name":             {why: "part of the member"},
+	"policy.store.member.cluster":          {why: "members present certificates of the store's CA"},
+	"policy.store.member.*.called":         {why: "whoever answers there must present a certificate of the store's CA"},
+	"policy.store.replicas.*[].sshHostKey": {grants: replica},
+	"policy.store.replicas.*[].joins":      {grants: replica},
 	"policy.store.member.*.listen[]": {grants: func(a at) []fact {
-		return one(Right{"anyone", "connect to", "the store of " + a.host() + " at " + short(a.v)}, join(a.node()))
+		return one(Right{"anyone", "connect to", "the store of " + a.host() + " at " + shown(a.v)}, join(a.node()))
 	}},
 
 	"manifest.needs[].id":   {why: "part of what is read"},
 	"manifest.needs[].kind": {why: "part of the request"},
 	"manifest.needs[].for": {grants: func(a at) []fact {
-		return one(Right{short(a.v), "load", short(a.up[0]["id"]) + " on " + a.host()}, a.requested()...)
+		return one(Right{a.id(a.v), "load", a.id(a.up[0]["id"]) + " on " + a.host()}, a.requested()...)
 	}},
 	"manifest.needs[].dependsOn":  {why: "order alone: nothing more is fetched"},
 	"manifest.needs[].generation": {why: "a higher one gives the same host another of the same"},
 	"manifest.needs[].request":    {grants: func(a at) []fact { return a.request(a.node(), a.up[0]["kind"]) }},
 	"manifest.needs[].providers[]": {grants: func(a at) []fact {
-		return one(Right{"node/" + short(a.v), "provide", short(a.up[0]["kind"])})
+		return one(Right{"node/" + shown(a.v), "provide", shown(a.up[0]["kind"])})
 	}},
 	"manifest.needs[].deliver.owner":         {grants: owner},
 	"manifest.needs[].deliver.files.*.value": {why: "part of what is read"},
 	"manifest.needs[].deliver.files.*.mode":  {grants: files},
-	"manifest.needs[].onChange[]":            {grants: func(a at) []fact { return one(Right{a.node(), "restart", short(a.v)}) }},
+	"manifest.needs[].onChange[]":            {grants: func(a at) []fact { return one(Right{a.node(), "restart", shown(a.v)}) }},
 	"manifest.needs[].renew.atPercent":       {why: "of a lifetime, which is a right"},
 	"manifest.needs[].renew":                 {deeper: true, grants: renewal},
 	"manifest.needs[].renew.interval":        {why: "part of how often it is fetched"},
@@ -107,7 +106,7 @@ var rules = withSettings(map[string]rule{
 	"manifest.needs[].renew.staleAfter":      {why: "when an alarm is raised: what is in force stays"},
 
 	"manifest.forwarder.listen[]": {grants: func(a at) []fact {
-		return one(Right{"anyone", "connect to", "the forwarder of " + a.host() + " at " + short(a.v)}, join(a.node()))
+		return one(Right{"anyone", "connect to", "the forwarder of " + a.host() + " at " + shown(a.v)}, join(a.node()))
 	}},
 	"manifest.forwarder.transport":                     {why: "that anyone may connect to the address is a right, whatever over"},
 	"manifest.forwarder.drain":                         {why: "an older process closes what a new list denies, as the newest does"},
@@ -120,11 +119,11 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.publish[].limits.*":            {grants: serviceLimit},
 	"manifest.forwarder.limits[].id":                   {why: "part of whose limits they are"},
 	"manifest.forwarder.limits[].limits.*":             {grants: callerLimit},
-	"manifest.forwarder.publish[].accessLog":           {why: "what is written of connections stays on the host"},
+	"manifest.forwarder.publish[].accessLog":           {grants: accessLog},
 	"manifest.forwarder.publish[].allow[].id":          {grants: allow},
 	"manifest.forwarder.publish[].allow[].fingerprint": {why: "part of who reaches it"},
 	"manifest.forwarder.publish[].allow[].until": {grants: func(a at) []fact {
-		return a.ending(Right{a.principal(a.up[0]["id"]), "reach", port(a.up[1])})
+		return a.ending(Right{a.id(a.up[0]["id"]), "reach", a.port(a.up[1])})
 	}},
 
 	"manifest.forwarder.reach[].id":        {why: "part of who reaches it"},
@@ -135,9 +134,9 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.reach[].transport": {why: "the same checks over either"},
 	"manifest.forwarder.reach[].endpoints": {why: "whoever answers there must present the service's identity"},
 	"manifest.forwarder.reach[].callers[]": {grants: func(a at) []fact {
-		return one(Right{short(a.v), "reach", portOf(a.principal(a.up[0]["id"]), a.up[0])})
+		return one(Right{a.id(a.v), "reach", portOf(a.id(a.up[0]["id"]), a.up[0])})
 	}},
-	"manifest.forwarder.reach[].aliases":      {why: "other names of what is reached anyway, by the same callers"},
+	"manifest.forwarder.reach[].aliases[]":    {grants: alias},
 	"manifest.forwarder.reach[].tlsName":      {grants: publicName},
 	"manifest.forwarder.reach[].tlsAliases[]": {grants: publicName},
 	"manifest.forwarder.callers[].id":         {why: "part of who acts"},
@@ -145,13 +144,8 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.callers[].uids[]":     {grants: func(a at) []fact { return one(account(a, a.v), a.holds(a.up[0]["id"])) }},
 	"manifest.forwarder.callers[].units[]":    {grants: func(a at) []fact { return one(unit(a, a.v), a.holds(a.up[0]["id"])) }},
 	"manifest.forwarder.callers[].workload": {grants: func(a at) []fact {
-		return one(Right{"who acts as " + short(a.up[0]["id"]) + " on " + a.host(), "have", "its key, by the Workload API"}, a.holds(a.up[0]["id"]))
+		return one(Right{"who acts as " + a.id(a.up[0]["id"]) + " on " + a.host(), "have", "its key, by the Workload API"}, a.holds(a.up[0]["id"]))
 	}},
 	"manifest.forwarder.socks[].listen": {why: "a loopback address: who connects there is looked up, wherever it is"},
 	"manifest.forwarder.socks[].id":     {grants: socks},
 })
-
-func publicName(a at) []fact {
-	service := port(a.up[0])
-	return one(Right{"anyone", "come in through", "host " + a.host() + " as " + short(a.v) + " to " + service}, Right{"anyone", "reach", service})
-}

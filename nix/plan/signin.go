@@ -9,16 +9,16 @@ import (
 var clientFields = []string{"allowedGroups", "issuer", "postLogoutRedirectURIs", "public", "redirectURIs", "scopes", "service"}
 
 // clientRights are those that a client comes with.
-func clientRights(caller string, request map[string]any) []fact {
-	service := short(request["service"])
+func clientRights(a at, caller string, request map[string]any) []fact {
+	service := a.id(request["service"])
 	signs := Right{caller, "sign people in for", service}
 	facts := one(signs, Right{caller, "act as", service})
-	facts = append(facts, fact{Right: Right{"issuer " + short(request["issuer"]), "vouch for", "the users of " + service}})
+	facts = append(facts, fact{Right: Right{"issuer " + shown(request["issuer"]), "vouch for", "the users of " + service}})
 	for _, uri := range list(request["redirectURIs"]) {
-		facts = append(facts, fact{Right: Right{"sign-ins of " + service, "redirect to", short(uri)}})
+		facts = append(facts, fact{Right: Right{"sign-ins of " + service, "redirect to", shown(uri)}})
 	}
 	for _, uri := range list(request["postLogoutRedirectURIs"]) {
-		facts = append(facts, fact{Right: Right{"sign-outs of " + service, "redirect to", short(uri)}})
+		facts = append(facts, fact{Right: Right{"sign-outs of " + service, "redirect to", shown(uri)}})
 	}
 	with := func(who, may, what string) { facts = append(facts, one(Right{who, may, what}, signs)...) }
 	scopes := list(request["scopes"])
@@ -26,10 +26,10 @@ func clientRights(caller string, request map[string]any) []fact {
 		scopes = []any{"openid", "email", "groups", "offline_access", "profile"}
 	}
 	for _, scope := range scopes {
-		with(service, "request of its users", "scope "+short(scope))
+		with(service, "request of its users", "scope "+shown(scope))
 	}
 	for _, group := range list(request["allowedGroups"]) {
-		with("people in group "+short(group), "sign in at", service)
+		with("people in group "+shown(group), "sign in at", service)
 	}
 	if request["allowedGroups"] == nil {
 		with("all people", "sign in at", service)
@@ -49,7 +49,12 @@ func connectors(a at) []fact {
 	}
 	var facts []fact
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		facts = append(facts, fact{Right: Right{a.path[len(a.path)-1] + " " + name + " " + short(all[name]), "vouch for", "people of " + a.node()}})
+		of := all[name]
+		if o := maps.Clone(object(of)); o != nil {
+			delete(o, "title") // what people read on its button
+			of = o
+		}
+		facts = append(facts, fact{Right: Right{a.path[len(a.path)-1] + " " + name + " " + shown(of), "vouch for", "people of " + a.node()}})
 	}
 	return facts
 }

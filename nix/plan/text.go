@@ -140,7 +140,7 @@ func (t *page) changes(h Host) string {
 	lines := map[sort][]string{}
 	var order []sort
 	for _, c := range h.Changes {
-		noun, s := c.prose()
+		noun, s := c.prose(h.domain)
 		if c.Document == florete.DocManifest {
 			s = relativeTo(h.Name, s)
 		}

@@ -120,23 +120,39 @@ func text(v any) string {
 	return compact(v)
 }
 
-// short is a field for people: an ID without scheme and trust domain, "" of none.
-func short(v any) string {
+// shown is a field for people in one line, "" of none. Nothing is left out of it, so that two
+// that differ are shown differently.
+func shown(v any) string {
 	if v == nil {
 		return ""
 	}
-	return spiffe.ReplaceAllString(compact(v), "")
+	return compact(v)
+}
+
+// id is an ID for people: of the document's own trust domain without that, of another one with it
+// behind. What is no ID is shown as it is.
+func (a at) id(v any) string {
+	id := shown(v)
+	rest, is := strings.CutPrefix(id, "spiffe://")
+	domain, path, found := strings.Cut(rest, "/")
+	switch {
+	case !is || !found:
+		return id
+	case domain == a.root["trustDomain"]:
+		return path
+	}
+	return path + " of " + domain
 }
 
 // node is whose document it is.
 func (a at) node() string { return "node/" + a.host() }
 
-func (a at) host() string { return short(a.root["host"]) }
+func (a at) host() string { return shown(a.root["host"]) }
 
 // holds are the rights that make the host one of those who are id: to be that node, or to
 // act as another.
 func (a at) holds(id any) Right {
-	if who := short(id); who != a.node() {
+	if who := a.id(id); who != a.node() {
 		return Right{a.node(), "act as", who}
 	}
 	return join(a.node())

@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// What lasts, or is as long as something, is compared by that: more is wider, whoever has it.
+
+// lasting is a right for a number of seconds, 0 of which are for ever where none says so.
+func lasting(r Right, v any, zero int64, because ...Right) fact {
+	n, ok := v.(float64)
+	switch {
+	case !ok || n < 0:
+		r.What = shown(v)
+		return fact{Right: r, because: because}
+	case n == 0:
+		return fact{Right: r, seconds: zero, because: because}
+	}
+	return fact{Right: r, seconds: seconds(n), because: because}
+}
+
+func seconds(n float64) int64 {
+	if n >= ever {
+		return ever
+	}
+	return int64(n)
+}
+
+// keyLifetime is for how long who opens a sealing key of the shared store opens what is sealed,
+// also once it is no replica any more.
+func keyLifetime(a at) []fact {
+	return []fact{lasting(Right{Who: "a sealing key of the shared store", May: "be in use for"}, a.v, ever)}
+}
+
+// replica is a node that has a sealing key of the shared store.
+func replica(a at) []fact {
+	return one(Right{a.id(a.up[0]["id"]), "open", "the sealing key of " + a.path[2] + " providers"})
+}
+
+// refresh is how often other trust domains look whether a root was taken away.
+func refresh(a at) []fact {
+	return []fact{lasting(Right{Who: "other trust domains", May: "trust a root that was taken away for"}, a.v, ever)}
+}
+
+// accessLog is whose connections are written down where people who read logs see them.
+func accessLog(a at) []fact {
+	service, readers := a.port(a.up[0]), "who reads the logs of "+a.host()
+	because := Right{a.node(), "act as", a.id(a.up[0]["id"])}
+	facts := one(Right{readers, "see", "some callers of " + service}, because)
+	switch a.v {
+	case "sampled":
+		return facts
+	case "full":
+		return append(facts, one(Right{readers, "see", "every caller of " + service}, because)...)
+	}
+	return one(Right{readers, "see", "callers of " + service + ": " + shown(a.v)}, because)
+}
+
+// atMost is a right up to a number.
+func atMost(r Right, v any, because ...Right) fact {
+	n, ok := v.(float64)
+	if !ok {
+		return fact{Right: Right{r.Who, r.May, shown(v)}, because: because}
+	}
+	return fact{Right: r, seconds: seconds(n), because: because}
+}
+
+// period is a number of seconds for people, with a word for none.
+func period(v any, none string) string {
+	n, ok := v.(float64)
+	switch {
+	case !ok || n < 0:
+		return shown(v)
+	case n == 0:
+		return none
+	}
+	return duration(seconds(n))
+}
+
+// shortest is a right that is wider the less it is: the length of a secret.
+const shortest = "be as short as"
+
+// atLeast is the length that a secret has.
+func atLeast(who string, v any, because ...Right) fact {
+	n, ok := v.(float64)
+	if !ok {
+		return fact{Right: Right{who, "be of length", shown(v)}, because: because}
+	}
+	return fact{Right: Right{Who: who, May: shortest}, seconds: math.MaxInt32 - int64(n), because: because}
+}
+
+// amount is that of a right without What, for people.
+func amount(may string, n int64) string {
+	switch {
+	case strings.HasSuffix(may, " up to"):
+		if n == ever {
+			return "any number"
+		}
+		return strconv.FormatInt(n, 10)
+	case may == shortest:
+		return strconv.FormatInt(math.MaxInt32-n, 10) + " characters"
+	}
+	if at := end(may, n); at != "" {
+		return at
+	}
+	return duration(n)
+}

@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete"
+)
+
+// A name of a service decides whose bytes a program gets that was told the name alone, so where
+// names lead is a right: every alias is one. Names that no list has, those of services
+// themselves, those below a wildcard and the numbers of ports, are compared on each host: one
+// that leads to another service than before is a right there.
+
+// alias is another name of a service.
+func alias(a at) []fact { return one(Right{a.id(a.up[0]["id"]), "answer as", shown(a.v)}) }
+
+// leads are where names lead on a host: to a service, or to a port of one.
+type leads struct {
+	exact map[string]string
+	wild  map[string]string
+}
+
+// at returns where a name leads, "" for nowhere. An exact name takes precedence over a wildcard.
+func (l leads) at(name string) string {
+	if to := l.exact[name]; to != "" {
+		return to
+	}
+	_, above, _ := strings.Cut(name, ".")
+	return l.wild["*."+above]
+}
+
+// insideAndOut returns where names lead for programs of the host, and for strangers who come in
+// through it.
+func insideAndOut(manifest map[string]any) (inside, out leads) {
+	a := at{walk: &walk{root: manifest}}
+	inside, out = leads{map[string]string{}, map[string]string{}}, leads{map[string]string{}, map[string]string{}}
+	add := func(l leads, name, to string) {
+		if florete.IsWildcard(name) {
+			l.wild[name] = to
+		} else if name != "" {
+			l.exact[name] = to
+		}
+	}
+	for _, v := range list(object(manifest["forwarder"])["reach"]) {
+		entry := object(v)
+		service, name := a.id(entry["id"]), ""
+		if id, err := florete.ParseID(shown(entry["id"])); err == nil {
+			if d, err := florete.Dial(id); err == nil {
+				name = florete.Render(d)
+			}
+		}
+		add(inside, name, service)
+		for _, alias := range list(entry["aliases"]) {
+			add(inside, shown(alias), service)
+		}
+		if listen, err := netip.ParseAddrPort(shown(entry["listen"])); err == nil && name != "" {
+			_, number, _ := strings.Cut(listen.String(), listen.Addr().String()+":")
+			if protocol := shown(entry["protocol"]); protocol != "" {
+				number += "/" + protocol
+			}
+			add(inside, name+":"+number, a.port(entry))
+		}
+		for _, public := range append(list(entry["tlsAliases"]), entry["tlsName"]) {
+			add(out, shown(public), a.port(entry))
+		}
+	}
+	return inside, out
+}
+
+// names notes those that lead elsewhere than before on a host.
+func (d *delta) names(host string, was, is documents) error {
+	var inside, out [2]leads
+	for s, docs := range []documents{was, is} {
+		var manifest map[string]any
+		if err := read(docs[florete.DocManifest], &manifest); err != nil {
+			return err
+		}
+		inside[s], out[s] = insideAndOut(manifest)
+	}
+	differ := func(l [2]leads, right func(name, to string) fact) {
+		names := maps.Clone(l[before].exact)
+		maps.Copy(names, l[after].exact)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			led, leads := l[before].at(name), l[after].at(name)
+			if led != leads && led != "" && leads != "" {
+				d.note(before, []fact{right(name, led)})
+				d.note(after, []fact{right(name, leads)})
+			}
+		}
+	}
+	differ(inside, func(name, to string) fact {
+		return fact{Right: Right{to, "answer as", name + " on " + host}, because: []Right{{to, "answer as", name}}}
+	})
+	differ(out, func(name, to string) fact {
+		return fact{Right: entrance(host, name, to)}
+	})
+	return nil
+}
+
+// entrance is a public name at which strangers come in.
+func entrance(host, name, service string) Right {
+	return Right{"anyone", "come in through", "host " + host + " as " + name + " to " + service}
+}
+
+func publicName(a at) []fact {
+	service := a.port(a.up[0])
+	return one(entrance(a.host(), shown(a.v), service), Right{"anyone", "reach", service})
+}

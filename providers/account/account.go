@@ -60,8 +60,8 @@ type Kind[R Request[R], B io.Closer] struct {
 	AtServer bool   // whether one at a time works at a server, and not at an account
 
 	// Open connects to a server, by its kind, as whom the policy says, by a secret that may be
-	// empty, for work on an account.
-	Open map[string]func(ctx context.Context, s Server, secret, account string) (B, error)
+	// empty.
+	Open map[string]func(ctx context.Context, s Server, secret string) (B, error)
 
 	// Answer makes what a request wants, and answers with that.
 	Answer func(ctx context.Context, b B, now time.Time, s Server, want R) (server.Decision, error)
@@ -123,6 +123,18 @@ func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ct
 	case <-ctx.Done():
 		return api.Errorf(api.Transient, api.CodeBusy, "%s: other requests work on it", what)
 	}
+	at := of.String()
+	if a.kind.AtServer {
+		at = of.Server
+	}
+	release, err := a.turn(ctx, at)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return api.Errorf(api.Transient, api.CodeBusy, "%s: another process works on it", what)
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
 	b, err := a.open(ctx, s, of)
 	if err != nil {
 		return err
@@ -152,7 +164,7 @@ func (a *Accounts[R, B]) open(ctx context.Context, s Server, of Name) (opened B,
 		return opened, err
 	}
 	secret := strings.TrimSuffix(string(b), "\n")
-	opened, err = a.kind.Open[s.Kind](ctx, s, secret, of.Account)
+	opened, err = a.kind.Open[s.Kind](ctx, s, secret)
 	if err != nil {
 		by := "by " + file
 		if secret == "" {

@@ -32,9 +32,8 @@ const (
 	redisKind    = "redis"
 )
 
-// backends open a connection, on which one process at a time works on the database of a name.
-// A server may let in without a password.
-var backends = map[string]func(ctx context.Context, s account.Server, password, name string) (backend, error){
+// backends open a connection. A server may let in without a password.
+var backends = map[string]func(ctx context.Context, s account.Server, password string) (backend, error){
 	postgresKind: openPostgres,
 	redisKind:    openRedis,
 }

@@ -45,7 +45,7 @@ type Settings struct {
 
 // State is which databases there are. Their logins are sealed, and made anew.
 func (*Settings) State() server.State {
-	return server.State{Remembered: []string{account.Prefix(Name)}}
+	return account.State(Name)
 }
 
 // Kind makes the kind.

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -158,4 +159,32 @@ func (f *fixture) refused() string {
 		f.t.Fatalf("%v, want a refusal that is transient", err)
 	}
 	return e.Message
+}
+
+// TestTurns holds that of two processes with one store one at a time works on a database.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	s, dir := redisAt(t)
+	f := newFixture(t, s, dir, "turns_cache")
+	key, err := seal.New(seal.Secret())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := New(Config{Store: f.db, Key: key, Dir: dir})
+	works := func(context.Context, backend) error { return nil }
+	err = f.At(t.Context(), s, f.want.Of(), func(ctx context.Context, _ backend) error {
+		ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		defer cancel()
+		var busy *api.Error
+		if err := other.At(ctx, s, f.want.Of(), works); !errors.As(err, &busy) || busy.Code != api.CodeBusy {
+			t.Errorf("another process at the same database: %v, want it to wait", err)
+		}
+		return other.At(t.Context(), s, account.Name{Server: "main", Account: "turns_other"}, works)
+	})
+	if err != nil {
+		t.Error("another process at another database:", err)
+	}
+	if err := other.At(t.Context(), s, f.want.Of(), works); err != nil {
+		t.Error("another process after this one:", err)
+	}
 }

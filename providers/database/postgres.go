@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,16 +25,16 @@ type postgres struct {
 
 var _ backend = (*postgres)(nil)
 
-// lock is what numbers of advisory locks begin with: "flor".
-const lock = 0x666c6f72
-
-func openPostgres(ctx context.Context, s account.Server, password, name string) (backend, error) {
+func openPostgres(ctx context.Context, s account.Server, password string) (backend, error) {
 	// What is written here no variable of the environment replaces.
 	config, err := pgx.ParseConfig("host=localhost port=5432 user=florete dbname=postgres sslmode=disable passfile=/dev/null connect_timeout=10")
 	if err != nil {
 		return nil, err
 	}
 	config.User, config.Password, config.Fallbacks = s.User, password, nil
+	// Names that a statement does not qualify are PostgreSQL's own: what a login made in a schema
+	// would run as this role. A login that holds a lock is not waited for.
+	config.RuntimeParams = map[string]string{"search_path": "", "lock_timeout": lockTimeout.String()}
 	config.MaxProtocolMessageBodyLen = 1 << 20
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
@@ -43,17 +44,21 @@ func openPostgres(ctx context.Context, s account.Server, password, name string) 
 		return nil, fmt.Errorf("cannot connect: %w", cause(err))
 	}
 	p := &postgres{conn, s.User}
-	if err := p.prepare(ctx, name); err != nil {
+	if err := p.prepare(ctx); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
-// prepare has the connection to itself what has a name, and finds what its role may not do.
-func (p *postgres) prepare(ctx context.Context, name string) error {
-	var super, roles, databases bool
-	err := p.QueryRow(ctx, `SELECT rolsuper, rolcreaterole, rolcreatedb FROM pg_roles WHERE rolname = current_user`).Scan(&super, &roles, &databases)
+// lockTimeout is how long a statement waits for another session.
+const lockTimeout = 2 * time.Second
+
+// prepare finds what the role may not do, and closes the databases that every login could
+// connect to beside its own.
+func (p *postgres) prepare(ctx context.Context) error {
+	var super, roles, databases, open bool
+	err := p.QueryRow(ctx, `SELECT rolsuper, rolcreaterole, rolcreatedb FROM pg_catalog.pg_roles WHERE rolname = current_user`).Scan(&super, &roles, &databases)
 	var lacks []string
 	if !super && !roles {
 		lacks = append(lacks, "CREATEROLE")
@@ -66,9 +71,37 @@ func (p *postgres) prepare(ctx context.Context, name string) error {
 		return fmt.Errorf("the role lacks %s: as a superuser, ALTER ROLE %s %s;", what, quoted(p.admin), what)
 	}
 	if err == nil {
-		_, err = p.Exec(ctx, `SELECT pg_advisory_lock($1, hashtext($2))`, lock, name)
+		err = p.close(ctx)
+	}
+	// Everybody may write to it in clusters made by PostgreSQL 14 or older.
+	if err == nil {
+		err = p.QueryRow(ctx, `SELECT pg_catalog.has_database_privilege('public', pg_catalog.current_database(), 'CONNECT') AND pg_catalog.bool_or(pg_catalog.has_schema_privilege('public', oid, 'CREATE'))
+			FROM pg_catalog.pg_namespace WHERE nspname = 'public'`).Scan(&open)
+	}
+	if err == nil && open {
+		return fmt.Errorf(`every login may connect to database "postgres" and write to its schema "public": as a superuser there, `+
+			`REVOKE CREATE ON SCHEMA public FROM PUBLIC; REVOKE CONNECT ON DATABASE postgres, template1 FROM PUBLIC; GRANT CONNECT ON DATABASE postgres TO %s;`, quoted(p.admin))
 	}
 	return cause(err)
+}
+
+// close takes CONNECT on the databases that every server has from everybody, where the role is a
+// superuser or owns them. Elsewhere an administrator does.
+func (p *postgres) close(ctx context.Context) error {
+	rows, err := p.Query(ctx, `SELECT datname::pg_catalog.text FROM pg_catalog.pg_database
+		WHERE datname IN ('postgres', 'template1') AND pg_catalog.has_database_privilege('public', oid, 'CONNECT') AND pg_catalog.pg_has_role(datdba, 'USAGE')`)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, name := range names {
+		for _, s := range []string{`GRANT CONNECT ON DATABASE %s TO CURRENT_USER`, `REVOKE CONNECT ON DATABASE %s FROM PUBLIC`} {
+			if err == nil {
+				_, err = p.Exec(ctx, fmt.Sprintf(s, quoted(name)))
+			}
+		}
+	}
+	return err
 }
 
 // cause is what is wrong, without how pgx came upon it.
@@ -106,54 +139,97 @@ func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 func (p *postgres) slots(ctx context.Context, name string) (slots []string, err error) {
 	for _, slot := range bothSlots {
-		var can bool
-		err := p.QueryRow(ctx, `SELECT rolcanlogin FROM pg_roles WHERE rolname = $1`, p.user(name, slot)).Scan(&can)
-		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		r, err := p.role(ctx, p.user(name, slot))
+		if err != nil {
 			return nil, p.failed("reading roles", err)
 		}
-		if can {
+		if r.login {
 			slots = append(slots, slot)
 		}
 	}
 	return slots, nil
 }
 
+// set ends logins first: a login in use may hold what the rest waits for.
 func (p *postgres) set(ctx context.Context, name string, logins []credential) error {
-	if len(logins) > 0 {
-		if err := p.own(ctx, name); err != nil {
-			return err
-		}
-	}
 	of := map[string]credential{}
 	for _, l := range logins {
 		of[l.Slot] = l
 	}
-	var ended []string
-	err := pgx.BeginFunc(ctx, p.Conn, func(tx pgx.Tx) error {
-		for _, slot := range bothSlots {
-			user := p.user(name, slot)
-			there, err := p.role(ctx, user)
-			l, works := of[slot]
-			switch {
-			case err != nil:
-			case works:
-				err = allow(ctx, tx, name, user, l.Password, there)
-			case there:
-				ended = append(ended, user)
-				_, err = tx.Exec(ctx, fmt.Sprintf(`ALTER ROLE %s NOLOGIN PASSWORD NULL`, quoted(user)))
-			}
-			if err != nil {
+	roles := map[string]role{}
+	for _, slot := range bothSlots {
+		user := p.user(name, slot)
+		r, err := p.role(ctx, user)
+		if _, works := of[slot]; err == nil && r.there && !works {
+			err = p.shut(ctx, user, r.oid)
+		}
+		if err != nil {
+			return p.failed("role "+user, err)
+		}
+		roles[slot] = r
+	}
+	if len(logins) == 0 {
+		return nil
+	}
+	if err := p.own(ctx, name); err != nil {
+		return err
+	}
+	return p.failed("database "+name, pgx.BeginFunc(ctx, p.Conn, func(tx pgx.Tx) error {
+		for _, l := range logins {
+			user := p.user(name, l.Slot)
+			if err := allow(ctx, tx, name, user, l.Password, roles[l.Slot].there); err != nil {
 				return p.failed("role "+user, err)
 			}
 		}
 		return nil
-	})
-	for _, user := range ended {
+	}))
+}
+
+// shut has a role log in no more, and ends its connections. A login may change its own password,
+// and so hold the row of its role in a transaction that it never ends: its connections end in
+// the same message that takes the row.
+func (p *postgres) shut(ctx context.Context, user string, oid uint32) error {
+	end := fmt.Sprintf(`SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usesysid = %d`, oid)
+	for {
+		err := p.simple(ctx, fmt.Sprintf(`%s; ALTER ROLE %s NOLOGIN PASSWORD NULL`, end, quoted(user)))
 		if err == nil {
-			_, err = p.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1`, user)
+			break
+		}
+		// Before PostgreSQL 16 a login may take from the provider that it is a member of the
+		// login's role, and the provider may make itself a member of this one. Later neither may.
+		_ = p.simple(ctx, `GRANT pg_signal_backend TO CURRENT_USER`)
+		if pause(ctx, 50*time.Millisecond) != nil {
+			return err
 		}
 	}
-	return p.failed("database "+name, err)
+	// One that was about to be let in is there a moment later.
+	for quiet := 0; quiet < 2; quiet++ {
+		tag, err := p.Exec(ctx, end)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() > 0 {
+			quiet = -1
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// simple sends statements as one message, in one transaction.
+func (p *postgres) simple(ctx context.Context, statements string) error {
+	return p.PgConn().Exec(ctx, statements).Close()
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // allow has a role log in by a password, as the owner of a database.
@@ -181,25 +257,35 @@ func allow(ctx context.Context, tx pgx.Tx, owner, user, password string, there b
 	return nil
 }
 
-// role is whether there is one of a name. One that may do more than own a database, or log in
-// there, is somebody else's: who acts as it would get all of that.
-func (p *postgres) role(ctx context.Context, name string) (there bool, err error) {
+// role is what the server has of a role.
+type role struct {
+	oid          uint32
+	there, login bool
+}
+
+// role finds the role of a name. One that may do more than own a database, or log in there, is
+// somebody else's: whoever acts as it would have all of that.
+func (p *postgres) role(ctx context.Context, name string) (r role, err error) {
 	var more bool
-	err = p.QueryRow(ctx, `SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls FROM pg_roles WHERE rolname = $1`, name).Scan(&more)
+	err = p.QueryRow(ctx, `SELECT oid, rolcanlogin, rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls
+		FROM pg_catalog.pg_roles WHERE rolname = $1::pg_catalog.name`, name).Scan(&r.oid, &r.login, &more)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return false, nil
+		return role{}, nil
 	}
-	if more {
-		return false, errors.New("it may do more than have a database, so it is another's: rename it")
+	if err == nil && more {
+		err = errors.New("it may do more than have a database, so it is another's: rename it")
 	}
-	return err == nil, err
+	r.there = err == nil
+	return r, err
 }
 
 // own makes a database and the role that owns it, where they are not there. Nobody else
-// connects to it.
+// connects to it, and nobody does before it is closed to others. It is made of template0, which
+// nobody connects to: in template1 a login could keep all others from being made, and before
+// PostgreSQL 15 leave functions to all of them.
 func (p *postgres) own(ctx context.Context, name string) error {
-	there, err := p.role(ctx, name)
-	if err == nil && !there {
+	r, err := p.role(ctx, name)
+	if err == nil && !r.there {
 		_, err = p.Exec(ctx, fmt.Sprintf(`CREATE ROLE %s`, quoted(name)))
 	}
 	if err == nil {
@@ -209,25 +295,48 @@ func (p *postgres) own(ctx context.Context, name string) error {
 		return p.failed("role "+name, err)
 	}
 	var owner string
-	err = p.QueryRow(ctx, `SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = $1`, name).Scan(&owner)
+	var opens, public bool
+	found := func() error {
+		return p.QueryRow(ctx, `SELECT pg_catalog.pg_get_userbyid(datdba)::pg_catalog.text, datallowconn, pg_catalog.has_database_privilege('public', oid, 'CONNECT')
+			FROM pg_catalog.pg_database WHERE datname = $1::pg_catalog.name`, name).Scan(&owner, &opens, &public)
+	}
+	err = found()
 	if errors.Is(err, pgx.ErrNoRows) {
-		owner = name
-		_, err = p.Exec(ctx, fmt.Sprintf(`CREATE DATABASE %s OWNER %s`, quoted(name), quoted(name)))
+		_, err = p.Exec(ctx, fmt.Sprintf(`CREATE DATABASE %s OWNER %[1]s TEMPLATE template0 ALLOW_CONNECTIONS false`, quoted(name)))
+		if err == nil {
+			err = found()
+		}
 	}
 	if err == nil && owner != name {
 		err = fmt.Errorf("it is there, owned by role %[1]q: rename it, or hand it over, ALTER DATABASE %[2]s OWNER TO %[2]s;", owner, quoted(name))
 	}
 	if err == nil {
-		_, err = p.Exec(ctx, fmt.Sprintf(`REVOKE ALL ON DATABASE %s FROM PUBLIC`, quoted(name)))
+		closed := fmt.Sprintf(`REVOKE ALL ON DATABASE %s FROM PUBLIC`, quoted(name))
+		if public && !opens { // just made, or cut off after that
+			closed += fmt.Sprintf(`; ALTER DATABASE %s ALLOW_CONNECTIONS true`, quoted(name))
+		}
+		err = p.simple(ctx, closed)
 	}
 	return p.failed("database "+name, err)
 }
 
+// drop removes the database and its roles. A role that another database mentions, where a login
+// granted it something, stays without a login.
 func (p *postgres) drop(ctx context.Context, name string) error {
 	_, err := p.Exec(ctx, fmt.Sprintf(`DROP DATABASE IF EXISTS %s WITH (FORCE)`, quoted(name)))
 	for _, role := range []string{p.user(name, "a"), p.user(name, "b"), name} {
 		_, failed := p.Exec(ctx, fmt.Sprintf(`DROP ROLE IF EXISTS %s`, quoted(role)))
+		var of *pgconn.PgError
+		if errors.As(failed, &of) && (of.Code == mentioned || of.Code == locked) {
+			failed = nil
+		}
 		err = cmp.Or(err, failed)
 	}
 	return p.failed("database "+name, err)
 }
+
+// Codes of PostgreSQL's errors.
+const (
+	mentioned = "2BP01" // dependent_objects_still_exist
+	locked    = "55P03" // lock_not_available
+)

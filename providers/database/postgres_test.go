@@ -307,7 +307,7 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	s, _ := postgresAt(t)
 	for _, name := range []string{`o'reilly"; DROP DATABASE postgres; --`, `$$; DROP ROLE florete; $$`, "Ünï\\code\n"} {
-		b, err := openPostgres(t.Context(), s, adminPassword, name)
+		b, err := openPostgres(t.Context(), s, adminPassword)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ var _ backend = (*redis)(nil)
 // may is what users may do: nothing that shows or changes what others have.
 var may = strings.Fields("+@all -@admin -@dangerous -scan -randomkey -dbsize -pubsub -function -script|flush -script|kill -select +select|0")
 
-func openRedis(ctx context.Context, s account.Server, password, _ string) (backend, error) {
+func openRedis(ctx context.Context, s account.Server, password string) (backend, error) {
 	conn, err := account.Dial(ctx, s.Address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w", err)

@@ -15,7 +15,7 @@ import (
 func opened(t *testing.T, has map[string]string, s account.Server) (*redis, error) {
 	t.Helper()
 	s.User = has["user"]
-	b, err := openRedis(t.Context(), s, has["password"], "")
+	b, err := openRedis(t.Context(), s, has["password"])
 	if err != nil {
 		return nil, err
 	}

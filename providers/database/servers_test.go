@@ -43,12 +43,13 @@ type place struct {
 	missing      error
 }
 
-// launch runs a server until the tests end. PostgreSQL refuses to run as root, and is nobody then;
-// files in dir are its own.
-func launch(dir string, words ...string) (*exec.Cmd, string, error) {
-	nobody := os.Getuid() == 0 && slices.Contains([]string{"initdb", "postgres"}, filepath.Base(words[0]))
-	if nobody {
-		err := filepath.Walk(dir, func(path string, _ os.FileInfo, err error) error { return os.Lchown(path, 65534, 65534) })
+// launch runs a server until the tests end, below a root of another Debian where one is given.
+// PostgreSQL refuses to run as root, and is a system account then; files in dir are its own.
+func launch(root, dir string, words ...string) (*exec.Cmd, string, error) {
+	const daemon = 1
+	drops := os.Getuid() == 0 && slices.Contains([]string{"initdb", "postgres"}, filepath.Base(words[0]))
+	if drops {
+		err := filepath.Walk(dir, func(path string, _ os.FileInfo, err error) error { return os.Lchown(path, daemon, daemon) })
 		if err != nil {
 			return nil, "", err
 		}
@@ -58,19 +59,22 @@ func launch(dir string, words ...string) (*exec.Cmd, string, error) {
 		return nil, "", err
 	}
 	defer log.Close()
+	for i, w := range words {
+		words[i] = strings.TrimPrefix(w, root)
+	}
 	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	cmd.Dir, cmd.Stdout, cmd.Stderr = strings.TrimPrefix(dir, root), log, log
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT}
-	if nobody {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGINT, Chroot: root}
+	if drops {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: daemon, Gid: daemon}
 	}
 	return cmd, log.Name(), cmd.Start()
 }
 
 // serve runs a server for all tests, and waits until it answers.
-func serve(dir string, answers func(ctx context.Context, address string) error, port string, words ...string) place {
-	cmd, log, err := launch(dir, words...)
+func serve(dir string, answers func(ctx context.Context, address string) error, port, root string, words ...string) place {
+	cmd, log, err := launch(root, dir, words...)
 	if err != nil {
 		return place{missing: err}
 	}
@@ -96,9 +100,10 @@ func serve(dir string, answers func(ctx context.Context, address string) error, 
 	}
 }
 
-// postgresServer is Debian's, or any whose programs are in PATH. Its role "florete" may make
-// roles and databases. It logs all statements.
-var postgresServer = sync.OnceValue(func() place {
+// postgresServer is Debian's, or any whose programs are in PATH.
+var postgresServer = sync.OnceValue(newPostgres)
+
+func newPostgres() place {
 	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	initdb, err := exec.LookPath("initdb")
 	if err != nil && len(all) > 0 {
@@ -106,7 +111,36 @@ var postgresServer = sync.OnceValue(func() place {
 	} else if err != nil {
 		return place{}
 	}
-	dir, err := os.MkdirTemp("", "florete-postgres-")
+	return runPostgres("", initdb)
+}
+
+// postgresOf is that of another Debian, below a root that tests/run fetches.
+func postgresOf(root string) place {
+	all, _ := filepath.Glob(filepath.Join(root, "usr/lib/postgresql/*/bin/initdb"))
+	if root == "" || len(all) == 0 {
+		return place{}
+	}
+	// No package was configured there.
+	for link, to := range map[string]string{"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64"} {
+		_ = os.Symlink(to, filepath.Join(root, link))
+	}
+	if err := os.WriteFile(filepath.Join(root, "etc/passwd"), []byte("postgres:x:1:1::/:/bin/sh\n"), 0o644); err != nil {
+		return place{missing: err}
+	}
+	if err := os.MkdirAll(filepath.Join(root, "tmp"), 0o755); err != nil {
+		return place{missing: err}
+	}
+	return runPostgres(root, all[0])
+}
+
+// runPostgres runs a server whose role "florete" may make roles and databases. It logs all
+// statements.
+func runPostgres(root, initdb string) place {
+	temporary := os.TempDir()
+	if root != "" {
+		temporary = filepath.Join(root, "tmp")
+	}
+	dir, err := os.MkdirTemp(temporary, "florete-postgres-")
 	if err != nil {
 		return place{missing: err}
 	}
@@ -115,7 +149,7 @@ var postgresServer = sync.OnceValue(func() place {
 		return place{missing: err}
 	}
 	data := filepath.Join(dir, "data")
-	cmd, log, err := launch(dir, initdb, "-D", data, "-U", "root", "--pwfile", password, "-A", "scram-sha-256", "-E", "UTF8", "--no-sync")
+	cmd, log, err := launch(root, dir, initdb, "-D", data, "-U", "root", "--pwfile", password, "-A", "scram-sha-256", "-E", "UTF8", "--no-sync")
 	if err == nil {
 		err = cmd.Wait()
 	}
@@ -130,11 +164,45 @@ var postgresServer = sync.OnceValue(func() place {
 			return err
 		}
 		defer conn.Close(ctx)
-		_, err = conn.Exec(ctx, `CREATE ROLE florete LOGIN CREATEROLE CREATEDB PASSWORD '`+strings.ReplaceAll(adminPassword, "'", "''")+`'`)
-		return err
-	}, port, filepath.Join(filepath.Dir(initdb), "postgres"), "-D", data, "-k", dir, "-p", port,
-		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "log_statement=all", "-c", "max_connections=200")
-})
+		for _, s := range []string{
+			`CREATE ROLE florete LOGIN CREATEROLE CREATEDB PASSWORD '` + strings.ReplaceAll(adminPassword, "'", "''") + `'`,
+			`REVOKE CREATE ON SCHEMA public FROM PUBLIC`,
+		} {
+			if _, err := conn.Exec(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, port, root, filepath.Join(filepath.Dir(initdb), "postgres"), "-D", data, "-k", dir, "-p", port,
+		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "log_statement=all", "-c", "max_connections=200", "-c", "dynamic_shared_memory_type=mmap")
+}
+
+// everyPostgres runs a test with this machine's PostgreSQL, and the oldest and the newest that
+// tests/run fetches.
+func everyPostgres(t *testing.T, test func(t *testing.T, s account.Server, dir string)) {
+	for name, at := range map[string]func(*testing.T) (account.Server, string){"here": postgresAt, "13": otherPostgres("13"), "17": otherPostgres("17")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, dir := at(t)
+			test(t, s, dir)
+		})
+	}
+}
+
+var otherPostgreses = map[string]func() place{
+	"13": sync.OnceValue(func() place { return postgresOf(os.Getenv("FLORETE_POSTGRES_13_ROOT")) }),
+	"17": sync.OnceValue(func() place { return postgresOf(os.Getenv("FLORETE_POSTGRES_17_ROOT")) }),
+}
+
+func otherPostgres(version string) func(t *testing.T) (account.Server, string) {
+	return func(t *testing.T) (account.Server, string) {
+		t.Helper()
+		if os.Getuid() != 0 || os.Getenv("FLORETE_POSTGRES_"+version+"_ROOT") == "" {
+			t.Skipf("NOT RUN: with PostgreSQL %s, which tests/run fetches and root alone can run beside another", version)
+		}
+		return otherPostgreses[version]().at(t, postgresKind, "postgresql-"+version, adminPassword)
+	}
+}
 
 // redisServer is Debian's, or any in PATH, or the one that FLORETE_REDIS names.
 var redisServer = sync.OnceValue(func() place {
@@ -156,12 +224,12 @@ var redisServer = sync.OnceValue(func() place {
 	}
 	_, port, _ := net.SplitHostPort(kit.Address())
 	return serve(dir, func(ctx context.Context, address string) error {
-		r, err := openRedis(ctx, account.Server{Address: address, User: "florete"}, "providers", "")
+		r, err := openRedis(ctx, account.Server{Address: address, User: "florete"}, "providers")
 		if err == nil {
 			r.Close()
 		}
 		return err
-	}, port, append(words, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--aclfile", users, "--save", "", "--daemonize", "no")...)
+	}, port, "", append(words, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--aclfile", users, "--save", "", "--daemonize", "no")...)
 })
 
 // at is a server as a policy has it, with the directory of its password. Without the server

@@ -28,7 +28,7 @@ type forgejo struct {
 
 var _ forge = (*forgejo)(nil)
 
-func openForgejo(_ context.Context, f account.Server, password, _ string) (forge, error) {
+func openForgejo(_ context.Context, f account.Server, password string) (forge, error) {
 	if password == "" {
 		return nil, errors.New("want the user's password")
 	}

@@ -43,7 +43,7 @@ type Settings struct {
 
 // State is which accounts there are. Their tokens are sealed, and made anew.
 func (*Settings) State() server.State {
-	return server.State{Remembered: []string{account.Prefix(Name)}}
+	return account.State(Name)
 }
 
 // Kind makes the kind.
@@ -73,8 +73,8 @@ func New(c Config) *Tokens {
 	t := &Tokens{}
 	t.Accounts = account.New(c, account.Kind[Request, forge]{
 		Name: Name, Account: "account", Server: "forge", Secrets: "tokens", AtServer: true,
-		Open: map[string]func(ctx context.Context, f account.Server, secret, account string) (forge, error){
-			softServeKind: func(ctx context.Context, f account.Server, secret, _ string) (forge, error) {
+		Open: map[string]func(ctx context.Context, f account.Server, secret string) (forge, error){
+			softServeKind: func(ctx context.Context, f account.Server, secret string) (forge, error) {
 				return openSoftServe(ctx, c.Key, f, secret)
 			},
 			forgejoKind: openForgejo,

@@ -1,0 +1,170 @@
+package database
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/florete/florete/providers/account"
+)
+
+// opens a connection with a login, which ends with the test.
+func opens(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+// in is a login's URL of another database.
+func in(has map[string]string, database string) map[string]string {
+	return map[string]string{"url": strings.TrimSuffix(has["url"], has["database"]) + database}
+}
+
+// TestShadows holds that nothing which a login makes at the server runs as the provider: every
+// name that the provider uses is PostgreSQL's own.
+func TestShadows(t *testing.T) {
+	everyPostgres(t, func(t *testing.T, s account.Server, dir string) {
+		evil := newFixture(t, s, dir, "shadow_main")
+		has := evil.reads()
+		prey := newFixture(t, s, dir, "prey_main")
+		prey.reads()
+		must(t, root(s), `GRANT CREATE ON SCHEMA public TO "shadow_main.a"`) // as to everybody before PostgreSQL 15
+		as := in(has, "postgres")
+		for _, f := range []string{
+			`pg_advisory_lock(text, int) RETURNS void`, `pg_advisory_lock(int, int) RETURNS void`, `hashtext(text) RETURNS int`, `current_database() RETURNS name`,
+			`pg_terminate_backend(int) RETURNS bool`, `pg_get_userbyid(oid) RETURNS name`, `has_database_privilege(text, oid, text) RETURNS bool`, `has_database_privilege(text, text, text) RETURNS bool`,
+			`has_schema_privilege(text, oid, text) RETURNS bool`, `pg_has_role(oid, text) RETURNS bool`, `bool_or(bool) RETURNS bool`,
+			`same(name, text) RETURNS bool`,
+		} {
+			returns := "RETURN NULL"
+			if strings.HasSuffix(f, "void") {
+				returns = "RETURN"
+			}
+			must(t, as, `SET ROLE NONE; CREATE FUNCTION public.`+f+` LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'GRANT prey_main TO shadow_main'; `+returns+`; END $$`)
+		}
+		must(t, as, `SET ROLE NONE; CREATE OPERATOR public.= (LEFTARG = name, RIGHTARG = text, FUNCTION = public.same)`)
+		for _, table := range []string{"pg_roles", "pg_database", "pg_stat_activity", "pg_namespace"} {
+			must(t, as, `SET ROLE NONE; CREATE TABLE public.`+table+` (n int)`)
+		}
+		prey.grant.Generation++
+		prey.reads()
+		evil.grant.Generation++
+		evil.reads()
+		evil.passes(2 * overlap)
+		evil.grant.Kind = ""
+		evil.passes(time.Minute)
+		conn := opens(t, root(s)["url"])
+		var member bool
+		if err := conn.QueryRow(t.Context(), `SELECT pg_has_role('shadow_main', 'prey_main', 'MEMBER')`).Scan(&member); err != nil || member {
+			t.Errorf("a login's function ran as the provider: member %t, %v", member, err)
+		}
+	})
+}
+
+// TestWritableByAll holds that a server on which every login may write to the database that the
+// provider connects to is refused, with what to do, and is not once that was done.
+func TestWritableByAll(t *testing.T) {
+	t.Parallel()
+	s, dir := newPostgres().at(t, postgresKind, "postgresql", adminPassword)
+	must(t, root(s), `GRANT CREATE ON SCHEMA public TO PUBLIC`) // as PostgreSQL 14 has it
+	f := newFixture(t, s, dir, "writable_main")
+	got := f.refused()
+	_, remedy, _ := strings.Cut(got, "as a superuser there, ")
+	if !strings.Contains(got, "every login may connect") || !strings.HasPrefix(remedy, "REVOKE CREATE ON SCHEMA public FROM PUBLIC;") {
+		t.Fatalf("%q, want what to do", got)
+	}
+	must(t, root(s), remedy)
+	has := f.reads()
+	must(t, has, `SELECT 1`)
+	for _, database := range []string{"postgres", "template1"} {
+		if err := does(t, in(has, database)); err == nil || !strings.Contains(err.Error(), "permission denied") {
+			t.Errorf("a login in database %s: %v", database, err)
+		}
+	}
+	// A provider that owns the server's own databases takes CONNECT from everybody itself.
+	must(t, root(s), `GRANT CREATE ON SCHEMA public TO PUBLIC`, `GRANT CONNECT ON DATABASE postgres, template1 TO PUBLIC`, `ALTER DATABASE postgres OWNER TO florete`, `ALTER DATABASE template1 OWNER TO florete`)
+	f.grant.Generation++
+	has = f.reads()
+	for _, database := range []string{"postgres", "template1"} {
+		if err := does(t, in(has, database)); err == nil || !strings.Contains(err.Error(), "permission denied") {
+			t.Errorf("a login in database %s: %v", database, err)
+		}
+	}
+}
+
+// TestHolds holds that a service which holds what it can at the server neither keeps its login
+// once it left the topology, nor keeps others from having theirs.
+func TestHolds(t *testing.T) {
+	everyPostgres(t, func(t *testing.T, s account.Server, dir string) {
+		evil, other := newFixture(t, s, dir, "holds_main"), newFixture(t, s, dir, "held_main")
+		has := evil.reads()
+		first := other.reads()
+		own, maintenance := opens(t, has["url"]), opens(t, in(has, "postgres")["url"])
+		for _, lock := range []string{"hashtext('holds_main')", "hashtext('held_main')"} {
+			if _, err := maintenance.Exec(t.Context(), `SELECT pg_advisory_lock(1718382450, `+lock+`)`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		opens(t, in(has, "template1")["url"]) // of which databases are made
+		held := []string{
+			`SET ROLE NONE`, `BEGIN`,
+			fmt.Sprintf(`ALTER ROLE "holds_main.a" PASSWORD '%s'`, has["password"]),
+			`SET ROLE holds_main`, `CREATE TABLE t (n int)`, `GRANT SELECT ON t TO held_main`, `GRANT SELECT ON t TO "held_main.a"`,
+			`LOCK TABLE pg_catalog.pg_database, pg_catalog.pg_auth_members IN ACCESS SHARE MODE`,
+		}
+		for _, statement := range held {
+			if _, err := own.Exec(t.Context(), statement); err != nil {
+				t.Fatal(statement, err)
+			}
+		}
+		// Others rotate, and are made.
+		other.grant.Generation++
+		if next := other.reads(); next["password"] == first["password"] {
+			t.Error("the other service has no other login")
+		}
+		must(t, newFixture(t, s, dir, "newcomer_main").reads(), `SELECT 1`)
+		other.passes(2 * overlap)
+		if does(t, first) == nil {
+			t.Error("the other service's former login works after the overlap")
+		}
+		// Before PostgreSQL 16 a login decides who is a member of its role.
+		_ = does(t, has, `SET ROLE NONE; REVOKE "holds_main.a" FROM florete`)
+		evil.grant.Kind = ""
+		evil.passes(time.Minute)
+		if does(t, has) == nil {
+			t.Error("it logs in although no policy names the database")
+		}
+		for _, conn := range []*pgx.Conn{own, maintenance} {
+			if _, err := conn.Exec(t.Context(), `SELECT 1`); err == nil {
+				t.Error("a connection is still open although no policy names the database")
+			}
+		}
+		evil.wantActs(1, 0)
+	})
+}
+
+// TestMentioned holds that a service which granted something to another one's role does not keep
+// that one's data once it is to be dropped.
+func TestMentioned(t *testing.T) {
+	t.Parallel()
+	s, dir := postgresAt(t)
+	evil, gone := newFixture(t, s, dir, "mentions_main"), newFixture(t, s, dir, "mentioned_main")
+	has := evil.reads()
+	gone.reads()
+	must(t, has, `CREATE TABLE t (n int)`, `GRANT SELECT ON t TO mentioned_main`)
+	gone.grant.Kind = ""
+	gone.passes(time.Minute)
+	gone.passes(31 * 24 * time.Hour)
+	gone.wantActs(1, 1)
+	if does(t, map[string]string{"url": postgresURL(s.Address, "root", rootPassword, "mentioned_main")}) == nil {
+		t.Error("the database is there after 30 days")
+	}
+}

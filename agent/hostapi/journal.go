@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/florete/florete"
@@ -24,13 +25,67 @@ const (
 	maxBytes     = 16 << 20
 	maxJournals  = 4 // at once, and as many that are followed
 	maxFollow    = time.Hour
+	minFollow    = time.Minute // before it gives way to another
 )
 
 // journals bound how many are read, and how many are followed.
-type journals struct{ reads, follows chan struct{} }
+type journals struct {
+	reads   chan struct{}
+	follows *follows
+}
 
 func newJournals() journals {
-	return journals{make(chan struct{}, maxJournals), make(chan struct{}, maxJournals)}
+	return journals{make(chan struct{}, maxJournals), &follows{}}
+}
+
+// follows are journals that are followed. Who follows is not known here, so places are shared by
+// time: where all are taken, the one that has been followed for the longest gives way. Whoever
+// follows comes again.
+type follows struct {
+	mu      sync.Mutex
+	running []*following // the oldest first
+}
+
+type following struct {
+	since time.Time
+	end   context.CancelFunc
+}
+
+// begin takes a place until done is called, or ctx, which it returns, has ended. It is false
+// where none is free, and none has been followed for long enough.
+func (f *follows) begin(ctx context.Context) (_ context.Context, done func(), ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.running) >= maxJournals {
+		oldest := f.running[0]
+		if time.Since(oldest.since) < minFollow {
+			return nil, nil, false
+		}
+		oldest.end()
+		f.running = f.running[1:]
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxFollow)
+	this := &following{time.Now(), cancel}
+	f.running = append(f.running, this)
+	return ctx, func() {
+		cancel()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.running = slices.DeleteFunc(f.running, func(o *following) bool { return o == this })
+	}, true
+}
+
+// begin takes a place to read or to follow.
+func (j journals) begin(ctx context.Context, followed bool) (_ context.Context, done func(), ok bool) {
+	if followed {
+		return j.follows.begin(ctx)
+	}
+	select {
+	case j.reads <- struct{}{}:
+		return ctx, func() { <-j.reads }, true
+	default:
+		return nil, nil, false
+	}
 }
 
 // journal streams the last lines of a unit.
@@ -49,25 +104,21 @@ func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	slots := h.reads
 	args := []string{"--unit=" + unit + ".service", "--lines=" + strconv.Itoa(lines), "--output=short-iso", "--no-pager", "--quiet"}
 	if followed {
-		slots, args = h.follows, append(args, follow()...)
+		args = append(args, follow()...)
 	}
-	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
-	default:
+	ctx, done, ok := h.begin(r.Context(), followed)
+	if !ok {
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, "others read journals: try again", http.StatusServiceUnavailable)
 		return
 	}
+	defer done()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	out := &answer{ResponseWriter: w, left: maxBytes}
-	ctx, cancel := context.WithTimeout(r.Context(), maxFollow)
-	defer cancel()
 	switch err := run(ctx, out, h.Journal, args); {
-	case err == nil, errors.Is(ctx.Err(), context.DeadlineExceeded): // whoever follows comes again
+	case err == nil, ctx.Err() != nil && r.Context().Err() == nil: // whoever follows comes again
 	case out.left == maxBytes:
 		http.Error(w, "journal: "+err.Error(), http.StatusServiceUnavailable)
 	default:

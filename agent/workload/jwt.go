@@ -214,6 +214,9 @@ func (s *server) ValidateJWTSVID(ctx context.Context, r *api.ValidateJWTSVIDRequ
 		return nil, noKeys()
 	}
 	svid, err := jwtsvid.ParseAndValidate(r.Svid, keys, []string{r.Audience})
+	if err == nil && !svid.Expiry.After(time.Now()) { // go-spiffe accepts it for a minute more
+		err = fmt.Errorf("token has expired at %s", svid.Expiry.UTC().Format(time.RFC3339))
+	}
 	if err == nil {
 		err = st.checkRevoked(svid)
 	}

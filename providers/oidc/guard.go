@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/florete/florete/providers/limit"
 )
 
 // How often a password may be guessed: so often at once, and then after a delay that
@@ -16,6 +18,11 @@ const (
 	forgetGuesses      = 15 * time.Minute
 	maxGuessed         = 10_000 // accounts, browsers and networks that are remembered
 	checkPatience      = 5 * time.Second
+
+	// maxWaiting is how many checks are under way or wait, for each processor that checks: at 64
+	// ms each, nobody waits for longer than a second. maxWaitingNetwork is that of a network.
+	maxWaiting        = 16
+	maxWaitingNetwork = 4
 )
 
 // guesser is what guesses are counted by: an account, for browsers that are not known to
@@ -40,6 +47,10 @@ type guard struct {
 
 	// Those from known browsers do not wait for others.
 	checks, knownChecks chan struct{}
+
+	// Who waits, and is checked, of those from other browsers.
+	waiting chan struct{}
+	from    *limit.PerKey[string] // of each network
 }
 
 // processors are those of this machine, before server.TuneRuntime.
@@ -47,7 +58,10 @@ var processors = runtime.GOMAXPROCS(0)
 
 func newGuard() *guard {
 	n := max(processors/2, 1)
-	return &guard{guessed: map[guesser]*guesses{}, checks: make(chan struct{}, n), knownChecks: make(chan struct{}, n)}
+	return &guard{
+		guessed: map[guesser]*guesses{}, checks: make(chan struct{}, n), knownChecks: make(chan struct{}, n),
+		waiting: make(chan struct{}, n*maxWaiting), from: limit.New[string](maxWaitingNetwork),
+	}
 }
 
 // guess counts a guess as wrong, which right takes back, unless it comes too early: then
@@ -116,12 +130,39 @@ func (g *guard) right(by guesser) {
 	delete(g.guessed, by)
 }
 
-// check waits until a password may be checked. It is false when too many are.
-func (g *guard) check(ctx context.Context, known bool) (done func(), ok bool) {
-	checks := g.checks
+// check waits until a password may be checked. It is false when too many wait, whether or not
+// there is such an account: what a check takes tells nothing. A network is that of a browser that
+// is not known, empty where everybody comes from it.
+func (g *guard) check(ctx context.Context, known bool, network string) (done func(), ok bool) {
 	if known {
-		checks = g.knownChecks
+		return wait(ctx, g.knownChecks)
 	}
+	leave := func() {}
+	if network != "" {
+		if leave, ok = g.from.Acquire(network); !ok {
+			return nil, false
+		}
+	}
+	select {
+	case g.waiting <- struct{}{}:
+	default:
+		leave()
+		return nil, false
+	}
+	checked, ok := wait(ctx, g.checks)
+	end := func() {
+		<-g.waiting
+		leave()
+	}
+	if !ok {
+		end()
+		return nil, false
+	}
+	return func() { checked(); end() }, true
+}
+
+// wait waits for one of the checks.
+func wait(ctx context.Context, checks chan struct{}) (done func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()
 	select {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,23 +117,70 @@ func TestChecks(t *testing.T) {
 		g := newGuard()
 		var all []func()
 		for range cap(g.checks) {
-			done, ok := g.check(t.Context(), false)
+			done, ok := g.check(t.Context(), false, "")
 			if !ok {
 				t.Fatal("no room")
 			}
 			all = append(all, done)
 		}
-		if _, ok := g.check(t.Context(), false); ok {
+		if _, ok := g.check(t.Context(), false, ""); ok {
 			t.Error("one more is checked")
 		}
-		if done, ok := g.check(t.Context(), true); !ok {
+		if done, ok := g.check(t.Context(), true, ""); !ok {
 			t.Error("a known browser waits for others")
 		} else {
 			done()
 		}
 		all[0]()
-		if _, ok := g.check(t.Context(), false); !ok {
+		if _, ok := g.check(t.Context(), false, ""); !ok {
 			t.Error("no room after one was done")
+		}
+	})
+}
+
+// TestChecksWait: one network has a few of the places of those who wait, and all who wait do so
+// for about a second; others are refused at once.
+func TestChecksWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuard()
+		const takes = 64 * time.Millisecond
+		var most atomic.Int64
+		var refused, checked atomic.Int64
+		check := func(network string) {
+			begun := time.Now()
+			done, ok := g.check(t.Context(), false, network)
+			if !ok {
+				refused.Add(1)
+				return
+			}
+			time.Sleep(takes)
+			done()
+			checked.Add(1)
+			most.Store(max(most.Load(), int64(time.Since(begun))))
+		}
+		for range 48 {
+			go check("192.0.2.0/24")
+		}
+		synctest.Wait()
+		if n := refused.Load(); n != 44 {
+			t.Errorf("of a network %d were refused, want 44", n)
+		}
+		go check("198.51.100.0/24")
+		time.Sleep(5 * takes)
+		synctest.Wait()
+		if checked.Load() != 5 {
+			t.Errorf("%d were checked, want 5: another network has room", checked.Load())
+		}
+		for range 1000 {
+			go check("") // all that come over a proxy
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if most := time.Duration(most.Load()); most > 17*takes {
+			t.Errorf("somebody waited for %s", most)
+		}
+		if n := len(g.waiting); n != 0 {
+			t.Errorf("%d wait", n)
 		}
 	})
 }

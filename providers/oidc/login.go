@@ -41,13 +41,15 @@ func (s *issuerServer) login(w http.ResponseWriter, r *http.Request) {
 	who := person(in.connector, account)
 	known := s.signIns.known(r, in.browser, who)
 	by := []guesser{{"account", who}}
+	network := ""
 	if known {
 		by = []guesser{{"browser", in.browser}}
 	} else if from := conns.Prefix(in.from); from.IsValid() && !from.Addr().IsLoopback() {
 		// The forwarder's own address is everybody's.
-		by = append(by, guesser{"network", from.String()})
+		network = from.String()
+		by = append(by, guesser{"network", network})
 	}
-	s.checkPassword(w, r.WithContext(ctx), in, account, known, by)
+	s.checkPassword(w, r.WithContext(ctx), in, account, known, network, by)
 }
 
 // goOn finds the sign-in that a browser goes on with. It shows a page and returns nil where
@@ -77,7 +79,7 @@ func (s *issuerServer) callback(w http.ResponseWriter, r *http.Request) {
 }
 
 // checkPassword lets Dex check a password, unless too many were guessed.
-func (s *issuerServer) checkPassword(w http.ResponseWriter, r *http.Request, in *signIn, account string, known bool, by []guesser) {
+func (s *issuerServer) checkPassword(w http.ResponseWriter, r *http.Request, in *signIn, account string, known bool, network string, by []guesser) {
 	if wait := s.guard.guess(by...); wait > 0 {
 		seconds := int(math.Ceil(wait.Seconds()))
 		w.Header().Set("Retry-After", strconv.Itoa(seconds))
@@ -88,7 +90,7 @@ func (s *issuerServer) checkPassword(w http.ResponseWriter, r *http.Request, in 
 	}
 	done, ok := func() {}, true
 	if in.connector == dex.LocalConnector { // others check elsewhere
-		done, ok = s.guard.check(r.Context(), known)
+		done, ok = s.guard.check(r.Context(), known, network)
 	}
 	if !ok {
 		s.guard.undo(by...)

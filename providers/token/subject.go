@@ -73,6 +73,9 @@ func (t *Tokens) ofSVID(tenant *Tenant, token, trustDomain string, revoked *flor
 	if err != nil {
 		return subject{}, malformed("subject_token: of no issuer of tenant %s, and no JWT-SVID of %s for audience %s: %v", tenant.name, trustDomain, tenant.issuer, err)
 	}
+	if !svid.Expiry.After(now) { // go-spiffe accepts it for a minute more
+		return subject{}, malformed("subject_token: a JWT-SVID that ended at %s, want one that is still good: fetch another", svid.Expiry.UTC().Format(time.RFC3339))
+	}
 	id, err := florete.ParseID(svid.ID.String())
 	if err != nil {
 		return subject{}, malformed("subject_token: %v", err)

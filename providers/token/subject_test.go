@@ -162,6 +162,9 @@ func TestJWTSVID(t *testing.T) {
 	if status, answer := e.exchange(alice, "acme", svid("vault")); status != http.StatusBadRequest {
 		t.Errorf("for others: %d %v", status, answer)
 	}
+	if status, answer := e.exchange(alice, "acme", e.jwtSVIDUntil(ring, acmeIssuer, time.Now().Add(-time.Second))); status != http.StatusBadRequest {
+		t.Errorf("after its end: %d %v", status, answer)
+	}
 }
 
 // svidKeys are those that sign JWT-SVIDs of the cluster.
@@ -177,13 +180,17 @@ func (e *env) svidKeys() signing.Ring {
 
 // jwtSVID is a form with one of wiki on node elm, for an audience.
 func (e *env) jwtSVID(ring signing.Ring, audience string) url.Values {
+	return e.jwtSVIDUntil(ring, audience, time.Now().Add(time.Minute))
+}
+
+func (e *env) jwtSVIDUntil(ring signing.Ring, audience string, end time.Time) url.Values {
 	e.t.Helper()
 	s, err := ring.Signer(time.Now()).Signer("JWT")
 	if err != nil {
 		e.t.Fatal(err)
 	}
 	token, err := jwt.Signed(s).Claims(jwt.Claims{Issuer: "https://svids.example", Subject: wiki.String(), Audience: jwt.Audience{audience},
-		IssuedAt: jwt.NewNumericDate(time.Now()), Expiry: jwt.NewNumericDate(time.Now().Add(time.Minute))}).Claims(map[string]any{florete.ClaimNode: "elm"}).Serialize()
+		IssuedAt: jwt.NewNumericDate(time.Now()), Expiry: jwt.NewNumericDate(end)}).Claims(map[string]any{florete.ClaimNode: "elm"}).Serialize()
 	if err != nil {
 		e.t.Fatal(err)
 	}

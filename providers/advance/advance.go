@@ -183,6 +183,9 @@ func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (rollou
 		if err != nil {
 			return at.State, row, err
 		}
+		if act.done(at.State) {
+			return at.State, row, nil
+		}
 		next, err := act.on(at.State, row)
 		if err != nil {
 			return at.State, row, err
@@ -194,6 +197,11 @@ func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (rollou
 			return next, row, err
 		}
 	}
+}
+
+// done reports whether a rollout is as an act makes it: the same again changes nothing.
+func (act Act) done(s rollout.State) bool {
+	return act == Pause && s.Status == rollout.Paused || act == Resume && s.Status == rollout.Active || act == Abort && s.Status == rollout.Aborted
 }
 
 func (act Act) on(s rollout.State, row server.Row) (rollout.State, error) {

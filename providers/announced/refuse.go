@@ -13,6 +13,7 @@ import (
 	"github.com/florete/florete"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
 )
 
 // Refusals records what the callers of a service are refused.
@@ -36,6 +37,12 @@ func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row,
 			f.Logger.Error("a request failed", "error", err, "kind", f.Kind, "path", r.URL.Path, "caller", row.Caller)
 		}
 		refusal = wire.Errorf(wire.Transient, wire.CodeInternal, "%s %.100q: failed at the provider, whose log has the reason", r.Method, r.URL.Path)
+		if errors.Is(err, store.ErrUnavailable) {
+			refusal = wire.Errorf(wire.Transient, wire.CodeStore, "%s %.100q: %s", r.Method, r.URL.Path, server.Unavailable(err))
+		}
+		if r.Method != http.MethodGet {
+			refusal.Message += "; whether this was done is not known: repeat the same command, which does nothing twice"
+		}
 	}
 	if err := f.Audit.Write(r.Context(), row.Refuse(refusal)); err != nil {
 		f.Logger.Error("a refusal is in this log alone", "error", err, "caller", row.Caller, "refused", refusal.Message)

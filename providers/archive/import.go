@@ -48,9 +48,14 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 	if err != nil {
 		return v, false, err
 	}
-	defer func() { err = errors.Join(err, l.release(context.WithoutCancel(ctx))) }()
-	// Also of one that failed: what it has written, nobody refers to.
-	defer func() { err = errors.Join(err, l.sweep(context.WithoutCancel(ctx), t.Keep)) }()
+	defer func() {
+		// Also of one that failed: what it has written, nobody refers to. What is left over goes with
+		// the next one, and the lock by itself: neither is a failure of what was made.
+		left := errors.Join(l.sweep(context.WithoutCancel(ctx), t.Keep), l.release(context.WithoutCancel(ctx)))
+		if err != nil {
+			err = errors.Join(err, left)
+		}
+	}()
 
 	old, err := a.last(ctx)
 	if err != nil && !errors.Is(err, ErrNone) {
@@ -76,11 +81,11 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 	ends := roll.AtWork() && t.AtOnce
 	switch {
 	case v.Serial == old.Serial && v.Digest != old.Digest:
-		return old, false, fmt.Errorf("other documents with the same serial %d are served: commit again, a second later", v.Serial)
+		return old, false, refusef("other documents with the same serial %d are served: commit again, a second later", v.Serial)
 	case v.Serial == old.Serial && v.Tree == old.Tree && !ends && !old.Restored:
 		return old, false, nil
 	case roll.AtWork() && !ends:
-		return old, false, fmt.Errorf("serial %d is being rolled out, and is at wave %d of %d: wait until that has ended, end it with florctl rollout abort, or publish with --at-once", roll.Serial, roll.Wave, roll.Waves)
+		return old, false, refusef("serial %d is being rolled out, and is at wave %d of %d: wait until that has ended, end it with florctl rollout abort, or publish with --at-once", roll.Serial, roll.Wave, roll.Waves)
 	}
 	if roll, err = l.plan(ctx, r, t, made, old, v, roll); err != nil {
 		return old, false, err
@@ -116,11 +121,11 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 func follows(next publish.Head, old Version) error {
 	switch {
 	case next.Serial < 1:
-		return fmt.Errorf("serial %d, want the time of a commit", next.Serial)
+		return refusef("serial %d, want the time of a commit", next.Serial)
 	case old.Cluster != "" && old.Cluster != next.Cluster:
-		return fmt.Errorf("cluster %s is served here, this is %s: publish it at its own provider", old.Cluster, next.Cluster)
+		return refusef("cluster %s is served here, this is %s: publish it at its own provider", old.Cluster, next.Cluster)
 	case next.Serial < old.Serial:
-		return fmt.Errorf("serial %d is served, this is %d: commit anew, hosts never go back", old.Serial, next.Serial)
+		return refusef("serial %d is served, this is %d: commit anew, hosts never go back", old.Serial, next.Serial)
 	}
 	return nil
 }
@@ -157,12 +162,12 @@ func (l *lock) write(ctx context.Context, r *publish.Reader, terms Terms) (*tree
 	t := &tree{hosts: index{}, all: sha256.New(), digest: sha256.New(), bodies: sha256.New()}
 	for h, err := range r.All(terms.Keys) {
 		if err != nil {
-			return nil, err
+			return nil, refuse(err)
 		}
 		for _, d := range h.Documents {
 			var envelope florete.Envelope
 			if err := florete.Decode([]byte(d.Envelope), &envelope); err != nil {
-				return nil, err
+				return nil, refuse(err)
 			}
 			if err := l.body(ctx, envelope.Digest, d.Body); err != nil {
 				return nil, err

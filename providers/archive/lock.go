@@ -43,8 +43,8 @@ func (a Archive) lock(ctx context.Context) (*lock, error) {
 		if err == nil {
 			return l, nil
 		}
-		if !errors.Is(err, store.ErrConflict) {
-			return nil, err
+		if !errors.Is(err, store.ErrConflict) { // it may hold the lock all the same
+			return nil, errors.Join(err, l.release(context.WithoutCancel(ctx)))
 		}
 		if err := l.release(ctx); err != nil {
 			return nil, err

@@ -3,7 +3,6 @@ package archive
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -25,13 +24,13 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 		last.State = last.End(rollout.Superseded, fmt.Sprintf("serial %d is offered to all", v.Serial), now)
 		return last, nil
 	case made.unreadable != nil:
-		return last, fmt.Errorf("the plan of its rollout cannot be read here: %w, or publish with --at-once", made.unreadable)
+		return last, refusef("the plan of its rollout cannot be read here: %w, or publish with --at-once", made.unreadable)
 	case made.plan == nil && back == nil:
 		return last, nil
 	case made.plan == nil:
-		return last, errors.New("former documents come with a version whose policy here has no rollout: publish it without")
+		return last, refusef("former documents come with a version whose policy here has no rollout: publish it without")
 	case back == nil:
-		return last, fmt.Errorf("serial %d is to be rolled out in %d waves, and the documents to go back to are missing: use florctl publish, or --at-once to offer it to all hosts", v.Serial, len(made.plan.Waves))
+		return last, refusef("serial %d is to be rolled out in %d waves, and the documents to go back to are missing: use florctl publish, or --at-once to offer it to all hosts", v.Serial, len(made.plan.Waves))
 	}
 	if err := l.assign(ctx, t, made, bridge, now); err != nil {
 		return last, err
@@ -45,7 +44,7 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 func (l *lock) follow(ctx context.Context, r *publish.Reader, t Terms, old, v Version) (bridge, back *Version, err error) {
 	for {
 		if r, err = r.Next(); r == nil || err != nil {
-			return bridge, back, err
+			return bridge, back, refuse(err)
 		}
 		made, err := l.write(ctx, r, Terms{Keys: t.Keys})
 		if err != nil {
@@ -54,16 +53,16 @@ func (l *lock) follow(ctx context.Context, r *publish.Reader, t Terms, old, v Ve
 		other := made.version(r.Head)
 		switch {
 		case other.Cluster != v.Cluster:
-			return nil, nil, fmt.Errorf("documents of cluster %s follow those of %s", other.Cluster, v.Cluster)
+			return nil, nil, refusef("documents of cluster %s follow those of %s", other.Cluster, v.Cluster)
 		case bridge == nil && back == nil && old.Serial < other.Serial && other.Serial < v.Serial:
 			bridge = &other
 		case back == nil && other.Serial > v.Serial:
 			back = &other
 		default:
-			return nil, nil, fmt.Errorf("documents of serial %d follow those of %d, and %d is served: commit anew, two seconds later, and publish that", other.Serial, v.Serial, old.Serial)
+			return nil, nil, refusef("documents of serial %d follow those of %d, and %d is served: commit anew, two seconds later, and publish that", other.Serial, v.Serial, old.Serial)
 		}
 		if back != nil && back.Content != old.Content {
-			return nil, nil, fmt.Errorf("the documents to go back to are not those of serial %d, which is served: publish again", old.Serial)
+			return nil, nil, refusef("the documents to go back to are not those of serial %d, which is served: publish again", old.Serial)
 		}
 		if err := l.index(ctx, other, made.hosts); err != nil {
 			return nil, nil, err
@@ -107,7 +106,7 @@ func (l *lock) assign(ctx context.Context, t Terms, made *tree, bridge *Version,
 	}
 	for host, entries := range bridged {
 		if made.hosts[host] == nil || len(entries) != 1 || !isPolicy(entries[0]) {
-			return fmt.Errorf("policies for the time of the rollout: %s has other documents there: use florctl publish", host)
+			return refusef("policies for the time of the rollout: %s has other documents there: use florctl publish", host)
 		}
 	}
 	return nil

@@ -65,7 +65,7 @@ func (a Archive) SetRevocations(ctx context.Context, s florete.SignedRevocations
 		err = s.Verify(list, t.Cluster, t.Keys)
 	}
 	if err != nil {
-		return next, false, err
+		return next, false, refuse(err)
 	}
 	last, err := a.Revocations(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (a Archive) SetRevocations(ctx context.Context, s florete.SignedRevocations
 		return last, false, nil
 	}
 	if list.Number <= last.Number {
-		return last, false, fmt.Errorf("revocation list %d is offered here, this is %d: its number never goes back: read that one, and change it again", last.Number, list.Number)
+		return last, false, refusef("revocation list %d is offered here, this is %d: its number never goes back: read that one, and change it again", last.Number, list.Number)
 	}
 	next = Revocations{Signed: s, Number: list.Number, Entries: len(list.Entries) + len(list.Certificates)}
 	value, err := json.Marshal(next)
@@ -89,7 +89,7 @@ func (a Archive) SetRevocations(ctx context.Context, s florete.SignedRevocations
 	}
 	_, err = a.Commit(ctx, store.Txn{If: []store.Cond{{Key: revoking, Modified: last.revision}}, Then: ops})
 	if errors.Is(err, store.ErrConflict) {
-		err = fmt.Errorf("another revocation list came meanwhile: read that one, and change it again: %w", err)
+		err = refusef("another revocation list came meanwhile: read that one, and change it again: %w", err)
 	}
 	return next, err == nil, err
 }

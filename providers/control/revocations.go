@@ -40,11 +40,12 @@ func (c *call) setRevocations() (any, error) {
 			return server.Ops(rows)
 		},
 	})
-	if errors.Is(err, store.ErrUnavailable) {
-		return nil, err
+	var refusal *archive.Refusal
+	if errors.As(err, &refusal) {
+		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "%v", err)
 	}
 	if err != nil {
-		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "%v", err)
+		return nil, err
 	}
 	if changed {
 		for _, row := range rows {

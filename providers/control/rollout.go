@@ -22,7 +22,7 @@ func (c *call) changeRollout() (any, error) {
 	if errors.Is(err, advance.ErrAct) {
 		return nil, wire.Errorf(wire.Invalid, wire.CodeMismatch, "rollout/%s: %v", act, err)
 	}
-	if err == nil {
+	if err == nil && row.Outcome != "" {
 		row.Log(c.r.Context(), c.Logger)
 	}
 	return state, err

@@ -135,7 +135,7 @@ func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, e
 	}
 	r, err := publish.NewReader(f)
 	if err != nil {
-		return nil, malformed(err)
+		return nil, malformed(&archive.Refusal{Err: err})
 	}
 	var p Published
 	p.Version, p.Changed, err = c.Archive.Import(c.r.Context(), r, archive.Terms{
@@ -164,10 +164,10 @@ func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, e
 	return p, err
 }
 
-// malformed is what is wrong with documents, and not with the store that they are for.
+// malformed returns the refusal of documents, and any other error as it is.
 func malformed(err error) error {
-	var refusal *wire.Error
-	if errors.As(err, &refusal) {
+	var refusal *archive.Refusal
+	if !errors.As(err, &refusal) {
 		return err
 	}
 	return wire.Errorf(wire.Invalid, wire.CodeMalformed, "documents: %v", err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,6 +101,13 @@ func (o *Operator) Create(ctx context.Context, t Token) (Token, error) {
 	tokens, err := Tokens(ctx, o.Store)
 	if err != nil {
 		return t, err
+	}
+	if i := slices.IndexFunc(tokens, func(old Token) bool { return old.ID == t.ID }); i >= 0 {
+		old := tokens[i]
+		if old.Hosts != t.Hosts || old.Uses != t.Uses || !old.Until.Equal(t.Until.Time) {
+			return t, refuse("join token %s is on record for %q, %d uses, until %s: make another", t.ID[:16], old.Hosts, old.Uses, old.Until.UTC().Format(time.RFC3339))
+		}
+		return old, nil // the same again
 	}
 	var d server.Decision
 	for _, old := range tokens {

@@ -127,13 +127,24 @@ func (a *request) internalError(ctx context.Context, err error) error {
 	}
 	a.Logger.Log(ctx, level, "cannot answer", "error", err, "caller", a.row.Caller, "kind", a.row.Kind, "need", a.row.Need)
 	if errors.Is(err, store.ErrUnavailable) {
-		return storeUnavailable()
+		return storeUnavailable(err)
 	}
 	return api.Errorf(api.Transient, api.CodeInternal, "the provider failed: its log has the reason")
 }
 
-func storeUnavailable() *api.Error {
-	return api.Errorf(api.Transient, api.CodeStore, "the provider's store does not answer: a majority of its members is not reached from here").After(storeRetry)
+func storeUnavailable(err error) *api.Error {
+	return api.Errorf(api.Transient, api.CodeStore, "%s", Unavailable(err)).After(storeRetry)
+}
+
+// Unavailable describes a store.ErrUnavailable to those who call a provider.
+func Unavailable(err error) string {
+	switch {
+	case errors.Is(err, store.ErrFull):
+		return "the provider's store is full, so nothing can be granted: see \"A store that is full\" of modules/README.md"
+	case errors.Is(err, store.ErrMoved):
+		return "the provider's state has moved to another store"
+	}
+	return "the provider's store does not answer: a majority of its members is not reached from here"
 }
 
 // answer decides on a request for a need.

@@ -195,7 +195,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, k Watcher) {
 	for over := false; ; {
 		if _, lost := s.revisions.state(); err == nil && lost != nil { // nor can a row be written
 			_ = connection.SetWriteDeadline(time.Now().Add(watchAnswer))
-			reply(w, nil, storeUnavailable())
+			reply(w, nil, storeUnavailable(lost))
 			return
 		}
 		revision, changed := s.revisions.now()

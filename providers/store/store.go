@@ -21,6 +21,10 @@ var (
 	// wrong with what was requested. A commit that ends so may have been made.
 	ErrUnavailable = errors.New("the store does not answer")
 
+	// ErrFull is of an engine that takes no more until somebody makes room: it can be read, and
+	// nothing was changed. It is an ErrUnavailable.
+	ErrFull = fmt.Errorf("the store is full: %w", ErrUnavailable)
+
 	// ErrMoved is of a store that was frozen, since its state moved to another. It is an
 	// ErrUnavailable.
 	ErrMoved = fmt.Errorf("the state has moved to another store: %w", ErrUnavailable)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,7 +11,9 @@ import (
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
+	"github.com/florete/florete/providers/store"
 )
 
 // importCmd makes the documents of a cluster those that this provider serves. It may run
@@ -36,7 +39,13 @@ than what it serves, is refused.`,
 		keep := s.Section.(*config.Settings).Versions()
 		v, changed, err := a.Import(cmd.Context(), r, archive.Terms{
 			Keys: policy.Trust.SigningKeys, Keep: keep, Host: policy.Host, AtOnce: *atOnce, Before: advance.Before(a)})
-		if err != nil {
+		var refusal *archive.Refusal
+		switch {
+		case errors.Is(err, store.ErrUnavailable):
+			return fmt.Errorf("%s; whether this was done is not known: repeat the same command, which does nothing twice: %w", server.Unavailable(err), err)
+		case err != nil && !errors.As(err, &refusal):
+			return err
+		case err != nil:
 			return fmt.Errorf("standard input: %w", err)
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), archive.Report(v, changed))

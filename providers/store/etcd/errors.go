@@ -3,10 +3,13 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/florete/florete/providers/store"
 )
 
 // unanswered is whether a request may have been carried out or not, or another member may
@@ -19,20 +22,31 @@ func unanswered(err error) bool {
 		return true
 	}
 	var e rpctypes.EtcdError
-	code := codes.Unknown
 	if errors.As(err, &e) {
-		code = e.Code()
-	} else if s, ok := status.FromError(err); ok {
-		code = s.Code()
-	}
-	switch code {
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Aborted:
-		return true
-	case codes.Unknown: // how a member returns that its own waiting has ended
-		message := status.Convert(err).Message()
-		if message == context.DeadlineExceeded.Error() || message == context.Canceled.Error() {
+		switch e.Code() {
+		case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Aborted:
 			return true
 		}
+		return errors.Is(err, rpctypes.ErrNotLeader) || errors.Is(err, rpctypes.ErrTooManyRequests)
 	}
-	return errors.Is(err, rpctypes.ErrNotLeader) || errors.Is(err, rpctypes.ErrTooManyRequests)
+	var s interface{ GRPCStatus() *status.Status }
+	if !errors.As(err, &s) {
+		return false // of this package
+	}
+	switch s.GRPCStatus().Code() {
+	// Unknown is how a member returns that its own waiting has ended, and what the transport makes
+	// of a member that ends in the middle of an answer ("unexpected HTTP status code"). No refusal
+	// of etcd's is neither an EtcdError nor has a code of its own.
+	case codes.Unknown, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Aborted:
+		return true
+	}
+	return false
+}
+
+// refused is a refusal of etcd as the error of a store.
+func refused(err error) error {
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		return fmt.Errorf("%w: etcd has reached its quota", store.ErrFull)
+	}
+	return err
 }

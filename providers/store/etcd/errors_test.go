@@ -9,6 +9,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/florete/florete/providers/store"
 )
 
 // TestUnanswered: what a request ended with is no answer, or it is one.
@@ -26,7 +28,10 @@ func TestUnanswered(t *testing.T) {
 		{rpctypes.ErrNoLeader, true},
 		{rpctypes.ErrTimeout, true},
 		{rpctypes.ErrTooManyRequests, true},
-		{status.Error(codes.Unknown, "something else"), false},
+		{status.Error(codes.Unknown, "unexpected HTTP status code received from server: 502 (Bad Gateway)"), true},
+		{fmt.Errorf("key: %w", store.ErrConflict), false},
+		{rpctypes.ErrNoSpace, false},
+		{status.Error(codes.Unauthenticated, "something else"), false},
 		{rpctypes.ErrCompacted, false},
 		{rpctypes.ErrPermissionDenied, false},
 		{errors.New("another"), false},

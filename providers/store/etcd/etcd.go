@@ -119,7 +119,7 @@ func (s *Store) request(ctx context.Context, f func(ctx context.Context, first b
 		err := s.once(bounded, func(ctx context.Context) error { return f(ctx, first) })
 		var f final
 		if !unanswered(err) || errors.As(err, &f) {
-			return err
+			return refused(err)
 		}
 		select {
 		case <-bounded.Done():

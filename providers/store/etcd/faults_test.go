@@ -174,6 +174,27 @@ func TestNoMajority(t *testing.T) {
 	}
 }
 
+// TestFull: a store that has reached its quota can be read, and says why it takes nothing.
+func TestFull(t *testing.T) {
+	c := etcdtest.Start(t, 1)
+	c.Members[0].Kill()
+	c.Members[0].Start("ETCD_QUOTA_BACKEND_BYTES=4194304")
+	s := c.Tree(t, "full")
+	err := error(nil)
+	for i := 0; err == nil && i < 100; i++ {
+		_, err = s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(strconv.Itoa(i), make([]byte, store.MaxBytes))}})
+	}
+	if !errors.Is(err, store.ErrFull) || !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("got %v, want ErrFull", err)
+	}
+	if _, err := s.Get(t.Context(), "0"); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Tree(t, "full").Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("x", nil)}}); !errors.Is(err, store.ErrFull) {
+		t.Errorf("another client: got %v, want ErrFull", err)
+	}
+}
+
 // TestLostAnswers: a commit whose answer is lost is made once all the same, conditions or
 // not, and its revision is known.
 func TestLostAnswers(t *testing.T) {

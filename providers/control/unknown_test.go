@@ -1,0 +1,90 @@
+package control_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	wire "github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestUnknownOutcome: whichever commit of an act the store does not answer, made or not, the
+// operator is told that this may pass, the same act again is accepted, and no row of the audit log
+// has an act as refused that was made.
+func TestUnknownOutcome(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		act  func(e *env, n int64) (path, body string)
+	}{
+		{"publish", func(e *env, n int64) (string, string) {
+			return "/v1/publish", e.text(1000+n, fmt.Sprint("note ", n)).String()
+		}},
+		{"revoke", func(e *env, n int64) (string, string) {
+			s := kit.Revocations(n, e.key, revocation.Target{ID: kit.ID(fmt.Sprintf("user/u%d", n))})
+			return "/v1/revocations", string(kit.JSON(s))
+		}},
+		{"token", func(e *env, n int64) (string, string) {
+			return "/v1/tokens", string(kit.JSON(join.Token{ID: fmt.Sprintf("%064x", n), Hosts: "elm", Uses: 1, Until: florete.TimeOf(time.Now().Add(time.Hour))}))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := start(t)
+			failed := 0
+			for n, made := int64(1), false; n < 40; n++ {
+				nth, seen := int(n+1)/2, 0
+				e.Store.Only(func(txn store.Txn) bool { // commits of acts
+					for _, op := range txn.Then {
+						if strings.HasPrefix(op.Key, "config/") {
+							seen++
+							return seen == nth
+						}
+					}
+					return false
+				})
+				if made = n%2 == 0; made {
+					e.Store.Lose(store.ErrUnavailable)
+				} else {
+					e.Store.Fail(store.ErrUnavailable)
+				}
+				path, body := c.act(e, n)
+				status, answer := e.do(alice, e.request("POST", path, strings.NewReader(body)))
+				e.Store.Only(nil)
+				e.Store.Fail(nil)
+				if status == http.StatusOK {
+					if seen < nth { // no commit is left to fail
+						break
+					}
+					continue // the act itself was made
+				}
+				failed++
+				var refusal wire.Error
+				if err := json.Unmarshal(answer, &refusal); err != nil || refusal.Kind != wire.Transient || refusal.Code != wire.CodeStore || !strings.Contains(refusal.Message, "is not known") {
+					t.Errorf("commit %d, made %t: got %d %s", nth, made, status, answer)
+				}
+				if status, answer := e.do(alice, e.request("POST", path, strings.NewReader(body))); status != http.StatusOK {
+					t.Errorf("commit %d, made %t: the same again: got %d %s", nth, made, status, answer)
+				}
+			}
+			if failed == 0 {
+				t.Error("no commit failed")
+			}
+			for _, r := range e.acts() {
+				if r.Outcome != server.Granted && r.Outcome != server.Outcome(wire.Transient) {
+					t.Errorf("row %+v", r)
+				}
+			}
+			var v control.Versions
+			e.answer(alice, "GET", "/v1/versions", nil, &v)
+		})
+	}
+}

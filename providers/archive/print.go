@@ -3,8 +3,9 @@ package archive
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
+
+	"github.com/florete/florete/providers/printable"
 )
 
 // Report is what came of an import.
@@ -18,8 +19,7 @@ func Report(v Version, changed bool) string {
 
 // Print writes a table of versions, newest first, for people.
 func Print(w io.Writer, all []Version) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SERIAL\tCOMMITTED\tIMPORTED\tREVISION\tHOSTS\tSIGNED BY\t")
+	t := printable.NewTable(w, "SERIAL", "COMMITTED", "IMPORTED", "REVISION", "HOSTS", "SIGNED BY", "")
 	for i, v := range all {
 		note := ""
 		for _, older := range all[i+1:] {
@@ -27,8 +27,8 @@ func Print(w io.Writer, all []Version) error {
 				note = fmt.Sprintf("the same documents as %d", older.Serial)
 			}
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%.12s\t%d\t%s\t%s\n", v.Serial, time.Unix(v.Serial, 0).UTC().Format(time.RFC3339),
-			v.Imported.UTC().Format(time.RFC3339), v.Rev, v.Hosts, v.Signer, note)
+		t.Row(v.Serial, time.Unix(v.Serial, 0).UTC().Format(time.RFC3339),
+			v.Imported.UTC().Format(time.RFC3339), fmt.Sprintf("%.12s", v.Rev), v.Hosts, v.Signer, note)
 	}
 	return t.Flush()
 }

@@ -24,7 +24,7 @@ func Print(out io.Writer, rows iter.Seq2[Row, error], asJSON bool) error {
 		switch {
 		case err != nil:
 		case asJSON:
-			_, err = fmt.Fprintf(out, "%s\n", r.Text)
+			_, err = fmt.Fprintf(out, "%s\n", printable.JSON(r.Text))
 		default:
 			r.print(table)
 			if n++; n%together == 0 {

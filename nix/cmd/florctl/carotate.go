@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"filippo.io/age"
@@ -124,15 +123,14 @@ func (r *rotation) sign(w io.Writer) {
 
 // print prints how it stands, and returns errAttention where anything is to be done first.
 func (r *rotation) print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ROOT\tUNTIL\tIN THE FLAKE\tTRUSTED BY\tCERTIFICATES OF\tIS")
+	t := printable.NewTable(w, "ROOT", "UNTIL", "IN THE FLAKE", "TRUSTED BY", "CERTIFICATES OF", "IS")
 	for _, c := range r.roots() {
 		f := florete.Fingerprint(c)
 		pinned := "no"
 		if r.pinned(c) {
 			pinned = "yes"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d\t%d of %d\t%s\n", f[:16], c.NotAfter.Format(time.DateOnly), pinned, r.by.Trusting(f), r.all, r.by.Leading(f), r.all, r.role(c))
+		t.Row(f[:16], c.NotAfter.Format(time.DateOnly), pinned, fmt.Sprintf("%d of %d", r.by.Trusting(f), r.all), fmt.Sprintf("%d of %d", r.by.Leading(f), r.all), r.role(c))
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/explain"
+
+	"github.com/florete/florete/providers/printable"
 )
 
 func newExplainCmd() *cobra.Command {
@@ -61,8 +64,13 @@ func question(cmd *cobra.Command, count int, answer func(*explain.Access, []stri
 }
 
 func printJSON(cmd *cobra.Command, v any) error {
-	out := json.NewEncoder(cmd.OutOrStdout())
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
 	out.SetIndent("", "  ")
 	out.SetEscapeHTML(false)
-	return out.Encode(v)
+	if err := out.Encode(v); err != nil {
+		return err
+	}
+	_, err := cmd.OutOrStdout().Write(printable.JSON(text.Bytes()))
+	return err
 }

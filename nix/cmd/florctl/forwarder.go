@@ -22,6 +22,7 @@ import (
 	"github.com/florete/florete/providers/auditlog"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/printable"
 )
 
 // overForwarder is a provider that is called like any service of the cluster, by its name:
@@ -245,7 +246,7 @@ func (o overForwarder) request(ctx context.Context, method, path string, body io
 	if err := json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&refusal); err != nil || refusal.Kind == "" {
 		return nil, fmt.Errorf("%s%s: answered with %s, want that of a config provider: call it through the forwarder of this host", o.base, path, answer.Status)
 	}
-	return nil, fmt.Errorf("%s: %s", o.host, refusal.Message)
+	return nil, fmt.Errorf("%s: %s", o.host, printable.Text(refusal.Message))
 }
 
 // unreachable adds what to do about a connection that there is not.

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +17,8 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/join"
+
+	"github.com/florete/florete/providers/printable"
 )
 
 func newIDCmd() *cobra.Command {
@@ -119,10 +120,9 @@ revoke has hosts refuse one of them, all of a host, or a device.`,
 		if *asJSON {
 			return printJSON(cmd, append([]issued{}, all...))
 		}
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ISSUED\tHOST\tIDENTITY\tUNTIL\tSERIAL\tDEVICE")
+		w := printable.NewTable(cmd.OutOrStdout(), "ISSUED", "HOST", "IDENTITY", "UNTIL", "SERIAL", "DEVICE")
 		for _, i := range all {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.Time.UTC().Format(time.RFC3339), i.Host, i.ID.Short(), i.Until.UTC().Format(time.RFC3339), i.Serial, i.Device)
+			w.Row(i.Time.UTC().Format(time.RFC3339), i.Host, i.ID.Short(), i.Until.UTC().Format(time.RFC3339), i.Serial, i.Device)
 		}
 		return w.Flush()
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/nix/subcommand"
+	"github.com/florete/florete/providers/printable"
 )
 
 func main() { os.Exit(run()) }
@@ -37,7 +38,7 @@ func run() int {
 		return 2
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintln(printable.Writer(os.Stderr), "error:", err)
 		return 1
 	}
 	return 0

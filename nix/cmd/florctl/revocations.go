@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
@@ -65,8 +64,7 @@ func printList(w io.Writer, list *florete.Revocations, late map[string]string, n
 	if due := list.Reported().Overdue(now); due > 0 {
 		fmt.Fprintf(w, "that was %s ago: florctl revoke --renew\n", due)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "REVOKED\tISSUED BEFORE\tSSH HOST KEYS")
+	t := printable.NewTable(w, "REVOKED", "ISSUED BEFORE", "SSH HOST KEYS")
 	for _, e := range list.Entries {
 		what, before := e.ID.Short(), "whenever"
 		if e.ID.IsZero() {
@@ -76,10 +74,10 @@ func printList(w io.Writer, list *florete.Revocations, late map[string]string, n
 		} else if !e.ValidAfter.IsZero() {
 			before = e.ValidAfter.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", what, before, strings.Join(e.EnrolKeyFingerprints, " "))
+		t.Row(what, before, strings.Join(e.EnrolKeyFingerprints, " "))
 	}
 	for _, c := range list.Certificates {
-		fmt.Fprintf(t, "certificate %s\twhenever\t\n", c.Serial)
+		t.Row("certificate "+c.Serial, "whenever", "")
 	}
 	if err := t.Flush(); err != nil {
 		return err

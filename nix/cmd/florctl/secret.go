@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -17,6 +16,8 @@ import (
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secret"
+
+	"github.com/florete/florete/providers/printable"
 )
 
 func newSecretCmd() *cobra.Command {
@@ -135,13 +136,12 @@ func newSecretListCmd() *cobra.Command {
 		if *asJSON {
 			return printJSON(cmd, all)
 		}
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "SECRET\tIS\tGENERATION\tSINCE\tPUBLIC HALF")
+		w := printable.NewTable(cmd.OutOrStdout(), "SECRET", "IS", "GENERATION", "SINCE", "PUBLIC HALF")
 		for _, s := range all.Secrets {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.Secret, s.Generate, s.Generation, s.Made.UTC().Format(time.RFC3339), cmp.Or(strings.Join(s.Public, ", "), "-"))
+			w.Row(s.Secret, s.Generate, s.Generation, s.Made.UTC().Format(time.RFC3339), cmp.Or(strings.Join(s.Public, ", "), "-"))
 		}
 		for _, f := range all.Files {
-			fmt.Fprintf(w, "%s\tfile of %s\t-\t%s\t-\n", f.Ref, f.By.Short(), f.Sent.UTC().Format(time.RFC3339))
+			w.Row(f.Ref, "file of "+f.By.Short(), "-", f.Sent.UTC().Format(time.RFC3339), "-")
 		}
 		return w.Flush()
 	}

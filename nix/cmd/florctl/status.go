@@ -105,7 +105,7 @@ func someFailed(failed []error, of int) error {
 		return errors.Join(failed...)
 	}
 	for _, err := range failed {
-		fmt.Fprintln(os.Stderr, "warning:", err)
+		fmt.Fprintln(printable.Writer(os.Stderr), "warning:", err)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func watchFleet(cmd *cobra.Command, s compile.Snapshot, providers []provider) er
 		if ctx.Err() != nil {
 			return nil
 		}
-		fmt.Fprint(cmd.OutOrStdout(), "\x1b[H\x1b[2J")
+		fmt.Fprint(os.Stdout, "\x1b[H\x1b[2J")
 		if err == nil {
 			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now(), printable.Text)
 		}

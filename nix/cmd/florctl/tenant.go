@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,8 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/token"
 	"github.com/florete/florete/providers/token/rules"
+
+	"github.com/florete/florete/providers/printable"
 )
 
 func newTenantCmd() *cobra.Command {
@@ -102,14 +103,13 @@ func newTenantListCmd() *cobra.Command {
 		if *asJSON {
 			return printJSON(cmd, all)
 		}
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "TENANT\tPOLICIES\tGROUPINGS\tAT RUN TIME\tDROPPED\tDELETED")
+		w := printable.NewTable(cmd.OutOrStdout(), "TENANT", "POLICIES", "GROUPINGS", "AT RUN TIME", "DROPPED", "DELETED")
 		for _, t := range all.Tenants {
 			runtime := "no"
 			if t.RuntimeRules != nil {
 				runtime = "yes"
 			}
-			fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\n", t.Tenant, t.Policies, t.Groupings, runtime, when(t.Dropped), when(t.Until))
+			w.Row(t.Tenant, t.Policies, t.Groupings, runtime, when(t.Dropped), when(t.Until))
 		}
 		return w.Flush()
 	}
@@ -143,10 +143,9 @@ func newTenantRulesCmd() *cobra.Command {
 		if *asJSON {
 			return printJSON(cmd, all)
 		}
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "RULE\tFROM\tBY\tADDED\tIGNORED")
+		w := printable.NewTable(cmd.OutOrStdout(), "RULE", "FROM", "BY", "ADDED", "IGNORED")
 		for _, r := range append(all.Policies, all.Groupings...) {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r, r.Origin, cmp.Or(r.By, "-"), when(r.Added), cmp.Or(r.Ignored, "-"))
+			w.Row(r, r.Origin, cmp.Or(r.By, "-"), when(r.Added), cmp.Or(r.Ignored, "-"))
 		}
 		return w.Flush()
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/printable"
 )
 
 // provider is a config provider, however it is reached.
@@ -69,9 +71,11 @@ type importing struct {
 	atOnce bool  // all hosts are offered them, whatever waves there are
 }
 
-// via adds the flag for how config providers are reached. The function it returns
-// gives those of a cluster.
+// via adds the flag for how config providers are reached. The function it returns gives those of a
+// cluster. What the command prints may be their words, so nothing of it steers a terminal.
 func via(cmd *cobra.Command) func(compile.Topology) ([]provider, error) {
+	cmd.SetOut(printable.Writer(os.Stdout))
+	cmd.SetErr(printable.Writer(os.Stderr))
 	how := cmd.Flags().String("via", "forwarder", "reach the cluster's config providers by this host's `forwarder`, or, before there is one, by ssh as root@HOST")
 	return func(t compile.Topology) (all []provider, err error) {
 		for _, host := range t.Providers[config.Name].Hosts {

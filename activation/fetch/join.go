@@ -141,7 +141,7 @@ func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
 
 // unjoined is the failure of a host that requests nothing.
 func (h *Host) unjoined() *Error {
-	return local(api.Transient, api.CodeJoin, fmt.Errorf("%s has no SSH host key in the flake, and no device that was admitted: florctl token create --host %s, then flor join TOKEN here", h.Manifest.Host, h.Manifest.Host))
+	return local(api.Transient, api.CodeJoin, fmt.Errorf("%s has no SSH host key in the flake, and no device that was admitted: florctl token create --host %s, then flor join - here", h.Manifest.Host, h.Manifest.Host))
 }
 
 // admit returns the admission to keep, which it signs itself where a grant lets the token do so.

@@ -176,10 +176,10 @@ func (h *host) admitted() (Finding, bool) {
 	for _, file := range []string{h.Layout.DeviceKey(), h.Layout.Admission()} {
 		_, err := os.Stat(file)
 		if errors.Is(err, fs.ErrNotExist) {
-			return do("this host's device is not admitted: there is no "+file, fmt.Sprintf("florctl token create --host %s, then flor join TOKEN here", h.manifest.Host)), false
+			return do("this host's device is not admitted: there is no "+file, fmt.Sprintf("florctl token create --host %s, then flor join - here", h.manifest.Host)), false
 		}
 		if err != nil {
-			return h.unreadable(err, "flor join TOKEN"), false
+			return h.unreadable(err, "flor join -"), false
 		}
 	}
 	return Finding{}, true

@@ -143,14 +143,14 @@ func (f *compiledPolicy) enrolKey(p *api.Proof) (key ssh.PublicKey, until time.T
 		return key, until, nil
 	}
 	if p.Admission == nil {
-		return nil, until, api.Errorf(api.Denied, api.CodeJoin, "enrolment of %s: it has no SSH host key in the policy, and no admission: flor join TOKEN", p.Node)
+		return nil, until, api.Errorf(api.Denied, api.CodeJoin, "enrolment of %s: it has no SSH host key in the policy, and no admission: flor join -", p.Node)
 	}
 	admitted, until, err := p.Admission.Verify(f.Cluster, p.Node, f.Trust.SigningKeys)
 	if err == nil {
 		key, err = api.ParseHostKey(admitted.Key)
 	}
 	if err != nil {
-		return nil, until, api.Errorf(api.Denied, api.CodeJoin, "enrolment of %s: %v: flor join TOKEN", p.Node, err)
+		return nil, until, api.Errorf(api.Denied, api.CodeJoin, "enrolment of %s: %v: flor join -", p.Node, err)
 	}
 	return key, until, nil
 }
@@ -160,7 +160,7 @@ func (f *compiledPolicy) enrolKey(p *api.Proof) (key ssh.PublicKey, until time.T
 func (a *request) deviceKey() (ssh.PublicKey, error) {
 	to := florete.GivenToDevice(a.svid)
 	if to == "" {
-		return nil, api.Errorf(api.Denied, api.CodeDeviceKey, "certificate of %s: issued to no device key, and the policy has no SSH host key of it any more: flor join TOKEN", a.caller)
+		return nil, api.Errorf(api.Denied, api.CodeDeviceKey, "certificate of %s: issued to no device key, and the policy has no SSH host key of it any more: flor join -", a.caller)
 	}
 	if a.request.Device == "" {
 		return nil, api.Errorf(api.Denied, api.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its device key %s", a.caller, to)

@@ -47,7 +47,7 @@ with subtest("a host that has no SSH host key in the flake waits, and its status
 with subtest("with a token it becomes a request, which outlives the provider's death and its own reboot"):
     out = florctl("token create --host raishan")
     token = next(line for line in out.splitlines() if line.startswith("florete-join-v1."))
-    raishan.succeed(f"systemd-run --quiet --unit=joining flor join {token}")
+    raishan.succeed(f"systemd-run --quiet --unit=joining sh -c 'echo {token} | flor join -'")
     wait_until(lambda: "raishan" in joins(), lambda: f"it requests: {florctl('join list')}")
     drhorrible.succeed("systemctl kill --signal=KILL florete-provider-config")
     raishan.crash()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,8 @@ func newJoinCmd(m *instance) *cobra.Command {
 		Long: `Make this host's device key, in the TPM where there is one and else in a file, and request
 at the provider that the token names that an operator admits it. florctl token create prints a token, florctl join approve admits the
 device. Waits until that is decided; where it is stopped before, activation goes on waiting,
-and so does flor join without a token. "-" reads the token from standard input.
+and so does flor join without a token. "-" reads the token from standard input, so that no other
+account of the host sees it among the processes' arguments.
 
 Exit status: 0 the device is admitted, and activation enrols it; 1 usage or configuration;
 2 refused, rejected or revoked.`,
@@ -86,8 +88,11 @@ func joinToken(in io.Reader, arg string) (string, error) {
 	if arg != "-" {
 		return arg, nil
 	}
-	b, err := io.ReadAll(io.LimitReader(in, 4<<10))
-	return string(b), err
+	line, err := bufio.NewReader(io.LimitReader(in, 4<<10)).ReadString('\n')
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return line, err
 }
 
 // awaitJoin requests until it is decided, and prints each change of what it waits for.

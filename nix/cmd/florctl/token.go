@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
@@ -16,6 +15,8 @@ import (
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/join"
+
+	"github.com/florete/florete/providers/printable"
 )
 
 func newTokenCmd() *cobra.Command {
@@ -29,7 +30,7 @@ func newTokenCreateCmd() *cobra.Command {
 		Use:   "create [FLAKE] --host HOST",
 		Short: "Make a join token, and print it once",
 		Long: `Make a token with which a device joins as a host that the flake declares without
-sshHostKey: flor join TOKEN there, then florctl join approve HOST here. With --approve, for
+sshHostKey: flor join - there, then florctl join approve HOST here. With --approve, for
 one host and one use, whoever has the token is approved at once; that needs the signing key.
 The provider stores its hash alone: what is printed is not to be had again.`,
 	}
@@ -61,11 +62,11 @@ The provider stores its hash alone: what is printed is not to be had again.`,
 					return err
 				}
 			}
-			if t, err = at.CreateToken(cmd.Context(), t); err != nil {
+			if _, err := at.CreateToken(cmd.Context(), t); err != nil {
 				failed = append(failed, err)
 				continue
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "join token %s for %q, at %s, good for %d uses until %s: flor join TOKEN there\n", t.ID[:16], t.Hosts, at.Host(), t.Uses, t.Until.UTC().Format(time.RFC3339))
+			fmt.Fprintf(cmd.ErrOrStderr(), "join token %s for %q, at %s, good for %d uses until %s: flor join - there, with it on standard input\n", t.ID[:16], t.Hosts, at.Host(), t.Uses, t.Until.UTC().Format(time.RFC3339))
 			fmt.Fprintln(cmd.OutOrStdout(), token)
 			return nil
 		}
@@ -132,8 +133,7 @@ func newTokenListCmd() *cobra.Command {
 		if *asJSON {
 			return printJSON(cmd, all)
 		}
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "TOKEN\tHOSTS\tLEFT\tUNTIL\tAPPROVES\tBY")
+		w := printable.NewTable(cmd.OutOrStdout(), "TOKEN", "HOSTS", "LEFT", "UNTIL", "APPROVES", "BY")
 		for _, t := range all {
 			until := t.Until.UTC().Format(time.RFC3339)
 			if !t.Revoked.IsZero() {
@@ -145,7 +145,7 @@ func newTokenListCmd() *cobra.Command {
 			if t.Grant != nil {
 				approves = "by itself"
 			}
-			fmt.Fprintf(w, "%.16s\t%s\t%d of %d\t%s\t%s\t%s\n", t.ID, t.Hosts, t.Left, t.Uses, until, approves, t.By)
+			w.Row(fmt.Sprintf("%.16s", t.ID), t.Hosts, fmt.Sprintf("%d of %d", t.Left, t.Uses), until, approves, t.By)
 		}
 		return w.Flush()
 	}

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -52,19 +53,41 @@ type Token struct {
 
 // Request is the last one of a host.
 type Request struct {
-	Host        string        `json:"host"`
-	Device      string        `json:"device"` // public key, in authorized_keys form
-	Fingerprint string        `json:"fingerprint"`
-	Facts       florete.Facts `json:"facts"`
-	From        string        `json:"from"`  // network address
-	Token       string        `json:"token"` // ID of the one that it came with
-	State       api.JoinState `json:"state"`
-	Requested   florete.Time  `json:"requested"`
-	Decided     florete.Time  `json:"decided,omitzero"`
-	By          string        `json:"by,omitempty"` // who decided
+	Host      string        `json:"host"`
+	Device    string        `json:"device"` // public key, in authorized_keys form
+	Facts     florete.Facts `json:"facts"`
+	From      string        `json:"from"`  // network address
+	Token     string        `json:"token"` // ID of the one that it came with
+	State     api.JoinState `json:"state"`
+	Requested florete.Time  `json:"requested"`
+	Decided   florete.Time  `json:"decided,omitzero"`
+	By        string        `json:"by,omitempty"` // who decided
 
 	Admission *florete.SignedAdmission `json:"admission,omitempty"`
 	Grant     *florete.SignedGrant     `json:"grant,omitempty"`
+}
+
+// Fingerprint returns the fingerprint of the device key, SHA256:…, and "no key" where Device is
+// none. It is computed wherever it is compared: who has a fingerprint beside a key could name
+// another.
+func (r Request) Fingerprint() string {
+	key, err := r.Key()
+	if err != nil {
+		return "no key"
+	}
+	return ssh.FingerprintSHA256(key)
+}
+
+// Key returns the device key. Its error is of one that is not written as devices write theirs.
+func (r Request) Key() (ssh.PublicKey, error) {
+	key, err := api.ParseHostKey(r.Device)
+	if err != nil {
+		return nil, fmt.Errorf("device key of %.64q: %w", r.Host, err)
+	}
+	if is := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))); is != r.Device {
+		return nil, fmt.Errorf("device key of %.64q: found more than a key, want %s", r.Host, is)
+	}
+	return key, nil
 }
 
 // read decodes a key's value; modified is zero where there is none.
@@ -95,7 +118,7 @@ func (r Request) revoked(node florete.ID, list *florete.Revocations) error {
 	if err := list.CheckID(node); err != nil {
 		return err
 	}
-	return list.CheckKey(r.Fingerprint)
+	return list.CheckKey(r.Fingerprint())
 }
 
 // Standing is the state of a request with a revocation list in force.
@@ -116,7 +139,7 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j api.Join, from
 		return a, d, err
 	}
 	is := Request{
-		Host: c.Caller.Name(), Device: j.Device, Fingerprint: ssh.FingerprintSHA256(c.HostKey), From: from,
+		Host: c.Caller.Name(), Device: j.Device, From: from,
 		Token: api.TokenID(j.Token), State: api.JoinPending, Requested: florete.TimeOf(c.Now),
 	}
 	if err := is.revoked(c.Caller, c.Revoked); err != nil {
@@ -134,17 +157,17 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j api.Join, from
 	if err := was.giveWay(c); err != nil { // which only who has a good token learns
 		return a, d, err
 	}
-	d.Detail = map[string]string{"device": is.Fingerprint, "token": is.Token, "state": string(is.State)}
+	d.Detail = map[string]string{"device": is.Fingerprint(), "token": is.Token, "state": string(is.State)}
 	return is.answer(), d, put(&d, at, modified, is)
 }
 
 // giveWay refuses another device while this one may be the host.
 func (r Request) giveWay(c server.Call) error {
 	if r.State == api.JoinPending && r.Device != "" {
-		return api.Errorf(api.Denied, api.CodeJoin, "another device, with key %s, waits to be admitted as %s: florctl join reject %s, if that is the wrong one", r.Fingerprint, c.Caller, r.Host)
+		return api.Errorf(api.Denied, api.CodeJoin, "another device, with key %s, waits to be admitted as %s: florctl join reject %s, if that is the wrong one", r.Fingerprint(), c.Caller, r.Host)
 	}
 	if r.State == api.JoinApproved && r.revoked(c.Caller, c.Revoked) == nil {
-		return api.Errorf(api.Denied, api.CodeJoin, "the device with key %s is %s: florctl revoke --host-key %[1]s, if this one replaces it", r.Fingerprint, c.Caller)
+		return api.Errorf(api.Denied, api.CodeJoin, "the device with key %s is %s: florctl revoke --host-key %[1]s, if this one replaces it", r.Fingerprint(), c.Caller)
 	}
 	return nil
 }
@@ -191,9 +214,9 @@ func (r Request) answer() api.Joined {
 	}
 	switch r.State {
 	case api.JoinPending:
-		a.Message = fmt.Sprintf("device %s waits for an operator: florctl join approve %s", r.Fingerprint, r.Host)
+		a.Message = fmt.Sprintf("device %s waits for an operator: florctl join approve %s", r.Fingerprint(), r.Host)
 	case api.JoinRejected:
-		a.Message = fmt.Sprintf("an operator rejected device %s: flor join with another token", r.Fingerprint)
+		a.Message = fmt.Sprintf("an operator rejected device %s: flor join with another token", r.Fingerprint())
 	}
 	return a
 }

@@ -200,7 +200,7 @@ func (o *Operator) Decide(ctx context.Context, host string, admission *florete.S
 			return r, refuse("%v: want an admission that a key of trust.signingKeys signed", err)
 		}
 		if a.Key != r.Device {
-			return r, refuse("the admission is of another device than %s, which requests to be %s now: florctl join list", r.Fingerprint, host)
+			return r, refuse("the admission is of another device than %s, which requests to be %s now: florctl join list", r.Fingerprint(), host)
 		}
 	}
 	switch {
@@ -208,15 +208,15 @@ func (o *Operator) Decide(ctx context.Context, host string, admission *florete.S
 		return r, nil
 	case r.State == want: // by a token, which may have ended before the device enrolled
 	case r.State != api.JoinPending && want == api.JoinRejected:
-		return r, refuse("device %s is %s: florctl revoke --host-key %[1]s", r.Fingerprint, r.State)
+		return r, refuse("device %s is %s: florctl revoke --host-key %[1]s", r.Fingerprint(), r.State)
 	case r.State != api.JoinPending:
-		return r, refuse("device %s is %s: it takes another token", r.Fingerprint, r.State)
+		return r, refuse("device %s is %s: it takes another token", r.Fingerprint(), r.State)
 	}
 	r.State, r.Decided, r.By, r.Admission = want, florete.TimeOf(o.Row.Time), o.Row.Caller, admission
 	var d server.Decision
 	if err := put(&d, at, modified, r); err != nil {
 		return r, err
 	}
-	d.Detail = map[string]string{"host": host, "device": r.Fingerprint, "token": r.Token}
-	return r, o.commit(ctx, d, code, fmt.Sprintf("device %s is %s as %s", r.Fingerprint, did, node))
+	d.Detail = map[string]string{"host": host, "device": r.Fingerprint(), "token": r.Token}
+	return r, o.commit(ctx, d, code, fmt.Sprintf("device %s is %s as %s", r.Fingerprint(), did, node))
 }

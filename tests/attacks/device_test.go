@@ -33,8 +33,8 @@ func TestJoinTPM(t *testing.T) {
 	if in := f.Layout().DeviceKeyIn(); in != florete.InTPM || r.Facts.DeviceKey != florete.InTPM || !strings.HasPrefix(r.Device, ssh.KeyAlgoECDSA256) {
 		t.Fatalf("its key is in %s, and an operator sees %+v", in, r)
 	}
-	if got := florete.GivenToDevice(c.svid(t, f, "cert-node").Leaf); got != r.Fingerprint {
-		t.Errorf("the certificate is of device %q, want %q", got, r.Fingerprint)
+	if got := florete.GivenToDevice(c.svid(t, f, "cert-node").Leaf); got != r.Fingerprint() {
+		t.Errorf("the certificate is of device %q, want %q", got, r.Fingerprint())
 	}
 	if err := f.Stop("activate", syscall.SIGTERM); err != nil {
 		t.Fatal(err)

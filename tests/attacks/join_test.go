@@ -163,7 +163,7 @@ func TestJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.requested(t, "d")
-	if r.State != api.JoinPending || r.Facts.System == "" || !strings.HasPrefix(r.Fingerprint, "SHA256:") {
+	if r.State != api.JoinPending || r.Facts.System == "" || !strings.HasPrefix(r.Fingerprint(), "SHA256:") {
 		t.Fatalf("got %+v", r)
 	}
 	if err := c.joins(t, control.Decision{Admission: admission(t, kit.SigningKey("other-1"), "d", r.Device)}, &r, "decide", "d"); err == nil || !strings.Contains(err.Error(), "does not verify") {
@@ -189,8 +189,8 @@ func TestJoin(t *testing.T) {
 		c.wantRow(t, 0, row)
 	}
 	svid := c.svid(t, d, "cert-node")
-	if got := florete.GivenToDevice(svid.Leaf); got != r.Fingerprint {
-		t.Errorf("the certificate is of device %q, want %q", got, r.Fingerprint)
+	if got := florete.GivenToDevice(svid.Leaf); got != r.Fingerprint() {
+		t.Errorf("the certificate is of device %q, want %q", got, r.Fingerprint())
 	}
 	for _, secret := range []string{token.Public(), api.TokenID(token.Public())} {
 		if bytes.Contains(svid.Leaf.Raw, []byte(secret)) || strings.Contains(string(kit.ReadFile(d.Layout().Admission())), secret) {

@@ -25,9 +25,17 @@ import (
 // florctl runs it as dora: a proxy connects as she does, to the forwarder of c.
 func (c *cluster) florctl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
+	return c.florctlLied(t, nil, args...)
+}
+
+// florctlLied does the same, with a lie instead of some of the provider's answers: what the
+// account of its process can do.
+func (c *cluster) florctlLied(t *testing.T, lie func(answer *http.Response) error, args ...string) (string, error) {
+	t.Helper()
 	at := c.listener(t, florete.ControlService)
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite: func(*httputil.ProxyRequest) {},
+		Rewrite:        func(*httputil.ProxyRequest) {},
+		ModifyResponse: lie,
 		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (conn net.Conn, err error) {
 			agenttest.As(t, uidDora, func() { conn, err = net.Dial("tcp", at) })
 			return conn, err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"net"
@@ -72,13 +71,9 @@ func line(key sshkey.PublicKey) string {
 // confirm has a person compare a key that anybody on the way could have replaced.
 func confirm(cmd *cobra.Command, h scaffold.Host, key sshkey.PublicKey) error {
 	file := strings.TrimSuffix(strings.TrimPrefix(key.Type(), "ssh-"), "-sha2-nistp256")
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s answers with the SSH host key\n\n  %s (%s)\n\nCompare it with what this prints on the console of %s:\n\n  ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub\n\nIs it the same? [y/N] ",
-		h.Addresses[0], sshkey.FingerprintSHA256(key), key.Type(), h.Name, file)
-	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-		return fmt.Errorf("the SSH host key of %s was not confirmed, and nothing was written: --fingerprint SHA256:… does so without a question", h.Name)
-	}
-	return nil
+	return confirmed(cmd, fmt.Sprintf("%s answers with the SSH host key\n\n  %s (%s)\n\nCompare it with what this prints on the console of %s:\n\n  ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub\n\nIs it the same?",
+		h.Addresses[0], sshkey.FingerprintSHA256(key), key.Type(), h.Name, file),
+		fmt.Sprintf("the SSH host key of %s was not confirmed, and nothing was written: --fingerprint SHA256:… does so without a question", h.Name))
 }
 
 // errFetched ends a connection that was for the host key alone.

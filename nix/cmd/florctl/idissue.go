@@ -315,7 +315,7 @@ func (i *issuing) devices(ctx context.Context, p published) (all []string, err e
 		}
 		for _, r := range joins {
 			if r.Host == i.host && r.State == api.JoinApproved {
-				all = append(all, r.Fingerprint)
+				all = append(all, r.Fingerprint())
 			}
 		}
 	}

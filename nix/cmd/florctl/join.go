@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
+	sshkey "golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
@@ -35,17 +35,24 @@ func newJoinListCmd() *cobra.Command {
 			return err
 		}
 		all, err := each(p, func(at provider) ([]join.Request, error) { return at.Joins(cmd.Context()) },
-			func(r join.Request) string { return r.Host + r.Fingerprint + r.Requested.String() })
+			func(r join.Request) string { return r.Host + r.Device + r.Requested.String() })
 		if err != nil {
 			return err
 		}
 		if *asJSON {
-			return printJSON(cmd, all)
+			type row struct {
+				join.Request
+				Fingerprint string `json:"fingerprint"`
+			}
+			rows := []row{}
+			for _, r := range all {
+				rows = append(rows, row{r, r.Fingerprint()})
+			}
+			return printJSON(cmd, rows)
 		}
-		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "HOST\tSTATE\tDEVICE\tKEY IN\tFROM\tREQUESTED\tSYSTEM\tDECIDED BY")
+		w := printable.NewTable(cmd.OutOrStdout(), "HOST", "STATE", "DEVICE", "KEY IN", "FROM", "REQUESTED", "SYSTEM", "DECIDED BY")
 		for _, r := range all {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Host, r.State, r.Fingerprint, printable.Text(cmp.Or(r.Facts.DeviceKey, florete.InFile)), r.From, r.Requested.UTC().Format(time.RFC3339), printable.Text(r.Facts.System), r.By)
+			w.Row(r.Host, r.State, r.Fingerprint(), cmp.Or(r.Facts.DeviceKey, florete.InFile), r.From, r.Requested.UTC().Format(time.RFC3339), r.Facts.System, r.By)
 		}
 		return w.Flush()
 	}
@@ -57,23 +64,45 @@ func newJoinApproveCmd() *cobra.Command {
 		Use:   "approve HOST [FLAKE] --key FILE",
 		Short: "Admit the device that requests to be a host",
 		Long: `Sign that the device which requests to be a host is that host. flor join prints its
-fingerprint: compare it, with --device or by eye. No provider can admit a device without
-that signature.`,
+fingerprint there: give it with --device, or compare it with the one that florctl computes of
+the key and asks about. No provider can admit a device without that signature.`,
+		Example: "  florctl join approve elm --key signing.key --device SHA256:…",
 	}
 	keyFile := cmd.Flags().String("key", "", "secret signing key `FILE`, in Nix format")
-	device := cmd.Flags().String("device", "", "approve only the device with this `FINGERPRINT`, SHA256:…")
+	device := cmd.Flags().String("device", "", "approve the device with this `FINGERPRINT`, SHA256:…, without a question")
 	cmd.MarkFlagRequired("key")
 	return deciding(cmd, func(p published, r join.Request) (d control.Decision, err error) {
-		if *device != "" && *device != r.Fingerprint {
-			return d, fmt.Errorf("device %s requests to be %s, not %s: nothing is approved", r.Fingerprint, r.Host, *device)
+		if h, ok := p.topology.Hosts[r.Host]; !ok || h.SSHHostKey != "" {
+			return d, fmt.Errorf("no host %.64q of cluster %s joins: one with sshHostKey enrols by that", r.Host, p.topology.Name)
+		}
+		// The key that is signed is compared, and nothing that came beside it.
+		is, err := r.Key()
+		if err != nil {
+			return d, fmt.Errorf("%w: nothing is approved", err)
 		}
 		key, err := pinnedKey(p.topology, *keyFile)
 		if err != nil {
 			return d, err
 		}
+		if err := confirmDevice(cmd, r.Host, sshkey.FingerprintSHA256(is), *device); err != nil {
+			return d, err
+		}
 		text, sig, err := signJSON(key, florete.NewAdmission(p.topology.Name, p.topology.Hosts[r.Host].ID, r.Device, time.Now()), florete.AdmissionText)
 		return control.Decision{Admission: &florete.SignedAdmission{Admission: text, Signature: sig}}, err
 	})
+}
+
+// confirmDevice compares a device's fingerprint with the one that the operator gives, or has
+// the operator compare it.
+func confirmDevice(cmd *cobra.Command, host, fingerprint, given string) error {
+	switch {
+	case given == fingerprint:
+		return nil
+	case given != "":
+		return fmt.Errorf("device %s requests to be %s, not %s: nothing is approved", fingerprint, host, given)
+	}
+	return confirmed(cmd, fmt.Sprintf("Device %s requests to be %s. flor join prints its fingerprint there. Is it the same?", fingerprint, host),
+		"nothing is approved: --device SHA256:…, as flor join prints it there, approves that device without a question")
 }
 
 func newJoinRejectCmd() *cobra.Command {
@@ -117,7 +146,7 @@ func deciding(cmd *cobra.Command, decide func(published, join.Request) (control.
 		}
 		r, err := at.DecideJoin(cmd.Context(), args[0], d)
 		if err == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "device %s is %s as %s\n", r.Fingerprint, r.State, r.Host)
+			fmt.Fprintf(cmd.OutOrStdout(), "device %s is %s as %s\n", found.Fingerprint(), printable.Text(string(r.State)), found.Host)
 		}
 		return err
 	}

@@ -1,0 +1,113 @@
+package attacks
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/tests/kit"
+)
+
+// asOperator is what the attacks of this file need: florctl runs as dora.
+const asOperator = "can run processes of another user"
+
+// answering replaces the JSON answers to requests of a path.
+func answering[V any](path string, lie func(v *V)) func(*http.Response) error {
+	return func(answer *http.Response) error {
+		if answer.Request.Method != http.MethodGet || answer.Request.URL.Path != path || answer.StatusCode != http.StatusOK {
+			return nil
+		}
+		b, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return err
+		}
+		var v V
+		if err := json.Unmarshal(b, &v); err != nil {
+			return err
+		}
+		lie(&v)
+		return instead(answer, kit.JSON(v))
+	}
+}
+
+func instead(answer *http.Response, body []byte) error {
+	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	answer.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	return nil
+}
+
+// TestAnswers: a config provider that answers operators with lies.
+func TestAnswers(t *testing.T) {
+	c := start(t)
+	key := c.Path("operator", "signing.key")
+	thief := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(kit.NewHostKey().PublicKey())))
+	// approving has a device request to be h, and dora approve it at a provider that swaps keys.
+	approving := func(lie func(map[string]any), args ...string) func(t *testing.T, c *cluster) error {
+		return func(t *testing.T, c *cluster) error {
+			device := kit.NewHostKey()
+			token := c.token(t, "h", 1, time.Hour, false)
+			if _, err := c.device(t, "h", "config", device).Join(t.Context(), florete.Facts{Capabilities: []string{}}, &token); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if _, err := c.florctl(t, "join", "reject", "h"); err != nil {
+					t.Error(err)
+				}
+			}()
+			for i, a := range args {
+				if a == "GENUINE" {
+					args[i] = ssh.FingerprintSHA256(device.PublicKey())
+				}
+			}
+			_, err := c.florctlLied(t, answering("/v1/joins", func(v *struct {
+				Joins []map[string]any `json:"joins"`
+			}) {
+				for _, r := range v.Joins {
+					r["fingerprint"] = ssh.FingerprintSHA256(device.PublicKey())
+					lie(r)
+				}
+			}), append([]string{"join", "approve", "h", "--key", key}, args...)...)
+			if r := c.requested(t, "h"); err == nil || r.State != api.JoinPending {
+				t.Errorf("%s, %v", r.State, err)
+			}
+			return err
+		}
+	}
+	swap := func(r map[string]any) { r["device"] = thief }
+	run(t, []attack{
+		{
+			name: "a provider swaps the key of the device that is approved", root: asOperator,
+			try: approving(swap, "--device", "GENUINE"), refusal: "nothing is approved",
+		},
+		{
+			name: "a provider swaps the key and nobody compares it", root: asOperator,
+			try: approving(swap), refusal: "no terminal to confirm it at: nothing is approved",
+		},
+		{
+			name: "a provider hides another key behind the genuine one", root: asOperator,
+			try: approving(func(r map[string]any) { r["device"] = r["device"].(string) + "\n" + thief }, "--device", "GENUINE"), refusal: "found more than a key",
+		},
+		{
+			name: "a provider steers the operator's terminal", root: asOperator, refusal: "··[2J",
+			try: func(t *testing.T, c *cluster) error {
+				out, err := c.florctlLied(t, answering("/v1/tokens", func(v *map[string]any) {
+					(*v)["tokens"] = []map[string]any{{"id": strings.Repeat("0", 64), "hosts": "\u009b\x1b[2J\u202e", "uses": 1, "left": 1, "by": "x\ny", "until": 1, "created": 1}}
+				}), "token", "list")
+				if err == nil && !strings.ContainsAny(out, "\x1b\u009b\u202e") && strings.Count(out, "\n") == 2 {
+					err = errors.New(out)
+				}
+				return err
+			},
+		},
+	})
+}

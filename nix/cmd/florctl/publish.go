@@ -81,7 +81,7 @@ requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `.`,
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "cluster %s, %d hosts, serial %d, signed by %s\n", c.Name, len(documents), documents.Head().Serial, key.ToPublicKey().Name)
 		if *out != "" {
-			_, err := replace.Output(*out, 0o644, cmd.OutOrStdout(), func(f *os.File) error { return documents.Encode(f) })
+			_, err := replace.Output(*out, 0o644, os.Stdout, func(f *os.File) error { return documents.Encode(f) })
 			return err
 		}
 		t, err := compile.ReadTopology(cmd.Context(), src)

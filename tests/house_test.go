@@ -35,6 +35,8 @@ var shared = []struct{ from, to, reason string }{
 	{"activation", "providers/printable", "what a provider answers is printed on terminals"},
 	{"agent", "providers/api/race", "providers and peers are connected to at the first of their addresses that answers"},
 	{"activation", "providers/replace", "files that others read are replaced whole"},
+	{"activation", "providers/nss", "accounts are looked up where the host has them"},
+	{"agent", "providers/nss", "accounts are looked up where the host has them"},
 	{"agent", "providers/replace", "hosts(5) and sockets are replaced whole"},
 	{"agent", "providers/printable", "what other hosts wrote is printed on terminals"},
 	{"agent", "providers/limit", "a resource that callers share is capped for each"},

@@ -1,12 +1,14 @@
 package delivery
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
 	"strconv"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/nss"
 )
 
 // Owner is whom the files of a delivery belong to: an account, and the group of its name
@@ -20,14 +22,18 @@ func Owner(d florete.Deliver) (uid, gid int, err error) {
 	if d.Owner == "" {
 		return uid, gid, nil
 	}
-	u, err := user.Lookup(d.Owner)
-	if err != nil {
+	u, err := nss.Lookup(d.Owner)
+	var unknown user.UnknownUserError
+	if errors.As(err, &unknown) {
 		return 0, 0, fmt.Errorf("owner %q: no such account on this host: create it", d.Owner)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("owner: %w", err)
 	}
 	if uid, err = strconv.Atoi(u.Uid); err != nil {
 		return 0, 0, fmt.Errorf("owner %q: uid %q is no number", d.Owner, u.Uid)
 	}
-	if g, err := user.LookupGroup(d.Owner); err == nil {
+	if g, err := nss.LookupGroup(d.Owner); err == nil {
 		if gid, err = strconv.Atoi(g.Gid); err != nil {
 			return 0, 0, fmt.Errorf("group %q: gid %q is no number", d.Owner, g.Gid)
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/confine"
+	"github.com/florete/florete/providers/nss"
 )
 
 // dirEnv makes this binary the confined process.
@@ -68,12 +70,21 @@ func confined(dir string) error {
 		return err
 	}
 	may := map[string]func() error{
-		"read a document":     func() error { return open(at("state/documents/manifest.json"), os.O_RDONLY) },
-		"list documents":      func() error { _, err := os.ReadDir(at("state/documents")); return err },
-		"read names":          func() error { return open("/etc/hosts", os.O_RDONLY) },
-		"read name servers":   func() error { return open("/etc/resolv.conf", os.O_RDONLY) },
-		"read accounts":       func() error { return open("/etc/passwd", os.O_RDONLY) },
-		"read its own group":  func() error { return open("/proc/self/cgroup", os.O_RDONLY) },
+		"read a document":    func() error { return open(at("state/documents/manifest.json"), os.O_RDONLY) },
+		"list documents":     func() error { _, err := os.ReadDir(at("state/documents")); return err },
+		"read names":         func() error { return open("/etc/hosts", os.O_RDONLY) },
+		"read name servers":  func() error { return open("/etc/resolv.conf", os.O_RDONLY) },
+		"read accounts":      func() error { return open("/etc/passwd", os.O_RDONLY) },
+		"read its own group": func() error { return open("/proc/self/cgroup", os.O_RDONLY) },
+		"look an account up": func() error {
+			var unknown user.UnknownUserError
+			if _, err := nss.Lookup("florete-nobody-has-this"); !errors.As(err, &unknown) {
+				return err
+			}
+			cmd := exec.Command(nss.Program(), "passwd", "root")
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(""), &strings.Builder{}, &strings.Builder{}
+			return cmd.Run()
+		},
 		"connect to upstream": func() error { return connect(at("other/upstream.sock")) },
 	}
 	mayNot := map[string]func() error{

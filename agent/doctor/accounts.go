@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os/user"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/nss"
 )
 
 // accounts are those of this host that the manifest names, of services and of people:
@@ -30,7 +32,8 @@ func (h *host) accounts(context.Context) (string, []Finding) {
 func (h *host) missing() map[string]string {
 	missing := map[string]string{}
 	want := func(name, of string) {
-		if _, err := user.Lookup(name); name != "" && err != nil {
+		var unknown user.UnknownUserError
+		if _, err := nss.Lookup(name); name != "" && errors.As(err, &unknown) {
 			missing[name] = of
 		}
 	}

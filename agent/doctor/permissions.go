@@ -6,12 +6,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"syscall"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/nss"
 )
 
 // permissions are who may read what was delivered, and who may change it.
@@ -74,7 +74,7 @@ func (h *host) installed() bool { return h.Layout == h.Instance.State() }
 // owns reports whether a file is an account's. An account that does not exist is
 // another finding.
 func owns(account string, fi fs.FileInfo) bool {
-	u, err := user.Lookup(account)
+	u, err := nss.Lookup(account)
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	return err != nil || !ok || u.Uid == fmt.Sprint(st.Uid)
 }

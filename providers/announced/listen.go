@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os/user"
 	"strconv"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/florete/florete"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/limit"
+	"github.com/florete/florete/providers/nss"
 	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/server"
 )
@@ -185,7 +185,7 @@ func (l *listener) fromForwarder(u *net.UnixConn) error {
 	if err != nil {
 		return err
 	}
-	account, err := user.Lookup(l.Forwarder)
+	account, err := nss.Lookup(l.Forwarder)
 	if err != nil {
 		return fmt.Errorf("account of the forwarder: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/user"
 	"path/filepath"
 	"syscall"
 	"text/tabwriter"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/witness"
+	"github.com/florete/florete/providers/nss"
 	"github.com/florete/florete/providers/printable"
 )
 
@@ -88,7 +88,7 @@ and why is kept, reported, and has a row in the audit log of this host's provide
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			syscall.Umask(0o022)
-			account, err := user.Current()
+			account, err := nss.Current()
 			if err != nil {
 				return err
 			}

@@ -4,11 +4,11 @@ package caller
 
 import (
 	"fmt"
-	"os/user"
 	"slices"
 	"strconv"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/nss"
 )
 
 // Process is what the kernel has of the process behind a connection.
@@ -54,7 +54,7 @@ func NewTable(callers []florete.Caller) (Table, []error) {
 
 // LookupUser is the uid of an account of this host.
 func LookupUser(name string) (uint32, error) {
-	u, err := user.Lookup(name)
+	u, err := nss.Lookup(name)
 	if err != nil {
 		return 0, err
 	}

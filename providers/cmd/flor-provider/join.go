@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/nss"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
@@ -93,7 +93,7 @@ func asAccount(ctx context.Context, s *settings.Settings, st store.Store, do fun
 	if err != nil {
 		return nil, err
 	}
-	by, err := user.Current()
+	by, err := nss.Current()
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/nss"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
@@ -48,7 +48,7 @@ func importRevocations(cmd *cobra.Command, s *settings.Settings, a archive.Archi
 	if err != nil {
 		return err
 	}
-	by, err := user.Current()
+	by, err := nss.Current()
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os/user"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/nss"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 )
@@ -24,7 +24,7 @@ func rolloutCmd(t *target) *cobra.Command {
 	var verb string
 	t.withArchive(cmd, func(cmd *cobra.Command, _ *settings.Settings, a archive.Archive) error {
 		if verb != "status" {
-			by, err := user.Current()
+			by, err := nss.Current()
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,136 @@
+// Package nss looks accounts and groups up as nsswitch.conf(5) says, so that those of LDAP, SSSD or
+// Active Directory are found too. Our programs are static and read /etc/passwd and /etc/group alone;
+// what is not there is looked up by getent(1), which asks every source.
+package nss
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// timeout bounds a lookup: a directory that is down may keep getent for minutes.
+const timeout = 10 * time.Second
+
+// programs are the places of getent: of most distributions, and of NixOS.
+var programs = []string{"/usr/bin/getent", "/bin/getent", "/run/current-system/sw/bin/getent"}
+
+// Program returns the path of getent, empty where the host has none.
+func Program() string {
+	for _, path := range programs {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return ""
+}
+
+// Lookup returns an account. The error is a user.UnknownUserError if no source has it; any other
+// error says nothing about the account.
+func Lookup(name string) (*user.User, error) {
+	u, err := user.Lookup(name)
+	if err == nil || !plain(name) {
+		return u, err
+	}
+	fields, err := getent("passwd", name, 7)
+	if errors.Is(err, errUnknown) {
+		return nil, user.UnknownUserError(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("account %s: %w", name, err)
+	}
+	return account(fields), nil
+}
+
+// LookupID returns the account of a uid. The error is a user.UnknownUserIdError if no source has it.
+func LookupID(uid int) (*user.User, error) {
+	text := strconv.Itoa(uid)
+	u, err := user.LookupId(text)
+	if err == nil {
+		return u, nil
+	}
+	fields, err := getent("passwd", text, 7)
+	switch {
+	case errors.Is(err, errUnknown), err == nil && fields[2] != text: // a name of digits alone
+		return nil, user.UnknownUserIdError(uid)
+	case err != nil:
+		return nil, fmt.Errorf("uid %d: %w", uid, err)
+	}
+	return account(fields), nil
+}
+
+// Current returns the account of this process.
+func Current() (*user.User, error) {
+	u, err := LookupID(os.Getuid())
+	if err != nil {
+		return user.Current()
+	}
+	return u, nil
+}
+
+// LookupGroup returns a group. The error is a user.UnknownGroupError if no source has it.
+func LookupGroup(name string) (*user.Group, error) {
+	g, err := user.LookupGroup(name)
+	if err == nil || !plain(name) {
+		return g, err
+	}
+	fields, err := getent("group", name, 4)
+	if errors.Is(err, errUnknown) {
+		return nil, user.UnknownGroupError(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("group %s: %w", name, err)
+	}
+	return &user.Group{Name: fields[0], Gid: fields[2]}, nil
+}
+
+func account(fields []string) *user.User {
+	return &user.User{Username: fields[0], Uid: fields[2], Gid: fields[3], Name: fields[4], HomeDir: fields[5]}
+}
+
+// plain reports whether getent takes a key as a name: it takes a number as an ID.
+func plain(name string) bool {
+	_, err := strconv.ParseUint(name, 10, 64)
+	return err != nil && name != "" && !strings.ContainsAny(name, ":\n\x00")
+}
+
+// errUnknown is of a key that no source has.
+var errUnknown = errors.New("unknown")
+
+// getent returns the fields of the entry with a key, of which there are so many.
+func getent(database, key string, fields int) ([]string, error) {
+	program := Program()
+	if program == "" { // as in a container: then there is nothing but files
+		return nil, errUnknown
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, database, "--", key)
+	cmd.Env, cmd.Stdin = []string{"LC_ALL=C"}, strings.NewReader("") // a pipe: the forwarder may not open /dev/null
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	const missing = 2 // of getent(1)
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("getent %s has not answered for %s: see its sources in /etc/nsswitch.conf", database, timeout)
+	case errors.As(err, &exit) && exit.ExitCode() == missing:
+		return nil, errUnknown
+	case errors.As(err, &exit) && len(exit.Stderr) > 0:
+		return nil, fmt.Errorf("getent %s: %w: %s", database, err, bytes.TrimSpace(exit.Stderr))
+	case err != nil:
+		return nil, fmt.Errorf("getent %s: %w", database, err)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	found := strings.Split(line, ":")
+	if len(found) != fields {
+		return nil, fmt.Errorf("getent %s %s: answered %.100q, want %d fields", database, key, line, fields)
+	}
+	return found, nil
+}

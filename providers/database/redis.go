@@ -23,8 +23,10 @@ type redis struct {
 
 var _ backend = (*redis)(nil)
 
-// may is what users may do: nothing that shows or changes what others have.
-var may = strings.Fields("+@all -@admin -@dangerous -scan -randomkey -dbsize -pubsub -function -script|flush -script|kill -select +select|0")
+// may is what users may do: nothing that shows or changes what others have, such as names of keys
+// (CLIENT TRACKING) and sizes (MEMORY). Scripts would run for as long as they like while the server
+// answers nobody, not even the provider that ends their user.
+var may = strings.Fields("+@all -@admin -@dangerous -@scripting -scan -randomkey -dbsize -pubsub -memory -client|tracking -client|trackinginfo -client|caching -client|getredir -select +select|0")
 
 func openRedis(ctx context.Context, s account.Server, password string) (backend, error) {
 	conn, err := account.Dial(ctx, s.Address)

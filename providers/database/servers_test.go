@@ -18,6 +18,7 @@ import (
 
 	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/program"
 )
 
 // What the provider logs in as at the servers of these tests, and root of them.
@@ -204,15 +205,17 @@ func otherPostgres(version string) func(t *testing.T) (account.Server, string) {
 	}
 }
 
-// redisServer is Debian's, or any in PATH, or the one that FLORETE_REDIS names.
-var redisServer = sync.OnceValue(func() place {
-	words := strings.Fields(os.Getenv("FLORETE_REDIS"))
-	if len(words) == 0 {
-		path, err := exec.LookPath("redis-server")
-		if err != nil {
-			return place{}
-		}
-		words = []string{path}
+// redisServer is Debian's, or any in PATH, or the one that FLORETE_REDIS names; valkeyServer
+// likewise.
+var (
+	redisServer  = sync.OnceValue(func() place { return runRedis("redis-server") })
+	valkeyServer = sync.OnceValue(func() place { return runRedis("valkey-server") })
+)
+
+func runRedis(name string) place {
+	found, err := program.Find(name)
+	if err != nil {
+		return place{}
 	}
 	dir, err := os.MkdirTemp("", "florete-redis-")
 	if err != nil {
@@ -229,8 +232,8 @@ var redisServer = sync.OnceValue(func() place {
 			r.Close()
 		}
 		return err
-	}, port, "", append(words, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--aclfile", users, "--save", "", "--daemonize", "no")...)
-})
+	}, port, "", append(found.Command, "--port", port, "--bind", "127.0.0.1", "--dir", dir, "--aclfile", users, "--save", "", "--daemonize", "no")...)
+}
 
 // at is a server as a policy has it, with the directory of its password. Without the server
 // there is no test.
@@ -260,6 +263,11 @@ func postgresAt(t *testing.T) (account.Server, string) {
 func redisAt(t *testing.T) (account.Server, string) {
 	t.Helper()
 	return redisServer().at(t, redisKind, "redis-server", "providers")
+}
+
+func valkeyAt(t *testing.T) (account.Server, string) {
+	t.Helper()
+	return valkeyServer().at(t, redisKind, "valkey-server", "providers")
 }
 
 func postgresURL(address, user, password, database string) string {

@@ -11,8 +11,10 @@ import (
 // of account.Errorf where the forge is to blame.
 type forge interface {
 	// allow makes an account that is not there, and gives it these rights and none of the
-	// former ones besides.
-	allow(ctx context.Context, account string, rights, former []right) error
+	// former ones besides. It returns the number that the forge has of the account, zero where
+	// it has none; known is the one that it returned before. An account of another number is
+	// given nothing unless the provider made it, and whoever else signs in there does no more.
+	allow(ctx context.Context, account string, rights, former []right, known int64) (id int64, err error)
 
 	// tokens are the names of those of an account, by ID; none of one that is not there.
 	tokens(ctx context.Context, account string) (map[string]string, error)

@@ -107,29 +107,90 @@ func (f *forgejo) call(ctx context.Context, method string, path []string, query 
 	return nil
 }
 
-func (f *forgejo) allow(ctx context.Context, account string, rights, former []right) error {
-	err := f.call(ctx, "GET", []string{"users", account}, "", nil, nil)
-	if err != nil && unlessStatus(err, 404) == nil {
+// forgejoUser is what an administrator reads of an account.
+type forgejoUser struct {
+	ID         int64  `json:"id"`
+	Email      string `json:"email"`
+	Restricted bool   `json:"restricted"`
+	Admin      bool   `json:"is_admin"`
+	Source     int64  `json:"source_id"` // of sign-ins, zero for a password here
+}
+
+// made reports whether the provider may have made an account. Whoever registers one gets neither
+// such a mail address confirmed nor, unless the forge restricts all of them, a restricted account.
+func (u forgejoUser) made(account string) bool {
+	return u.Restricted && !u.Admin && u.Source == 0 && u.Email == mailAddress(account)
+}
+
+// mailAddress is one that no mail reaches (RFC 2606).
+func mailAddress(account string) string { return account + "@florete.invalid" }
+
+func (f *forgejo) allow(ctx context.Context, name string, rights, former []right, known int64) (int64, error) {
+	var u forgejoUser
+	err := f.call(ctx, "GET", []string{"users", name}, "", nil, &u)
+	missing := err != nil && unlessStatus(err, 404) == nil
+	switch {
+	case missing && len(rights) == 0:
+		return 0, nil
+	case missing:
 		err = f.call(ctx, "POST", []string{"admin", "users"}, "", map[string]any{
-			"username": account, "email": account + "@florete.invalid", "password": rand.Text(), // which nobody knows
+			"username": name, "email": mailAddress(name), "password": rand.Text(), // which nobody knows
 			"must_change_password": false, "restricted": true, "visibility": "private",
-		}, nil)
-	}
-	at := func(r right) []string {
-		owner, name, _ := strings.Cut(r.Repository, "/")
-		return []string{"repos", owner, name, "collaborators", account}
-	}
-	for _, r := range former {
-		if err == nil && !slices.Contains(rights, r) {
-			err = unlessStatus(f.call(ctx, "DELETE", at(r), "", nil, nil), 404, 422)
+		}, &u)
+	case err == nil && !u.made(name):
+		err = f.disallow(ctx, name, distinct(slices.Concat(rights, former)))
+		if err == nil && len(rights) > 0 {
+			err = account.Errorf("forge: account %s is there and was not made by this provider, want it free, or restricted with the mail address %s, a local "+
+				"password and no other rights: rename it, and have nobody register accounts", name, mailAddress(name))
 		}
+		return 0, err
+	case err == nil && u.ID != known:
+		err = f.takeOver(ctx, name)
+	}
+	if err == nil {
+		err = f.disallow(ctx, name, slices.DeleteFunc(slices.Clone(former), func(r right) bool { return slices.Contains(rights, r) }))
 	}
 	for _, r := range rights {
 		if err == nil {
-			err = f.call(ctx, "PUT", at(r), "", map[string]string{"permission": r.Access}, nil)
+			err = f.call(ctx, "PUT", collaborator(name, r), "", map[string]string{"permission": r.Access}, nil)
+		}
+	}
+	return u.ID, err
+}
+
+// takeOver ends what others may sign in by at an account that a lost state made.
+func (f *forgejo) takeOver(ctx context.Context, name string) error {
+	err := f.call(ctx, "PATCH", []string{"admin", "users", name}, "", map[string]any{
+		"source_id": 0, "login_name": name, "email": mailAddress(name), "password": rand.Text(), "must_change_password": false, "restricted": true,
+	}, nil)
+	for err == nil {
+		var keys []struct{ ID int64 }
+		err = f.call(ctx, "GET", []string{"users", name, "keys"}, "?limit=50", nil, &keys)
+		if len(keys) == 0 {
+			break
+		}
+		for _, k := range keys {
+			if err == nil {
+				err = f.call(ctx, "DELETE", []string{"admin", "users", name, "keys", strconv.FormatInt(k.ID, 10)}, "", nil, nil)
+			}
 		}
 	}
 	return err
+}
+
+// disallow takes rights that an account may have.
+func (f *forgejo) disallow(ctx context.Context, name string, rights []right) error {
+	for _, r := range rights {
+		if err := unlessStatus(f.call(ctx, "DELETE", collaborator(name, r), "", nil, nil), 404, 422); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func collaborator(name string, r right) []string {
+	owner, repository, _ := strings.Cut(r.Repository, "/")
+	return []string{"repos", owner, repository, "collaborators", name}
 }
 
 func (f *forgejo) tokens(ctx context.Context, account string) (map[string]string, error) {

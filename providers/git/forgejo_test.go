@@ -24,6 +24,7 @@ import (
 type contract struct {
 	mu       sync.Mutex
 	accounts map[string]map[int64]madeToken
+	users    map[string]*madeUser
 	rights   map[string]string // "owner/repository account" → permission
 	next     int64
 }
@@ -35,11 +36,34 @@ type madeToken struct {
 	Scopes []string `json:"scopes"`
 }
 
+type madeUser struct {
+	ID         int64   `json:"id"`
+	Email      string  `json:"email"`
+	Restricted bool    `json:"restricted"`
+	IsAdmin    bool    `json:"is_admin"`
+	Password   string  `json:"-"`
+	Keys       []int64 `json:"-"`
+}
+
+// register is what a person does at a forge who wants an account of a name.
+func (c *contract) register(name string, u madeUser) *madeUser {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.add(name, u)
+}
+
+func (c *contract) add(name string, u madeUser) *madeUser {
+	c.next++
+	u.ID = c.next
+	c.accounts[name], c.users[name] = map[int64]madeToken{}, &u
+	return &u
+}
+
 const forgejoPassword = "the provider's, of an administrator"
 
 func newContract(t *testing.T) (*contract, account.Server, string) {
 	t.Helper()
-	c := &contract{accounts: map[string]map[int64]madeToken{}, rights: map[string]string{}}
+	c := &contract{accounts: map[string]map[int64]madeToken{}, users: map[string]*madeUser{}, rights: map[string]string{}}
 	mux := http.NewServeMux()
 	handle := func(pattern string, answer func(r *http.Request) (int, any)) {
 		method, path, _ := strings.Cut(pattern, " ")
@@ -63,15 +87,43 @@ func newContract(t *testing.T) (*contract, account.Server, string) {
 		if c.accounts[r.PathValue("user")] == nil {
 			return 404, missing
 		}
-		return 200, map[string]any{"login": r.PathValue("user")}
+		return 200, c.users[r.PathValue("user")]
+	})
+	handle("PATCH /admin/users/{user}", func(r *http.Request) (int, any) {
+		var of struct {
+			LoginName, Email, Password string
+			SourceID                   *int64 `json:"source_id"`
+			Restricted                 bool
+		}
+		u := c.users[r.PathValue("user")]
+		if json.NewDecoder(r.Body).Decode(&of) != nil || u == nil || of.SourceID == nil || len(of.Password) < 8 {
+			return 422, missing
+		}
+		u.Email, u.Password, u.Restricted = of.Email, of.Password, of.Restricted
+		return 200, u
+	})
+	handle("GET /users/{user}/keys", func(r *http.Request) (int, any) {
+		all := []map[string]int64{}
+		for _, id := range c.users[r.PathValue("user")].Keys {
+			all = append(all, map[string]int64{"id": id})
+		}
+		return 200, all
+	})
+	handle("DELETE /admin/users/{user}/keys/{id}", func(r *http.Request) (int, any) {
+		id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
+		u := c.users[r.PathValue("user")]
+		u.Keys = slices.DeleteFunc(u.Keys, func(k int64) bool { return k == id })
+		return 204, nil
 	})
 	handle("POST /admin/users", func(r *http.Request) (int, any) {
-		var of struct{ Username, Email, Password string }
+		var of struct {
+			Username, Email, Password string
+			Restricted                bool
+		}
 		if json.NewDecoder(r.Body).Decode(&of) != nil || of.Email == "" || len(of.Password) < 8 || c.accounts[of.Username] != nil {
 			return 422, map[string]string{"message": "user already exists"}
 		}
-		c.accounts[of.Username] = map[int64]madeToken{}
-		return 201, map[string]any{"login": of.Username}
+		return 201, c.add(of.Username, madeUser{Email: of.Email, Restricted: of.Restricted, Password: of.Password})
 	})
 	handle("PUT /repos/{owner}/{repo}/collaborators/{user}", func(r *http.Request) (int, any) {
 		var of struct{ Permission string }
@@ -205,6 +257,61 @@ func TestForgejo(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.refused("401: user does not exist")
+}
+
+// TestForgejoTaken holds that an account which somebody else registered under the name gets nothing,
+// whether it was there first or replaced the provider's.
+func TestForgejoTaken(t *testing.T) {
+	t.Parallel()
+	for what, taken := range map[string]madeUser{
+		"a registered account":              {Email: "mallory@example.org"},
+		"one with the provider's address":   {Email: "florete-ci@florete.invalid"},
+		"a restricted one":                  {Email: "mallory@example.org", Restricted: true},
+		"an administrator of this name":     {Email: "florete-ci@florete.invalid", Restricted: true, IsAdmin: true},
+		"one with an address of its domain": {Email: "mallory@florete.invalid", Restricted: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c, at, dir := newContract(t)
+			c.register("florete-ci", taken)
+			f := newFixture(t, at, dir, "florete-ci", "ops/infra")
+			f.refused("account florete-ci is there and was not made by this provider")
+			if tokens, rights := c.has("florete-ci"); len(tokens)+len(rights) > 0 {
+				t.Errorf("it has %v and %v", tokens, rights)
+			}
+			delete(c.accounts, "florete-ci")
+			f.reads()
+			c.register("florete-ci", taken) // after an administrator removed the provider's
+			f.refused("account florete-ci is there and was not made by this provider")
+			if tokens, rights := c.has("florete-ci"); len(tokens)+len(rights) > 0 {
+				t.Errorf("once it replaced the provider's it has %v and %v", tokens, rights)
+			}
+		})
+	}
+}
+
+// TestForgejoTakeOver holds that nobody else signs in at an account of a state that is lost, or has
+// a token there for longer than one of the provider lasts.
+func TestForgejoTakeOver(t *testing.T) {
+	t.Parallel()
+	c, at, dir := newContract(t)
+	u := c.register("florete-ci", madeUser{Email: "florete-ci@florete.invalid", Restricted: true, Password: "mallory's", Keys: []int64{7, 8}})
+	c.accounts["florete-ci"][99] = madeToken{ID: 99, Name: "florete-9999999999-x", SHA1: "mallory's", Scopes: []string{"all"}}
+	f := newFixture(t, at, dir, "florete-ci", "ops/infra")
+	f.reads()
+	if u.Password == "mallory's" || len(u.Keys) > 0 {
+		t.Errorf("others may sign in, by a password or by keys %v", u.Keys)
+	}
+	password := u.Password
+	f.passes(lifetime * 3 / 4)
+	f.reads()
+	if u.Password != password {
+		t.Error("the account that the provider has is taken over again")
+	}
+	f.passes(lifetime / 2)
+	if tokens, _ := c.has("florete-ci"); tokens["mallory's"] != "" {
+		t.Error("a token of somebody else works after a lifetime")
+	}
 }
 
 // Where grants of one account differ, the highest generation is for all.

@@ -108,7 +108,7 @@ func (t *Tokens) settle(ctx context.Context, b forge, now time.Time, want Reques
 		if err != nil {
 			return r, err
 		}
-		r.Tokens, r.Rights = found(there), append(r.Rights, want.others()...)
+		r.Tokens, r.Rights = found(there, now, want), append(r.Rights, want.others()...)
 	}
 	if next := r.next(now, want); r.Secrets == nil || !next.is(r) {
 		if r, err = t.keep(ctx, want.Of(), next); err != nil {
@@ -120,7 +120,8 @@ func (t *Tokens) settle(ctx context.Context, b forge, now time.Time, want Reques
 
 // apply makes an account at the forge what its record is, and keeps what that brought.
 func (t *Tokens) apply(ctx context.Context, b forge, now time.Time, want Request, r record) (record, error) {
-	if err := b.allow(ctx, want.Account, want.rights(), r.Rights); err != nil {
+	id, err := b.allow(ctx, want.Account, want.rights(), r.Rights, r.ID)
+	if err != nil {
 		return r, err
 	}
 	there, err := b.tokens(ctx, want.Account)
@@ -139,7 +140,7 @@ func (t *Tokens) apply(ctx context.Context, b forge, now time.Time, want Request
 		return r, err
 	}
 	has := r
-	has.Rights, has.Secrets = want.rights(), maps.Clone(r.Secrets)
+	has.ID, has.Rights, has.Secrets = id, want.rights(), maps.Clone(r.Secrets)
 	for _, k := range r.Tokens {
 		if k.Found || known[k.Name] {
 			continue

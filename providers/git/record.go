@@ -35,12 +35,13 @@ func fresh(now time.Time, want Request) token {
 	return token{Name: name, Generation: want.Generation, Access: want.Access, Made: now.Unix(), Ends: ends}
 }
 
-// found are tokens of a state that is lost, by their names.
-func found(names map[string]string) (all []token) {
+// found are tokens of a state that is lost, by their names. Somebody else may have named one, so
+// none works longer than one that is made now.
+func found(names map[string]string, now time.Time, want Request) (all []token) {
 	for _, name := range names {
 		ends, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), "-")
 		if at, err := strconv.ParseInt(ends, 10, 64); err == nil && strings.HasPrefix(name, prefix) {
-			all = append(all, token{Name: name, Ends: at, Found: true})
+			all = append(all, token{Name: name, Ends: min(at, now.Unix()+want.Lifetime), Found: true})
 		}
 	}
 	slices.SortFunc(all, func(a, b token) int { return strings.Compare(b.Name, a.Name) })
@@ -51,6 +52,9 @@ func found(names map[string]string) (all []token) {
 type record struct {
 	Tokens []token `json:"tokens"` // the one in use, then former ones while they work
 	Rights []right `json:"rights"` // which it may have; written before it has them
+
+	// ID is the number that the forge has of the account which the provider made there.
+	ID int64 `json:"id,omitempty"`
 
 	account.Kept // secrets of tokens, by name; one without is to be made
 }
@@ -112,7 +116,7 @@ func distinct(all []right) []right {
 
 // is whether two records are kept as the same, but for secrets.
 func (r record) is(other record) bool {
-	return slices.Equal(r.Rights, other.Rights) && slices.Equal(r.Tokens, other.Tokens)
+	return r.ID == other.ID && slices.Equal(r.Rights, other.Rights) && slices.Equal(r.Tokens, other.Tokens)
 }
 
 // until is until when a record stays as it is.

@@ -104,7 +104,8 @@ func unless(err error, text string) error {
 	return err
 }
 
-func (s *softServe) allow(_ context.Context, account string, rights, former []right) error {
+// allow needs no number: administrators alone make accounts there, and each has the provider's key alone.
+func (s *softServe) allow(_ context.Context, account string, rights, former []right, _ int64) (int64, error) {
 	key := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.key(account).PublicKey())))
 	keys, err := s.keys(account)
 	if unless(err, "not found") == nil && err != nil {
@@ -130,7 +131,7 @@ func (s *softServe) allow(_ context.Context, account string, rights, former []ri
 			err = unless(err, "already exists")
 		}
 	}
-	return err
+	return 0, err
 }
 
 // disallow takes the rights that an account has at a repository, if both are there.
@@ -169,7 +170,7 @@ func (s *softServe) tokens(ctx context.Context, account string) (map[string]stri
 	if _, err := s.keys(account); err != nil {
 		return nil, unless(err, "user not found")
 	}
-	if err := s.allow(ctx, account, nil, nil); err != nil { // it may have a key of before
+	if _, err := s.allow(ctx, account, nil, nil, 0); err != nil { // it may have a key of before
 		return nil, err
 	}
 	out, err := s.as(ctx, account, "token", "list")

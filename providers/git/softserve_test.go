@@ -124,7 +124,7 @@ func TestForgeEndsIt(t *testing.T) {
 	want := f.want
 	f.forges["forge"] = at
 	err := f.At(t.Context(), at, want.Of(), func(ctx context.Context, b forge) error {
-		if err := b.allow(ctx, want.Account, want.rights(), nil); err != nil {
+		if _, err := b.allow(ctx, want.Account, want.rights(), nil, 0); err != nil {
 			return err
 		}
 		token, err := b.create(ctx, want.Account, "florete-1-a", read, time.Until(now.Add(lifetime)))

@@ -7,9 +7,11 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/florete/florete/agent/forward/splice"
@@ -87,6 +89,10 @@ func (h HTTP) handler(transport http.RoundTripper, c *Conn) http.Handler {
 				http.Error(w, "the request's body cannot be read", http.StatusBadRequest)
 			case r.Context().Err() != nil:
 				panic(http.ErrAbortHandler) // nobody waits for an answer
+			case usedOf(r).closed():
+				// The service closed a connection between two requests, as this one came. Callers
+				// know that of any server: to them the connection ends, without an answer.
+				panic(http.ErrAbortHandler)
 			default:
 				h.Failed(err)
 				http.Error(w, "the service does not answer", http.StatusBadGateway)
@@ -107,17 +113,75 @@ func (h HTTP) handler(transport http.RoundTripper, c *Conn) http.Handler {
 		}
 		// An answer may come before the request has ended, and they may go on together.
 		_ = http.NewResponseController(w).EnableFullDuplex()
-		// What the service leaves out is not made up.
-		w.Header()["Content-Type"], w.Header()["Date"] = nil, nil
 		defer func() {
 			if p := recover(); p != nil {
 				c.abort() // nobody takes half an answer for a whole one
 				panic(p)
 			}
 		}()
-		proxy.ServeHTTP(w, r)
+		proxy.ServeHTTP(&answer{ResponseWriter: w}, traced(r))
 	})
 }
+
+// used is what became of the connection to the service over which a request went last.
+type used struct{ reused, answered atomic.Bool }
+
+type usedKey struct{}
+
+// traced returns r with a record of the connection that it takes to the service.
+func traced(r *http.Request) *http.Request {
+	u := new(used)
+	ctx := context.WithValue(r.Context(), usedKey{}, u)
+	return r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { // for another attempt, too
+			u.reused.Store(false)
+			u.answered.Store(false)
+		},
+		GotConn:              func(i httptrace.GotConnInfo) { u.reused.Store(i.Reused) },
+		GotFirstResponseByte: func() { u.answered.Store(true) },
+	}))
+}
+
+func usedOf(r *http.Request) *used { return r.Context().Value(usedKey{}).(*used) }
+
+// closed reports whether a request that failed went over a connection that had carried another, and
+// got no byte of an answer.
+func (u *used) closed() bool { return u.reused.Load() && !u.answered.Load() }
+
+// answer is a ResponseWriter in whose answers, informational ones too (RFC 9110 section 15.2), are
+// the headers of the service alone.
+type answer struct{ http.ResponseWriter }
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader leaves out of an informational answer what is for the connection that it came over
+// (RFC 9110 section 7.6.1), and makes up nothing in the final one.
+func (a *answer) WriteHeader(code int) {
+	h := a.Header()
+	switch {
+	case code == http.StatusSwitchingProtocols:
+	case code >= 100 && code < 200:
+		for _, nominated := range h["Connection"] {
+			for name := range strings.SplitSeq(nominated, ",") {
+				h.Del(strings.TrimSpace(name))
+			}
+		}
+		for _, name := range hopByHop {
+			h.Del(name)
+		}
+	default: // what the service leaves out is not made up
+		for _, name := range []string{"Content-Type", "Date"} {
+			if _, ok := h[name]; !ok {
+				h[name] = nil
+			}
+		}
+	}
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// hopByHop are the headers of a connection that need not be nominated.
+var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 func (h HTTP) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host = "http", h.Caller.Name()

@@ -80,6 +80,21 @@ func (e *FaultsError) Error() string {
 	return b.String()
 }
 
+// NoClusterError is the error of a flake that has clusters, and none of the name that is wanted.
+type NoClusterError struct {
+	Flake, Cluster string
+	Has            []string // sorted, may be empty
+}
+
+// Error names the clusters that the flake has.
+func (e *NoClusterError) Error() string {
+	has := "none"
+	if len(e.Has) > 0 {
+		has = strings.Join(e.Has, ", ")
+	}
+	return fmt.Sprintf("%s has no cluster %q, it has %s", e.Flake, e.Cluster, has)
+}
+
 //go:embed select.nix
 var selectNix string
 
@@ -150,7 +165,7 @@ func ask(ctx context.Context, src Source, wanted string) (answer, error) {
 	case a.Name != "":
 		return a, nil
 	case src.Cluster != "":
-		return a, fmt.Errorf("%s has no cluster %q, it has %s", src.ref(), src.Cluster, strings.Join(a.Clusters, ", "))
+		return a, &NoClusterError{src.ref(), src.Cluster, a.Clusters}
 	case len(a.Clusters) == 0:
 		return a, fmt.Errorf("%s has an empty output florete: write florete.<name> = florete.lib.mkCluster { … };", src.ref())
 	default:

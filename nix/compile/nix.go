@@ -74,6 +74,9 @@ func isFolder(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
+// Exists reports whether the flake is a directory or looks like a flake reference.
+func (s Source) Exists() bool { return s.exists() == nil }
+
 // ref is the flake reference that Nix is given: a directory must look like one.
 func (s Source) ref() string {
 	flake := s.Flake

@@ -48,6 +48,7 @@ type Host struct {
 	Users    []string                // who may act here
 	Kinds    []string                // of need that it provides
 	Tags     []string
+	Facts    map[string]any // that others' configurations may read
 	// Capabilities are what it can do; with "ingress" it takes in strangers.
 	Capabilities []string
 }
@@ -57,6 +58,7 @@ type Service struct {
 	IDs        []florete.ID // one, with scope "node" one for each host, with "both" all of them
 	Hosts      []string
 	Port       int
+	ListenPort int             // that callers use; 0 where it has several
 	Ports      map[string]Port // by name, where it has several
 	Published  bool
 	Scope      string
@@ -70,6 +72,7 @@ type Service struct {
 	Until      map[string]florete.Time         // when some of these end
 	Replicas   any                             // how many hosts it runs on, or "all"; nil where they are named
 	Placement  struct{ Capabilities []string } // of those hosts
+	Facts      map[string]any                  // that others' configurations may read
 }
 
 // Scoped is whether it has an identity of its own on each host.

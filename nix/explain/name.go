@@ -17,7 +17,43 @@ import (
 // its bare name when nothing of another kind has it.
 func (a *Access) Principal(name string) (Principal, error) {
 	id, err := a.find(name, slices.Collect(maps.Keys(a.principals)))
+	if err != nil {
+		for _, is := range a.others(name) {
+			return Principal{}, fmt.Errorf("cluster %s has no user, node or service %q: it is %s", a.t.Name, name, is)
+		}
+	}
 	return a.principals[id], err
+}
+
+// others are what a name means that is none of a principal, with whom to ask for instead.
+func (a *Access) others(name string) (all []string) {
+	if _, ok := a.t.Roles[strings.TrimPrefix(name, "role/")]; ok {
+		role := strings.TrimPrefix(name, "role/")
+		holders := "nobody holds it"
+		if ids := a.holders[role]; len(ids) > 0 {
+			holders = "want one who holds it, such as " + called(ids[0], a.t.TrustDomain)
+		}
+		all = append(all, "a role, "+holders)
+	}
+	if _, ok := a.t.Teams[name]; ok {
+		var users []string
+		for user, u := range a.t.Users {
+			if slices.Contains(u.Teams, name) {
+				users = append(users, "user/"+user)
+			}
+		}
+		slices.Sort(users)
+		switch {
+		case len(users) > 0:
+			all = append(all, "a team, want one who is in it, such as "+users[0])
+		default:
+			all = append(all, "a team, nobody is in it")
+		}
+	}
+	if _, ok := a.t.ServiceGroups[name]; ok {
+		all = append(all, "a group of services, which reaches nothing itself: want one of "+strings.Join(a.t.ServiceGroups[name], ", "))
+	}
+	return all
 }
 
 // Service finds a service, written like a principal or as programs call it,
@@ -33,10 +69,18 @@ func (a *Access) Service(name string) (string, error) {
 	service, err := a.service(name[:at])
 	of, _ := a.target(service)
 	ports := a.t.Services[of].Ports
+	wanted, _, _ := strings.Cut(name[at+1:], "/")
+	if _, isNumber := strconv.Atoi(wanted); err == nil && ports == nil && isNumber == nil && !strings.Contains(service, ":") {
+		only := a.t.Services[of].ListenPort
+		// A URL may be of a public name, whose port is the ingress's.
+		if only != 0 && !strings.Contains(name, "://") && wanted != strconv.Itoa(only) {
+			return "", fmt.Errorf("service %s has no port %s, want %d, at which callers reach it, or %s alone", of, wanted, only, service)
+		}
+		return service, nil
+	}
 	if err != nil || ports == nil || strings.Contains(service, ":") {
 		return a.service(name)
 	}
-	wanted, _, _ := strings.Cut(name[at+1:], "/")
 	for port, p := range ports {
 		if wanted == port || wanted == strconv.Itoa(p.ListenPort) {
 			return service + ":" + port, nil

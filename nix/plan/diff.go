@@ -174,6 +174,10 @@ func compact(v any) string {
 		}
 		return s
 	}
+	return compactJSON(v)
+}
+
+func compactJSON(v any) string {
 	var b strings.Builder
 	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false)

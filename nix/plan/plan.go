@@ -27,6 +27,9 @@ type Plan struct {
 	Opened    []Right        `json:"opened"` // sorted
 	Closed    []Right        `json:"closed"` // sorted
 	Inputs    []Input        `json:"inputs,omitempty"`
+	Facts     []Fact         `json:"facts,omitempty"`
+	Losses    []Loss         `json:"losses,omitempty"`
+	Notes     []Note         `json:"notes,omitempty"`
 	Placement []Move         `json:"placement"`
 	Stays     []Stay         `json:"stays,omitempty"` // what does not move, though its host is drained
 	Hosts     []Host         `json:"hosts"`           // those that change, by name
@@ -36,7 +39,7 @@ type Plan struct {
 
 // Empty tells whether nothing changes.
 func (p Plan) Empty() bool {
-	return len(p.Opened)+len(p.Closed)+len(p.Inputs)+len(p.Placement)+len(p.Hosts) == 0
+	return len(p.Opened)+len(p.Closed)+len(p.Inputs)+len(p.Facts)+len(p.Placement)+len(p.Hosts) == 0
 }
 
 // Move is a service that runs elsewhere than before.
@@ -85,7 +88,7 @@ type Unit struct {
 
 // Compare says what changes from one snapshot to another.
 func Compare(before, after compile.Snapshot) (Plan, error) {
-	p := Plan{Cluster: after.Topology.Name, Hosts: []Host{}, Placement: moves(before.Topology, after.Topology), Stays: stays(after), Inputs: inputs(before.Inputs, after.Inputs)}
+	p := Plan{Cluster: after.Topology.Name, Hosts: []Host{}, Placement: moves(before.Topology, after.Topology), Stays: stays(after), Inputs: inputs(before.Inputs, after.Inputs), Facts: facts(before.Topology, after.Topology)}
 	rights := newDelta()
 	rights.topology(before.Topology, after.Topology)
 	var unchanged []string
@@ -110,6 +113,13 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 	if err := work.Wait(); err != nil {
 		return p, err
 	}
+	var err error
+	if p.Losses, err = losses(before, after); err != nil {
+		return p, err
+	}
+	if p.Notes, err = moved(before, after); err != nil {
+		return p, err
+	}
 	for _, name := range unchanged {
 		work.Go(func() error { return rights.keep(after.Documents[name]) })
 	}
@@ -118,7 +128,7 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 	}
 	slices.SortFunc(p.Hosts, func(a, b Host) int { return cmp.Compare(a.Name, b.Name) })
 	p.Opened, p.Closed, p.implied = rights.sorted()
-	p.Widens = len(p.Opened) > 0 || slices.ContainsFunc(p.Inputs, func(i Input) bool { return i.After != "" })
+	p.Widens = len(p.Opened)+len(p.Facts) > 0 || slices.ContainsFunc(p.Inputs, func(i Input) bool { return i.After != "" })
 	p.Unchanged = len(unchanged)
 	return p, nil
 }
@@ -138,6 +148,7 @@ func instance(before, after compile.Topology, host string) *Change {
 
 func compareHost(name string, was, is documents, moved *Change, rights *delta) (Host, error) {
 	h := Host{Name: name, Change: "changed", Units: []Unit{}}
+	var err error
 	if len(was) == 0 {
 		h.Change = "added"
 	} else if len(is) == 0 {
@@ -154,10 +165,12 @@ func compareHost(name string, was, is documents, moved *Change, rights *delta) (
 	if err := rights.host(name, was, is); err != nil {
 		return h, err
 	}
-	if err := h.upgrade(was, is); err != nil {
+	if h.Change != "added" { // a host that comes has no programs yet
+		err = h.upgrade(was, is)
+	}
+	if err != nil {
 		return h, fmt.Errorf("documents of %s: %w", name, err)
 	}
-	var err error
 	if h.Changes, err = changes(h.Change, was, is); err != nil {
 		return h, fmt.Errorf("documents of %s: %w", name, err)
 	}

@@ -57,6 +57,24 @@ func (p Plan) Text(w io.Writer, colour bool) error {
 			t.line("  ", i.mark(), i.prose())
 		}
 	}
+	if len(p.Facts) > 0 {
+		t.section("Facts: configurations of other hosts may read them, and the plan does not see which do")
+		for _, f := range p.Facts {
+			t.line("  ", "!", f.prose())
+		}
+	}
+	if len(p.Losses) > 0 {
+		t.section("Lost")
+		for _, l := range p.Losses {
+			t.line("  ", "!", l.What+" "+l.Then)
+		}
+	}
+	if len(p.Notes) > 0 {
+		t.section("Before you publish")
+		for _, n := range p.Notes {
+			t.line("  ", "!", n.Place+": "+n.Text)
+		}
+	}
 	if len(p.Placement)+len(p.Stays) > 0 {
 		t.section("Placement")
 		for _, m := range p.Placement {
@@ -101,6 +119,9 @@ func (p Plan) summary() string {
 	}
 	if n := len(p.Inputs); n > 0 {
 		access += fmt.Sprintf("; %s to review", count(n, "input"))
+	}
+	if n := len(p.Facts); n > 0 {
+		access += fmt.Sprintf("; %s to review", count(n, "fact"))
 	}
 	return fmt.Sprintf("Hosts: %s; %s", strings.Join(parts, ", "), access)
 }
@@ -162,7 +183,7 @@ func (t *page) changes(h Host) string {
 		}
 	}
 	if h.Format != "" {
-		t.line("    ", "!", fmt.Sprintf("needs programs that understand format %s: upgrade them before its documents come over the network", h.Format))
+		t.line("    ", "!", fmt.Sprintf("needs programs that understand format %s: upgrade older ones before its documents come over the network", h.Format))
 	}
 	for _, u := range h.Units {
 		t.line("    ", "!", fmt.Sprintf("restarts %s, for %s", u.Unit, u.Need))

@@ -40,9 +40,17 @@ func question(cmd *cobra.Command, count int, answer func(*explain.Access, []stri
 	cmd.Args = words(count, count+1)
 	asJSON := cmd.Flags().Bool("json", false, "print the answer as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		src, err := from(args[:len(args)-count])
+		flake := args[:len(args)-count]
+		src, err := from(flake)
 		if err != nil {
 			return err
+		}
+		if len(flake) == 1 && !src.Exists() {
+			names := "one name"
+			if count > 1 {
+				names = fmt.Sprintf("%d names", count)
+			}
+			return fmt.Errorf("%s: no such directory, want %s, with %s", flake[0], cmd.UseLine(), names)
 		}
 		done := progress("evaluating the cluster")
 		t, err := compile.ReadTopology(cmd.Context(), src)

@@ -80,7 +80,14 @@ func planSince(ctx context.Context, rev string, src, now compile.Source) (p plan
 	var before, after compile.Snapshot
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() (err error) {
-		if before, err = snapshot(ctx, old); err != nil {
+		before, err = snapshot(ctx, old)
+		var none *compile.NoClusterError
+		if errors.As(err, &none) {
+			// The cluster is new in the flake, and so is everything in it.
+			before = compile.Snapshot{Topology: compile.Topology{Name: src.Cluster}}
+			before.Inputs, err = compile.ReadInputs(ctx, old)
+		}
+		if err != nil {
 			err = fmt.Errorf("at %s: %w\ncompare with a commit that had no faults, such as --from %s~1", rev, err, rev)
 		}
 		return err

@@ -102,6 +102,12 @@ func (o operated) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
+// InForce is the version that a majority has: a member that lags may still have the one before,
+// which would look like a rollback.
+func (o operated) InForce(ctx context.Context) (server.Version, error) {
+	return inForce(ctx, o.control.Archive)
+}
+
 // Join decides on a device that requests to be admitted as a host. It may write, so the store
 // is not one for reading alone.
 func (o operated) Join(ctx context.Context, c server.Call, j api.Join, from string) (api.Joined, server.Decision, error) {
@@ -132,7 +138,11 @@ func (p Provider) Compile(policy florete.Policy) (any, error) {
 
 // InForce is the version that is served.
 func (p Provider) InForce(ctx context.Context) (server.Version, error) {
-	v, err := p.archive.Newest(ctx)
+	return inForce(ctx, p.archive)
+}
+
+func inForce(ctx context.Context, a archive.Archive) (server.Version, error) {
+	v, err := a.Newest(ctx)
 	if errors.Is(err, archive.ErrNone) {
 		return server.Version{}, nil
 	}

@@ -130,7 +130,7 @@ func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want R
 func (d *Databases) renew(ctx context.Context, now time.Time, s account.Server, want Request) error {
 	var r record
 	err := d.Read(ctx, want.Of(), &r)
-	if err != nil || r.Unnamed == 0 && (len(r.Logins) < 2 || r.Logins[0].Since == 0 || now.Unix() < r.Logins[0].Since+want.Overlap) {
+	if err != nil || r.Unnamed == 0 && (len(r.Logins) < 2 || r.Logins[0].Since == 0 || r.Logins[0].overlaps(now, want)) {
 		return err
 	}
 	return d.AtSame(ctx, s, want.Of(), &r, func(ctx context.Context, b backend) error {

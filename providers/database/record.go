@@ -64,7 +64,7 @@ func (r record) next(now time.Time, want Request, taken func() ([]string, error)
 		return r, true, nil
 	case current.Since == 0:
 		return r, false, nil
-	case len(r.Logins) > 1 && now.Unix() < current.Since+want.Overlap: // hosts may still have the former one
+	case len(r.Logins) > 1 && current.overlaps(now, want): // hosts may still have the former one
 		return r, false, nil
 	case len(r.Logins) > 1:
 		r.Logins = r.Logins[:1]
@@ -73,6 +73,15 @@ func (r record) next(now time.Time, want Request, taken func() ([]string, error)
 		return r.rotate(now, want), true, nil
 	}
 	return r, false, nil
+}
+
+// skew is how far apart the clocks of provider hosts may be, in seconds.
+const skew = 60
+
+// overlaps reports whether hosts may still have the former login. A time later than now is of a clock
+// that was ahead, and blocks nothing.
+func (l login) overlaps(now time.Time, want Request) bool {
+	return now.Unix() < l.Since+want.Overlap && l.Since <= now.Unix()+skew
 }
 
 // rotate adds a login in the slot that the one in use has not.

@@ -107,7 +107,7 @@ const overlap = 15 * time.Minute
 // presents is that of before the last rotation, and the overlap has not ended.
 func (c clients) accepted(r registration, generation int, presented string) string {
 	id, rotation := r.client(), r.rotation()
-	if rotation.Number > 0 && time.Since(rotation.Since) < overlap {
+	if rotation.Number > 0 && rotation.Within(overlap, time.Now()) {
 		former := c.secret(id, generation, rotation.Number-1)
 		if subtle.ConstantTimeCompare([]byte(former), []byte(presented)) == 1 {
 			return former

@@ -23,6 +23,7 @@ type version struct {
 	Uses       int64  `json:"uses"` // since when it is in use, likewise
 	Secret     string `json:"secret"`
 	Public     string `json:"public"`
+	Serial     int64  `json:"serial,omitempty"` // of the policy that it was made by
 }
 
 // ring is the one in use and at most one other, in the order of their use.
@@ -81,7 +82,7 @@ func (r ring) next(now time.Time, s spec) (next ring, changed bool, err error) {
 			return next, changed, nil
 		}
 	}
-	v := version{Generation: s.Generation, Generate: s.Generate, Length: s.Length, Made: now.Unix(), Uses: uses}
+	v := version{Generation: s.Generation, Generate: s.Generate, Length: s.Length, Made: now.Unix(), Uses: uses, Serial: s.Serial}
 	if v.Secret, v.Public, err = s.make(); err != nil {
 		return nil, false, err
 	}
@@ -91,9 +92,11 @@ func (r ring) next(now time.Time, s spec) (next ring, changed bool, err error) {
 	return append(next, v), true, nil
 }
 
-// made is whether a version is what a spec wants. A lower generation brings no former one back.
+// made reports whether a version is what a spec wants. A lower generation brings no former one
+// back, nor does the policy of a replica that lags behind that by which the version was made: two
+// replicas would replace it in turn.
 func (s spec) made(v version) bool {
-	return v.Generation >= s.Generation && v.Generate == s.Generate && v.Length == s.Length
+	return v.Generation >= s.Generation && (v.Generate == s.Generate && v.Length == s.Length || v.Serial > s.Serial)
 }
 
 // until is until when the ring stays as it is.

@@ -109,3 +109,24 @@ func TestGenerationWithOverlap(t *testing.T) {
 		t.Error("the former one never ends")
 	}
 }
+
+// TestReplicasDiffer: of two replicas whose policies want another length at one generation, the one
+// that lags behind keeps what the other made.
+func TestReplicasDiffer(t *testing.T) {
+	now := time.Unix(1784011430, 0)
+	lags := spec{Request: Request{Secret: "a", Generate: "hex", Length: 32}, Generation: 1, Serial: 1000}
+	leads := lags
+	leads.Length, leads.Serial = 64, 1001
+	var r ring
+	for i, s := range []spec{lags, leads, lags, leads, lags} {
+		next, changed, err := r.next(now, s)
+		if err != nil || changed != (i < 2) {
+			t.Fatalf("request %d: changed %t, %v", i, changed, err)
+		}
+		r = next
+	}
+	lags.Generation++
+	if _, changed, _ := r.next(now, lags); !changed {
+		t.Error("a higher generation replaces it, whatever the policy")
+	}
+}

@@ -105,6 +105,7 @@ type Request struct {
 type spec struct {
 	Request
 	Generation int
+	Serial     int64 // of the policy, of a call
 }
 
 // Policy is a policy's part for this kind, decoded.
@@ -131,7 +132,7 @@ func (s *Secrets) Compile(p florete.Policy) (any, error) {
 			return r, err
 		}
 		now, there := policy.specs[r.Secret]
-		if wants := (spec{r, g.Generation}); !there || now.before(wants) {
+		if wants := (spec{Request: r, Generation: g.Generation}); !there || now.before(wants) {
 			policy.specs[r.Secret] = wants
 		}
 		return r, nil
@@ -171,6 +172,7 @@ func (s *Secrets) Answer(ctx context.Context, c server.Call) (server.Decision, e
 	p := c.Compiled.(*Policy)
 	request := p.requests.Of(c)
 	want := p.specs[request.Secret]
+	want.Serial = c.Serial
 	ring, d, err := s.due(ctx, c.Now, want)
 	if err != nil {
 		return d, err

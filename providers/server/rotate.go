@@ -18,6 +18,16 @@ type Rotation struct {
 	Since  time.Time `json:"since"`
 }
 
+// skew is how far apart the clocks of provider hosts may be.
+const skew = time.Minute
+
+// Within reports whether the rotation was made within a time before now. One that is later than
+// now was made by a clock that was ahead, and when that was is not known: it is not.
+func (r Rotation) Within(d time.Duration, now time.Time) bool {
+	ago := now.Sub(r.Since)
+	return ago > -skew && ago < d
+}
+
 // Rotator is an Answerer whose answers hold a secret that the host may have replaced.
 type Rotator interface {
 	Answerer
@@ -47,7 +57,8 @@ func rotate(ctx context.Context, k Answerer, c Call) (Rotation, error) {
 	case want != now.Number+1:
 		return Rotation{}, api.Errorf(api.Denied, api.CodeRotation, "need %q: rotation %d requested, rotation %d is in force: fetch it again, then rotate", c.Request.Need, want, now.Number)
 	}
-	if rest := now.Since.Add(rotationRest).Sub(c.Now); rest > 0 {
+	if now.Within(rotationRest, c.Now) {
+		rest := now.Since.Add(rotationRest).Sub(c.Now)
 		return Rotation{}, api.Errorf(api.Transient, api.CodeBusy, "need %q: rotated at %s, want %s between two rotations",
 			c.Request.Need, now.Since.UTC().Format(time.RFC3339), rotationRest).After(min(rest, rotationRest))
 	}

@@ -58,7 +58,7 @@ func (s *Store) sweeper() {
 		if err := s.read.QueryRowContext(s.ctx, "SELECT min(expires) FROM leases").Scan(&next); err != nil {
 			wait = time.Second
 		} else if next.Valid {
-			wait = max(time.Until(time.UnixMilli(next.Int64)), 0)
+			wait = min(max(time.Until(time.UnixMilli(next.Int64)), 0), time.Minute) // the clock may go back meanwhile
 		}
 		timer := time.NewTimer(wait)
 		select {

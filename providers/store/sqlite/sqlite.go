@@ -37,6 +37,7 @@ type Store struct {
 	// Of the one writer, which holds the place in writer.
 	writer  chan struct{}
 	writing *conn
+	clock   int64 // of the last transaction, Unix milliseconds; zero before the first
 
 	ctx   context.Context // ends with Close
 	close context.CancelFunc

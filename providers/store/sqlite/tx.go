@@ -24,7 +24,8 @@ type tx struct {
 
 func (t *tx) exec(query string, args ...any) error { return t.store.writing.exec(query, args...) }
 
-// start reads the revision, and ends the leases whose time has come.
+// start reads the revision, and ends the leases whose time has come. Where the clock went back, a
+// lease that would end later than its time from now has its whole time once more, and no longer.
 func (t *tx) start() error {
 	now := time.Now().UnixMilli()
 	at, err := t.store.writing.integers("SELECT value, EXISTS (SELECT 1 FROM leases WHERE expires <= ?) FROM meta WHERE name = 'revision'", now)
@@ -33,6 +34,12 @@ func (t *tx) start() error {
 	}
 	t.revision = at[0]
 	t.began = t.revision
+	if last := t.store.clock; last == 0 || now < last {
+		if err := t.exec("UPDATE leases SET expires = ttl + ?1 WHERE expires > ttl + ?1", now); err != nil {
+			return err
+		}
+	}
+	t.store.clock = now
 	if at[1] == 0 {
 		return nil
 	}

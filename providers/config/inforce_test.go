@@ -1,0 +1,43 @@
+package config_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit"
+)
+
+// lagging is a store whose nearest member lags behind the majority.
+type lagging struct {
+	store.Store
+	behind store.Store
+}
+
+func (l lagging) Local() store.Store { return l.behind }
+
+// TestInForceOfMajority: what is on record as in force is what the majority has, not what a member
+// that lags still has: that would be recorded as a rollback.
+func TestInForceOfMajority(t *testing.T) {
+	open := func() store.Store {
+		s, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	newest, behind := open(), open()
+	key := kit.SigningKey("demo-1")
+	providertest.Import(t, behind, key, providertest.Tree(key, 1000, "one", "ursula"))
+	providertest.Import(t, newest, key, providertest.Tree(key, 1001, "two", "ursula"))
+	k := (&config.Settings{}).Kind(server.Process{Store: lagging{newest, behind}, Dir: t.TempDir()})
+	v, err := k.(server.Deployed).InForce(t.Context())
+	if err != nil || v.Serial != 1001 {
+		t.Errorf("got serial %d, %v, want 1001", v.Serial, err)
+	}
+}

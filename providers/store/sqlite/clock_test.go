@@ -1,0 +1,53 @@
+package sqlite
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/providers/store"
+)
+
+// TestClockWentBack: a lease that was taken while the clock was ahead ends its time after the clock
+// is right again, whether the process was started anew or not.
+func TestClockWentBack(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "state.db")
+		var s *Store
+		open := func() {
+			t.Helper()
+			var err error
+			if s, err = Open(path, Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		open()
+		lease, err := s.Lease(t.Context(), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{{Key: "a", Lease: lease}}}); err != nil {
+			t.Fatal(err)
+		}
+		ahead := time.Now().Add(6 * time.Hour).UnixMilli()
+		if _, err := s.update(t.Context(), func(tx *tx) error {
+			s.clock = ahead
+			return tx.exec("UPDATE leases SET expires = ttl + ?", ahead)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if restarted {
+			s.Close()
+			open()
+		}
+		for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			if _, err := s.Commit(t.Context(), store.Txn{If: []store.Cond{{Key: "a"}}, Then: []store.Op{store.Put("b", nil)}}); err == nil {
+				break
+			} else if !errors.Is(err, store.ErrConflict) || time.Now().After(end) {
+				t.Fatal(err)
+			}
+		}
+		s.Close()
+	}
+}

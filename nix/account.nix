@@ -105,8 +105,9 @@ in
   check =
     {
       server, # what servers are called
-      local, # pattern of addresses that a provider may connect to
-      derived, # server → its service → whether its address is that, unless written
+      # server → its service → pattern of upstreams at which a provider on its host reaches it where no
+      # address is written; null where there is no such upstream
+      reached,
       at, # where that is, and an example of an address
       unknown, # rules, and problems of two of one account, and of a server out of reach
       taken,
@@ -141,8 +142,9 @@ in
           s = all.${n};
           here = "providers.${kind}.${servers}.${n}";
           service = t.services.${s.service};
-          listens = any (h: elem h hosts) service.hosts && match local service.upstream != null;
-          lacks = t.services ? ${s.service} && derived s service && !listens;
+          pattern = reached s service;
+          listens = any (h: elem h hosts) service.hosts && match pattern service.upstream != null;
+          lacks = t.services ? ${s.service} && pattern != null && !listens;
         in
         lib.service "${here}.service" [ s.service ]
         ++ besides.server here s

@@ -20,7 +20,7 @@ let
   };
 
   caller = scalar {
-    want = "an account name, a uid or a system unit's name";
+    want = "an account name, a uid or the name of a system service";
     json.anyOf = [
       { type = "string"; }
       {
@@ -33,10 +33,12 @@ let
     ok =
       v:
       isInt v && v >= 0 && v < 4294967295
-      || matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v
+      || matches "[A-Za-z_][A-Za-z0-9_.-]{0,31}" v && !isOtherUnit v
       || isService v;
   };
 
+  # What runs nothing, and is no account either.
+  isOtherUnit = matches ".*\\.(automount|device|mount|path|scope|slice|socket|swap|target|timer)";
   # A unit of the system, by what no account ends in.
   isService =
     v:

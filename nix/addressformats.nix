@@ -134,6 +134,21 @@ let
       matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112
       || isHostPort v && !matches ".*\\.rete:.*" v;
   };
+
+  # Where a provider reaches a server on its own host.
+  isLocal = v: isHostPort v && matches "127\\..*|\\[::1]:.*" v;
+  local = scalar {
+    want = "a loopback address with port";
+    hint = "write for example \"127.0.0.1:3000\"";
+    example = "127.0.0.1:3000";
+    ok = isLocal;
+  };
+  localOrSocket = scalar {
+    want = "unix:/path, or a loopback address with port";
+    hint = "write for example \"unix:/run/postgresql/.s.PGSQL.5432\" or \"127.0.0.1:5432\"";
+    example = "unix:/run/postgresql/.s.PGSQL.5432";
+    ok = v: isLocal v || matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112;
+  };
 in
 {
   inherit
@@ -144,6 +159,8 @@ in
     forwarderAddress
     isIdentity
     issuer
+    local
+    localOrSocket
     loopback
     publicName
     spiffeID

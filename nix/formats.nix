@@ -154,13 +154,15 @@ let
     re = "[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?";
   });
 
+  groupPattern = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*";
+
   # Where among the host groups a host belongs: a name, or several from the outside in.
   groupPath = word {
     id = "FL004";
     want = "a group of hosts";
     hint = "use DNS labels with slashes between them, such as \"eu/fra\"";
     example = "eu/fra";
-    re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*";
+    re = groupPattern;
   };
 
   reference = word {
@@ -188,6 +190,7 @@ import ./addressformats.nix
     fact
     flag
     groupPath
+    groupPattern
     instance
     mode
     name

@@ -29,6 +29,7 @@ let
   inherit (import ./formats.nix)
     clusterName
     date
+    groupPattern
     name
     pem
     signingKey
@@ -168,7 +169,14 @@ let
     hostGroups =
       of "groups of hosts by path, `\"eu\"`, `\"eu/fra\"`; what they have, their hosts have"
         (
-          attrsOf (
+          named
+            {
+              what = "group of hosts";
+              max = 4095;
+              re = groupPattern;
+              remedy = "use DNS labels with slashes between them, such as \"eu/fra\"";
+            }
+          (
             record "a group of hosts" {
               capabilities = of "of its hosts" tags;
               tags = of "of its hosts" tags;

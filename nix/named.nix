@@ -23,10 +23,12 @@ in
       what,
       max ? 63,
       reserved ? [ ],
+      re ? "[a-z0-9]([a-z0-9-]*[a-z0-9])?",
+      remedy ? "use at most ${toString max} lower-case letters, digits and inner hyphens",
     }:
     type:
     let
-      isName = n: matches "[a-z0-9]([a-z0-9-]*[a-z0-9])?" n && stringLength n <= max;
+      isName = n: matches re n && stringLength n <= max;
       isSound = type.sound or (_: false);
       sound = n: v: isName n && !elem n reserved && isSound v;
       check =
@@ -41,7 +43,7 @@ in
                 inherit place;
                 problem = "not a ${what} name";
                 value = show n;
-                remedy = "use at most ${toString max} lower-case letters, digits and inner hyphens";
+                inherit remedy;
               })
             ]
         )
@@ -66,7 +68,7 @@ in
         kind = "attrs";
         of = type.about;
         names = {
-          pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$";
+          pattern = "^${re}$";
           maxLength = max;
         };
       };

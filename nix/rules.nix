@@ -146,4 +146,7 @@ severity "error" {
   FL124 = "fact whose name speaks of a secret";
   FL142 = "token of a forge that its service cannot reach";
   FL148 = "attribute without effect";
+  FL150 = "token that is denied";
+  FL151 = "secret that every account reads";
+  FL152 = "rule of a tenant that is about nobody";
 }

@@ -10,9 +10,11 @@ let
     concatStringsSep
     elem
     elemAt
+    filter
     genList
     head
     length
+    map
     match
     ;
   inherit (lib)
@@ -21,7 +23,7 @@ let
     suggest
     when
     ;
-  inherit (import ./lib.nix) isInvalid;
+  inherit (import ./lib.nix) closure isInvalid sorted;
 
   label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
 in
@@ -66,9 +68,11 @@ rec {
         ];
     in
     each "policies" (
-      at: p: subject "${at}.subject" e p.subject ++ object "${at}.object" e p.object
+      at: p:
+      subject "${at}.subject" e p.subject ++ object "${at}.object" e p.object
     )
     ++ each "groupings" (at: g: subject "${at}.member" e g.member)
+    ++ circles place e
     ++ quota "policies"
     ++ quota "groupings"
     ++ lib.twice {
@@ -90,6 +94,29 @@ rec {
         lib.excluded "write one of them" "${place}.issuers.${i.name}.jwks" "discovery"
       )
     ) (attrValues e.issuers);
+
+  # What groupings of a tenant give a principal.
+  # next :: Tenant -> String -> [String]
+  next =
+    tenant: member:
+    map (g: g.role) (filter (g: g.member == member && !isInvalid g.role) tenant.groupings);
+
+  # Roles that are in themselves.
+  circles =
+    place: tenant:
+    let
+      roles = sorted (filter (r: match "role:.*" r != null) (map (g: g.member) tenant.groupings));
+    in
+    map (
+      r:
+      fault {
+        id = "FL097";
+        place = "${place}.groupings";
+        problem = "the role has itself, by others or alone:";
+        value = show r;
+        remedy = "take it out of one of them";
+      }
+    ) (filter (r: elem r (closure (next tenant) (next tenant r))) roles);
 
   # An object, of which everything but the last part is written out.
   # object :: String -> Tenant -> String -> [Fault]

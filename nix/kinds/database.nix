@@ -67,8 +67,7 @@ in
 
   check = accounts.check {
     server = "database server";
-    local = "(unix:|127\\.|\\[::1]:).*";
-    derived = _: at: !at.several;
+    reached = _: at: if at.several then null else "(unix:|127\\.|\\[::1]:).*";
     at = {
       place = "a loopback address or a socket";
       example = "127.0.0.1:5432";

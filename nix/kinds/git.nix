@@ -61,11 +61,11 @@ in
 
   check = accounts.check {
     server = "forge";
-    local = "(127\\.|\\[::1]:).*";
-    derived = f: _: f.kind == "forgejo";
+    # Soft Serve is reached by SSH, wherever its service listens.
+    reached = f: _: if f.kind == "forgejo" then "(127\\.|\\[::1]:).*" else ".*";
     at = {
       place = "a loopback address";
-      example = "127.0.0.1:3000";
+      example = "127.0.0.1:PORT";
     };
     unknown = "FL140";
     taken = {

@@ -20,7 +20,6 @@ let
     ;
   inherit (import ../types.nix) named;
   inherit (import ../lib.nix) isInvalid optionalAttrs;
-  inherit (import ../publichalf.nix) halves;
   secret = import ../language/secret.nix;
 
   # Characters of those that are text. The others are key pairs.
@@ -222,26 +221,6 @@ in
           ]
         )
         ++ concatLists (genList reads (length s.readers));
-      warnings.entries.secrets =
-        n: s:
-        let
-          has = halves s;
-          is = "${has.generate} of generation ${toString has.generation}";
-        in
-        when
-          (
-            shapes.secrets.${n} == [ ]
-            && has != null
-            && (has.generation != s.generation || has.generate != s.generate)
-          )
-          [
-            (fault {
-              id = "FL095";
-              place = "secrets.${n}.public";
-              problem = "the public half that is recorded is of another key, which no reader has any more:";
-              value = is;
-              remedy = "publish, wait until a reader has fetched it, and run florctl secret record";
-            })
-          ];
+      warnings.entries.secrets = import ../check/secrets.nix { inherit lib shapes; };
     };
 }

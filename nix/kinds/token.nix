@@ -236,6 +236,10 @@ in
             concatMap (rules.object "${place}.resources" clean.tenants.${k.tenant}) k.resources
           )
         ) (attrValues s.tokens);
+      warnings = import ../check/tenants.nix {
+        inherit clean lib shapes t;
+        inherit (rules) next;
+      };
       entries.tenants =
         n: e:
         when (shapes.tenants.${n} == [ ]) (rules.tenant n e ++ rules.runtime clean.providers n e);

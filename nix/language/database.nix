@@ -8,7 +8,12 @@ let
     record
     required
     ;
-  inherit (import ../formats.nix) strings unit word;
+  inherit (import ../formats.nix)
+    localOrSocket
+    strings
+    unit
+    word
+    ;
   wrong = (import ../lib.nix).invalid;
 
   named =
@@ -34,13 +39,7 @@ in
     address =
       of
         "where the provider reaches it, on its own host: `unix:/path`, or a loopback address with port; where the service listens, unless written"
-        (word {
-          want = "unix:/path, or a loopback address with port";
-          hint = "write for example \"unix:/run/postgresql/.s.PGSQL.5432\" or \"127.0.0.1:5432\"";
-          example = "unix:/run/postgresql/.s.PGSQL.5432";
-          re = "unix:(/[A-Za-z0-9_.@:-]+)+|(127(\\.[0-9]{1,3}){3}|\\[::1]):[0-9]{1,5}";
-          most = 112;
-        });
+        localOrSocket;
     user =
       default "the provider's own login there, which makes databases and logins" "florete"
         (word {

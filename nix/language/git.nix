@@ -9,7 +9,12 @@ let
     record
     required
     ;
-  inherit (import ../formats.nix) strings unit word;
+  inherit (import ../formats.nix)
+    local
+    strings
+    unit
+    word
+    ;
   wrong = (import ../lib.nix).invalid;
 
   named =
@@ -34,13 +39,7 @@ in
     address =
       of
         "where the provider reaches it, on its own host, at a loopback address with port: by SSH for `soft-serve`, 127.0.0.1:23231 unless written; by HTTP for `forgejo`, where the service listens, unless written"
-        (word {
-          want = "a loopback address with port";
-          hint = "write for example \"127.0.0.1:23231\"";
-          example = "127.0.0.1:23231";
-          re = "(127(\\.[0-9]{1,3}){3}|\\[::1]):[0-9]{1,5}";
-          most = 112;
-        });
+        local;
     user = default "who the provider is there, an administrator" "florete" (word {
       want = "the name of an account";
       hint = "write for example \"florete\"";

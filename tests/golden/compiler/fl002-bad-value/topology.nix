@@ -36,6 +36,7 @@ merge base {
     node = "root";
     "user/ann" = [
       "an n"
+      "wiki.socket"
       (-1)
     ];
   };
@@ -175,6 +176,19 @@ merge base {
     hosts = "beta";
     port = 0;
     sso = null;
+  };
+  providers.database = {
+    hosts = [ "alpha" ];
+    servers = {
+      a.address = "127.0.0.1:99999";
+      b.address = "127.0.0.999:5432";
+      c.address = "127.0.0.1:0";
+      d.address = "192.0.2.1:5432";
+    };
+  };
+  providers.git = {
+    hosts = [ "alpha" ];
+    forges.a.address = "127.0.0.1:023231";
   };
   users = [ "ann" ];
   roles.reader = [ "wiki" ];

@@ -20,4 +20,12 @@ merge
     };
     services.wiki.sso.mode = "oidc";
     providers.oidc = { };
+    services.soft = {
+      host = "beta";
+      port = 23232;
+    };
+    providers.git = {
+      hosts = [ "alpha" ];
+      forges.soft.service = "soft";
+    };
   }

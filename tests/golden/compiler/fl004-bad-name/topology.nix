@@ -20,6 +20,7 @@ merge base {
     port = 2;
   };
   users."ann-" = { };
+  hostGroups."eu/" = { };
   users."" = { };
   roles."read_er".services = [ "wiki" ];
   serviceGroups."a b" = [ "wiki" ];

@@ -119,6 +119,7 @@ severity "error" {
   FL146 = "name of another cluster taken";
   FL147 = "other cluster of another trust domain";
   FL149 = "name twice in a JSON file";
+  FL153 = "upstream that is the forwarder itself";
 }
 // severity "warning" {
   FL040 = "user without roles";

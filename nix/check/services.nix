@@ -35,6 +35,7 @@ let
     ;
   inherit (import ./placement.nix arguments) isNamed where;
   ports = import ./serviceports.nix arguments;
+  itself = import ./itself.nix arguments;
   # One port of 127.0.0.1, where nobody learns who calls.
   isPlain = s: s.port != null && s.upstream == "" && s.identity == "none" && s.ports == { };
   ofKinds = map (k: k.service) (filter (k: k ? service) kinds);
@@ -140,7 +141,7 @@ mapAttrs (
     (if s.hosts == [ ] && clean.hosts ? ${s.host} then [ ] else hosts n s)
     ++ (if s.roles == [ ] && s.until == { } then [ ] else roles n s)
     ++ (if isNamed s then [ ] else where n s)
-    ++ (if isPlain s then [ ] else ports n s)
+    ++ (if isPlain s then [ ] else ports n s ++ itself n)
     ++ (if s.workloadApi then workload n s else [ ])
     ++ (if s.visibility == "host" then limits n s else [ ])
     ++ (if isShort n then [ ] else dialled n)

@@ -150,4 +150,5 @@ severity "error" {
   FL150 = "token that is denied";
   FL151 = "secret that every account reads";
   FL152 = "rule of a tenant that is about nobody";
+  FL154 = "cluster that does not know its flake";
 }

@@ -202,9 +202,21 @@ let
     ++ (if s.facts == { } then [ ] else facts "services.${n}" s)
     ++ (if s.until == { } then [ ] else ended "services.${n}" s)
     ++ (if t.wanting ? ${n} then concatMap (k: k n s) ofKinds else [ ]);
+
+  # Of a cluster that does not know its flake all documents are of 1970: none is newer than another, and no
+  # end of a role has come.
+  unversioned = when (clean.self == { } && clean.serial == null) [
+    (fault {
+      id = "FL154";
+      place = "mkCluster";
+      problem = "without the flake its documents cannot be published, and ends of roles count at no time: missing attribute";
+      value = "self";
+      remedy = "write inherit self;";
+    })
+  ];
 in
 {
-  top = hostGroups ++ endedGroups ++ devices ++ evenStore ++ template.top;
+  top = hostGroups ++ endedGroups ++ devices ++ evenStore ++ unversioned ++ template.top;
   hosts = mapAttrs (
     n: h:
     accounts n h

@@ -62,6 +62,17 @@ func (c Cluster) Unlocked(src Source) bool {
 	return false
 }
 
+// Unversioned reports whether the documents have neither a serial nor a revision, as those of a cluster
+// have that was not given its flake.
+func (c Cluster) Unversioned() bool {
+	for _, documents := range c.Documents {
+		for _, d := range documents {
+			return d.Envelope.Rev == "" && d.Envelope.Serial == 0
+		}
+	}
+	return false
+}
+
 // NoteLock is a warning where the flake has inputs and no flake.lock, "" otherwise.
 func (s Source) NoteLock(ctx context.Context) string {
 	dir := s.dir()

@@ -28,7 +28,7 @@ type gitToken struct {
 // git are tokens of some services, of forges of both kinds.
 func (g generator) git(c *cluster, hosts, services []string) {
 	c.Providers["git"] = provider{Hosts: hosts[g.IntN(len(hosts)):][:1], Forges: map[string]*forge{
-		"soft": {Service: services[0], User: "admin"},
+		"soft": {Service: services[0], User: "admin", Address: "127.0.0.1:23231"},
 		"jo":   {Kind: "forgejo", Service: services[len(services)-1], Address: "127.0.0.1:1"},
 	}}
 	for _, name := range services {

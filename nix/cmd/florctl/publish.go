@@ -69,6 +69,9 @@ requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `.`,
 		if err := publish.RejectUnpinned(c.Documents, key.ToPublicKey()); err != nil {
 			return fmt.Errorf("cluster %s: %s: %w", c.Name, *keyFile, err)
 		}
+		if c.Unversioned() {
+			return fmt.Errorf("cluster %s: its documents have no serial, so hosts would not know which is newer: write inherit self; in the arguments of mkCluster, and commit", c.Name)
+		}
 		if c.Unlocked(src) {
 			return fmt.Errorf("cluster %s: flake.lock is missing or lacks an input, so nothing says which Florete compiled it: %s", c.Name, compile.LockCommand)
 		}

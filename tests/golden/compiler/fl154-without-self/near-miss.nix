@@ -1,0 +1,1 @@
+{ base, ... }: removeAttrs base [ "serial" ] // { self.lastModified = 7; }

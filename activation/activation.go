@@ -140,6 +140,7 @@ type activation struct {
 	note     string // where others put documents in force
 	manifest string // digest of its body
 	opened   time.Time
+	moment   time.Time // when it was last looked what is due, by both clocks
 	needs    []*need
 	tried    map[string]bool // in a single pass
 	settled  bool            // was reported

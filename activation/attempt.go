@@ -161,8 +161,15 @@ func (a *activation) fail(n *need, provider string, failed *fetch.Error) {
 // and whoever installs what it lacks sees that at once.
 const ownMost = 10 * time.Second
 
+// endedMost is the longest wait of a need whose certificate has ended: nothing works without it.
+const endedMost = 20 * time.Second
+
 func (a *activation) backoff(n *need) needstate.Backoff {
 	b := a.Backoff
+	if n.Kind == florete.KindCert && !n.state.Expires.IsZero() {
+		most := max(time.Until(n.state.Expires.Time), 0) + endedMost
+		b.Max = min(cmp.Or(b.Max, needstate.LongestWait), most)
+	}
 	if slices.Contains(n.Providers, a.set.Manifest.Host) {
 		b.Max = min(cmp.Or(b.Max, ownMost), ownMost)
 	}

@@ -128,8 +128,47 @@ func (a *activation) clockChanged() {
 	}
 }
 
+// setBack keeps waits as long as they were meant when the wall clock, by which they are kept, was
+// set back: needs see to their own. A clock that was set ahead, or a machine that slept, has what
+// fell due requested now.
+func (a *activation) setBack(now time.Time) {
+	last := a.moment
+	a.moment = now
+	if last.IsZero() {
+		return
+	}
+	if by := setBack(last.Round(0), now.Round(0), now.Sub(last)); by > 0 {
+		a.rewind(by)
+	}
+}
+
+// setBack is by how much the wall clock was set back while it went from one time to another and
+// some time passed; zero for not at all.
+func setBack(from, to time.Time, passed time.Duration) time.Duration {
+	if by := from.Add(passed).Sub(to); by > time.Second {
+		return by
+	}
+	return 0
+}
+
+// rewind moves all times in the future.
+func (a *activation) rewind(by time.Duration) {
+	for _, at := range []*time.Time{
+		&a.reporter.look, &a.reporter.due, &a.watcher.next, &a.witnesser.next, &a.crls.next,
+		&a.prover.next, &a.prover.ends, &a.prover.seen, &a.opened,
+	} {
+		if !at.IsZero() {
+			*at = at.Add(-by)
+		}
+	}
+	for _, n := range a.needs {
+		n.nextNotify = n.nextNotify.Add(-by)
+	}
+}
+
 // begin starts whatever is due and returns when to call it again.
 func (a *activation) begin(ctx context.Context, start func(func(context.Context) outcome)) time.Time {
+	a.setBack(time.Now())
 	now := time.Now().Round(0)
 	next := now.Add(maxSleep)
 	notAfter := func(at time.Time) {

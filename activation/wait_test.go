@@ -63,6 +63,32 @@ func TestProviderDownForHours(t *testing.T) {
 	})
 }
 
+// TestEnded: a certificate that has ended is requested again within seconds, however long the
+// provider was down: a host without it does nothing.
+func TestEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.forge.SetDown(true)
+		time.Sleep(time.Until(h.state("cert-node").Expires.Add(2 * endedMost).Time))
+		ended := len(h.forge.Calls(""))
+		time.Sleep(time.Hour)
+		all := gaps(h.forge.Calls("")[ended:])
+		if len(all) < 100 {
+			t.Fatalf("%d attempts in an hour", len(all))
+		}
+		for _, g := range all {
+			if g > endedMost+time.Millisecond {
+				t.Fatalf("waited %s, want at most %s", g, endedMost)
+			}
+		}
+		h.forge.SetDown(false)
+		time.Sleep(endedMost + time.Second)
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}
+
 // TestOwnProvider: a host that waits for its own provider is there soon after that is.
 func TestOwnProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -17,8 +17,11 @@ import (
 // failed together do not come back together.
 type Backoff struct {
 	Initial time.Duration // zero for 1 second
-	Max     time.Duration // zero for 5 minutes
+	Max     time.Duration // zero for LongestWait
 }
+
+// LongestWait is the longest jitter.
+const LongestWait = 5 * time.Minute
 
 // Slow is the shortest wait after a provider's denial.
 const Slow = time.Hour
@@ -52,7 +55,7 @@ const settled = 64
 // jitter is the wait after an attempt. Around half of its limit and randomized by
 // all of it, an interval is full jitter.
 func (b Backoff) jitter(attempt int) (wait time.Duration) {
-	limit := cmp.Or(b.Max, 5*time.Minute)
+	limit := cmp.Or(b.Max, LongestWait)
 	waits := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(min(cmp.Or(b.Initial, time.Second), limit)/2),
 		backoff.WithMaxInterval(limit/2),

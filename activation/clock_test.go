@@ -1,0 +1,38 @@
+package activation
+
+import (
+	"testing"
+	"time"
+)
+
+// TestSetBack: a clock that was ahead for a while and is right again leaves no wait longer than
+// it was meant; one that is set ahead, or a machine that slept, moves none.
+func TestSetBack(t *testing.T) {
+	from := time.Unix(1_800_000_000, 0)
+	for name, c := range map[string]struct{ went, passed, want time.Duration }{
+		"goes on":     {time.Minute, time.Minute, 0},
+		"is adjusted": {time.Minute - 100*time.Millisecond, time.Minute, 0},
+		"set back":    {time.Minute - 2*time.Hour, time.Minute, 2 * time.Hour},
+		"set ahead":   {2 * time.Hour, time.Minute, 0},
+		"slept":       {8 * time.Hour, time.Second, 0},
+	} {
+		if got := setBack(from, from.Add(c.went), c.passed); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	ahead := from.Add(2 * time.Hour)
+	a := &activation{needs: []*need{{nextNotify: ahead}}}
+	times := []*time.Time{&a.reporter.look, &a.reporter.due, &a.watcher.next, &a.witnesser.next, &a.crls.next, &a.prover.next, &a.needs[0].nextNotify}
+	for _, at := range times {
+		*at = ahead
+	}
+	a.rewind(2 * time.Hour)
+	for i, at := range times {
+		if !at.Equal(from) {
+			t.Errorf("time %d: %s, want %s", i, at, from)
+		}
+	}
+	if !a.prover.ends.IsZero() {
+		t.Error("what is not due at any time has become so")
+	}
+}

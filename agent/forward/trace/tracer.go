@@ -71,7 +71,7 @@ func (t *Tracer) Run(ctx context.Context) {
 	if t == nil {
 		return
 	}
-	client := &http.Client{Timeout: timeout}
+	client := &http.Client{Timeout: timeout, Transport: &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute}} // and no proxy: spans name callers
 	defer client.CloseIdleConnections()
 	failing := false
 	for ended := false; !ended; {

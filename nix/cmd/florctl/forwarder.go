@@ -10,7 +10,9 @@ import (
 	"iter"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"os"
 	"syscall"
 	"time"
 
@@ -45,10 +47,25 @@ func newOverForwarder(t compile.Topology, host string) (overForwarder, error) {
 		return overForwarder{}, err
 	}
 	return overForwarder{host, "http://" + florete.Render(d), &http.Client{Transport: &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment, // a SOCKS5 listener of the forwarder
+		Proxy:                 socksListener,
 		DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		ResponseHeaderTimeout: 2 * time.Minute,
 	}}}, nil
+}
+
+// socksListener is an http.Transport's Proxy: the SOCKS5 listener of the forwarder that HTTP_PROXY
+// names. Any other proxy would see requests in clear, and lead to no host of the cluster.
+func socksListener(*http.Request) (*url.URL, error) {
+	for _, name := range []string{"HTTP_PROXY", "http_proxy"} {
+		u, err := url.Parse(os.Getenv(name))
+		if err != nil || u.Scheme != "socks5" && u.Scheme != "socks5h" {
+			continue
+		}
+		if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsLoopback() {
+			return u, nil
+		}
+	}
+	return nil, nil
 }
 
 func (o overForwarder) Versions(ctx context.Context) ([]archive.Version, error) {
@@ -255,7 +272,7 @@ func (o overForwarder) unreachable(err error) error {
 	var remedy string
 	switch {
 	case errors.As(err, &unknown):
-		remedy = "this host does not know the name: run florctl on a host of the cluster, under an account that acts as an operator there (flor hosts-file), set HTTP_PROXY to its SOCKS5 listener, or use --via ssh"
+		remedy = "this host does not know the name: run florctl on a host of the cluster, under an account that acts as an operator there (flor hosts-file), set HTTP_PROXY to its SOCKS5 listener (socks5h://127.…:1080), or use --via ssh"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		remedy = "the forwarder of this host does not run: flor doctor, or use --via ssh"
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):

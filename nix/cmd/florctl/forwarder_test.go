@@ -52,3 +52,24 @@ func TestUnreachable(t *testing.T) {
 		}
 	}
 }
+
+// TestSocksListener: of all proxies, requests go to a SOCKS5 listener of this host alone.
+func TestSocksListener(t *testing.T) {
+	for value, taken := range map[string]bool{
+		"": false, "http://proxy.example.com:3128": false, "http://127.0.0.1:3128": false, "https://127.0.0.1": false, "127.0.0.1:1080": false,
+		"socks5://proxy.example.com:1080": false, "socks5h://192.0.2.1:1080": false, "socks5h://localhost:1080": false,
+		"socks5://127.105.0.7:1080": true, "socks5h://127.105.0.7:1080": true, "socks5h://[::1]:1080": true,
+	} {
+		for _, name := range []string{"HTTP_PROXY", "http_proxy"} {
+			t.Run(name+" "+value, func(t *testing.T) {
+				t.Setenv("HTTP_PROXY", "")
+				t.Setenv("http_proxy", "")
+				t.Setenv(name, value)
+				u, err := socksListener(nil)
+				if (u != nil) != taken || err != nil {
+					t.Errorf("%v, %v", u, err)
+				}
+			})
+		}
+	}
+}

@@ -31,7 +31,7 @@ type Outcome string
 // Granted and Summed are outcomes; the others are kinds of error.
 const (
 	Granted Outcome = "granted"
-	Summed  Outcome = "summed" // what one network was answered beyond the rows of its own, by code in Detail
+	Summed  Outcome = "summed" // what one network was answered, or one caller refused, beyond the rows of its own, by code in Detail
 )
 
 // Codes of what is no request, and has no code on the wire.
@@ -86,6 +86,15 @@ func message(text string) string {
 // was granted something. Others are strangers.
 func (r Row) known() bool {
 	return r.Outcome == Granted || r.Caller != "" && !r.Enrolment
+}
+
+// refusal is whether the row is about a request that was refused.
+func (r Row) refusal() bool {
+	switch api.ErrorKind(r.Outcome) {
+	case api.Transient, api.Denied, api.Invalid:
+		return true
+	}
+	return false
 }
 
 // Op appends the row in a transaction with what it is about.

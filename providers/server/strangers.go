@@ -23,14 +23,19 @@ const (
 	rowsOfNetwork = 100
 	rowsOfAll     = 1000
 	maxNetworks   = 1024
+
+	// rowsOfCaller is how many rows of refusals a known caller has in an interval. Others are
+	// counted, of maxCallers apart and of all other callers together.
+	rowsOfCaller = 300
+	maxCallers   = 1024
 )
 
 // batch is how many rows one transaction writes.
 const batch = 100
 
 // Audit is the log of decisions: rows in the store, and a line for each in the logger.
-// Rows about callers whose certificate verified are written whole, always. Those about
-// strangers have a bound, beyond which they are counted by network.
+// What a caller whose certificate verified is granted is written whole, always. Refusals have a
+// bound for each such caller, and for strangers for each network, beyond which they are counted.
 type Audit struct {
 	store  store.Store
 	logger *slog.Logger
@@ -39,9 +44,11 @@ type Audit struct {
 	since    time.Time // of the interval; zero before its first row
 	rows     int       // of strangers, in the interval
 	networks map[netip.Prefix]*network
+	callers  map[string]*network // known ones, by SPIFFE ID
 }
 
-// network is what was answered to strangers from one network in an interval.
+// network is what was answered to strangers from one network, or what one known caller was
+// refused, in an interval.
 type network struct {
 	rows   int            // written whole
 	counts map[string]int // of those that were not, by code
@@ -49,7 +56,7 @@ type network struct {
 
 // NewAudit makes the audit log in a store.
 func NewAudit(s store.Store, l *slog.Logger) *Audit {
-	return &Audit{store: s, logger: l, networks: map[netip.Prefix]*network{}}
+	return &Audit{store: s, logger: l, networks: map[netip.Prefix]*network{}, callers: map[string]*network{}}
 }
 
 // Write writes a row about a known caller.
@@ -70,7 +77,7 @@ func (a *Audit) Stranger(ctx context.Context, r Row) error {
 // commit makes a change of state together with its row, and returns the revision, zero where
 // nothing changed.
 func (a *Audit) commit(ctx context.Context, c change, r Row, known bool) (revision int64, err error) {
-	whole := !c.unrecorded && (known || a.admit(r))
+	whole := !c.unrecorded && (known && len(c.Then) > 0 || known && a.admitKnown(r) || !known && a.admit(r))
 	if whole {
 		c.Then = append(c.Then, r.Op())
 	}
@@ -96,6 +103,33 @@ func (a *Audit) admit(r Row) bool {
 		return true
 	}
 	n.counts[cmp.Or(r.CountAs, r.Code, string(r.Outcome))]++
+	return false
+}
+
+// admitKnown is whether a row about a known caller is written whole, and counts it otherwise.
+func (a *Audit) admitKnown(r Row) bool {
+	if !r.refusal() {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.since.IsZero() {
+		a.since = r.Time
+	}
+	caller := r.Caller
+	if a.callers[caller] == nil && len(a.callers) >= maxCallers {
+		caller = ""
+	}
+	n := a.callers[caller]
+	if n == nil {
+		n = &network{counts: map[string]int{}}
+		a.callers[caller] = n
+	}
+	if n.rows < rowsOfCaller {
+		n.rows++
+		return true
+	}
+	n.counts[cmp.Or(r.Code, string(r.Outcome))]++
 	return false
 }
 
@@ -144,24 +178,35 @@ func (a *Audit) run(ctx context.Context) {
 // Sum ends the interval and writes its sums.
 func (a *Audit) Sum(ctx context.Context, now time.Time) {
 	a.mu.Lock()
-	networks, since := a.networks, a.since
-	a.networks, a.since, a.rows = map[netip.Prefix]*network{}, time.Time{}, 0
+	networks, callers, since := a.networks, a.callers, a.since
+	a.networks, a.callers, a.since, a.rows = map[netip.Prefix]*network{}, map[string]*network{}, time.Time{}, 0
 	a.mu.Unlock()
 	var rows []Row
-	for from, n := range networks {
+	add := func(r Row, n *network) {
 		if len(n.counts) == 0 {
-			continue
+			return
 		}
-		r := Row{Time: now.UTC(), From: "other networks", Outcome: Summed, Detail: map[string]string{"since": since.UTC().Format(time.RFC3339)}}
-		if from.IsValid() {
-			r.From = from.String()
-		}
+		r.Time, r.Outcome, r.Detail = now.UTC(), Summed, map[string]string{"since": since.UTC().Format(time.RFC3339)}
 		for code, count := range n.counts {
 			r.Detail[code] = strconv.Itoa(count)
 		}
 		rows = append(rows, r)
 	}
-	slices.SortFunc(rows, func(x, y Row) int { return cmp.Compare(x.From, y.From) })
+	for from, n := range networks {
+		if from.IsValid() {
+			add(Row{From: from.String()}, n)
+		} else {
+			add(Row{From: "other networks"}, n)
+		}
+	}
+	for caller, n := range callers {
+		if caller != "" {
+			add(Row{Caller: caller}, n)
+		} else {
+			add(Row{From: "other callers"}, n)
+		}
+	}
+	slices.SortFunc(rows, func(x, y Row) int { return cmp.Or(cmp.Compare(x.From, y.From), cmp.Compare(x.Caller, y.Caller)) })
 	for some := range slices.Chunk(rows, batch) {
 		var txn store.Txn
 		for _, r := range some {

@@ -24,20 +24,20 @@ func renewal() api.Request {
 		Body: kit.JSON(api.CertBody{ID: ursula, CSR: kit.CSR(ursula, kit.NewKey())})}
 }
 
-// TestStrangersAreSummed: however often strangers are refused, rows and log lines stay
-// few; what a known caller is answered has its row, always.
-func TestStrangersAreSummed(t *testing.T) {
+// TestRefusalsAreSummed: however often strangers, or a known caller, are refused, rows and log
+// lines stay few; what a known caller is granted has its row, always.
+func TestRefusalsAreSummed(t *testing.T) {
 	var log buffer
 	e := providertest.NewEnv(t, "ursula")
 	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	e.Start()
-	const whole, many = 100, 150
+	const whole, many, wholeKnown, manyKnown = 100, 150, 300, 320
 	for range many {
 		_, err := e.Post(t, nil, api.Path("cert"), "", []byte(`{`))
 		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 	}
 	svid := e.Client(ursula).SVID
-	for range many {
+	for range manyKnown {
 		_, err := e.Post(t, svid, api.Path("cert"), "", []byte(`{`))
 		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
 	}
@@ -62,15 +62,18 @@ func TestStrangersAreSummed(t *testing.T) {
 			known++
 		}
 	}
-	if strangers != whole || known != many || granted != 1 {
-		t.Errorf("%d rows of strangers, %d and %d of ursula, want %d, %d and 1", strangers, known, granted, whole, many)
+	if strangers != whole || known != wholeKnown || granted != 1 {
+		t.Errorf("%d rows of strangers, %d and %d of ursula, want %d, %d and 1", strangers, known, granted, whole, wholeKnown)
 	}
-	if len(sums) != 1 || sums[0].From != "127.0.0.1/32" || sums[0].Detail["malformed"] != "50" || sums[0].Detail["nonce"] != "3" || sums[0].Detail["since"] == "" {
+	if len(sums) != 2 || sums[0].Caller != ursula.String() || sums[0].Detail["malformed"] != "20" {
+		t.Fatalf("sums: %+v", sums)
+	}
+	if sums = sums[1:]; sums[0].From != "127.0.0.1/32" || sums[0].Detail["malformed"] != "50" || sums[0].Detail["nonce"] != "3" || sums[0].Detail["since"] == "" {
 		t.Errorf("sums: %+v", sums)
 	}
 	log.has(t, "level=INFO msg=summed from=127.0.0.1/32", 1)
-	if n := strings.Count(log.b.String(), "code=malformed"); n != whole+many {
-		t.Errorf("%d lines, want %d", n, whole+many)
+	if n := strings.Count(log.b.String(), "code=malformed"); n != whole+wholeKnown {
+		t.Errorf("%d lines, want %d", n, whole+wholeKnown)
 	}
 	for _, empty := range []string{`=""`, "serial=0", "enrolment=false", "replayed=false", "map[]"} {
 		if strings.Contains(log.b.String(), empty) {

@@ -5,12 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
-	"golang.org/x/time/rate"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
@@ -76,8 +74,8 @@ func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
 		return issued{}, api.Errorf(api.Invalid, api.CodeMalformed, "a token for %s at tenant %s would have %d permissions, want at most %d: narrow it with requested and resources", i.sub, i.tenant.name, n, maxPermissions)
 	}
 	if !i.counted {
-		if after, ok := t.meters.take(i.tenant, i.now); !ok {
-			return issued{}, api.Errorf(api.Transient, api.CodeBusy, "tenant %s has its %d tokens of this minute", i.tenant.name, i.tenant.TokensPerMinute).After(after)
+		if after, ok := t.meters.take(i.tenant, i.sub, i.now); !ok {
+			return issued{}, api.Errorf(api.Transient, api.CodeBusy, "tenant %s has its %d tokens of this minute, or those that one subject may have of them", i.tenant.name, i.tenant.TokensPerMinute).After(after)
 		}
 	}
 	out := issued{Change: signing.Change{If: has.as}, tenant: i.tenant.name, sub: i.sub, id: rand.Text(), until: i.now.Add(time.Duration(i.tenant.Lifetime) * time.Second), permissions: permissions}
@@ -118,33 +116,4 @@ func refuseRevoked(list *florete.Revocations, id florete.ID, node string, proved
 		return api.Errorf(api.Transient, api.CodeRevoked, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
 	}
 	return api.Errorf(api.Denied, api.CodeRevoked, "%v", err)
-}
-
-// meters count the tokens of tenants, in this process alone.
-type meters struct {
-	mu  sync.Mutex
-	all map[string]*rate.Limiter
-}
-
-// take counts one, or returns how long to wait for it.
-func (m *meters) take(t *Tenant, now time.Time) (time.Duration, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.all == nil {
-		m.all = map[string]*rate.Limiter{}
-	}
-	l := m.all[t.name]
-	if most := t.TokensPerMinute; l == nil || l.Burst() != most {
-		l = rate.NewLimiter(rate.Limit(float64(most)/60), most)
-		m.all[t.name] = l
-	}
-	r := l.ReserveN(now, 1)
-	if !r.OK() {
-		return time.Minute, false
-	}
-	if after := r.DelayFrom(now); after > 0 {
-		r.CancelAt(now)
-		return after, false
-	}
-	return 0, true
 }

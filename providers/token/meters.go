@@ -1,0 +1,81 @@
+package token
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Of the tokens of a minute that a tenant has, the last quarter is for subjects that have had an
+// eighth at most: one that takes what it can leaves some to the others.
+const (
+	keptShare    = 4
+	subjectShare = 8
+)
+
+// maxSubjects is how many subjects are counted apart. Others have nothing of what is kept.
+const maxSubjects = 10_000
+
+// meters count the tokens of tenants, in this process alone.
+type meters struct {
+	mu       sync.Mutex
+	all      map[string]*rate.Limiter
+	subjects map[[2]string]*rate.Limiter // by tenant and subject
+}
+
+// take counts one for a subject, or returns how long to wait for it.
+func (m *meters) take(t *Tenant, sub string, now time.Time) (time.Duration, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all == nil {
+		m.all, m.subjects = map[string]*rate.Limiter{}, map[[2]string]*rate.Limiter{}
+	}
+	l := m.all[t.name]
+	if most := t.TokensPerMinute; l == nil || l.Burst() != most {
+		l = perMinute(most)
+		m.all[t.name] = l
+	}
+	few := m.few(t, sub, now)
+	wants := 1.0
+	if few == nil {
+		wants += float64(t.TokensPerMinute / keptShare)
+	}
+	if missing := wants - l.TokensAt(now); missing > 0 {
+		if few != nil {
+			few.CancelAt(now)
+		}
+		return time.Duration(missing / float64(l.Limit()) * float64(time.Second)), false
+	}
+	l.AllowN(now, 1)
+	return 0, true
+}
+
+// few reserves one of the tokens that make a subject one that has had few, nil where it had them.
+// m.mu is held.
+func (m *meters) few(t *Tenant, sub string, now time.Time) *rate.Reservation {
+	key, most := [2]string{t.name, sub}, max(t.TokensPerMinute/subjectShare, 1)
+	l := m.subjects[key]
+	if l == nil || l.Burst() != most {
+		if len(m.subjects) >= maxSubjects {
+			for key, l := range m.subjects {
+				if l.TokensAt(now) >= float64(l.Burst()) {
+					delete(m.subjects, key)
+				}
+			}
+		}
+		if len(m.subjects) >= maxSubjects {
+			return nil
+		}
+		l = perMinute(most)
+		m.subjects[key] = l
+	}
+	r := l.ReserveN(now, 1)
+	if r.OK() && r.DelayFrom(now) == 0 {
+		return r
+	}
+	r.CancelAt(now)
+	return nil
+}
+
+func perMinute(n int) *rate.Limiter { return rate.NewLimiter(rate.Limit(float64(n)/60), n) }

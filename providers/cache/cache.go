@@ -67,7 +67,7 @@ type cache struct {
 	keys     string     // that signed is about
 	known    map[string]*path
 	closures map[string]map[string]bool // roots → hashes
-	claim    int64                      // bytes that are being received
+	claim    int64                      // bytes that are about to arrive
 
 	namedMu sync.Mutex
 	trees   string              // of the versions that named is of

@@ -30,6 +30,10 @@ const spare = 1 << 30
 // received reads of a body what is left, and lets the rest of the request take its time.
 func (c *call) received(to io.Writer, size int64, within time.Duration) error {
 	_, err := io.Copy(to, stall.Body(c.w, c.r, size, within))
+	var refused *wire.Error
+	if errors.As(err, &refused) {
+		return refused
+	}
 	if err != nil {
 		return wire.Errorf(wire.Invalid, wire.CodeMalformed, "%.100q: %v: want at most %d bytes, sent without delay", c.r.URL.Path, err, size)
 	}
@@ -45,11 +49,11 @@ func (c *call) putContents() error {
 	case size < 1 || size > maxContents:
 		return wire.Errorf(wire.Invalid, wire.CodeMalformed, "contents %s: Content-Length %d, want 1 to %d", name, size, int64(maxContents))
 	}
-	free, err := c.room(size)
-	if err != nil {
+	room := claim{cache: c.cache}
+	defer room.free()
+	if err := room.fits(size); err != nil { // not worth receiving
 		return err
 	}
-	defer free()
 	f, err := os.CreateTemp(c.temp(), "nar-")
 	if err != nil {
 		return err
@@ -57,7 +61,7 @@ func (c *call) putContents() error {
 	defer os.Remove(f.Name())
 	defer f.Close()
 	sum := sha256.New()
-	if err := c.received(io.MultiWriter(f, sum), size, patience); err != nil {
+	if err := c.received(io.MultiWriter(&room, f, sum), size, patience); err != nil {
 		return err
 	}
 	if !contentsFile(sum.Sum(nil), name) {
@@ -74,23 +78,58 @@ func (c *call) putContents() error {
 	return syncDir(c.nars())
 }
 
-// room claims so many bytes of the file system until free is called.
-func (c *cache) room(size int64) (free func(), err error) {
-	var stat unix.Statfs_t
-	if err := unix.Statfs(c.temp(), &stat); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.temp(), err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if left := int64(stat.Bavail)*stat.Bsize - c.claim - size; left < spare {
-		return nil, wire.Errorf(wire.Transient, wire.CodeUnavailable, "%s: %d bytes would be left of its file system, want %d: make room there, or keep fewer versions (config.keep)", c.Dir, max(left, 0), int64(spare))
-	}
-	c.claim += size
-	return func() {
+// claimed is how much of the file system an upload claims at once, before it arrives: what a
+// writer says that it is about to send takes nothing from others.
+const claimed = 16 << 20
+
+// claim is what an upload claims of the file system. What has arrived is on it.
+type claim struct {
+	*cache
+	held int64 // of cache.claim
+	left int64 // of that, what has not arrived
+}
+
+// Write claims room for what is about to be written.
+func (c *claim) Write(p []byte) (int, error) {
+	if need := int64(len(p)); need > c.left {
+		c.free()
+		size := max(need, claimed)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.claim -= size
-	}, nil
+		if err := c.fitsLocked(size); err != nil {
+			return 0, err
+		}
+		c.cache.claim += size
+		c.held, c.left = size, size
+	}
+	c.left -= int64(len(p))
+	return len(p), nil
+}
+
+// free gives up what is claimed.
+func (c *claim) free() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cache.claim -= c.held
+	c.held, c.left = 0, 0
+}
+
+// fits is an error where there is no room for so many bytes more.
+func (c *cache) fits(size int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fitsLocked(size)
+}
+
+func (c *cache) fitsLocked(size int64) error {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(c.temp(), &stat); err != nil {
+		return fmt.Errorf("%s: %w", c.temp(), err)
+	}
+	if left := int64(stat.Bavail)*stat.Bsize - c.claim - size; left < spare {
+		return wire.Errorf(wire.Transient, wire.CodeUnavailable, "%s: %d bytes would be left of its file system, want %d: make room there, or keep fewer versions (config.keep)", c.Dir, max(left, 0), int64(spare))
+	}
+	return nil
 }
 
 // putInfo adds a path whose contents are here.

@@ -90,6 +90,13 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s: %s does not say %q:\n%s", c.host, c.unit, c.line, all[c.host].Files[c.unit])
 		}
 	}
+	for host, u := range all {
+		for name, text := range u.Files {
+			if strings.HasSuffix(name, ".service") && !strings.Contains(text, "\nLimitCORE=0\n") {
+				t.Errorf("%s: %s may leave a core, which would have keys", host, name)
+			}
+		}
+	}
 	for _, line := range []string{"-net.core.rmem_max = 7500000\n", "-fs.inotify.max_user_instances = 524288\n"} {
 		if got := all["gamma"].Sysctl; !strings.Contains(got, line) {
 			t.Errorf("sysctl: no %q in\n%s", line, got)

@@ -3,6 +3,7 @@
 {
   DevicePolicy = "closed";
   KeyringMode = "private";
+  LimitCORE = 0; # keys are in memory
   LockPersonality = true;
   MemoryDenyWriteExecute = true;
   NoNewPrivileges = true;

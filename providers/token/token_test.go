@@ -117,12 +117,14 @@ func startWith(t *testing.T, tenant Tenant, change func(*env)) *env {
 	e.Grant(kit.ID("node/ursula"), "tenant-acme", Name, Request{Issuer: base, Tenant: "acme"})
 	change(e)
 	e.Start()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if c, err := net.Dial("unix", e.socket); err == nil {
-			c.Close()
-			break
-		} else if time.Now().After(end) {
-			t.Fatal(err)
+	for _, socket := range []string{e.socket, filepath.Join(dir, relay.Socket)} {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			if c, err := net.Dial("unix", socket); err == nil {
+				c.Close()
+				break
+			} else if time.Now().After(end) {
+				t.Fatal(err)
+			}
 		}
 	}
 	return e

@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/nix/subcommand"
 	"github.com/florete/florete/providers/journal"
+	"github.com/florete/florete/providers/memory"
 )
 
 func main() { os.Exit(run()) }
@@ -27,6 +28,7 @@ type exit int
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func run() int {
+	memory.Protect()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	slog.SetDefault(journal.New(os.Stderr))

@@ -14,12 +14,14 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/nix/subcommand"
+	"github.com/florete/florete/providers/memory"
 	"github.com/florete/florete/providers/printable"
 )
 
 func main() { os.Exit(run()) }
 
 func run() int {
+	memory.Protect()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := &cobra.Command{

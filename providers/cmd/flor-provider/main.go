@@ -16,11 +16,13 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/nix/subcommand"
 	"github.com/florete/florete/providers/journal"
+	"github.com/florete/florete/providers/memory"
 )
 
 func main() { os.Exit(run()) }
 
 func run() int {
+	memory.Protect()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	t := &target{}

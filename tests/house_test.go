@@ -41,6 +41,7 @@ var shared = []struct{ from, to, reason string }{
 	{"agent", "providers/printable", "what other hosts wrote is printed on terminals"},
 	{"agent", "providers/limit", "a resource that callers share is capped for each"},
 	{"agent", "providers/conns", "connections of strangers are bounded, and make room for each other, as at a provider"},
+	{"agent", "providers/sockdiag", "whose a socket of this host is, is asked of the kernel in one way"},
 	{"providers", "nix/nearest", "a misspelled setting is answered with the name that was meant, as in the language"},
 }
 

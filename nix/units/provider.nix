@@ -33,6 +33,9 @@ let
   operated = kind: (import ../kinds).${kind}.operated or false;
   called = kind: kind == "config" || operated kind || announced kind;
   announced = kind: (import ../kinds).${kind}.announced or false;
+
+  # Kinds that send secrets to other servers of the host look whose a socket is.
+  looks = settings: settings ? servers || settings ? forges || settings ? url;
   relayed = policy: filter operated (attrNames policy.provider);
 in
 {
@@ -122,9 +125,10 @@ in
                 CapabilityBoundingSet = capability;
                 LimitNOFILE = 65536;
                 MemoryMax = "1G";
-                # Who connects to the socket of operators is an account of the host.
-                PrivateUsers = capability == "" && !called kind;
-                RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
+                # Whoever connects to the socket of operators, or listens where the process connects
+                # to, is an account of the host.
+                PrivateUsers = capability == "" && !called kind && !looks policy.kinds.${kind} or { };
+                RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX"; # accounts of sockets
                 StateDirectory = "${unit "provider"}/${kind}";
                 StateDirectoryMode = "0700";
                 UMask = "0077";

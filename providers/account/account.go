@@ -18,16 +18,17 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/sockdiag"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -189,18 +190,22 @@ func (e *serverError) Unwrap() error { return e.error }
 func Errorf(format string, args ...any) error { return &serverError{fmt.Errorf(format, args...)} }
 
 // Dial connects to an address on this machine, or to one that a listener here leads to: what
-// is sent there, secrets too, crosses no network in clear, and nobody else answers.
+// is sent there, secrets too, crosses no network in clear, and goes to no account that took a
+// port while its server was down.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
 	if path, unix := strings.CutPrefix(address, "unix:"); unix {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", path)
 	}
-	d := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
-		host, _, err := net.SplitHostPort(address)
-		if err == nil && !net.ParseIP(host).IsLoopback() {
-			err = fmt.Errorf("%s: secrets would cross the network in clear: want a loopback address, a name of the cluster, or unix:/path", address)
+	conn, err := sockdiag.Dial(ctx, address, func(at netip.AddrPort) error {
+		if !at.Addr().Unmap().IsLoopback() {
+			return fmt.Errorf("%s: secrets would cross the network in clear: want a loopback address, a name of the cluster, or unix:/path", at)
 		}
-		return err
-	}}
-	return d.DialContext(ctx, "tcp", address)
+		return nil
+	}, sockdiag.System)
+	var dialing *net.OpError
+	if err != nil && !errors.As(err, &dialing) {
+		err = fmt.Errorf("%s: %w", address, err)
+	}
+	return conn, err
 }

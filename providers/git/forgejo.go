@@ -34,9 +34,13 @@ func openForgejo(_ context.Context, f account.Server, password string) (forge, e
 	}
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return account.Dial(ctx, f.Address) }}
 	redirected := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	host := f.Address
+	if strings.HasPrefix(host, "unix:") {
+		host = "forge"
+	}
 	return &forgejo{
 		Client: &http.Client{Transport: transport, CheckRedirect: redirected},
-		base:   "http://" + f.Address + "/api/v1/", user: f.User, password: password,
+		base:   "http://" + host + "/api/v1/", user: f.User, password: password,
 	}, nil
 }
 

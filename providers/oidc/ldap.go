@@ -11,6 +11,8 @@ import (
 
 	dexconn "github.com/dexidp/dex/connector"
 	"github.com/dexidp/dex/connector/ldap"
+
+	"github.com/florete/florete/providers/sockdiag"
 )
 
 // Directory is an LDAP directory whose people can sign in.
@@ -97,6 +99,15 @@ type dexLDAP interface {
 
 func (c *ldapConnector) open() (dexLDAP, error) {
 	config := c.LDAP
+	if config.InsecureNoSSL { // on this host, in clear
+		ctx, cancel := context.WithTimeout(context.Background(), elsewherePatience)
+		defer cancel()
+		conn, err := sockdiag.Dial(ctx, config.Host, nil, sockdiag.System)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", config.Host, err)
+		}
+		conn.Close()
+	}
 	if config.BindDN != "" {
 		secret, err := readSecret(c.Secret)
 		if err != nil {

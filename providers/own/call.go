@@ -19,6 +19,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/providers/sockdiag"
 )
 
 // maxMessage is the longest reason of a refusal, in bytes.
@@ -111,6 +112,9 @@ const socket = "unix:"
 func post(ctx context.Context, at string, in []byte) ([]byte, error) {
 	t := &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 16 << 10}
 	url := at
+	t.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) {
+		return sockdiag.Dial(ctx, address, nil, sockdiag.System)
+	}
 	if path, unix := strings.CutPrefix(at, socket); unix {
 		url = "http://localhost/"
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -9,18 +9,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/providers/sockdiag"
 )
 
 // TestOneSocketForAllLookups: lookups at the same time share one netlink socket, and each
 // gets its own answer.
 func TestOneSocketForAllLookups(t *testing.T) {
-	found := map[caller.Listener]string{}
+	found := map[sockdiag.Listener]string{}
 	var lookups sync.WaitGroup
 	for range 16 {
 		ln := listen(t, "127.0.0.1:0")
 		addr := ln.Addr().(*net.TCPAddr).AddrPort()
-		own, err := caller.FindListener(addr)
+		own, err := sockdiag.FindListener(addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func TestOneSocketForAllLookups(t *testing.T) {
 		found[own] = addr.String()
 		lookups.Go(func() {
 			for range 100 {
-				if again, err := caller.FindListener(addr); err != nil || again != own {
+				if again, err := sockdiag.FindListener(addr); err != nil || again != own {
 					t.Errorf("%s: %v, %v, want %v", addr, again, err, own)
 				}
 			}

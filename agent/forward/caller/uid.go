@@ -7,6 +7,8 @@ import (
 	"net/netip"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/providers/sockdiag"
 )
 
 // ErrGone says that no process holds the other end any more: it was closed before
@@ -18,20 +20,20 @@ var ErrGone = errors.New("the caller has closed its end")
 // (sock_diag(7)).
 func FindProcess(c *net.TCPConn) (Process, error) {
 	peer, local := c.RemoteAddr().(*net.TCPAddr).AddrPort(), c.LocalAddr().(*net.TCPAddr).AddrPort()
-	m, err := lookup(unix.IPPROTO_TCP, peer, local)
+	m, err := sockdiag.Lookup(unix.IPPROTO_TCP, peer, local)
 	if err != nil {
 		return Process{}, explain(err, peer, local)
 	}
 	// The kernel falls back to listeners.
-	if m.source() != unmap(peer) || m.destination() != unmap(local) || m.inode == 0 {
+	if m.Source() != unmap(peer) || m.Destination() != unmap(local) || m.Inode == 0 {
 		return Process{}, ErrGone
 	}
 	// As long as c is there nobody else is connected from the same address. Once its
 	// other end has reset it another user may be, while what was sent can still be read.
-	if m.state == unix.BPF_TCP_SYN_SENT || closed(c) {
+	if m.State == unix.BPF_TCP_SYN_SENT || closed(c) {
 		return Process{}, ErrGone
 	}
-	return Process{m.uid, m.cgroup}, nil
+	return Process{m.UID, m.Cgroup}, nil
 }
 
 // closed reports whether the kernel has no connection behind c any more.
@@ -51,19 +53,19 @@ func closed(c *net.TCPConn) bool {
 // now and takes what local sends there. One that has sent and closed is gone.
 func SenderUID(peer, local netip.AddrPort) (uint32, error) {
 	// Of UDP the kernel looks up the socket that a datagram from local would reach.
-	m, err := lookup(unix.IPPROTO_UDP, local, peer)
+	m, err := sockdiag.Lookup(unix.IPPROTO_UDP, local, peer)
 	if err != nil {
 		return 0, explain(err, peer, local)
 	}
-	src, want := m.source(), unmap(peer)
-	if src.Port() != want.Port() || !src.Addr().IsUnspecified() && src != want || m.inode == 0 {
+	src, want := m.Source(), unmap(peer)
+	if src.Port() != want.Port() || !src.Addr().IsUnspecified() && src != want || m.Inode == 0 {
 		return 0, ErrGone
 	}
-	return m.uid, nil
+	return m.UID, nil
 }
 
 func explain(err error, peer, local netip.AddrPort) error {
-	if errors.Is(err, unix.ENOENT) {
+	if errors.Is(err, sockdiag.ErrNone) {
 		return ErrGone
 	}
 	return fmt.Errorf("caller: socket %s to %s: %w", peer, local, err)

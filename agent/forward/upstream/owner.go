@@ -13,6 +13,7 @@ import (
 	"os"
 
 	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/providers/sockdiag"
 )
 
 // Owner is whose a socket at an upstream may be.
@@ -38,21 +39,17 @@ func NewOwner(account string) (Owner, error) {
 }
 
 // Range is uids, both ends included.
-type Range struct{ First, Last uint32 }
-
-// systemAccounts are those that nobody logs in with: static ones, as systemd and
-// login.defs(5) have them, and those of DynamicUser=.
-var systemAccounts = []Range{{0, 999}, {61184, 65519}}
+type Range = sockdiag.Range
 
 // UIDs are the accounts that may have the upstream: root, which may do all there is, the
 // forwarder's own, which has the service's keys, and the owner.
 func (o Owner) UIDs(forwarder uint32) []Range {
-	uids := []Range{{0, 0}, {forwarder, forwarder}}
+	uids := []Range{{}, {First: forwarder, Last: forwarder}}
 	switch {
 	case o.account == "":
-		return append(uids, systemAccounts...)
+		return append(uids, sockdiag.SystemAccounts...)
 	case o.known:
-		return append(uids, Range{o.uid, o.uid})
+		return append(uids, Range{First: o.uid, Last: o.uid})
 	}
 	return uids
 }

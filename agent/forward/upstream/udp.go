@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/providers/sockdiag"
 )
 
 // Peer checks who takes the datagrams of a connected UDP socket.
@@ -18,7 +19,7 @@ type Peer struct {
 // NewPeer is who is at the other end of c.
 func NewPeer(c *net.UDPConn, o Owner) *Peer {
 	return &Peer{
-		owner: o, elsewhere: !here(c),
+		owner: o, elsewhere: !sockdiag.Here(c),
 		local: c.LocalAddr().(*net.UDPAddr).AddrPort(), remote: c.RemoteAddr().(*net.UDPAddr).AddrPort(),
 	}
 }

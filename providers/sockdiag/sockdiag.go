@@ -1,4 +1,6 @@
-package caller
+// Package sockdiag looks up whose a socket of this host is, from the kernel (sock_diag(7)), and
+// connects to listeners of accounts that may have them.
+package sockdiag
 
 import (
 	"encoding/binary"
@@ -26,16 +28,17 @@ type (
 		states                       uint32
 		id                           sockID
 	}
-	message struct {
-		family, state, timer, retrans uint8
+	// Message is what the kernel has of a socket.
+	Message struct {
+		family, State, timer, retrans uint8
 		id                            sockID
 		expires, rqueue, wqueue       uint32
-		uid, inode                    uint32
+		UID, Inode                    uint32
 	}
-	// found is a socket.
-	found struct {
-		message
-		cgroup uint64 // zero: not known
+	// Found is a socket.
+	Found struct {
+		Message
+		Cgroup uint64 // number of its control group, zero: not known
 	}
 )
 
@@ -52,14 +55,17 @@ var diag = struct {
 	fd int // -1: not open
 }{fd: -1}
 
-// lookup finds one socket of a protocol by its addresses, source first: of TCP those
+// ErrNone is that there is no such socket, in the network namespace of the first lookup.
+var ErrNone = unix.ENOENT
+
+// Lookup finds one socket of a protocol by its addresses, source first: of TCP those
 // that the socket has.
-func lookup(protocol uint8, source, destination netip.AddrPort) (found, error) {
+func Lookup(protocol uint8, source, destination netip.AddrPort) (Found, error) {
 	req := newRequest(protocol, source, destination)
 	var answer [512]byte // small, since it lies on the stack of whoever carries
 	n, err := exchange((*[unsafe.Sizeof(req)]byte)(unsafe.Pointer(&req))[:], answer[:])
 	if err != nil {
-		return found{}, err
+		return Found{}, err
 	}
 	return parse(answer[:n])
 }
@@ -113,7 +119,7 @@ func openDiag() (int, error) {
 }
 
 // parse reads the kernel's one answer.
-func parse(b []byte) (m found, err error) {
+func parse(b []byte) (m Found, err error) {
 	if len(b) < unix.NLMSG_HDRLEN {
 		return m, fmt.Errorf("answer of %d bytes", len(b))
 	}
@@ -121,9 +127,9 @@ func parse(b []byte) (m found, err error) {
 	switch kind := binary.NativeEndian.Uint16(b[4:]); {
 	case kind == unix.NLMSG_ERROR && len(body) >= 4:
 		return m, unix.Errno(-int32(binary.NativeEndian.Uint32(body)))
-	case kind == unix.SOCK_DIAG_BY_FAMILY && len(body) >= int(unsafe.Sizeof(m.message)):
-		n := copy((*[unsafe.Sizeof(m.message)]byte)(unsafe.Pointer(&m.message))[:], body)
-		m.cgroup = cgroupAmong(body[n:])
+	case kind == unix.SOCK_DIAG_BY_FAMILY && len(body) >= int(unsafe.Sizeof(m.Message)):
+		n := copy((*[unsafe.Sizeof(m.Message)]byte)(unsafe.Pointer(&m.Message))[:], body)
+		m.Cgroup = cgroupAmong(body[n:])
 		return m, nil
 	default:
 		return m, fmt.Errorf("answer of kind %d with %d bytes", kind, len(body))
@@ -149,11 +155,13 @@ func cgroupAmong(attributes []byte) uint64 {
 // cookie identifies one socket among all that there ever were.
 type cookie [2]uint32
 
-// source is the socket's own address, destination that of its peer.
-func (m message) source() netip.AddrPort      { return m.address(m.id.src, m.id.sport) }
-func (m message) destination() netip.AddrPort { return m.address(m.id.dst, m.id.dport) }
+// Source is the socket's own address.
+func (m Message) Source() netip.AddrPort { return m.address(m.id.src, m.id.sport) }
 
-func (m message) address(a [16]byte, port [2]byte) netip.AddrPort {
+// Destination is the address of the socket's peer.
+func (m Message) Destination() netip.AddrPort { return m.address(m.id.dst, m.id.dport) }
+
+func (m Message) address(a [16]byte, port [2]byte) netip.AddrPort {
 	ip := netip.AddrFrom16(a).Unmap()
 	if m.family == unix.AF_INET {
 		ip = netip.AddrFrom4([4]byte(a[:4]))

@@ -30,11 +30,13 @@ let
     groupBy
     head
     isAttrs
+    isFunction
     length
     listToAttrs
     map
     match
     pathExists
+    tryEval
     ;
   inherit (import ./fault.nix) fault;
   inherit (import ./text.nix) within;
@@ -80,7 +82,9 @@ let
     };
 
   # Below the top a file has the name of what it describes.
-  things = path: filter (e: e.name != "default") (entries path);
+  things = path: filter (e: e.name != "default" && !isModule e) (entries path);
+  # A function is a part of nothing: modules of NixOS are.
+  isModule = e: (tryEval (isFunction e.value)).value;
   # What looks like part of it, and is none: a file of another sort, and, where only hosts
   # are in groups, what lies deeper.
   ignored =
@@ -90,6 +94,11 @@ let
       wrong "FL001" (place path) "a file has the name of what is in it, not" e.base
         "call it ${place path}.${e.form}"
     ) (filter (e: e.name == "default") (entries path))
+    ++ map (
+      e:
+      wrong "FL002" (place path) "want a set, found a function, as modules of NixOS are, in" e.base
+        "call it _${e.base}, or give the topology a folder of its own: florete.lib.folder ./cluster"
+    ) (filter isModule (entries path))
     ++ map (unread (place path)) (filter lookalike (regular path));
   unread =
     place: f:
@@ -158,16 +167,16 @@ let
         ]
     ) (attrValues (groupBy (e: e.name) all));
 
-  files' = filter (
+  files' = filter (e: means e.name) (entries root);
+  # Files in Nix that other tools have beside a flake, such as shell.nix.
+  foreign =
     e:
-    if match ".*\\.json" e.file != null then
-      means e.name
-    else
-      !elem e.name [
-        "default"
-        "flake"
-      ]
-  ) (entries root);
+    e.form == "nix"
+    && !means e.name
+    && !elem e.name [
+      "default"
+      "flake"
+    ];
   stem = f: head (match "#?([^.]*).*" f);
   clusters = filter (e: e.name == "cluster") files';
   cluster = (listToAttrs files').cluster or { };
@@ -209,6 +218,11 @@ let
         [ (wrong "FL002" clusterFile "want a set, found" "something else" "write { name = …; }") ]
     )
     ++ map (unread "mkCluster") (filter (f: lookalike f && means (stem f)) (regular root))
+    ++ map (
+      e:
+      wrong "FL001" "mkCluster" "a file that is no part of a cluster:" e.file
+        "call it _${e.base}, or give the topology a folder of its own: florete.lib.folder ./cluster"
+    ) (filter foreign (entries root))
     ++ twice "" clusters
     ++ twice "" parts
     ++ concatMap (b: b.faults) added;

@@ -8,6 +8,7 @@
 }@arguments:
 let
   inherit (builtins)
+    any
     attrNames
     concatMap
     concatStringsSep
@@ -82,7 +83,7 @@ let
     ) (filter (h: t.hosts ? ${h} && t.hosts.${h}.kinds == [ ]) (distinct store.from))
     ++ concatMap (
       n:
-      when (store.kind != "etcd" && store.${n} != [ ]) (
+      when (store.kind != "etcd" && any (h: !isInvalid h) store.${n}) (
         excluded "write kind = \"etcd\";, or take ${n} out" "providers.store.${n}" "kind = \"file\""
       )
     ) [

@@ -60,7 +60,7 @@ let
             ;
         };
     in
-    when (written == [ ]) (missing place "none of tags, percent and rest" "write one of them")
+    when (written == [ ]) (missing place "tags, percent or rest" "write one of them")
     ++ when (length written > 1) (
       excluded "write one of them, and a wave for each other" "${place}.${elemAt written 1}" (head written)
     )

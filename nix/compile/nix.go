@@ -66,6 +66,9 @@ func (s Source) exists() error {
 	if before, _, _ := strings.Cut(dir, "?"); strings.Contains(before, ":") || isFolder(before) {
 		return nil
 	}
+	if _, err := os.Stat(dir); err == nil {
+		return fmt.Errorf("%s: a file, want the directory with flake.nix, or a flake reference such as github:you/cluster", dir)
+	}
 	return fmt.Errorf("%s: no such directory: give the one with flake.nix, or a flake reference such as github:you/cluster", dir)
 }
 

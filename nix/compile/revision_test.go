@@ -57,6 +57,16 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
+// The folders that git is asked about are those that the compiler reads.
+func TestFolders(t *testing.T) {
+	var want []string
+	nixEval(t, `builtins.attrNames (import ../language.nix).entries ++ [ "hostGroups" "providers" ]`, &want)
+	slices.Sort(want)
+	if got := strings.Split(folders, "|"); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // Started by a hook of git, florctl reads the flake that it is given and not the repository of the hook.
 func TestHook(t *testing.T) {
 	dir, other := repository(t, "hosts/new.nix"), repository(t)

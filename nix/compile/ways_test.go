@@ -186,6 +186,8 @@ func TestFolderRefuses(t *testing.T) {
 		"services/x.yaml":     "FL001 services: a file that is not read: x.yaml;",
 		"hosts/eu/x.nix.bak":  "FL001 hosts/eu: a file that is not read: x.nix.bak;",
 		"services/x":          "FL001 services: a file that is not read: x; write it in Nix or as .json, or call it _x if it is no part of the cluster\n",
+		"shell.nix":           "FL001 mkCluster: a file that is no part of a cluster: shell.nix; call it _shell.nix, or give the topology a folder of its own: florete.lib.folder ./cluster\n",
+		"hosts/b/module.nix":  "FL002 hosts/b: want a set, found a function, as modules of NixOS are, in module.nix; call it _module.nix, or give the topology a folder of its own: florete.lib.folder ./cluster\n",
 		"services/x.nxi":      "FL001 services: a file that is not read: x.nxi;",
 		"services/x.nx":       "FL001 services: a file that is not read: x.nx;",
 		"services/x.Json":     "FL001 services: a file that is not read: x.Json;",
@@ -204,6 +206,9 @@ func TestFolderRefuses(t *testing.T) {
 			text := `{ }`
 			if file == "cluster.nix" || file == "services.nix" || file == "roles.json" {
 				text = `[ ]`
+			}
+			if file == "hosts/b/module.nix" {
+				text = `{ config, ... }: { }`
 			}
 			writeFiles(t, dir, map[string]string{
 				"cluster.nix":       `{ name = "c"; trustDomain = "c.flor"; users.bob = { }; }`,

@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"unicode/utf8"
 
@@ -123,6 +124,10 @@ func (f Files) read(ref string) (string, error) {
 	}
 	defer root.Close()
 	file, err := root.OpenFile(ref, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	// The error of a path that leaves the root is not exported.
+	if err != nil && strings.Contains(err.Error(), "path escapes") {
+		return "", fmt.Errorf("file %q: a symbolic link that is absolute or leads out of %s, want a regular file: put a copy there, or have agenix or sops-nix write it there, without a link", ref, f.Dir)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -38,6 +38,11 @@ files. Hosts that have a former one fetch it once its generation is raised in th
 	from := cmd.Flags().String("from", "", "read it from `FILE`, not from standard input")
 	cmd.Args = words(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 2 {
+			if fi, err := os.Stat(args[1]); err == nil && !fi.IsDir() {
+				return fmt.Errorf("%s: a file, want the directory or the reference of a flake: send what is in the file with --from %[1]s", args[1])
+			}
+		}
 		content, err := readSecret(cmd, args[0], *from)
 		if err != nil {
 			return err

@@ -84,7 +84,7 @@ func ReadPrograms(dir string, names []string, system string) (Programs, error) {
 		path := filepath.Join(dir, name)
 		b, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return p, fmt.Errorf("no program %s: build it with CGO_ENABLED=0 go build -trimpath, and name its directory with --bin", path)
+			return p, fmt.Errorf("no program %s: build it with CGO_ENABLED=0 go build -trimpath -ldflags=-s, and name its directory with --bin", path)
 		}
 		if err != nil {
 			return p, err

@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +50,28 @@ func ReadRoots(t compile.Topology, reports map[string]florete.ReceivedReport, wi
 		}
 	}
 	return r, nil
+}
+
+// Left is an error where the flake leaves a root that certificates of hosts lead to: these would
+// be believed nowhere any more, and their hosts reach no provider.
+func (r Roots) Left(pins []string) error {
+	hosts := map[string][]string{}
+	for name, h := range r.hosts {
+		for _, anchor := range h.Anchors {
+			if anchor != florete.AnchorUnknown && !slices.Contains(pins, anchor) {
+				hosts[anchor] = append(hosts[anchor], name)
+			}
+		}
+	}
+	var all []string
+	for _, root := range slices.Sorted(maps.Keys(hosts)) {
+		names := slices.Sorted(slices.Values(hosts[root]))
+		all = append(all, fmt.Sprintf("trust.roots lacks root %s, to which certificates of %s lead, want it there until it is retired: florctl ca rotate; --without HOST for one that is gone for good", root[:min(16, len(root))], strings.Join(names, ", ")))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(all, "\n"))
 }
 
 // Trusting counts the hosts that trust a root wherever they verify, and Leading those that

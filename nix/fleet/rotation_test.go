@@ -66,6 +66,13 @@ func TestRoots(t *testing.T) {
 			}
 		}
 	}
+	if err := r.Left([]string{"new", "old"}); err != nil {
+		t.Error(err)
+	}
+	const left = "trust.roots lacks root old, to which certificates of before, both, half lead, want it there until it is retired: florctl ca rotate; --without HOST for one that is gone for good"
+	if err := r.Left([]string{"new"}); err == nil || err.Error() != left {
+		t.Errorf("%v, want %s", err, left)
+	}
 	if r.Trusting("new") != 6 || r.Leading("new") != 5 || r.Leading("old") != 3 {
 		t.Errorf("%d, %d, %d", r.Trusting("new"), r.Leading("new"), r.Leading("old"))
 	}

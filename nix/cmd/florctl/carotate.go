@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"filippo.io/age"
@@ -88,7 +87,7 @@ func (r *rotation) examine() error {
 	case ca.Prepared:
 		r.next, r.waiting = "the new root signs", r.by.Unacknowledged(florete.Fingerprint(r.Next))
 		if !r.pinned(r.Next) {
-			r.edit = fmt.Sprintf("copy %s into the flake, list it in trust.roots beside the present one, publish and deploy", r.dir.Path("next.crt"))
+			r.edit = fmt.Sprintf("copy %s into the flake as %s, list it in trust.roots beside the present one, publish and deploy", r.dir.Path("next.crt"), inFlake(r.Next))
 		}
 	case ca.Activated:
 		if !r.pinned(r.Active) {
@@ -238,7 +237,7 @@ func newCARotateCmd() *cobra.Command {
 		Long: `Take the next step of replacing the cluster's root, if everything is ready for it:
 
   1. prepare   next.crt and next.key are made beside ca.crt and ca.key. List next.crt in
-               trust.roots too, publish and deploy.
+               trust.roots too, under the name that is printed, publish and deploy.
   2. activate  once every host reports that it trusts it, wherever it verifies, next.* become
                ca.*, and those old.*. Sign the issuing certificates with florctl ca sign.
   3. retire    once no certificate of any host leads to the former root, remove it from
@@ -288,6 +287,10 @@ whenever it was interrupted, florctl ca status shows how it stands.`,
 	return cmd
 }
 
+// inFlake names a root's file in the flake: by its key, so that no rotation writes over another
+// root that is in use.
+func inFlake(root *x509.Certificate) string { return "root-" + florete.Fingerprint(root)[:8] + ".crt" }
+
 // prepare makes the next root, whose key is kept no worse than its predecessor's.
 func (r *rotation) prepare(w io.Writer, how *rootKey) error {
 	key, present := r.dir.Path("next.key"), r.dir.Path("ca.key")
@@ -314,6 +317,6 @@ func (r *rotation) prepare(w io.Writer, how *rootKey) error {
 		return err
 	}
 	fmt.Fprintf(w, "%s: the next root, until %s, which signs nothing yet\n", r.dir.Path("next.crt"), c.NotAfter.Format(time.DateOnly))
-	fmt.Fprintln(w, strings.Join([]string{"copy it into the flake, list it in trust.roots beside the present one, publish and deploy;", "then florctl ca rotate again"}, "\n"))
+	fmt.Fprintf(w, "copy it into the flake as %s, list it in trust.roots beside the present one, publish and deploy;\nthen florctl ca rotate again\n", inFlake(c))
 	return nil
 }

@@ -34,13 +34,15 @@ Where the topology has a rollout, they are offered wave after wave, and the prov
 back to the former ones at the first host that is not healthy: florctl rollout.
 
 Providers are not to serve them where a host that reports lacks a device that the cluster
-requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `.`,
+cluster requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `; nor
+where the flake has lost a root that certificates of a host lead to.`,
 	}
 	from := source(cmd)
 	reach := via(cmd)
 	keyFile := keyFlag(cmd)
 	closures := cmd.Flags().StringToString("closure", nil, "store path of a host's system, which hosts then fetch from the binary cache, as `HOST=PATH`; may be repeated")
 	atOnce := cmd.Flags().Bool("at-once", false, "offer them to all hosts, whatever waves the cluster's rollout has, and end the one at work")
+	without := cmd.Flags().StringArray("without", nil, "a `HOST` that may be left behind with a root that the flake has no more; several times")
 	out := cmd.Flags().String("out", "", "write the documents to `FILE` instead, - for standard output")
 	cmd.MarkFlagsMutuallyExclusive("via", "out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -99,6 +101,9 @@ requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `.`,
 		if err == nil {
 			err = fleet.Absent(t, reports, time.Now())
 		}
+		if err == nil {
+			err = rootsLeft(t, reports, *without)
+		}
 		if err != nil {
 			return err
 		}
@@ -113,6 +118,22 @@ requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `.`,
 		return p.renewList(cmd, key)
 	}
 	return cmd
+}
+
+// rootsLeft is an error where a root leaves the flake that hosts have certificates of.
+func rootsLeft(t compile.Topology, reports map[string]florete.ReceivedReport, without []string) error {
+	roots, err := florete.NewRoots(t.TrustDomain, t.Trust.Roots)
+	if err != nil {
+		return err
+	}
+	by, err := fleet.ReadRoots(t, reports, without, time.Now())
+	if err == nil {
+		err = by.Left(roots.Fingerprints())
+	}
+	if err != nil {
+		return fmt.Errorf("cluster %s: %w", t.Name, err)
+	}
+	return nil
 }
 
 // keyFlag adds the flag that names the key which signs documents.

@@ -34,7 +34,9 @@ func (c *cluster) florctlLied(t *testing.T, lie func(answer *http.Response) erro
 	t.Helper()
 	at := c.listener(t, florete.ControlService)
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:        func(*httputil.ProxyRequest) {},
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "http", p.In.Host, p.In.Host
+		},
 		ModifyResponse: lie,
 		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (conn net.Conn, err error) {
 			agenttest.As(t, uidDora, func() { conn, err = net.Dial("tcp", at) })
@@ -42,8 +44,10 @@ func (c *cluster) florctlLied(t *testing.T, lie func(answer *http.Response) erro
 		}},
 	})
 	defer proxy.Close()
+	socks := kit.SOCKSTo(proxy.Listener.Addr().String())
+	defer socks.Close()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(c.Bin, "florctl"), args...)
-	cmd.Dir, cmd.Env = c.Path("cluster"), append(os.Environ(), "HTTP_PROXY="+proxy.URL)
+	cmd.Dir, cmd.Env = c.Path("cluster"), append(os.Environ(), "HTTP_PROXY=socks5h://"+socks.Addr().String())
 	var problem bytes.Buffer
 	cmd.Stderr = &problem
 	out, err := cmd.Output()

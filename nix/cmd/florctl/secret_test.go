@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"github.com/things-go/go-socks5/statute"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
@@ -60,6 +58,8 @@ func TestSecretScript(t *testing.T) {
 		},
 	})
 	defer forwarder.Close()
+	socks := kit.SOCKSTo(forwarder.Listener.Addr().String())
+	defer socks.Close()
 
 	fetch := func(kind, need string, body any) api.Answer {
 		t.Helper()
@@ -72,7 +72,7 @@ func TestSecretScript(t *testing.T) {
 	made := fetch(secret.Name, "secret-node-mesh", controltest.Mesh)
 	t.Run("story", func(t *testing.T) {
 		scripts(t, "testdata/forwarder", func(env *testscript.Env) error {
-			env.Setenv("HTTP_PROXY", "socks5h://"+socksTo(t, forwarder.Listener.Addr().String()))
+			env.Setenv("HTTP_PROXY", "socks5h://"+socks.Addr().String())
 			env.Setenv("http_proxy", "http://127.0.0.1:1")
 			env.Setenv("PUBLIC", strings.TrimSpace(made.Values["public"]))
 			return os.WriteFile(filepath.Join(env.WorkDir, "private"), []byte(strings.TrimSpace(made.Values["secret"])), 0o600)
@@ -84,49 +84,4 @@ func TestSecretScript(t *testing.T) {
 	if got := fetch(file.Name, "file-wiki-smtp", controltest.File).Values["content"]; got != "battery staple\n" {
 		t.Errorf("the host receives %d bytes, want those of the story", len(got))
 	}
-}
-
-// socksTo is a SOCKS5 listener that connects to one address, whatever it is told (RFC 1928).
-func socksTo(t *testing.T, address string) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	carry := func(c net.Conn) {
-		defer c.Close()
-		if _, err := statute.ParseMethodRequest(c); err != nil {
-			return
-		}
-		if _, err := c.Write([]byte{statute.VersionSocks5, statute.MethodNoAuth}); err != nil {
-			return
-		}
-		if _, err := statute.ParseRequest(c); err != nil {
-			return
-		}
-		to, err := net.Dial("tcp", address)
-		if err != nil {
-			return
-		}
-		defer to.Close()
-		if _, err := c.Write(statute.Reply{Version: statute.VersionSocks5, Response: statute.RepSuccess, BndAddr: statute.AddrSpec{IP: net.IPv4zero, AddrType: statute.ATYPIPv4}}.Bytes()); err != nil {
-			return
-		}
-		go func() {
-			io.Copy(to, c)
-			to.(*net.TCPConn).CloseWrite()
-		}()
-		io.Copy(c, to)
-	}
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go carry(c)
-		}
-	}()
-	return ln.Addr().String()
 }

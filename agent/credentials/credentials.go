@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/conns"
 )
 
 // Config locates credentials.
@@ -102,6 +103,7 @@ func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c
 		begin(conn)
 	}
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	failures := conns.Failures{Log: c.Log}
 	for {
 		if c.Idle > 0 {
 			ln.SetDeadline(time.Now().Add(c.Idle))
@@ -116,8 +118,10 @@ func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c
 			if busy.Load() == 0 {
 				return nil
 			}
-		default:
+		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("socket of credentials: %w", err)
+		default: // such as no file descriptors: others wait for this socket
+			failures.Pause("credentials", err)
 		}
 	}
 }

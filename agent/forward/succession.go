@@ -21,6 +21,7 @@ import (
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/providers/conns"
 )
 
 const (
@@ -159,14 +160,14 @@ func (f *forwarder) successor(ctx context.Context, own sockets) *handover.Next {
 	ln := own["handover"].(*net.UnixListener)
 	defer ln.Close()
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	failures := conns.Failures{Log: f.Log}
 	for {
 		conn, err := ln.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return nil
 		}
 		if err != nil {
-			f.Log.Error("handover", "error", err)
-			time.Sleep(time.Second)
+			failures.Pause("handover", err)
 			continue
 		}
 		if next := f.give(ctx, conn, own); next != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/florete/florete"
 	wire "github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/limit"
 	"github.com/florete/florete/providers/nss"
 	"github.com/florete/florete/providers/replace"
@@ -88,6 +89,7 @@ func (l *listener) Close() error {
 
 func (l *listener) run() {
 	defer l.end()
+	failures := conns.Failures{Log: l.Logger}
 	for {
 		select {
 		case l.free <- struct{}{}:
@@ -99,8 +101,7 @@ func (l *listener) run() {
 			return
 		}
 		if err != nil {
-			l.Logger.Error("cannot accept a connection", "error", err)
-			time.Sleep(100 * time.Millisecond)
+			failures.Pause(l.Socket, err)
 			<-l.free
 			continue
 		}

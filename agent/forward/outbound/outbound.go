@@ -27,6 +27,7 @@ import (
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/trace"
 	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/limit"
 )
 
@@ -55,6 +56,7 @@ type Server struct {
 	users *limit.PerKey[uint32]
 
 	refused      *logsum.Log
+	failures     *conns.Failures // to accept
 	associations *limit.PerKey[uint32]
 	held         sync.Map // uid → *datagram.Held
 	carrying     *drain.Group
@@ -70,7 +72,8 @@ type Server struct {
 func New(c Config) *Server {
 	s := &Server{
 		Config: c, users: limit.New[uint32](cmp.Or(c.PerUser, perUser)), carrying: drain.New(),
-		refused: logsum.New(c.Log, logsum.Interval), associations: limit.New[uint32](perUserAssociations),
+		failures: &conns.Failures{Log: c.Log},
+		refused:  logsum.New(c.Log, logsum.Interval), associations: limit.New[uint32](perUserAssociations),
 		tcp: map[netip.AddrPort]*net.TCPListener{}, udp: map[netip.AddrPort]*udpListener{},
 	}
 	s.rules.Store(&rules{})
@@ -163,8 +166,7 @@ func (s *Server) accept(ln *net.TCPListener, addr netip.AddrPort) {
 			return
 		}
 		if err != nil {
-			s.Log.Error("accept", "listener", addr, "error", err)
-			time.Sleep(acceptPause)
+			s.failures.Pause(addr, err)
 			continue
 		}
 		ctx, ended, ok := s.carrying.Begin()
@@ -175,9 +177,6 @@ func (s *Server) accept(ln *net.TCPListener, addr netip.AddrPort) {
 		go s.serve(ctx, conn, addr, ended)
 	}
 }
-
-// acceptPause keeps a host that is out of file descriptors from spinning.
-const acceptPause = 50 * time.Millisecond
 
 // serve finds out who connected, and where to. ended is called when the connection has ended,
 // which may be later.

@@ -84,8 +84,7 @@ func (l *udpListener) receive() {
 			return
 		}
 		if err != nil {
-			l.server.Log.Error("receive", "listener", l.addr, "error", err)
-			time.Sleep(acceptPause)
+			l.server.failures.Pause(l.addr, err)
 			continue
 		}
 		l.carry(from, b[:n], oob[:marks])

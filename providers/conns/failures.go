@@ -1,0 +1,44 @@
+package conns
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Failures are those of accepting connections or receiving datagrams, such as while the process is out of file descriptors.
+// All listeners of one part share one: it is one cause, and one line a minute in the log.
+type Failures struct {
+	Log *slog.Logger
+
+	mu   sync.Mutex
+	last time.Time // line in the log
+	more int       // failures since
+}
+
+const (
+	failurePause    = 50 * time.Millisecond
+	failureInterval = time.Minute
+)
+
+// Pause logs a failure of a listener, or counts it, and waits so that the listener does not spin. Its
+// line has the number of those that were counted.
+func (f *Failures) Pause(listener any, err error) {
+	f.note(listener, err, time.Now())
+	time.Sleep(failurePause)
+}
+
+func (f *Failures) note(listener any, err error, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.last.IsZero() && now.Sub(f.last) < failureInterval {
+		f.more++
+		return
+	}
+	attrs := []any{"listener", listener, "error", err}
+	if f.more > 0 {
+		attrs = append(attrs, "more", f.more)
+	}
+	f.last, f.more = now, 0
+	f.Log.Error("a listener fails", attrs...)
+}

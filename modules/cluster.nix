@@ -8,12 +8,27 @@
 }:
 let
   inherit (lib)
+    attrNames
+    concatStringsSep
     elem
+    filter
+    hasSuffix
     mapAttrs
     mkOption
     types
     ;
   inherit (florete) cfg;
+  # A directive for a misspelt unit makes one that runs nothing.
+  isWhole =
+    name:
+    if hasSuffix ".service" name then
+      cfg.units.${name} ? Service.ExecStart
+    else if hasSuffix ".target" name then
+      cfg.units.${name} ? Unit
+    else
+      cfg.units.${name} ? ${section (lib.last (lib.splitString "." name))};
+  section = ending: lib.toUpper (lib.substring 0 1 ending) + lib.substring 1 (-1) ending;
+  whole = filter isWhole (attrNames cfg.units);
 in
 {
   options.services.${florete.prefix} = {
@@ -103,7 +118,11 @@ in
           ];
         message = "the cluster says hosts.${cfg.hostName}.system = ${builtins.toJSON florete.system}, this configuration is for ${pkgs.stdenv.hostPlatform.system}: correct one of the two";
       }
-    ];
+    ]
+    ++ map (name: {
+      assertion = false;
+      message = "${florete.option}.units.${builtins.toJSON name}: Florete has no such unit here, want one of ${concatStringsSep ", " whole}";
+    }) (filter (name: !elem name whole) (attrNames cfg.units));
     systemd.units = mapAttrs (_: unit: {
       text = florete.render unit;
       wantedBy = unit.Install.WantedBy or [ ];

@@ -25,6 +25,7 @@ let
   };
   programs = lib.genAttrs [
     "curl"
+    "etcd"
     "florete"
     "git"
     "iproute2"

@@ -97,9 +97,9 @@ func (s *issuerServer) beyond(client, requested string) string {
 	return ""
 }
 
-// challenged refuses scopes that are not the client's, code challenges of other methods than S256, and none at all from
-// clients that have no secret. Without a method Dex would take the challenge for the
-// verifier itself.
+// challenged refuses scopes that are not the client's, code challenges of other methods than S256, and none at all,
+// unless the client has a secret and was registered by a release that did not want one. Without a
+// method Dex would take the challenge for the verifier itself.
 func (s *issuerServer) challenged(w http.ResponseWriter, r *http.Request) bool {
 	challenge, method := r.Form.Get("code_challenge"), r.Form.Get("code_challenge_method")
 	client, err := s.storage.GetClient(r.Context(), r.Form.Get("client_id"))
@@ -111,7 +111,12 @@ func (s *issuerServer) challenged(w http.ResponseWriter, r *http.Request) bool {
 		back(w, r, redirectURI, r.Form.Get("state"), "invalid_scope", fmt.Sprintf("the topology gives this client no scope %.40q", scope))
 		return false
 	}
-	if challenge == "" && method == "" && !client.Public || method == "S256" && s256.MatchString(challenge) {
+	registered, _, err := s.clients.get(r.Context(), client.ID)
+	if err != nil {
+		s.log.Error("a client cannot be read", "client", client.ID, "error", err)
+		registered.PKCE = true
+	}
+	if challenge == "" && method == "" && !client.Public && !registered.PKCE || method == "S256" && s256.MatchString(challenge) {
 		return true
 	}
 	back(w, r, redirectURI, r.Form.Get("state"), "invalid_request", "want code_challenge_method=S256 and a code_challenge of 43 characters (RFC 7636)")

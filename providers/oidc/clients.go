@@ -23,6 +23,10 @@ type registration struct {
 	RedirectURIs []string   `json:"redirectURIs"`
 	Generation   int        `json:"generation"` // the last that the policy granted
 
+	// PKCE is whether sign-ins must have a code challenge: of clients that were registered since
+	// releases want it. Others may have a library that knows none.
+	PKCE bool `json:"pkce,omitempty"`
+
 	Rotation *server.Rotation `json:"-"` // nil before the first
 
 	public bool // of a grant: whether it has no secret

@@ -42,6 +42,7 @@ type issuerServer struct {
 	storage storage.Storage
 	records *dexstore.Store // below storage
 	signIns signIns
+	clients clients
 	tokens  tokens
 	guard   *guard
 	account func(email string) bool // whether it is somebody's
@@ -62,7 +63,7 @@ func (p *Provider) newIssuer(ctx context.Context, policy *Policy, users []storag
 	}
 	log := slog.New(&sparing{Handler: p.log.Handler(), said: &said{}}).With("issuer", issuer)
 	people := accounts{users: users, secret: p.cfg.Key.Derive("florete oidc unknown accounts v1", 32)}
-	s := &issuerServer{issuer: u, guard: newGuard(), audit: p.cfg.Audit, log: log, policy: p.cfg.Policy,
+	s := &issuerServer{issuer: u, guard: newGuard(), clients: p.clients, audit: p.cfg.Audit, log: log, policy: p.cfg.Policy,
 		account: func(email string) bool { _, ok := people.find(email); return ok }}
 	s.records = dexstore.New(p.cfg.Store, p.cfg.Key)
 	s.tokens = tokens{s.records, p.cfg.Store, p.cfg.Key}

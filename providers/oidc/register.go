@@ -22,6 +22,7 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 	if err != nil {
 		return server.Decision{}, err
 	}
+	want.PKCE = have.PKCE || modified == 0
 	values := map[string]string{"issuer": policy.issuer, "clientId": id}
 	switch {
 	case policy.registration != "":

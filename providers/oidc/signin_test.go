@@ -17,6 +17,7 @@ import (
 
 	"github.com/florete/florete/providers/pages"
 	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/store"
 )
 
 // TestManySignIns: sign-ins that nobody finishes leave nothing, and keep nobody out.
@@ -50,7 +51,7 @@ func TestLongParameters(t *testing.T) {
 		}
 	}
 	// The server may hang up before it has read all of that.
-	r, err := s.http.Get(s.AuthCodeURL(strings.Repeat("x", 700_000)))
+	r, err := s.http.Get(s.AuthCodeURL(strings.Repeat("x", 700_000), oauth2.S256ChallengeOption("verifier")))
 	if err == nil && r.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("state of 700 KB: status %d", r.StatusCode)
 	}
@@ -63,7 +64,7 @@ func TestLongParameters(t *testing.T) {
 		t.Errorf("state of 700 KB, posted: status %d", r.StatusCode)
 	}
 	long := strings.Repeat("x", 2048)
-	p := s.submit(s.read(s.http.Get(s.AuthCodeURL(long, oauth2.SetAuthURLParam("nonce", long[:512])))), email, password)
+	p := s.submit(s.read(s.http.Get(s.AuthCodeURL(long, oauth2.S256ChallengeOption("verifier"), oauth2.SetAuthURLParam("nonce", long[:512])))), email, password)
 	if p.location == nil || p.location.Query().Get("state") != long {
 		t.Errorf("the longest state and nonce: status %d, sent to %v: %s", p.status, p.location, p.text)
 	}
@@ -156,6 +157,7 @@ func TestPKCE(t *testing.T) {
 	set := oauth2.SetAuthURLParam
 	challenge := oauth2.S256ChallengeFromVerifier("verifier")
 	for what, options := range map[string][]oauth2.AuthCodeOption{
+		"none":              {},
 		"plain":             {set("code_challenge", challenge), set("code_challenge_method", "plain")},
 		"no method":         {set("code_challenge", challenge)},
 		"no challenge":      {set("code_challenge_method", "S256")},
@@ -167,8 +169,19 @@ func TestPKCE(t *testing.T) {
 			t.Errorf("%s: status %d, sent to %v", what, p.status, p.location)
 		}
 	}
+	// A client of an older release may have a library that knows no PKCE.
+	id := s.ClientID
+	old, _, err := f.p.clients.get(t.Context(), id)
+	if err != nil || !old.PKCE {
+		t.Fatalf("%+v, %v", old, err)
+	}
+	old.PKCE = false
+	if _, err := f.db.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key(id), old.encode())}}); err != nil {
+		t.Fatal(err)
+	}
+	f.register(1)
 	if p := s.read(s.http.Get(s.AuthCodeURL("state"))); p.form == nil {
-		t.Errorf("a client with a secret and no challenge: status %d, sent to %v", p.status, p.location)
+		t.Errorf("an older client with a secret and no challenge: status %d, sent to %v", p.status, p.location)
 	}
 	var document struct {
 		Methods    []string `json:"code_challenge_methods_supported"`

@@ -21,7 +21,8 @@ import (
 // TestSignIn attacks the issuer's pages on p as one who may reach the service auth.
 func TestSignIn(t *testing.T) {
 	wiki := url.Values{"client_id": {"wiki.demo.flor.rete"}, "redirect_uri": {"http://wiki.demo.flor.rete/callback"},
-		"response_type": {"code"}, "scope": {"openid"}, "state": {"s"}}
+		"response_type": {"code"}, "scope": {"openid"}, "state": {"s"},
+		"code_challenge": {strings.Repeat("x", 43)}, "code_challenge_method": {"S256"}}
 	with := func(name, value string) url.Values {
 		v := url.Values{name: {value}}
 		for n, have := range wiki {
@@ -85,7 +86,20 @@ func TestSignIn(t *testing.T) {
 		{
 			name: "a code challenge without a method",
 			try: func(t *testing.T, c *cluster) error {
-				_, err := c.browser(t).get("/auth/local?" + with("code_challenge", strings.Repeat("x", 43)).Encode())
+				without := with("state", "s")
+				without.Del("code_challenge_method")
+				_, err := c.browser(t).get("/auth/local?" + without.Encode())
+				return err
+			},
+			refusal: "error=invalid_request",
+		},
+		{
+			name: "no code challenge, of a client with a secret",
+			try: func(t *testing.T, c *cluster) error {
+				without := with("state", "s")
+				without.Del("code_challenge")
+				without.Del("code_challenge_method")
+				_, err := c.browser(t).get("/auth/local?" + without.Encode())
 				return err
 			},
 			refusal: "error=invalid_request",

@@ -11,10 +11,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
@@ -276,4 +279,23 @@ func TestBusy(t *testing.T) {
 	if _, err := do(t.Context(), "mailbox-wiki-news"); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestSquatted holds that an ordinary account which took the port of a service gets no secret.
+func TestSquatted(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("NOT RUN: only root listens as another account")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Setfsuid(5000); err != nil {
+		t.Fatal(err)
+	}
+	url := serve(t, "tcp", func(http.ResponseWriter, *http.Request) { t.Error("it got the request") })
+	if err := unix.Setfsuid(0); err != nil {
+		t.Fatal(err)
+	}
+	_, do := run(t, 0, settings("url", url))
+	_, err := do(t.Context(), need)
+	providertest.WantError(t, err, api.Transient, api.CodeInternal)
 }

@@ -5,7 +5,7 @@
 #   needed   attribute of services.<name> with what is needed there, by names
 #   what     what one of these is called, for people
 #   servers  attribute of providers.<kind> with the servers, by names
-#   called   service → name → how its account at the server is called
+#   called   service → name → what is needed → how its account at the server is called
 {
   kind,
   needed,
@@ -79,7 +79,7 @@ in
       s: n:
       let
         need = s.${needed}.${n};
-        its = of t need (called s.name n);
+        its = of t need (called s.name n need);
       in
       {
         id = "${kind}-${s.name}-${n}";
@@ -130,7 +130,7 @@ in
       # What an account at a server is for, of which one is right.
       for = groupBy (d: d.key) (
         each (s: n: {
-          key = "${s.${needed}.${n}.on}/${called s.name n}";
+          key = "${s.${needed}.${n}.on}/${called s.name n s.${needed}.${n}}";
           place = place s n;
         }) (attrValues clean.services)
       );
@@ -160,7 +160,7 @@ in
           n:
           let
             here = place s n;
-            account = called s.name n;
+            account = called s.name n s.${needed}.${n};
             inherit (s.${needed}.${n}) on;
             others = filter (o: o.place != here) for."${on}/${account}";
           in

@@ -17,7 +17,12 @@ let
   };
 
   # How a database of a service is called at its server.
-  called = service: n: replaceStrings [ "-" ] [ "_" ] "${service}_${n}";
+  called =
+    service: n: database:
+    if database.called != "" then
+      database.called
+    else
+      replaceStrings [ "-" ] [ "_" ] "${service}_${n}";
 in
 {
   doc = "makes databases, and logins for services, at servers of the cluster";
@@ -107,10 +112,11 @@ in
           s: d:
           let
             place = "services.${s.name}.databases.${d}";
+            d' = s.databases.${d};
             long = stringLength s.name + stringLength d;
-            kind = clean.providers.database.servers.${s.databases.${d}.on}.kind or "";
+            kind = clean.providers.database.servers.${d'.on}.kind or "";
           in
-          when (long > 53) [
+          when (long > 53 && d'.called == "") [
             (fault {
               id = "FL025";
               inherit place;
@@ -119,13 +125,13 @@ in
               remedy = "shorten one of them";
             })
           ]
-          ++ when (match "pg[_-].*" "${s.name}-${d}" != null && kind == "postgres") [
+          ++ when (match "pg_.*" (called s.name d d') != null && kind == "postgres") [
             (fault {
               id = "FL005";
               inherit place;
               problem = "names of PostgreSQL's own begin with pg_, as this would:";
-              value = show (called s.name d);
-              remedy = "choose another name for the service";
+              value = show (called s.name d d');
+              remedy = "choose another name for the service, or write ${place}.called = \"…\";";
             })
           ];
       };

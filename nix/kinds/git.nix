@@ -18,7 +18,7 @@ let
   };
 
   # The account of a token at its forge.
-  called = service: n: "florete-${service}-${n}";
+  called = service: n: _: "florete-${service}-${n}";
 in
 {
   doc = "makes tokens for repositories of forges of the cluster";
@@ -87,7 +87,7 @@ in
           s: n:
           let
             inherit (s.git.${n}) on repositories;
-            account = called s.name n;
+            account = called s.name n s.git.${n};
             plain = r: !isInvalid r && match "[^/]*/[^/]*" r == null;
             place = "services.${s.name}.git.${n}";
             bad = f: fault ({ id = "FL143"; } // f);

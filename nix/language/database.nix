@@ -60,6 +60,16 @@ in
     on = required "server that it is at, of `providers.database.servers`" "\"postgres\"" (
       named "database server"
     );
+    called =
+      of
+        "what it is called at its server, `<service>_<database>` unless written: it keeps its data when the service is renamed, and this names what it was"
+        (word {
+          want = "the name of a database";
+          hint = "use a lower-case letter, then those, digits and _";
+          example = "wiki_main";
+          re = "[a-z][a-z0-9_]*";
+          most = 54;
+        });
     restart = of "unit to restart when its login was replaced" unit;
     rotate = default "days after which its login is replaced; never, unless written" 0 (
       between 0 3650 "days"

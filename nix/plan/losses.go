@@ -22,7 +22,7 @@ func (a at) kept(grant map[string]any) (what, then string) {
 	case "database":
 		server := object(object(object(object(a.root["kinds"])["database"])["servers"])[shown(request["server"])])
 		return "database " + shown(request["name"]) + " at " + shown(request["server"]),
-			"is closed at once, and dropped with its data after " + period(server["keep"], "no time") + ", unless a service has it again by then"
+			"is closed at once, and dropped with its data after " + period(server["keep"], "no time") + ", unless a service has it again by then, by the attribute called of databases"
 	case "secret":
 		return "secret " + shown(request["secret"]), "is forgotten after 30 days, unless somebody reads it again by then"
 	case "oidc":

@@ -8,6 +8,10 @@ let
       user = "wiki";
       roles = [ "reader" ];
       databases.main.on = "postgres";
+      databases.kept = {
+        on = "postgres";
+        called = "wiki_kept";
+      };
       git.pages = {
         on = "forge";
         repositories = [ "site" ];

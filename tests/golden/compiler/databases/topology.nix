@@ -22,6 +22,10 @@ merge base {
           rotate = 30;
           dependsOn = [ "cert-node" ];
         };
+        pages = {
+          on = "postgres";
+          called = "docs_pages"; # of the service's former name
+        };
         sessions = {
           on = "cache";
           overlap = 600;

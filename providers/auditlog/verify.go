@@ -31,6 +31,9 @@ func PrintVerdicts(out io.Writer, all []tlog.Verdict, asJSON bool) (err error) {
 		text := "verified"
 		if len(v.Faults) > 0 {
 			text = fmt.Sprintf("NOT verified: %d rows were edited, %d are gone", v.Edited, v.Missing)
+			if v.Doubled > 0 {
+				text += fmt.Sprintf(", %d are there twice", v.Doubled)
+			}
 		}
 		fmt.Fprintf(out, "%s: %d rows, %s\n", printable.Text(v.Log), v.Rows, text)
 		if v.Archived > 0 {

@@ -45,10 +45,15 @@ func (l *Log) run(ctx context.Context) error {
 		return err
 	}
 	defer a.close()
+	restored, err := l.restoredAt(ctx)
+	if err != nil {
+		return err
+	}
 	at, err := a.resume(ctx)
 	if err != nil {
 		return err
 	}
+	at.restored = restored
 	rows := make(chan row, most)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return l.follow(ctx, at, rows) })

@@ -44,7 +44,7 @@ func (l *Log) compareEach(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, errIncomplete):
-			l.incomplete = true
+			l.incomplete.Store(true)
 			return err
 		case err != nil:
 			l.Logger.Error("cannot compare the audit log with the store", "error", err)

@@ -1,6 +1,7 @@
 package tlog
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/florete/florete/providers/replace"
@@ -33,6 +35,7 @@ type position struct {
 	revision int64
 	has      map[string]bool // keys of rows that revision made
 	newest   time.Time       // time of the newest row, or later
+	restored time.Time       // rows of before may be put back, and be in the log already
 }
 
 // row is a leaf to append. With it the log has all rows up to a revision.
@@ -61,6 +64,34 @@ func (l *Log) identify(ctx context.Context) (string, error) {
 	}
 }
 
+// restoredKey has when a restore began last, Unix nanoseconds.
+const restoredKey = "log/restored"
+
+// restoreCode marks the row that a restore begins with.
+var restoreCode = []byte(`"code":"restore"`)
+
+// Restoring is part of the transaction that has the row with which a restore begins, before any row
+// is put back: rows of before then are looked for in the log, and not appended again. The code of
+// the row is "restore".
+func Restoring(at time.Time) store.Op {
+	return store.Put(restoredKey, strconv.AppendInt(nil, at.UnixNano(), 10))
+}
+
+func (l *Log) restoredAt(ctx context.Context) (time.Time, error) {
+	e, err := l.Store.Get(ctx, restoredKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	nano, err := strconv.ParseInt(string(e.Value), 10, 64)
+	return time.Unix(0, nano), err
+}
+
+// errRestored is of rows that were put back into the store.
+var errRestored = errors.New("rows were put back into the store: looking for all of them in the log")
+
 // resume finds how far the log is. Where the store is another one than before, or does not have
 // the last row as it made it, each row is looked for in the log.
 func (a *appender) resume(ctx context.Context) (position, error) {
@@ -73,7 +104,7 @@ func (a *appender) resume(ctx context.Context) (position, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return position{}, err
 	}
-	if is == string(was) && a.size > 0 && !a.incomplete {
+	if is == string(was) && a.size > 0 && !a.incomplete.Load() {
 		return a.last(ctx)
 	}
 	at, err := a.reconcile(ctx)
@@ -144,7 +175,7 @@ func (a *appender) reconcile(ctx context.Context) (at position, err error) {
 	if err != nil {
 		return at, err
 	}
-	a.incomplete = false
+	a.incomplete.Store(false)
 	a.appended.Store(revision)
 	return position{revision: revision + 1, newest: time.Now()}, nil
 }
@@ -176,6 +207,11 @@ func (l *Log) watch(ctx context.Context, at *position, rows chan<- row) error {
 		if err != nil {
 			return err
 		}
+		if bytes.Contains(e.Value, restoreCode) {
+			if at.restored, err = l.restoredAt(ctx); err != nil {
+				return err
+			}
+		}
 		if !e.Deleted && e.Created == e.Modified { // else archived, or edited
 			if err := l.send(ctx, at, NewLeaf(e.Key, e.Created, e.Value), rows); err != nil {
 				return err
@@ -197,8 +233,11 @@ func (l *Log) send(ctx context.Context, at *position, leaf Leaf, rows chan<- row
 	switch {
 	case leaf.Revision < at.revision || leaf.Revision == at.revision && at.has[leaf.Key]:
 		return nil
+	case leaf.Time().Before(at.restored):
+		l.incomplete.Store(true)
+		return errRestored
 	case leaf.Revision > at.revision || at.has == nil:
-		*at = position{revision: leaf.Revision, has: map[string]bool{}, newest: at.newest}
+		*at = position{revision: leaf.Revision, has: map[string]bool{}, newest: at.newest, restored: at.restored}
 	}
 	at.has[leaf.Key] = true
 	if t := leaf.Time(); t.After(at.newest) {
@@ -223,6 +262,9 @@ func (l *Log) catchUp(ctx context.Context, at *position, rows chan<- row) error 
 	if err != nil {
 		return err
 	}
+	if at.restored, err = l.restoredAt(ctx); err != nil {
+		return err
+	}
 	from := at.newest
 	if now := time.Now(); now.Before(from) { // the clock was set back
 		from = now
@@ -242,6 +284,6 @@ func (l *Log) catchUp(ctx context.Context, at *position, rows chan<- row) error 
 			return err
 		}
 	}
-	*at = position{revision: revision + 1, newest: at.newest}
+	*at = position{revision: revision + 1, newest: at.newest, restored: at.restored}
 	return send(ctx, rows, row{upTo: revision})
 }

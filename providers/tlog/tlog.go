@@ -58,7 +58,7 @@ type Log struct {
 	appended   atomic.Int64  // see Appended
 	integrated atomic.Uint64 // size of the tree, of which there may be no checkpoint yet
 	fault      atomic.Pointer[string]
-	incomplete bool // comparing found rows that are not in the log
+	incomplete atomic.Bool // rows of the store may be in the log or not, whatever their revision
 }
 
 // New is the log in a directory. Run makes what is not there yet.

@@ -211,6 +211,81 @@ func TestAnotherStore(t *testing.T) {
 	e.complete(l)
 }
 
+// TestPutBack: rows that are put back while the process runs are not appended again, however late
+// it sees them.
+func TestPutBack(t *testing.T) {
+	t.Parallel()
+	for _, atWork := range []bool{true, false} {
+		e := newEnv(t)
+		e.rows(250, time.Hour)
+		l := e.log()
+		e.while(l, func() { e.has(l, 250) })
+		entries, _, err := e.db.List(t.Context(), "audit/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.db.Close()
+		if err := os.Remove(e.path()); err != nil {
+			t.Fatal(err)
+		}
+		e.openStore()
+		l = e.log()
+		e.rows(2, 0)
+		restore := func() {
+			now := time.Now()
+			begin := store.Put(fmt.Sprintf("audit/%016x-restore", now.UnixNano()), []byte(`{"code":"restore"}`))
+			if _, err := e.db.Commit(t.Context(), store.Txn{Then: []store.Op{Restoring(now), begin}}); err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range entries {
+				if _, err := e.db.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(row.Key, row.Value)}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		e.while(l, func() {
+			e.has(l, 252)
+			if atWork {
+				restore()
+				e.rows(1, 0)
+				e.has(l, 254)
+			}
+		})
+		if !atWork {
+			restore()
+			e.rows(1, 0)
+			l = e.log()
+			e.while(l, func() { e.has(l, 254) })
+		}
+		e.complete(l)
+	}
+}
+
+// TestDoubled: verifying names a row that the log has twice.
+func TestDoubled(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	keys := e.rows(3, time.Hour)
+	l := e.log()
+	e.while(l, func() {
+		e.has(l, 3)
+		row, err := e.db.Get(t.Context(), keys[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range []store.Op{store.Delete(row.Key), store.Put(row.Key, row.Value)} {
+			if _, err := e.db.Commit(t.Context(), store.Txn{Then: []store.Op{op}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.has(l, 4)
+	})
+	v, err := Verify(t.Context(), l.Local())
+	if err != nil || v.Doubled != 1 || len(v.Faults) != 1 || !strings.Contains(v.Faults[0], keys[1]) {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
 // edit changes the file of the store behind the process.
 func (e *env) edit(query string, args ...any) {
 	e.Helper()

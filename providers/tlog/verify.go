@@ -18,7 +18,8 @@ type Verdict struct {
 	Kept      time.Time `json:"kept"`      // rows of before may be archived
 	Edited    uint64    `json:"edited"`
 	Missing   uint64    `json:"missing"`
-	Faults    []string  `json:"faults"` // what is wrong, the first of it
+	Doubled   uint64    `json:"doubled"` // which the log has more than once
+	Faults    []string  `json:"faults"`  // what is wrong, the first of it
 }
 
 // maxFaults is how many a Verdict has at most.
@@ -43,7 +44,7 @@ func Verify(ctx context.Context, s Source) (v Verdict, err error) {
 		return v, nil
 	}
 	v.Log = c.Log
-	tree := newRoot()
+	tree, seen := newRoot(), map[string]bool{}
 	for v.Rows < c.Size {
 		rows, err := s.Rows(ctx, v.Rows, c.Size)
 		if err != nil {
@@ -54,6 +55,11 @@ func Verify(ctx context.Context, s Source) (v Verdict, err error) {
 			if r.Archived {
 				v.Archived++
 			}
+			if err == nil && seen[leaf.Key] {
+				v.Doubled++
+				fault("row %d, %s, of %s: is in the log twice", v.Rows, leaf.Key, leaf.Time().Format(time.RFC3339Nano))
+			}
+			seen[leaf.Key] = true
 			switch {
 			case err != nil:
 				fault("row %d: %v", v.Rows, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/tlog"
 )
 
 // Codes of what restoring leaves in audit logs.
@@ -129,7 +130,7 @@ func (r *restoration) restore(ctx context.Context, out io.Writer) error {
 		restore := func(ctx context.Context, cond ...store.Cond) (err error) {
 			st := stateOf(db.kind)
 			row := r.row(db.kind, codeRestore, "the state of %s at %s is put back where it is absent", r.Backup.Host, r.Time.Format(time.RFC3339))
-			if _, err := db.Commit(ctx, store.Txn{If: cond, Then: []store.Op{row.Op()}}); err != nil {
+			if _, err := db.Commit(ctx, store.Txn{If: cond, Then: []store.Op{tlog.Restoring(row.Time), row.Op()}}); err != nil {
 				return err
 			}
 			put, stay, err = backup.Restoring{Remembers: st.Remembers, Restored: st.Restored, If: cond}.Restore(ctx, db, r.Keys(db.kind))

@@ -47,6 +47,16 @@ type IdentityFile struct {
 	Artifact Artifact `json:"artifact,omitzero"`
 }
 
+// MarshalJSON writes the documents of a machine that has none beside a revocation list as an empty
+// list: readers refuse null.
+func (f IdentityFile) MarshalJSON() ([]byte, error) {
+	type plain IdentityFile
+	if f.Artifact.Revocations != nil && f.Artifact.Documents == nil {
+		f.Artifact.Documents = []SignedDocument{}
+	}
+	return json.Marshal(plain(f))
+}
+
 // IdentitySVID is an SVID that a host is given, in PEM.
 type IdentitySVID struct {
 	ID   florete.ID `json:"id"`

@@ -27,12 +27,12 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/activationtest"
-	"github.com/florete/florete/agent/ingress/ingresstest"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	providertls "github.com/florete/florete/providers/tls"
 	"github.com/florete/florete/providers/tls/acmetest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/program"
 )
 
 // cluster is a host that takes in strangers for two services: its activation gets certificates
@@ -212,7 +212,7 @@ func TestPublicName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ingresstest.Program(t, name)
+			program.Require(t, name)
 			c := newCluster(t)
 			proxy := start(t, c)
 			stop := proxy.start(t)

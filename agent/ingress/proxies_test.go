@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/ingress/ingresstest"
+	"github.com/florete/florete/tests/program"
 )
 
 // proxies under test, each with how to start it.
@@ -25,7 +26,7 @@ func newNginx(t *testing.T, http, https int) started {
 
 func newCaddy(t *testing.T, http, https int) started {
 	t.Helper()
-	command := ingresstest.Program(t, "caddy")
+	command := program.Require(t, "caddy").Command
 	dir := t.TempDir()
 	admin := filepath.Join(dir, "admin.sock")
 	config := filepath.Join(dir, "caddy.json")

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/ingress/ingresstest"
 	"github.com/florete/florete/tests/chromium"
+	"github.com/florete/florete/tests/program"
 )
 
 const page = "https://outline.example/"
@@ -18,7 +18,7 @@ const page = "https://outline.example/"
 func TestBrowser(t *testing.T) {
 	chromium.Require(t, "chromium", "chromium")
 	chromium.Require(t, "certutil", "libnss3-tools")
-	ingresstest.Program(t, "nginx")
+	program.Require(t, "nginx")
 	agenttest.Root(t, "can make a network namespace")
 	build(t)
 	if !agenttest.OwnNetwork(t) {

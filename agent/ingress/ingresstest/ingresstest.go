@@ -8,26 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/program"
 )
-
-// Program is one of Debian's: in PATH, or what the variable has, which tests/run sets.
-func Program(t *testing.T, name string) []string {
-	t.Helper()
-	variable := "FLORETE_" + strings.ToUpper(name)
-	if words := strings.Fields(os.Getenv(variable)); len(words) > 0 {
-		return words
-	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("NOT RUN: no %s, neither in PATH nor in %s: on Debian it is in the package %[1]s, which tests/run fetches", name, variable)
-	}
-	return []string{path}
-}
 
 // Run starts a program that stop ends, and the end of the test.
 func Run(t *testing.T, dir string, args ...string) (stop func()) {
@@ -67,7 +53,7 @@ type Nginx struct {
 // NewNginx makes an nginx, which Start starts.
 func NewNginx(t *testing.T) Nginx {
 	t.Helper()
-	command := Program(t, "nginx")
+	command := program.Require(t, "nginx").Command
 	dir := t.TempDir()
 	temp := ""
 	for _, n := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {

@@ -7,13 +7,14 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/providers/nss"
 )
 
 // Listener is a socket of this host that takes connections. Two that are equal are the
@@ -110,7 +111,7 @@ func System(uid uint32) error {
 		return nil
 	}
 	name := strconv.FormatUint(uint64(uid), 10)
-	if u, err := user.LookupId(name); err == nil {
+	if u, err := nss.LookupID(int(uid)); err == nil {
 		name = u.Username + ", uid " + name
 	}
 	return fmt.Errorf("an ordinary account (%s) listens there, want root or a system account: run the server as one, or name its Unix socket", name)

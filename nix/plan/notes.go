@@ -15,34 +15,37 @@ type Note struct {
 	Text  string `json:"text"`
 }
 
-// moved notes config providers that hosts cannot reach any more at an address that they know.
+// moved notes config providers that other hosts cannot reach any more at an address that they
+// know.
 func moved(was, is compile.Snapshot) (all []Note, err error) {
-	var addresses [2]map[string][]any // by provider host
-	for s, snapshot := range []compile.Snapshot{was, is} {
-		addresses[s] = map[string][]any{}
-		for _, docs := range snapshot.Documents {
-			var manifest map[string]any
-			if err := read(docs[florete.DocManifest], &manifest); err != nil {
-				return nil, err
+	gone := map[string][]string{} // by provider host
+	for host, docs := range was.Documents {
+		var old, now map[string]any
+		if err := read(docs[florete.DocManifest], &old); err != nil {
+			return nil, err
+		}
+		if err := read(is.Documents[host][florete.DocManifest], &now); err != nil {
+			return nil, err
+		}
+		config := func(manifest map[string]any, provider string) map[string]any {
+			return object(object(object(manifest["providers"])[provider])["config"])
+		}
+		for provider := range object(old["providers"]) {
+			after := config(now, provider)
+			if provider == host || after == nil {
+				continue
 			}
-			for host, kinds := range object(manifest["providers"]) {
-				if config := object(object(kinds)["config"]); config != nil {
-					addresses[s][host] = list(config["addresses"])
+			for _, v := range list(config(old, provider)["addresses"]) {
+				if address := shown(v); !slices.Contains(list(after["addresses"]), v) && !slices.Contains(gone[provider], address) {
+					gone[provider] = append(gone[provider], address)
 				}
 			}
 		}
 	}
-	for _, host := range slices.Sorted(maps.Keys(addresses[before])) {
-		var gone []string
-		for _, v := range addresses[before][host] {
-			if now, still := addresses[after][host]; still && !slices.Contains(now, v) {
-				gone = append(gone, shown(v))
-			}
-		}
-		if gone != nil {
-			all = append(all, Note{"the config provider of " + host,
-				"hosts fetch these documents at " + strings.Join(gone, ", ") + ": publish them before it moves, or keep that address besides the new one until they have them"})
-		}
+	for _, provider := range slices.Sorted(maps.Keys(gone)) {
+		slices.Sort(gone[provider])
+		all = append(all, Note{"the config provider of " + provider,
+			"hosts fetch these documents at " + strings.Join(gone[provider], ", ") + ": publish them before it moves, or keep that address besides the new one until they have them"})
 	}
 	return all, nil
 }

@@ -94,6 +94,8 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = "device", "knows "+element
 	case section == "federation" && len(rest) == 0:
 		noun, words = "foreign trust domain", "verifies identities of "+domains(element, c)
+	case section == "kinds" && element == "federation" && len(rest) > 2 && rest[0] == "trusts":
+		noun, words = "foreign trust domain", fmt.Sprintf("fetches the bundle of %s, %s: %s", rest[1], strings.Join(rest[2:], "."), value)
 	case section == "kinds" && element == "federation" && len(rest) > 0 && rest[0] == "trusts":
 		noun, words = "foreign trust domain", "fetches the bundle of "+domains(strings.Join(rest[1:], "."), c)
 	case section == "instance":

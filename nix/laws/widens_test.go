@@ -19,6 +19,10 @@ var harmless = map[string]*regexp.Regexp{
 	"loopback listeners look up who calls":          regexp.MustCompile(`^manifest/forwarder/(reach|socks)/\S+/listen$`),
 	"the same checks over either transport":         regexp.MustCompile(`^manifest/forwarder/(reach/\S+/)?transport$`),
 	"a role's name: what it leads to is a right":    regexp.MustCompile(`^manifest/roles/`),
+	"whom the CA writes to":                         regexp.MustCompile(`^policy/kinds/tls/contact$`),
+	"what people read on a button":                  regexp.MustCompile(`^policy/kinds/oidc/(ldap|upstream)/\w+/title$`),
+	"whence state comes, read by replicas":          regexp.MustCompile(`^policy/store/from/`),
+	"an older process closes what a list denies":    regexp.MustCompile(`^manifest/forwarder/drain$`),
 	"as the request has it":                         regexp.MustCompile(`^manifest/needs/\S+/renew/rotate$`),
 	"the publishing host decides what is carried":   regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
 	"the same again":                                regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+|policy/kinds/(jwt|token))/generation$|/staleAfter$`),
@@ -29,7 +33,10 @@ var harmless = map[string]*regexp.Regexp{
 }
 
 // longer are numbers that open something when they grow.
-var longer = regexp.MustCompile(`/(lifetime|interval|overlap|rotate|refresh|keyLifetime)$`)
+var longer = regexp.MustCompile(`/(lifetime|interval|overlap|rotate|refresh|keyLifetime|tokensPerMinute|runtimeRules/(groupings|policies)|until)$`)
+
+// sequence is the number of a trust bundle.
+var sequence = regexp.MustCompile(`,?"spiffe_sequence":[0-9]+`)
 
 // forEver are those of them of which 0 is the most.
 var forEver = regexp.MustCompile(`/(rotate|keyLifetime)$`)
@@ -75,6 +82,7 @@ func leaves(c compiled) (seen map[string]bool, lengths map[string]float64) {
 				seen[host+" for good "+what] = true
 			}
 			unlimited(host, body, lengths)
+			neverEnding(host, body, lengths)
 			needs, _ := body.(map[string]any)["needs"].([]any)
 			for _, n := range needs {
 				if n := n.(map[string]any); n["renew"] == nil || n["renew"].(map[string]any)["interval"] == nil { // is never fetched again
@@ -112,8 +120,12 @@ func leaves(c compiled) (seen map[string]bool, lengths map[string]float64) {
 					seen[where+" = sampled"], seen[where+" = full"] = true, true
 				case strings.HasSuffix(place, "/access") && v == "write": // who may write may read
 					seen[where+" = read"], seen[where+" = write"] = true, true
+				case strings.HasSuffix(place, "/request/two") && v == false: // who accepts one at a time
+				case strings.Contains(place, "/onChange/"): // whichever need restarts it
+					seen[fmt.Sprintf("%s restarts %v", host, v)] = true
 				default:
-					seen[fmt.Sprintf("%s = %v", where, v)] = true
+					// The number of a bundle among those of the same keys opens nothing.
+					seen[sequence.ReplaceAllString(fmt.Sprintf("%s = %v", where, v), "")] = true
 				}
 			})
 		}
@@ -133,6 +145,27 @@ func leaves(c compiled) (seen map[string]bool, lengths map[string]float64) {
 		}
 	}
 	return seen, lengths
+}
+
+// neverEnding notes the rights of a document that could have an end and have none.
+func neverEnding(host string, body any, lengths map[string]float64) {
+	object, _ := body.(map[string]any)
+	forwarder, _ := object["forwarder"].(map[string]any)
+	note := func(v any, where string) {
+		if e, _ := v.(map[string]any); e["until"] == nil {
+			lengths[fmt.Sprintf("%s %s/%v/until", host, where, e["id"])] = math.MaxInt
+		}
+	}
+	for _, p := range list(forwarder["publish"]) {
+		for _, a := range list(p.(map[string]any)["allow"]) {
+			note(a, fmt.Sprintf("manifest/forwarder/publish/%v/allow", p.(map[string]any)["id"]))
+		}
+	}
+	for _, of := range []string{"operators", "cache"} {
+		for _, o := range list(object[of]) {
+			note(o, "policy/"+of)
+		}
+	}
 }
 
 // unrestricted writes what clients of the issuer may that restricts none of it: all of it.

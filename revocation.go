@@ -42,6 +42,9 @@ type Revocations struct {
 	Entries      []Revocation         `json:"entries"`      // sorted by ID
 	Certificates []RevokedCertificate `json:"certificates"` // sorted by serial number
 
+	// Reinstated is what lists before this one revoked. It is absent where there is none.
+	Reinstated []Reinstated `json:"reinstated,omitempty"` // since format 1.2
+
 	file   []byte
 	signed SignedRevocations
 	ids    map[ID]*Revocation
@@ -108,7 +111,7 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 		Format Format `json:"format"`
 		Number int64  `json:"number"`
 	}
-	if err := json.Unmarshal(b, &head); err == nil && head.Format.Newer(NewestFormat) {
+	if err := json.Unmarshal(b, &head); err == nil && head.Format.Newer(ReinstatedFormat) {
 		return nil, &NewerFormatError{fmt.Sprintf("revocation list %d", head.Number), head.Format}
 	}
 	r := &Revocations{signed: s, ids: map[ID]*Revocation{}, keys: map[string]bool{}, certs: map[string]bool{}}

@@ -36,6 +36,9 @@ func (s *Store) acceptRevocations(signed florete.SignedRevocations) *api.Error {
 	if !list.Newer(s.list) {
 		return nil
 	}
+	if err := list.Follows(s.list); err != nil {
+		return api.Errorf(api.Denied, CodeTampered, "from the network: %v", err)
+	}
 	b, err := json.Marshal(signed)
 	if err == nil {
 		s.step("save revocations")

@@ -45,6 +45,11 @@ func TestRevocations(t *testing.T) {
 		t.Errorf("got %s", b)
 	}
 
+	t.Log("one that continues an older list, and drops an entry that nobody reinstated")
+	dropping := kit.Revocations(9, o.Signing, revocation.Target{ID: kit.ID("user/bob")})
+	o.wantRefused(accept(&dropping), api.Denied, CodeTampered, "drops user/eve, which list 2 revokes")
+	o.wantList(2)
+
 	t.Log("documents and a list at once, of which either may be refused")
 	o.wantAccepted(accept(list(3), kit.Signed(6, o.version("b"), o.Signing)))
 	o.wantList(3)

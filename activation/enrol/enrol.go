@@ -130,6 +130,9 @@ func newestList(s *florete.SignedRevocations, m florete.Manifest, held *florete.
 	if err == nil {
 		err = s.Verify(list, m.Cluster, m.Trust.SigningKeys)
 	}
+	if err == nil && list.Newer(held) {
+		err = list.Follows(held)
+	}
 	if err != nil || !list.Newer(held) {
 		return held, err
 	}

@@ -77,6 +77,10 @@ func (a Archive) SetRevocations(ctx context.Context, s florete.SignedRevocations
 	if list.Number <= last.Number {
 		return last, false, refusef("revocation list %d is offered here, this is %d: its number never goes back: read that one, and change it again", last.Number, list.Number)
 	}
+	was, _ := last.Signed.Open() // nil where it cannot be read: then all of this one is new
+	if err := list.Follows(was); err != nil {
+		return last, false, err
+	}
 	next = Revocations{Signed: s, Number: list.Number, Entries: len(list.Entries) + len(list.Certificates)}
 	value, err := json.Marshal(next)
 	if err != nil {
@@ -84,7 +88,6 @@ func (a Archive) SetRevocations(ctx context.Context, s florete.SignedRevocations
 	}
 	ops := []store.Op{store.Put(revoking, value)}
 	if t.Record != nil {
-		was, _ := last.Signed.Open() // nil where it cannot be read: then all of this one is new
 		ops = append(ops, t.Record(was, list)...)
 	}
 	_, err = a.Commit(ctx, store.Txn{If: []store.Cond{{Key: revoking, Modified: last.revision}}, Then: ops})

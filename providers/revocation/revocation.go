@@ -43,6 +43,7 @@ func Next(list *florete.Revocations, cluster string, now time.Time, lifetime tim
 	if list == nil {
 		return next
 	}
+	next.KeepReinstated(list)
 	ended := now.Add(-florete.MaxLifetime - florete.Backdated)
 	for _, e := range list.Entries {
 		if len(e.EnrolKeyFingerprints) > 0 || e.Suspended || e.ValidAfter.IsZero() || e.ValidAfter.After(ended) {
@@ -56,6 +57,27 @@ func Next(list *florete.Revocations, cluster string, now time.Time, lifetime tim
 		}
 	}
 	return next
+}
+
+// Keep adds to a list that Next made what another one revokes and the one before lacks.
+func Keep(next, before, other *florete.Revocations) {
+	entries, certificates := before.Lacking(other)
+	for _, lacks := range entries {
+		e := entry(next, lacks.ID)
+		switch {
+		case lacks.ID.IsZero():
+		case lacks.ValidAfter.IsZero() && !lacks.Suspended:
+			e.ValidAfter, e.Suspended = florete.Time{}, false
+		default:
+			if lacks.ValidAfter.After(e.ValidAfter.Time) {
+				e.ValidAfter = lacks.ValidAfter
+			}
+			e.Suspended = e.Suspended || lacks.Suspended
+		}
+		e.EnrolKeyFingerprints = union(e.EnrolKeyFingerprints, lacks.EnrolKeyFingerprints)
+	}
+	next.Certificates = append(next.Certificates, certificates...)
+	slices.SortFunc(next.Certificates, func(a, b florete.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
 }
 
 // Revoke adds a target to a list that Next made.
@@ -98,6 +120,7 @@ func Reinstate(list *florete.Revocations, t Target) error {
 			if !removeKey(list, key) {
 				return fmt.Errorf("SSH host key %s is not revoked: florctl revocations has what is", key)
 			}
+			list.NameReinstated(florete.Reinstated{Key: key})
 		}
 	}
 	for _, serial := range t.Certificates {
@@ -106,6 +129,7 @@ func Reinstate(list *florete.Revocations, t Target) error {
 			return fmt.Errorf("certificate %s is not revoked: florctl revocations has what is", serial)
 		}
 		list.Certificates = slices.Delete(list.Certificates, i, i+1)
+		list.NameReinstated(florete.Reinstated{Certificate: serial})
 	}
 	return nil
 }
@@ -131,6 +155,7 @@ func Resume(list *florete.Revocations, id florete.ID) error {
 	if list.Entries[i].Suspended = false; list.Entries[i].ValidAfter.IsZero() {
 		list.Entries = slices.Delete(list.Entries, i, i+1)
 	}
+	list.NameReinstated(florete.Reinstated{ID: id})
 	return nil
 }
 

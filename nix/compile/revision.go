@@ -48,6 +48,27 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	return s, nil
 }
 
+// Descends returns an error unless a revision of the flake has all commits of another one.
+func (s Source) Descends(ctx context.Context, rev, from string) error {
+	if rev == from {
+		return nil
+	}
+	dir := s.dir()
+	if u, err := url.Parse(dir); err == nil && u.Scheme == "git+file" {
+		dir = u.Path
+	}
+	if !isFolder(dir) {
+		return fmt.Errorf("whether revision %.12s has the commits of %.12s cannot be known of %s: use a clone of it", rev, from, dir)
+	}
+	if _, err := git(ctx, dir, "cat-file", "-e", from+"^{commit}"); err != nil {
+		return fmt.Errorf("revision %.12s is not in this clone: git pull", from)
+	}
+	if _, err := git(ctx, dir, "merge-base", "--is-ancestor", from, rev); err != nil {
+		return fmt.Errorf("revision %.12s lacks commits of %.12s: git merge %.12[2]s, or git rebase", rev, from)
+	}
+	return nil
+}
+
 // LockCommand pins the inputs of a flake, as Nix pins nothing for florctl.
 const LockCommand = "nix flake lock && git add flake.lock && git commit -m 'pin inputs' flake.lock"
 

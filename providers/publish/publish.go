@@ -3,6 +3,8 @@ package publish
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -50,8 +52,9 @@ func Sign(hosts map[string][]florete.Document, key signature.SecretKey, now time
 }
 
 // Renumber is a document under another serial, unsigned.
-func Renumber(d api.SignedDocument, serial int64) (florete.Document, error) {
-	return edit([]byte(d.Envelope), []byte(d.Body), map[string]any{"serial": serial})
+func Renumber(d florete.Document, serial int64) (florete.Document, error) {
+	envelope, body, _ := d.Bytes()
+	return edit(envelope, body, map[string]any{"serial": serial})
 }
 
 // NameClosures has the manifests of hosts name the store paths of their systems.
@@ -129,6 +132,35 @@ func publishable(e florete.Envelope, now time.Time) error {
 			e.Serial, at.UTC().Format(time.RFC3339), ahead, now.UTC().Format(time.RFC3339))
 	}
 	return nil
+}
+
+// Rev returns the revision that all envelopes name, and "" where they name none or several.
+func (t Tree) Rev() (rev string) {
+	first := true
+	for _, documents := range t {
+		for _, d := range documents {
+			if !first && d.Envelope.Rev != rev {
+				return ""
+			}
+			first, rev = false, d.Envelope.Rev
+		}
+	}
+	return rev
+}
+
+// Digest returns the digest of all envelopes, host by host. Signatures do not count.
+func (t Tree) Digest() string {
+	hash := sha256.New()
+	for _, host := range slices.Sorted(maps.Keys(t)) {
+		var envelopes []string
+		for _, d := range t[host] {
+			envelope, _, _ := d.Bytes()
+			envelopes = append(envelopes, string(envelope))
+		}
+		slices.Sort(envelopes)
+		fmt.Fprintf(hash, "%q\n", append(envelopes, host))
+	}
+	return "sha256-" + base64.StdEncoding.EncodeToString(hash.Sum(nil))
 }
 
 // Head is that of the stream that Encode writes.

@@ -54,6 +54,15 @@ func TestSign(t *testing.T) {
 }
 
 // TestRenumber: another serial, and nothing else, is what signing covers.
+func opened(t *testing.T, envelope, body []byte, sig string) florete.Document {
+	t.Helper()
+	d, err := florete.Open(envelope, body, sig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 func TestRenumber(t *testing.T) {
 	k := kit.SigningKey("demo-1")
 	signed, err := tree(k, now.Unix())
@@ -62,7 +71,7 @@ func TestRenumber(t *testing.T) {
 	}
 	was := signed["ursula"][0]
 	envelope, body, sig := was.Bytes()
-	d, err := publish.Renumber(api.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: sig}, now.Unix()+5)
+	d, err := publish.Renumber(opened(t, envelope, body, sig), now.Unix()+5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +117,7 @@ func TestNameClosures(t *testing.T) {
 	}
 	if envelope, body, sig := d.Bytes(); string(envelope) != canonical(t, envelope) {
 		t.Errorf("%s", envelope)
-	} else if again, err := publish.Renumber(api.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: sig}, now.Unix()+5); err != nil || again.Envelope.Closure != system {
+	} else if again, err := publish.Renumber(opened(t, envelope, body, sig), now.Unix()+5); err != nil || again.Envelope.Closure != system {
 		t.Errorf("gone back: %+v, %v", again.Envelope, err)
 	}
 	if other := named["raishan"][0].Envelope; other.Closure != "" {

@@ -73,7 +73,7 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 	f.StringVar(&i.device, "device", "", "the `FINGERPRINT` that flor id create printed, where the flake has no sshHostKey of the host")
 	cmd.MarkFlagsOneRequired("host", "request", "id")
 	cmd.MarkFlagsMutuallyExclusive("host", "request", "id")
-	keyFile := keyFlag(cmd)
+	keyFile, signed := keyFlag(cmd), signedFlag(cmd)
 	out := f.String("out", "", "write the identity file to `FILE`, - for standard output")
 	cmd.MarkFlagRequired("out")
 	dir := f.String("dir", ".", "`DIR`ectory with enrol.crt and enrol.key")
@@ -110,7 +110,11 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 			if p.providers, err = reach(p.topology); err != nil {
 				return err
 			}
-			if err := i.compare(cmd.Context(), p); err != nil {
+			record, err := openRecord(*keyFile, *signed, p.topology.Name)
+			if err != nil {
+				return err
+			}
+			if err := i.compare(cmd.Context(), p, record); err != nil {
 				return err
 			}
 		}
@@ -264,8 +268,8 @@ func (i *issuing) fingerprint() string {
 
 // compare takes the revocation list along, and refuses a host that it revokes, and one that is
 // another device.
-func (i *issuing) compare(ctx context.Context, p published) error {
-	list, err := p.newestList(ctx)
+func (i *issuing) compare(ctx context.Context, p published, r *signedRecord) error {
+	list, err := p.continued(ctx, r, nil)
 	if err != nil {
 		return fmt.Errorf("%w: --offline issues without knowing what is revoked", err)
 	}

@@ -39,7 +39,9 @@ where the flake has lost a root that certificates of a host lead to.`,
 	}
 	from := source(cmd)
 	reach := via(cmd)
-	keyFile := keyFlag(cmd)
+	keyFile, signed := keyFlag(cmd), signedFlag(cmd)
+	former := cmd.Flags().String("former", "", "go back to a version that was published elsewhere, if this is its `DIGEST`, without a question")
+	replaces := cmd.Flags().Int64("replace", 0, "publish though the version of this `SERIAL`, which is in force, has commits that the flake lacks")
 	closures := cmd.Flags().StringToString("closure", nil, "store path of a host's system, which hosts then fetch from the binary cache, as `HOST=PATH`; may be repeated")
 	atOnce := cmd.Flags().Bool("at-once", false, "offer them to all hosts, whatever waves the cluster's rollout has, and end the one at work")
 	without := cmd.Flags().StringArray("without", nil, "a `HOST` that may be left behind with a root that the flake has no more; several times")
@@ -85,7 +87,17 @@ where the flake has lost a root that certificates of a host lead to.`,
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "cluster %s, %d hosts, serial %d, signed by %s\n", c.Name, len(documents), documents.Head().Serial, key.ToPublicKey().Name)
+		record, err := openRecord(*keyFile, *signed, c.Name)
+		if err != nil {
+			return err
+		}
+		version := signedVersion{Serial: documents.Head().Serial, Rev: tree.Revision, Digest: documents.Digest()}
 		if *out != "" {
+			if is, ok := record.version(version.Serial); !ok || !is.Served {
+				if err := record.add(version); err != nil {
+					return err
+				}
+			}
 			_, err := replace.Output(*out, 0o644, os.Stdout, func(f *os.File) error { return documents.Encode(f) })
 			return err
 		}
@@ -108,14 +120,23 @@ where the flake has lost a root that certificates of a host lead to.`,
 			return err
 		}
 		p, how := published{t, providers}, importing{atOnce: *atOnce}
-		follow, err := p.former(cmd.Context(), c.Documents, key, how)
+		last, err := p.newestVersion(cmd.Context(), record)
+		if err != nil {
+			return err
+		}
+		if last.Rev != "" && last.Serial < version.Serial && last.Serial != *replaces {
+			if err := src.Descends(cmd.Context(), version.Rev, last.Rev); err != nil {
+				return fmt.Errorf("cluster %s: version %d is in force: %w; --replace %[2]d undoes what it has", c.Name, last.Serial, err)
+			}
+		}
+		follow, err := p.former(cmd, record, c.Documents, last.Serial, *former, key, how)
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
-		if err := p.publish(cmd, how, documents, follow...); err != nil {
+		if err := p.publishRecorded(cmd, record, version, how, documents, follow...); err != nil {
 			return err
 		}
-		return p.renewList(cmd, key)
+		return p.renewList(cmd, key, record)
 	}
 	return cmd
 }

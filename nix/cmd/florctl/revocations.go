@@ -119,6 +119,28 @@ func (p published) newestList(ctx context.Context) (newest *florete.Revocations,
 	return newest, someFailed(failed, len(p.providers))
 }
 
+// continued returns the list that the next one continues: the newest of any provider, or the one
+// that was offered last from here, where no provider has one as new. It fails where the former drops
+// what the latter revokes, unless heal is there, which is given both.
+func (p published) continued(ctx context.Context, r *signedRecord, heal func(list, own *florete.Revocations)) (*florete.Revocations, error) {
+	list, err := p.newestList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own, err := r.list()
+	if err != nil || own.Newer(list) {
+		return own, err
+	}
+	if own == nil || list.Follows(own) == nil {
+		return list, nil
+	}
+	if heal == nil {
+		return nil, fmt.Errorf("%w: florctl revoke --renew revokes it again", list.Follows(own))
+	}
+	heal(list, own)
+	return list, nil
+}
+
 // offer has all providers offer a list.
 func (p published) offer(ctx context.Context, s florete.SignedRevocations) error {
 	var failed []error
@@ -207,7 +229,7 @@ func (p published) await(cmd *cobra.Command, list *florete.Revocations, began ti
 const listPoll = 300 * time.Millisecond
 
 // renewList signs the list anew when half of the time until a newer one is due has passed.
-func (p published) renewList(cmd *cobra.Command, key signature.SecretKey) error {
+func (p published) renewList(cmd *cobra.Command, key signature.SecretKey, r *signedRecord) error {
 	list, err := p.newestList(cmd.Context())
 	if err != nil || list == nil {
 		return err
@@ -216,7 +238,7 @@ func (p published) renewList(cmd *cobra.Command, key signature.SecretKey) error 
 	if time.Since(list.Signed.Time) < lifetime/2 {
 		return nil
 	}
-	next, err := p.nextList(cmd.Context(), key, lifetime, false, func(*florete.Revocations) error { return nil })
+	next, err := p.nextList(cmd.Context(), key, r, lifetime, false, func(*florete.Revocations) error { return nil })
 	if err != nil {
 		return errors.Join(errors.New("the revocation list is not signed anew"), err)
 	}

@@ -23,6 +23,7 @@ type revoking struct {
 	cmd     *cobra.Command
 	cluster func(ctx context.Context, args []string) (published, error)
 	keyFile *string
+	signed  *string
 	host    string
 	keys    []string
 	serials []string
@@ -32,14 +33,14 @@ type revoking struct {
 }
 
 func newRevoking(cmd *cobra.Command) *revoking {
-	r := &revoking{cmd: cmd, cluster: ofCluster(cmd), keyFile: cmd.Flags().String("key", "", "secret signing key `FILE`, in Nix format")}
+	r := &revoking{cmd: cmd, cluster: ofCluster(cmd), keyFile: cmd.Flags().String("key", "", "secret signing key `FILE`, in Nix format"), signed: signedFlag(cmd)}
 	f := cmd.Flags()
 	f.StringVar(&r.host, "host", "", "a `HOST`, with all that it was given: the same as node/HOST")
 	f.StringArrayVar(&r.keys, "host-key", nil, "an SSH host `KEY`, or its fingerprint SHA256:…")
 	f.StringArrayVar(&r.serials, "serial", nil, "one certificate, by its serial `NUMBER` in hex, as florctl audit has it")
 	f.DurationVar(&r.valid, "lifetime", revocation.Lifetime, "until a newer list is due, which --renew and florctl publish sign")
 	f.DurationVar(&r.wait, "wait", 10*time.Second, "how long to wait until hosts report that the list is in force")
-	f.BoolVar(&r.force, "force", false, "also where a host reports a newer list than providers have, whose entries are lost then")
+	f.BoolVar(&r.force, "force", false, "also where a host reports a newer list than providers have: hosts that have it refuse one that drops its entries")
 	cmd.Args = words(0, 2)
 	return r
 }
@@ -196,7 +197,11 @@ func (r *revoking) change(p published, with func(*florete.Revocations) error) er
 		return err
 	}
 	began := time.Now()
-	next, err := p.nextList(r.cmd.Context(), key, r.valid, r.force, with)
+	record, err := openRecord(*r.keyFile, *r.signed, p.topology.Name)
+	if err != nil {
+		return err
+	}
+	next, err := p.nextList(r.cmd.Context(), key, record, r.valid, r.force, with)
 	if err != nil {
 		return err
 	}
@@ -228,16 +233,24 @@ func (r *revoking) supply(file string, args []string) error {
 	return p.await(r.cmd, list, time.Now(), r.wait)
 }
 
-// nextList signs the list after the newest that any provider has, and has all offer it.
-func (p published) nextList(ctx context.Context, key signature.SecretKey, valid time.Duration, force bool, with func(*florete.Revocations) error) (*florete.Revocations, error) {
+// nextList signs the list after the newest that there is, and has all providers offer it. What a
+// list of before revokes, and was not reinstated, it revokes too.
+func (p published) nextList(ctx context.Context, key signature.SecretKey, r *signedRecord, valid time.Duration, force bool, with func(*florete.Revocations) error) (*florete.Revocations, error) {
 	if public := key.ToPublicKey().String(); !slices.Contains(p.topology.Trust.SigningKeys, public) {
 		return nil, fmt.Errorf("key %s: not among trust.signingKeys of cluster %s: hosts would refuse what it signs", public, p.topology.Name)
 	}
-	last, err := p.newestList(ctx)
+	var keep *florete.Revocations
+	last, err := p.continued(ctx, r, func(list, own *florete.Revocations) {
+		fmt.Fprintf(os.Stderr, "warning: %v: it is revoked again\n", list.Follows(own))
+		keep = own
+	})
 	if err != nil {
 		return nil, err
 	}
 	next := revocation.Next(last, p.topology.Name, time.Now(), valid)
+	if keep != nil {
+		revocation.Keep(next, last, keep)
+	}
 	ahead, host, err := p.ahead(ctx, last.InForce())
 	if err != nil {
 		return nil, err
@@ -256,5 +269,9 @@ func (p published) nextList(ctx context.Context, key signature.SecretKey, valid 
 	if err != nil {
 		return nil, err
 	}
-	return next, p.offer(ctx, s)
+	if err := p.offer(ctx, s); err != nil {
+		return nil, err
+	}
+	r.of().Revocations = &s
+	return next, r.save()
 }

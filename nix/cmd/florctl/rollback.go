@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -21,7 +22,8 @@ never go back to an older one. All are offered them at once, and a rollout at wo
 What the flake has is published with the next commit, so revert there too.`,
 	}
 	cluster := ofCluster(cmd)
-	keyFile := keyFlag(cmd)
+	keyFile, signed := keyFlag(cmd), signedFlag(cmd)
+	digest := cmd.Flags().String("digest", "", "sign a version that was published elsewhere, if this is its `DIGEST`, without a question")
 	cmd.Args = words(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -44,45 +46,109 @@ What the flake has is published with the next commit, so revert there too.`,
 		if len(versions) == 0 || versions[0].Serial == serial {
 			return fmt.Errorf("serial %d is the newest: want one before it, of florctl versions", serial)
 		}
+		signedBy, err := openRecord(*keyFile, *signed, p.topology.Name)
+		if err != nil {
+			return err
+		}
 		newest := versions[0].Serial
-		next := max(time.Now().Unix(), newest+1)
-		inForce, err := p.documents(ctx, newest, newest)
+		next := max(time.Now().Unix(), newest+1, signedBy.newest()+1)
+		inForce, err := p.tree(ctx, newest)
 		if err != nil {
 			return err
 		}
-		documents, err := p.documents(ctx, serial, next)
-		if err != nil {
-			return err
-		}
-		// Hosts verify by the manifest in force, and whatever comes after by this one.
-		for _, pinned := range []map[string][]florete.Document{inForce, documents} {
-			if err := publish.RejectUnpinned(pinned, key.ToPublicKey()); err != nil {
+		// Hosts verify by the manifest in force, and whatever comes after by the one that is published.
+		pinned := func(documents map[string][]florete.Document) error {
+			if err := publish.RejectUnpinned(documents, key.ToPublicKey()); err != nil {
 				return fmt.Errorf("cluster %s: %s: %w", p.topology.Name, *keyFile, err)
 			}
+			return nil
+		}
+		if err := pinned(inForce); err != nil {
+			return err
+		}
+		documents, former, err := p.again(cmd, signedBy, serial, next, *digest)
+		if err != nil {
+			return err
+		}
+		if err := pinned(documents); err != nil {
+			return err
 		}
 		tree, err := publish.Sign(documents, key, time.Now())
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", p.topology.Name, err)
 		}
-		return p.publish(cmd, importing{back: serial, atOnce: p.rolledOut(inForce) || p.rolledOut(documents)}, tree)
+		version := signedVersion{Serial: next, Rev: former.Rev, Digest: tree.Digest()}
+		return p.publishRecorded(cmd, signedBy, version, importing{back: serial, atOnce: p.rolledOut(inForce) || p.rolledOut(documents)}, tree)
 	}
 	return cmd
 }
 
-// documents are those of a version, under another serial.
-func (p published) documents(ctx context.Context, serial, as int64) (map[string][]florete.Document, error) {
-	all := map[string][]florete.Document{}
+// tree returns the documents of a version, as the first provider has them. Their signatures, their
+// cluster and their serial are right; whether they are all of it, only a record knows.
+func (p published) tree(ctx context.Context, serial int64) (publish.Tree, error) {
+	tree := publish.Tree{}
 	err := p.read(ctx, serial, func(h publish.Host) error {
 		for _, raw := range h.Documents {
-			d, err := publish.Renumber(raw, as)
+			d, err := florete.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
 			if err != nil {
 				return err
 			}
-			all[h.Name] = append(all[h.Name], d)
+			tree[h.Name] = append(tree[h.Name], d)
 		}
 		return nil
 	})
-	return all, err
+	return tree, err
+}
+
+// again returns the documents of a version under another serial, to be signed again: those that
+// the record has, or that an operator accepts.
+func (p published) again(cmd *cobra.Command, r *signedRecord, serial, as int64, digest string) (map[string][]florete.Document, signedVersion, error) {
+	tree, err := p.tree(cmd.Context(), serial)
+	if err != nil {
+		return nil, signedVersion{}, err
+	}
+	v := signedVersion{Serial: serial, Rev: tree.Rev(), Digest: tree.Digest()}
+	known, ok := r.version(serial)
+	switch {
+	case ok && known.Digest == v.Digest:
+		v.Rev = known.Rev
+	case ok:
+		err = fmt.Errorf("version %d: the provider answers with %s, and %s has %s: nothing is signed", serial, v.Digest, r.path, known.Digest)
+	case digest == v.Digest:
+	case digest != "":
+		err = fmt.Errorf("version %d: the provider answers with %s, not %s: nothing is signed", serial, v.Digest, digest)
+	default:
+		err = confirmed(cmd, fmt.Sprintf("Version %d, revision %.12s, %d hosts, %s, is not on the record of what this key signed here, %s.\nHas an operator published it, and is it to be signed again?", serial, cmp.Or(v.Rev, "unknown"), len(tree), v.Digest, r.path),
+			fmt.Sprintf("version %d is not in %s, and nothing is signed: --digest %s accepts it", serial, r.path, v.Digest))
+	}
+	if err != nil {
+		return nil, v, err
+	}
+	all := map[string][]florete.Document{}
+	for host, documents := range tree {
+		for _, d := range documents {
+			again, err := publish.Renumber(d, as)
+			if err != nil {
+				return nil, v, err
+			}
+			all[host] = append(all[host], again)
+		}
+	}
+	return all, v, nil
+}
+
+// publishRecorded has all providers serve a version, and records it.
+func (p published) publishRecorded(cmd *cobra.Command, r *signedRecord, v signedVersion, how importing, tree publish.Tree, follow ...publish.Tree) error {
+	if is, ok := r.version(v.Serial); !ok || !is.Served {
+		if err := r.add(v); err != nil {
+			return err
+		}
+	}
+	if err := p.publish(cmd, how, tree, follow...); err != nil {
+		return err
+	}
+	v.Served = true
+	return r.add(v)
 }
 
 // publish has all providers serve the tree, with those that follow it.

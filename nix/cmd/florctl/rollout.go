@@ -1,7 +1,7 @@
 package main
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,22 +17,21 @@ import (
 
 // former are the documents that a provider needs beside next where that is rolled out: the
 // policies of provider hosts for the time of it, where these change, and the documents to go
-// back to.
-func (p published) former(ctx context.Context, next map[string][]florete.Document, key signature.SecretKey, how importing) ([]publish.Tree, error) {
-	if how.atOnce || !p.rolledOut(next) {
+// back to, which an operator published as the version before it.
+func (p published) former(cmd *cobra.Command, r *signedRecord, next map[string][]florete.Document, last int64, digest string, key signature.SecretKey, how importing) ([]publish.Tree, error) {
+	serial := publish.Tree(next).Head().Serial
+	if how.atOnce || !p.rolledOut(next) || last == 0 || last >= serial { // the same again, or refused
 		return nil, nil
 	}
-	versions, err := p.providers[0].Versions(ctx)
-	if err != nil || len(versions) == 0 {
+	if served := r.served().Serial; served > last && served < serial {
+		return nil, fmt.Errorf("the newest version that the provider has is %d, and %d was published: it lost that or hides it, so it is not known what to go back to: --at-once", last, served)
+	}
+	back, was, err := p.again(cmd, r, last, serial+1, digest)
+	if err != nil {
 		return nil, err
 	}
-	serial := publish.Tree(next).Head().Serial
-	last := versions[0].Serial
-	if last >= serial { // the same again, or refused
-		return nil, nil
-	}
-	back, err := p.documents(ctx, last, serial+1)
-	if err != nil {
+	fmt.Fprintf(cmd.ErrOrStderr(), "where its rollout fails, hosts go back to version %d, revision %.12s\n", last, cmp.Or(was.Rev, "unknown"))
+	if err := r.add(signedVersion{Serial: serial + 1, Rev: was.Rev, Digest: publish.Tree(back).Digest()}); err != nil {
 		return nil, err
 	}
 	// Hosts that go back verify whatever comes after by these.

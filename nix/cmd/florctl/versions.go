@@ -55,7 +55,7 @@ func (p published) read(ctx context.Context, serial int64, with func(publish.Hos
 		w.CloseWithError(err)
 		ended <- err
 	}()
-	err := readAll(r, p.topology.Trust.SigningKeys, with)
+	err := readAll(r, p.topology.Name, serial, p.topology.Trust.SigningKeys, with)
 	if err != nil {
 		cancel()
 	}
@@ -70,10 +70,13 @@ func (p published) read(ctx context.Context, serial int64, with func(publish.Hos
 	return nil
 }
 
-func readAll(in io.Reader, keys []string, with func(publish.Host) error) error {
+func readAll(in io.Reader, cluster string, serial int64, keys []string, with func(publish.Host) error) error {
 	r, err := publish.NewReader(in)
 	if err != nil {
 		return err
+	}
+	if r.Serial != serial || r.Cluster != cluster {
+		return fmt.Errorf("the provider answers with version %d of cluster %.64q, want %d of %q", r.Serial, r.Cluster, serial, cluster)
 	}
 	for h, err := range r.All(keys) {
 		if err == nil {
@@ -84,6 +87,24 @@ func readAll(in io.Reader, keys []string, with func(publish.Host) error) error {
 		}
 	}
 	return nil
+}
+
+// newestVersion returns the newest version that any provider has, zero for none.
+func (p published) newestVersion(ctx context.Context, r *signedRecord) (newest signedVersion, err error) {
+	var failed []error
+	for _, at := range p.providers {
+		all, err := at.Versions(ctx)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		if len(all) > 0 && all[0].Serial > newest.Serial {
+			newest = signedVersion{Serial: all[0].Serial, Rev: all[0].Rev}
+		}
+	}
+	if known, ok := r.version(newest.Serial); ok {
+		newest = known
+	}
+	return newest, someFailed(failed, len(p.providers))
 }
 
 func newVersionsCmd() *cobra.Command {

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/tests/kit"
+)
+
+// liar is a config provider that answers with anything that was ever signed: each version and
+// list that it took, whole or in part, under any name.
+type liar struct {
+	provider
+	r        *rand.Rand
+	versions []publish.Tree
+	lists    []florete.SignedRevocations
+}
+
+func (l *liar) Host() string { return "liar" }
+
+func (l *liar) Export(_ context.Context, _ int64, w io.Writer) error {
+	tree := publish.Tree{}
+	for host, documents := range l.versions[l.r.IntN(len(l.versions))] {
+		if l.r.IntN(4) > 0 {
+			tree[host] = documents
+		}
+	}
+	return tree.Encode(w)
+}
+
+func (l *liar) Versions(context.Context) (all []archive.Version, err error) {
+	for range 1 + l.r.IntN(3) {
+		head := l.versions[l.r.IntN(len(l.versions))].Head()
+		head.Serial += l.r.Int64N(3) - 1
+		all = append(all, archive.Version{Head: head, Rev: "anything"})
+	}
+	return all, nil
+}
+
+func (l *liar) Revocations(context.Context) (r archive.Revocations, err error) {
+	if n := l.r.IntN(len(l.lists) + 1); n < len(l.lists) {
+		r.Signed, r.Number = l.lists[n], 1
+	}
+	return r, nil
+}
+
+func (l *liar) SetRevocations(_ context.Context, s florete.SignedRevocations) error {
+	l.lists = append(l.lists, s)
+	return nil
+}
+
+func (l *liar) Reports(context.Context) (map[string]florete.ReceivedReport, error) {
+	return map[string]florete.ReceivedReport{}, nil
+}
+
+// TestLiar: whatever a provider answers, what is signed has the documents of the version that
+// the operator named or published last, and revokes what the operator revoked and did not
+// reinstate.
+func TestLiar(t *testing.T) {
+	key := kit.SigningKey("demo-1")
+	pinned := []string{key.ToPublicKey().String()}
+	now := time.Now()
+	// of returns the documents of a version, whose hosts say which one it is.
+	of := func(n int) map[string][]florete.Document {
+		all := map[string][]florete.Document{}
+		for _, host := range []string{"a", "b", "p"} {
+			m := florete.Manifest{Cluster: "demo", Host: host, TrustDomain: fmt.Sprintf("v%d.flor", n), Identity: florete.Identity{ID: kit.ID("node/" + host)}, Providers: map[string]map[string]florete.Provider{}, Trust: florete.Trust{SigningKeys: pinned}}
+			all[host] = append(all[host], kit.Document(now.Unix()-int64(1000-10*n), m))
+		}
+		p := florete.Policy{Cluster: "demo", Host: "p", TrustDomain: kit.Domain, Provider: map[string]florete.Listening{}, Kinds: map[string]json.RawMessage{}, Rollout: &florete.Rollout{}}
+		all["p"] = append(all["p"], kit.Document(now.Unix()-int64(1000-10*n), p))
+		return all
+	}
+	content := func(tree map[string][]florete.Document) string {
+		if len(tree) != 3 {
+			return fmt.Sprintf("%d hosts", len(tree))
+		}
+		return tree["a"][0].Manifest().TrustDomain + tree["b"][0].Manifest().TrustDomain
+	}
+	signed, refused := 0, 0
+	for seed := range uint64(60) {
+		l := &liar{r: rand.New(rand.NewPCG(seed, 1))}
+		p := published{topology: compile.Topology{Name: "demo"}, providers: []provider{l}}
+		p.topology.Trust.SigningKeys = pinned
+		p.topology.Providers = map[string]compile.Provider{"config": {Hosts: []string{"p"}}}
+		r, err := openRecord(filepath.Join(t.TempDir(), "signing.key"), "", "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := &cobra.Command{}
+		cmd.SetContext(t.Context())
+		cmd.SetIn(strings.NewReader("")) // nobody confirms
+		cmd.SetErr(io.Discard)
+		revoked := map[florete.ID]bool{}
+		wayBack := "" // of the version before, which may have gone back
+		for n := range 8 {
+			next := of(n)
+			tree, err := publish.Sign(next, key, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n > 0 {
+				last, err := p.newestVersion(t.Context(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				follow, err := p.former(cmd, r, next, last.Serial, "", key, importing{})
+				if err != nil {
+					refused++
+				}
+				for _, back := range follow {
+					if back.Head().Hosts < 3 {
+						continue // policies for the time of it
+					}
+					signed++
+					got, want := content(back), fmt.Sprintf("v%d.florv%[1]d.flor", n-1)
+					if got != want && got != wayBack {
+						t.Fatalf("seed %d: version %d goes back to %s, want %s", seed, n, got, want)
+					}
+					wayBack, l.versions = got, append(l.versions, back)
+				}
+				serial := of(l.r.IntN(n))["a"][0].Envelope.Serial
+				again, _, err := p.again(cmd, r, serial, now.Unix(), "")
+				if err != nil {
+					refused++
+				} else if want := fmt.Sprintf("v%d.flor", (serial-now.Unix()+1000)/10); content(again) != want+want {
+					t.Fatalf("seed %d: rollback to %s has %s", seed, want, content(again))
+				}
+			}
+			l.versions = append(l.versions, tree)
+			if err := r.add(signedVersion{Serial: tree.Head().Serial, Digest: tree.Digest(), Served: true}); err != nil {
+				t.Fatal(err)
+			}
+
+			if len(l.lists) > 0 && l.r.IntN(2) == 0 { // another operator was lied to
+				list, err := l.lists[l.r.IntN(len(l.lists))].Open()
+				for range 10 {
+					var s florete.SignedRevocations
+					if err == nil {
+						s, err = revocation.Sign(revocation.Next(list, "demo", now, time.Hour), key)
+					}
+					if err == nil {
+						list, err = s.Open()
+					}
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.lists = append(l.lists, list.AsSigned())
+			}
+			id := kit.ID(fmt.Sprintf("user/u%d", l.r.IntN(4)))
+			list, err := p.nextList(t.Context(), key, r, time.Hour, false, func(list *florete.Revocations) error {
+				if l.r.IntN(3) == 0 {
+					if err := revocation.Reinstate(list, revocation.Target{ID: id}); err == nil {
+						delete(revoked, id)
+					}
+					return nil
+				}
+				revocation.Revoke(list, revocation.Target{ID: id})
+				revoked[id] = true
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := revocation.Sign(list, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if list, err = s.Open(); err != nil {
+				t.Fatal(err)
+			}
+			for id := range revoked {
+				if list.CheckID(id) == nil {
+					t.Fatalf("seed %d: list %d does not revoke %s", seed, list.Number, id)
+				}
+			}
+		}
+	}
+	if signed < 5 || refused < 100 {
+		t.Errorf("%d ways back were signed and %d answers refused, want more of both", signed, refused)
+	}
+}
+
+// A version that was published elsewhere is signed again if an operator gives its digest, or
+// confirms it.
+func TestAgain(t *testing.T) {
+	key := kit.SigningKey("demo-1")
+	m := florete.Manifest{Cluster: "demo", Host: "a", TrustDomain: kit.Domain, Identity: florete.Identity{ID: kit.ID("node/a")}, Providers: map[string]map[string]florete.Provider{}}
+	tree, err := publish.Sign(map[string][]florete.Document{"a": {kit.Document(7, m)}}, key, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &liar{versions: []publish.Tree{tree}}
+	for name, c := range map[string]struct{ digest, answer, want string }{
+		"its digest":     {digest: tree.Digest()},
+		"another digest": {digest: "sha256-x", want: "not sha256-x: nothing is signed"},
+		"confirmed":      {answer: "y\n"},
+		"not confirmed":  {answer: "\n", want: "nothing is signed: --digest sha256-"},
+	} {
+		p := published{topology: compile.Topology{Name: "demo"}, providers: []provider{whole{l}}}
+		p.topology.Trust.SigningKeys = []string{key.ToPublicKey().String()}
+		r, err := openRecord(filepath.Join(t.TempDir(), "signing.key"), "", "demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked bytes.Buffer
+		cmd := &cobra.Command{}
+		cmd.SetContext(t.Context())
+		cmd.SetIn(strings.NewReader(c.answer))
+		cmd.SetErr(&asked)
+		if _, _, err := p.again(cmd, r, 7, 8, c.digest); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if _, _, err := p.again(cmd, r, 9, 10, tree.Digest()); err == nil || !strings.Contains(err.Error(), "answers with version 7") {
+			t.Errorf("%s: another serial: %v", name, err)
+		}
+		if c.digest == "" && !strings.Contains(asked.String(), tree.Digest()) {
+			t.Errorf("%s: asked %q", name, asked.String())
+		}
+	}
+}
+
+// whole is a provider that answers with the version that it has.
+type whole struct{ *liar }
+
+func (w whole) Export(_ context.Context, _ int64, out io.Writer) error {
+	return errors.Join(w.versions[0].Encode(out))
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/replace"
+)
+
+// signedRecord is what a signing key has signed, in a file beside it. A provider that was broken into
+// may answer anything: what is signed again, or continued, is compared with this.
+type signedRecord struct {
+	path     string
+	cluster  string
+	Clusters map[string]*signedOf `json:"clusters"`
+}
+
+// signedOf is what was signed of a cluster.
+type signedOf struct {
+	Versions []signedVersion `json:"versions"` // by serial
+
+	// Revocations is the newest list that was offered, nil for none.
+	Revocations *florete.SignedRevocations `json:"revocations,omitempty"`
+}
+
+// signedVersion is a version, or one to go back to.
+type signedVersion struct {
+	Serial int64  `json:"serial"`
+	Rev    string `json:"rev"`
+	Digest string `json:"digest"` // publish.Tree.Digest
+	Served bool   `json:"served"` // a provider took it as the newest
+}
+
+// maxRecorded is how many versions a record has.
+const maxRecorded = 1000
+
+// signedFlag adds the flag that names the record.
+func signedFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("signed", "", "`FILE` with what the key has signed, which a provider's answers are compared with (default: that of --key, with .signed)")
+}
+
+// openRecord reads the record of a key, which may have signed nothing yet.
+func openRecord(keyFile, path, cluster string) (*signedRecord, error) {
+	r := &signedRecord{path: cmp.Or(path, keyFile+".signed"), cluster: cluster}
+	b, err := os.ReadFile(r.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		b, err = []byte("{}"), nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: what the key has signed cannot be read: %w: restore the file, or name another with --signed", r.path, err)
+	}
+	if r.Clusters == nil {
+		r.Clusters = map[string]*signedOf{}
+	}
+	if r.Clusters[cluster] == nil {
+		r.Clusters[cluster] = &signedOf{}
+	}
+	return r, nil
+}
+
+func (r *signedRecord) of() *signedOf { return r.Clusters[r.cluster] }
+
+func (r *signedRecord) save() error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = replace.File(r.path, append(b, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("what the key has signed cannot be recorded: %w: name a file that can be written with --signed", err)
+	}
+	return nil
+}
+
+// version returns what is known of a serial.
+func (r *signedRecord) version(serial int64) (v signedVersion, ok bool) {
+	all := r.of().Versions
+	i, ok := slices.BinarySearchFunc(all, serial, func(v signedVersion, serial int64) int { return cmp.Compare(v.Serial, serial) })
+	if ok {
+		v = all[i]
+	}
+	return v, ok
+}
+
+// served returns the newest version that a provider took.
+func (r *signedRecord) served() (v signedVersion) {
+	for _, is := range r.of().Versions {
+		if is.Served {
+			v = is
+		}
+	}
+	return v
+}
+
+// newest returns the highest serial that was signed.
+func (r *signedRecord) newest() int64 {
+	all := r.of().Versions
+	if len(all) == 0 {
+		return 0
+	}
+	return all[len(all)-1].Serial
+}
+
+// add records versions.
+func (r *signedRecord) add(all ...signedVersion) error {
+	o := r.of()
+	for _, v := range all {
+		o.Versions = append(slices.DeleteFunc(o.Versions, func(is signedVersion) bool { return is.Serial == v.Serial }), v)
+	}
+	slices.SortFunc(o.Versions, func(a, b signedVersion) int { return cmp.Compare(a.Serial, b.Serial) })
+	o.Versions = o.Versions[max(0, len(o.Versions)-maxRecorded):]
+	return r.save()
+}
+
+// list returns the newest revocation list that was offered, nil for none.
+func (r *signedRecord) list() (*florete.Revocations, error) {
+	s := r.of().Revocations
+	if s == nil {
+		return nil, nil
+	}
+	list, err := s.Open()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.path, err)
+	}
+	return list, nil
+}

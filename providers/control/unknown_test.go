@@ -40,7 +40,7 @@ func TestUnknownOutcome(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e := start(t)
 			failed := 0
-			for n, made := int64(1), false; n < 40; n++ {
+			for n := int64(1); n < 40; n++ {
 				nth, seen := int(n+1)/2, 0
 				e.Store.Only(func(txn store.Txn) bool { // commits of acts
 					for _, op := range txn.Then {
@@ -51,7 +51,8 @@ func TestUnknownOutcome(t *testing.T) {
 					}
 					return false
 				})
-				if made = n%2 == 0; made {
+				made := n%2 == 0
+				if made {
 					e.Store.Lose(store.ErrUnavailable)
 				} else {
 					e.Store.Fail(store.ErrUnavailable)

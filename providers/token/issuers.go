@@ -116,7 +116,7 @@ var errNoKey = errors.New("signed by none of its keys")
 
 // VerifySignature is called by the verifier of go-oidc.
 func (s *keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
-	parsed, err := jose.ParseSigned(token, algorithms)
+	parsed, err := jose.ParseSignedCompact(token, algorithms)
 	if err != nil || len(parsed.Signatures) != 1 {
 		return nil, errNoKey
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/explain"
-
 	"github.com/florete/florete/providers/printable"
 )
 

@@ -17,7 +17,6 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/join"
-
 	"github.com/florete/florete/providers/printable"
 )
 

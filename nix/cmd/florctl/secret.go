@@ -14,10 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/providers/file"
+	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secret"
-
-	"github.com/florete/florete/providers/printable"
 )
 
 func newSecretCmd() *cobra.Command {

@@ -10,10 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/token"
 	"github.com/florete/florete/providers/token/rules"
-
-	"github.com/florete/florete/providers/printable"
 )
 
 func newTenantCmd() *cobra.Command {

@@ -15,7 +15,6 @@ import (
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/join"
-
 	"github.com/florete/florete/providers/printable"
 )
 

@@ -79,7 +79,7 @@ func (a Archive) SetRevocations(ctx context.Context, s florete.SignedRevocations
 	}
 	was, _ := last.Signed.Open() // nil where it cannot be read: then all of this one is new
 	if err := list.Follows(was); err != nil {
-		return last, false, err
+		return last, false, refuse(err)
 	}
 	next = Revocations{Signed: s, Number: list.Number, Entries: len(list.Entries) + len(list.Certificates)}
 	value, err := json.Marshal(next)

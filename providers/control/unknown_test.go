@@ -30,8 +30,11 @@ func TestUnknownOutcome(t *testing.T) {
 			return "/v1/publish", e.text(1000+n, fmt.Sprint("note ", n)).String()
 		}},
 		{"revoke", func(e *env, n int64) (string, string) {
-			s := kit.Revocations(n, e.key, revocation.Target{ID: kit.ID(fmt.Sprintf("user/u%d", n))})
-			return "/v1/revocations", string(kit.JSON(s))
+			var targets []revocation.Target // a list drops nothing
+			for i := range n {
+				targets = append(targets, revocation.Target{ID: kit.ID(fmt.Sprintf("user/u%d", i+1))})
+			}
+			return "/v1/revocations", string(kit.JSON(kit.Revocations(n, e.key, targets...)))
 		}},
 		{"token", func(e *env, n int64) (string, string) {
 			return "/v1/tokens", string(kit.JSON(join.Token{ID: fmt.Sprintf("%064x", n), Hosts: "elm", Uses: 1, Until: florete.TimeOf(time.Now().Add(time.Hour))}))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -18,6 +19,9 @@ import (
 type Mode struct {
 	Verify, Follow bool
 	Proof          string
+
+	// Kept is since when a log that is verified must have its rows; zero to believe its source.
+	Kept time.Time
 }
 
 // Modes adds a flag for each to a command.
@@ -43,7 +47,7 @@ func (m *Mode) Run(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON boo
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	switch {
 	case m.Verify:
-		return verify(ctx, out, logs, asJSON)
+		return verify(ctx, out, logs, m.Kept, asJSON)
 	case m.Proof != "":
 		p, err := prove(ctx, logs, m.Proof)
 		if err != nil {
@@ -66,11 +70,11 @@ func (m *Mode) Run(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON boo
 }
 
 // verify prints what is found of each log that can be read, and returns why others cannot.
-func verify(ctx context.Context, out io.Writer, logs []tlog.Source, asJSON bool) error {
+func verify(ctx context.Context, out io.Writer, logs []tlog.Source, kept time.Time, asJSON bool) error {
 	var all []tlog.Verdict
 	var failed []error
 	for _, l := range logs {
-		v, err := tlog.Verify(ctx, l)
+		v, err := tlog.Verify(ctx, l, kept)
 		if err != nil {
 			failed = append(failed, unlogged(err))
 			continue

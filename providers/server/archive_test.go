@@ -110,7 +110,7 @@ func TestArchive(t *testing.T) {
 	if archived != 3 {
 		t.Errorf("%d rows are archived in %s, want 3", archived, files)
 	}
-	v, err := tlog.Verify(t.Context(), l.Local())
+	v, err := tlog.Verify(t.Context(), l.Local(), time.Time{})
 	if err != nil || len(v.Faults) > 0 || v.Rows != 6 || v.Archived != 3 || v.Elsewhere != 0 {
 		t.Errorf("%+v, %v", v, err)
 	}

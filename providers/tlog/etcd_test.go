@@ -80,7 +80,7 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("logs differ:\n%s\n%s", a, b)
 	}
 	for _, l := range []*Log{forge, spare} {
-		if v, err := Verify(t.Context(), l.Local()); err != nil || len(v.Faults) > 0 || v.Rows != 380 {
+		if v, err := Verify(t.Context(), l.Local(), time.Time{}); err != nil || len(v.Faults) > 0 || v.Rows != 380 {
 			t.Errorf("%+v, %v", v, err)
 		}
 	}

@@ -51,7 +51,7 @@ func TestArchived(t *testing.T) {
 			e.tear(keys[2])
 			e.archive(l, keys[2:])
 			e.rewrite(c.change)
-			v, err := Verify(t.Context(), l.Local())
+			v, err := Verify(t.Context(), l.Local(), time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}

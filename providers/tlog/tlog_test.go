@@ -280,9 +280,42 @@ func TestDoubled(t *testing.T) {
 		}
 		e.has(l, 4)
 	})
-	v, err := Verify(t.Context(), l.Local())
+	v, err := Verify(t.Context(), l.Local(), time.Time{})
 	if err != nil || v.Doubled != 1 || len(v.Faults) != 1 || !strings.Contains(v.Faults[0], keys[1]) {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// shortKeeper is a source that says that its rows are over, and has none of them.
+type shortKeeper struct{ Source }
+
+func (s shortKeeper) Head(ctx context.Context) (Head, error) {
+	h, err := s.Source.Head(ctx)
+	h.Kept = time.Now().Add(time.Hour)
+	return h, err
+}
+
+func (s shortKeeper) Rows(ctx context.Context, begin, end uint64) ([]Logged, error) {
+	rows, err := s.Source.Rows(ctx, begin, end)
+	for i := range rows {
+		rows[i].Row = nil
+	}
+	return rows, err
+}
+
+// TestKept: a source that removed rows does not pass them off as those that were over, where the
+// verifier knows for how long rows are kept.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.rows(3, time.Hour)
+	l := e.log()
+	e.while(l, func() { e.has(l, 3) })
+	for kept, missing := range map[time.Time]uint64{{}: 0, time.Now().AddDate(-1, 0, 0): 3, time.Now().AddDate(1, 0, 0): 0} {
+		v, err := Verify(t.Context(), shortKeeper{l.Local()}, kept)
+		if err != nil || v.Missing != missing || v.Elsewhere != 3-missing || len(v.Faults) != int(missing) {
+			t.Errorf("kept %s: %+v, %v, want %d missing", kept, v, err, missing)
+		}
 	}
 }
 

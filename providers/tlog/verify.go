@@ -26,13 +26,18 @@ type Verdict struct {
 const maxFaults = 10
 
 // Verify builds the tree anew from the rows of a source, and compares it with the checkpoint.
-// The error is that it cannot be read.
-func Verify(ctx context.Context, s Source) (v Verdict, err error) {
+// Rows since kept must be there, whatever the source says of how long it keeps them: a process
+// that removed rows would say that they were over. A zero time believes the source. The error is
+// that the log cannot be read.
+func Verify(ctx context.Context, s Source, kept time.Time) (v Verdict, err error) {
 	head, err := s.Head(ctx)
 	if err != nil {
 		return v, err
 	}
 	v.Kept, v.Faults = head.Kept, []string{}
+	if !kept.IsZero() && kept.Before(head.Kept) {
+		v.Kept = kept
+	}
 	fault := func(format string, args ...any) {
 		if len(v.Faults) < maxFaults {
 			v.Faults = append(v.Faults, fmt.Sprintf(format, args...))
@@ -63,12 +68,12 @@ func Verify(ctx context.Context, s Source) (v Verdict, err error) {
 			switch {
 			case err != nil:
 				fault("row %d: %v", v.Rows, err)
-			case r.Row == nil && leaf.Time().Before(head.Kept):
+			case r.Row == nil && leaf.Time().Before(v.Kept):
 				v.Archived++
 				v.Elsewhere++
 			case r.Row == nil:
 				v.Missing++
-				fault("row %d, %s, of %s: is gone from the store", v.Rows, leaf.Key, leaf.Time().Format(time.RFC3339Nano))
+				fault("row %d, %s, of %s: is gone from the store%s", v.Rows, leaf.Key, leaf.Time().Format(time.RFC3339Nano), claimed(leaf.Time(), head.Kept))
 			case !leaf.Of([]byte(*r.Row)):
 				v.Edited++
 				fault("row %d, %s, of %s: was edited in the %s", v.Rows, leaf.Key, leaf.Time().Format(time.RFC3339Nano), r.place())
@@ -84,6 +89,14 @@ func Verify(ctx context.Context, s Source) (v Verdict, err error) {
 		fault("%v", err)
 	}
 	return v, nil
+}
+
+// claimed explains a row that is gone, where the source says that it need not have it any more.
+func claimed(row, kept time.Time) string {
+	if !row.Before(kept) {
+		return ""
+	}
+	return ", which says that it keeps rows since " + kept.Format(time.DateOnly) + ": where that is right, verify with the --keep of its provider.hujson"
 }
 
 // place is where the row is.

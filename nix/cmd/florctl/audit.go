@@ -7,11 +7,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/server"
 )
 
 func newAuditCmd() *cobra.Command {
@@ -23,13 +25,15 @@ published, rolled back and rotated, from where. Over ssh it is what all provider
 those hosts decided, as flor-provider audit prints there.
 
 Rows are in a tamper-evident log of their provider: --verify builds that anew from the rows,
-and names those that were edited or removed; --proof proves that it has one.`,
+and names those that were edited or removed, whatever the provider says of how long it keeps
+them; --proof proves that it has one.`,
 	}
 	cluster := ofCluster(cmd)
 	var f auditlog.Filter
 	f.Flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
 	how := auditlog.Modes(cmd)
+	keep := cmd.Flags().Int("keep", 0, "with --verify, for how many `DAYS` providers keep rows: retention.audit of their provider.hujson, 365 unless written")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := cluster(cmd.Context(), args)
 		if err != nil {
@@ -38,6 +42,10 @@ and names those that were edited or removed; --proof proves that it has one.`,
 		if unread := p.unread(); len(unread) > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "not read: the logs of kinds %s: with --via ssh\n", strings.Join(unread, ", "))
 		}
+		if *keep < 0 {
+			return fmt.Errorf("--keep %d: want at least 1", *keep)
+		}
+		how.Kept = server.Retention{Audit: server.Number(*keep)}.Rows(time.Now())
 		if how.Any() {
 			return auditLogs(cmd, p.providers, how, &f, *asJSON)
 		}

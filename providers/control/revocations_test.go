@@ -2,12 +2,14 @@ package control_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/florete/florete"
+	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
@@ -102,4 +104,18 @@ func TestRevocationAuditBounded(t *testing.T) {
 	if len(rows) != 1 || !strings.HasSuffix(rows[0].Detail["targets"], " and 1000 more") || !strings.HasSuffix(rows[0].Message, " and 1490 more") {
 		t.Errorf("got %+v", rows)
 	}
+}
+
+// TestListThatDrops: a list in which somebody is missing whom nobody reinstated is the caller's
+// mistake, and changes nothing.
+func TestListThatDrops(t *testing.T) {
+	e := start(t)
+	carol := revocation.Target{ID: kit.ID("user/carol")}
+	e.answer(alice, "POST", "/v1/revocations", bytes.NewReader(kit.JSON(kit.Revocations(1, e.key, carol))), &archive.Revocations{})
+	status, answer := e.do(alice, e.request("POST", "/v1/revocations", bytes.NewReader(kit.JSON(kit.Revocations(2, e.key)))))
+	var refusal wire.Error
+	if err := json.Unmarshal(answer, &refusal); err != nil || refusal.Kind != wire.Invalid || !strings.Contains(refusal.Message, "drops user/carol") {
+		t.Errorf("got %d %s, want that the list drops user/carol", status, answer)
+	}
+	e.answer(alice, "POST", "/v1/revocations", bytes.NewReader(kit.JSON(kit.Revocations(2, e.key, carol))), &archive.Revocations{})
 }

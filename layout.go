@@ -97,14 +97,20 @@ func (l Layout) IdentityFile() string { return filepath.Join(string(l), "join", 
 // NeedStateFile is where activation keeps what it knows of a need.
 func (l Layout) NeedStateFile(id string) string { return filepath.Join(l.Need(id), "state.json") }
 
-// Provides are the kinds of need that the policy in force has this host answer, sorted;
-// none without one.
-func (l Layout) Provides() []string {
+// Provided is what a policy has a host run.
+type Provided struct {
+	Kinds       []string // kinds of need that it answers, sorted
+	StoreMember bool     // a member of the store that provider hosts share
+}
+
+// Provides returns what the policy in force has this host run; nothing without one.
+func (l Layout) Provides() Provided {
 	d, err := Read(Current(l.Documents()), DocPolicy)
 	if err != nil {
-		return nil
+		return Provided{}
 	}
-	return slices.Sorted(maps.Keys(d.Policy().Provider))
+	p := d.Policy()
+	return Provided{slices.Sorted(maps.Keys(p.Provider)), p.Store != nil && p.Store.Member != nil}
 }
 
 // State is where activation keeps what it knows of the documents.

@@ -86,10 +86,14 @@ func (h *Host) Identities(t testing.TB) *identity.Set {
 }
 
 // Provide has the host answer a kind of need, in a policy beside its manifest.
-func (h *Host) Provide(kind string) {
-	kit.Write(florete.Current(h.Layout.Documents()), kit.Document(1, florete.Policy{
+func (h *Host) Provide(kind string, change ...func(*florete.Policy)) {
+	p := florete.Policy{
 		Cluster: "demo", Host: h.Name, TrustDomain: kit.Domain, Trust: florete.Trust{Roots: h.Roots},
 		Provider: map[string]florete.Listening{kind: {ID: kit.ProviderID(h.Name, kind), Listen: []string{":4600"}}},
 		Kinds:    map[string]json.RawMessage{kind: json.RawMessage("{}")},
-	}))
+	}
+	for _, c := range change {
+		c(&p)
+	}
+	kit.Write(florete.Current(h.Layout.Documents()), kit.Document(1, p))
 }

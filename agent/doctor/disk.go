@@ -20,7 +20,7 @@ const (
 func (h *host) disk(context.Context) (string, []Finding) {
 	var found []Finding
 	dirs := []string{string(h.Layout)}
-	for _, kind := range h.Layout.Provides() {
+	for _, kind := range h.Layout.Provides().Kinds {
 		dirs = append(dirs, filepath.Join(string(h.Layout)+"-provider", kind))
 	}
 	seen := ""

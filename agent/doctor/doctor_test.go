@@ -205,6 +205,22 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "units: florete-provider-oidc.service is failed", fix: "systemctl reset-failed florete-provider-oidc.service; systemctl restart florete-provider-oidc.service",
 		},
+		"a member of the store that does not run": {
+			hurt: func(p *patient) {
+				p.Laptop.Provide("oidc", member)
+				p.sh("mkdir -p " + filepath.Join(p.Etc, "store"))
+				p.write(filepath.Join(p.Etc, "store", "member.key"), "secret", 0o600)
+				p.units["florete-store.service"] = units.Unit{Load: "loaded", Active: "failed"}
+			},
+			begin: "units: florete-store.service is failed", fix: "systemctl reset-failed florete-store.service; systemctl restart florete-store.service",
+		},
+		"a member of the store without certificates": {
+			hurt: func(p *patient) {
+				p.Laptop.Provide("oidc", member)
+				p.units["florete-store.service"] = units.Unit{Load: "loaded", Active: "inactive"}
+			},
+			begin: "units: florete-store.service does not run: there is no ", fix: "on the operator's machine, run florctl store issue for this host, and put what it writes there",
+		},
 		"a provider without settings": {
 			hurt: func(p *patient) {
 				p.Laptop.Provide("oidc")
@@ -426,5 +442,13 @@ func TestUDPDoesNotPass(t *testing.T) {
 	p.AcceptLaptop()
 	if found := p.findings(); len(found) > 0 {
 		t.Errorf("found %q although TCP alone is wanted", found)
+	}
+}
+
+// member has the host of a policy keep a member of the store.
+func member(p *florete.Policy) {
+	p.Store = &florete.SharedStore{
+		Kind: "etcd", Endpoints: []string{"https://127.0.0.1:2379"}, Replicas: map[string][]florete.Device{},
+		Member: &florete.StoreMember{Name: "laptop", Cluster: []string{}, Clients: florete.Called{Listen: []string{}, Called: []string{}}, Peers: florete.Called{Listen: []string{}, Called: []string{}}},
 	}
 }

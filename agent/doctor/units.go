@@ -58,6 +58,8 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 		return fix(u.Name+" does not start at boot", "systemctl enable "+u.Name), false
 	case u.Active == "active" || u.Active == "reloading":
 		return Finding{}, true
+	case u.Name == h.Instance.Unit("store.service") && !exists(filepath.Join(h.Etc, "store", "member.key")):
+		return do(fmt.Sprintf("%s does not run: there is no %s", u.Name, filepath.Join(h.Etc, "store", "member.key")), "on the operator's machine, run florctl store issue for this host, and put what it writes there"), false
 	case strings.HasPrefix(u.Name, h.Instance.Unit("provider-")) && secret(settings):
 		return fix(fmt.Sprintf("%s: %s is for its owner alone, and each kind has an account of its own", problem, settings), fmt.Sprintf("chmod 0644 %s; systemctl restart %s", settings, u.Name)), false
 	case u.Active == "activating":

@@ -160,7 +160,7 @@ func (h *handler) units(m florete.Manifest) []string {
 	for _, ours := range []string{"activate", "agent", "credentials", "host", "hosts-file"} {
 		names = append(names, h.Instance.Unit(ours))
 	}
-	for _, kind := range h.Layout.Provides() {
+	for _, kind := range h.Layout.Provides().Kinds {
 		names = append(names, h.Instance.Unit("provider-"+kind))
 	}
 	for _, p := range m.Forwarder.Publish {

@@ -30,7 +30,7 @@ type Collector struct {
 	Config
 	manifest florete.Document
 	policy   florete.Envelope
-	provides []string               // by that policy
+	provides florete.Provided       // by that policy
 	verifies *florete.Roots         // the same
 	roots    *florete.ReportedRoots // of the report before
 	list     *florete.Revocations

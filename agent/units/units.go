@@ -94,11 +94,14 @@ func ListLogs(ctx context.Context, names []string) ([]Unit, error) {
 
 // Wanted are the units that the host of a manifest should have, and whether each must be
 // installed: documents from the network bring none, and NixOS keeps names itself. It
-// provides kinds of needs.
-func Wanted(i florete.Instance, m florete.Manifest, provides []string) map[string]bool {
+// runs what provides says.
+func Wanted(i florete.Instance, m florete.Manifest, provides florete.Provided) map[string]bool {
 	wanted := map[string]bool{i.Unit("activate.service"): true, i.Unit("refresh.timer"): true, i.Unit("hosts-file.service"): false, i.Unit("rollback.path"): false}
-	for _, kind := range provides {
+	for _, kind := range provides.Kinds {
 		wanted[i.Unit("provider-"+kind+".service")] = true
+	}
+	if provides.StoreMember {
+		wanted[i.Unit("store.service")] = true
 	}
 	for _, n := range m.Needs {
 		if len(n.Deliver.Files) == 0 {

@@ -221,6 +221,15 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "units: florete-store.service does not run: there is no ", fix: "on the operator's machine, run florctl store issue for this host, and put what it writes there",
 		},
+		"a certificate of the store that ends": {
+			hurt: func(p *patient) {
+				now := time.Now()
+				chain, _ := kit.EncodeSVID(kit.NewCA().IssueAt(kit.ID("node/laptop"), now.Add(-80*24*time.Hour), now.Add(5*24*time.Hour)))
+				p.sh("mkdir -p " + filepath.Join(p.Etc, "store"))
+				p.write(filepath.Join(p.Etc, "store", "client.crt"), string(chain), 0o644)
+			},
+			begin: "identity: the certificate of the shared store in ", fix: "on the operator's machine, run florctl store issue for this host, and put what it writes there",
+		},
 		"a provider without settings": {
 			hurt: func(p *patient) {
 				p.Laptop.Provide("oidc")

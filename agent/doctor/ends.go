@@ -2,14 +2,16 @@ package doctor
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 )
 
-// ends finds what a person must sign anew: the issuing certificates of this host's SVIDs,
-// and the roots that it trusts.
+// ends finds what a person must sign anew: the issuing certificates of this host's SVIDs, the
+// roots that it trusts, and the certificates with which it takes part in a shared store.
 func (h *host) ends() (found []Finding) {
 	var provider string
 	var svids []*florete.SVID
@@ -25,6 +27,32 @@ func (h *host) ends() (found []Finding) {
 			cure = fmt.Sprintf("where the root's key is, run: ssh %s cat /var/lib/florete-provider/cert/issuing.csr | florctl ca sign | ssh %[1]s flor-provider install-cert", provider)
 		}
 		found = append(found, do(fmt.Sprintf("the %s certificate %q ends on %s", c.Part, c.Name, c.Ends.UTC().Format(time.DateOnly)), cure))
+	}
+	return append(found, h.storeEnds()...)
+}
+
+// storeEnds finds certificates of the store that provider hosts share which end soon. Nothing
+// else renews them, and all of a cluster end on one day.
+func (h *host) storeEnds() (found []Finding) {
+	for _, name := range []string{"ca.crt", "client.crt", "member.crt"} {
+		file := filepath.Join(h.Etc, "store", name)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // a host that has no part in a store has no such file
+		}
+		all, err := florete.ParseCertificates(text)
+		if err != nil {
+			found = append(found, do(fmt.Sprintf("%s: %v", file, err), "put there what florctl store issue wrote for this host"))
+		}
+		for _, c := range all {
+			if florete.RootEnds(c, h.now) {
+				cure := "on the operator's machine, run florctl store issue for this host, and put what it writes there"
+				if name == "ca.crt" {
+					cure = "on the operator's machine, run florctl store init, then florctl store issue for each provider host"
+				}
+				found = append(found, do(fmt.Sprintf("the certificate of the shared store in %s ends on %s", file, c.NotAfter.UTC().Format(time.DateOnly)), cure))
+			}
+		}
 	}
 	return found
 }

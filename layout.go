@@ -97,7 +97,7 @@ func (l Layout) IdentityFile() string { return filepath.Join(string(l), "join", 
 // NeedStateFile is where activation keeps what it knows of a need.
 func (l Layout) NeedStateFile(id string) string { return filepath.Join(l.Need(id), "state.json") }
 
-// Provided is what a policy has a host run.
+// Provided lists the processes that a policy has a host run.
 type Provided struct {
 	Kinds       []string // kinds of need that it answers, sorted
 	StoreMember bool     // a member of the store that provider hosts share

@@ -42,7 +42,7 @@ type Revocations struct {
 	Entries      []Revocation         `json:"entries"`      // sorted by ID
 	Certificates []RevokedCertificate `json:"certificates"` // sorted by serial number
 
-	// Reinstated is what lists before this one revoked. It is absent where there is none.
+	// Reinstated lists the entries of earlier lists that an operator cleared. It is absent where there is none.
 	Reinstated []Reinstated `json:"reinstated,omitempty"` // since format 1.2
 
 	file   []byte

@@ -14,7 +14,7 @@ var ReinstatedFormat = Format{1, 2}
 
 // Reinstated is one thing that an operator took off the list, and that no entry is left of: a
 // suspension, an SSH host key, or a certificate. A reinstated identity keeps an entry, whose
-// ValidAfter is when it was reinstated.
+// ValidAfter is the time at which it was reinstated.
 type Reinstated struct {
 	ID          ID     `json:"id,omitzero"`
 	Key         string `json:"key,omitempty"`         // fingerprint of an SSH host key

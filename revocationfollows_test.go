@@ -28,7 +28,7 @@ func TestFollows(t *testing.T) {
 		}
 		return list
 	}
-	// revoked is what hosts refuse by a list, of what this test revokes.
+	// revoked returns the targets of this test that hosts refuse by a list.
 	ids := []florete.ID{kit.ID("user/alice"), kit.ID("node/elm"), kit.ID("service/wiki")}
 	keys, serials := []string{"SHA256:a", "SHA256:b"}, []string{"3f9a", "77"}
 	revoked := func(list *florete.Revocations) (all []string) {

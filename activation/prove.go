@@ -82,7 +82,7 @@ func (a *activation) proves(n *need) bool {
 	return d != nil && slices.Contains(d.DependsOn, n.ID)
 }
 
-// proofDue is when a need is requested while a proof is sought: the documents, and what they
+// proofDue returns when a need is requested while a proof is sought: the documents, and what they
 // wait for, as often as the proof asks.
 func (a *activation) proofDue(n *need, due time.Time, ok bool) (time.Time, bool) {
 	next := a.prover.next

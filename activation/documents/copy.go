@@ -67,7 +67,7 @@ func (s *Store) recover(damage error) (newest Set, err error) {
 	return newest, nil
 }
 
-// roots are those of the set in force, which need not be readable; false where they are unknown.
+// roots returns the roots of the set in force, which need not be readable; false where they are unknown.
 func (s *Store) roots() (roots []string, known bool) {
 	b, err := os.ReadFile(filepath.Join(florete.Current(s.layout.DocumentsCopy()), rootsFile))
 	return roots, err == nil && json.Unmarshal(b, &roots) == nil

@@ -219,7 +219,7 @@ func (s *Store) put(set Set) error {
 	return nil
 }
 
-// files are those that a set is on disk.
+// files returns the content of each file of a set, by its name on disk.
 func (s Set) files() map[string]delivery.File {
 	files := map[string]delivery.File{}
 	add := func(d florete.Document) {

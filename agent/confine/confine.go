@@ -31,7 +31,7 @@ const (
 	serve landlock.AccessFSSet = read | ll.AccessFSMakeSock | ll.AccessFSRemoveFile
 )
 
-// libraries are where the C library is, and what it reads for accounts: getent(1), which the forwarder
+// libraries are the directories of the C library and of the accounts that it reads: getent(1), which the forwarder
 // starts, needs them. Those of NixOS are in its store.
 var libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/var/lib/sss/mc", "/var/lib/extrausers"}
 

@@ -51,10 +51,10 @@ func unnotified(n florete.Need, e florete.NeedError) Finding {
 	return do(fmt.Sprintf("need %s is delivered, but a unit of it was not restarted: %s", n.ID, e.Message), what)
 }
 
-// commands are those that messages end with.
+// commands are the programs whose command lines messages end with.
 var commands = []string{"flor ", "florctl ", "flor-provider ", "systemctl ", "rm ", "ssh ", "see "}
 
-// remedy is what a message ends with, where that is a command or says where to look.
+// remedy returns the end of a message, where that is a command or says where to look.
 func remedy(message string) string {
 	for _, c := range commands {
 		if i := strings.LastIndex(message, ": "+c); i >= 0 {

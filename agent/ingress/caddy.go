@@ -100,7 +100,7 @@ func (c *Caddy) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 // handed is the directory that Caddy's account alone reads.
 func (c *Caddy) handed() string { return filepath.Join(c.Keys, "caddy") }
 
-// files are those of a site's certificate and key, in the directory that is handed over.
+// files returns the paths of a site's certificate and key, in the directory that is handed over.
 func (c *Caddy) files(s Site) (certificate, key string) {
 	name := filepath.Join(c.handed(), s.Digest)
 	return name + ".pem", name + ".key"

@@ -35,7 +35,7 @@ import (
 const (
 	// perAccount is how many connections an account has at most; root's services share one.
 	perAccount = 1024
-	// total is that of all accounts that the manifest names: 21 KB each are a third of the memory
+	// total bounds the connections of all accounts that the manifest names: 21 KB each are a third of the memory
 	// that the unit has.
 	total = 4096
 	// A client has a stream each for SVIDs and bundles.

@@ -25,7 +25,7 @@ func (a *Access) Principal(name string) (Principal, error) {
 	return a.principals[id], err
 }
 
-// others are what a name means that is none of a principal, with whom to ask for instead.
+// others explain a name that no principal has, and say which names to use instead.
 func (a *Access) others(name string) (all []string) {
 	if _, ok := a.t.Roles[strings.TrimPrefix(name, "role/")]; ok {
 		role := strings.TrimPrefix(name, "role/")

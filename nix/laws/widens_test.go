@@ -38,7 +38,7 @@ var longer = regexp.MustCompile(`/(lifetime|interval|overlap|rotate|refresh|keyL
 // sequence is the number of a trust bundle.
 var sequence = regexp.MustCompile(`,?"spiffe_sequence":[0-9]+`)
 
-// forEver are those of them of which 0 is the most.
+// forEver are the lengths of which 0 is the most.
 var forEver = regexp.MustCompile(`/(rotate|keyLifetime)$`)
 
 // limit is one of these, of a service or a caller: none is the highest.

@@ -91,7 +91,7 @@ func atLeast(who string, v any, because ...Right) fact {
 	return fact{Right: Right{Who: who, May: shortest}, seconds: math.MaxInt32 - int64(n), because: because}
 }
 
-// amount is that of a right without What, for people.
+// amount is the amount of a right without What, for people.
 func amount(may string, n int64) string {
 	switch {
 	case strings.HasSuffix(may, " up to"):

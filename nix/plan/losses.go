@@ -15,7 +15,7 @@ type Loss struct {
 	Then string `json:"then"` // what becomes of it, and when
 }
 
-// kept is what a grant has its provider keep, and what becomes of it once no grant names it.
+// kept describes the thing that a grant has its provider keep, and its fate once no grant names it.
 func (a at) kept(grant map[string]any) (what, then string) {
 	kind, request := shown(grant["kind"]), object(grant["request"])
 	switch kind {
@@ -37,7 +37,7 @@ func (a at) kept(grant map[string]any) (what, then string) {
 	return "", ""
 }
 
-// losses are what providers kept before, and keep no longer.
+// losses lists the things that providers kept before, and keep no longer.
 func losses(was, is compile.Snapshot) (all []Loss, err error) {
 	var kept [2]map[string]string
 	for s, snapshot := range []compile.Snapshot{was, is} {

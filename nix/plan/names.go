@@ -17,7 +17,7 @@ import (
 // alias is another name of a service.
 func alias(a at) []fact { return one(Right{a.id(a.up[0]["id"]), "answer as", shown(a.v)}) }
 
-// leads are where names lead on a host: to a service, or to a port of one.
+// leads maps names of a host to the service, or the port of one, that they lead to.
 type leads struct {
 	exact map[string]string
 	wild  map[string]string

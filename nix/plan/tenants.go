@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// tokenRights are those of who has a token of a tenant, or the keys that verify one: every
+// tokenRights are the rights of a bearer of a tenant's token, and of a holder of the keys that verify one: every
 // action on every object, and all of either where none is named.
 func tokenRights(a at, caller string, request map[string]any) []fact {
 	tenant := "tenant " + shown(request["tenant"])

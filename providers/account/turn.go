@@ -47,7 +47,7 @@ func (a *Accounts[R, B]) turn(ctx context.Context, at string) (release func(), e
 
 func turnsOf(kind string) string { return kind + "/turn/" }
 
-// State is what a kind of accounts keeps: which accounts there are. Their secrets are sealed, and
+// State is the store of a kind of accounts: it lists the accounts that there are. Their secrets are sealed, and
 // made anew.
 func State(kind string) server.State {
 	return server.State{Remembered: []string{Prefix(kind)}, Ending: map[string]time.Duration{turnsOf(kind): 0}}

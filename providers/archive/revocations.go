@@ -13,7 +13,7 @@ import (
 // revoking is the key of the revocation list, which is of no version.
 const revoking = everything + "revocations"
 
-// RevocationsKey is where the revocation list is in the store of kind config.
+// RevocationsKey is the key of the revocation list in the store of kind config.
 const RevocationsKey = revoking
 
 // DecodeRevocations returns the signed list that the value of RevocationsKey has.

@@ -82,7 +82,7 @@ func (c *call) putContents() error {
 // writer says that it is about to send takes nothing from others.
 const claimed = 16 << 20
 
-// claim is what an upload claims of the file system. What has arrived is on it.
+// claim is the room that an upload claims of the file system. What has arrived is on it.
 type claim struct {
 	*cache
 	held int64 // of cache.claim

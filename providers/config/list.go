@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// List is where the process of a kind reads the newest revocation list: in the store of kind
+// List returns the source from which the process of a kind reads the newest revocation list: the store of kind
 // config. It is nil for processes of other kinds whose engine has no tree of that. The process of
 // kind config leaves each list in file for those.
 func List(kind string, s store.Store, file string, log *slog.Logger) *server.ListSource {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Failures are those of accepting connections or receiving datagrams, such as while the process is out of file descriptors.
+// Failures counts failures to accept connections or to receive datagrams, such as while the process is out of file descriptors.
 // All listeners of one part share one: it is one cause, and one line a minute in the log.
 type Failures struct {
 	Log *slog.Logger

@@ -257,7 +257,7 @@ func allow(ctx context.Context, tx pgx.Tx, owner, user, password string, there b
 	return nil
 }
 
-// role is what the server has of a role.
+// role is a role as the server has it.
 type role struct {
 	oid          uint32
 	there, login bool

@@ -23,7 +23,7 @@ type redis struct {
 
 var _ backend = (*redis)(nil)
 
-// may is what users may do: nothing that shows or changes what others have, such as names of keys
+// may lists the commands that users may run: nothing that shows or changes what others have, such as names of keys
 // (CLIENT TRACKING) and sizes (MEMORY). Scripts would run for as long as they like while the server
 // answers nobody, not even the provider that ends their user.
 var may = strings.Fields("+@all -@admin -@dangerous -@scripting -scan -randomkey -dbsize -pubsub -memory -client|tracking -client|trackinginfo -client|caching -client|getredir -select +select|0")

@@ -115,7 +115,7 @@ func newPostgres() place {
 	return runPostgres("", initdb)
 }
 
-// postgresOf is that of another Debian, below a root that tests/run fetches.
+// postgresOf runs the PostgreSQL of another Debian, below a root that tests/run fetches.
 func postgresOf(root string) place {
 	all, _ := filepath.Glob(filepath.Join(root, "usr/lib/postgresql/*/bin/initdb"))
 	if root == "" || len(all) == 0 {

@@ -111,7 +111,7 @@ func (f *forgejo) call(ctx context.Context, method string, path []string, query 
 	return nil
 }
 
-// forgejoUser is what an administrator reads of an account.
+// forgejoUser is an account as an administrator reads it.
 type forgejoUser struct {
 	ID         int64  `json:"id"`
 	Email      string `json:"email"`

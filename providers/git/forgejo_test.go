@@ -45,7 +45,7 @@ type madeUser struct {
 	Keys       []int64 `json:"-"`
 }
 
-// register is what a person does at a forge who wants an account of a name.
+// register signs a person up at the forge, with an account of a name.
 func (c *contract) register(name string, u madeUser) *madeUser {
 	c.mu.Lock()
 	defer c.mu.Unlock()

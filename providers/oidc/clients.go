@@ -23,7 +23,7 @@ type registration struct {
 	RedirectURIs []string   `json:"redirectURIs"`
 	Generation   int        `json:"generation"` // the last that the policy granted
 
-	// PKCE is whether sign-ins must have a code challenge: of clients that were registered since
+	// PKCE reports whether sign-ins must have a code challenge: of clients that were registered since
 	// releases want it. Others may have a library that knows none.
 	PKCE bool `json:"pkce,omitempty"`
 

@@ -50,7 +50,7 @@ type made struct {
 	Issuer    string `json:"florete_issuer,omitempty"`    // of this client alone: what follows the issuer's address
 }
 
-// registrar is that of a kind at the address of a policy.
+// registrar returns the registrar of a kind at the address of a policy.
 func (p *Provider) registrar(kind string, policy *Policy) (registrar, error) {
 	at := policy.registration
 	b, err := secretfile.ReadFile(p.cfg.RegistrationToken)

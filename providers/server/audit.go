@@ -88,7 +88,7 @@ func (r Row) known() bool {
 	return r.Outcome == Granted || r.Caller != "" && !r.Enrolment
 }
 
-// refusal is whether the row is about a request that was refused.
+// refusal reports whether the row is about a request that was refused.
 func (r Row) refusal() bool {
 	switch api.ErrorKind(r.Outcome) {
 	case api.Transient, api.Denied, api.Invalid:

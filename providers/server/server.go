@@ -49,7 +49,7 @@ type Config struct {
 	// Audit is where decisions are written; nil for NewAudit of the store.
 	Audit *Audit
 
-	// List is where the process reads the newest revocation list itself; nil for in files alone.
+	// List is the source from which the process itself reads the newest revocation list; nil for files alone.
 	List *ListSource
 
 	// Log is the tamper-evident one of the audit rows; nil for none.

@@ -106,7 +106,7 @@ func (a *Audit) admit(r Row) bool {
 	return false
 }
 
-// admitKnown is whether a row about a known caller is written whole, and counts it otherwise.
+// admitKnown reports whether a row about a known caller is written whole, and counts it otherwise.
 func (a *Audit) admitKnown(r Row) bool {
 	if !r.refusal() {
 		return true

@@ -100,7 +100,7 @@ func Here(c net.Conn) bool {
 // Range is uids, both ends included.
 type Range struct{ First, Last uint32 }
 
-// SystemAccounts are those that nobody logs in with: static ones, as systemd and
+// SystemAccounts are accounts that nobody logs in with: static ones, as systemd and
 // login.defs(5) have them, and those of DynamicUser=.
 var SystemAccounts = []Range{{0, 999}, {61184, 65519}}
 

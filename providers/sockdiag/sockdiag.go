@@ -28,7 +28,7 @@ type (
 		states                       uint32
 		id                           sockID
 	}
-	// Message is what the kernel has of a socket.
+	// Message describes a socket of the kernel.
 	Message struct {
 		family, State, timer, retrans uint8
 		id                            sockID

@@ -24,11 +24,11 @@ const (
 	// of it. Whoever may exchange makes up keys that it does not have.
 	issuerRest = 10 * time.Second
 
-	// issuerStale is when its keys are read anew: it may have withdrawn one.
+	// issuerStale is the age at which its keys are read anew: it may have withdrawn one.
 	issuerStale = time.Hour
 )
 
-// issuers are those whose keys this process knows.
+// issuers are the issuers whose keys this process knows.
 type issuers struct {
 	mu  sync.Mutex
 	all map[source]*issuerKeys

@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// asOperator is what the attacks of this file need: florctl runs as dora.
+// asOperator prepares the attacks of this file: florctl runs as dora.
 const asOperator = "can run processes of another user"
 
 // answering replaces the JSON answers to requests of a path.

@@ -123,7 +123,7 @@ func (h HTTP) handler(transport http.RoundTripper, c *Conn) http.Handler {
 	})
 }
 
-// used is what became of the connection to the service over which a request went last.
+// used records what became of the connection over which a request last went to the service.
 type used struct{ reused, answered atomic.Bool }
 
 type usedKey struct{}

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/providers/replace"
 )
 
-// signedRecord is what a signing key has signed, in a file beside it. A provider that was broken into
+// signedRecord lists the documents that a signing key has signed, in a file beside it. A provider that was broken into
 // may answer anything: what is signed again, or continued, is compared with this.
 type signedRecord struct {
 	path     string
@@ -23,7 +23,7 @@ type signedRecord struct {
 	Clusters map[string]*signedOf `json:"clusters"`
 }
 
-// signedOf is what was signed of a cluster.
+// signedOf lists the documents of one cluster that were signed.
 type signedOf struct {
 	Versions []signedVersion `json:"versions"` // by serial
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,4 +151,28 @@ func TestSOCKSEarlyData(t *testing.T) {
 	if _, err := io.ReadFull(conn, b[:]); err != nil || string(b[:]) != "early bird" {
 		t.Fatalf("got %q, %v", b, err)
 	}
+}
+
+// TestNotSOCKS5: a client that speaks something else to the SOCKS5 port is told so at once, in its
+// own protocol.
+func TestNotSOCKS5(t *testing.T) {
+	c := newCluster(t, agenttest.Echo(t))
+	c.start(t)
+	for name, x := range map[string]struct{ sent, answer string }{
+		"an HTTP proxy":    {"GET http://outline.demo.flor.rete/ HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"},
+		"HTTP's CONNECT":   {"CONNECT outline.demo.flor.rete:80 HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n"},
+		"SOCKS4":           {"\x04\x01\x00\x50\x7f\x00\x00\x01\x00", "\x00\x5b"},
+		"another protocol": {"\x16\x03\x01", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			local := dial(t, c.SOCKS[alice])
+			io.WriteString(local, x.sent)
+			local.CloseWrite()
+			got, err := io.ReadAll(local)
+			if err != nil || !strings.HasPrefix(string(got), x.answer) || (x.answer == "") != (len(got) == 0) {
+				t.Errorf("got %q, %v, want %q", got, err, x.answer)
+			}
+		})
+	}
+	agenttest.WaitFor(t, "refusals", func() bool { return report(t, c.Laptop).Refusals["not-socks5"] == 4 })
 }

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -37,6 +38,11 @@ func (s *Server) socks(ctx context.Context, local *net.TCPConn, c connection, en
 	ends.Add(func() { stop() })
 	local.SetDeadline(time.Now().Add(negotiationTimeout))
 	request, err := negotiate(local)
+	var other *otherProtocol
+	if errors.As(err, &other) {
+		s.refuse(c, &refusal{"not-socks5", err.Error()})
+		other.answer(local)
+	}
 	local.SetDeadline(time.Time{})
 	switch {
 	case err != nil:
@@ -55,12 +61,16 @@ func (s *Server) socks(ctx context.Context, local *net.TCPConn, c connection, en
 // negotiate reads the methods and the request, and not a byte more. Its one method is no
 // authentication: the listener's identity is the kernel's word about the process.
 func negotiate(local io.ReadWriter) (request statute.Request, err error) {
-	methods, err := statute.ParseMethodRequest(local)
-	if err != nil {
+	var version [1]byte
+	if _, err := io.ReadFull(local, version[:]); err != nil {
 		return request, err
 	}
-	if methods.Ver != statute.VersionSocks5 {
-		return request, fmt.Errorf("version %d, want %d", methods.Ver, statute.VersionSocks5)
+	if version[0] != statute.VersionSocks5 {
+		return request, &otherProtocol{version[0]}
+	}
+	methods, err := statute.ParseMethodRequest(io.MultiReader(bytes.NewReader(version[:]), local))
+	if err != nil {
+		return request, err
 	}
 	if !slices.Contains(methods.Methods, statute.MethodNoAuth) {
 		_, _ = local.Write([]byte{statute.VersionSocks5, statute.MethodNoAcceptable})
@@ -74,6 +84,36 @@ func negotiate(local io.ReadWriter) (request statute.Request, err error) {
 		_ = reply(local, statute.RepAddrTypeNotSupported)
 	}
 	return request, err
+}
+
+// otherProtocol is the error of a client that does not begin with SOCKS5's version.
+type otherProtocol struct{ first byte }
+
+// socks4 is the version of SOCKS4 and SOCKS4a.
+const socks4 = 4
+
+func (o *otherProtocol) Error() string {
+	const remedy = "this port speaks SOCKS5: write socks5h:// before its address"
+	switch {
+	case o.first == socks4:
+		return "SOCKS4, want SOCKS5: " + remedy
+	case o.first >= 'A' && o.first <= 'Z':
+		return "HTTP, want SOCKS5: " + remedy
+	}
+	return fmt.Sprintf("a first byte of %#x, want %#x of SOCKS5: %s", o.first, statute.VersionSocks5, remedy)
+}
+
+// answer refuses in the client's own protocol, where that is known, so that a person sees why.
+func (o *otherProtocol) answer(local *net.TCPConn) {
+	switch {
+	case o.first == socks4:
+		_, _ = local.Write([]byte{0, 91, 0, 0, 0, 0, 0, 0}) // request rejected or failed
+	case o.first >= 'A' && o.first <= 'Z':
+		_, _ = fmt.Fprintf(local, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n%s\n", o)
+	}
+	// Closed with bytes unread, the connection would be reset, and the answer lost.
+	_ = local.CloseWrite()
+	_, _ = io.CopyN(io.Discard, local, 64<<10)
 }
 
 // connect serves the request CONNECT. Its reply waits for the far side's answer.

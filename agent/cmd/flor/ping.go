@@ -41,7 +41,7 @@ Exit status: 0 it is reached; 1 usage, or no agent; 2 a step is broken.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&c.Socket, "socket", "", "Unix socket of the agent")
+	cmd.Flags().StringVar(&c.Socket, "socket", "", "Unix socket of the agent for this command, ping.sock")
 	m.follow(cmd, "socket", func(m florete.Instance) string { return ping.Beside(m.Agent()) })
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

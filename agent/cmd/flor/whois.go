@@ -49,7 +49,7 @@ accounts those whose user they are.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of the agent")
+	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of the agent for this command, whois.sock")
 	m.follow(cmd, "socket", func(m florete.Instance) string { return whois.Beside(m.Agent()) })
 	cmd.Flags().StringVar(&to, "to", "", "address that the service listens on, where several connections come from one port")
 	cmd.Flags().BoolVar(&udp, "udp", false, "the service is over UDP")

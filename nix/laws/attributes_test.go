@@ -57,15 +57,6 @@ var values = map[string][]any{
 	".federated.*.endpointRoots": {[]any{"-----BEGIN CERTIFICATE-----\nYW5vdGhlcg==\n-----END CERTIFICATE-----\n"}},
 }
 
-// occurrence is an attribute of a topology that somebody wrote.
-type occurrence struct {
-	topology string
-	pattern  string
-	set      func(v any) // writes another value, nil for the first one
-	value    any
-	schema   kit.Schema
-}
-
 // occurrences calls with each attribute of a value, where the language has it.
 func occurrences(v kit.Validator, at kit.Place, pattern string, value any, set func(any), with func(pattern string, value any, set func(any), s kit.Schema)) {
 	at = v.Follow(at)

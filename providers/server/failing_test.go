@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -31,8 +32,12 @@ func TestKindFails(t *testing.T) {
 	}}
 	e, _ := start(t, new(echo))
 	ready := make(chan bool)
+	policies, err := server.OpenPolicies(e.PolicyDir(), e.Revocations(), "oidc", slog.New(slog.DiscardHandler)) // a server has its own
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := server.New(server.Config{
-		Policies: e.Policies, Kind: k, Store: e.Store, Key: e.Key, Certificate: e.Server.Certificate, Ready: func() { close(ready) },
+		Policies: policies, Kind: k, Store: e.Store, Key: e.Key, Certificate: e.Server.Certificate, Ready: func() { close(ready) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ func fake(t *testing.T, dir, name, version string) string {
 }
 
 func TestFind(t *testing.T) {
+	system = t.TempDir()
 	for name, c := range map[string]struct {
 		installed, fetched string // versions; empty where there is none
 		found, refused     string

@@ -5,6 +5,7 @@ others = [drhorrible, ursula, mgmt01, laptop]
 bring_up("unoperated", others)
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
 KEY = f"--key {PREPARED}/operator/signing.key"
+SIGNS = f"{KEY} --signed /tmp/signed"
 
 
 def florctl(command, revision="joining"):
@@ -90,7 +91,7 @@ with subtest("its manifest is applied again: it keeps what it is and runs"):
 
 with subtest("an identity file brings it certificates of keys that it makes, and starts its activation"):
     (operator.home / "raishan.request").write_text(raishan.succeed("flor id create 2>/dev/null"))
-    issue = f"id issue --request ~/raishan.request --device {device} --dir {PREPARED}/operator --out ~/raishan.age {KEY}"
+    issue = f"id issue --request ~/raishan.request --device {device} --dir {PREPARED}/operator --out ~/raishan.age {SIGNS}"
     out = florctl(issue)
     assert "as one in a TPM, that opens no file: --passphrase" in out, out
     (operator.home / "passphrase").write_text("correct horse battery")
@@ -110,7 +111,7 @@ with subtest("an identity file brings it certificates of keys that it makes, and
 
 with subtest("suspended it reaches and obtains nothing, and keeps what it has"):
     began = time.time()
-    out = florctl(f"suspend raishan {KEY} --wait 10s")
+    out = florctl(f"suspend raishan {SIGNS} --wait 10s")
     assert "revocation list 1 is offered" in out, out
     assert wait_until(lambda: not reaches(raishan, "outline"), lambda: "it is refused") < 5
     print(f"       refused {time.time() - began:.1f} s after the command began")
@@ -120,7 +121,7 @@ with subtest("suspended it reaches and obtains nothing, and keeps what it has"):
     assert serial(raishan) == before
 
 with subtest("resumed it goes on, with the certificate that it had"):
-    out = florctl(f"resume raishan {KEY} --wait 10s")
+    out = florctl(f"resume raishan {SIGNS} --wait 10s")
     assert "revocation list 2 is offered" in out, out
     # By itself it requests that every half minute, and its next certificate, too.
     raishan.succeed("flor refetch config-documents")

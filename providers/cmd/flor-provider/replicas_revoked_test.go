@@ -14,6 +14,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
 )
@@ -39,7 +40,20 @@ func TestReplicasRevoked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	suspend := func(ids ...florete.ID) { t.Helper(); number++; offer(kit.Suspensions(number, signing, ids...)) }
+	// Certificates of today are refused by the suspension alone.
+	var last *florete.Revocations
+	change := func(do func(*florete.Revocations, florete.ID) error) {
+		t.Helper()
+		number++
+		list := revocation.Next(last, "demo", time.Now().Add(-24*time.Hour), revocation.Lifetime)
+		list.Number = number
+		c.must(do(list, ursula))
+		signed, err := revocation.Sign(list, signing)
+		c.must(err)
+		offer(signed)
+		last, err = signed.Open()
+		c.must(err)
+	}
 	need := func() api.Request { return request("cert-service-s1", kit.ID("service/s1"), kit.NewKey()) }
 	ask := func(r *replica) error {
 		_, err := c.client(r, "cert").Do(t.Context(), api.Path("cert"), need())
@@ -56,7 +70,7 @@ func TestReplicasRevoked(t *testing.T) {
 			eventually(t, func() (api.Answer, error) { return waiting[i].Do(t.Context(), api.Path("cert"), need()) })
 		}
 		c.must(b.run.Process.Signal(syscall.SIGSTOP))
-		suspend(ursula)
+		change(revocation.Suspend)
 		if err := ask(a); !refused(err) {
 			t.Errorf("the replica that goes on: got %v, want %s", err, api.CodeRevoked)
 		}
@@ -75,22 +89,25 @@ func TestReplicasRevoked(t *testing.T) {
 		if err := ask(b); !refused(err) {
 			t.Errorf("the replica that was stopped, a moment later: got %v, want %s", err, api.CodeRevoked)
 		}
-		suspend()
+		change(revocation.Resume)
 	}
 
 	t.Log("a list that the policy here has no key for")
-	number++
-	other := kit.SigningKey("demo-2")
-	value, err := json.Marshal(archive.Revocations{Signed: kit.Suspensions(number, other, ursula), Number: number})
-	c.must(err)
-	_, err = published.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(archive.RevocationsKey, value)}})
-	c.must(err)
+	put := func(list florete.SignedRevocations) {
+		t.Helper()
+		number++
+		value, err := json.Marshal(archive.Revocations{Signed: list, Number: number})
+		c.must(err)
+		_, err = published.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(archive.RevocationsKey, value)}})
+		c.must(err)
+	}
+	put(kit.Suspensions(number+1, kit.SigningKey("demo-2"), ursula))
 	for _, r := range c.all {
 		if err := ask(r); err == nil || api.AsError(err).Code != api.CodeListBehind {
 			t.Errorf("got %v, want %s", err, api.CodeListBehind)
 		}
 	}
-	suspend()
+	put(kit.Revocations(number+1, signing))
 
 	t.Log("no majority")
 	for _, m := range c.etcd.Members[:2] {

@@ -3,7 +3,7 @@
 
 bring_up("one-root")
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
-KEY = f"--key {PREPARED}/operator/signing.key --signed /tmp/signed"
+KEY = f"--key {PREPARED}/operator/signing.key"
 REVISIONS = "/usr/share/revisions"
 for host in (drhorrible, laptop):
     host.succeed(

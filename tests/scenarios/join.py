@@ -5,7 +5,7 @@ others = [drhorrible, ursula, mgmt01, laptop]
 bring_up("unoperated", others)
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
 KEY = f"--key {PREPARED}/operator/signing.key"
-SIGNS = f"{KEY} --signed /tmp/signed"
+SIGNS = f"{KEY} --signed ~/signed"
 
 
 def florctl(command, revision="joining"):

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/replace"
@@ -71,8 +72,18 @@ func openRecord(keyFile, path, cluster string) (*signedRecord, error) {
 
 func (r *signedRecord) of() *signedOf { return r.Clusters[r.cluster] }
 
+// save writes the record, with the versions that other processes have added to it since it was read.
 func (r *signedRecord) save() error {
-	b, err := json.MarshalIndent(r, "", "  ")
+	lock, err := os.OpenFile(r.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		defer lock.Close()
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+	}
+	var b []byte
+	if err == nil {
+		r.merge()
+		b, err = json.MarshalIndent(r, "", "  ")
+	}
 	if err == nil {
 		err = replace.File(r.path, append(b, '\n'), 0o600)
 	}
@@ -80,6 +91,32 @@ func (r *signedRecord) save() error {
 		return fmt.Errorf("what the key has signed cannot be recorded: %w: name a file that can be written with --signed", err)
 	}
 	return nil
+}
+
+// merge takes what the file has and this record has not.
+func (r *signedRecord) merge() {
+	var now signedRecord
+	b, err := os.ReadFile(r.path)
+	if err != nil || json.Unmarshal(b, &now) != nil {
+		return
+	}
+	for name, is := range now.Clusters {
+		own := r.Clusters[name]
+		if own == nil || name != r.cluster {
+			r.Clusters[name] = is
+			continue
+		}
+		for _, v := range is.Versions {
+			if _, ok := r.version(v.Serial); !ok {
+				own.Versions = append(own.Versions, v)
+				slices.SortFunc(own.Versions, func(a, b signedVersion) int { return cmp.Compare(a.Serial, b.Serial) })
+			}
+		}
+		own.Versions = own.Versions[max(0, len(own.Versions)-maxRecorded):]
+		if own.Revocations == nil {
+			own.Revocations = is.Revocations
+		}
+	}
 }
 
 // version returns what is known of a serial.

@@ -138,7 +138,7 @@ type Capacity struct {
 	Free  uint64 `json:"free"` // without what caches hold
 }
 
-// DiskFull is how many bytes a host's disk must have free for documents and needs to be written.
+// DiskFull is the number of bytes that a host's disk must have free for documents and needs to be written.
 const DiskFull = 16 << 20
 
 // ReceivedReport is the last report of a host as a provider keeps it.

@@ -47,7 +47,7 @@ func Take(w florete.Witnessed, answer api.Checkpoint, now florete.Time) florete.
 	return w
 }
 
-// Patience is how long a process that answers may return no checkpoint of a log that this host
+// Patience bounds the time for which a process that answers may return no checkpoint of a log that this host
 // has witnessed.
 const Patience = 6 * time.Hour
 

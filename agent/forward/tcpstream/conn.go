@@ -8,6 +8,7 @@
 package tcpstream
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -48,9 +49,8 @@ type Conn struct {
 	cancel context.CancelCauseFunc
 
 	reading chan struct{} // holds one element while somebody reads; of:
-	head    [wire.FrameHeader + wire.MaxControl]byte
-	have    int // bytes of head
-	left    int // bytes of the Data under way
+	in      *bufio.Reader // holds a whole frame of any type but Data, and a short one of Data
+	left    int           // bytes of the Data under way
 
 	writing sync.Mutex
 
@@ -66,7 +66,10 @@ type Conn struct {
 // opens streams, idle is called whenever one has ended; it is nil at the other. The
 // connection is among tasks until all of it has ended.
 func New(t *tls.Conn, idle func(), tasks *sync.WaitGroup) *Conn {
-	c := &Conn{tls: t, socket: t.NetConn().(*Socket), idle: idle, reading: make(chan struct{}, 1)}
+	c := &Conn{
+		tls: t, socket: t.NetConn().(*Socket), idle: idle, reading: make(chan struct{}, 1),
+		in: bufio.NewReaderSize(records{t}, wire.FrameHeader+wire.MaxControl),
+	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	tasks.Add(1)
 	context.AfterFunc(c.ctx, func() {
@@ -94,7 +97,7 @@ func (c *Conn) OpenStream() (*Stream, error) {
 }
 
 // Usable reports whether an idle connection is still there, as far as this side knows.
-func (c *Conn) Usable() bool { return c.ctx.Err() == nil && c.socket.quiet() }
+func (c *Conn) Usable() bool { return c.ctx.Err() == nil && c.in.Buffered() == 0 && c.socket.quiet() }
 
 // begin makes the next stream. The caller holds mu.
 func (c *Conn) begin() *Stream {
@@ -189,7 +192,7 @@ func (c *Conn) settle(s *Stream) (over bool, err error) {
 func (c *Conn) discard() error {
 	b := buffers.Get()
 	defer buffers.Put(b)
-	n, err := c.tls.Read(b[:min(len(b), c.left)])
+	n, err := c.in.Read(b[:min(len(b), c.left)])
 	if c.left -= n; n > 0 {
 		return nil
 	}

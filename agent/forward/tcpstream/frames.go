@@ -1,6 +1,7 @@
 package tcpstream
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"sync"
@@ -14,13 +15,13 @@ import (
 // record is what one TLS record holds (RFC 8446 section 5.1).
 const record = 16 << 10
 
-var records = sync.Pool{New: func() any { return new([record]byte) }}
+var sealing = sync.Pool{New: func() any { return new([record]byte) }}
 
 // writeData writes a frame with bytes of the stream. The caller holds writing.
 func (c *Conn) writeData(b []byte) error {
 	if len(b) <= record-wire.FrameHeader {
-		buf := records.Get().(*[record]byte)
-		defer records.Put(buf)
+		buf := sealing.Get().(*[record]byte)
+		defer sealing.Put(buf)
 		_, err := c.tls.Write(append(wire.AppendFrame(buf[:0], wire.Data, len(b)), b...))
 		return err
 	}
@@ -52,38 +53,39 @@ func (c *Conn) control(frame []byte, writing func()) {
 // step reads and handles one frame; of Data, its header. After an error other than a
 // deadline's the connection must end. The caller holds reading.
 func (c *Conn) step() error {
-	if err := c.fill(wire.FrameHeader); err != nil {
+	head, err := c.in.Peek(wire.FrameHeader)
+	if err != nil {
 		return err
 	}
-	t, length, err := wire.ParseFrame(c.head[:])
+	t, length, err := wire.ParseFrame(head)
 	if err != nil {
 		return err
 	}
 	if t == wire.Data {
-		c.have = 0
+		_, _ = c.in.Discard(wire.FrameHeader)
 		if length > 0 {
 			c.left = length
 			return c.expected()
 		}
 		return nil
 	}
-	if err := c.fill(wire.FrameHeader + length); err != nil {
+	frame, err := c.in.Peek(wire.FrameHeader + length)
+	if err != nil {
 		return err
 	}
-	c.have = 0
-	return c.handle(t, c.head[wire.FrameHeader:wire.FrameHeader+length])
+	_, _ = c.in.Discard(len(frame))
+	return c.handle(t, frame[wire.FrameHeader:])
 }
 
-// fill reads until there are n bytes of the head. What a deadline interrupts goes on.
-func (c *Conn) fill(n int) error {
-	for c.have < n {
-		m, err := c.tls.Read(c.head[c.have:n])
-		c.have += m
-		if err != nil && c.have < n {
-			return err
-		}
+// records reads what TLS records hold. An error that comes with bytes comes again.
+type records struct{ *tls.Conn }
+
+func (r records) Read(b []byte) (int, error) {
+	n, err := r.Conn.Read(b)
+	if n > 0 {
+		err = nil
 	}
-	return nil
+	return n, err
 }
 
 // expected reports data that nothing announced.

@@ -21,9 +21,6 @@ type Stream struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed once nobody reads it any more
 
-	peeked    byte // of whoever reads
-	hasPeeked bool
-
 	// Under conn.mu:
 	readErr  error     // why nothing more is read; nil while something may be
 	sendErr  error     // why nothing more is sent
@@ -57,19 +54,20 @@ func (s *Stream) Read(b []byte) (n int, err error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	if s.hasPeeked && s.readError() == nil {
-		b[0], s.hasPeeked = s.peeked, false
-		return 1 + s.more(b[1:]), nil
+	if err := s.await(); err != nil {
+		return 0, err
 	}
-	if n, err = s.read(b); err != nil {
-		return n, err
-	}
-	return n + s.more(b[n:]), nil
+	return s.take(b), nil
 }
 
 // lock takes conn.reading, unless nobody reads the stream any more: somebody else may have
 // it until the next one.
 func (s *Stream) lock() error {
+	select {
+	case s.conn.reading <- struct{}{}: // alone, it costs less than beside another case
+		return nil
+	default:
+	}
 	select {
 	case <-s.done:
 	case s.conn.reading <- struct{}{}:
@@ -84,51 +82,45 @@ func (s *Stream) Peek(b []byte) (int, error) {
 		return 0, err
 	}
 	defer s.conn.unlock()
-	if !s.hasPeeked || s.readError() != nil {
-		var one [1]byte
-		if _, err := s.read(one[:]); err != nil {
-			return 0, err
-		}
-		s.peeked, s.hasPeeked = one[0], true
+	if err := s.await(); err != nil {
+		return 0, err
 	}
-	b[0] = s.peeked
-	return 1, nil
+	next, err := s.conn.in.Peek(1)
+	return copy(b, next), err
 }
 
-// read waits for bytes. The caller holds reading.
-func (s *Stream) read(b []byte) (int, error) {
+// await waits until a byte is there. The caller holds reading.
+func (s *Stream) await() error {
 	c := s.conn
 	for {
 		if err := s.readError(); err != nil {
-			return 0, err
+			return err
 		}
-		var n int
 		var err error
 		if c.left == 0 {
 			err = c.step()
-		} else if n, err = c.tls.Read(b[:min(len(b), c.left)]); n > 0 {
-			c.left -= n
-			return n, nil
+		} else if _, err = c.in.Peek(1); err == nil {
+			return nil
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			if reason := s.readError(); reason != nil {
 				err = reason
 			}
-			return 0, err
+			return err
 		}
 		if err != nil {
-			return 0, c.fail(err)
+			return c.fail(err)
 		}
 	}
 }
 
-// more takes what is there already.
-func (s *Stream) more(b []byte) (n int) {
+// take takes what is there already. The caller holds reading.
+func (s *Stream) take(b []byte) (n int) {
 	c := s.conn
 	c.socket.eager = true
 	defer func() { c.socket.eager = false }()
 	for c.left > 0 && n < len(b) {
-		m, err := c.tls.Read(b[n:min(len(b), n+c.left)])
+		m, err := c.in.Read(b[n:min(len(b), n+c.left)])
 		n += m
 		c.left -= m
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/storecerts"
 )
 
 // ends finds what a person must sign anew: the issuing certificates of this host's SVIDs, the
@@ -34,6 +35,9 @@ func (h *host) ends() (found []Finding) {
 // storeEnds finds certificates of the store that provider hosts share which end soon. Nothing
 // else renews them, and all of a cluster end on one day.
 func (h *host) storeEnds() (found []Finding) {
+	if err := storecerts.Pairs(filepath.Join(h.Etc, "store")); err != nil {
+		found = append(found, do(err.Error(), "put there what florctl store issue wrote for this host"))
+	}
 	for _, name := range []string{"ca.crt", "client.crt", "member.crt"} {
 		file := filepath.Join(h.Etc, "store", name)
 		text, err := os.ReadFile(file)

@@ -61,6 +61,31 @@ func List(ctx context.Context, names []string) ([]Unit, error) {
 	return units, nil
 }
 
+// Started returns when a unit was started, zero where it does not run. The time is not later
+// than that at which systemd copied the unit's credentials.
+func Started(ctx context.Context, unit string) (time.Time, error) {
+	if !util.IsRunningSystemd() {
+		return time.Time{}, ErrNoSystemd
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := dbus.NewSystemConnectionContext(ctx)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("D-Bus: %w", err)
+	}
+	defer conn.Close()
+	p, err := conn.GetUnitPropertiesContext(ctx, unit)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s: %w", unit, err)
+	}
+	state, _ := p["ActiveState"].(string)
+	if state != "active" && state != "activating" && state != "reloading" {
+		return time.Time{}, nil
+	}
+	at, _ := p["InactiveExitTimestamp"].(uint64)
+	return time.UnixMicro(int64(at)), nil
+}
+
 // Start starts a unit and returns when it is ready.
 func Start(ctx context.Context, unit string) error {
 	if !util.IsRunningSystemd() {
@@ -102,6 +127,9 @@ func Wanted(i florete.Instance, m florete.Manifest, provides florete.Provided) m
 	}
 	if provides.StoreMember {
 		wanted[i.Unit("store.service")] = true
+	}
+	if provides.SharesStore {
+		wanted[i.Unit("store-certificates.path")] = false
 	}
 	for _, n := range m.Needs {
 		if len(n.Deliver.Files) == 0 {

@@ -79,6 +79,8 @@ func TestUnits(t *testing.T) {
 		{"beta", "florete-workload.service", "User=florete"},
 		{"alpha", "florete-store.service", "LoadCredential=member.key:/etc/florete/store/member.key"},
 		{"alpha", "florete-store.service", "Environment=ETCD_INITIAL_CLUSTER=alpha=https://192.0.2.1:4621"},
+		{"alpha", "florete-store-certificates.path", "PathChanged=/etc/florete/store"},
+		{"beta", "florete-store-certificates.service", `ExecStart=/opt/bin/flor store-certificates --state="/var/lib/florete"`},
 		{"alpha", "florete-store.service", "EnvironmentFile=-/run/florete-store.env"},
 		{"beta", "florete-provider-oidc.service", `ExecStartPre=+/opt/bin/flor-provider unseal oidc --settings="/etc/florete/provider.hujson"`},
 		{"beta", "florete-provider-oidc.service", "LoadCredential=store-client.key:/etc/florete/store/client.key"},

@@ -99,6 +99,7 @@ in
           settings = settings.provider or null;
         }
       )
+      // optionalAttrs (policy.store or null != null) (store.certificates { inherit bin; })
       // optionalAttrs (policy.store.member or null != null) (
         store.units {
           inherit (policy.store) member;

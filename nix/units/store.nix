@@ -9,8 +9,12 @@ let
     match
     ;
   inherit (common)
+    command
     etc
+    offline
+    simple
     service
+    state
     unit
     word
     ;
@@ -21,6 +25,35 @@ let
   ];
 in
 {
+  # systemd copies certificates when it starts what uses them, so that starts again when an
+  # operator has replaced them.
+  certificates = { bin }: {
+    ${unit "store-certificates.path"} = {
+      Unit.Description = "Wait until an operator replaces certificates of the shared store";
+      Path.PathChanged = "${etc}/store";
+      Install.WantedBy = [ "paths.target" ];
+    };
+    ${unit "store-certificates.service"} = {
+      Unit = {
+        Description = "Restart what has former certificates of the shared store";
+        StartLimitIntervalSec = 0;
+      };
+      Service =
+        simple
+        // offline
+        // {
+          ExecStart = command "${bin}/flor store-certificates" { inherit state; };
+          # Another owner's files, which a copy may have kept.
+          CapabilityBoundingSet = "CAP_DAC_READ_SEARCH";
+          MemoryMax = "256M";
+          Restart = "no"; # files that are not whole yet start it again
+          Type = "oneshot";
+          UMask = "0077";
+          X-RestartIfChanged = false;
+        };
+    };
+  };
+
   #   member   of the policy
   #   etcd     its program
   units =

@@ -86,10 +86,15 @@ def certify_store(hosts):
     """The operator's CA of the store, and what it issues to each provider host."""
     mgmt01.succeed("florctl store init --trust-domain demo.flor --out /root/store")
     for host in hosts:
-        address = host.succeed("ip -4 -o addr show scope global | awk '{print $4}' | cut -d/ -f1 | head -1").strip()
-        mgmt01.succeed(f"cd /root/store && florctl store issue {host.name} --address {address} --out {host.name}")
-        files = mgmt01.succeed(f"tar -C /root/store/{host.name} -c . | base64 -w0").strip()
-        host.succeed(f"mkdir -p /etc/florete/store && echo {files} | base64 -d | tar -x -C /etc/florete/store --no-same-owner")
+        issue_store(host)
+
+
+def issue_store(host):
+    """Certificates of the store for a host, which replace those that it has."""
+    address = host.succeed("ip -4 -o addr show scope global | awk '{print $4}' | cut -d/ -f1 | head -1").strip()
+    mgmt01.succeed(f"cd /root/store && florctl store issue {host.name} --address {address} --out {host.name}")
+    files = mgmt01.succeed(f"tar -C /root/store/{host.name} -c . | base64 -w0").strip()
+    host.succeed(f"mkdir -p /etc/florete/store && echo {files} | base64 -d | tar -x -C /etc/florete/store --no-same-owner")
 
 
 def sign_replica(host):

@@ -24,6 +24,16 @@ with subtest("the store and all providers come up, with keys that nobody carried
         host.wait_until_succeeds(f"test $(stat -c %U:%a {PROVIDER}/cert/seal.ring | cut -d: -f2) = 600")
         host.fail(f"test -e {PROVIDER}/cert/seal.key")
 
+with subtest("certificates of the store that an operator replaces are in use without a further command"):
+    for host in PROVIDERS:
+        issue_store(host)
+        for file, copy in [("member.crt", "florete-store.service/member.crt"), ("client.crt", "florete-provider-cert.service/store-client.crt")]:
+            host.wait_until_succeeds(f"cmp /etc/florete/store/{file} /run/credentials/{copy}")
+        wait_started(host, "florete-store.service")
+        wait_started(host, "florete-provider-cert.service")
+    refetch(ursula, "cert-service-wiki")
+    wait_until(lambda: needs(ursula)["cert-service-wiki"]["state"] == "fulfilled", lambda: f"ursula has it: {needs(ursula)}")
+
 with subtest("the leader is killed: certificates are issued again within ten seconds"):
     leader = next(h for h in PROVIDERS if leads(h))
     leader.succeed("systemctl kill --signal=KILL florete-store.service")

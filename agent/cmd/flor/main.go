@@ -42,7 +42,7 @@ func run() int {
 	}
 	m.flag(root)
 	root.AddCommand(newActivateCmd(m), newJoinCmd(m), newIDCmd(m), newEnrollCmd(m), newAgentCmd(m), newStatusCmd(m), newPingCmd(m), newTopCmd(m), newWhoisCmd(m), newDoctorCmd(m), newHostCmd(m), newRefetchCmd(m), newRotateCmd(m), newSyncCmd(m),
-		newWitnessCmd(m), newCredentialsCmd(m), newHostsFileCmd(m), newGuardCmd(m), newWorkloadCmd(m), newIngressCmd(m))
+		newWitnessCmd(m), newCredentialsCmd(m), newHostsFileCmd(m), newGuardCmd(m), newWorkloadCmd(m), newIngressCmd(m), newStoreCertsCmd(m))
 	err := subcommand.Check(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)

@@ -67,10 +67,12 @@ share and, with its addresses, those of the member that runs on it. They belong 
 /etc/florete/store on the host, which root alone reads:
 
   florctl store issue forge --address 192.0.2.1 --out forge-store
-  scp -r forge-store root@forge:/etc/florete/store
+  ssh root@forge mkdir -p -m 700 /etc/florete/store
+  scp forge-store/* root@forge:/etc/florete/store/
 
 Members know each other by the addresses that they call from, so name all of them. Run it
-again before the certificates end: what runs reads the new ones by itself.`,
+again before the certificates end, and copy the files of one host after the other: seconds
+later the host restarts its member and its providers, which then use the new ones.`,
 		Args: cobra.ExactArgs(1),
 	}
 	crt := cmd.Flags().String("ca-cert", "store-ca.crt", "the store's CA, `FILE`")

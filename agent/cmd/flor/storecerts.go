@@ -1,0 +1,38 @@
+package main
+
+import (
+	"log/slog"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/activation/notify"
+	"github.com/florete/florete/agent/storecerts"
+	"github.com/florete/florete/agent/units"
+)
+
+func newStoreCertsCmd(m *instance) *cobra.Command {
+	var layout florete.Layout
+	cmd := &cobra.Command{
+		Use:   "store-certificates",
+		Short: "Restart what has former certificates of the store that provider hosts share",
+		Long: `Restart the member of the store that provider hosts share, and the processes of this host
+that call it, if they started before the certificates in /etc/florete/store changed. A unit
+starts this command when a file there changes.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c := storecerts.Config{Dir: filepath.Join(m.Etc(), "store"), Started: units.Started, Restart: notify.Systemd, Log: slog.Default()}
+			provides := layout.Provides()
+			if provides.StoreMember {
+				c.Units = append(c.Units, m.Unit("store.service"))
+			}
+			for _, kind := range provides.Kinds {
+				c.Units = append(c.Units, m.Unit("provider-"+kind+".service"))
+			}
+			return storecerts.Apply(cmd.Context(), c)
+		},
+	}
+	m.state(cmd, &layout)
+	return cmd
+}

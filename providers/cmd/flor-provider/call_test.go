@@ -56,14 +56,23 @@ func call(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// appears waits until there is a file.
+// appears waits until there is a file, and until a socket accepts connections: bind(2) makes it
+// visible, and it refuses them until listen(2).
 func appears(ts *testscript.TestScript, _ bool, args []string) {
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		path := ts.MkAbs(args[0])
+		info, err := os.Stat(path)
+		if err == nil && info.Mode().Type() == os.ModeSocket {
+			var c net.Conn
+			if c, err = net.Dial("unix", path); err == nil {
+				c.Close()
+			}
+		}
+		if err == nil {
 			return
 		}
 		if time.Now().After(end) {
-			ts.Fatalf("there is no %s", args[0])
+			ts.Fatalf("%s: %v", args[0], err)
 		}
 	}
 }

@@ -144,6 +144,16 @@ func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ct
 	return work(ctx, b)
 }
 
+// Look reads at a server, beside those who work there.
+func (a *Accounts[R, B]) Look(ctx context.Context, s Server, of Name, read func(b B) error) error {
+	b, err := a.open(ctx, s, of)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return read(b)
+}
+
 // AtSame works as At does, unless the record changed since it was read: then the next sweep does.
 func (a *Accounts[R, B]) AtSame(ctx context.Context, s Server, of Name, r Record, work func(ctx context.Context, b B) error) error {
 	return a.At(ctx, s, of, func(ctx context.Context, b B) error {

@@ -23,7 +23,7 @@ func (a *Accounts[R, B]) Run(ctx context.Context, ready func()) error {
 			err := a.Sweep(ctx, time.Now(), p)
 			if err != nil && ctx.Err() == nil && err.Error() != last {
 				last = err.Error()
-				a.Logger.Error(fmt.Sprintf("what is over at %ss goes on until the next try", a.kind.Server), "error", err)
+				a.Logger.Error(fmt.Sprintf("what is due at %ss waits until the next try", a.kind.Server), "error", err)
 			}
 			if err == nil {
 				last = ""

@@ -17,6 +17,10 @@ type backend interface {
 	// slots are those of a database that can log in.
 	slots(ctx context.Context, name string) ([]string, error)
 
+	// works reports whether the server has a database and these logins of it, as set makes them.
+	// It changes nothing, and sees no password that somebody changed in PostgreSQL.
+	works(ctx context.Context, name string, logins []credential) (bool, error)
+
 	// set makes what is missing of a database, and has exactly these log in. With none it
 	// makes nothing, and ends what is open.
 	set(ctx context.Context, name string, logins []credential) error

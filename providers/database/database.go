@@ -18,6 +18,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/florete/florete"
@@ -33,6 +34,7 @@ const Name = "database"
 const (
 	CodeDisabled = "database-disabled"
 	CodeDropped  = "database-dropped"
+	CodeRestored = "database-restored"
 )
 
 // Settings are the kind's section of the settings file.
@@ -62,6 +64,7 @@ type Config = account.Config[Request]
 // Databases is the kind "database".
 type Databases struct {
 	*account.Accounts[Request, backend]
+	down sync.Map // server → time of the sweep in which it did not answer
 }
 
 var (
@@ -126,17 +129,56 @@ func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want R
 	return r, fmt.Errorf("database %s: other processes change it all the time", want.Of())
 }
 
-// renew ends a former login whose time is over, and lets in again at what no policy named.
+// renew ends a former login whose time is over, and lets in again at what no policy named. What
+// the server has lost it makes anew, with the password that the host has.
 func (d *Databases) renew(ctx context.Context, now time.Time, s account.Server, want Request) error {
 	var r record
 	err := d.Read(ctx, want.Of(), &r)
-	if err != nil || r.Unnamed == 0 && (len(r.Logins) < 2 || r.Logins[0].Since == 0 || r.Logins[0].overlaps(now, want)) {
+	if err != nil {
 		return err
 	}
+	lost := false
+	if r.Unnamed == 0 && (len(r.Logins) < 2 || r.Logins[0].Since == 0 || r.Logins[0].overlaps(now, want)) {
+		if lost, err = d.lost(ctx, now, s, want, r); err != nil || !lost {
+			return err
+		}
+	}
 	return d.AtSame(ctx, s, want.Of(), &r, func(ctx context.Context, b backend) error {
-		_, err := d.settle(ctx, b, now, want)
+		r, err := d.settle(ctx, b, now, want)
+		if err != nil || !lost {
+			return err
+		}
+		return d.Write(ctx, want.Of(), &r, d.Done(now, want.Of(), CodeRestored,
+			fmt.Sprintf("server %s had lost logins of database %s, or the database: they are made anew, data is not", want.Server, want.Name)))
+	})
+}
+
+// lookWithin bounds a look at a server, which holds up the look at others.
+const lookWithin = 5 * time.Second
+
+// lost reports whether the server lacks what it was given. It looks without a turn, since it changes
+// nothing. A server that does not answer is looked at once in a sweep.
+func (d *Databases) lost(ctx context.Context, now time.Time, s account.Server, want Request, r record) (bool, error) {
+	if at, ok := d.down.Load(want.Server); ok && now.Equal(at.(time.Time)) {
+		return false, nil
+	}
+	for _, l := range r.Logins {
+		if r.Secrets[l.Slot] == "" { // of a state that was restored: the next request makes another
+			return false, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	var works bool
+	err := d.Look(ctx, s, want.Of(), func(b backend) (err error) {
+		works, err = b.works(ctx, want.Name, r.credentials())
 		return err
 	})
+	if err != nil {
+		d.down.Store(want.Server, now)
+		return false, err
+	}
+	return len(r.Logins) > 0 && !works, nil
 }
 
 // end has nobody log in at a database any more, and drops it when it was kept for long enough.

@@ -131,23 +131,28 @@ func (f *fixture) passes(d time.Duration) {
 // wantActs wants so many audit rows of what was done without a request.
 func (f *fixture) wantActs(disabled, dropped int) {
 	f.t.Helper()
+	if d, r := f.acts(CodeDisabled), f.acts(CodeDropped); d != disabled || r != dropped {
+		f.t.Errorf("%d rows of databases that were disabled and %d of dropped ones, want %d and %d", d, r, disabled, dropped)
+	}
+}
+
+// acts counts the rows of a code.
+func (f *fixture) acts(code string) (n int) {
+	f.t.Helper()
 	entries, _, err := f.db.List(f.t.Context(), server.AuditPrefix)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	found := map[string]int{}
 	for _, e := range entries {
 		var r server.Row
 		if err := json.Unmarshal(e.Value, &r); err != nil {
 			f.t.Fatal(err)
 		}
-		if r.Kind == Name && r.Outcome == server.Changed && r.Detail["server"] == "main" && r.Detail["database"] != "" {
-			found[r.Code]++
+		if r.Kind == Name && r.Outcome == server.Changed && r.Detail["server"] == "main" && r.Detail["database"] != "" && r.Code == code {
+			n++
 		}
 	}
-	if found[CodeDisabled] != disabled || found[CodeDropped] != dropped {
-		f.t.Errorf("rows %v, want %d of databases that were disabled and %d of dropped ones", found, disabled, dropped)
-	}
+	return n
 }
 
 // refused is the message of a refusal, with which a host tries again.

@@ -21,6 +21,7 @@ import (
 type postgres struct {
 	*pgx.Conn
 	admin string
+	limit int // connections that one login may have open
 }
 
 var _ backend = (*postgres)(nil)
@@ -43,7 +44,7 @@ func openPostgres(ctx context.Context, s account.Server, password string) (backe
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w", cause(err))
 	}
-	p := &postgres{conn, s.User}
+	p := &postgres{Conn: conn, admin: s.User}
 	if err := p.prepare(ctx); err != nil {
 		p.Close()
 		return nil, err
@@ -69,6 +70,11 @@ func (p *postgres) prepare(ctx context.Context) error {
 	if err == nil && lacks != nil {
 		what := strings.Join(lacks, " ")
 		return fmt.Errorf("the role lacks %s: as a superuser, ALTER ROLE %s %s;", what, quoted(p.admin), what)
+	}
+	if err == nil {
+		// One login takes no more than a quarter, so that others can connect, the provider too, and
+		// a service with a login of before a rotation leaves half.
+		err = p.QueryRow(ctx, `SELECT GREATEST(1, (pg_catalog.current_setting('max_connections')::int - pg_catalog.current_setting('superuser_reserved_connections')::int) / 4)`).Scan(&p.limit)
 	}
 	if err == nil {
 		err = p.close(ctx)
@@ -150,6 +156,18 @@ func (p *postgres) slots(ctx context.Context, name string) (slots []string, err 
 	return slots, nil
 }
 
+func (p *postgres) works(ctx context.Context, name string, logins []credential) (bool, error) {
+	for _, l := range logins {
+		r, err := p.role(ctx, p.user(name, l.Slot))
+		if err != nil || !r.login || r.unlimited {
+			return false, p.failed("reading roles", err)
+		}
+	}
+	var there bool
+	err := p.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $1::pg_catalog.name AND datallowconn)`, name).Scan(&there)
+	return there, p.failed("reading databases", err)
+}
+
 // set ends logins first: a login in use may hold what the rest waits for.
 func (p *postgres) set(ctx context.Context, name string, logins []credential) error {
 	of := map[string]credential{}
@@ -177,7 +195,7 @@ func (p *postgres) set(ctx context.Context, name string, logins []credential) er
 	return p.failed("database "+name, pgx.BeginFunc(ctx, p.Conn, func(tx pgx.Tx) error {
 		for _, l := range logins {
 			user := p.user(name, l.Slot)
-			if err := allow(ctx, tx, name, user, l.Password, roles[l.Slot].there); err != nil {
+			if err := p.allow(ctx, tx, name, user, l.Password, roles[l.Slot]); err != nil {
 				return p.failed("role "+user, err)
 			}
 		}
@@ -232,14 +250,18 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// allow has a role log in by a password, as the owner of a database.
-func allow(ctx context.Context, tx pgx.Tx, owner, user, password string, there bool) error {
-	if !there && password == "" {
+// allow has a role log in by a password, as the owner of a database. A bound on its connections
+// that an administrator chose stays.
+func (p *postgres) allow(ctx context.Context, tx pgx.Tx, owner, user, password string, is role) error {
+	if !is.there && password == "" {
 		return nil // the server has lost it, too
 	}
 	statement := "ALTER ROLE %s LOGIN"
-	if !there {
+	if !is.there {
 		statement = "CREATE ROLE %s LOGIN"
+	}
+	if !is.there || is.unlimited {
+		statement += fmt.Sprintf(" CONNECTION LIMIT %d", p.limit)
 	}
 	if password != "" {
 		statement += " PASSWORD '" + verifier(password) + "'"
@@ -261,14 +283,15 @@ func allow(ctx context.Context, tx pgx.Tx, owner, user, password string, there b
 type role struct {
 	oid          uint32
 	there, login bool
+	unlimited    bool // in its connections
 }
 
 // role finds the role of a name. One that may do more than own a database, or log in there, is
 // somebody else's: whoever acts as it would have all of that.
 func (p *postgres) role(ctx context.Context, name string) (r role, err error) {
 	var more bool
-	err = p.QueryRow(ctx, `SELECT oid, rolcanlogin, rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls
-		FROM pg_catalog.pg_roles WHERE rolname = $1::pg_catalog.name`, name).Scan(&r.oid, &r.login, &more)
+	err = p.QueryRow(ctx, `SELECT oid, rolcanlogin, rolconnlimit < 0, rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls
+		FROM pg_catalog.pg_roles WHERE rolname = $1::pg_catalog.name`, name).Scan(&r.oid, &r.login, &r.unlimited, &more)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return role{}, nil
 	}

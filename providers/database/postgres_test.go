@@ -214,6 +214,76 @@ func TestLost(t *testing.T) {
 	}
 }
 
+// TestVanished: what a server has lost of a login is made anew without a request, with the password
+// that the host has.
+func TestVanished(t *testing.T) {
+	t.Parallel()
+	everyPostgres(t, func(t *testing.T, s account.Server, dir string) {
+		f := newFixture(t, s, dir, "vanished_main")
+		has := f.reads()
+		for i, lose := range [][]string{
+			{`ALTER ROLE "vanished_main.a" NOLOGIN`},
+			{`DROP ROLE "vanished_main.a"`},
+			{`DROP DATABASE vanished_main`, `DROP ROLE "vanished_main.a"`, `DROP ROLE vanished_main`},
+		} {
+			must(t, root(s), lose...)
+			if does(t, has) == nil {
+				t.Fatalf("%q: it logs in", lose)
+			}
+			f.passes(time.Minute)
+			must(t, has)
+			if got := f.acts(CodeRestored); got != i+1 {
+				t.Errorf("%d rows of what was made anew, want %d", got, i+1)
+			}
+		}
+	})
+}
+
+// TestConnections: one login takes a part of the server's connections alone, whatever it was
+// before, unless an administrator chose another bound.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	everyPostgres(t, func(t *testing.T, s account.Server, dir string) {
+		f := newFixture(t, s, dir, "greedy_main")
+		has := f.reads()
+		is := func(want int) {
+			t.Helper()
+			conn, err := connect(t.Context(), root(s)["url"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close(context.Background())
+			var got int
+			if err := conn.QueryRow(t.Context(), `SELECT rolconnlimit FROM pg_roles WHERE rolname = 'greedy_main.a'`).Scan(&got); err != nil || got != want {
+				t.Errorf("%d connections, %v, want %d", got, err, want)
+			}
+		}
+		is((200 - 3) / 4)
+		must(t, root(s), `ALTER ROLE "greedy_main.a" CONNECTION LIMIT -1`)
+		f.passes(time.Minute)
+		is((200 - 3) / 4)
+		if err := does(t, has, `ALTER ROLE SESSION_USER CONNECTION LIMIT -1`); err == nil {
+			t.Error("a login lifts its own bound")
+		}
+		must(t, root(s), `ALTER ROLE "greedy_main.a" CONNECTION LIMIT 2`)
+		f.passes(time.Minute)
+		is(2)
+		open, err := connect(t.Context(), has["url"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer open.Close(context.Background())
+		second, err := connect(t.Context(), has["url"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer second.Close(context.Background())
+		if err := does(t, has); err == nil || !strings.Contains(err.Error(), "too many connections for role") {
+			t.Errorf("a third connection of two: %v", err)
+		}
+	})
+}
+
 // TestRemoved: nobody logs in at a database that left the topology; named again it is as it
 // was; after a time it is gone.
 func TestRemoved(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,30 @@ func (r *redis) slots(ctx context.Context, name string) ([]string, error) {
 	return []string{"a"}, nil
 }
 
+func (r *redis) works(_ context.Context, name string, logins []credential) (bool, error) {
+	is, err := r.list("ACL", "GETUSER", name)
+	if err != nil {
+		return false, err
+	}
+	has := map[any]any{}
+	for i := 0; i+1 < len(is); i += 2 {
+		has[is[i]] = is[i+1]
+	}
+	flags, _ := has["flags"].([]any)
+	hashes, _ := has["passwords"].([]any)
+	for _, l := range logins {
+		if !slices.Contains(hashes, any(hashed(l.Password))) {
+			return false, nil
+		}
+	}
+	return slices.Contains(flags, any("on")), nil
+}
+
+func hashed(password string) string {
+	sum := sha256.Sum256([]byte(password))
+	return hex.EncodeToString(sum[:])
+}
+
 func (r *redis) set(_ context.Context, name string, logins []credential) error {
 	if len(logins) == 0 {
 		return r.off(name)
@@ -69,8 +94,7 @@ func (r *redis) set(_ context.Context, name string, logins []credential) error {
 		if l.Password == "" {
 			continue // those that it has stay
 		}
-		sum := sha256.Sum256([]byte(l.Password))
-		hashes = append(hashes, "#"+hex.EncodeToString(sum[:]))
+		hashes = append(hashes, "#"+hashed(l.Password))
 	}
 	if len(hashes) == len(logins) {
 		words = append(words, "resetpass")

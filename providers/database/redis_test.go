@@ -184,6 +184,35 @@ func TestRedisLost(t *testing.T) {
 	}
 }
 
+// TestRedisVanished: a user that the server lost, or that somebody turned off, works again without
+// a request.
+func TestRedisVanished(t *testing.T) {
+	t.Parallel()
+	s, dir := redisAt(t)
+	f := newFixture(t, s, dir, "vanished_cache")
+	has := f.reads()
+	admin, err := openRedis(t.Context(), s, "providers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	for _, lose := range [][]string{{"ACL", "DELUSER", "vanished_cache"}, {"ACL", "SETUSER", "vanished_cache", "off"}, {"ACL", "SETUSER", "vanished_cache", "resetpass"}} {
+		if err := admin.(*redis).run(lose...); err != nil {
+			t.Fatal(err)
+		}
+		if commands(t, has, s, "PING") == nil {
+			t.Fatalf("%q: it logs in", lose)
+		}
+		f.passes(time.Minute)
+		if err := commands(t, has, s, "PING"); err != nil {
+			t.Errorf("%q: %v", lose, err)
+		}
+	}
+	if got := f.acts(CodeRestored); got != 3 {
+		t.Errorf("%d rows of what was made anew, want 3", got)
+	}
+}
+
 // TestRedisStates: what is wrong with a server is in the refusal, with what to do.
 func TestRedisStates(t *testing.T) {
 	t.Parallel()

@@ -30,10 +30,14 @@ const Slow = time.Hour
 const longest = 2 * Slow
 
 // Wait is the time from the failure of an attempt, counted from 1, to the next
-// one. The provider's RetryAfter comes before the jitter.
+// one. The provider's RetryAfter comes before the jitter. A provider that is full spreads hosts
+// itself, in the order in which they came, so the jitter is that of a first attempt.
 func (b Backoff) Wait(attempt int, e *api.Error) time.Duration {
-	if e.Kind == api.Denied {
+	switch {
+	case e.Kind == api.Denied:
 		return max(Slow, after(e)) + rand.N(Slow/20)
+	case e.Code == api.CodeFull:
+		attempt = 1
 	}
 	return min(after(e)+b.jitter(attempt), longest)
 }

@@ -49,5 +49,9 @@ func TestWaitsThatProvidersAskFor(t *testing.T) {
 		if w := (Backoff{}).Wait(1, api.Errorf(api.Transient, api.CodeBusy, "").After(time.Hour*1000)); w > longest {
 			t.Fatalf("beyond all measure: %s", w)
 		}
+		// Hosts that wait for a place come back in order, however often they were turned away before.
+		if w := (Backoff{}).Wait(50, api.Errorf(api.Transient, api.CodeFull, "").After(time.Minute)); w < time.Minute || w > time.Minute+time.Second {
+			t.Fatalf("full: %s", w)
+		}
 	}
 }

@@ -30,7 +30,7 @@ func (s *State) Reconcile(v Observed) {
 		s.restart(v.Now)
 	case (s.State == florete.NeedDenied || s.State == florete.NeedInvalid) && changed:
 		s.restart(v.Now)
-	case s.State == florete.NeedWaiting && changed && s.Error != nil && s.Error.Code != api.CodeBusy:
+	case s.State == florete.NeedWaiting && changed && s.Error != nil && s.Error.Code != api.CodeBusy && s.Error.Code != api.CodeFull:
 		// Another address, or another root, may have been what it waited for.
 		s.Attempts, s.Next = 0, florete.Time{}
 	}

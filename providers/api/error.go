@@ -30,6 +30,7 @@ const (
 	CodeInternal      = "internal"       // transient: something failed at the provider, whose log has it
 	CodeMissing       = "missing"        // transient: an operator has not put there what is requested
 	CodeBusy          = "busy"           // transient: too many requests
+	CodeFull          = "full"           // transient: too many hosts connect, and the provider named when there is a place for this one
 	CodeBadNonce      = "bad-nonce"      // transient: the nonce expired or was of another provider
 	CodeUntrusted     = "untrusted"      // denied: the peer's certificate or proof does not verify; transient: the provider's, which may be renewed first
 	CodeReplayed      = "replayed"       // denied: the nonce was used before

@@ -13,7 +13,8 @@ const hedgeAfter = 2 * time.Second
 
 // hedge connects to the provider and, where no connection is made for a while, to others
 // beside it: the first that is there is used, and the client that it returns is of that one.
-// A provider that fails sooner is not replaced: whoever calls knows whom to try next.
+// A provider that fails sooner is not replaced, since whoever calls knows whom to try next, unless
+// it is full: then the next one is tried at once.
 func (c *Client) hedge(ctx context.Context, svid *tls.Certificate) (*Client, way, error) {
 	if len(c.Others) == 0 {
 		w, err := c.dial(ctx, svid)
@@ -51,12 +52,17 @@ func (c *Client) hedge(ctx context.Context, svid *tls.Certificate) (*Client, way
 		case r := <-results:
 			running--
 			switch {
-			case r.err != nil && failed.err == nil:
-				failed = r
-			case r.err == nil && won.client == nil:
+			case r.err != nil:
+				if failed.err == nil {
+					failed = r
+				}
+				if won.client == nil && len(left) > 0 && AsError(r.err).Code == CodeFull {
+					begin()
+				}
+			case won.client == nil:
 				won = r
 				cancel()
-			case r.err == nil:
+			default:
 				r.way.conn.NetConn().Close()
 			}
 		}

@@ -187,7 +187,7 @@ func TestSilentHandshake(t *testing.T) {
 		begin := time.Now()
 		_, err := c.Do(t.Context(), api.Path("oidc"), registration)
 		providertest.WantError(t, err, api.Transient, api.CodeUnavailable)
-		if took := time.Since(begin); took != 45*time.Second {
+		if took := time.Since(begin); took != time.Minute {
 			t.Errorf("%v after %s", err, took)
 		}
 	})

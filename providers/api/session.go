@@ -32,7 +32,7 @@ const maxHeader = 16 << 10
 // accepts a connection and sends nothing has handshakeTimeout, or what the Client has.
 const (
 	connectTimeout   = 2 * time.Second
-	handshakeTimeout = 45 * time.Second
+	handshakeTimeout = time.Minute
 )
 
 // session is one verified connection to a provider. One request goes after the other,
@@ -147,11 +147,13 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dial
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Patience, handshakeTimeout))
 	defer cancel()
-	conn := tls.Client(raw, config)
+	first := &firstBytes{Conn: raw}
+	conn := tls.Client(first, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		raw.Close()
-		return nil, err
+		return nil, cmp.Or(first.turnedAway(err), err)
 	}
+	first.end()
 	return conn, nil
 }
 

@@ -31,18 +31,11 @@ type Limit struct {
 	// Turns bounds the connections between what begins a handshake and the first answer.
 	// Others wait in the order in which they began. Zero for no bound.
 	Turns int
+
+	// Wait is the longest time that a connection is left waiting for its turn, as the listener
+	// estimates it: beyond that Begin turns it away. Zero for no bound.
+	Wait time.Duration
 }
-
-// A connection keeps its turn for twice as long as verified callers have had theirs of late:
-// one whose peer is slow holds up no others, and where all are slow, as hosts are that have no
-// processor to themselves, no more are under way for that.
-const (
-	shortTurn = 500 * time.Millisecond
-	longTurn  = 5 * time.Second
-)
-
-// rest is how long a peer may take for a handshake whose turn it is.
-const rest = 10 * time.Second
 
 // Listener is a net.Listener whose connections are within a limit. Accept never waits for
 // room: of those from the network with the most connections nobody vouched for, it closes
@@ -55,18 +48,17 @@ type Listener struct {
 	hall  room // of those who come
 	begun room // of those who called Begin
 	known room // of those who called Vouch
-	turns chan struct{}
-	pace  time.Duration // of the turns of verified callers, the newest a sixteenth of it
+	queue queue
 }
 
 // Listen bounds the connections that l accepts, and as many that have begun.
 func Listen(l net.Listener, limit Limit) *Listener {
-	n := &Listener{Listener: l, hall: newRoom(limit), begun: newRoom(limit), known: newRoom(limit), turns: make(chan struct{}, limit.Turns)}
+	n := &Listener{Listener: l, hall: newRoom(limit), begun: newRoom(limit), known: newRoom(limit), queue: newQueue(limit)}
 	n.Resize(limit)
 	return n
 }
 
-// Resize changes the limit, but for Turns, for connections that come.
+// Resize changes the limit, but for Turns and Wait, for connections that come.
 func (l *Listener) Resize(limit Limit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,41 +122,6 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// takeTurn waits for a turn.
-func (c *conn) takeTurn() {
-	c.of.turns <- struct{}{}
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	c.began = time.Now()
-	c.turn = time.AfterFunc(min(max(2*c.of.pace, shortTurn), longTurn), c.loseTurn)
-}
-
-// loseTurn gives the turn to the next, once.
-func (c *conn) loseTurn() {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	c.passTurn()
-}
-
-// endTurn gives the turn to the next, if it is not lost, and notes how long it was.
-func (c *conn) endTurn() {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	if verified := c.in != nil && c.place == nil; verified && !c.began.IsZero() {
-		c.of.pace += (time.Since(c.began) - c.of.pace) / 16
-	}
-	c.began = time.Time{}
-	c.passTurn()
-}
-
-func (c *conn) passTurn() {
-	if c.turn != nil {
-		c.turn.Stop()
-		c.turn = nil
-		<-c.of.turns
-	}
-}
-
 // NetConn is the connection that was accepted.
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
@@ -175,22 +132,6 @@ func (c *conn) leave() {
 	if c.in != nil {
 		c.in.remove(c)
 	}
-}
-
-// Begin notes that the peer of a connection of a Listener has sent what begins a handshake:
-// from then on silent peers, however many, take no room of it. Where there are turns it
-// returns when it is this connection's, and gives the peer ten seconds for the rest. It
-// reports whether the connection is still open.
-func Begin(c net.Conn) bool {
-	found := find(c)
-	if found == nil || !found.of.move(found, &found.of.hall, &found.of.begun) {
-		return false
-	}
-	if cap(found.of.turns) == 0 {
-		return true
-	}
-	found.takeTurn()
-	return found.SetDeadline(time.Now().Add(rest)) == nil
 }
 
 // EndTurn ends the turn of the connection of a request before its answer, which waits for

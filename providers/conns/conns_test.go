@@ -202,13 +202,13 @@ func TestBegin(t *testing.T) {
 		s.answered(what, theirs)
 	}
 	theirs, begun := connect()
-	if !conns.Begin(begun) {
+	if conns.Begin(begun) != nil {
 		t.Error("one that is there does not begin")
 	}
 	silent, late := connect()
 	connect()
 	s.closed("silent", silent)
-	if conns.Begin(late) {
+	if !errors.Is(conns.Begin(late), conns.ErrGone) {
 		t.Error("one that made room begins")
 	}
 	open("begun", theirs, begun)
@@ -222,7 +222,7 @@ func TestBegin(t *testing.T) {
 	_, third := connect()
 	conns.Begin(third)
 	open("verified", theirs, verified)
-	if conns.Begin(theirs) {
+	if !errors.Is(conns.Begin(theirs), conns.ErrGone) {
 		t.Error("one of no Listener begins")
 	}
 }
@@ -232,7 +232,7 @@ func TestBeginFull(t *testing.T) {
 	s, connect := roomForOne(t)
 	for _, first := range []bool{true, false} {
 		theirs, ours := connect()
-		if conns.Begin(ours) != first {
+		if (conns.Begin(ours) == nil) != first {
 			t.Errorf("begins: %v, want %v", !first, first)
 		}
 		if first {
@@ -258,7 +258,7 @@ func TestTurns(t *testing.T) {
 				t.Fatal(err)
 			}
 			go func() {
-				if conns.Begin(c) {
+				if conns.Begin(c) == nil {
 					turns <- i
 				}
 				if i == 1 {
@@ -285,7 +285,7 @@ func TestTurnsPace(t *testing.T) {
 			t.Helper()
 			go inner.Dial(t.Context())
 			c, err := l.Accept()
-			if err != nil || !conns.Begin(c) {
+			if err != nil || conns.Begin(c) != nil {
 				t.Fatal("it does not begin", err)
 			}
 			return c

@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"cmp"
 	"log/slog"
 	"sync"
 	"time"
@@ -9,7 +10,8 @@ import (
 // Failures counts failures to accept connections or to receive datagrams, such as while the process is out of file descriptors.
 // All listeners of one part share one: it is one cause, and one line a minute in the log.
 type Failures struct {
-	Log *slog.Logger
+	Log     *slog.Logger
+	Message string // of a line; "a listener fails" where it is empty
 
 	mu   sync.Mutex
 	last time.Time // line in the log
@@ -24,9 +26,12 @@ const (
 // Pause logs a failure of a listener, or counts it, and waits so that the listener does not spin. Its
 // line has the number of those that were counted.
 func (f *Failures) Pause(listener any, err error) {
-	f.note(listener, err, time.Now())
+	f.Note(listener, err)
 	time.Sleep(failurePause)
 }
+
+// Note logs a failure of a listener, or counts it.
+func (f *Failures) Note(listener any, err error) { f.note(listener, err, time.Now()) }
 
 func (f *Failures) note(listener any, err error, now time.Time) {
 	f.mu.Lock()
@@ -40,5 +45,5 @@ func (f *Failures) note(listener any, err error, now time.Time) {
 		attrs = append(attrs, "more", f.more)
 	}
 	f.last, f.more = now, 0
-	f.Log.Error("a listener fails", attrs...)
+	f.Log.Error(cmp.Or(f.Message, "a listener fails"), attrs...)
 }

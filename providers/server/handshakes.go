@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/printable"
 )
 
@@ -22,8 +23,10 @@ type handshakes struct {
 var (
 	handshake = regexp.MustCompile(`^http: TLS handshake error from (\S+): (.*)\n$`)
 
-	// silent are connections that just ended, as a monitor's do and those that made room.
-	silent = regexp.MustCompile(`(^EOF|i/o timeout|use of closed network connection|connection reset by peer|broken pipe)$`)
+	// silent are connections that just ended, as a monitor's do and those that made room, and
+	// those that were turned away, which the log has summed up.
+	silent = regexp.MustCompile(`(^EOF|i/o timeout|use of closed network connection|connection reset by peer|broken pipe|` +
+		regexp.QuoteMeta(conns.ErrGone.Error()) + `|` + regexp.QuoteMeta((&conns.FullError{}).Error()) + `)$`)
 )
 
 func (h handshakes) Write(line []byte) (int, error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -73,6 +74,8 @@ type Server struct {
 	lately    *lru.Cache[string, lately] // by place
 	ending    <-chan struct{}            // closed when Serve is to end
 
+	turnedAway conns.Failures // connections for which there was no turn soon
+
 	newestList atomic.Int64 // number of the newest revocation list on record
 	mux        *http.ServeMux
 }
@@ -105,6 +108,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		Config: c, lately: recent, slots: make(chan struct{}, c.Parallel), callers: limit.New[string](c.Parallel / 2),
 		watches: limit.New[string](watchesOf), revisions: newRevisions(),
+		turnedAway: conns.Failures{Log: c.Logger, Message: "hosts are told to come back later, at the pace at which this provider serves them"},
 	}
 	s.mux = s.routes()
 	return s, nil
@@ -115,8 +119,8 @@ func New(c Config) (*Server, error) {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	hs := &http.Server{
 		Handler:           s.mux,
-		ReadHeaderTimeout: 10 * time.Second, // bounds the TLS handshake too
-		ReadTimeout:       20 * time.Second,
+		ReadHeaderTimeout: conns.Rest, // bounds the TLS handshake too
+		ReadTimeout:       conns.Rest + 10*time.Second,
 		WriteTimeout:      40 * time.Second,
 		IdleTimeout:       30 * time.Second,
 		MaxHeaderBytes:    16 << 10,
@@ -159,14 +163,19 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return g.Wait()
 }
 
-// turns is how many connections are between what begins a handshake and the first answer.
-const turns = 256
+const (
+	// turns is how many connections are between what begins a handshake and the first answer.
+	turns = 256
+
+	// turnsWait is half as long as hosts wait for a handshake: the estimate may be wrong.
+	turnsWait = 30 * time.Second
+)
 
 // limit has room for all nodes of the policy at once, and for what they watch.
 func (s *Server) limit() conns.Limit {
 	nodes := len(s.Policies.now.Load().hostKeys)
 	total := cmp.Or(s.Connections, 1024+nodes)
-	return conns.Limit{Total: total, Prefix: max(total/4, 1), Known: 1024 + 4*nodes, Turns: turns}
+	return conns.Limit{Total: total, Prefix: max(total/4, 1), Known: 1024 + 4*nodes, Turns: turns, Wait: turnsWait}
 }
 
 // tls requests a client certificate and leaves its verification to the handler, which
@@ -179,8 +188,14 @@ func (s *Server) tls() *tls.Config {
 		ClientAuth:             tls.RequestClientCert,
 		SessionTicketsDisabled: true,
 		VerifyConnection:       func(cs tls.ConnectionState) error { return florete.CheckChain(cs.PeerCertificates) },
-		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			conns.Begin(hello.Conn)
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			err := conns.Begin(hello.Conn) // before anything is computed
+			if full := (*conns.FullError)(nil); errors.As(err, &full) {
+				s.turnedAway.Note(hello.Conn.LocalAddr(), err)
+			}
+			return nil, err
+		},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			c, err := s.Certificate()
 			if err != nil {
 				s.Logger.Error("nothing to show who this provider is", "error", err)

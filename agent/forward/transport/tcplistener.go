@@ -97,8 +97,8 @@ func (l *TCPListener) shake(c net.Conn) error {
 		NextProtos:             []string{wire.ALPNOverTCP},
 		SessionTicketsDisabled: true,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if !conns.Begin(c) {
-				return nil, errors.New("made room for another")
+			if err := conns.Begin(c); err != nil {
+				return nil, err
 			}
 			return l.server.config(wire.ALPNOverTCP, hello)
 		},

@@ -46,11 +46,11 @@ func connectors(issuer string, ldap map[string]Directory, upstream map[string]Up
 		all = append(all, connector{name, ldap[name].Title, ldapKind, func(secret string) any { return ldapConfig{c, secret} }})
 	}
 	for _, name := range slices.Sorted(maps.Keys(upstream)) {
-		c, err := upstream[name].config(issuer)
-		if err != nil {
+		u := upstream[name]
+		if err := u.check(); err != nil {
 			return nil, fmt.Errorf("upstream %q: %w", name, err)
 		}
-		all = append(all, connector{name, upstream[name].Title, upstreamKind, func(secret string) any { return upstreamConfig{c, secret} }})
+		all = append(all, connector{name, u.Title, upstreamKind, func(secret string) any { return upstreamConfig{u, issuer + "/callback", secret} }})
 	}
 	for i, c := range all {
 		if c.name == dex.LocalConnector || slices.ContainsFunc(all[:i], func(o connector) bool { return o.name == c.name }) {

@@ -2,7 +2,6 @@ package oidc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"sync"
 
 	dexconn "github.com/dexidp/dex/connector"
-	upstream "github.com/dexidp/dex/connector/oidc"
 )
 
 // Upstream is an issuer at which people sign in, and which is believed about who they are.
@@ -25,54 +23,39 @@ type Upstream struct {
 
 // upstreamConfig is what Dex opens an upstreamConnector by.
 type upstreamConfig struct {
-	OIDC   upstream.Config `json:"oidc"`
-	Secret string          `json:"secret"` // path
+	Upstream Upstream `json:"upstream"`
+	Redirect string   `json:"redirect"` // <our issuer>/callback
+	Secret   string   `json:"secret"`   // path
 }
 
-func (u Upstream) config(issuer string) (c upstream.Config, err error) {
+// check refuses an upstream issuer that nobody could sign in at.
+func (u Upstream) check() error {
 	if u.ClientID == "" || !strings.HasPrefix(u.Issuer, "http://") && !strings.HasPrefix(u.Issuer, "https://") {
-		return c, fmt.Errorf("issuer %q, clientId %q: want an http(s) URL and an id", u.Issuer, u.ClientID)
+		return fmt.Errorf("issuer %q, clientId %q: want an http(s) URL and an id", u.Issuer, u.ClientID)
 	}
-	c = upstream.Config{
-		Issuer: u.Issuer, ClientID: u.ClientID, RedirectURI: issuer + "/callback",
-		Scopes: u.Scopes, InsecureEnableGroups: u.Groups != "", OverrideClaimMapping: true,
-	}
-	c.ClaimMapping.GroupsKey = u.Groups
-	if u.Roots != "" {
-		c.RootCAs = []string{u.Roots}
-	}
-	return c, nil
+	_, err := u.httpClient()
+	return err
 }
 
-// Open is called by Dex. It reaches for nothing yet, where Dex's own would not open while its
-// issuer is away.
-func (c *upstreamConfig) Open(id string, log *slog.Logger) (dexconn.Connector, error) {
-	return &upstreamConnector{upstreamConfig: *c, id: id, log: log, waiting: make(elsewhere, elsewhereAtOnce)}, nil
+// Open is called by Dex. It reads nothing of the issuer yet, which may be away.
+func (c *upstreamConfig) Open(string, *slog.Logger) (dexconn.Connector, error) {
+	return &upstreamConnector{upstreamConfig: *c, waiting: make(elsewhere, elsewhereAtOnce)}, nil
 }
 
-// upstreamConnector is Dex's, opened when somebody signs in, and anew when the secret is another.
+// upstreamConnector opens a relyingParty when somebody signs in, and anew when the secret is another.
 type upstreamConnector struct {
 	upstreamConfig
-	id      string
-	log     *slog.Logger
 	waiting elsewhere
 
 	mu     sync.Mutex
-	opened dexUpstream
+	opened *relyingParty
 	with   string // secret
 }
 
-type dexUpstream interface {
-	dexconn.CallbackConnector
-	dexconn.RefreshConnector
-}
-
-var _ dexUpstream = (*upstreamConnector)(nil)
-
-func (c *upstreamConnector) open(ctx context.Context) (dexUpstream, error) {
+func (c *upstreamConnector) open(ctx context.Context) (*relyingParty, error) {
 	secret, err := readSecret(c.Secret)
 	if err != nil {
-		return nil, fmt.Errorf("the secret of client %s: %w", c.OIDC.ClientID, err)
+		return nil, fmt.Errorf("the secret of client %s: %w", c.Upstream.ClientID, err)
 	}
 	c.mu.Lock()
 	opened, with := c.opened, c.with
@@ -80,15 +63,11 @@ func (c *upstreamConnector) open(ctx context.Context) (dexUpstream, error) {
 	if opened != nil && with == secret {
 		return opened, nil
 	}
-	config := c.OIDC
-	config.ClientSecret = secret
-	conn, err := within(ctx, c.waiting, func() (dexconn.Connector, error) { return config.Open(c.id, c.log) })
+	opened, err = within(ctx, c.waiting, func() (*relyingParty, error) {
+		return newRelyingParty(context.WithoutCancel(ctx), c.Upstream, c.Redirect, secret)
+	})
 	if err != nil {
 		return nil, err
-	}
-	opened, ok := conn.(dexUpstream)
-	if !ok {
-		return nil, errors.New("connector of another form")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

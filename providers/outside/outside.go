@@ -3,7 +3,7 @@
 // only this host can reach:
 //
 //   - A request, and what a redirect makes of it, goes to the origins of those addresses alone.
-//   - An IP address is connected to where it is written; what a name resolves to, as follows.
+//   - An IP address is connected to where it is written, with its port; what a name resolves to, as follows.
 //   - A name of the cluster (.rete) or "localhost" may be loopback, where the forwarder listens.
 //   - Another name may be an address of a private network with https alone: the server proves
 //     the name by its certificate before it has a request.
@@ -56,7 +56,8 @@ func (c Config) Client(addresses ...string) (*http.Client, error) {
 			return nil, fmt.Errorf("%q: want an http(s) URL", a)
 		}
 		t.origins = append(t.origins, origin(u))
-		t.plain.written = append(t.plain.written, strings.ToLower(u.Hostname()))
+		_, authority, _ := strings.Cut(origin(u), "://")
+		t.plain.written = append(t.plain.written, authority)
 	}
 	t.secure.written = t.plain.written
 	config := c.TLS
@@ -125,7 +126,7 @@ func (t *transport) CloseIdleConnections() {
 
 // dialer connects to the hosts of origins, and to a proxy of the environment.
 type dialer struct {
-	written []string // hosts of the addresses
+	written []string // "host:port" of the addresses
 	private bool     // names may be addresses of private networks
 
 	mu      sync.Mutex
@@ -146,11 +147,11 @@ func (d *dialer) proxy(r *http.Request) (*url.URL, error) {
 }
 
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	address = strings.ToLower(address)
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	host = strings.ToLower(host)
 	d.mu.Lock()
 	free := slices.Contains(d.proxies, host)
 	d.mu.Unlock()
@@ -161,7 +162,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 			if err != nil {
 				return err
 			}
-			if !d.permits(host, to.Addr()) {
+			if !d.permits(host, to.Addr(), slices.Contains(d.written, address)) {
 				return fmt.Errorf("%s is %s, which is no address for a server of others: write the address itself in the topology where it is right", host, to.Addr())
 			}
 			return nil
@@ -170,10 +171,10 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	return n.DialContext(ctx, network, address)
 }
 
-// permits reports whether a host of a request may be an address.
-func (d *dialer) permits(host string, at netip.Addr) bool {
+// permits reports whether a host of a request may be an address. A host counts as written at the port
+// that it is written with.
+func (d *dialer) permits(host string, at netip.Addr, written bool) bool {
 	at = plainOf(at.WithZone(""))
-	written := slices.Contains(d.written, host)
 	if literal, err := netip.ParseAddr(host); err == nil && written {
 		return plainOf(literal.WithZone("")) == at
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -56,8 +57,8 @@ func TestPermits(t *testing.T) {
 		{"169.254.1.2", "169.254.1.2", false, false},
 	} {
 		for scheme, want := range map[string]bool{"http": c.http, "https": c.https} {
-			d := &dialer{written: written, private: scheme == "https"}
-			if got := d.permits(c.host, netip.MustParseAddr(c.at)); got != want {
+			d := &dialer{private: scheme == "https"}
+			if got := d.permits(c.host, netip.MustParseAddr(c.at), slices.Contains(written, c.host)); got != want {
 				t.Errorf("%s at %s by %s: %v, want %v", c.host, c.at, scheme, got, want)
 			}
 		}
@@ -109,6 +110,15 @@ func TestClient(t *testing.T) {
 		if got, err := get(server.URL, at); err == nil || !strings.Contains(err.Error(), "want one to") {
 			t.Errorf("%s: %q, %v", at, got, err)
 		}
+	}
+	secure := httptest.NewTLSServer(inside.Config.Handler)
+	defer secure.Close()
+	anywhere, err := Config{Anywhere: true, TLS: secure.Client().Transport.(*http.Transport).TLSClientConfig}.Client(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := anywhere.Get(secure.URL); err == nil || !strings.Contains(err.Error(), "no address for a server of others") {
+		t.Errorf("another port of the address that is written: %v, %v", resp, err)
 	}
 	// A name that resolves to loopback, as after rebinding: this machine's own.
 	u, err := url.Parse(inside.URL)

@@ -45,6 +45,10 @@ type Revocations struct {
 	// Reinstated lists the entries of earlier lists that an operator cleared. It is absent where there is none.
 	Reinstated []Reinstated `json:"reinstated,omitempty"` // since format 1.2
 
+	// Former is the digest of the list that this one continues, whose number is one less. It is empty for the first
+	// list, and for a list that continues two.
+	Former string `json:"former,omitempty"` // since format 1.2
+
 	file   []byte
 	signed SignedRevocations
 	ids    map[ID]*Revocation
@@ -111,7 +115,7 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 		Format Format `json:"format"`
 		Number int64  `json:"number"`
 	}
-	if err := json.Unmarshal(b, &head); err == nil && head.Format.Newer(ReinstatedFormat) {
+	if err := json.Unmarshal(b, &head); err == nil && head.Format.Newer(RevocationsFormat) {
 		return nil, &NewerFormatError{fmt.Sprintf("revocation list %d", head.Number), head.Format}
 	}
 	r := &Revocations{signed: s, ids: map[ID]*Revocation{}, keys: map[string]bool{}, certs: map[string]bool{}}

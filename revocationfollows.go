@@ -8,9 +8,17 @@ import (
 	"time"
 )
 
-// ReinstatedFormat is the format of a list that names what was reinstated, the newest of lists
-// that this release understands.
-var ReinstatedFormat = Format{1, 2}
+// RevocationsFormat is the newest format of a revocation list that this release understands.
+var RevocationsFormat = Format{1, 2}
+
+// Needs returns the lowest format that has all attributes which the list uses. Releases before format 1.2
+// read a list that uses none of its attributes.
+func (r *Revocations) Needs() Format {
+	if len(r.Reinstated) > 0 || r.Former != "" {
+		return Format{1, 2}
+	}
+	return Format{1, 1}
+}
 
 // Reinstated is one thing that an operator took off the list, and that no entry is left of: a
 // suspension, an SSH host key, or a certificate. A reinstated identity keeps an entry, whose
@@ -91,8 +99,38 @@ func (r *Revocations) reinstated(after *Revocations, what Reinstated) bool {
 	})
 }
 
-// Follows returns an error where the list drops what another one, nil for none, revokes.
+// Digest returns the digest of the list byte for byte, by which the next list names it.
+func (r *Revocations) Digest() string { return Digest([]byte(r.signed.List)) }
+
+// Forked returns an error where the list continues another list than the given one, which was signed under the same
+// number, or has the number of the given one itself. Of lists further apart nothing is known.
+func (r *Revocations) Forked(list *Revocations) error {
+	another := false
+	switch {
+	case list == nil:
+	case r.Number == list.Number:
+		another = r.signed.List != list.signed.List
+	case r.Number == list.Number+1 && r.Former != "":
+		another = r.Former != list.Digest()
+	}
+	if !another {
+		return nil
+	}
+	return fmt.Errorf("revocation list %d does not continue list %d of %s, but another one signed beside it: two operators changed the list at once, or a provider hid a list from one of them: an operator continues both with florctl revoke --renew",
+		r.Number, list.Number, list.Signed.UTC().Format(time.RFC3339))
+}
+
+// Follows returns an error where the list does not continue another one, nil for none, or drops
+// what that revokes.
 func (r *Revocations) Follows(list *Revocations) error {
+	if dropped := r.drops(list); dropped != nil {
+		return dropped
+	}
+	return r.Forked(list)
+}
+
+// drops returns an error where the list drops what another one, nil for none, revokes.
+func (r *Revocations) drops(list *Revocations) error {
 	entries, certificates := r.Lacking(list)
 	var what []string
 	for _, e := range entries {
@@ -112,22 +150,20 @@ func (r *Revocations) Follows(list *Revocations) error {
 		r.Number, strings.Join(what[:min(len(what), 5)], ", "), list.Number)
 }
 
-// NameReinstated adds to a list what it is the first one without. A list for which nothing of the kind
-// is known keeps the format that releases before this one read.
+// NameReinstated adds to a list what it is the first one without.
 func (r *Revocations) NameReinstated(what Reinstated) {
 	what.Number, what.Time = r.Number, r.Signed
 	r.Reinstated = append(slices.DeleteFunc(r.Reinstated, func(is Reinstated) bool {
 		return is.ID == what.ID && is.Key == what.Key && is.Certificate == what.Certificate
 	}), what)
 	slices.SortFunc(r.Reinstated, func(a, b Reinstated) int { return cmp.Compare(a.String(), b.String()) })
-	r.Format = ReinstatedFormat
 }
 
 // KeepReinstated has r name what a list before it does, as long as a host may not have seen that.
 func (r *Revocations) KeepReinstated(list *Revocations) {
 	for _, is := range list.Reinstated {
 		if !r.Signed.After(is.Time.Add(outlived).Time) {
-			r.Reinstated, r.Format = append(r.Reinstated, is), ReinstatedFormat
+			r.Reinstated = append(r.Reinstated, is)
 		}
 	}
 }

@@ -73,8 +73,8 @@ func TestFollows(t *testing.T) {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 			}
-			if (len(list.Reinstated) > 0) != (list.Format == florete.ReinstatedFormat) {
-				t.Fatalf("seed %d: format %s with %d reinstated", seed, list.Format, len(list.Reinstated))
+			if list.Format != florete.RevocationsFormat || lists[0].Format.Newer(florete.Format{Major: 1, Minor: 1}) {
+				t.Fatalf("seed %d: format %s, and %s of the first list", seed, list.Format, lists[0].Format)
 			}
 			lists = append(lists, list)
 		}
@@ -98,6 +98,31 @@ func TestFollows(t *testing.T) {
 		if err := sign(next).Follows(newest); err != nil {
 			t.Fatalf("seed %d: with what it lacked: %v", seed, err)
 		}
+	}
+	a := sign(revocation.Next(nil, "demo", time.Now(), time.Hour))
+	if a.Former != "" {
+		t.Errorf("the first list continues %s", a.Former)
+	}
+	beside := func(change func(*florete.Revocations)) *florete.Revocations {
+		next := revocation.Next(a, "demo", time.Now(), time.Hour)
+		change(next)
+		return sign(next)
+	}
+	b := beside(func(*florete.Revocations) {})
+	c := beside(func(l *florete.Revocations) { revocation.Revoke(l, revocation.Target{ID: ids[0]}) })
+	next := sign(revocation.Next(c, "demo", time.Now(), time.Hour))
+	for _, list := range []*florete.Revocations{c, next} { // neither drops anything
+		if err := list.Follows(b); err == nil || !strings.Contains(err.Error(), "florctl revoke --renew") {
+			t.Errorf("list %d beside list %d: %v", list.Number, b.Number, err)
+		}
+	}
+	if err := sign(revocation.Next(next, "demo", time.Now(), time.Hour)).Follows(b); err != nil {
+		t.Errorf("a host that missed a list: %v", err)
+	}
+	both := revocation.Next(b, "demo", time.Now(), time.Hour)
+	revocation.Keep(both, b, c)
+	if list := sign(both); list.Follows(b) != nil || list.Follows(c) != nil || list.CheckID(ids[0]) == nil {
+		t.Errorf("a list that continues both: %v, %v", list.Follows(b), list.Follows(c))
 	}
 	if forked < 100 {
 		t.Errorf("%d things were hidden, want more for this to mean something", forked)

@@ -50,6 +50,12 @@ func TestRevocations(t *testing.T) {
 	o.wantRefused(accept(&dropping), api.Denied, CodeTampered, "drops user/eve, which list 2 revokes")
 	o.wantList(2)
 
+	t.Log("one that continues another list than that in force, and drops nothing")
+	eve := revocation.Target{ID: kit.ID("user/eve")}
+	another := kit.Continued(kit.Revocations(2, o.Signing, eve, revocation.Target{ID: kit.ID("user/bob")}), o.Signing)
+	o.wantRefused(accept(&another), api.Denied, CodeTampered, "revocation list 3 does not continue list 2 of ")
+	o.wantList(2)
+
 	t.Log("documents and a list at once, of which either may be refused")
 	o.wantAccepted(accept(list(3), kit.Signed(6, o.version("b"), o.Signing)))
 	o.wantList(3)

@@ -36,7 +36,7 @@ type Target struct {
 // certificate can be concerned by any more.
 func Next(list *florete.Revocations, cluster string, now time.Time, lifetime time.Duration) *florete.Revocations {
 	next := &florete.Revocations{
-		Schema: florete.RevocationsSchema, Format: florete.Format{Major: 1, Minor: 1}, Cluster: cluster, Number: list.InForce() + 1,
+		Schema: florete.RevocationsSchema, Cluster: cluster, Number: list.InForce() + 1,
 		Signed: florete.TimeOf(now), NextUpdate: florete.TimeOf(now.Add(lifetime)),
 		Entries: []florete.Revocation{}, Certificates: []florete.RevokedCertificate{},
 	}
@@ -44,6 +44,7 @@ func Next(list *florete.Revocations, cluster string, now time.Time, lifetime tim
 		return next
 	}
 	next.KeepReinstated(list)
+	next.Former = list.Digest()
 	ended := now.Add(-florete.MaxLifetime - florete.Backdated)
 	for _, e := range list.Entries {
 		if len(e.EnrolKeyFingerprints) > 0 || e.Suspended || e.ValidAfter.IsZero() || e.ValidAfter.After(ended) {
@@ -59,13 +60,17 @@ func Next(list *florete.Revocations, cluster string, now time.Time, lifetime tim
 	return next
 }
 
-// Keep adds to a list that Next made what another one revokes and the one before lacks.
+// Keep adds to a list that Next made what another one revokes and the one before lacks. The list then
+// continues both, so it names neither: hosts that have either accept it.
 func Keep(next, before, other *florete.Revocations) {
+	next.Former = ""
 	entries, certificates := before.Lacking(other)
 	for _, lacks := range entries {
+		was := len(next.Entries)
 		e := entry(next, lacks.ID)
 		switch {
 		case lacks.ID.IsZero():
+		case len(next.Entries) == was && e.ValidAfter.IsZero() && !e.Suspended: // for good already, by a third list
 		case lacks.ValidAfter.IsZero() && !lacks.Suspended:
 			e.ValidAfter, e.Suspended = florete.Time{}, false
 		default:
@@ -76,7 +81,11 @@ func Keep(next, before, other *florete.Revocations) {
 		}
 		e.EnrolKeyFingerprints = union(e.EnrolKeyFingerprints, lacks.EnrolKeyFingerprints)
 	}
-	next.Certificates = append(next.Certificates, certificates...)
+	for _, lacks := range certificates {
+		if !slices.ContainsFunc(next.Certificates, func(c florete.RevokedCertificate) bool { return c.Serial == lacks.Serial }) {
+			next.Certificates = append(next.Certificates, lacks)
+		}
+	}
 	slices.SortFunc(next.Certificates, func(a, b florete.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
 }
 
@@ -195,8 +204,9 @@ func Fingerprint(key string) (string, error) {
 	return ssh.FingerprintSHA256(parsed), nil
 }
 
-// Sign signs a list, and refuses one that hosts would not read.
+// Sign sets the format of a list, signs it, and refuses one that hosts would not read.
 func Sign(list *florete.Revocations, key signature.SecretKey) (s florete.SignedRevocations, err error) {
+	list.Format = list.Needs()
 	b, err := json.Marshal(list)
 	if err != nil {
 		return s, err

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -109,5 +111,83 @@ func TestAnswers(t *testing.T) {
 				return err
 			},
 		},
+		{
+			name: "a provider answers with another version", root: asOperator, try: func(t *testing.T, c *cluster) error { return c.anotherVersion(t) },
+			refusal: "the provider answers with version",
+		},
+		{
+			name: "a provider hides the list that revokes its host", root: asOperator, try: func(t *testing.T, c *cluster) error { return c.hiddenList(t) },
+			refusal: "SSH host key SHA256:hidden is revoked",
+		},
 	})
+}
+
+// anotherVersion has dora go back to a version, where the provider says that it has a newer one.
+func (c *cluster) anotherVersion(t *testing.T) error {
+	out, err := c.florctl(t, "versions", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var versions []map[string]any
+	if err := json.Unmarshal([]byte(out), &versions); err != nil || len(versions) == 0 {
+		t.Fatalf("%s: %v", out, err)
+	}
+	newest := int64(versions[0]["serial"].(float64))
+	var export []byte
+	path := fmt.Sprintf("/v1/versions/%d", newest)
+	if _, err := c.florctlLied(t, func(answer *http.Response) (err error) {
+		if answer.Request.URL.Path == path {
+			if export, err = io.ReadAll(answer.Body); err == nil {
+				err = instead(answer, export)
+			}
+		}
+		return err
+	}, "diff", fmt.Sprint(newest), fmt.Sprint(newest)); err != nil {
+		t.Fatal(err)
+	}
+	more := answering("/v1/versions", func(v *struct {
+		Versions []map[string]any `json:"versions"`
+	}) {
+		next := maps.Clone(v.Versions[0])
+		next["serial"] = newest + 1
+		v.Versions = append([]map[string]any{next}, v.Versions...)
+	})
+	_, err = c.florctlLied(t, func(answer *http.Response) error {
+		if answer.Request.URL.Path == fmt.Sprintf("/v1/versions/%d", newest+1) {
+			answer.StatusCode, answer.Status = http.StatusOK, "200 OK"
+			return instead(answer, export)
+		}
+		return more(answer)
+	}, "rollback", fmt.Sprint(newest), "--key", c.Path("operator", "signing.key"))
+	return err
+}
+
+// hiddenList has dora revoke two keys, where the provider shows the list before the first one
+// when she revokes the second. What she signs then revokes the first one, too.
+func (c *cluster) hiddenList(t *testing.T) error {
+	revoke := func(lie func(*http.Response) error, words ...string) {
+		t.Helper()
+		args := append(words, "--key", c.Path("operator", "signing.key"), "--wait", "0s")
+		if out, err := c.florctlLied(t, lie, args...); err != nil && !strings.Contains(out, "is offered") {
+			t.Fatal(err)
+		}
+	}
+	const first, second = "SHA256:hidden", "SHA256:next"
+	before := c.offered(t)
+	revoke(nil, "revoke", "--host-key", first)
+	revoke(answering("/v1/revocations", func(v *map[string]any) {
+		*v = map[string]any{"signed": before, "number": 1, "entries": 0}
+		if before.List == "" {
+			(*v)["number"] = 0
+		}
+	}), "revoke", "--host-key", second)
+	list, err := c.offered(t).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list.CheckKey(second) == nil {
+		t.Errorf("list %d does not revoke the second key", list.Number)
+	}
+	revoke(nil, "reinstate", "--host-key", first, "--host-key", second)
+	return list.CheckKey(first)
 }

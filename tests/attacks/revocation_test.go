@@ -200,6 +200,15 @@ func TestRevocation(t *testing.T) {
 		t.Errorf("the list that b has is not supplied: %v", err)
 	}
 	c.waitList(t, c.p, number+2)
+	beside := c.revoke(t, c.revoke(t, first, func(l *florete.Revocations) {
+		entries, _ := second.Open()
+		l.Entries = entries.Entries
+	}), func(*florete.Revocations) {})
+	run(t, []attack{{
+		name:    "a list that continues another one beside that in force, and drops nothing",
+		try:     func(t *testing.T, c *cluster) error { return c.offer(t.Context(), beside) },
+		refusal: fmt.Sprintf("revocation list %d does not continue list %d of", number+3, number+2),
+	}})
 	time.Sleep(2 * time.Second)
 	for i := range refused {
 		refused[i].name += ", and after the list was supplied"

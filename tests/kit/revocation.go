@@ -35,6 +35,12 @@ func Suspensions(number int64, key signature.SecretKey, ids ...florete.ID) flore
 	return must(revocation.Sign(list, key))
 }
 
+// Continued is the list after another, which revokes nothing more.
+func Continued(s florete.SignedRevocations, key signature.SecretKey) florete.SignedRevocations {
+	list := must(s.Open())
+	return must(revocation.Sign(revocation.Next(list, list.Cluster, time.Now(), revocation.Lifetime), key))
+}
+
 // RevocationsSigned is list 1 of cluster demo, of a time, which revokes nothing.
 func RevocationsSigned(at time.Time) florete.SignedRevocations {
 	return must(revocation.Sign(revocation.Next(nil, "demo", at, revocation.Lifetime), SigningKey("demo-1")))

@@ -95,7 +95,22 @@ func printLagging(w io.Writer, late map[string]string) error {
 }
 
 // newestList is the list with the highest number that any provider offers, nil for none.
-func (p published) newestList(ctx context.Context) (newest *florete.Revocations, err error) {
+func (p published) newestList(ctx context.Context) (*florete.Revocations, error) {
+	all, err := p.lists(ctx)
+	return newestOf(all), err
+}
+
+func newestOf(all []*florete.Revocations) (newest *florete.Revocations) {
+	for _, list := range all {
+		if list.Newer(newest) {
+			newest = list
+		}
+	}
+	return newest
+}
+
+// lists returns the lists that providers offer.
+func (p published) lists(ctx context.Context) (all []*florete.Revocations, err error) {
 	var failed []error
 	for _, at := range p.providers {
 		r, err := at.Revocations(ctx)
@@ -112,32 +127,38 @@ func (p published) newestList(ctx context.Context) (newest *florete.Revocations,
 		if err != nil {
 			return nil, err
 		}
-		if list.Newer(newest) {
-			newest = list
-		}
+		all = append(all, list)
 	}
-	return newest, someFailed(failed, len(p.providers))
+	return all, someFailed(failed, len(p.providers))
 }
 
 // continued returns the list that the next one continues: the newest of any provider, or the one
-// that was offered last from here, where no provider has one as new. It fails where the former drops
-// what the latter revokes, unless heal is there, which is given both.
-func (p published) continued(ctx context.Context, r *signedRecord, heal func(list, own *florete.Revocations)) (*florete.Revocations, error) {
-	list, err := p.newestList(ctx)
+// that was offered last from here, where no provider has one as new. It fails where that list does not
+// follow another of these, unless heal is there, which is given both, and the reason.
+func (p published) continued(ctx context.Context, r *signedRecord, heal func(list, other *florete.Revocations, why error)) (*florete.Revocations, error) {
+	all, err := p.lists(ctx)
 	if err != nil {
 		return nil, err
 	}
 	own, err := r.list()
-	if err != nil || own.Newer(list) {
-		return own, err
+	if err != nil {
+		return nil, err
 	}
-	if own == nil || list.Follows(own) == nil {
-		return list, nil
+	if own != nil {
+		all = append([]*florete.Revocations{own}, all...)
 	}
-	if heal == nil {
-		return nil, fmt.Errorf("%w: florctl revoke --renew revokes it again", list.Follows(own))
+	list, seen := newestOf(all), map[string]bool{}
+	for _, other := range all {
+		why := list.Follows(other)
+		if why == nil || seen[other.Digest()] {
+			continue
+		}
+		if heal == nil {
+			return nil, fmt.Errorf("%w: run that first", why)
+		}
+		seen[other.Digest()] = true
+		heal(list, other, why)
 	}
-	heal(list, own)
 	return list, nil
 }
 

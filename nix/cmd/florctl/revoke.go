@@ -239,17 +239,17 @@ func (p published) nextList(ctx context.Context, key signature.SecretKey, r *sig
 	if public := key.ToPublicKey().String(); !slices.Contains(p.topology.Trust.SigningKeys, public) {
 		return nil, fmt.Errorf("key %s: not among trust.signingKeys of cluster %s: hosts would refuse what it signs", public, p.topology.Name)
 	}
-	var keep *florete.Revocations
-	last, err := p.continued(ctx, r, func(list, own *florete.Revocations) {
-		fmt.Fprintf(os.Stderr, "warning: %v: it is revoked again\n", list.Follows(own))
-		keep = own
+	var keep []*florete.Revocations
+	last, err := p.continued(ctx, r, func(_, other *florete.Revocations, why error) {
+		fmt.Fprintf(os.Stderr, "warning: %v: the next list revokes what either does\n", why)
+		keep = append(keep, other)
 	})
 	if err != nil {
 		return nil, err
 	}
 	next := revocation.Next(last, p.topology.Name, time.Now(), valid)
-	if keep != nil {
-		revocation.Keep(next, last, keep)
+	for _, other := range keep {
+		revocation.Keep(next, last, other)
 	}
 	ahead, host, err := p.ahead(ctx, last.InForce())
 	if err != nil {
@@ -260,7 +260,7 @@ func (p published) nextList(ctx context.Context, key signature.SecretKey, r *sig
 			return nil, fmt.Errorf("host %s reports revocation list %d, and providers have %d: copy %s from it and use florctl revoke --supply; or --force, without what that list revokes",
 				host, ahead, last.InForce(), florete.Instance("").State().Revocations())
 		}
-		next.Number = ahead + 1
+		next.Number, next.Former = ahead+1, "" // the list before is not known
 	}
 	if err := with(next); err != nil {
 		return nil, err

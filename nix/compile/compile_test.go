@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/tests/kit"
 )
 
 // flake is a flake with the library beside it and the given output florete.
 func flake(t *testing.T, output string) Source {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "nix"), os.DirFS("..")); err != nil {
+	if err := kit.CopyLibrary(filepath.Join(dir, "nix"), ".."); err != nil {
 		t.Fatal(err)
 	}
 	base := "import ./base.nix { key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA\" + builtins.substring 8 42 ((import ./nix/names.nix).sri name); }"

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // nixEval evaluates an expression strictly, in nix/compile.
@@ -49,7 +51,7 @@ func library(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, part := range []string{"nix", "modules"} {
-		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS("../../"+part)); err != nil {
+		if err := kit.CopyLibrary(filepath.Join(dir, part), "../../"+part); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -275,7 +277,7 @@ func TestFilesThatAreNoJSON(t *testing.T) {
 				".vscode/settings.json":  `{`,
 				file:                     c.text,
 			})
-			if err := os.CopyFS(filepath.Join(dir, "lib"), os.DirFS("..")); err != nil {
+			if err := kit.CopyLibrary(filepath.Join(dir, "lib"), ".."); err != nil {
 				t.Fatal(err)
 			}
 			_, err := Compile(t.Context(), Source{Flake: dir})

@@ -2,6 +2,7 @@ package laws
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,10 +18,10 @@ type compiled struct {
 	Report    string
 	Topology  compile.Topology
 	Documents map[string]map[string]compile.Raw // of all hosts at once
-	Alone     map[string]map[string]compile.Raw // of each host, asked for alone
+	Alone     map[string]map[string]compile.Raw // of each host, asked for alone; of evaluate
 }
 
-const function = `file:
+const function = `alone: file:
 let
   lib = import ../.;
   inherit (import ../fault.nix) report;
@@ -30,14 +31,14 @@ let
       faults = builtins.filter (f: f.severity == "error") c.faults;
     in
     if faults != [ ] then { report = report c.name faults; }
-    else { report = ""; inherit (c) topology; documents = c.compiled; alone = c.documents; };
+    else { report = ""; inherit (c) topology; documents = c.compiled; alone = if alone then c.documents else { }; };
 in
 map one (builtins.fromJSON (builtins.readFile file))`
 
 // evaluate compiles many topologies with one Nix process.
 func evaluate(t *testing.T, nix string, topologies []json.RawMessage) []compiled {
 	t.Helper()
-	all := tryAll(t, nix, topologies)
+	all := compileAll(t, nix, topologies, true)
 	for i, c := range all {
 		if c.Report != "" {
 			t.Fatalf("the generator made a topology with faults: %s\n%s", c.Report, topologies[i])
@@ -49,6 +50,11 @@ func evaluate(t *testing.T, nix string, topologies []json.RawMessage) []compiled
 // tryAll is evaluate for topologies that may have faults.
 func tryAll(t *testing.T, nix string, topologies []json.RawMessage) []compiled {
 	t.Helper()
+	return compileAll(t, nix, topologies, false)
+}
+
+func compileAll(t *testing.T, nix string, topologies []json.RawMessage, alone bool) []compiled {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "topologies.json")
 	b, err := json.Marshal(topologies)
 	if err != nil {
@@ -57,7 +63,7 @@ func tryAll(t *testing.T, nix string, topologies []json.RawMessage) []compiled {
 	if err := os.WriteFile(file, b, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(nix, "--eval", "--strict", "--json", "--expr", "("+function+") "+file)
+	cmd := exec.Command(nix, "--eval", "--strict", "--json", "--expr", fmt.Sprintf("(%s) %t %s", function, alone, file))
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -62,74 +62,60 @@ func unlimited(host string, body any, lengths map[string]float64) {
 	}
 }
 
-// leaves are all that documents say, one by one: where, and what. Those of numbers that may
+// said are all that a document says, one by one: where, and what. Those of numbers that may
 // shrink are kept apart.
-func leaves(c compiled) (seen map[string]bool, lengths map[string]float64) {
-	seen, lengths = map[string]bool{}, map[string]float64{}
-	for host, docs := range c.Documents {
+type said struct {
+	seen    map[string]bool
+	lengths map[string]float64
+}
+
+// more is what the documents and the topology of a cluster say that those of another do not.
+// What begins with a host's name is of its documents alone, so equal ones are not looked into.
+func more(was, is compiled) (all []string) {
+	before := map[string][]said{} // by host
+	for host, docs := range is.Documents {
 		for kind, raw := range docs {
-			var body any
-			if err := json.Unmarshal([]byte(raw.Body), &body); err != nil {
-				panic(err)
+			if had, ok := was.Documents[host][kind]; ok && had.Body == raw.Body {
+				continue
 			}
-			for _, id := range without(body, "user") {
-				seen[host+" any account answers for "+id] = true
-			}
-			for _, id := range without(body, "identity") {
-				seen[host+" callers write what they like to "+id] = true
-			}
-			for _, what := range endless(body) {
-				seen[host+" for good "+what] = true
-			}
-			unlimited(host, body, lengths)
-			neverEnding(host, body, lengths)
-			needs, _ := body.(map[string]any)["needs"].([]any)
-			for _, n := range needs {
-				if n := n.(map[string]any); n["renew"] == nil || n["renew"].(map[string]any)["interval"] == nil { // is never fetched again
-					lengths[fmt.Sprintf("%s %s/needs/%v/renew/interval", host, kind, n["id"])] = math.MaxInt
+			if before[host] == nil {
+				before[host] = []said{}
+				for kind, raw := range was.Documents[host] {
+					before[host] = append(before[host], leaves(host, kind, raw.Body))
 				}
 			}
-			unrestricted(body)
-			spread(kind, body, func(place string, v any) {
-				for _, re := range harmless {
-					if re.MatchString(place) {
-						return
+			now := leaves(host, kind, raw.Body)
+			for s := range now.seen {
+				if !slices.ContainsFunc(before[host], func(b said) bool { return b.seen[s] }) {
+					all = append(all, s)
+				}
+			}
+			for s, n := range now.lengths {
+				had, ok := 0.0, false
+				for _, b := range before[host] {
+					if n, has := b.lengths[s]; has {
+						had, ok = n, true
 					}
 				}
-				where := host + " " + place
-				switch {
-				case limit.MatchString(place):
-					lengths[where] = v.(float64)
-				case strings.HasPrefix(place, "manifest/forwarder/limits/"): // whose they are
-				case longer.MatchString(place):
-					lengths[where] = v.(float64)
-					if v == 0.0 && forEver.MatchString(place) {
-						lengths[where] = math.MaxInt
-					}
-				case strings.HasSuffix(place, "/request/length"):
-					lengths[where] = -v.(float64)
-				case strings.HasSuffix(place, "/mode"):
-					for i, digit := range v.(string) {
-						for bit := range 3 {
-							if (digit-'0')>>bit&1 == 1 {
-								seen[fmt.Sprintf("%s %d %d", where, i, bit)] = true
-							}
-						}
-					}
-				case strings.HasSuffix(place, "/accessLog") && v == "full": // and so some
-					seen[where+" = sampled"], seen[where+" = full"] = true, true
-				case strings.HasSuffix(place, "/access") && v == "write": // who may write may read
-					seen[where+" = read"], seen[where+" = write"] = true, true
-				case strings.HasSuffix(place, "/request/two") && v == false: // who accepts one at a time
-				case strings.Contains(place, "/onChange/"): // whichever need restarts it
-					seen[fmt.Sprintf("%s restarts %v", host, v)] = true
-				default:
-					// The number of a bundle among those of the same keys opens nothing.
-					seen[sequence.ReplaceAllString(fmt.Sprintf("%s = %v", where, v), "")] = true
+				if n > had || !ok && n < math.MaxInt {
+					all = append(all, s)
 				}
-			})
+			}
 		}
 	}
+	seen := beside(was)
+	for s := range beside(is) {
+		if !seen[s] {
+			all = append(all, s)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// beside is what a topology says that is in none of its documents.
+func beside(c compiled) map[string]bool {
+	seen := map[string]bool{}
 	for name, h := range c.Topology.Hosts {
 		seen[name+" is "+string(h.Instance)] = true
 	}
@@ -144,7 +130,73 @@ func leaves(c compiled) (seen map[string]bool, lengths map[string]float64) {
 			}
 		}
 	}
-	return seen, lengths
+	return seen
+}
+
+// leaves are all that a document of a host says.
+func leaves(host, kind, text string) said {
+	seen, lengths := map[string]bool{}, map[string]float64{}
+	var body any
+	if err := json.Unmarshal([]byte(text), &body); err != nil {
+		panic(err)
+	}
+	for _, id := range without(body, "user") {
+		seen[host+" any account answers for "+id] = true
+	}
+	for _, id := range without(body, "identity") {
+		seen[host+" callers write what they like to "+id] = true
+	}
+	for _, what := range endless(body) {
+		seen[host+" for good "+what] = true
+	}
+	unlimited(host, body, lengths)
+	neverEnding(host, body, lengths)
+	needs, _ := body.(map[string]any)["needs"].([]any)
+	for _, n := range needs {
+		if n := n.(map[string]any); n["renew"] == nil || n["renew"].(map[string]any)["interval"] == nil { // is never fetched again
+			lengths[fmt.Sprintf("%s %s/needs/%v/renew/interval", host, kind, n["id"])] = math.MaxInt
+		}
+	}
+	unrestricted(body)
+	spread(kind, body, func(place string, v any) {
+		for _, re := range harmless {
+			if re.MatchString(place) {
+				return
+			}
+		}
+		where := host + " " + place
+		switch {
+		case limit.MatchString(place):
+			lengths[where] = v.(float64)
+		case strings.HasPrefix(place, "manifest/forwarder/limits/"): // whose they are
+		case longer.MatchString(place):
+			lengths[where] = v.(float64)
+			if v == 0.0 && forEver.MatchString(place) {
+				lengths[where] = math.MaxInt
+			}
+		case strings.HasSuffix(place, "/request/length"):
+			lengths[where] = -v.(float64)
+		case strings.HasSuffix(place, "/mode"):
+			for i, digit := range v.(string) {
+				for bit := range 3 {
+					if (digit-'0')>>bit&1 == 1 {
+						seen[fmt.Sprintf("%s %d %d", where, i, bit)] = true
+					}
+				}
+			}
+		case strings.HasSuffix(place, "/accessLog") && v == "full": // and so some
+			seen[where+" = sampled"], seen[where+" = full"] = true, true
+		case strings.HasSuffix(place, "/access") && v == "write": // who may write may read
+			seen[where+" = read"], seen[where+" = write"] = true, true
+		case strings.HasSuffix(place, "/request/two") && v == false: // who accepts one at a time
+		case strings.Contains(place, "/onChange/"): // whichever need restarts it
+			seen[fmt.Sprintf("%s restarts %v", host, v)] = true
+		default:
+			// The number of a bundle among those of the same keys opens nothing.
+			seen[sequence.ReplaceAllString(fmt.Sprintf("%s = %v", where, v), "")] = true
+		}
+	})
+	return said{seen, lengths}
 }
 
 // neverEnding notes the rights of a document that could have an end and have none.
@@ -282,26 +334,13 @@ func TestPlanWidensWhenAnythingMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen, lengths := leaves(was)
-		now, nowLengths := leaves(got[i])
-		var more []string
-		for s := range now {
-			if !seen[s] {
-				more = append(more, s)
-			}
-		}
-		for s, n := range nowLengths {
-			if had, ok := lengths[s]; n > had || !ok && n < math.MaxInt {
-				more = append(more, s)
-			}
-		}
+		more := more(was, got[i])
 		if len(more) > 0 {
 			wider++
 		} else {
 			same++
 		}
 		if p.Widens != (len(more) > 0) {
-			slices.Sort(more)
 			t.Errorf("-seed %d -topologies 1: %s: the plan opens %v, the documents say more: %v", try.seed, try.edit, p.Opened, more[:min(5, len(more))])
 		}
 	}

@@ -112,7 +112,7 @@ func activated(t *testing.T, cluster compile.Cluster, keys, kind string, issuing
 func flake(t *testing.T, e *providertest.Env, keys, topology string) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.CopyFS(filepath.Join(dir, "nix"), os.DirFS("../../nix")))
+	must(t, kit.CopyLibrary(filepath.Join(dir, "nix"), "../../nix"))
 	text, err := os.ReadFile("toy.nix")
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "nix/kinds/toy.nix"), text, 0o644))

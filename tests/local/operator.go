@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // Operator does what people do with a cluster, in the directory Work: the flake is in
@@ -40,7 +42,7 @@ func (o Operator) Checkout(cluster string) error {
 		if !exists(from) {
 			continue
 		}
-		if err := Copy(from, o.Path("florete", part)); err != nil {
+		if err := kit.CopyLibrary(o.Path("florete", part), from); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 func TestMain(m *testing.M) {
@@ -63,7 +65,7 @@ func scripts(t *testing.T, dir string, more func(*testscript.Env) error) {
 			env.Setenv("HOME", env.WorkDir)
 			// The library alone, as a flake: what users have as an input.
 			lib := filepath.Join(env.WorkDir, "florete")
-			if err := os.CopyFS(filepath.Join(lib, "nix"), os.DirFS(filepath.Join(top, "nix"))); err != nil {
+			if err := kit.CopyLibrary(filepath.Join(lib, "nix"), filepath.Join(top, "nix")); err != nil {
 				return err
 			}
 			env.Setenv("FLORETE", "florete=path:"+lib)

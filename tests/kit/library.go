@@ -1,0 +1,35 @@
+package kit
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// CopyLibrary copies a directory of this repository without its Go files and test data. Every
+// Nix that is given a copy as a flake reads and hashes all of it: of nix/, whole, ten times what
+// the compiler is made of.
+func CopyLibrary(to, from string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && d.Name() == "testdata" {
+			if err == nil {
+				err = fs.SkipDir
+			}
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil || d.IsDir() || strings.HasSuffix(path, ".go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		at := filepath.Join(to, rel)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			return err
+		}
+		return os.WriteFile(at, text, 0o644)
+	})
+}

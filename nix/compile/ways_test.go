@@ -3,6 +3,7 @@ package compile
 import (
 	"encoding/json"
 	"flag"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -161,7 +162,8 @@ func TestFolder(t *testing.T) {
 
 // What a folder would hide is refused, what it misspells is a fault among the others.
 func TestFolderRefuses(t *testing.T) {
-	for file, want := range map[string]string{
+	top := t.TempDir()
+	cases := map[string]string{
 		"hosts/eu/a.nix":      "FL009 hosts.a: written in several files: hosts/a.nix, hosts/eu/a.nix; keep one of them",
 		"users/bob.nix":       "FL009 users.bob: written in several files: cluster.nix, users/bob.nix; keep one of them",
 		"users.nix":           "FL009 users: written in several files: cluster.nix, users.nix; keep one of them",
@@ -202,28 +204,35 @@ func TestFolderRefuses(t *testing.T) {
 		"provider/cert.nix":   `FL001 provider: mkCluster has no attribute provider; did you mean "providers"?`,
 		"user.nix":            `FL001 user: mkCluster has no attribute user; did you mean "users"?`,
 		"services.nix":        `FL002 services: want a set of services, found a list; write { name = { … }; }`,
-	} {
-		t.Run(file, func(t *testing.T) {
-			dir := t.TempDir()
-			text := `{ }`
-			if file == "cluster.nix" || file == "services.nix" || file == "roles.json" {
-				text = `[ ]`
-			}
-			if file == "hosts/b/module.nix" {
-				text = `{ config, ... }: { }`
-			}
-			writeFiles(t, dir, map[string]string{
-				"cluster.nix":       `{ name = "c"; trustDomain = "c.flor"; users.bob = { }; }`,
-				"hosts/a.nix":       `{ }`,
-				"services/wiki.nix": `{ host = "a"; port = 1; }`,
-			})
-			writeFiles(t, dir, map[string]string{file: text})
-			out, _ := exec.Command("nix-instantiate", "--eval", "--strict", "-E", `((import ../.).mkCluster ((import ../folder.nix) (/. + "`+dir+`"))).compiled`).CombinedOutput()
-			// What else is wrong is told with it.
-			if !strings.Contains(string(out), want) || !strings.Contains(string(out), "FL017") {
-				t.Errorf("got %s", out)
-			}
+	}
+	for file := range cases {
+		text := `{ }`
+		if file == "cluster.nix" || file == "services.nix" || file == "roles.json" {
+			text = `[ ]`
+		}
+		if file == "hosts/b/module.nix" {
+			text = `{ config, ... }: { }`
+		}
+		dir := filepath.Join(top, url.PathEscape(file))
+		writeFiles(t, dir, map[string]string{
+			"cluster.nix":       `{ name = "c"; trustDomain = "c.flor"; users.bob = { }; }`,
+			"hosts/a.nix":       `{ }`,
+			"services/wiki.nix": `{ host = "a"; port = 1; }`,
 		})
+		writeFiles(t, dir, map[string]string{file: text})
+	}
+	var reports map[string]string
+	nixEval(t, `let
+		top = /. + "`+top+`";
+		report = dir: let c = (import ../.).mkCluster ((import ../folder.nix) (top + "/${dir}")); in
+			assert !(builtins.tryEval (builtins.deepSeq c.compiled true)).success;
+			(import ../fault.nix).report c.name c.faults;
+	in builtins.mapAttrs (dir: _: report dir) (builtins.readDir top)`, &reports)
+	for file, want := range cases {
+		// What else is wrong is told with it.
+		if out := reports[url.PathEscape(file)] + "\n"; !strings.Contains(out, want) || !strings.Contains(out, "FL017") {
+			t.Errorf("%s: got %s", file, out)
+		}
 	}
 }
 

@@ -73,24 +73,18 @@ func keepRecord(dir ca.Dir, all []issued) error {
 
 // issued has the first provider that answers keep what is issued in its audit log.
 func (p published) issued(ctx context.Context, all []issued) error {
-	var failed []error
-	for _, at := range p.providers {
-		var err error
+	return p.first(func(at provider) error {
 		for some := range slices.Chunk(all, join.MaxIssued) {
 			i := join.Issued{Host: some[0].Host, Device: some[0].Device, Until: some[0].Until}
 			for _, c := range some {
 				i.Certificates = append(i.Certificates, join.IssuedSVID{ID: c.ID, Serial: c.Serial})
 			}
-			if err = at.Issued(ctx, i); err != nil {
-				break
+			if err := at.Issued(ctx, i); err != nil {
+				return err
 			}
 		}
-		if err == nil {
-			return nil
-		}
-		failed = append(failed, err)
-	}
-	return errors.Join(failed...)
+		return nil
+	})
 }
 
 func exists(path string) bool {

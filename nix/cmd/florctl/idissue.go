@@ -311,17 +311,14 @@ func (i *issuing) devices(ctx context.Context, p published) (all []string, err e
 			all = append(all, f.Device)
 		}
 	}
-	var failed []error
-	for _, at := range p.providers {
+	err = p.all(func(at provider) error {
 		joins, err := at.Joins(ctx)
-		if err != nil {
-			failed = append(failed, err)
-		}
 		for _, r := range joins {
 			if r.Host == i.host && r.State == api.JoinApproved {
 				all = append(all, r.Fingerprint())
 			}
 		}
-	}
-	return all, someFailed(failed, len(p.providers))
+		return err
+	})
+	return all, err
 }

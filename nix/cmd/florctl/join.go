@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -126,19 +125,19 @@ func deciding(cmd *cobra.Command, decide func(published, join.Request) (control.
 		}
 		var at provider
 		var found join.Request
-		var failed []error
-		for _, some := range p.providers {
+		err = p.all(func(some provider) error {
 			all, err := some.Joins(cmd.Context())
-			if err != nil {
-				failed = append(failed, err)
-			}
 			i := slices.IndexFunc(all, func(r join.Request) bool { return r.Host == args[0] })
 			if i >= 0 && (at == nil || all[i].State == api.JoinPending) {
 				at, found = some, all[i]
 			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
 		if at == nil {
-			return errors.Join(append(failed, fmt.Errorf("no device requested to be %.64q: florctl join list", args[0]))...)
+			return fmt.Errorf("no device requested to be %.64q: florctl join list", args[0])
 		}
 		d, err := decide(p, found)
 		if err != nil {

@@ -164,13 +164,7 @@ func (p published) continued(ctx context.Context, r *signedRecord, heal func(lis
 
 // offer has all providers offer a list.
 func (p published) offer(ctx context.Context, s florete.SignedRevocations) error {
-	var failed []error
-	for _, at := range p.providers {
-		if err := at.SetRevocations(ctx, s); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return someFailed(failed, len(p.providers))
+	return p.all(func(at provider) error { return at.SetRevocations(ctx, s) })
 }
 
 // ahead is the highest number that a host reports above that of the providers' list, and which

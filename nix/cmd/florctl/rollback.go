@@ -39,7 +39,7 @@ What the flake has is published with the next commit, so revert there too.`,
 		if err != nil {
 			return err
 		}
-		versions, err := p.providers[0].Versions(ctx)
+		versions, err := p.versions(ctx)
 		if err != nil {
 			return err
 		}
@@ -83,20 +83,20 @@ What the flake has is published with the next commit, so revert there too.`,
 	return cmd
 }
 
-// tree returns the documents of a version, as the first provider has them. Their signatures, their
+// tree returns the documents of a version, as the first provider has them that answers. Their signatures, their
 // cluster and their serial are right; whether they are all of it, only a record knows.
 func (p published) tree(ctx context.Context, serial int64) (publish.Tree, error) {
 	tree := publish.Tree{}
-	err := p.read(ctx, serial, func(h publish.Host) error {
+	hosts, err := p.read(ctx, serial)
+	for _, h := range hosts {
 		for _, raw := range h.Documents {
 			d, err := florete.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			tree[h.Name] = append(tree[h.Name], d)
 		}
-		return nil
-	})
+	}
 	return tree, err
 }
 
@@ -153,16 +153,15 @@ func (p published) publishRecorded(cmd *cobra.Command, r *signedRecord, v signed
 
 // publish has all providers serve the tree, with those that follow it.
 func (p published) publish(cmd *cobra.Command, how importing, tree publish.Tree, follow ...publish.Tree) error {
-	for _, to := range p.providers {
+	return p.all(func(to provider) error {
 		var text bytes.Buffer
 		if err := tree.Encode(&text, follow...); err != nil {
 			return err
 		}
 		report, err := to.Import(cmd.Context(), &text, how)
-		if err != nil {
-			return err
+		if err == nil {
+			fmt.Fprintln(cmd.OutOrStdout(), report)
 		}
-		fmt.Fprintln(cmd.OutOrStdout(), report)
-	}
-	return nil
+		return err
+	})
 }

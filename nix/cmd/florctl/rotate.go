@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -26,16 +25,13 @@ issuer a quarter of an hour later. florctl status has the needs of hosts.`,
 			return fmt.Errorf("cluster %s has no host %q", p.topology.Name, args[0])
 		}
 		// A host reports to the first that it reaches.
-		var failed []error
-		for _, at := range p.providers {
+		return p.first(func(at provider) error {
 			report, err := at.Rotate(cmd.Context(), args[0], args[1])
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), report)
-				return nil
 			}
-			failed = append(failed, err)
-		}
-		return errors.Join(failed...)
+			return err
+		})
 	}
 	return cmd
 }

@@ -171,7 +171,7 @@ func (p published) answering(kind string, do func(overForwarder) error) (string,
 		}
 		err := do(o)
 		if err == nil {
-			return at.Host(), nil
+			return at.Host(), someFailed(failed, len(failed)+1)
 		}
 		failed = append(failed, err)
 	}

@@ -84,30 +84,16 @@ func readFleet(ctx context.Context, s compile.Snapshot, providers []provider) ([
 // of them answers.
 func newestReports(ctx context.Context, providers []provider) (map[string]florete.ReceivedReport, error) {
 	newest := map[string]florete.ReceivedReport{}
-	var failed []error
-	for _, p := range providers {
+	err := all(providers, func(p provider) error {
 		reports, err := p.Reports(ctx)
-		if err != nil {
-			failed = append(failed, err)
-		}
 		for host, r := range reports {
 			if r.Sequence > newest[host].Sequence {
 				newest[host] = r
 			}
 		}
-	}
-	return newest, someFailed(failed, len(providers))
-}
-
-// someFailed warns of providers that do not answer, and fails when none does.
-func someFailed(failed []error, of int) error {
-	if len(failed) == of {
-		return errors.Join(failed...)
-	}
-	for _, err := range failed {
-		fmt.Fprintln(printable.Writer(os.Stderr), "warning:", err)
-	}
-	return nil
+		return err
+	})
+	return newest, err
 }
 
 // watchFleet prints the table until it is interrupted.

@@ -49,8 +49,7 @@ The provider stores its hash alone: what is printed is not to be had again.`,
 		if err := joining(p.topology, *host); err != nil {
 			return err
 		}
-		var failed []error
-		for _, at := range p.providers { // the first that answers has it
+		return p.first(func(at provider) error {
 			token, err := api.NewJoinToken(at.Host())
 			if err != nil {
 				return err
@@ -62,14 +61,12 @@ The provider stores its hash alone: what is printed is not to be had again.`,
 				}
 			}
 			if _, err := at.CreateToken(cmd.Context(), t); err != nil {
-				failed = append(failed, err)
-				continue
+				return err
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "join token %s for %q, at %s, good for %d uses until %s: flor join - there, with it on standard input\n", t.ID[:16], t.Hosts, at.Host(), t.Uses, t.Until.UTC().Format(time.RFC3339))
 			fmt.Fprintln(cmd.OutOrStdout(), token)
 			return nil
-		}
-		return errors.Join(failed...)
+		})
 	}
 	return cmd
 }
@@ -165,16 +162,21 @@ that joined with it stay: florctl revoke --host-key.`,
 		if err != nil {
 			return err
 		}
-		for _, at := range p.providers {
-			tokens, err := at.Tokens(cmd.Context())
-			if err != nil {
-				return err
-			}
+		var at provider
+		var id string
+		err = p.all(func(some provider) error {
+			tokens, err := some.Tokens(cmd.Context())
 			i := slices.IndexFunc(tokens, func(t join.Token) bool { return len(args[0]) >= 8 && strings.HasPrefix(t.ID, args[0]) })
-			if i < 0 {
-				continue
+			if i >= 0 && at == nil {
+				at, id = some, tokens[i].ID
 			}
-			t, err := at.RevokeToken(cmd.Context(), tokens[i].ID)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if at != nil {
+			t, err := at.RevokeToken(cmd.Context(), id)
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "join token %.16s for %q is good no more\n", t.ID, t.Hosts)
 			}
@@ -183,23 +185,4 @@ that joined with it stay: florctl revoke --host-key.`,
 		return fmt.Errorf("no join token %.64q: want the first eight letters or more of one that florctl token list has", args[0])
 	}
 	return cmd
-}
-
-// each collects what providers have, once: those that share a store have the same.
-func each[V any](p published, of func(provider) ([]V, error), key func(V) string) ([]V, error) {
-	all, seen := []V{}, map[string]bool{}
-	var failed []error
-	for _, at := range p.providers {
-		some, err := of(at)
-		if err != nil {
-			failed = append(failed, err)
-		}
-		for _, v := range some {
-			if !seen[key(v)] {
-				seen[key(v)] = true
-				all = append(all, v)
-			}
-		}
-	}
-	return all, someFailed(failed, len(p.providers))
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -43,15 +45,26 @@ func ofCluster(cmd *cobra.Command) func(ctx context.Context, args []string) (pub
 	}
 }
 
-// read calls with for each host of a version that the first provider has. Its documents
-// are signed by a key that the cluster pins.
-func (p published) read(ctx context.Context, serial int64, with func(publish.Host) error) error {
+// read returns the hosts of a version with their documents, as the first provider has them that
+// answers. The documents are signed by a key that the cluster pins.
+func (p published) read(ctx context.Context, serial int64) (hosts []publish.Host, err error) {
+	err = p.first(func(at provider) error {
+		hosts = nil // of one provider, whole
+		return p.readAt(ctx, at, serial, func(h publish.Host) error {
+			hosts = append(hosts, h)
+			return nil
+		})
+	})
+	return hosts, err
+}
+
+func (p published) readAt(ctx context.Context, at provider, serial int64, with func(publish.Host) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, w := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := p.providers[0].Export(ctx, serial, w)
+		err := at.Export(ctx, serial, w)
 		w.CloseWithError(err)
 		ended <- err
 	}()
@@ -89,22 +102,24 @@ func readAll(in io.Reader, cluster string, serial int64, keys []string, with fun
 	return nil
 }
 
+// versions returns what any provider has, newest first.
+func (p published) versions(ctx context.Context) ([]archive.Version, error) {
+	all, err := each(p, func(at provider) ([]archive.Version, error) { return at.Versions(ctx) },
+		func(v archive.Version) string { return fmt.Sprint(v.Serial, v.Digest) })
+	slices.SortStableFunc(all, func(a, b archive.Version) int { return cmp.Compare(b.Serial, a.Serial) })
+	return all, err
+}
+
 // newestVersion returns the newest version that any provider has, zero for none.
 func (p published) newestVersion(ctx context.Context, r *signedRecord) (newest signedVersion, err error) {
-	var failed []error
-	for _, at := range p.providers {
-		all, err := at.Versions(ctx)
-		if err != nil {
-			failed = append(failed, err)
-		}
-		if len(all) > 0 && all[0].Serial > newest.Serial {
-			newest = signedVersion{Serial: all[0].Serial, Rev: all[0].Rev}
-		}
+	all, err := p.versions(ctx)
+	if len(all) > 0 {
+		newest = signedVersion{Serial: all[0].Serial, Rev: all[0].Rev}
 	}
 	if known, ok := r.version(newest.Serial); ok {
 		newest = known
 	}
-	return newest, someFailed(failed, len(p.providers))
+	return newest, err
 }
 
 func newVersionsCmd() *cobra.Command {
@@ -116,7 +131,7 @@ func newVersionsCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all, err := p.providers[0].Versions(cmd.Context())
+		all, err := p.versions(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -177,17 +192,17 @@ florctl plan has it, of two revisions. Exits 2 when access widens, and 0 otherwi
 // snapshot is what documents have of the cluster at a version.
 func (p published) snapshot(ctx context.Context, serial int64) (compile.Snapshot, error) {
 	s := compile.Snapshot{Topology: compile.Topology{Name: p.topology.Name}, Documents: map[string]map[string]compile.Raw{}}
-	err := p.read(ctx, serial, func(h publish.Host) error {
+	hosts, err := p.read(ctx, serial)
+	for _, h := range hosts {
 		s.Documents[h.Name] = map[string]compile.Raw{}
 		for _, d := range h.Documents {
 			var e florete.Envelope
 			if err := florete.Decode([]byte(d.Envelope), &e); err != nil {
-				return err
+				return s, err
 			}
 			s.Documents[h.Name][e.Kind] = compile.Raw{Body: d.Body, Envelope: d.Envelope}
 		}
-		return nil
-	})
+	}
 	return s, err
 }
 

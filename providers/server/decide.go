@@ -141,6 +141,8 @@ func Unavailable(err error) string {
 	switch {
 	case errors.Is(err, store.ErrFull):
 		return "the provider's store is full, so nothing can be granted: see \"A store that is full\" of modules/README.md"
+	case errors.Is(err, store.ErrDamaged):
+		return "the provider's state file is damaged or gone: its log says how to go on, and florctl state restore goes on from a backup"
 	case errors.Is(err, store.ErrMoved):
 		return "the provider's state has moved to another store"
 	}

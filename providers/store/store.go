@@ -25,6 +25,10 @@ var (
 	// nothing was changed. It is an ErrUnavailable.
 	ErrFull = fmt.Errorf("the store is full: %w", ErrUnavailable)
 
+	// ErrDamaged is of a file that cannot be read any more, or is not at its path. Nothing is
+	// changed. It is an ErrUnavailable.
+	ErrDamaged = fmt.Errorf("the state file is damaged or gone: %w", ErrUnavailable)
+
 	// ErrMoved is of a store that was frozen, since its state moved to another. It is an
 	// ErrUnavailable.
 	ErrMoved = fmt.Errorf("the state has moved to another store: %w", ErrUnavailable)

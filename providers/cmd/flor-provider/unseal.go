@@ -21,6 +21,7 @@ import (
 	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
 )
 
 // look is how often a process compares policy and keyring.
@@ -148,6 +149,11 @@ func (p *process) keepState(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		}
+		if file, ok := p.store.(*sqlite.Store); ok {
+			if err := file.Gone(); err != nil {
+				return err
+			}
 		}
 		if p.fromFile() {
 			if err := p.moveOut(ctx, &failure); err != nil {

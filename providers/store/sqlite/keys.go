@@ -24,7 +24,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 		err = store.ErrNotFound
 	}
 	if err != nil {
-		return store.Entry{}, fmt.Errorf("key %q: %w", key, err)
+		return store.Entry{}, fmt.Errorf("key %q: %w", key, s.damaged(err))
 	}
 	return e, nil
 }
@@ -74,7 +74,8 @@ func (s *Store) keepReader(c *conn) error {
 	return c.Close()
 }
 
-func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, int64, error) {
+func (s *Store) List(ctx context.Context, prefix string) (_ []store.Entry, _ int64, err error) {
+	defer func() { err = s.damaged(err) }()
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, 0, err
@@ -101,7 +102,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, int64, 
 // page is how many keys of a snapshot are read at once.
 const page = 200
 
-func (s *Store) Snapshot(ctx context.Context, prefix string, read func(int64, iter.Seq2[store.Entry, error]) error) error {
+func (s *Store) Snapshot(ctx context.Context, prefix string, read func(int64, iter.Seq2[store.Entry, error]) error) (err error) {
+	defer func() { err = s.damaged(err) }()
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
@@ -140,7 +142,8 @@ func scan(r *sql.Rows) (e store.Entry, err error) {
 	return e, r.Scan(&e.Key, &e.Value, &e.Created, &e.Modified)
 }
 
-func (s *Store) Page(ctx context.Context, prefix, after string, most int) ([]store.Entry, error) {
+func (s *Store) Page(ctx context.Context, prefix, after string, most int) (_ []store.Entry, err error) {
+	defer func() { err = s.damaged(err) }()
 	from := prefix
 	if after >= prefix {
 		from = after + "\x00"
@@ -148,7 +151,6 @@ func (s *Store) Page(ctx context.Context, prefix, after string, most int) ([]sto
 	query, args := within([]byte(from), prefix)
 	args = append(args, most)
 	var rows *sql.Rows
-	var err error
 	if query == bounded {
 		rows, err = s.pages.QueryContext(ctx, args...)
 	} else {

@@ -31,7 +31,9 @@ type Store struct {
 	read        *sql.DB
 	newest      *sql.Stmt // of read
 	list, pages *sql.Stmt // of read, of keys within bounds
-	name        string    // of the file, for those who read
+	path        string
+	file        os.FileInfo // at path, when it was opened
+	name        string      // of the file, for those who read
 	keep        int64
 
 	// Of the one writer, which holds the place in writer.
@@ -67,15 +69,18 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	f.Close()
+	is, err := f.Stat()
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
 	const pragmas = "?_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=wal_autocheckpoint(4000)&_txlock=immediate"
 	name := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath()}).String()
 	s := &Store{
-		name: name + "?_pragma=busy_timeout(30000)&_pragma=query_only(1)", keep: o.Keep,
+		path: path, file: is, name: name + "?_pragma=busy_timeout(30000)&_pragma=query_only(1)", keep: o.Keep,
 		writer: make(chan struct{}, 1), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	if err := s.open(name + pragmas); err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", path, err), s.closeFile())
+		return nil, errors.Join(fmt.Errorf("store %s: %w", path, s.damaged(err)), s.closeFile())
 	}
 	s.ctx, s.close = context.WithCancel(context.Background())
 	s.sweep.Go(s.sweeper)

@@ -28,7 +28,7 @@ func (s *Store) update(ctx context.Context, f func(*tx) error) (int64, error) {
 	for {
 		select {
 		case <-j.done:
-			return j.revision, moved(j.err)
+			return j.revision, s.damaged(moved(j.err))
 		case s.writer <- struct{}{}:
 			s.group()
 			<-s.writer
@@ -72,6 +72,9 @@ func (s *Store) group() {
 func (s *Store) transact(jobs []*job) (changed bool, err error) {
 	if len(jobs) == 1 && jobs[0].ctx.Err() != nil {
 		return false, jobs[0].ctx.Err()
+	}
+	if err := s.Gone(); err != nil {
+		return false, err
 	}
 	t := &tx{store: s}
 	if err := t.exec("BEGIN IMMEDIATE"); err != nil {

@@ -29,7 +29,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				yield(store.Event{}, fmt.Errorf("watch %q: %w", prefix, err))
+				yield(store.Event{}, fmt.Errorf("watch %q: %w", prefix, s.damaged(err)))
 				return
 			}
 			for _, e := range events {

@@ -97,6 +97,7 @@ var checks = []struct {
 type host struct {
 	Config
 	manifest   florete.Manifest
+	envelope   florete.Envelope // of the manifest
 	serial     int64
 	unread     error // why there is no manifest
 	identities *identity.Set
@@ -139,7 +140,7 @@ func (h *host) read() {
 	if h.unread = err; err != nil {
 		return
 	}
-	h.manifest, h.serial = doc.Manifest(), doc.Envelope.Serial
+	h.manifest, h.envelope, h.serial = doc.Manifest(), doc.Envelope, doc.Envelope.Serial
 	h.identities, h.unloaded = identity.Load(h.Layout, h.manifest, h.identities)
 }
 

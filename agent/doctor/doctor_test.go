@@ -36,6 +36,19 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "documents: ", fix: "systemctl restart florete-activate.service",
 		},
+		"an older generation": {
+			hurt: func(p *patient) {
+				p.sh("mkdir -p " + p.Layout.DocumentsCopy() + "/gen-1 && cp " + florete.Current(p.Layout.Documents()) + "/* " + p.Layout.DocumentsCopy() + "/gen-1/ && ln -s gen-1 " + florete.Current(p.Layout.DocumentsCopy()))
+				p.sh(`sed -i 's/"serial":[0-9]*/"serial":4000000000/' ` + florete.Current(p.Layout.DocumentsCopy()) + "/" + florete.EnvelopeFile(florete.DocManifest))
+			},
+			begin: "documents: the manifest in force has serial ", fix: "deploy this host's newest documents",
+		},
+		"few descriptors": {
+			hurt: func(p *patient) {
+				p.units["florete-agent.service"] = units.Unit{Load: "loaded", Active: "active", Descriptors: 20}
+			},
+			begin: "units: florete-agent.service may open only 20 files", fix: "take LimitNOFILE out of what overrides the unit (systemctl cat florete-agent.service), then: systemctl daemon-reload && systemctl restart florete-agent.service",
+		},
 		"stale documents": {
 			hurt: func(p *patient) {
 				p.Laptop.StaleAfter = 3600

@@ -16,7 +16,7 @@ import (
 
 func (h *host) documents(context.Context) (string, []Finding) {
 	if h.unread == nil {
-		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), slices.Concat(h.closure(), h.stale(), h.revocations(), h.crls(), h.audit(), h.commits())
+		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), slices.Concat(h.closure(), h.older(), h.stale(), h.revocations(), h.crls(), h.audit(), h.commits())
 	}
 	if errors.Is(h.unread, fs.ErrNotExist) {
 		return "none accepted", []Finding{fix(
@@ -35,6 +35,20 @@ func (h *host) closure() []Finding {
 		return nil
 	}
 	return []Finding{do(e.Message, "upgrade this host's programs: "+upgrade)}
+}
+
+// older is a generation of before, which somebody put in force beside activation: that keeps a
+// copy of what it put in force last.
+func (h *host) older() []Finding {
+	last, err := florete.ReadEnvelope(florete.Current(h.Layout.DocumentsCopy()), florete.DocManifest)
+	if err != nil || !last.Newer(h.envelope) {
+		return nil
+	}
+	problem := fmt.Sprintf("the manifest in force has serial %d, and this host had accepted serial %d: an older generation was put in force", h.serial, last.Serial)
+	if slices.ContainsFunc(h.manifest.Needs, func(n florete.Need) bool { return n.Kind == florete.KindConfig }) {
+		return []Finding{fix(problem, h.Instance.Program("flor")+" sync")}
+	}
+	return []Finding{do(problem, "deploy this host's newest documents")}
 }
 
 // commits are a change that goes back unless it is confirmed, and one that did.

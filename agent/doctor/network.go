@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -53,6 +54,7 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 		}
 	}
 	found = append(found, h.local(ctx, listeners)...)
+	found = append(found, loopback(listeners)...)
 	return fmt.Sprintf("%d to resolve, %d local", len(looked), len(listeners)), found
 }
 
@@ -78,6 +80,34 @@ func (h *host) local(ctx context.Context, listeners map[string]string) []Finding
 		found = append(found, do(problem, fmt.Sprintf("deploy %s: names come with its system", h.manifest.Host)))
 	}
 	return found
+}
+
+// loopback finds local listeners whose address this host does not have any more. The agent notices
+// only when it starts: it listens there still, and nobody reaches it.
+func loopback(listeners map[string]string) []Finding {
+	for _, name := range slices.Sorted(maps.Keys(listeners)) {
+		at, err := netip.ParseAddr(listeners[name])
+		if err != nil || assigned(at) {
+			continue
+		}
+		network := netip.PrefixFrom(at, at.BitLen())
+		if at.Is4() && at.IsLoopback() {
+			network = netip.MustParsePrefix("127.0.0.1/8")
+		}
+		return []Finding{fix(
+			fmt.Sprintf("this host does not have the address %s, at which it listens for %s: nothing reaches that", at, name),
+			fmt.Sprintf("ip link set lo up && ip address replace %s dev lo", network))}
+	}
+	return nil
+}
+
+// assigned reports whether the kernel has an address.
+func assigned(at netip.Addr) bool {
+	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(at, 0)))
+	if err == nil {
+		l.Close()
+	}
+	return !errors.Is(err, syscall.EADDRNOTAVAIL)
 }
 
 // hostsFileUnit keeps hosts(5) where the system does not write it.

@@ -56,6 +56,9 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 		return do(u.Name+" is "+u.Text, "what that says"), false
 	case u.Active == "active" && u.File == "disabled":
 		return fix(u.Name+" does not start at boot", "systemctl enable "+u.Name), false
+	case u.Active == "active" && u.Descriptors > 0 && u.Descriptors < fewDescriptors:
+		return do(fmt.Sprintf("%s may open only %d files and connections, want %d at least", u.Name, u.Descriptors, fewDescriptors),
+			fmt.Sprintf("take LimitNOFILE out of what overrides the unit (systemctl cat %[1]s), then: systemctl daemon-reload && systemctl restart %[1]s", u.Name)), false
 	case u.Active == "active" || u.Active == "reloading":
 		return Finding{}, true
 	case u.Name == h.Instance.Unit("store.service") && !exists(filepath.Join(h.Etc, "store", "member.key")):
@@ -76,6 +79,9 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 	}
 	return fix(problem, "systemctl enable --now "+u.Name), false
 }
+
+// fewDescriptors is what systemd gives every service, unless somebody lowered it.
+const fewDescriptors = 1024
 
 // secret reports whether a file is there that not everybody reads.
 func secret(path string) bool {

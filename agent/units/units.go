@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type Unit struct {
 	Name, Load, Active, Sub string
 	File                    string // "enabled", "disabled", "static", …, or empty
 	Text                    string // of a service, what it reports of itself (sd_notify STATUS=)
+	Descriptors             uint64 // of a service that runs, how many files its main process may open; zero where that is not known
 	Log                     string // of a service that does not run, by ListLogs: the last line of its own log
 }
 
@@ -55,10 +57,31 @@ func List(ctx context.Context, names []string) ([]Unit, error) {
 			if p, err := conn.GetServicePropertyContext(ctx, u.Name, "StatusText"); err == nil {
 				u.Text, _ = p.Value.Value().(string)
 			}
+			if p, err := conn.GetServicePropertyContext(ctx, u.Name, "MainPID"); err == nil {
+				if pid, _ := p.Value.Value().(uint32); pid != 0 {
+					u.Descriptors = descriptors(int(pid))
+				}
+			}
 		}
 		units[i] = u
 	}
 	return units, nil
+}
+
+// descriptors returns how many files a process may open, zero where that cannot be read.
+func descriptors(pid int) uint64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "Max open files"); ok {
+			var soft uint64 // "unlimited" is not known
+			fmt.Sscan(rest, &soft)
+			return soft
+		}
+	}
+	return 0
 }
 
 // Started returns when a unit was started, zero where it does not run. The time is not later

@@ -83,10 +83,19 @@ func (a *request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 // it had before its host was restored, or than the caller; the latter not where it never had
 // any, and gets none, since its host's documents come with its closure.
 func (a *request) listBehind(f *compiledPolicy) error {
-	has, want := f.roots.Revocations().InForce(), a.newestList.Load()
-	if has > 0 {
+	want := a.newestList.Load()
+	if f.roots.Revocations().InForce() > 0 {
 		want = max(want, a.list)
 	}
+	return behind(f, want)
+}
+
+// ListBehind returns why this provider issues nothing, where it has an older revocation list than
+// it had before its host was restored. It is an *api.Error, or nil.
+func (s *Server) ListBehind() error { return behind(s.Policies.now.Load(), s.newestList.Load()) }
+
+func behind(f *compiledPolicy, want int64) error {
+	has := f.roots.Revocations().InForce()
 	if has < want {
 		return api.Errorf(api.Transient, api.CodeListBehind, "revocation list %d is in force here, and there is list %d: this provider's host fetches it, or supply it with florctl revoke --supply", has, want).After(time.Second)
 	}

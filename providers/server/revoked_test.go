@@ -66,6 +66,9 @@ func TestRevokedCaller(t *testing.T) {
 		t.Error(err)
 	}
 
+	if err := e.Server.ListBehind(); err != nil {
+		t.Errorf("with the newest list: %v", err)
+	}
 	t.Log("a host with a newer list, and one of before, which is not taken")
 	c.Revocations = number + 1
 	providertest.WantError(t, do(), api.Transient, api.CodeListBehind)
@@ -80,6 +83,7 @@ func TestRevokedCaller(t *testing.T) {
 		e.Restart()
 		_, err := e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
 		providertest.WantError(t, err, api.Transient, api.CodeListBehind)
+		providertest.WantError(t, e.Server.ListBehind(), api.Transient, api.CodeListBehind)
 		_ = os.Remove(e.Revocations())
 	}
 	var codes []string

@@ -111,6 +111,7 @@ func (p *process) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() { p.warnOfEnds(ctx) })
+	watch.Go(func() { p.followList(ctx, srv) })
 	var again error // to be started again
 	watch.Go(func() {
 		if again = p.keepState(ctx); again != nil {
@@ -153,6 +154,28 @@ func logPath(dir string) string { return filepath.Join(dir, "log") }
 func ready(status string) {
 	// Without systemd nobody is to be notified.
 	daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+status)
+}
+
+// followList has the status of the unit say that nothing is issued, since the revocation list is an
+// older one: flor doctor of this host shows it.
+func (p *process) followList(ctx context.Context, srv *server.Server) {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for said := ""; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := ""
+		if err := srv.ListBehind(); err != nil {
+			now = "waiting for the newest revocation list: " + err.Error()
+		}
+		if now != said {
+			said = now
+			ready(cmp.Or(now, "serving"))
+		}
+	}
 }
 
 // prepare waits until there is a policy that the process can answer by, and it has what it

@@ -18,6 +18,8 @@ import (
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -48,13 +50,20 @@ func exposed(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+	all := map[string][]string{}
+	families(t, res.Body, all)
+	return all
+}
+
+// families adds metrics, with their labels.
+func families(t *testing.T, text io.Reader, all map[string][]string) {
+	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(res.Body)
+	found, err := parser.TextToMetricFamilies(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string][]string{}
-	for name, f := range families {
+	for name, f := range found {
 		var labels []string
 		for _, l := range f.Metric[0].Label {
 			labels = append(labels, l.GetName())
@@ -64,11 +73,25 @@ func exposed(t *testing.T) map[string][]string {
 			all[name+"_bucket"] = append(labels, "le")
 		}
 	}
-	return all
 }
 
-// TestMonitoring: the alerts and the dashboard parse, and read nothing that no forwarder
-// exposes.
+// ofStore adds the metrics of a member of the store, which has written something.
+func ofStore(t *testing.T, all map[string][]string) {
+	t.Helper()
+	c := etcdtest.Start(t, 1)
+	if _, err := c.Open(t).Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("a", nil)}}); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.Get(c.Endpoints()[0] + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	families(t, res.Body, all)
+}
+
+// TestMonitoring: the alerts and the dashboard parse, and read nothing that neither a forwarder
+// nor a member of the store exposes.
 func TestMonitoring(t *testing.T) {
 	cmd := exec.Command("go", "run", ".", "../../../modules/monitoring/alerts.yaml", "../../../modules/monitoring/dashboard.json")
 	cmd.Dir = "../tests/tools/promql"
@@ -79,6 +102,7 @@ func TestMonitoring(t *testing.T) {
 		t.Fatalf("%v: %s", err, stderr.String())
 	}
 	has := exposed(t)
+	ofStore(t, has)
 	has["up"] = nil
 	used := map[string]bool{}
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
@@ -93,7 +117,7 @@ func TestMonitoring(t *testing.T) {
 		}
 		labels, known := has[r.Metric]
 		if !known {
-			t.Errorf("%s: %s: no forwarder exposes %s", r.File, r.Where, r.Metric)
+			t.Errorf("%s: %s: nobody exposes %s", r.File, r.Where, r.Metric)
 		}
 		used[r.Metric] = true
 		for _, l := range r.Labels {

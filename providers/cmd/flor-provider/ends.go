@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/florete/florete"
@@ -10,7 +11,7 @@ import (
 )
 
 // warnOfEnds logs once a day, until ctx ends, what a person has to sign anew: the issuing
-// certificate, whose request lies ready, and the roots of the policy.
+// certificate, whose request lies ready, the certificates of a shared store, and the roots of the policy.
 func (p *process) warnOfEnds(ctx context.Context) {
 	tick := time.NewTicker(24 * time.Hour)
 	defer tick.Stop()
@@ -34,6 +35,21 @@ func (p *process) logEnds(now time.Time) {
 				p.log.Error("no request for the next issuing certificate", "error", err)
 			}
 			p.log.Warn("the issuing certificate is to be signed anew: half of its life is over", "ends", day(a.Certificate.NotAfter), "run", p.sign())
+		}
+	}
+	if policy.Store != nil {
+		for _, name := range []string{"ca.crt", "client.crt"} {
+			file := p.state().certificates()(name)
+			text, err := os.ReadFile(file)
+			if err != nil {
+				continue // the store is refused by then, which says so
+			}
+			all, _ := florete.ParseCertificates(text)
+			for _, c := range all {
+				if florete.RootEnds(c, now) {
+					p.log.Warn("a certificate of the shared store ends soon", "on", day(c.NotAfter), "file", file, "run", "florctl store issue "+policy.Host)
+				}
+			}
 		}
 	}
 	roots, err := florete.NewRoots(policy.TrustDomain, policy.Trust.Roots)

@@ -22,7 +22,7 @@ const (
 	reportFirst = 3 * time.Second
 	// reportAlone is how long the report of new documents waits for the connection that these
 	// come and are proved over, before it has one of its own.
-	reportAlone = 30 * time.Second
+	reportAlone = 2 * time.Minute
 )
 
 // reporter knows when the host reports next.
@@ -96,10 +96,10 @@ func (a *activation) unreported(now time.Time) bool {
 }
 
 // connects reports whether documents are about to come, or to be proved, over a connection that
-// a report can have next.
+// a report can have next. A provider that did not answer yet has no need of another connection.
 func (a *activation) connects() bool {
 	n := a.documents()
-	return a.prover.Commit != nil || n != nil && (n.busy || n.state.State == florete.NeedBlocked || n.state.State != florete.NeedFulfilled && n.state.Attempts == 0)
+	return a.prover.Commit != nil || n != nil && (n.busy || n.state.State == florete.NeedBlocked || n.state.State == florete.NeedWaiting)
 }
 
 // standing is what of a report is news when it changes: not what is counted or measured,

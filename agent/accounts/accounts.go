@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/providers/conns"
 )
 
 // Bounds of the connections for HTTP.
@@ -152,7 +154,7 @@ func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, named fu
 		close(closed)
 	})
 	limits := Limits{Each: perAccount, Total: total, Named: func(_ *net.UnixConn, uid uint32) bool { return named(uid) }}
-	server.Serve(limits.Listen(ln))
+	server.Serve(conns.Patient(limits.Listen(ln), nil))
 	if !stop() {
 		<-closed
 	}

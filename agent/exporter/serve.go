@@ -82,7 +82,7 @@ func (p *Page) Serve(ctx context.Context, ln net.Listener) {
 		server.Close()
 		close(closed)
 	})
-	server.Serve(conns.Listen(ln, limit))
+	server.Serve(conns.Listen(conns.Patient(ln, nil), limit))
 	if !stop() {
 		<-closed
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/providers/conns"
 )
 
 // Config identifies the host.
@@ -51,7 +52,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 		defer close(closed)
 		s.Close()
 	})
-	err := s.Serve(ln)
+	err := s.Serve(conns.Patient(ln, nil))
 	if !stop() {
 		<-closed
 		return nil

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/replace"
 )
 
@@ -63,7 +64,7 @@ func (e *Ensure) Serve(ctx context.Context, l net.Listener) error {
 	defer owned.Wait()
 	owned.Go(func() { e.follow(ctx) })
 	defer context.AfterFunc(ctx, func() { s.Close() })()
-	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.Serve(conns.Patient(l, e.Log)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/replace"
 )
 
@@ -44,7 +45,7 @@ func Serve(ctx context.Context, ln net.Listener, report func() Report) {
 		server.Close()
 		close(closed)
 	})
-	server.Serve(ln)
+	server.Serve(conns.Patient(ln, nil))
 	if !stop() {
 		<-closed
 	}

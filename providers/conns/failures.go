@@ -2,7 +2,9 @@ package conns
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 )
@@ -46,4 +48,27 @@ func (f *Failures) note(listener any, err error, now time.Time) {
 	}
 	f.last, f.more = now, 0
 	f.Log.Error(cmp.Or(f.Message, "a listener fails"), attrs...)
+}
+
+// Patient is a listener whose Accept does not return while l fails for a while, as it does when the
+// process is out of file descriptors: http.Server would log each try, one a second. Failures are
+// logged to log, or to slog.Default where it is nil.
+func Patient(l net.Listener, log *slog.Logger) net.Listener {
+	return &patient{l, Failures{Log: cmp.Or(log, slog.Default())}}
+}
+
+type patient struct {
+	net.Listener
+	failures Failures
+}
+
+func (p *patient) Accept() (net.Conn, error) {
+	for {
+		c, err := p.Listener.Accept()
+		// Deprecated, and what http.Server goes by: of a listener it has the errors that pass.
+		if passing := net.Error(nil); err == nil || !errors.As(err, &passing) || !passing.Temporary() { //nolint:staticcheck // see above
+			return c, err
+		}
+		p.failures.Pause(p.Addr(), err)
+	}
 }

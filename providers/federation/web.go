@@ -66,5 +66,5 @@ func (f *Federation) serveWeb(ctx context.Context) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.Web.load() }}
 	f.Logger.Info("bundle endpoint of profile https_web serves", "listen", l.Addr().String())
-	return conns.Serve(ctx, hs, tls.NewListener(conns.Listen(l, webConnections), config))
+	return conns.Serve(ctx, hs, tls.NewListener(conns.Listen(conns.Patient(l, f.Logger), webConnections), config))
 }

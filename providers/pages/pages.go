@@ -67,7 +67,7 @@ func Serve(ctx context.Context, c Config) error {
 	c.Ready()
 	// They all come from the forwarder's address, which has no share of its own.
 	limit := conns.Limit{Total: Connections, Prefix: Connections}
-	if err := conns.Serve(ctx, web, conns.Listen(listener, limit)); err != nil {
+	if err := conns.Serve(ctx, web, conns.Listen(conns.Patient(listener, c.Logger), limit)); err != nil {
 		return fmt.Errorf("%s listen: %w", c.Name, err)
 	}
 	return nil

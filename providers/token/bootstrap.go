@@ -18,6 +18,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/token/object"
@@ -63,7 +64,7 @@ func (t *Tokens) serveBootstrap(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { hs.Close() })
 	defer stop()
 	t.Logger.Warn("whoever is root here can name the first administrators of tenants, once for each: take token.bootstrap out of the settings after that", "at", t.Bootstrap)
-	if err := hs.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := hs.Serve(conns.Patient(l, t.Logger)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

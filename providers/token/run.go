@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	conns = 256
+	connections = 256
 
 	// Those of the public come through one ingress.
 	connsOfCaller = 128
@@ -40,7 +40,7 @@ func (t *Tokens) Run(ctx context.Context, ready func()) error {
 	}
 	announced.Run(ctx, announced.Config{
 		Socket: t.Listen, Forwarder: t.Forwarder, Service: "of tokens", Kind: Name,
-		Conns: conns, ConnsOfCaller: connsOfCaller, Audit: t.Audit, Logger: t.Logger,
+		Conns: connections, ConnsOfCaller: connsOfCaller, Audit: t.Audit, Logger: t.Logger,
 		Wanted:  func() bool { return t.Policy() != nil },
 		Handler: t.handler(),
 	})

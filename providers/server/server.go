@@ -122,15 +122,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ReadHeaderTimeout: conns.Rest, // bounds the TLS handshake too
 		ReadTimeout:       conns.Rest + 10*time.Second,
 		WriteTimeout:      40 * time.Second,
-		IdleTimeout:       30 * time.Second,
+		IdleTimeout:       time.Minute, // hosts reuse a connection for 20 seconds, perhaps slowly
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          handshakes{s.Audit, s.Logger}.log(),
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return withPeer(conns.Context(ctx, c), c) },
-		ConnState:         conns.State,
+		ConnState:         connState,
 	}
 	versions := &versionRecorder{Server: s, recorded: map[string]string{}}
 	versions.record(context.WithoutCancel(ctx)) // before anything is decided on it
-	within := conns.Listen(l, s.limit())
+	within := conns.Listen(conns.Patient(l, s.Logger), s.limit())
 	g, ctx := errgroup.WithContext(ctx)
 	s.ending = ctx.Done()
 	if k, ok := s.Kind.(Watcher); ok {

@@ -36,6 +36,11 @@ func Flags(cmd *cobra.Command, what string) *To {
 // Given reports whether any of the flags is.
 func (s *To) Given() bool { return len(s.to) > 0 || s.byPassphrase || s.passphrase != "" }
 
+// WorkFactor is the binary logarithm of what a guess of a passphrase costs whoever has a sealed
+// file: a second of a processor and 256 MiB. A file records its own. Tests of commands seal and
+// open so much that they set less.
+var WorkFactor = 18
+
 // Recipients are those that the flags name for a file, none for one that is not sealed.
 func (s *To) Recipients(file string) (all []age.Recipient, err error) {
 	for _, text := range s.to {
@@ -67,6 +72,7 @@ func (s *To) Recipients(file string) (all []age.Recipient, err error) {
 	if err != nil {
 		return nil, err
 	}
+	r.SetWorkFactor(WorkFactor)
 	return []age.Recipient{r}, nil
 }
 

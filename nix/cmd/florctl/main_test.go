@@ -11,11 +11,15 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/tests/kit"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"florctl": main})
+	testscript.Main(m, map[string]func(){"florctl": func() {
+		sealing.WorkFactor = 10
+		main()
+	}})
 }
 
 // sshProgram stands for the network: the provider's host is the directory of the story.

@@ -100,6 +100,7 @@ var selectNix string
 
 // answer is what select.nix returns.
 type answer struct {
+	Each     []answer // where all of several clusters are to be validated
 	Clusters []string
 	Unnamed  bool   // the output is a cluster itself
 	Foreign  string // the cluster that mkCluster did not make
@@ -155,20 +156,28 @@ func ask(ctx context.Context, src Source, wanted string) (answer, error) {
 	if err := eval(ctx, src, expr, &a); err != nil {
 		return a, err
 	}
+	return a, a.refusal(src)
+}
+
+// refusal is why an answer is none, nil where it is one, or has each of several.
+func (a answer) refusal(src Source) error {
+	if a.Each != nil {
+		return nil
+	}
 	switch {
 	case a.Unnamed:
-		return a, fmt.Errorf("%s: the output florete is a cluster itself, want one with a name: write florete.<name> = florete.lib.mkCluster { … };", src.ref())
+		return fmt.Errorf("%s: the output florete is a cluster itself, want one with a name: write florete.<name> = florete.lib.mkCluster { … };", src.ref())
 	case a.Foreign != "":
-		return a, fmt.Errorf("%s: florete.%s is not what mkCluster returned: write florete.%[2]s = florete.lib.mkCluster { … };", src.ref(), a.Foreign)
+		return fmt.Errorf("%s: florete.%s is not what mkCluster returned: write florete.%[2]s = florete.lib.mkCluster { … };", src.ref(), a.Foreign)
 	case len(errorsOf(a.Faults)) > 0:
-		return a, &FaultsError{a.Name, errorsOf(a.Faults)}
+		return &FaultsError{a.Name, errorsOf(a.Faults)}
 	case a.Name != "":
-		return a, nil
+		return nil
 	case src.Cluster != "":
-		return a, &NoClusterError{src.ref(), src.Cluster, a.Clusters}
+		return &NoClusterError{src.ref(), src.Cluster, a.Clusters}
 	case len(a.Clusters) == 0:
-		return a, fmt.Errorf("%s has an empty output florete: write florete.<name> = florete.lib.mkCluster { … };", src.ref())
+		return fmt.Errorf("%s has an empty output florete: write florete.<name> = florete.lib.mkCluster { … };", src.ref())
 	default:
-		return a, fmt.Errorf("%s has the clusters %s: choose one with --cluster", src.ref(), strings.Join(a.Clusters, ", "))
+		return fmt.Errorf("%s has the clusters %s: choose one with --cluster", src.ref(), strings.Join(a.Clusters, ", "))
 	}
 }

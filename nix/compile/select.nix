@@ -1,7 +1,8 @@
 # What Go requests of the flake output `florete`, in one evaluation: the topology, and
 # the documents of some hosts, of all when none is named. With some hosts named,
 # only the faults that block them are returned. Faults withhold the
-# rest, warnings do not. With `bin`, the directory of the commands, the units of one.
+# rest, warnings do not. With `bin`, the directory of the commands, the units of one. To
+# validate, without a name, each of several is chosen in turn.
 {
   cluster,
   validate ? false,
@@ -27,11 +28,9 @@ let
     removeAttrs
     ;
   names = attrNames clusters;
-  chosen = if cluster == "" && length names == 1 then head names else cluster;
-  c = clusters.${chosen};
+  several = cluster == "" && length names > 1;
   when = condition: set: if condition then set else { };
   filterAttrs = ok: set: removeAttrs set (filter (n: !ok set.${n}) (attrNames set));
-  some = filter (h: c.documents ? ${h}) hosts;
   # What a host has of a service; its units are in the manifest.
   run = s: {
     inherit (s) protocol user;
@@ -42,96 +41,106 @@ let
   };
   # What mkCluster returned, and not what somebody wrote instead.
   isCluster = v: isAttrs v && v ? faults && v ? documents && v ? topology;
-  faults =
-    if documents && hosts != [ ] then concatMap (h: c.faultsOf.${h} or c.faults) some else c.faults;
+  # What is said of one of them.
+  answer =
+    chosen:
+    let
+      c = clusters.${chosen};
+      some = filter (h: c.documents ? ${h}) hosts;
+      faults =
+        if documents && hosts != [ ] then concatMap (h: c.faultsOf.${h} or c.faults) some else c.faults;
+    in
+    {
+      clusters = names;
+    }
+    // when (clusters ? ${chosen} && !isCluster c) { foreign = chosen; }
+    // when (clusters ? ${chosen} && isCluster c) (
+      {
+        inherit (c) name;
+        inherit faults;
+      }
+      // when validate {
+        hosts = attrNames c.documents;
+        inherit (c.topology) trust;
+        validated = {
+          inherit (c.topology) hosts;
+          federated = mapAttrs (_: f: removeAttrs f [
+            "identities"
+            "services"
+          ]) c.topology.federated or { };
+        };
+      }
+      // when (validate && length names > 1) {
+        # What the clusters of a flake must agree on.
+        together =
+          let
+            t = c.topology;
+            ids = concatMap (s: s.ids) (attrValues t.services);
+            named = f: {
+              identities = attrNames f.identities;
+              services = attrNames f.services;
+            };
+          in
+          {
+            inherit (t) trustDomain;
+            inherit (t.trust) roots;
+            services = mapAttrs (name: _: "spiffe://${t.trustDomain}/service/${name}") (
+              filterAttrs (s: s.published && s.scope != "node" && s.ids != [ ]) t.services
+            );
+            known = ids ++ map (e: e.id) (attrValues t.hosts ++ attrValues t.users);
+            foreign = mapAttrs (_: f: { inherit (f) trustDomain; } // named f) t.federated or { };
+            clusters = mapAttrs (_: named) t.clusters or { };
+          };
+      }
+      // when (all (f: f.severity != "error") faults) (
+        when topology { inherit (c) topology; }
+        // when documents {
+          hosts = attrNames c.documents;
+          systems = listToAttrs (
+            map (h: {
+              name = h;
+              value = c.topology.hosts.${h}.system;
+            }) some
+          );
+          instances = listToAttrs (
+            map (h: {
+              name = h;
+              value = c.topology.hosts.${h}.instance;
+            }) some
+          );
+          documents =
+            if hosts == [ ] then
+              c.compiled or c.documents
+            else
+              listToAttrs (
+                map (h: {
+                  name = h;
+                  value = c.documents.${h};
+                }) some
+              );
+        }
+        // when (bin != null && some != [ ]) (
+          let
+            h = head some;
+          in
+          {
+            inherit (c) sysctl;
+            sysusers = c.sysusers.${h};
+            units = (c.unitsIn bin).${h};
+            runs = listToAttrs (
+              map (name: {
+                inherit name;
+                value = run c.topology.services.${name};
+              }) c.topology.hosts.${h}.services
+            );
+          }
+        )
+      )
+    );
 in
 if isCluster clusters then
   { unnamed = true; }
+else if several && validate then
+  { each = map answer names; }
 else
-  {
-    clusters = names;
-  }
-  // when (clusters ? ${chosen} && !isCluster c) { foreign = chosen; }
-  // when (clusters ? ${chosen} && isCluster c) (
-    {
-      inherit (c) name;
-      inherit faults;
-    }
-    // when validate {
-      hosts = attrNames c.documents;
-      inherit (c.topology) trust;
-      validated = {
-        inherit (c.topology) hosts;
-        federated = mapAttrs (_: f: removeAttrs f [
-          "identities"
-          "services"
-        ]) c.topology.federated or { };
-      };
-    }
-    // when (validate && length names > 1) {
-      # What the clusters of a flake must agree on.
-      together =
-        let
-          t = c.topology;
-          ids = concatMap (s: s.ids) (attrValues t.services);
-          named = f: {
-            identities = attrNames f.identities;
-            services = attrNames f.services;
-          };
-        in
-        {
-          inherit (t) trustDomain;
-          inherit (t.trust) roots;
-          services = mapAttrs (name: _: "spiffe://${t.trustDomain}/service/${name}") (
-            filterAttrs (s: s.published && s.scope != "node" && s.ids != [ ]) t.services
-          );
-          known = ids ++ map (e: e.id) (attrValues t.hosts ++ attrValues t.users);
-          foreign = mapAttrs (_: f: { inherit (f) trustDomain; } // named f) t.federated or { };
-          clusters = mapAttrs (_: named) t.clusters or { };
-        };
-    }
-    // when (all (f: f.severity != "error") faults) (
-      when topology { inherit (c) topology; }
-      // when documents {
-        hosts = attrNames c.documents;
-        systems = listToAttrs (
-          map (h: {
-            name = h;
-            value = c.topology.hosts.${h}.system;
-          }) some
-        );
-        instances = listToAttrs (
-          map (h: {
-            name = h;
-            value = c.topology.hosts.${h}.instance;
-          }) some
-        );
-        documents =
-          if hosts == [ ] then
-            c.compiled or c.documents
-          else
-            listToAttrs (
-              map (h: {
-                name = h;
-                value = c.documents.${h};
-              }) some
-            );
-      }
-      // when (bin != null && some != [ ]) (
-        let
-          h = head some;
-        in
-        {
-          inherit (c) sysctl;
-          sysusers = c.sysusers.${h};
-          units = (c.unitsIn bin).${h};
-          runs = listToAttrs (
-            map (name: {
-              inherit name;
-              value = run c.topology.services.${name};
-            }) c.topology.hosts.${h}.services
-          );
-        }
-      )
-    )
-  )
+  answer (if cluster == "" && length names == 1 then head names else cluster)

@@ -37,22 +37,9 @@ func (r Report) Err(strict bool) error {
 // hold private keys.
 func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) {
 	a, err := ask(ctx, src, "validate = true;")
-	if src.Cluster == "" && len(a.Clusters) > 1 && a.Name == "" {
-		var all []Report
-		for _, src.Cluster = range a.Clusters {
-			one, err := Validate(ctx, src, now)
-			if err != nil {
-				return nil, fmt.Errorf("cluster %s: %w", src.Cluster, err)
-			}
-			all = append(all, one...)
-		}
-		compareClusters(all)
-		compareTrust(all)
-		return all, nil
-	}
 	var found *FaultsError
 	if err != nil && !errors.As(err, &found) {
-		return nil, err
+		return nil, whose(ctx, src, err)
 	}
 	tree, err := ReadTree(ctx, src)
 	if err != nil {
@@ -62,9 +49,45 @@ func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) 
 	if err != nil {
 		return nil, err
 	}
+	if a.Each == nil {
+		return []Report{a.report(files, now)}, nil
+	}
+	var all []Report
+	for i, one := range a.Each {
+		src.Cluster = one.Clusters[i]
+		if err := one.refusal(src); err != nil && !errors.As(err, &found) {
+			return nil, fmt.Errorf("cluster %s: %w", src.Cluster, err)
+		}
+		all = append(all, one.report(files, now))
+	}
+	compareClusters(all)
+	compareTrust(all)
+	return all, nil
+}
+
+// report is all that is to be said about the cluster of an answer.
+func (a answer) report(files []Fault, now time.Time) Report {
 	faults := slices.Concat(a.Faults, files, CheckRoots(a.Trust.Roots, a.Trust.Domain, now), CheckBundles(a.Validated.Federated, now))
 	order(faults)
-	return []Report{{a.Name, len(a.Hosts), faults, a.Validated, a.Together}}, nil
+	return Report{a.Name, len(a.Hosts), faults, a.Validated, a.Together}
+}
+
+// whose is an error of the evaluation of several clusters with the name of the one that it is of.
+func whose(ctx context.Context, src Source, err error) error {
+	if src.Cluster != "" {
+		return err
+	}
+	a, _ := ask(ctx, src, "")
+	if len(a.Clusters) < 2 {
+		return err
+	}
+	for _, src.Cluster = range a.Clusters {
+		var found *FaultsError
+		if _, err := ask(ctx, src, "validate = true;"); err != nil && !errors.As(err, &found) {
+			return fmt.Errorf("cluster %s: %w", src.Cluster, err)
+		}
+	}
+	return err
 }
 
 func order(faults []Fault) {

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -29,5 +30,19 @@ func TestValidateWithoutIDs(t *testing.T) {
 	src.Cluster = ""
 	if reports, err := Validate(t.Context(), src, time.Now()); err != nil || len(reports) != 4 {
 		t.Errorf("all of them: %d reports, %v", len(reports), err)
+	}
+}
+
+// Several clusters are evaluated together. One that cannot be evaluated is named, as is one
+// that mkCluster did not make.
+func TestValidateNamesTheCluster(t *testing.T) {
+	for output, want := range map[string]string{
+		`{ a = mkCluster base; b = throw "not there"; }`: "cluster b: nix eval ",
+		`{ a = mkCluster base; b = { }; }`:               "cluster b: ",
+	} {
+		_, err := Validate(t.Context(), flake(t, output), time.Now())
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s…", output, err, want)
+		}
 	}
 }

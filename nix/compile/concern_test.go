@@ -23,8 +23,8 @@ func TestWhatConcernsAHost(t *testing.T) {
 			services.blog = { host = "gamma"; port = 1; };
 		};
 		of = change: builtins.mapAttrs (_: map (f: f.id)) ((import ../default.nix).mkCluster (merge wide change)).faultsOf;
-	in of `
-	for change, want := range map[string]map[string]string{
+	in `
+	cases := map[string]map[string]string{
 		`{ }`:                                       {},
 		`{ hosts.beta.prot = 1; }`:                  {"beta": "FL001"},
 		`{ hosts.gamma.prot = 1; }`:                 {"gamma": "FL001", "delta": "FL001"}, // delta calls gamma
@@ -47,9 +47,10 @@ func TestWhatConcernsAHost(t *testing.T) {
 		// A name that reads like two is one name.
 		`{ services.x = { hosts = [ "gamma delta" ]; port = 2; }; services.y = { hosts = [ "gamma" "delta" ]; port = 3; prot = 1; }; roles.guest.services = [ "blog" "y" ]; }`: {
 			"alpha": "FL010 FL001", "beta": "FL010", "gamma": "FL010 FL001", "delta": "FL010 FL001"},
-	} {
-		var got map[string][]string
-		nixEval(t, prelude+change, &got)
+	}
+	concerned := evalEach[map[string][]string](t, prelude, "of ", slices.Collect(maps.Keys(cases)))
+	for change, want := range cases {
+		got := concerned[change]
 		all := maps.Clone(want)
 		if _, told := want["alpha"]; !told && len(want) > 0 { // what a provider may answer concerns everyone
 			all["alpha"] = slices.Collect(maps.Values(want))[0]
@@ -113,7 +114,7 @@ func TestPlacement(t *testing.T) {
 		count = placed: h: length (filter (elem h) (builtins.attrValues placed));
 		eight = run 8; nine = run 9;
 	in `
-	for law, expr := range map[string]string{
+	laws := map[string]string{
 		"replicas are on as many hosts as wanted": `all (s: length s == 3) (builtins.attrValues (eight "minimize-movement"))`,
 		"a new host takes only its share": `let a = eight "minimize-movement"; b = nine "minimize-movement"; in
 			all (s: length (filter (h: !elem h a.${s}) b.${s}) <= 1 && all (h: elem h a.${s} || h == "h8") b.${s}) (attrNames a)`,
@@ -125,11 +126,23 @@ func TestPlacement(t *testing.T) {
 			in c.topology.services.a.hosts ++ c.topology.services.b.hosts == [ "alpha" "beta" ]`,
 		"balanced loads differ by one": `let p = eight "balanced"; loads = map (count p) ([ "alpha" "beta" ] ++ genList (i: "h${toString i}") 8); in
 			all (l: l == 12) loads`,
-	} {
-		var holds bool
-		nixEval(t, prelude+expr, &holds)
-		if !holds {
+	}
+	holds := evalEach[bool](t, prelude, "", slices.Collect(maps.Values(laws)))
+	for law, expr := range laws {
+		if !holds[expr] {
 			t.Errorf("%s: it is not so", law)
 		}
 	}
+}
+
+// evalEach evaluates expressions behind a prelude, each as the argument of a function, in one Nix.
+func evalEach[T any](t *testing.T, prelude, function string, expressions []string) map[string]T {
+	t.Helper()
+	var values []T
+	nixEval(t, prelude+"[ ("+function+strings.Join(expressions, ") ("+function)+") ]", &values)
+	all := map[string]T{}
+	for i, e := range expressions {
+		all[e] = values[i]
+	}
+	return all
 }

@@ -26,6 +26,7 @@ import (
 var (
 	seed  = flag.Uint64("seed", 1, "of the first topology")
 	count = flag.Int("topologies", 40, "how many to generate")
+	edit  = flag.String("edit", "", "the one to try of TestPlanWidensWhenAnythingMore")
 )
 
 // sample is a topology and three that are nearly the same.

@@ -3,6 +3,7 @@ package laws
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -289,6 +290,12 @@ func spread(place string, v any, leaf func(string, any)) {
 	}
 }
 
+func hash(text string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	return h.Sum64()
+}
+
 // Exit 0 of a plan means that nobody may do, read or be more: what the documents say is what
 // they had before, or less. And it opens nothing when that is so.
 func TestPlanWidensWhenAnythingMore(t *testing.T) {
@@ -304,18 +311,27 @@ func TestPlanWidensWhenAnythingMore(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	for i := range *count {
-		g := generator{rand.New(rand.NewPCG(*seed+uint64(i), 1))}
-		c := g.cluster()
+	if *edit != "" {
+		names = []string{*edit}
+	}
+	// Each cluster has those of the edits that found something to change longest ago.
+	next := slices.Clone(names)
+	for i := range (*count + 1) / 2 {
+		s := *seed + uint64(i)
+		c := generator{rand.New(rand.NewPCG(s, 1))}.cluster()
 		all = append(all, raw(c))
-		tries = append(tries, try{"", nil, c, *seed + uint64(i)})
-		for range 8 {
-			name := names[g.IntN(len(names))]
+		tries = append(tries, try{"", nil, c, s})
+		left := 8
+		for _, name := range slices.Clone(next) {
 			d := c.clone()
-			if edits[name](g, d) {
-				all = append(all, raw(d))
-				tries = append(tries, try{name, c, d, *seed + uint64(i)})
+			g := generator{rand.New(rand.NewPCG(s, hash(name)))}
+			if left == 0 || !edits[name](g, d) {
+				continue
 			}
+			left--
+			next = append(slices.DeleteFunc(next, func(n string) bool { return n == name }), name)
+			all = append(all, raw(d))
+			tries = append(tries, try{name, c, d, s})
 		}
 	}
 	got := tryAll(t, "nix-instantiate", all)
@@ -341,10 +357,18 @@ func TestPlanWidensWhenAnythingMore(t *testing.T) {
 			same++
 		}
 		if p.Widens != (len(more) > 0) {
-			t.Errorf("-seed %d -topologies 1: %s: the plan opens %v, the documents say more: %v", try.seed, try.edit, p.Opened, more[:min(5, len(more))])
+			t.Errorf("-seed %d -topologies 1 -edit %q: the plan opens %v, the documents say more: %v", try.seed, try.edit, p.Opened, more[:min(5, len(more))])
 		}
 	}
 	t.Logf("%d edits say more, %d do not, %d have faults", wider, same, faulty)
+	if *edit != "" {
+		return
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(tries, func(t try) bool { return t.edit == name }) {
+			t.Errorf("%s: no cluster has what it changes", name)
+		}
+	}
 	if wider < *count || same < *count/4 || faulty > wider+same {
 		t.Errorf("%d edits say more, %d do not, %d have faults", wider, same, faulty)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,38 +11,37 @@ import (
 // Without requests nothing runs.
 func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var taken uint64
-		var looked, returned int
-		m := memory{taken: func() uint64 { looked++; return taken }, giveUp: func() { returned++ }}
+		var taken, looked, returned atomic.Uint64
+		m := memory{taken: func() uint64 { looked.Add(1); return taken.Load() }, giveUp: func() { returned.Add(1) }}
 		burst := func(lasting time.Duration) {
 			for end := time.Now().Add(lasting); time.Now().Before(end); time.Sleep(time.Second) {
-				taken += 10 << 20
+				taken.Add(10 << 20)
 				m.touch()
 			}
 		}
 		burst(5 * time.Minute)
-		if returned != 0 {
-			t.Errorf("memory is returned %d times while it is in use", returned)
+		if n := returned.Load(); n != 0 {
+			t.Errorf("memory is returned %d times while it is in use", n)
 		}
 		time.Sleep(2 * lookAfter)
-		if returned != 1 {
-			t.Errorf("memory is returned %d times after a burst, want once", returned)
+		if n := returned.Load(); n != 1 {
+			t.Errorf("memory is returned %d times after a burst, want once", n)
 		}
-		was := looked
+		was := looked.Load()
 		time.Sleep(time.Hour)
-		if looked != was {
-			t.Errorf("it is looked at %d times without a request", looked-was)
+		if n := looked.Load() - was; n != 0 {
+			t.Errorf("it is looked at %d times without a request", n)
 		}
 		m.touch()
 		time.Sleep(2 * lookAfter)
-		if returned != 1 {
+		if returned.Load() != 1 {
 			t.Error("memory is returned after a request that took none")
 		}
-		taken += worth
+		taken.Add(worth)
 		m.touch()
 		time.Sleep(2 * lookAfter)
-		if returned != 2 {
-			t.Errorf("memory is returned %d times after two bursts", returned)
+		if n := returned.Load(); n != 2 {
+			t.Errorf("memory is returned %d times after two bursts", n)
 		}
 	})
 }

@@ -131,13 +131,41 @@ func (r *Roots) Fingerprints() []string {
 // Anchor is the fingerprint of the root that signed the end of a chain, AnchorUnknown where
 // none did. Whether the chain is good is for Verify.
 func (r *Roots) Anchor(chain []*x509.Certificate) string {
+	if c := r.root(chain); c != nil {
+		return Fingerprint(c)
+	}
+	return AnchorUnknown
+}
+
+// root returns the root that signed the end of a chain, nil where none did.
+func (r *Roots) root(chain []*x509.Certificate) *x509.Certificate {
 	last := chain[len(chain)-1]
 	for _, c := range r.certificates {
 		if last.CheckSignatureFrom(c) == nil {
-			return Fingerprint(c)
+			return c
 		}
 	}
-	return AnchorUnknown
+	return nil
+}
+
+// Superseded reports whether a chain leads to a root that another one is to replace: one that
+// began later is trusted beside it.
+func (r *Roots) Superseded(chain []*x509.Certificate) bool {
+	if len(r.certificates) < 2 {
+		return false
+	}
+	is := r.root(chain)
+	return is != nil && slices.ContainsFunc(r.certificates, func(c *x509.Certificate) bool { return c.NotBefore.After(is.NotBefore) })
+}
+
+// Precedes reports whether a chain leads to a root that began before the one that another chain
+// leads to.
+func (r *Roots) Precedes(chain, other []*x509.Certificate) bool {
+	if len(r.certificates) < 2 {
+		return false
+	}
+	a, b := r.root(chain), r.root(other)
+	return a != nil && b != nil && a.NotBefore.Before(b.NotBefore)
 }
 
 // Equal reports whether r and o trust the same, whatever list each is with.

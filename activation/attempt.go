@@ -79,11 +79,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 
 // fetch gets an answer, of the provider that it returns or of an identity file, and delivers it.
 func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.Attempt, dir delivery.Dir) (answer api.Answer, provider string, failed *fetch.Error) {
-	deliver := attempt.Need.Deliver
-	if attempt.Need.Kind == florete.KindCert || attempt.Need.Kind == florete.KindJWT {
-		deliver.Owner = cmp.Or(deliver.Owner, a.Owner)
-	}
-	uid, gid, err := a.owner(deliver)
+	uid, gid, err := a.owner(a.deliverTo(attempt.Need))
 	if err != nil {
 		return answer, "", &fetch.Error{Error: api.Errorf(api.Transient, codeAccount, "%v", err)}
 	}

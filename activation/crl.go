@@ -38,6 +38,7 @@ const (
 type crlKeeper struct {
 	next    time.Time
 	list    int64 // number of the revocation list in force when that was decided
+	of      int   // the generation of documents whose roots that was decided by
 	tries   int
 	busy    bool
 	pass    *fetch.Pass          // that may bring the first one
@@ -54,11 +55,19 @@ func (a *activation) getCRLs(now time.Time, start func(func(context.Context) out
 		return now.Add(maxSleep)
 	}
 	list := a.set.Roots.Revocations().InForce()
+	if k.of != a.set.Generation {
+		k.of = a.set.Generation
+		if at, moves := a.rootsMove(now); moves && !k.next.IsZero() && at.Before(k.next) {
+			k.next = at
+		}
+	}
 	switch {
 	case k.next.IsZero():
 		k.next, k.list = now.Add(crlEvery), list
 		k.has, k.unknown = map[string]string{}, map[string]time.Time{}
-		if !a.hasCRL() {
+		if at, moves := a.rootsMove(now); moves {
+			k.next = at
+		} else if !a.hasCRL() {
 			k.next = now.Add(crlFirst + rand.N(2*crlFirst))
 		}
 	case list != k.list: // providers read it each second
@@ -145,6 +154,10 @@ func (a *activation) crlWith(n *need, pass *fetch.Pass) func(context.Context, st
 func (a *activation) gotCRLs(from []string, answers map[string]api.CRL, failed map[string]*api.Error) {
 	k, now := &a.crls, time.Now().Round(0)
 	k.busy, k.next = false, now.Add(crlEvery)
+	a.renewBelow(answers, now)
+	if at, moves := a.rootsMove(now); moves {
+		k.next = at
+	}
 	lists, err := a.State.CRLs()
 	if err != nil {
 		a.report(Event{Event: EventDisk, Need: "crl.pem", Message: err.Error() + ": begins anew"})

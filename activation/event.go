@@ -18,6 +18,7 @@ const (
 	EventKept         = "kept"          // a need is fulfilled already: no request
 	EventAdopted      = "adopted"       // a need is fulfilled by files that were there; Message has the place
 	EventFulfilled    = "fulfilled"     // a need was answered and is delivered
+	EventBundle       = "bundle"        // an SVID that stays was delivered with the roots of the manifest in force
 	EventFailed       = "failed"        // an attempt failed
 	EventBlocked      = "blocked"       // a need waits for others
 	EventNotified     = "notified"      // a unit was restarted, or nothing here can do that
@@ -77,6 +78,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s: adopted from %s", e.Need, e.Message)
 	case EventFulfilled:
 		return fmt.Sprintf("%s: fulfilled by %s in attempt %d%s", e.Need, cmp.Or(e.Provider, e.Message), e.Attempt, e.in("renewal"))
+	case EventBundle:
+		return fmt.Sprintf("%s: delivered with the roots of the manifest in force", e.Need)
 	case EventFailed:
 		return fmt.Sprintf("%s: attempt %d%s failed: %s%s", e.Need, e.Attempt, to(e.Provider), e.reason(), e.then())
 	case EventBlocked:

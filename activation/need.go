@@ -70,6 +70,7 @@ func (a *activation) load(n florete.Need) *need {
 	if a.host.Answered(n.ID, l.state.Answers) {
 		a.forget(l)
 	}
+	a.deliverBundle(l)
 	a.look(l, time.Now().Round(0))
 	v := a.observe(l)
 	l.state.RetryLocal(v.Now)

@@ -25,6 +25,7 @@ var (
 type Cluster struct {
 	t       testing.TB
 	CA      *kit.CA
+	Former  *kit.CA             // trusted by providers too, while they issue below CA; nil for none
 	Signing signature.SecretKey // of documents
 	HostKey string              // file of the host's SSH key
 
@@ -74,6 +75,16 @@ func (c *Cluster) Manifest() florete.Manifest {
 func Provides(name, address string) map[string]florete.Provider {
 	p := florete.Provider{ID: kit.ProviderID(name, "cert"), Addresses: florete.Addresses{address}}
 	return map[string]florete.Provider{"cert": p, "config": p, "oidc": p, "tls": p}
+}
+
+// trusts returns the roots that providers verify callers by.
+func (c *Cluster) trusts() *florete.Roots {
+	if c.Former == nil {
+		return c.CA.Roots()
+	}
+	roots, err := florete.NewRoots(kit.Domain, []string{c.Former.RootPEM(), c.CA.RootPEM()})
+	c.must(err)
+	return roots
 }
 
 func (c *Cluster) must(err error) {

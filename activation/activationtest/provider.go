@@ -299,7 +299,7 @@ func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request) *api.Err
 	binding, err := api.ChannelBinding(cs)
 	p.cluster.must(err)
 	if q.Proof == nil {
-		id, err := api.Peer(cs.PeerCertificates, p.cluster.CA.Roots(), x509.ExtKeyUsageClientAuth)
+		id, err := api.Peer(cs.PeerCertificates, p.cluster.trusts(), x509.ExtKeyUsageClientAuth)
 		if err == nil && id != Node {
 			err = fmt.Errorf("%s is a stranger", id)
 		}

@@ -71,7 +71,7 @@ func (h *Host) complete(a Attempt, p pending, answer *api.Answer) *api.Error {
 	}
 	answer.Expires = svid.Cert.Leaf.NotAfter.Unix()
 	answer.Values["key"] = p.PrivateKey
-	answer.Values["bundle"] = bundle(h.Manifest.Trust.Roots)
+	answer.Values["bundle"] = Bundle(h.Manifest.Trust.Roots)
 	return nil
 }
 
@@ -83,8 +83,8 @@ func (h *Host) verify(s *florete.SVID) error {
 	return err
 }
 
-// bundle joins PEM texts, each on lines of its own.
-func bundle(roots []string) string {
+// Bundle joins the PEM texts of roots, each on lines of its own, as they are delivered beside an SVID.
+func Bundle(roots []string) string {
 	var b strings.Builder
 	for _, r := range roots {
 		b.WriteString(strings.TrimSpace(r))

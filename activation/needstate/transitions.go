@@ -68,6 +68,13 @@ func (s *State) Reinstated(now time.Time) bool {
 	return was
 }
 
+// Renew makes a fulfilled need due for renewal at a time, unless it is due before.
+func (s *State) Renew(at time.Time) {
+	if s.State == florete.NeedFulfilled && (s.Next.IsZero() || at.Before(s.Next.Time)) {
+		s.Next = florete.TimeOf(at)
+	}
+}
+
 // restart starts a new effort now.
 func (s *State) restart(now time.Time) {
 	s.setStatus(florete.NeedWaiting, now)

@@ -7,6 +7,15 @@ import (
 	"time"
 )
 
+const (
+	// renewPeriod is how often the pool looks for connections to targets whose SVIDs lead to a root
+	// that is to be replaced.
+	renewPeriod = 10 * time.Second
+	// supersededFor is how long such a connection takes new streams. Its target has renewed its SVID
+	// by then, or the next connection has the same time.
+	supersededFor = time.Minute
+)
+
 // Anchors are the fingerprints of the roots that vouch for the targets, of this trust domain, of
 // connections which new streams may go over, sorted: when one of them is no longer trusted, those streams are cut.
 func (p *Pool) Anchors() []string {
@@ -29,6 +38,40 @@ func (p *Pool) Anchors() []string {
 		found[trust.Anchor([]*x509.Certificate{x})] = true
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// retireSuperseded has connections take no new streams whose target proved itself below a root that
+// is to be replaced, where the caller has an SVID below the newer one: the next connection is likely
+// to lead to that too, so that the former root can be removed without cutting streams.
+func (p *Pool) retireSuperseded(now time.Time) {
+	set := p.identities()
+	trust := set.Trust
+	if trust == nil || len(trust.Certificates()) < 2 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := map[string]bool{}
+	superseded := func(issuer *x509.Certificate) bool {
+		is, ok := known[string(issuer.Raw)]
+		if !ok {
+			is = trust.Superseded([]*x509.Certificate{issuer})
+			known[string(issuer.Raw)] = is
+		}
+		return is
+	}
+	for c := range p.conns {
+		svid := set.SVID(c.route.Caller)
+		if now.Sub(c.made) < supersededFor || !c.accepts(now) || svid == nil || c.peer.ID.TrustDomain() != trust.TrustDomain() {
+			continue
+		}
+		if !superseded(svid.Chain[len(svid.Chain)-1]) && slices.ContainsFunc(c.issuers(), superseded) {
+			if c.endpoint.current == c {
+				c.endpoint.current = nil
+			}
+			c.retire()
+		}
+	}
 }
 
 // accepts reports whether new streams may go over the connection.

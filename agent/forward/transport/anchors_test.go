@@ -9,6 +9,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -48,6 +49,47 @@ func TestAnchors(t *testing.T) {
 				t.Fatalf("over %s, closed: %v", over, n.pool.Anchors())
 			}
 		}
+		st.Release()
+	}
+}
+
+// TestSuperseded: connections to a target that proved itself below the former root take no new
+// streams once the caller has an SVID below the newer one, and open streams go on.
+func TestSuperseded(t *testing.T) {
+	for _, over := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
+		n := newNetwork(t)
+		root, err := ca.NewRoot(kit.Domain, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := (&kit.CA{Root: root}).Beside()
+		laptop := agenttest.NewHost(t, "laptop", n.ca)
+		laptop.Roots = []string{n.ca.RootPEM(), next.RootPEM()}
+		laptop.Accept(florete.Forwarder{}, alice)
+		var current atomic.Pointer[identity.Set]
+		deliver := func(by *kit.CA) {
+			laptop.Deliver(by, alice, time.Hour)
+			current.Store(laptop.Identities(t))
+		}
+		deliver(n.ca)
+		n.pool = pool(t, current.Load)
+		st, err := n.open(t, over)
+		if err != nil {
+			t.Fatal(err)
+		}
+		former := florete.Fingerprint(n.ca.Root.Certificate)
+		takes := func(when string, after time.Duration, want ...string) {
+			t.Helper()
+			n.pool.RetireSuperseded(time.Now().Add(after))
+			if got := n.pool.Anchors(); !slices.Equal(got, want) {
+				t.Errorf("over %s, %s: %v, want %v", over, when, got, want)
+			}
+		}
+		takes("while the caller has no newer SVID", 10*time.Minute, former)
+		deliver(next)
+		takes("at once", 0, former)
+		takes("ten minutes later", 10*time.Minute)
+		exchange(t, st, 1000)
 		st.Release()
 	}
 }

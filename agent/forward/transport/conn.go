@@ -43,6 +43,7 @@ type conn struct {
 	address   string         // of the endpoint, as the route has it
 	at        netip.AddrPort // where that led
 	source    netip.Addr     // from where: of who watches the network
+	made      time.Time
 	until     time.Time
 	mux       *datagram.Mux
 	usage     *usage.Conn // once it is installed
@@ -224,7 +225,7 @@ type destination struct {
 func (to destination) conn(over florete.Transport, l link, peer Peer, mux *datagram.Mux) *conn {
 	c := &conn{
 		link: l, transport: over, route: to.route, svid: to.svid, peer: peer, endpoint: to.endpoint, address: to.address, at: to.at, source: to.source,
-		until: earliest(to.svid, peer), mux: mux,
+		made: time.Now(), until: earliest(to.svid, peer), mux: mux,
 	}
 	c.lost, c.lose = context.WithCancel(context.Background())
 	c.idle = time.AfterFunc(connIdle, c.closeIdle)

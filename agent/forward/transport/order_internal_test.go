@@ -38,3 +38,6 @@ func (p *Pool) Prepared() bool {
 	}
 	return true
 }
+
+// RetireSuperseded is what the pool does every few seconds, at a time.
+func (p *Pool) RetireSuperseded(now time.Time) { p.retireSuperseded(now) }

@@ -42,6 +42,7 @@ type measured struct {
 func (p *Pool) watch() {
 	ticker := time.NewTicker(watchPeriod)
 	defer ticker.Stop()
+	var renewed time.Time
 	for last := time.Now(); ; {
 		select {
 		case <-ticker.C:
@@ -50,6 +51,10 @@ func (p *Pool) watch() {
 			last = now
 			for _, c := range p.doubtful(now, asleep) {
 				p.replace(c)
+			}
+			if now.Sub(renewed) > renewPeriod {
+				renewed = now
+				p.retireSuperseded(now)
 			}
 		case <-p.ctx.Done():
 			return

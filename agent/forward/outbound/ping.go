@@ -229,6 +229,7 @@ var cures = map[string]remedy{
 	"not-reachable":            {"", "have a role of the caller reach the service in the topology"},
 	"too-many":                 {"", "end some of the account's connections: flor status"},
 	"no-identity":              {ping.Caller, "flor doctor: the certificate was not delivered"},
+	"revoked":                  {ping.Caller, "an operator: florctl revocations has what is revoked"},
 	"expired":                  {ping.Caller, "flor doctor: the certificate was not renewed, or a clock is wrong"},
 	"no-connection":            {ping.Dial, "flor doctor: it names what is between this host and the forwarder there"},
 	"no-stream":                {ping.Dial, "end some of the caller's connections: flor status"},

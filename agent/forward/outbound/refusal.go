@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/logsum"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/transport"
@@ -23,6 +24,7 @@ type refusal struct {
 func explain(err error) *refusal {
 	var refused *transport.RefusedError
 	var impostor *transport.ImpostorError
+	var revoked *florete.RevokedError
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return nil
@@ -32,6 +34,8 @@ func explain(err error) *refusal {
 		return &refusal{refused.Code.String(), err.Error()}
 	case errors.As(err, &impostor):
 		return &refusal{"impostor", err.Error()}
+	case errors.As(err, &revoked):
+		return &refusal{"revoked", err.Error()}
 	case errors.Is(err, transport.ErrNoIdentity):
 		return &refusal{"no-identity", err.Error()}
 	case errors.Is(err, transport.ErrFull):

@@ -279,8 +279,14 @@ func (p *Pool) acquire(ctx context.Context, r Route) (c *conn, fresh bool, err e
 
 // acquireOnce is acquire, unless what is made is retired by somebody else before it is used.
 func (p *Pool) acquireOnce(ctx context.Context, r Route) (c *conn, fresh bool, err error) {
-	svid := p.identities().SVID(r.Caller)
+	set := p.identities()
+	svid := set.SVID(r.Caller)
 	if svid == nil {
+		if set.Trust != nil {
+			if err := set.Trust.Revocations().CheckID(r.Caller); err != nil {
+				return nil, false, err
+			}
+		}
 		return nil, false, fmt.Errorf("%s: %w", r.Caller, ErrNoIdentity)
 	}
 	if !svid.Valid(time.Now()) {

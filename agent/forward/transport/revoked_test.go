@@ -1,0 +1,32 @@
+package transport_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestRevokedCaller: a caller that is revoked reads so, and not that its SVID was not delivered.
+func TestRevokedCaller(t *testing.T) {
+	n := newNetwork(t)
+	laptop := agenttest.NewHost(t, "laptop", n.ca)
+	laptop.Accept(florete.Forwarder{}, alice)
+	laptop.Deliver(n.ca, alice, time.Hour)
+	kit.WriteRevocations(laptop.Layout.Revocations(), kit.Revocations(1, kit.SigningKey("demo-1"), revocation.Target{ID: alice}))
+	m, err := laptop.Layout.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, _ := identity.Load(laptop.Layout, m.Manifest(), &identity.Set{})
+	n.pool = pool(t, func() *identity.Set { return set })
+	var revoked *florete.RevokedError
+	if _, err := n.open(t, florete.AnyTransport); !errors.As(err, &revoked) || revoked.What != alice.Short() {
+		t.Errorf("got %v, want that %s is revoked", err, alice.Short())
+	}
+}

@@ -1,6 +1,7 @@
 package cert_test
 
 import (
+	"bytes"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -172,6 +173,10 @@ func TestOwn(t *testing.T) {
 				t.Errorf("step %d: ends in %s", i, left)
 			}
 			last = got.Leaf
+		}
+		e.Renew(ca.IssuingLifetime)
+		if got, err := issuer.Certificate(); err != nil || !bytes.Equal(got.Certificate[1], e.Issuing.Certificate.Raw) {
+			t.Errorf("with another issuing certificate of the same key: still by the former, %v", err)
 		}
 		e.CA = kit.NewCA()
 		e.Policy.Trust.Roots = []string{e.RootPEM()}

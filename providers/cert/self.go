@@ -1,6 +1,7 @@
 package cert
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -32,7 +33,8 @@ type selfIssued struct {
 
 // Certificate is the provider's own SVID: made at the first call, and anew when two
 // thirds of its life have passed, the clock was set back before it, or the policy has
-// other roots, which are all that hosts believe by then, or the revocation list has it.
+// other roots, which are all that hosts believe by then, the issuing certificate is another,
+// or the revocation list has it.
 func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	i.self.mu.Lock()
 	defer i.self.mu.Unlock()
@@ -40,7 +42,7 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	if p == nil {
 		return nil, fmt.Errorf("own SVID: the policy in force does not run kind %q", Name)
 	}
-	if c := i.self.svid; c != nil && i.self.id == p.Provider[Name].ID && slices.Equal(i.self.roots, p.Trust.Roots) && i.revoked().CheckChain([]*x509.Certificate{c.Leaf}, i.self.id) == nil {
+	if c := i.self.svid; c != nil && i.self.id == p.Provider[Name].ID && slices.Equal(i.self.roots, p.Trust.Roots) && i.selfIssuedNow(p, c) && i.revoked().CheckChain([]*x509.Certificate{c.Leaf}, i.self.id) == nil {
 		age := now.Sub(i.self.from)
 		if age >= 0 && age < c.Leaf.NotAfter.Sub(i.self.from)*2/3 {
 			return c, nil
@@ -61,4 +63,11 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	i.self.id, i.self.roots, i.self.from, i.self.svid = p.Provider[Name].ID, p.Trust.Roots, now, c
 	i.self.unrecorded = append(i.self.unrecorded, selfIssued{chain[0], i.self.id, now})
 	return c, nil
+}
+
+// selfIssuedNow reports whether the provider's own SVID has the issuing certificate in force, as far
+// as there is one to issue another with.
+func (i *Issuer) selfIssuedNow(p *Policy, c *tls.Certificate) bool {
+	a, err := i.authority(p)
+	return err != nil || bytes.Equal(c.Certificate[len(c.Certificate)-1], a.Certificate.Raw)
 }

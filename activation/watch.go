@@ -88,6 +88,9 @@ func (a *activation) watched(ctx context.Context, line *fetch.Line, artifact api
 	w.answered = failed == nil
 	switch {
 	case failed == nil:
+		if w.failures > 0 {
+			a.witnessAgain(now)
+		}
 		w.failures, w.unknown, w.next = 0, 0, now
 		a.received(ctx, n, w.provider, artifact)
 		a.saw(w.provider, artifact)

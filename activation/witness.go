@@ -90,6 +90,28 @@ func (a *activation) witnessLogs(now time.Time, start func(func(context.Context)
 	return now.Add(maxSleep)
 }
 
+// witnessSoon is within which time hosts witness the audit logs of their providers after a watch
+// was cut off and is answered again: the provider may be another, without the state of before.
+const witnessSoon = 2 * time.Minute
+
+// witnessAgain has the audit logs witnessed soon.
+func (a *activation) witnessAgain(now time.Time) {
+	if at := now.Add(rand.N(witnessSoon)); !a.witnesser.next.IsZero() && at.Before(a.witnesser.next) {
+		a.witnesser.next = at
+	}
+}
+
+// requestAgain makes the needs due that a process fulfilled whose state may be lost. It answers as
+// before where it is not.
+func (a *activation) requestAgain(provider, kind string, now time.Time) {
+	for _, n := range a.needs {
+		if n.Kind == kind && n.Kind != florete.KindConfig && n.state.Provider == provider && !n.busy {
+			n.state.Renew(now)
+			a.save(n)
+		}
+	}
+}
+
 // process is one of a provider host.
 type process struct{ provider, kind string }
 
@@ -117,7 +139,9 @@ func (a *activation) witnessed(known, logs []florete.Witnessed, answers []api.Ch
 	for i, l := range logs {
 		var is florete.Witnessed
 		if failed[i] == nil {
-			is = witness.Take(l, answers[i], florete.TimeOf(now))
+			if is = witness.Take(l, answers[i], florete.TimeOf(now)); witness.Lost(l, is) {
+				a.requestAgain(l.Provider, l.Kind, now)
+			}
 		} else if is = witness.Withhold(l, failed[i].Reached, a.fulfilledBy(l), florete.TimeOf(now), a.State.Accepted()); is == l { // the needs report who does not answer
 			if failed[i].Code == api.CodeUnknownMethod {
 				w.unknown[process{l.Provider, l.Kind}] = now.Add(witnessUnknown)

@@ -78,3 +78,12 @@ func (p *Provider) checkpoint(w http.ResponseWriter, r *http.Request) {
 	}
 	reply(w, c, nil)
 }
+
+// LoseState has the provider know no answer, rotation or audit log of before any more.
+func (p *Provider) LoseState() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.answers)
+	clear(p.rotated)
+	p.log = auditLog{}
+}

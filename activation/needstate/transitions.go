@@ -121,11 +121,11 @@ func (s State) Due(r florete.Renew) (time.Time, bool) {
 // never after the expiry, nor sooner than a second.
 func (s State) renewal(r florete.Renew) (time.Time, bool) {
 	at := s.exact(r)
+	if !s.Next.IsZero() && (at.IsZero() || s.Next.Before(at.Time)) {
+		at = s.Next
+	}
 	if at.IsZero() {
 		return s.Expires.Time, !s.Expires.IsZero()
-	}
-	if !s.Next.IsZero() && s.Next.Before(at.Time) {
-		at = s.Next
 	}
 	if !s.Expires.IsZero() && s.Expires.Before(at.Time) {
 		at = s.Expires

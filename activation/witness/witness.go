@@ -47,6 +47,12 @@ func Take(w florete.Witnessed, answer api.Checkpoint, now florete.Time) florete.
 	return w
 }
 
+// Lost reports whether the process of a log may have lost what it decided, by what a host knew of
+// its log and knows now: it has the log of another, or one that lacks rows, for the first time.
+func Lost(was, is florete.Witnessed) bool {
+	return is.Fault != "" && was.Fault == "" || is.RefusedKey != "" && is.RefusedKey != was.RefusedKey
+}
+
 // Patience bounds the time for which a process that answers may return no checkpoint of a log that this host
 // has witnessed.
 const Patience = 6 * time.Hour

@@ -1,13 +1,45 @@
 package compile
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/florete/florete"
 )
+
+// CheckRootsKept returns an error where a cluster has none of the roots that hosts trust: they would
+// believe no provider any more, and could fetch no other documents. Without roots of before there is
+// none.
+func CheckRootsKept(was, is []string) error {
+	fingerprints := func(texts []string) (all []string) {
+		for _, text := range texts {
+			for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
+				sum := sha256.Sum256(block.Bytes)
+				all = append(all, hex.EncodeToString(sum[:]))
+			}
+		}
+		return all
+	}
+	return CheckFingerprintsKept(fingerprints(was), fingerprints(is))
+}
+
+// CheckFingerprintsKept is CheckRootsKept by the fingerprints of roots.
+func CheckFingerprintsKept(was, is []string) error {
+	if len(was) == 0 || slices.ContainsFunc(was, func(f string) bool { return slices.Contains(is, f) }) {
+		return nil
+	}
+	var short []string
+	for _, f := range was {
+		short = append(short, f[:min(16, len(f))])
+	}
+	return fmt.Errorf("trust.roots has none of the roots that hosts trust, %s: want the present one there beside the next until it is retired: florctl ca rotate", strings.Join(short, ", "))
+}
 
 // CheckRoots finds what is wrong with the root certificates of a trust domain: they
 // are checked as PEM, one or several in each text.

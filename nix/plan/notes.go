@@ -49,3 +49,11 @@ func moved(was, is compile.Snapshot) (all []Note, err error) {
 	}
 	return all, nil
 }
+
+// replaced notes roots of which the cluster keeps none.
+func replaced(was, is compile.Snapshot) []Note {
+	if err := compile.CheckRootsKept(was.Topology.Trust.Roots, is.Topology.Trust.Roots); err != nil {
+		return []Note{{"the roots", "hosts with documents from the network are lost until they are deployed by hand: " + err.Error()}}
+	}
+	return nil
+}

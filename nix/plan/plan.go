@@ -120,6 +120,7 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 	if p.Notes, err = moved(before, after); err != nil {
 		return p, err
 	}
+	p.Notes = append(p.Notes, replaced(before, after)...)
 	for _, name := range unchanged {
 		work.Go(func() error { return rights.keep(after.Documents[name]) })
 	}

@@ -61,6 +61,6 @@ runCommand "florete-test-keys"
     # The serials of the hosts' own generations, see default.nix.
     GIT_COMMITTER_DATE="@1 +0000" git -c user.name=operator -c user.email=operator@demo.flor commit --quiet --message "the cluster"
     for revision in $(nix eval --raw git+file://$PWD#florete --apply 'all: toString (builtins.attrNames all)'); do
-      florctl publish git+file://$PWD --cluster $revision --key $out/operator/signing.key --out $out/published/$revision.json
+      florctl publish git+file://$PWD --cluster $revision --key $out/operator/signing.key --replace-roots --out $out/published/$revision.json
     done
   ''

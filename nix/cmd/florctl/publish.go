@@ -45,6 +45,7 @@ where the flake has lost a root that certificates of a host lead to.`,
 	closures := cmd.Flags().StringToString("closure", nil, "store path of a host's system, which hosts then fetch from the binary cache, as `HOST=PATH`; may be repeated")
 	atOnce := cmd.Flags().Bool("at-once", false, "offer them to all hosts, whatever waves the cluster's rollout has, and end the one at work")
 	without := cmd.Flags().StringArray("without", nil, "a `HOST` that may be left behind with a root that the flake has no more; several times")
+	foreign := cmd.Flags().Bool("replace-roots", false, "publish though the version before shares no root with the flake, and every host is deployed by hand")
 	out := cmd.Flags().String("out", "", "write the documents to `FILE` instead, - for standard output")
 	cmd.MarkFlagsMutuallyExclusive("via", "out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -91,7 +92,11 @@ where the flake has lost a root that certificates of a host lead to.`,
 		if err != nil {
 			return err
 		}
-		version := signedVersion{Serial: documents.Head().Serial, Rev: tree.Revision, Digest: documents.Digest()}
+		roots := rootsOf(c.Documents)
+		if err := compile.CheckFingerprintsKept(record.roots(), roots); err != nil && !*foreign {
+			return fmt.Errorf("cluster %s: %w; --replace-roots where every host is deployed by hand", c.Name, err)
+		}
+		version := signedVersion{Serial: documents.Head().Serial, Rev: tree.Revision, Digest: documents.Digest(), Roots: roots}
 		if *out != "" {
 			if is, ok := record.version(version.Serial); !ok || !is.Served {
 				if err := record.add(version); err != nil {
@@ -114,7 +119,7 @@ where the flake has lost a root that certificates of a host lead to.`,
 			err = fleet.Absent(t, reports, time.Now())
 		}
 		if err == nil {
-			err = rootsLeft(t, reports, *without)
+			err = rootsLeft(t, roots, reports, *without)
 		}
 		if err != nil {
 			return err
@@ -141,15 +146,27 @@ where the flake has lost a root that certificates of a host lead to.`,
 	return cmd
 }
 
-// rootsLeft is an error where a root leaves the flake that hosts have certificates of.
-func rootsLeft(t compile.Topology, reports map[string]florete.ReceivedReport, without []string) error {
-	roots, err := florete.NewRoots(t.TrustDomain, t.Trust.Roots)
-	if err != nil {
-		return err
+// rootsOf returns the fingerprints of the roots that documents have.
+func rootsOf(documents map[string][]florete.Document) []string {
+	for _, all := range documents {
+		for _, d := range all {
+			if d.Envelope.Kind != florete.DocManifest {
+				continue
+			}
+			m := d.Manifest()
+			if roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots); err == nil {
+				return roots.Fingerprints()
+			}
+		}
 	}
+	return nil
+}
+
+// rootsLeft returns an error where documents lack a root that hosts have certificates of.
+func rootsLeft(t compile.Topology, roots []string, reports map[string]florete.ReceivedReport, without []string) error {
 	by, err := fleet.ReadRoots(t, reports, without, time.Now())
 	if err == nil {
-		err = by.Left(roots.Fingerprints())
+		err = by.Left(roots)
 	}
 	if err != nil {
 		return fmt.Errorf("cluster %s: %w", t.Name, err)

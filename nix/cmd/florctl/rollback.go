@@ -19,11 +19,14 @@ func newRollbackCmd() *cobra.Command {
 		Short: "Publish the documents of a version again, as the newest",
 		Long: `Publish the documents that a version has, under a new serial and signed anew: hosts
 never go back to an older one. All are offered them at once, and a rollout at work ends.
-What the flake has is published with the next commit, so revert there too.`,
+What the flake has is published with the next commit, so revert there too.
+
+Nothing is published where the version lacks a root that certificates of a host lead to.`,
 	}
 	cluster := ofCluster(cmd)
 	keyFile, signed := keyFlag(cmd), signedFlag(cmd)
 	digest := cmd.Flags().String("digest", "", "sign a version that was published elsewhere, if this is its `DIGEST`, without a question")
+	without := cmd.Flags().StringArray("without", nil, "a `HOST` that may be left behind with a root that the version does not have; several times")
 	cmd.Args = words(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -73,11 +76,19 @@ What the flake has is published with the next commit, so revert there too.`,
 		if err := pinned(documents); err != nil {
 			return err
 		}
+		roots := rootsOf(documents)
+		reports, err := newestReports(ctx, p.providers)
+		if err == nil {
+			err = rootsLeft(p.topology, roots, reports, *without)
+		}
+		if err != nil {
+			return err
+		}
 		tree, err := publish.Sign(documents, key, time.Now())
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", p.topology.Name, err)
 		}
-		version := signedVersion{Serial: next, Rev: former.Rev, Digest: tree.Digest()}
+		version := signedVersion{Serial: next, Rev: former.Rev, Digest: tree.Digest(), Roots: roots}
 		return p.publishRecorded(cmd, signedBy, version, importing{back: serial, atOnce: p.rolledOut(inForce) || p.rolledOut(documents)}, tree)
 	}
 	return cmd

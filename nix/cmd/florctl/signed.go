@@ -38,6 +38,9 @@ type signedVersion struct {
 	Rev    string `json:"rev"`
 	Digest string `json:"digest"` // publish.Tree.Digest
 	Served bool   `json:"served"` // a provider took it as the newest
+
+	// Roots are the fingerprints of the roots that its documents have.
+	Roots []string `json:"roots,omitempty"`
 }
 
 // maxRecorded is how many versions a record has.
@@ -137,6 +140,18 @@ func (r *signedRecord) served() (v signedVersion) {
 		}
 	}
 	return v
+}
+
+// roots returns the fingerprints of the roots of the newest version that a provider took or, where
+// none is known to have been taken, that was signed; none where the record does not have them.
+func (r *signedRecord) roots() (all []string) {
+	if v := r.served(); v.Roots != nil {
+		return v.Roots
+	}
+	for _, is := range r.of().Versions {
+		all = is.Roots
+	}
+	return all
 }
 
 // newest returns the highest serial that was signed.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -30,6 +31,9 @@ host in common.`,
 		}
 		reports, err := compile.Validate(cmd.Context(), src, time.Now())
 		noteUnseen(cmd.Context(), src)
+		if err == nil {
+			err = rootsKept(cmd.Context(), src)
+		}
 		if err != nil {
 			return err
 		}
@@ -75,4 +79,28 @@ func printFaults(cmd *cobra.Command, reports []compile.Report, strict bool) erro
 		}
 	}
 	return errors.Join(append([]error{printJSON(cmd, faults)}, errs...)...)
+}
+
+// rootsKept returns an error where uncommitted changes replace all roots of a cluster. What cannot be
+// compared, as where the flake is in no clone or has several clusters, has none.
+func rootsKept(ctx context.Context, src compile.Source) error {
+	if tree, err := compile.ReadTree(ctx, src); err != nil || tree.Revision != "" {
+		return nil
+	}
+	committed, err := src.At(ctx, "HEAD")
+	if err != nil {
+		return nil
+	}
+	was, err := compile.ReadTopology(ctx, committed)
+	if err != nil {
+		return nil
+	}
+	is, err := compile.ReadTopology(ctx, src)
+	if err != nil {
+		return nil
+	}
+	if err := compile.CheckRootsKept(was.Trust.Roots, is.Trust.Roots); err != nil {
+		return fmt.Errorf("cluster %s: %w", is.Name, err)
+	}
+	return nil
 }

@@ -101,7 +101,7 @@ func (r Roots) Unacknowledged(root string) map[string]string {
 		case slices.Contains(h.Trusted, root):
 			return ""
 		case slices.Contains(h.Partly, root):
-			return "trusts it, but not wherever it verifies: certificates that came before have the former bundle until they are renewed, at once by flor refetch"
+			return "trusts it, but not wherever it verifies: its forwarder and the bundles beside its certificates follow its documents, florctl status shows what is wrong there where they do not"
 		}
 		return "does not trust it: deploy it there"
 	})
@@ -116,7 +116,7 @@ const settled = 30 * time.Second
 func (r Roots) Unrenewed(root string) map[string]string {
 	return r.lacking(func(h florete.ReportedRoots) string {
 		if others := slices.DeleteFunc(slices.Clone(h.Anchors), func(a string) bool { return a == root }); len(others) > 0 {
-			return "has certificates, or connections to hosts with certificates, that lead to another root until they are renewed, at once by flor refetch: " + strings.Join(short(others), " ")
+			return "has certificates, or connections to hosts with certificates, that lead to another root: hosts renew them within minutes once their providers issue below this one: " + strings.Join(short(others), " ")
 		}
 		if age := r.now.Sub(h.Since.Time); age < settled {
 			return fmt.Sprintf("had others until %s ago: wait until all hosts have reported what they are connected to", age.Round(time.Second))
@@ -132,7 +132,7 @@ func (r Roots) Trusted(root string) map[string]string {
 		case slices.Contains(h.Trusted, root):
 			return "trusts it: deploy the flake without it there"
 		case slices.Contains(h.Partly, root):
-			return "trusts it somewhere: certificates that came before have it in their bundle until they are renewed, at once by flor refetch"
+			return "trusts it somewhere: its forwarder and the bundles beside its certificates follow its documents, florctl status shows what is wrong there where they do not"
 		}
 		return ""
 	})

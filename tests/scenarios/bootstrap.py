@@ -50,9 +50,10 @@ with subtest("three bundles are installed, one certificate is signed, documents 
 with subtest("it works"):
     began = time.monotonic()
     said = typed("7. See that it works", patience=120)
-    assert "welcome" in said and '"issuer": "http://auth.demo.flor.rete"' in said, said
+    assert "welcome" in said and '"issuer": "http://auth.demo.flor.rete"' in said and '"versions"' in said, said
     print(f"       {time.monotonic() - began:.0f} s later")
     mgmt01.fail("curl --silent --fail --max-time 5 http://wiki.demo.flor.rete/")
+    mgmt01.fail("curl --silent --fail --max-time 5 http://florete-control.drhorrible.demo.flor.rete/v1/versions")
 
 with subtest("the fleet in one table: what each host is, and a forwarder that was stopped"):
     table = lambda: {h["name"]: h for h in json.loads(operator.succeed("florctl status ~/demo --via ssh --json || [ $? = 2 ]"))}

@@ -19,6 +19,7 @@ import (
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secretfile"
 )
 
@@ -87,7 +88,7 @@ func (r *rotation) examine() error {
 	case ca.Prepared:
 		r.next, r.waiting = "the new root signs", r.by.Unacknowledged(florete.Fingerprint(r.Next))
 		if !r.pinned(r.Next) {
-			r.edit = fmt.Sprintf("copy %s into the flake as %s, list it in trust.roots beside the present one, publish and deploy", r.dir.Path("next.crt"), inFlake(r.Next))
+			r.edit = fmt.Sprintf("copy %s into the flake as %s, list it in trust.roots beside the present one and publish; deploy hosts whose documents come with their system alone", r.dir.Path("next.crt"), inFlake(r.Next))
 		}
 	case ca.Activated:
 		if !r.pinned(r.Active) {
@@ -96,7 +97,7 @@ func (r *rotation) examine() error {
 		r.next, r.waiting = "the former root is retired", r.by.Unrenewed(florete.Fingerprint(r.Active))
 		switch {
 		case r.pinned(r.Former) && len(r.waiting) == 0:
-			r.edit = "remove the former root from trust.roots, publish and deploy"
+			r.edit = "remove the former root from trust.roots and publish; deploy hosts whose documents come with their system alone"
 			r.waiting = r.by.Trusted(florete.Fingerprint(r.Former))
 		case !r.pinned(r.Former) && len(r.waiting) > 0:
 			r.edit = "put the former root back into trust.roots, publish and deploy: certificates lead to it still"
@@ -140,7 +141,7 @@ func (r *rotation) print(w io.Writer) error {
 	} else if r.Stage == ca.Activated && len(r.waiting) > 0 && r.pinned(r.Former) {
 		r.sign(w)
 	}
-	for _, host := range slices.Sorted(maps.Keys(r.waiting)) {
+	for _, host := range r.waitsFor() {
 		fmt.Fprintf(w, "waits for %s: %s\n", host, printable.Text(r.waiting[host]))
 	}
 	if !r.ready() {
@@ -149,6 +150,9 @@ func (r *rotation) print(w io.Writer) error {
 	}
 	return nil
 }
+
+// waitsFor lists the hosts that are waited for, sorted.
+func (r *rotation) waitsFor() []string { return slices.Sorted(maps.Keys(r.waiting)) }
 
 func (r *rotation) ready() bool { return r.edit == "" && len(r.waiting) == 0 }
 
@@ -237,17 +241,25 @@ func newCARotateCmd() *cobra.Command {
 		Long: `Take the next step of replacing the cluster's root, if everything is ready for it:
 
   1. prepare   next.crt and next.key are made beside ca.crt and ca.key. List next.crt in
-               trust.roots too, under the name that is printed, publish and deploy.
+               trust.roots too, under the name that is printed, and publish.
   2. activate  once every host reports that it trusts it, wherever it verifies, next.* become
                ca.*, and those old.*. Sign the issuing certificates with florctl ca sign.
   3. retire    once no certificate of any host leads to the former root, remove it from
-               trust.roots, publish and deploy; once no host trusts it, old.* are removed.
+               trust.roots and publish; once no host trusts it, old.* are removed.
 
 Where a host is not ready it is named, nothing is done, and florctl exits 2. The files of the
 directory, trust.roots and the reports of hosts are all there is of a rotation: run it again
-whenever it was interrupted, florctl ca status shows how it stands.`,
+whenever it was interrupted, florctl ca status shows how it stands.
+
+With --watch it takes all steps, each as soon as everything is ready for it, signs the issuing
+certificates as root@HOST over SSH, and says when the flake is to be edited and published: twice.
+Hosts get the roots with their documents, and renew their certificates by themselves.`,
+		Example: `  florctl ca rotate ~/demo --dir ~/demo-ca --watch
+  florctl ca rotate ~/demo --dir ~/demo-ca --watch --without laptop`,
 	}
 	examine, how := rotating(cmd), rootKeyFlags(cmd)
+	watch := cmd.Flags().Bool("watch", false, "take all steps, and wait for what each needs")
+	open := sealing.Opening(cmd, "ca-", "the root's key, where it is sealed, for --watch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := examine(args)
 		if err != nil {
@@ -257,34 +269,50 @@ whenever it was interrupted, florctl ca status shows how it stands.`,
 			return err
 		}
 		w := cmd.OutOrStdout()
+		if *watch {
+			return watchRotation(cmd, r, func() (*rotation, error) { return examine(args) }, how, open)
+		}
 		if !r.ready() {
 			return r.print(w)
 		}
-		switch r.Stage {
-		case ca.Steady:
-			return r.prepare(w, how)
-		case ca.Prepared:
-			if err := r.dir.Activate(); err != nil {
-				return err
-			}
-			fmt.Fprintf(w, "%s: the new root, which signs now; the former one is %s, and hosts trust both\n", r.dir.Path("ca.crt"), r.dir.Path("old.crt"))
+		err = r.step(w, how)
+		switch {
+		case err != nil:
+			return err
+		case r.Stage == ca.Steady:
+			fmt.Fprintln(w, "then florctl ca rotate again")
+		case r.Stage == ca.Prepared:
 			r.sign(w)
-			return nil
-		}
-		u, err := onToken(r.dir.Path("old.key"))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed already
-			return err
-		}
-		if err := r.dir.Retire(); err != nil {
-			return err
-		}
-		fmt.Fprintf(w, "the former root is retired: no host trusts it, and %s and old.crt are removed\n", r.dir.Path("old.key"))
-		if u != nil {
-			fmt.Fprintf(w, "its token still has the key, for you to delete: %s\n", printable.Text(u.String()))
 		}
 		return nil
 	}
 	return cmd
+}
+
+// step takes the next step, for which everything is ready.
+func (r *rotation) step(w io.Writer, how *rootKey) error {
+	switch r.Stage {
+	case ca.Steady:
+		return r.prepare(w, how)
+	case ca.Prepared:
+		if err := r.dir.Activate(); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s: the new root, which signs now; the former one is %s, and hosts trust both\n", r.dir.Path("ca.crt"), r.dir.Path("old.crt"))
+		return nil
+	}
+	u, err := onToken(r.dir.Path("old.key"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed already
+		return err
+	}
+	if err := r.dir.Retire(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "the former root is retired: no host trusts it, and %s and old.crt are removed\n", r.dir.Path("old.key"))
+	if u != nil {
+		fmt.Fprintf(w, "its token still has the key, for you to delete: %s\n", printable.Text(u.String()))
+	}
+	return nil
 }
 
 // inFlake names a root's file in the flake: by its key, so that no rotation writes over another
@@ -317,6 +345,6 @@ func (r *rotation) prepare(w io.Writer, how *rootKey) error {
 		return err
 	}
 	fmt.Fprintf(w, "%s: the next root, until %s, which signs nothing yet\n", r.dir.Path("next.crt"), c.NotAfter.Format(time.DateOnly))
-	fmt.Fprintf(w, "copy it into the flake as %s, list it in trust.roots beside the present one, publish and deploy;\nthen florctl ca rotate again\n", inFlake(c))
+	fmt.Fprintf(w, "copy it into the flake as %s, list it in trust.roots beside the present one and publish\n", inFlake(c))
 	return nil
 }

@@ -36,7 +36,7 @@ type overForwarder struct {
 
 func newOverForwarder(t compile.Topology, host string) (overForwarder, error) {
 	if _, ok := t.Services[florete.ControlService]; !ok {
-		return overForwarder{}, fmt.Errorf("cluster %s: nobody may call its config provider: give an operator a role with the groups control-plane and control-plane-write, and publish that --via ssh", t.Name)
+		return overForwarder{}, fmt.Errorf("cluster %s: nobody may call its config provider: give an operator a role with the groups control-plane and control-plane-write, publish that with --via ssh, and until then add --via ssh to this command", t.Name)
 	}
 	id, err := florete.NewID(t.TrustDomain, florete.KindService, host, florete.ControlService)
 	if err != nil {

@@ -167,7 +167,12 @@ func (o overSSH) run(ctx context.Context, in io.Reader, out io.Writer, args ...s
 
 // at runs one of a host's programs.
 func (o overSSH) at(ctx context.Context, host, program string, in io.Reader, out io.Writer, args ...string) error {
-	words := append([]string{"root@" + host, o.topology.Hosts[host].Instance.Program(program)}, args...)
+	return asRoot(ctx, host, in, out, append([]string{o.topology.Hosts[host].Instance.Program(program)}, args...)...)
+}
+
+// asRoot runs a command of a host over SSH.
+func asRoot(ctx context.Context, host string, in io.Reader, out io.Writer, command ...string) error {
+	words := append([]string{"root@" + host}, command...)
 	cmd := exec.CommandContext(ctx, "ssh", words...)
 	var problem strings.Builder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &problem

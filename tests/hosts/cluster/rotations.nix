@@ -1,35 +1,22 @@
-# The root is replaced under load. Certificates live for half a minute, so that a scenario sees
-# them renewed.
-base: polled: facts: roots: nextRoots:
+# The root is replaced under load. Certificates live for a day, so that hosts renew them for the
+# root alone.
+base: polled: facts: roots:
 let
-  listing =
-    list:
-    let
-      change = polled { };
-    in
-    {
-      trust = {
-        signingKeys = facts.keys;
-        roots = list;
-      };
-      providers = change.providers // {
-        cert = base.providers.cert // {
-          lifetime = 30;
-        };
-      };
-    };
+  change = polled { };
 in
 [
   {
     name = "one-root";
-    change = listing roots;
-  }
-  {
-    name = "both-roots";
-    change = listing (roots ++ nextRoots);
-  }
-  {
-    name = "next-root";
-    change = listing nextRoots;
+    change = {
+      trust = {
+        signingKeys = facts.keys;
+        inherit roots;
+      };
+      providers = change.providers // {
+        cert = base.providers.cert // {
+          lifetime = 86400;
+        };
+      };
+    };
   }
 ]

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
+	"github.com/florete/florete/providers/printable"
+)
+
+// rotationPoll is how often a rotation that is watched is examined again: as often as hosts look
+// whether they have something to report.
+const rotationPoll = 10 * time.Second
+
+// watchRotation takes the steps of a rotation, each once everything is ready for it, until the former
+// root is retired. It keeps nothing: whoever starts it anew goes on where the files of the
+// directory, the flake and the reports of hosts are.
+func watchRotation(cmd *cobra.Command, r *rotation, examine func() (*rotation, error), how *rootKey, open func(string) ([]age.Identity, error)) error {
+	ctx, w := cmd.Context(), cmd.OutOrStdout()
+	said, signed := "", false
+	say := func(text string) {
+		if text != said {
+			said = text
+			fmt.Fprint(w, text)
+		}
+	}
+	for {
+		if r.Stage == ca.Activated && r.pinned(r.Former) && !signed {
+			err := r.signIssuing(ctx, w, open)
+			if signed = err == nil; !signed {
+				var commands strings.Builder
+				r.sign(&commands)
+				say(fmt.Sprintf("%s\n%s", printable.Text(err.Error()), commands.String()))
+			}
+		}
+		if r.ready() {
+			last := r.Stage == ca.Activated
+			if err := r.step(w, how); err != nil || last {
+				return err
+			}
+		} else {
+			say(r.progress())
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(rotationPoll):
+			}
+		}
+		for {
+			next, err := examine()
+			if err == nil {
+				r = next
+				break
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			say(fmt.Sprintf("%s: it is tried again every %s\n", printable.Text(err.Error()), rotationPoll))
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(rotationPoll):
+			}
+		}
+	}
+}
+
+// progress returns what the next step waits for.
+func (r *rotation) progress() string {
+	var b strings.Builder
+	root, is := r.Next, "the next root"
+	if r.Stage == ca.Activated {
+		root, is = r.Active, "the new root"
+	}
+	if f := florete.Fingerprint(root); r.edit == "" || len(r.waiting) > 0 {
+		fmt.Fprintf(&b, "%s: trusted by %d of %d hosts, certificates of %d lead to it\n", is, r.by.Trusting(f), r.all, r.by.Leading(f))
+	}
+	if r.edit != "" {
+		fmt.Fprintf(&b, "next: %s\n", r.edit)
+		return b.String()
+	}
+	for _, host := range r.waitsFor() {
+		fmt.Fprintf(&b, "waits for %s: %s\n", host, printable.Text(r.waiting[host]))
+	}
+	return b.String()
+}
+
+// signIssuing has the active root sign the issuing certificates that it did not sign, over SSH, and
+// the operator's enrolment certificate.
+func (r *rotation) signIssuing(ctx context.Context, w io.Writer, open func(string) ([]age.Identity, error)) error {
+	var root *ca.Authority
+	done := func() {}
+	defer func() { done() }()
+	load := func() error {
+		if root != nil {
+			return nil
+		}
+		key := r.dir.Path("ca.key")
+		identities, err := open(key)
+		if err != nil {
+			return err
+		}
+		a, end, err := loadRoot(r.dir.Path("ca.crt"), key, identities)
+		if err == nil {
+			root, done = a, end
+		}
+		return err
+	}
+	var failed []error
+	for _, host := range r.in.topology.Providers[cert.Name].Hosts {
+		if err := r.signIssuingOf(ctx, w, host, func() (*ca.Authority, error) { err := load(); return root, err }); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	enrolment := r.dir.Path(ca.EnrolmentCertificate)
+	if b, err := os.ReadFile(enrolment); err == nil && !r.signedByActive(b) {
+		err := load()
+		if err == nil {
+			_, err = r.dir.Enrolment(root, ca.IssuingLifetime, time.Now())
+		}
+		if err != nil {
+			failed = append(failed, err)
+		} else {
+			fmt.Fprintf(w, "%s: signed by the new root\n", enrolment)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// signIssuingOf signs the issuing certificate of one host.
+func (r *rotation) signIssuingOf(ctx context.Context, w io.Writer, host string, root func() (*ca.Authority, error)) error {
+	instance := r.in.topology.Hosts[host].Instance
+	dir := "/var/lib/" + instance.Unit("provider") + "/cert/"
+	var crt, csr, installed bytes.Buffer
+	if err := asRoot(ctx, host, nil, &crt, "cat", dir+"issuing.crt"); err == nil && r.signedByActive(crt.Bytes()) {
+		return nil
+	}
+	if err := asRoot(ctx, host, nil, &csr, "cat", dir+"issuing.csr"); err != nil {
+		return err
+	}
+	a, err := root()
+	if err != nil {
+		return err
+	}
+	issuing, err := a.SignIssuing(csr.Bytes(), ca.IssuingLifetime, time.Now())
+	if err != nil {
+		return fmt.Errorf("%s: issuing.csr: %w", host, err)
+	}
+	if err := asRoot(ctx, host, bytes.NewReader(ca.EncodeCertificates(issuing)), &installed, instance.Program("flor-provider"), "install-cert"); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s issues below the new root until %s\n", host, issuing.NotAfter.Format(time.DateOnly))
+	return nil
+}
+
+// signedByActive reports whether the active root signed a certificate.
+func (r *rotation) signedByActive(pem []byte) bool {
+	all, err := florete.ParseCertificates(pem)
+	return err == nil && all[0].CheckSignatureFrom(r.Active) == nil
+}

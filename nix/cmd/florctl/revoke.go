@@ -185,9 +185,34 @@ within the hour, at once with flor refetch.`,
 		if err != nil {
 			return err
 		}
-		return r.change(p, func(list *florete.Revocations) error { return revocation.Reinstate(list, t) })
+		err = r.change(p, func(list *florete.Revocations) error { return revocation.Reinstate(list, t) })
+		if err == nil || errors.Is(err, errAttention) {
+			for _, command := range requestsOf(p.topology, t.ID) {
+				fmt.Fprintf(cmd.OutOrStdout(), "its host requests another certificate within the hour, at once by: %s\n", command)
+			}
+		}
+		return err
 	}
 	return cmd
+}
+
+// requestsOf returns the commands by which hosts request the certificates of a reinstated identity at
+// once: those of before stay revoked.
+func requestsOf(t compile.Topology, id florete.ID) (all []string) {
+	for _, host := range slices.Sorted(maps.Keys(t.Hosts)) {
+		h := t.Hosts[host]
+		need := ""
+		switch {
+		case h.ID == id:
+			need = "cert-node"
+		case id.TrustDomain() == t.TrustDomain && id.Kind() == florete.KindUser && slices.Contains(h.Users, id.Name()):
+			need = "cert-user-" + id.Name()
+		}
+		if need != "" {
+			all = append(all, fmt.Sprintf("ssh root@%s %s refetch %s", host, h.Instance.Program("flor"), need))
+		}
+	}
+	return all
 }
 
 // change signs the next list, and has all providers offer it.

@@ -116,7 +116,7 @@ const settled = 30 * time.Second
 func (r Roots) Unrenewed(root string) map[string]string {
 	return r.lacking(func(h florete.ReportedRoots) string {
 		if others := slices.DeleteFunc(slices.Clone(h.Anchors), func(a string) bool { return a == root }); len(others) > 0 {
-			return "has certificates, or connections to hosts with certificates, that lead to another root: hosts renew them within minutes once their providers issue below this one: " + strings.Join(short(others), " ")
+			return "has certificates, or connections to hosts with certificates, that lead to another root, until they are renewed within minutes: " + strings.Join(short(others), " ")
 		}
 		if age := r.now.Sub(h.Since.Time); age < settled {
 			return fmt.Sprintf("had others until %s ago: wait until all hosts have reported what they are connected to", age.Round(time.Second))

@@ -53,7 +53,7 @@ func TestRoots(t *testing.T) {
 	for what, c := range map[string]struct{ got, want map[string]string }{
 		"unacknowledged": {r.Unacknowledged("new"), map[string]string{"before": "does not trust it", "half": "not wherever it verifies"}},
 		"unrenewed": {r.Unrenewed("new"), map[string]string{
-			"before": "lead to another root: hosts renew them within minutes once their providers issue below this one: old", "half": ": old", "both": ": old", "lost": ": unknown", "lately": "had others until 20s ago"}},
+			"before": "lead to another root, until they are renewed within minutes: old", "half": ": old", "both": ": old", "lost": ": unknown", "lately": "had others until 20s ago"}},
 		"trusted": {r.Trusted("old"), map[string]string{"before": "trusts it: ", "half": "trusts it: ", "both": "trusts it: ", "renewed": "trusts it somewhere"}},
 	} {
 		maps.Copy(c.want, never)

@@ -82,12 +82,19 @@ let
   };
 
   # SPIFFE Federation, section 5.
-  endpoint = scalar {
-    want = "an https URL of one host, at most 1000 characters (RFC 3986), without fragment";
-    hint = "write for example \"https://forge.blue.example:4605/federation/bundle\"";
-    example = "https://forge.blue.example:4605/federation/bundle";
-    ok = v: matches "https://.*" v && afterHost v != null;
-  };
+  endpoint = https "https://forge.blue.example:4605/federation/bundle";
+
+  # RFC 8555, section 7.1.1.
+  acmeDirectory = https "https://acme-v02.api.letsencrypt.org/directory";
+
+  https =
+    example:
+    scalar {
+      want = "an https URL of one host, at most 1000 characters (RFC 3986), without fragment";
+      hint = "write for example \"${example}\"";
+      inherit example;
+      ok = v: matches "https://.*" v && afterHost v != null;
+    };
 
   # SPIFFE-ID, section 2, of whatever implementation.
   spiffeID = scalar {
@@ -152,6 +159,7 @@ let
 in
 {
   inherit
+    acmeDirectory
     address
     alias
     bind

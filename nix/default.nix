@@ -7,6 +7,8 @@ let
     concatLists
     concatMap
     derivation
+    elem
+    filter
     intersectAttrs
     isAttrs
     mapAttrs
@@ -47,15 +49,48 @@ let
         part: names:
         concatMap (kind: concatMap (n: part.${kind}.${n} or [ ]) (attrNames names.${kind})) kinds;
       acknowledged = import ./acknowledge.nix clean;
+      # Where a name or a part of who reaches what is wrong, nobody knows yet what is reached by nobody.
+      known =
+        let
+          granting = [
+            "federated"
+            "roles"
+            "serviceGroups"
+            "teams"
+            "users"
+          ];
+          wrong = errors (
+            concatMap (
+              kind: concatLists (attrValues shapes.${kind} ++ attrValues checks.${kind} or { })
+            ) granting
+          );
+          # Nor whom a name means in a section that is no set.
+          named = {
+            hosts = [
+              "FL010"
+              "FL044"
+            ];
+            roles = [ "FL013" ];
+            serviceGroups = [ "FL014" ];
+            services = [ "FL011" ];
+            teams = [ "FL096" ];
+            users = [ "FL012" ];
+          };
+          lost = concatMap (f: named.${f.place} or [ ]) (filter (f: f.id == "FL002") shapes.top);
+          without = lost ++ (if wrong == [ ] && lost == [ ] then [ ] else [ "FL041" ]);
+        in
+        f: !elem f.id without;
 
       faults = order (
-        acknowledged (
+        filter known (
+          acknowledged (
           shapes.top
           ++ everything shapes
           ++ checks.top
           ++ everything checks
           ++ checks.warnings.top
           ++ everything checks.warnings
+        )
         )
       );
       # What a provider may answer concerns everyone.

@@ -180,7 +180,7 @@ in
       "did you mean ${toJSON (elemAt best 0)}?"
     else if known == [ ] then
       "there is no ${what} yet"
-    else if length known > 20 then
+    else if length known > 20 && what != "attribute" then
       "it is none of the ${toString (length known)} that exist"
     else
       "choose from ${concatStringsSep ", " known}";

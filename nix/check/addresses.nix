@@ -21,10 +21,11 @@ let
     head
     length
     map
+    mapAttrs
     match
     tail
     ;
-  inherit (import ../lib.nix) isInvalid toSet;
+  inherit (import ../lib.nix) distinct isInvalid toSet;
   inherit (lib)
     attribute
     fault
@@ -42,17 +43,19 @@ let
     programs: h:
     let
       of =
-        network: place:
+        p: network: place:
         map (at: {
           inherit at network place;
           inherit (h) name;
+          what = p.what or "";
+          portOf = p.portOf or "forwarderPort";
           key = address.canonical at;
         });
     in
     concatMap (
       p:
-      of "" "address" p.anywhere
-      ++ concatMap (n: of n "networks.${attribute n}" p.networks.${n}) (attrNames p.networks)
+      of p "" "address" p.anywhere
+      ++ concatMap (n: of p n "networks.${attribute n}" p.networks.${n}) (attrNames p.networks)
     ) (programs h);
 
   # What an earlier entry already has, for those who know both. Looked for once, over all
@@ -78,7 +81,7 @@ let
             in
             {
               seen = sum.seen ++ [ e ];
-              found = sum.found ++ when (before != [ ]) [ (e // { other = (head before).name; }) ];
+              found = sum.found ++ when (before != [ ]) [ (e // { other = head before; }) ];
             }
           )
           {
@@ -95,23 +98,48 @@ let
 
   valid = filter (h: !any isInvalid (written h)) (attrValues t.hosts);
   forwarders = taken (h: [ h.forwarder ]) valid;
-  # Where a forwarder has an address of its own, so have the providers.
-  providers = taken (h: attrValues h.provider) valid;
+  # Where a forwarder has an address of its own, so have the providers. What two programs of one host
+  # both have is a port.
+  providers = mapAttrs (n: filter (e: e.other.name != n)) (
+    taken (
+      h:
+      map (
+        kind:
+        h.provider.${kind}
+        // {
+          what = "the ${kind} provider of ";
+          portOf = if t.providers.${kind} ? port then "providers.${kind}.port" else "providerPort";
+        }
+      ) h.kinds
+    ) valid
+  );
 
   twice =
-    what: port: n:
+    n:
     map (
       e:
       fault {
         id = "FL020";
-        place = "hosts.${n}.${if what == "host" then e.place else port}";
-        problem = if e.other == n then "it already has" else "${what} ${e.other} already has";
+        place =
+          if e.what == "" then
+            "hosts.${n}.${e.place}"
+          else if e.portOf == "providerPort" then
+            "hosts.${n}.providerPort"
+          else
+            e.portOf;
+        problem =
+          if e.other.name == n then
+            "it already has"
+          else
+            "${if e.what == "" then "" else "${e.what}host ${n} and "}${e.other.what}host ${e.other.name} ${
+              if e.what == "" then "already has" else "would both have"
+            }";
         value = e.at;
         remedy =
-          if e.other == n then
+          if e.other.name == n then
             "write each address once"
           else
-            "give one of them another address, or, behind one address, another ${port}";
+            "give one of them another address, or, behind one address, another ${e.portOf}";
       }
     );
 
@@ -190,25 +218,33 @@ let
         toSet (concatMap (need: filter (p: t.hosts ? ${p}) need.providers) needs.${n})
       );
       instances = filter (i: i.networked && !any (reaches h) i.on) (attrValues access.reachableOn.${n});
+      lacking =
+        map (to: {
+          inherit to;
+          what = "a provider";
+        }) (filter (p: !reaches h p) calling)
+        ++ map (i: {
+          to = head i.on;
+          what = "service ${i.service}";
+        }) instances;
       missing =
-        what: to:
+        to: calls:
         fault {
           id = "FL060";
           place = "hosts.${n}";
-          problem = "it calls ${what}, and has no address of";
+          problem = "it calls ${concatStringsSep ", " (distinct (map (c: c.what) calls))}, and has no address of";
           value = "host ${to}";
           remedy = "write hosts.${to}.address, or, in hosts.${n}.networks, a network that ${to} is on: ${
             concatStringsSep ", " (attrNames t.hosts.${to}.networks)
           }";
         };
     in
-    map (p: missing "a provider" p) (filter (p: !reaches h p) calling)
-    ++ map (i: missing "service ${i.service}" (head i.on)) instances;
+    attrValues (mapAttrs missing (groupBy (c: c.to) lacking));
 in
 n: h:
 (if apart then looping n h else [ ])
-++ (if forwarders ? ${n} then twice "host" "forwarderPort" n forwarders.${n} else [ ])
-++ (if providers ? ${n} then twice "provider" "providerPort" n providers.${n} else [ ])
+++ (if forwarders ? ${n} then twice n forwarders.${n} else [ ])
+++ (if providers ? ${n} then twice n providers.${n} else [ ])
 ++ (if h.bind == [ ] then [ ] else bind n h)
 ++ (if h.address == [ ] then absent n h else [ ])
 ++ (if networked then cut n h else [ ])

@@ -3,6 +3,7 @@
   clean,
   kinds,
   lib,
+  shapes,
   t,
   ...
 }@arguments:
@@ -151,7 +152,7 @@ let
     section: what: set: value:
     concatMap (
       n:
-      when (!set ? ${n}) [
+      when (!set ? ${n} && !any (f: f.place == section || f.place == "mkCluster" && f.id == "FL002") shapes.top) [
         (fault {
           id = "FL017";
           place = section;

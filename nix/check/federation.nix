@@ -78,12 +78,12 @@ let
         remedy = "take it out, or profile";
       })
     ]
-    ++ when (f.profile == "https_spiffe" && f.endpointRoots != [ ]) [
+    ++ when (f.profile == "https_spiffe" && f.endpointRoots != [ ] && !builtins.elem "" f.endpointRoots) [
       (fault {
         id = "FL086";
         place = "${place}.endpointRoots";
         problem = "an endpoint of profile https_spiffe is verified by the bundle, not by";
-        value = "${toString (builtins.length f.endpointRoots)} roots";
+        value = "${toString (builtins.length f.endpointRoots)} root${if builtins.length f.endpointRoots == 1 then "" else "s"} of its own";
         remedy = "take them out, or write profile = \"https_web\"";
       })
     ]

@@ -154,7 +154,8 @@ let
         else
           "declare servers in further groups, want fewer, or write spread = \"even\";";
     in
-    if unknownGroup then
+    # What is written wrongly was reported, and no host fits it.
+    if unknownGroup || elem "" (p.tags ++ p.capabilities) then
       [ ]
     else if length fitting < wanted then
       [

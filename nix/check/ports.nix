@@ -30,13 +30,18 @@ let
   # What of ours listens on a host.
   programs =
     n: h:
+    let
+      # A port that somebody wrote is the one to change.
+      usual = filter (kind: !t.providers.${kind} ? port) h.kinds;
+      own = filter (kind: t.providers.${kind} ? port) h.kinds;
+    in
     map (kind: {
       what = "the ${kind} provider";
       attribute = "providerPort";
       place = if t.providers.${kind} ? port then "providers.${kind}.port" else "hosts.${n}.providerPort";
       protocol = "tcp";
       inherit (h.provider.${kind}) port;
-    }) h.kinds
+    }) (usual ++ own)
     ++ when (any (s: s.published) h.running) (
       map
         (on: {

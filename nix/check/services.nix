@@ -3,6 +3,7 @@
   access,
   clean,
   kinds,
+  shapes,
   t,
   lib,
   ...
@@ -141,7 +142,8 @@ mapAttrs (
     (if s.hosts == [ ] && clean.hosts ? ${s.host} then [ ] else hosts n s)
     ++ (if s.roles == [ ] && s.until == { } then [ ] else roles n s)
     ++ (if isNamed s then [ ] else where n s)
-    ++ (if isPlain s then [ ] else ports n s ++ itself n)
+    # Ports that are no set were reported as that.
+    ++ (if isPlain s || s.ports == { } && any (f: f.place == "services.${n}.ports") shapes.services.${n} then [ ] else ports n s ++ itself n)
     ++ (if s.workloadApi then workload n s else [ ])
     ++ (if s.visibility == "host" then limits n s else [ ])
     ++ (if isShort n then [ ] else dialled n)

@@ -4,6 +4,7 @@
   access,
   clean,
   kinds,
+  shapes,
   t,
   lib,
   ...
@@ -77,7 +78,7 @@ let
   );
   reachable =
     n: _:
-    when (t.services.${n}.published && t.services.${n}.hosts != [ ]) [
+    when (t.services.${n}.published && t.services.${n}.hosts != [ ] && shapes.services.${n} == [ ]) [
       (fault {
         id = "FL041";
         place = "services.${n}";

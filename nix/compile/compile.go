@@ -74,10 +74,44 @@ func (e *FaultsError) Error() string {
 		noun = "fault"
 	}
 	fmt.Fprintf(&b, "cluster %s has %d %s:", e.Cluster, len(e.Faults), noun)
-	for _, f := range e.Faults {
-		b.WriteString("\n  " + f.String())
+	for _, line := range Lines(e.Faults) {
+		b.WriteString("\n  " + line)
 	}
 	return b.String()
+}
+
+// maxPlaces is how many places a line of Lines has.
+const maxPlaces = 20
+
+// Lines returns faults as people read them, as nix/fault.nix does: three and more that differ by
+// their places are one line, and the same twice is there once.
+func Lines(faults []Fault) (lines []string) {
+	seen := map[string]bool{}
+	faults = slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool {
+		text := f.String()
+		was := seen[text]
+		seen[text] = true
+		return was
+	})
+	text := func(f Fault) string { f.Place = ""; return f.String() }
+	places := map[string][]string{}
+	for _, f := range faults {
+		places[text(f)] = append(places[text(f)], f.Place)
+	}
+	for _, f := range faults {
+		at := places[text(f)]
+		if len(at) >= 3 {
+			if f.Place != at[0] {
+				continue
+			}
+			f.Place = strings.Join(at[:min(len(at), maxPlaces)], ", ")
+			if more := len(at) - maxPlaces; more > 0 {
+				f.Place += fmt.Sprintf(" and %d more", more)
+			}
+		}
+		lines = append(lines, f.String())
+	}
+	return lines
 }
 
 // NoClusterError is the error of a flake that has clusters, and none of the name that is wanted.

@@ -26,6 +26,11 @@ func eval(ctx context.Context, src Source, function string, v any) error {
 			return why
 		}
 	}
+	if said := errors.Unwrap(err); said != nil {
+		if why := beyond(src.dir(), said.Error()); why != nil {
+			return why
+		}
+	}
 	return err
 }
 

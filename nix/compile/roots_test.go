@@ -100,7 +100,7 @@ func TestValidate(t *testing.T) {
 		one = mkCluster (base // { users.ann = { roles = [ "reader" ]; }; users.bob = { }; });
 		bad = mkCluster (base // { users.ann.roles = [ "reder" ]; users.bob = { }; });
 	}`)
-	for cluster, want := range map[string][]string{"one": {"FL050", "FL040"}, "bad": {"FL041", "FL050", "FL013", "FL040"}} {
+	for cluster, want := range map[string][]string{"one": {"FL050", "FL040"}, "bad": {"FL050", "FL013", "FL040"}} {
 		src.Cluster = cluster
 		reports, err := Validate(t.Context(), src, time.Now())
 		if err != nil {

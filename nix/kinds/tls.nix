@@ -18,7 +18,7 @@ let
     of
     ;
   inherit (import ../formats.nix)
-    endpoint
+    acmeDirectory
     flag
     tlsName
     word
@@ -50,7 +50,7 @@ in
   settings = {
     directory =
       default "of the ACME server that issues" "https://acme-v02.api.letsencrypt.org/directory"
-        endpoint;
+        acmeDirectory;
     contact = of "the ACME server writes to this mail address" contact;
     dns =
       of

@@ -87,7 +87,7 @@ first one.`,
 	cmd.MarkFlagsMutuallyExclusive("ssh-host-key", "fingerprint", "join")
 	there := func(t compile.Topology, name string) bool { _, ok := t.Hosts[name]; return ok }
 	return adding(&cobra.Command{Use: "host", Short: "Add hosts to the cluster"}, cmd, there, func(t compile.Topology, args []string) (files []scaffold.File, err error) {
-		h.Name, h.Addresses = args[0], args[1:]
+		h.Name, h.Addresses, h.Users = args[0], args[1:], distinct(h.Users)
 		if h.Group != "" {
 			if err := scaffold.CheckGroup(h.Group); err != nil {
 				return nil, err
@@ -127,7 +127,12 @@ it: with --for a new one does, in a file of its own; one that is there is yours 
 	role := f.String("for", "", "new `ROLE` that reaches it")
 	there := func(t compile.Topology, name string) bool { _, ok := t.Services[name]; return ok }
 	return adding(&cobra.Command{Use: "service", Short: "Add services to the cluster"}, cmd, there, func(t compile.Topology, args []string) ([]scaffold.File, error) {
-		s.Name = args[0]
+		s.Name, s.Roles = args[0], distinct(s.Roles)
+		for flag, port := range map[string]int{"--port": s.Port, "--listen-port": s.ListenPort} {
+			if port < 1 || port > 65535 {
+				return nil, fmt.Errorf("%s %d, want a port from 1 to 65535", flag, port)
+			}
+		}
 		if *role == "" {
 			return []scaffold.File{s.File()}, nil
 		}
@@ -149,7 +154,17 @@ func newUserCmd() *cobra.Command {
 	cmd.Flags().StringArrayVar(&u.Roles, "role", nil, "what they may reach; several times")
 	there := func(t compile.Topology, name string) bool { _, ok := t.Users[name]; return ok }
 	return adding(&cobra.Command{Use: "user", Short: "Add people to the cluster"}, cmd, there, func(_ compile.Topology, args []string) ([]scaffold.File, error) {
-		u.Name = args[0]
+		u.Name, u.Roles = args[0], distinct(u.Roles)
 		return []scaffold.File{u.File()}, nil
 	})
+}
+
+// distinct returns words each once, in the order of their first places.
+func distinct(words []string) (once []string) {
+	for _, w := range words {
+		if !slices.Contains(once, w) {
+			once = append(once, w)
+		}
+	}
+	return once
 }

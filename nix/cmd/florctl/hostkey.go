@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +40,9 @@ func (k keySource) get(cmd *cobra.Command, h scaffold.Host) (string, error) {
 		key, _, _, _, err := sshkey.ParseAuthorizedKey([]byte(k.key))
 		if err != nil {
 			// Not quoted: it may be the private key.
+			if _, there := os.Stat(k.key); there == nil {
+				return "", fmt.Errorf("--ssh-host-key: found a file, want its line: --ssh-host-key \"$(cat %s)\"", k.key)
+			}
 			return "", fmt.Errorf("--ssh-host-key: %w: want the line of /etc/ssh/ssh_host_ed25519_key.pub", err)
 		}
 		return line(key), nil

@@ -110,6 +110,11 @@ func makeKeys(c *scaffold.Cluster, dir string, how *rootKey) error {
 		return fmt.Errorf("%w: give the directory of ca.crt, ca.key and signing.key, or one that is not there yet, with --keys DIR", err)
 	}
 	c.Root = string(b)
+	for _, f := range compile.CheckRoots([]string{c.Root}, c.TrustDomain, time.Now()) {
+		if f.IsError() {
+			return fmt.Errorf("%s: %s %s, want a root of trust domain %s: give another directory with --keys DIR, or another --trust-domain", filepath.Join(dir, "ca.crt"), f.Problem, f.Value, c.TrustDomain)
+		}
+	}
 	b, err = secretfile.ReadFile(filepath.Join(dir, "signing.key"))
 	if err != nil {
 		return err

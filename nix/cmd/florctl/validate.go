@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,10 +45,9 @@ host in common.`,
 		for _, r := range reports {
 			err := r.Err(*strict)
 			errs = append(errs, err)
-			for _, f := range r.Faults {
-				if !f.IsError() && !*strict {
-					fmt.Fprintln(cmd.ErrOrStderr(), f)
-				}
+			warnings := slices.DeleteFunc(slices.Clone(r.Faults), func(f compile.Fault) bool { return f.IsError() || *strict })
+			for _, line := range compile.Lines(warnings) {
+				fmt.Fprintln(cmd.ErrOrStderr(), line)
 			}
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "cluster %s: %d hosts, no faults\n", r.Cluster, r.Hosts)

@@ -1,5 +1,13 @@
 { base, merge, ... }:
 merge base {
+  services.log = {
+    host = "beta";
+    port = 3;
+  };
+  services.news = {
+    host = "beta";
+    port = 4;
+  };
   services.blog = {
     host = "beta";
     port = 1;

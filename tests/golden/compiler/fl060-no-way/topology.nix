@@ -14,6 +14,20 @@ merge base {
     address = [ ];
     networks.lab = "10.9.0.2";
   };
+  services.names = {
+    host = "beta";
+    ports.query = {
+      port = 53;
+      protocol = [
+        "tcp"
+        "udp"
+      ];
+    };
+  };
+  roles.reader.services = [
+    "wiki"
+    "names"
+  ];
   hosts.gamma = {
     networks.home = [ ];
     sshHostKey = key "gamma";

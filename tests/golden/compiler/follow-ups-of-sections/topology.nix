@@ -1,0 +1,11 @@
+# Names in a section that is no set are not faults of their own.
+{ base, ... }:
+base
+// {
+  hosts = [ "alpha" ];
+  users = [ "ann" ];
+  roles = base.roles // {
+    reader.serviceGroups = [ "none" ];
+  };
+  serviceGroups = [ "control-plane" ];
+}

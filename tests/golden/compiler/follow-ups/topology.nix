@@ -1,0 +1,39 @@
+# What is written wrongly is one fault: nothing that only follows from it is another.
+{ base, merge, ... }:
+merge base {
+  federated.blue = true;
+  providers = {
+    oidc = {
+      hosts = [ "alpha" ];
+      issuer = "https://auth.example.org";
+    };
+    mailbox = {
+      hosts = [ "alpha" ];
+      port = 4603;
+      run = "/run/mailbox";
+      answer.password = { };
+    };
+  };
+  roles = {
+    operator.serviceGroups = "control-plane";
+    reader.services = [ "wik" ];
+  };
+  services = {
+    board = {
+      host = "beta";
+      ports = [
+        80
+        443
+      ];
+    };
+    fast = {
+      port = 8111;
+      replicas = 1;
+      placement.tags = "ssd";
+    };
+    "web\t" = {
+      host = "beta";
+      port = 99;
+    };
+  };
+}

@@ -118,7 +118,7 @@ class Cluster:
         """Every host's part of a revision, and what the config provider serves."""
         cluster = ("--cluster", revision)
         published = self.dir / "published" / f"{revision}.json"
-        self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key", "--replace-roots", "--out", published)
+        self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key", "--out", published, "--replace-roots")
         compiled = self.dir / "compiled" / revision
         self._florctl("compile", self._ref(), *cluster, "--out", compiled)
         for host in os.listdir(compiled):

@@ -11,13 +11,18 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 // timeout bounds a lookup: a directory that is down may keep getent for minutes.
-const timeout = 10 * time.Second
+var timeout = 10 * time.Second
+
+// atOnce is how many programs look accounts up beside each other.
+const atOnce = 16
 
 // programs are the places of getent: of most distributions, and of NixOS.
 var programs = []string{"/usr/bin/getent", "/bin/getent", "/run/current-system/sw/bin/getent"}
@@ -35,11 +40,46 @@ func Program() string {
 // Lookup returns an account. The error is a user.UnknownUserError if no source has it; any other
 // error says nothing about the account.
 func Lookup(name string) (*user.User, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return lookup(ctx, name)
+}
+
+// Found is what Lookup returns of a name.
+type Found struct {
+	User *user.User
+	Err  error
+}
+
+// LookupAll looks accounts up beside each other, and within the time that Lookup takes for one:
+// with a directory that is down each name would cost that much after the other.
+func LookupAll(names []string) map[string]Found {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	var mu sync.Mutex
+	found := make(map[string]Found, len(names))
+	var lookups sync.WaitGroup
+	turn := make(chan struct{}, atOnce)
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		lookups.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			u, err := lookup(ctx, name)
+			mu.Lock()
+			defer mu.Unlock()
+			found[name] = Found{u, err}
+		})
+	}
+	lookups.Wait()
+	return found
+}
+
+func lookup(ctx context.Context, name string) (*user.User, error) {
 	u, err := user.Lookup(name)
 	if err == nil || !plain(name) {
 		return u, err
 	}
-	fields, err := getent("passwd", name, 7)
+	fields, err := getent(ctx, "passwd", name, 7)
 	if errors.Is(err, errUnknown) {
 		return nil, user.UnknownUserError(name)
 	}
@@ -56,7 +96,9 @@ func LookupID(uid int) (*user.User, error) {
 	if err == nil {
 		return u, nil
 	}
-	fields, err := getent("passwd", text, 7)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	fields, err := getent(ctx, "passwd", text, 7)
 	switch {
 	case errors.Is(err, errUnknown), err == nil && fields[2] != text: // a name of digits alone
 		return nil, user.UnknownUserIdError(uid)
@@ -81,7 +123,9 @@ func LookupGroup(name string) (*user.Group, error) {
 	if err == nil || !plain(name) {
 		return g, err
 	}
-	fields, err := getent("group", name, 4)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	fields, err := getent(ctx, "group", name, 4)
 	if errors.Is(err, errUnknown) {
 		return nil, user.UnknownGroupError(name)
 	}
@@ -105,13 +149,11 @@ func plain(name string) bool {
 var errUnknown = errors.New("unknown")
 
 // getent returns the fields of the entry with a key, of which there are so many.
-func getent(database, key string, fields int) ([]string, error) {
+func getent(ctx context.Context, database, key string, fields int) ([]string, error) {
 	program := Program()
 	if program == "" { // as in a container: then there is nothing but files
 		return nil, errUnknown
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
 	cmd := exec.CommandContext(ctx, program, database, "--", key)
 	cmd.Env, cmd.Stdin = []string{"LC_ALL=C"}, strings.NewReader("") // a pipe: the forwarder may not open /dev/null
 	out, err := cmd.Output()

@@ -37,10 +37,15 @@ func (r row) has(p Process) bool {
 func NewTable(callers []florete.Caller) (Table, []error) {
 	var t Table
 	var problems []error
+	var names []string
+	for _, c := range callers {
+		names = append(names, c.Users...)
+	}
+	accounts := nss.LookupAll(names)
 	for _, c := range callers {
 		r := row{c.ID, slices.Clone(c.UIDs), c.Units, c.Workload}
 		for _, name := range c.Users {
-			uid, err := LookupUser(name)
+			uid, err := uidOf(accounts[name])
 			if err != nil {
 				problems = append(problems, fmt.Errorf("caller %s: %w", c.ID, err))
 				continue
@@ -55,10 +60,14 @@ func NewTable(callers []florete.Caller) (Table, []error) {
 // LookupUser is the uid of an account of this host.
 func LookupUser(name string) (uint32, error) {
 	u, err := nss.Lookup(name)
-	if err != nil {
-		return 0, err
+	return uidOf(nss.Found{User: u, Err: err})
+}
+
+func uidOf(f nss.Found) (uint32, error) {
+	if f.Err != nil {
+		return 0, f.Err
 	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	uid, err := strconv.ParseUint(f.User.Uid, 10, 32)
 	return uint32(uid), err
 }
 

@@ -2,6 +2,7 @@ package forward
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -17,7 +18,7 @@ func (f *forwarder) status() status.Report {
 	s := f.snapshot.Load()
 	m := s.manifest
 	r := status.Report{
-		Host: m.Host, Cluster: m.Cluster, State: "waiting", Problems: slices.Concat([]string{}, s.problems),
+		Process: os.Getpid(), Host: m.Host, Cluster: m.Cluster, State: "waiting", Problems: slices.Concat([]string{}, s.problems),
 		Identities: []status.Identity{}, Needs: []status.Need{}, Listen: slices.Concat([]string{}, m.Forwarder.Listen),
 		Published: []status.Published{}, Reachable: []status.Reachable{}, SOCKS: []status.SOCKS{},
 		PeerConnections: f.usage.Rows(), Handshakes: f.usage.Handshakes(), Summary: f.metrics.Summary(),

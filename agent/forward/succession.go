@@ -85,7 +85,7 @@ func (o *olders) end(but int) {
 func (o *olders) report(socket string) (all []status.Draining) {
 	for _, x := range o.living() {
 		if r, _, err := status.Fetch(context.Background(), drainingSocket(socket, "status", x.number)); err == nil {
-			all = append(all, status.Draining{Process: x.number, Connections: r.Connections, PeerConnections: r.PeerConnections})
+			all = append(all, status.Draining{Process: r.Process, Connections: r.Connections, PeerConnections: r.PeerConnections})
 		}
 	}
 	return all

@@ -55,7 +55,7 @@ func Print(w io.Writer, r Report, now time.Time) error {
 			printable.Text(strings.Join(x.Forwarder, "|")), relative(x.Since.Time, now), printable.Text(x.Reason), relative(x.Retry.Time, now))
 	}
 	for _, d := range r.Draining {
-		fmt.Fprintf(&out, "draining: process %d, %d connections, until they end\n", d.Process, d.Connections)
+		fmt.Fprintf(&out, "draining: %s, %d connections, until they end\n", process(d.Process), d.Connections)
 	}
 	if r.Unconfined != "" {
 		fmt.Fprintf(&out, "unconfined: %s\n", printable.Text(r.Unconfined))
@@ -68,6 +68,14 @@ func Print(w io.Writer, r Report, now time.Time) error {
 	}
 	_, err := out.WriteTo(w)
 	return err
+}
+
+// process names a process by its PID, as ps(1) does, where that is known.
+func process(pid int) string {
+	if pid == 0 {
+		return "an older process"
+	}
+	return fmt.Sprintf("process %d", pid)
 }
 
 // age is when the manifest's commit was made. A serial is that time, unless the topology

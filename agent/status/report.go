@@ -12,6 +12,7 @@ import (
 
 // Report is the answer to GET /status. Fields are only ever added.
 type Report struct {
+	Process         int                          `json:"process,omitempty"` // that answers
 	Host            string                       `json:"host"`
 	Cluster         string                       `json:"cluster"`
 	State           string                       `json:"state"` // "waiting" until the node's identity is there, then "running"
@@ -43,7 +44,7 @@ type Report struct {
 
 // Draining is a process that this one has taken over from, and what it carries still.
 type Draining struct {
-	Process         int         `json:"process"` // the first one since the unit started is 0
+	Process         int         `json:"process,omitempty"` // its PID; 0 where it did not report that
 	Connections     int64       `json:"connections"`
 	PeerConnections []usage.Row `json:"peerConnections"`
 }

@@ -58,11 +58,11 @@ func wantCut(t *testing.T, c net.Conn) {
 
 // TestDenied: a new list ends what it denies in older processes too.
 func TestDenied(t *testing.T) {
-	c, _, _, open := upgraded(t, func(*agenttest.Cluster) {})
-	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		agenttest.WaitFor(t, h.Name+" to show what its older process carries", func() bool {
-			d := draining(t, h)
-			return len(d) == 1 && d[0].Process == 0 && d[0].Connections == 1
+	c, ursula, laptop, open := upgraded(t, func(*agenttest.Cluster) {})
+	for _, s := range []*service{ursula, laptop} {
+		agenttest.WaitFor(t, s.host.Name+" to show what its older process carries", func() bool {
+			d := draining(t, s.host)
+			return len(d) == 1 && d[0].Process == s.cmd.Process.Pid && d[0].Connections == 1
 		})
 	}
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: agenttest.Bob}}

@@ -68,7 +68,28 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// TestPingBroken: the step that is broken is named, the last one, with what to do.
+// TestPingSeveral: faults that have nothing to do with each other are seen at once, each with what to do.
+func TestPingSeveral(t *testing.T) {
+	c := newCluster(t, agenttest.RefusingTCP(t))
+	taken(t, c.Local)
+	c.start(t)
+	r := pinged(t, c, "outline", "192.0.2.1")
+	var broken []string
+	for _, s := range r.Steps {
+		if s.Error != "" && s.Remedy != "" {
+			broken = append(broken, s.Name)
+		}
+	}
+	if !slices.Equal(broken, []string{ping.Name, ping.Listener, ping.Upstream}) || !slices.Equal(steps(r), allSteps) {
+		t.Errorf("broken: %q of %+v", broken, r.Steps)
+	}
+	var out strings.Builder
+	if err := ping.Print(&out, r); err != nil || strings.Count(out.String(), "\nbroken: ") != 3 {
+		t.Errorf("%v, printed:\n%s", err, &out)
+	}
+}
+
+// TestPingBroken: the step that is broken is named, with what to do, and what needs it is not tried.
 func TestPingBroken(t *testing.T) {
 	for want, c := range map[string]struct {
 		change   func(*testing.T, *cluster)
@@ -110,8 +131,13 @@ func TestPingBroken(t *testing.T) {
 			if !is || broken.Name != step || !strings.Contains(broken.Error, c.problem) || broken.Remedy == "" {
 				t.Errorf("broken: %+v of %+v", broken, r)
 			}
-			if names := steps(r); step != ping.Name && !slices.Equal(names, allSteps[:len(names)]) {
+			if names := steps(r); r.ID != "" && !slices.Equal(names, allSteps) {
 				t.Errorf("steps %q", names)
+			}
+			for _, s := range r.Steps[slices.Index(allSteps, step)+1:] {
+				if s.Error != "" || s.Needs != "" && s.Needs != step {
+					t.Errorf("step %+v after %s is broken", s, step)
+				}
 			}
 		})
 	}

@@ -1,7 +1,7 @@
 // Package ping finds out, step by step, whether an account of this host reaches a service:
 // the service's name, its local listener, the identity that the account acts under, the
-// forwarder that publishes it, both identities, the upstream. The first that fails has what
-// to do.
+// forwarder that publishes it, both identities, the upstream. A step that fails has what to do;
+// those after it are done all the same where they do not need it.
 //
 // The agent does it, as it would for a connection of that account, on a Unix socket beside the
 // one of the status: POST /ping?service=wiki. What goes to the service is a connection without a
@@ -36,13 +36,16 @@ const (
 	Upstream = "upstream"
 )
 
+// Steps are all steps, in their order.
+var Steps = []string{Name, Listener, Caller, Dial, Identity, Upstream}
+
 // Result is what was found out.
 type Result struct {
 	Service string `json:"service"` // as it was named
 	ID      string `json:"id"`      // empty where there is none of that name
 	Host    string `json:"name"`    // for programs
 	Listen  string `json:"listen"`
-	Steps   []Step `json:"steps"` // the last has failed, or all are there
+	Steps   []Step `json:"steps"` // all of them, in order, where the service has an ID
 }
 
 // Step is one of them.
@@ -52,9 +55,10 @@ type Step struct {
 	Nanoseconds int64  `json:"nanoseconds"`
 	Error       string `json:"error,omitempty"`
 	Remedy      string `json:"remedy,omitempty"` // of the error
+	Needs       string `json:"needs,omitempty"`  // the broken step without which this one was not done
 }
 
-// Broken is the step that has failed, and whether there is one.
+// Broken is the first step that has failed, and whether there is one.
 func (r Result) Broken() (Step, bool) {
 	i := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Error != "" })
 	if i < 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/providers/printable"
 )
 
-// Print writes a line for each step, and what to do about one that failed.
+// Print writes a line for each step, and what to do about each that failed.
 func Print(w io.Writer, r Result) error {
 	var out bytes.Buffer
 	tw := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -19,11 +19,17 @@ func Print(w io.Writer, r Result) error {
 		if s.Error != "" {
 			state, detail = "BROKEN", s.Error
 		}
+		if s.Needs != "" {
+			fmt.Fprintf(tw, "%s\t-\t\tnot tried: %s is broken\n", s.Name, s.Needs)
+			continue
+		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", s.Name, state, elapsed(s.Nanoseconds), printable.Text(detail))
 	}
 	tw.Flush()
-	if s, broken := r.Broken(); broken {
-		fmt.Fprintf(&out, "broken: %s: %s\n", s.Name, printable.Text(s.Remedy))
+	for _, s := range r.Steps {
+		if s.Error != "" {
+			fmt.Fprintf(&out, "broken: %s: %s\n", s.Name, printable.Text(s.Remedy))
+		}
 	}
 	_, err := out.WriteTo(w)
 	return err

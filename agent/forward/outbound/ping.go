@@ -25,6 +25,7 @@ const parting = time.Second
 func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Result {
 	p := &pinging{server: s, result: ping.Result{Service: service}, begun: time.Now()}
 	p.run(ctx, connection{rules: s.rules.Load(), connKey: connKey{by: caller.Process{UID: uid}}})
+	p.rest()
 	return p.result
 }
 
@@ -47,12 +48,24 @@ func (p *pinging) ok(step, detail string) {
 	p.begun = time.Now()
 }
 
-// fail ends the last step; one that was well until then was not.
+// fail ends a step; one that was well until then was not.
 func (p *pinging) fail(step, problem, remedy string) {
 	if n := len(p.result.Steps); n > 0 && p.result.Steps[n-1].Name == step {
 		p.result.Steps = p.result.Steps[:n-1]
 	}
 	p.result.Steps = append(p.result.Steps, ping.Step{Name: step, Error: problem, Remedy: remedy, Nanoseconds: int64(time.Since(p.begun))})
+	p.begun = time.Now()
+}
+
+// rest adds the steps that were not done, after the last that was: each needs that one.
+func (p *pinging) rest() {
+	if p.result.ID == "" {
+		return
+	}
+	last := p.result.Steps[len(p.result.Steps)-1].Name
+	for _, step := range ping.Steps[slices.Index(ping.Steps, last)+1:] {
+		p.result.Steps = append(p.result.Steps, ping.Step{Name: step, Needs: last})
+	}
 }
 
 // refuse is fail, with the remedy that a refusal has, in the step that it is of.
@@ -114,9 +127,9 @@ func (p *pinging) run(ctx context.Context, c connection) {
 	p.ok(ping.Name, p.result.Host)
 	if !p.server.listens(reach) {
 		p.fail(ping.Listener, fmt.Sprintf("the agent does not listen at %s", reach.Listen), "flor status shows why; ss --listening --tcp --udp --processes names who has the port")
-		return
+	} else {
+		p.ok(ping.Listener, reach.Listen.String())
 	}
-	p.ok(ping.Listener, reach.Listen.String())
 	c.as, _ = c.rules.callers.Identity(c.by)
 	ctx, end, ok := p.admit(ctx, c)
 	if !ok {

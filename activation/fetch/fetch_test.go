@@ -3,8 +3,10 @@ package fetch
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -109,9 +111,22 @@ func TestHostKeyRefuses(t *testing.T) {
 	h, _ := newHost(t)
 	own := h.HostKey
 	passes := map[string]bool{} // what may be right without anybody's decision
+	noKey := filepath.Join(t.TempDir(), "no-key")
+	if err := os.WriteFile(noKey, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	readable := func(mode fs.FileMode) string {
+		path := NewCluster(t).HostKey
+		if err := errors.Join(os.Chown(path, -1, 65534), os.Chmod(path, mode)); err != nil {
+			t.Skipf("NOT RUN: needs root, to give a file to a group: %v", err)
+		}
+		return path
+	}
 	for want, edit := range map[string]func(){
 		"no such file or directory: give the host's private key with --ssh-host-key": func() { h.HostKey, passes[own+"x"] = own+"x", true },
-		"ssh: no key found":          func() { h.HostKey, passes["fetch_test.go"] = "fetch_test.go", true },
+		"ssh: no key found":          func() { h.HostKey, passes[noKey] = noKey, true },
+		"mode 0604 lets other":       func() { h.HostKey = readable(0o604); passes[h.HostKey] = true },
+		"want 0600: chmod 0600 /":    func() { h.HostKey = readable(0o640); passes[h.HostKey] = true },
 		"declare this host's key in": func() { h.HostKey = NewCluster(t).HostKey },
 		`sshHostKey "ssh-dss": `:     func() { h.HostKey, h.Manifest.Identity.SSHHostKey = own, "ssh-dss" },
 	} {
@@ -125,5 +140,16 @@ func TestHostKeyRefuses(t *testing.T) {
 			t.Errorf("%v, want %q", e, want)
 		}
 		h.Manifest.Identity.SSHHostKey = declared
+	}
+}
+
+// TestHostKeyOfGroup: a key that its owner's group may read is used, as Fedora has it.
+func TestHostKeyOfGroup(t *testing.T) {
+	h, _ := newHost(t)
+	if err := os.Chmod(h.HostKey, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, e := h.declaredHostKey(); e != nil {
+		t.Error(e)
 	}
 }

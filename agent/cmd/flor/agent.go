@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"slices"
 
@@ -26,6 +27,9 @@ later change of them, and lets live connections end for 2 seconds when stopping.
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if c.Starter, err = handover.Started(); err != nil {
 				return err
+			}
+			if err := confine.Await(cmd.Context(), c.Layout, slog.Default()); err != nil {
+				return nil // stopped
 			}
 			c.Unconfined = confine.Agent(c.Layout, c.Socket)
 			go processors.Adapt(cmd.Context())

@@ -1,0 +1,41 @@
+package confine
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/florete/florete"
+)
+
+// retry is how often Await tries.
+const retry = time.Second
+
+// Await makes the state directory where activation has not done so yet, or waits until it is there:
+// Agent can only let this process read a directory that exists. It logs once that it waits. The
+// error is that of ctx.
+func Await(ctx context.Context, state florete.Layout, log *slog.Logger) error {
+	waits := false
+	ticker := time.NewTicker(retry)
+	defer ticker.Stop()
+	for {
+		if _, err := os.Stat(string(state)); err == nil {
+			return nil
+		}
+		err := os.MkdirAll(string(state), 0o755)
+		if err == nil {
+			log.Info("made the state directory, which flor activate fills", "path", string(state))
+			return nil
+		}
+		if !waits {
+			log.Warn("waiting for the state directory, which flor activate makes", "error", err)
+			waits = true
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -132,7 +132,7 @@ let
   };
 
   upstream = scalar {
-    want = "host:port, not below .rete, or unix:/path";
+    want = "host:port, not below .rete, or unix:/path of at most 107 bytes";
     hint = "write for example \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/run/wiki/http.sock\"";
     example = "127.0.0.1:8080";
     invalid = wrong.string;
@@ -151,7 +151,7 @@ let
     ok = isLocal;
   };
   localOrSocket = scalar {
-    want = "unix:/path, or a loopback address with port";
+    want = "unix:/path of at most 107 bytes, or a loopback address with port";
     hint = "write for example \"unix:/run/postgresql/.s.PGSQL.5432\" or \"127.0.0.1:5432\"";
     example = "unix:/run/postgresql/.s.PGSQL.5432";
     ok = v: isLocal v || matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112;

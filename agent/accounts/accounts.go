@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/providers/replace"
 )
 
 // Bounds of the connections for HTTP.
@@ -163,6 +164,6 @@ func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, named fu
 // Client requests of the agent behind the socket. Its idle connections must be closed.
 func Client(socket string) *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
+		return replace.DialSocket(ctx, socket)
 	}}
 }

@@ -176,7 +176,7 @@ in
                 to = unsafeDiscardStringContext;
               });
           url = of "HTTP service there that answers instead, by POST" (word {
-            want = "http:// on a loopback address with a port, or unix: and the path of a socket";
+            want = "http:// on a loopback address with a port, or unix: and the path of a socket, of at most 107 bytes";
             hint = "write for example \"unix:/run/mailbox.sock\" or \"http://127.0.0.1:8090/mailbox\"";
             example = "unix:/run/mailbox.sock";
             re = "unix:(/[A-Za-z0-9_.@+=-]+)+|http://(127\\.0\\.0\\.1|\\[::1]):([1-9][0-9]{0,3}|[1-5][0-9]{4})(/[A-Za-z0-9_.@+=~/-]*)?";

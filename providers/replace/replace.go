@@ -4,6 +4,7 @@
 package replace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -168,9 +169,31 @@ func SyncDir(path string) error {
 	return d.Sync()
 }
 
+// maxSocket is how long the path of a Unix socket may be (unix(7): sun_path has 108 bytes, the last of which is 0).
+const maxSocket = 107
+
+// SocketPath refuses a path at which the kernel has no Unix socket, for which it has but "invalid argument".
+func SocketPath(path string) error {
+	if len(path) > maxSocket {
+		return fmt.Errorf("socket %s: %d bytes, want at most %d, the limit of Unix sockets: choose a shorter directory, such as one below /run", path, len(path), maxSocket)
+	}
+	return nil
+}
+
+// DialSocket connects to a Unix socket.
+func DialSocket(ctx context.Context, path string) (net.Conn, error) {
+	if err := SocketPath(path); err != nil {
+		return nil, err
+	}
+	return new(net.Dialer).DialContext(ctx, "unix", path)
+}
+
 // Socket listens at a Unix socket with this mode, in place of one that a process left.
 func Socket(path, network string, mode fs.FileMode) (*net.UnixListener, error) {
-	err := replaceable(path, fs.ModeSocket)
+	err := SocketPath(path)
+	if err == nil {
+		err = replaceable(path, fs.ModeSocket)
+	}
 	if err == nil {
 		err = remove(path)
 	}

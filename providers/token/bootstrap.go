@@ -19,6 +19,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/token/object"
@@ -51,6 +52,9 @@ func (t *Tokens) serveBootstrap(ctx context.Context) error {
 		return fmt.Errorf("directory %s: mode %04o lets others in, want one of its own: chmod 0700 it, or name another", dir, info.Mode().Perm())
 	}
 	if err := os.Remove(t.Bootstrap); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := replace.SocketPath(t.Bootstrap); err != nil {
 		return err
 	}
 	l, err := net.Listen("unix", t.Bootstrap)

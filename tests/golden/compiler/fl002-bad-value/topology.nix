@@ -134,6 +134,11 @@ merge base {
     listenPort = 10;
     upstream = "wiki.golden.flor.rete:80";
   };
+  services.twelve = {
+    host = "beta";
+    listenPort = 12;
+    upstream = "unix:/run/sssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss";
+  };
   services.eleven = {
     replicas = "every";
     until = "2027-01-31";

@@ -29,6 +29,7 @@ type NeedState struct {
 	Total              int        `json:"total"`    // of all efforts
 	LastAttempt        Time       `json:"lastAttempt"`
 	Next               Time       `json:"next"`                   // attempt
+	NotBefore          Time       `json:"notBefore,omitzero"`     // no attempt, as the provider of the last one requested
 	StateSince         Time       `json:"stateSince"`             // when State became what it is
 	Provider           string     `json:"provider"`               // of the last attempt, empty when it did not get that far
 	Error              *NeedError `json:"error,omitempty"`        // of the last attempt

@@ -111,13 +111,13 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	if !c.Once {
 		store.Arm, store.Timeout = c.Arm, c.CommitTimeout
 	}
-	a := &activation{Config: c, store: store, tried: map[string]bool{}}
+	a := &activation{Config: c, store: store, tried: map[string]bool{}, resumed: !c.Once && resumed(c.State)}
 	defer func() { a.watcher.close() }()
 	for {
 		if err := a.open(note); err != nil {
 			return Summary{}, err
 		}
-		a.note = ""
+		a.note, a.resumed = "", false
 		if again := a.keep(ctx); !again {
 			break
 		}
@@ -126,6 +126,8 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	s := a.summary()
 	if c.Once {
 		a.report(s.event())
+	} else {
+		stop(c.State, a.report)
 	}
 	return s, nil
 }
@@ -144,6 +146,7 @@ type activation struct {
 	needs    []*need
 	tried    map[string]bool // in a single pass
 	settled  bool            // was reported
+	resumed  bool            // by an operator
 	identity identity
 	enrolled int64 // the identity file whose documents were last taken in
 	reporter reporter

@@ -75,6 +75,9 @@ func (a *activation) load(n florete.Need) *need {
 	v := a.observe(l)
 	l.state.RetryLocal(v.Now)
 	l.state.Reconcile(v)
+	if a.resumed {
+		l.state.Resumed(v.Now)
+	}
 	if due, ok := l.state.Due(n.Renew); l.state.State == florete.NeedFulfilled && (!ok || due.After(v.Now)) {
 		a.report(Event{Event: EventKept, Need: n.ID, Provider: l.state.Provider, Message: l.origin(), Next: due})
 	}

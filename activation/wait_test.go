@@ -1,6 +1,7 @@
 package activation
 
 import (
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -263,6 +264,9 @@ func TestRestartResumesWaits(t *testing.T) {
 			stop := h.run()
 			time.Sleep(5 * time.Minute)
 			stop()
+			if err := os.Remove(stopped(h.config.State)); err != nil { // as if it was killed
+				t.Fatal(err)
+			}
 			time.Sleep(5 * time.Minute)
 		}
 		calls := h.forge.Calls("oidc-outline")
@@ -273,6 +277,44 @@ func TestRestartResumesWaits(t *testing.T) {
 			t.Fatalf("%+v", s)
 		}
 	})
+}
+
+// TestOperatorRestarts: an activation that is stopped in order and started again requests at once what
+// waits or was refused, but not before the provider wants to be asked again, nor after a reboot.
+func TestOperatorRestarts(t *testing.T) {
+	for name, c := range map[string]struct {
+		refusal *api.Error
+		boot    string // empty: this one
+		want    int    // requests of three activations, ten minutes each
+	}{
+		"denied":           {refusal: api.Errorf(api.Denied, api.CodeNotGranted, "no grant"), want: 3},
+		"invalid":          {refusal: api.Errorf(api.Invalid, "bad", "no"), want: 3},
+		"retry after":      {refusal: api.Errorf(api.Denied, api.CodeNotGranted, "no grant").After(45 * time.Minute), want: 1},
+		"busy":             {refusal: api.Errorf(api.Transient, api.CodeBusy, "busy").After(45 * time.Minute), want: 1},
+		"after a reboot":   {refusal: api.Errorf(api.Denied, api.CodeNotGranted, "no grant"), boot: "another", want: 1},
+		"of another state": {refusal: api.Errorf(api.Denied, api.CodeNotGranted, "no grant"), boot: "\x00", want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHost(t)
+				if boot() == "" {
+					t.Skip("NOT RUN: this kernel does not have the time at which /run was made")
+				}
+				refuse(h.forge, "oidc-outline", c.refusal)
+				for range 3 {
+					stop := h.run()
+					time.Sleep(10 * time.Minute)
+					stop()
+					if c.boot != "" {
+						if err := os.WriteFile(stopped(h.config.State), []byte(c.boot), 0o600); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				h.wantCalls(h.forge, "oidc-outline", c.want)
+			})
+		})
+	}
 }
 
 func TestOnceAsksOnlyWhatIsDue(t *testing.T) {

@@ -32,7 +32,7 @@ func (s *State) Reconcile(v Observed) {
 		s.restart(v.Now)
 	case s.State == florete.NeedWaiting && changed && s.Error != nil && s.Error.Code != api.CodeBusy && s.Error.Code != api.CodeFull:
 		// Another address, or another root, may have been what it waited for.
-		s.Attempts, s.Next = 0, florete.Time{}
+		s.hurry()
 	}
 	if !v.Present {
 		s.Digest = ""
@@ -50,6 +50,17 @@ func (s *State) RetryLocal(now time.Time) {
 // KeyChanged makes a need due at once that waits for the key by which this host proves itself,
 // since that was written.
 func (s *State) KeyChanged(now time.Time) { s.restart(now) }
+
+// Resumed makes a need due at once that waits, or was refused: an operator has started activation
+// again, and may have mended what it waited for.
+func (s *State) Resumed(now time.Time) {
+	switch s.State {
+	case florete.NeedDenied, florete.NeedInvalid:
+		s.restart(now)
+	case florete.NeedWaiting:
+		s.hurry()
+	}
+}
 
 // ClockChanged makes a need due at once that failed because of a wrong clock.
 func (s *State) ClockChanged(now time.Time) {
@@ -78,8 +89,12 @@ func (s *State) Renew(at time.Time) {
 // restart starts a new effort now.
 func (s *State) restart(now time.Time) {
 	s.setStatus(florete.NeedWaiting, now)
-	s.Attempts, s.Next, s.Error, s.InvalidInRow = 0, florete.Time{}, nil, 0
+	s.Error, s.InvalidInRow = nil, 0
+	s.hurry()
 }
+
+// hurry has the next attempt be the first of an effort, as soon as the provider lets it be.
+func (s *State) hurry() { s.Attempts, s.Next = 0, s.NotBefore }
 
 // rewind keeps the waits as long as they were meant when the clock was set back
 // behind what was recorded, and cuts those that no rule here has made.
@@ -87,8 +102,10 @@ func (s *State) rewind(now time.Time) {
 	const rounding = time.Second // of what is on disk
 	if back := s.LastAttempt.Sub(now); back > rounding {
 		s.LastAttempt = florete.TimeOf(now)
-		if !s.Next.IsZero() {
-			s.Next = s.Next.Add(-back)
+		for _, t := range []*florete.Time{&s.Next, &s.NotBefore} {
+			if !t.IsZero() {
+				*t = t.Add(-back)
+			}
 		}
 	}
 	if back := s.Fulfilled.Sub(now); back > rounding {
@@ -102,6 +119,9 @@ func (s *State) rewind(now time.Time) {
 	}
 	if most := florete.TimeOf(now).Add(longest); s.State != florete.NeedFulfilled && s.Next.After(most.Time) {
 		s.Next = most
+	}
+	if most := florete.TimeOf(now).Add(longest); s.NotBefore.After(most.Time) {
+		s.NotBefore = most
 	}
 }
 
@@ -177,7 +197,10 @@ func NewError(e *api.Error) *florete.NeedError {
 func (s *State) Fail(v Observed, provider string, e *api.Error, b Backoff) {
 	s.Provider = provider
 	s.Error = NewError(e)
-	s.Next = florete.Time{}
+	s.Next, s.NotBefore = florete.Time{}, florete.Time{}
+	if e.RetryAfter > 0 && provider != "" {
+		s.NotBefore = florete.TimeOf(v.Now).Add(after(e))
+	}
 	if e.Kind == api.Invalid {
 		s.InvalidInRow++
 	} else {
@@ -211,7 +234,7 @@ func (s *State) Fulfil(v Observed, provider string, answer api.Answer) {
 	s.noteRotation(v, answer)
 	s.setStatus(florete.NeedFulfilled, v.Now)
 	s.Answers++
-	s.Provider, s.Error, s.InvalidInRow = provider, nil, 0
+	s.Provider, s.Error, s.InvalidInRow, s.NotBefore = provider, nil, 0, florete.Time{}
 	s.Digest, s.Generation = v.Digest, v.Need.Generation
 	s.Fulfilled, s.Expires, s.Next = florete.TimeOf(v.Now.Truncate(time.Second)), florete.UnixTime(answer.Expires), florete.Time{}
 	if at := s.exact(v.Need.Renew); !at.IsZero() {

@@ -1,0 +1,44 @@
+package activation
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/replace"
+)
+
+// stopped is the file that an activation leaves when it is stopped in order. It holds the boot.
+func stopped(l florete.Layout) string { return filepath.Join(string(l), "stopped") }
+
+// resumed reports whether an operator has started activation again, by hand or by a deployment: the
+// one before was stopped in order, in this boot. One that was killed, and a boot, go on with the
+// waits that there were, so that a fleet that loses its power does not come back all at once.
+func resumed(l florete.Layout) bool {
+	was, err := os.ReadFile(stopped(l))
+	if err != nil || os.Remove(stopped(l)) != nil {
+		return false
+	}
+	return string(was) == boot() && len(was) > 0
+}
+
+// stop notes that activation is stopped in order. Without the note waits go on.
+func stop(l florete.Layout, report func(Event)) {
+	if err := replace.File(stopped(l), []byte(boot()), fs.FileMode(0o600)); err != nil {
+		report(Event{Event: EventDisk, Message: err.Error()})
+	}
+}
+
+// boot identifies this boot by the time at which /run was made, empty where the kernel does not have
+// it. The unit does not see the kernel's boot_id.
+func boot() string {
+	var s unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, "/run", 0, unix.STATX_BTIME, &s); err != nil || s.Mask&unix.STATX_BTIME == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d.%09d", s.Btime.Sec, s.Btime.Nsec)
+}

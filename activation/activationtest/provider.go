@@ -331,7 +331,7 @@ func (p *Provider) answer(key string, q api.Request) (api.Answer, *api.Error) {
 	switch now := p.rotated[q.Need]; q.Rotation {
 	case 0, now:
 	case now + 1:
-		if json.Unmarshal(q.Body, &body); body.CSR != "" {
+		if err := json.Unmarshal(q.Body, &body); err == nil && body.CSR != "" {
 			return api.Answer{}, api.Errorf(api.Denied, api.CodeRotation, "no secret to rotate")
 		}
 		p.rotated[q.Need]++
@@ -350,7 +350,7 @@ func (p *Provider) answer(key string, q api.Request) (api.Answer, *api.Error) {
 		a.Values["clientSecret"] += fmt.Sprintf(".%d", rotated)
 		a.Values[api.ValueRotation] = strconv.Itoa(rotated)
 	}
-	if json.Unmarshal(q.Body, &body); body.CSR != "" {
+	if err := json.Unmarshal(q.Body, &body); err == nil && body.CSR != "" {
 		block, _ := pem.Decode([]byte(body.CSR))
 		csr, err := x509.ParseCertificateRequest(block.Bytes)
 		if err != nil || csr.CheckSignature() != nil {

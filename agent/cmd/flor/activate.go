@@ -116,7 +116,7 @@ func runWatchingClock(ctx context.Context, c activation.Config) (activation.Summ
 func report(stdout, stderr io.Writer, asJSON bool) func(activation.Event) {
 	return func(e activation.Event) {
 		if asJSON {
-			stdout.Write(e.JSON())
+			_, _ = stdout.Write(e.JSON())
 			return
 		}
 		fmt.Fprintf(stderr, "%s%s\n", journal.Prefix(stderr, e.Level()), e)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strings"
@@ -116,14 +115,7 @@ func bringUp(ctx context.Context) (*cluster, error) {
 
 func (c *cluster) hosts() []*local.Host { return []*local.Host{c.p, c.b, c.c} }
 
-func (c *cluster) build(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", c.Bin+"/", "./agent/cmd/flor", "./nix/cmd/florctl", "./providers/cmd/flor-provider")
-	cmd.Dir = c.Repo
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w: %s", err, out)
-	}
-	return nil
-}
+func (c *cluster) build(ctx context.Context) error { return kit.Programs(ctx, c.Repo, c.Bin) }
 
 // prepare does what an operator does once: root, keys, the flake and its documents.
 func (c *cluster) prepare(ctx context.Context) error {

@@ -58,18 +58,14 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// build builds our programs, in the process that OwnNetwork has not started: its time is short.
+// build puts our programs where the cluster has them, in the process that OwnNetwork has not started: its time is short.
 func build(t *testing.T) {
 	t.Helper()
 	if os.Getenv(bin) != "" {
 		return
 	}
 	t.Setenv(bin, t.TempDir())
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", os.Getenv(bin)+"/", "./agent/cmd/flor", "./nix/cmd/florctl", "./providers/cmd/flor-provider")
-	cmd.Dir = "../.."
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v: %s", err, out)
-	}
+	check(t, kit.Programs(t.Context(), "../..", os.Getenv(bin)))
 }
 
 // start brings the cluster up, but for its ingress, which openGate starts.

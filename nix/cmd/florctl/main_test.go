@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -32,9 +31,11 @@ exec "$@" --settings "$WORK/provider.hujson"
 // TestScripts runs the stories in testdata/script.
 func TestScripts(t *testing.T) {
 	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin, "github.com/florete/florete/providers/cmd/flor-provider", "github.com/florete/florete/agent/cmd/flor")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := kit.Programs(t.Context(), "../../..", bin); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(bin, "florctl")); err != nil { // this test is that
+		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(bin, "ssh"), []byte(sshProgram), 0o755); err != nil {
 		t.Fatal(err)

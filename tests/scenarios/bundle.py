@@ -1,4 +1,5 @@
 """On plain Debian a bundle installs, upgrades, goes back and is removed, as an archive and as a package; the agent works after each step."""
+# minutes: 4
 # systemd: sandboxes of units, packages, what a start that fails leaves
 # bundles: ursula/base.tar.gz ursula/base.deb ursula/without-wiki.tar.gz ursula/without-wiki.deb
 

@@ -1,4 +1,5 @@
 """The root is replaced under load by two edits of the flake, with one host away for the whole of it: no host is given a command, and no request fails."""
+# minutes: 6
 # operator: modules/README.md
 import re
 

@@ -1,4 +1,5 @@
 """A switch of NixOS goes back to the generation before unless it is confirmed over a new connection: without network, and after a loss of power in each step."""
+# minutes: 5
 # operator: modules/README.md
 # systemd: transient units, what goes back while units change
 

@@ -1,4 +1,5 @@
 """flor doctor finds nothing wrong with healthy hosts, finds what is hurt, and each command that it names cures it."""
+# minutes: 4
 # own kernel: raishan
 import re
 

@@ -1,4 +1,5 @@
 """A host that the flake has no key of comes in by a token and an operator, whatever is killed while it waits, and goes on by an identity file; it is suspended and resumed."""
+# minutes: 3
 # operator: modules/README.md
 
 others = [drhorrible, ursula, mgmt01, laptop]

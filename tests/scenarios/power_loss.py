@@ -1,4 +1,5 @@
 """Fifty losses of power at random moments of activation and rotation leave nothing half written."""
+# minutes: 4
 import random
 
 ROUNDS = 50

@@ -1,4 +1,5 @@
 """A version reaches hosts in waves; one that breaks the first host goes back by itself, and no other host ever had it."""
+# minutes: 6
 # operator: modules/README.md
 
 bring_up("waves")

@@ -1,4 +1,5 @@
 """Documents that cut a host off go back by themselves, after a loss of power too; good ones are confirmed, by the host or from a new login, and stay."""
+# minutes: 3
 # systemd: the unit that goes back, login sessions
 
 OLD_LOGIN = """

@@ -1,4 +1,5 @@
 """A host in two clusters runs both side by side: neither sees documents, state or keys of the other, and one comes, stops and goes while the other works on."""
+# minutes: 4
 # bundles: ursula/base.tar.gz ursula/blue.tar.gz ursula/undeclared.tar.gz ursula/undeclared.deb drhorrible/blue.deb
 
 BLUE = "blue.flor"

@@ -1,4 +1,5 @@
 """Losses of power that take along what was not flushed: what is in force is whole at the next boot."""
+# minutes: 4
 # own kernel: ursula
 import random
 

@@ -1,15 +1,12 @@
 """Runs scenarios and reports what each proved."""
 
 import argparse
-import math
 import os
-import random
 import shutil
 import signal
 import sys
 import time
 import traceback
-from datetime import date
 from pathlib import Path
 
 from . import host, network
@@ -112,8 +109,6 @@ def main() -> int:
     p.add_argument("--roots", action="store_true", help="only make the root file systems that hosts boot from")
     p.add_argument("--suite", choices=SUITES, default="", help="run on this release of Debian alone: " + ", ".join(f"{s} ({v})" for s, v in SUITES.items()))
     p.add_argument("--jobs", type=int, default=1, help="so many at once; each prints when it ends")
-    p.add_argument("--begin-within", type=float, default=math.inf, metavar="SECONDS",
-                   help="begin none later, in an order that is another each day, and name those that are left")
     p.add_argument("--bin", type=Path, help=argparse.SUPPRESS)
     options = p.parse_args()
     for name in options.scenario:
@@ -139,12 +134,9 @@ def main() -> int:
         jobs.stop()  # each removes its hosts
         sys.exit(128 + number)
 
-    begun: dict[str, tuple[str, Scenario]] = {}
-
     def begin(suite: str, scenario: Scenario) -> None:
         root = base(cache, suite)
         name = f"{scenario.name} ({suite})"
-        begun[name] = (suite, scenario)
 
         def work(room: int) -> bool:
             run = Run(dir / f"hosts-{room}", f"{prefix}-{room}", root, cluster)
@@ -161,43 +153,23 @@ def main() -> int:
 
     for signum in SIGNALS:
         signal.signal(signum, stop)
-    left = []
-    order = chosen(all, options.scenario, options.suite)
-    if options.begin_within < math.inf:
-        random.Random(date.today().toordinal()).shuffle(order)
     try:
         cluster.prepare()
-        end = time.monotonic() + options.begin_within
-        for suite, scenario in order:
+        for suite, scenario in sorted(chosen(all, options.scenario, options.suite), key=lambda one: -one[1].minutes):
             jobs.make_room()
             if why := scenario.missing():
                 print(f"\n== {scenario.name}: NOT RUN here: {why}", flush=True)
-            elif time.monotonic() > end:
-                left.append(f"{scenario.name} ({suite})")
             else:
                 begin(suite, scenario)
         verdicts = jobs.finish()
-        unsteady = [name for name, ok in verdicts.items() if not ok]
-        if options.jobs > 1 and len(unsteady) <= FEW:
-            jobs.most = 1
-            for name in unsteady:
-                print(f"\n{name} failed beside others: once more, alone", flush=True)
-                begin(*begun[name])
-            verdicts |= jobs.finish()
     finally:
         jobs.stop()
         shutil.rmtree(dir, ignore_errors=True)
     failed = [name for name, ok in verdicts.items() if not ok]
-    if steadied := [name for name in unsteady if name not in failed]:
-        print(f"\npassed only alone, to be looked into: {', '.join(steadied)}")
-    if left:
-        print(f"\nNOT RUN, this machine is too slow for all of them in that time: {', '.join(sorted(left))}")
     print(f"\n{len(verdicts) - len(failed)} passed, {len(failed)} failed{': ' if failed else ''}{', '.join(failed)}")
     return 1 if failed else 0
 
 
-# So many scenarios that fail may have waited in vain on a busy machine.
-FEW = 6
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 sys.exit(main())

@@ -3,8 +3,9 @@
 A scenario's first line is a docstring that says what it proves. A line
 `# own kernel: ursula` names hosts that share neither clock nor memory with others,
 `# bundles: ursula/base.deb` what florctl packs for a host, into its /root/bundles,
-`# operator: modules/BOOTSTRAP.md` a page whose commands an operator types, and
-`# systemd: ` says why it runs on each version of that, not on the newest alone."""
+`# operator: modules/BOOTSTRAP.md` a page whose commands an operator types,
+`# systemd: ` says why it runs on each version of that, not on the newest alone, and
+`# minutes: 4` that it takes long, so that it begins early."""
 
 import ast
 import shutil
@@ -19,7 +20,7 @@ from .operator import Operator, blocks
 from .uml import KERNEL
 
 COMMON = "common.py"
-OWN_KERNEL, BUNDLES, OPERATOR, SYSTEMD = "# own kernel: ", "# bundles: ", "# operator: ", "# systemd: "
+OWN_KERNEL, BUNDLES, OPERATOR, SYSTEMD, MINUTES = "# own kernel: ", "# bundles: ", "# operator: ", "# systemd: ", "# minutes: "
 
 
 class Scenario:
@@ -30,6 +31,7 @@ class Scenario:
         self.own_kernel, self.bundles = self._named(OWN_KERNEL), self._named(BUNDLES)
         self.pages = self._named(OPERATOR)
         self.every_systemd = bool(self._named(SYSTEMD))
+        self.minutes = int((self._named(MINUTES) or ["1"])[0])
 
     def _named(self, mark: str) -> list[str]:
         """What lines with this mark name."""

@@ -90,6 +90,9 @@ func TestEnrolled(t *testing.T) {
 // TestEnrolledKilled kills activation before each change that an identity file has it
 // make. The next run completes it, without a network.
 func TestEnrolledKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	const together = 10
 	var done atomic.Bool
 	for from := int64(0); !done.Load() && !t.Failed(); from += together {

@@ -79,6 +79,9 @@ func (v victim) start(t *testing.T) (int, string) {
 // to the disk. The next one completes it: nothing is issued twice, nothing is
 // left over, and units were told.
 func TestKilledAtEachStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	const together = 10
 	var done atomic.Bool
 	for from := int64(0); !done.Load() && !t.Failed(); from += together {

@@ -17,6 +17,9 @@ import (
 )
 
 func TestRenewal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		stop := h.run()

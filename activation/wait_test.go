@@ -201,6 +201,9 @@ func TestReinstated(t *testing.T) {
 // one, another is asked for; when neither can, that is the end of it, but not while one
 // of them is down.
 func TestInvalidToOneProvider(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	odd := api.Errorf(api.Invalid, api.CodeUnknownMethod, "no such endpoint")
 	down := api.Errorf(api.Transient, api.CodeUnavailable, "down")
 	for name, c := range map[string]struct {

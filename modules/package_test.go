@@ -12,6 +12,9 @@ import (
 // TestPackage holds package.nix to the repository: what nixpkgs will find when it
 // vendors the modules, and the commands there are.
 func TestPackage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	out, err := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "--expr", `import ./package.nix {
 		lib.platforms.linux = [ ];
 		buildGoModule = p: { inherit (p) vendorHash subPackages; };

@@ -29,6 +29,9 @@ func glob(t *testing.T, pattern string) []string {
 // TestVM evaluates what of the VM tests needs no nixpkgs: that they are Nix, and that each
 // has the revisions that its script deploys, in that order.
 func TestVM(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	if _, err := exec.LookPath("nix-instantiate"); err != nil {
 		t.Skip("NOT RUN: no nix-instantiate in PATH")
 	}

@@ -86,6 +86,9 @@ func (h *host) start(do string, at int) (killed bool) {
 // TestKilledAtEachStep kills a commit that is confirmed before each change that it makes to
 // the disk: what was is in force, or what is new and goes back, or what is new and stays.
 func TestKilledAtEachStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	whole := newHost(t)
 	order := []string{"serial 1, pending false", "serial 1, pending true", "serial 2, pending true", "serial 2, pending false"}
 	reached := 0

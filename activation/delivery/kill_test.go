@@ -97,6 +97,9 @@ func generations(t *testing.T, dir string) (names []string) {
 // TestKilledAtEachStep delivers in a process that dies by SIGKILL before each of
 // its steps, on top of nothing, of one generation and of more.
 func TestKilledAtEachStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	for i, before := range []int{0, 1, 3, 0, 3} {
 		clean := i < 3 // as at the next start, or not before the next delivery
 		t.Run(fmt.Sprint(before, " before, cleaned ", clean), func(t *testing.T) {

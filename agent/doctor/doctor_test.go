@@ -410,6 +410,9 @@ func TestDoctor(t *testing.T) {
 
 // TestSilence has a forwarder that does not answer at all, and a name that nobody has.
 func TestSilence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	p := newPatient(t)
 	p.stop["ursula"]()
 	name := strings.Repeat("a", 64) + ".example"

@@ -29,6 +29,9 @@ const churned = 10 * transport.MaxStreams
 // TestGivesBack: of many short connections through one connection between forwarders, or
 // through some over TCP, nothing remains: no stream, goroutine, file or memory.
 func TestGivesBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	for _, sort := range []churn{
 		{"TCP, the caller ends first", churned / 2, startEcho, once(func(c *net.TCPConn) error {
 			if err := agenttest.Ping(c); err != nil {

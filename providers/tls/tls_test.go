@@ -208,6 +208,9 @@ func (f *fixture) must(i int, b json.RawMessage) (api.Answer, *x509.Certificate)
 // TestRenewal: the same key has the same certificate until it is due: after two thirds of its
 // life, or earlier where the CA wants that.
 func TestRenewal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	t.Parallel()
 	ca := acmetest.Start(t, acmetest.Options{Validity: 9 * 24 * time.Hour})
 	r := Request{florete.PublicNames{Names: []string{"wiki.example.org"}}}

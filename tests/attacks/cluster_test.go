@@ -74,6 +74,9 @@ func TestMain(m *testing.M) {
 // start brings the cluster up, once for all tables.
 func start(t *testing.T) *cluster {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	shared.once.Do(func() { shared.cluster, shared.err = bringUp(context.Background()) })
 	if shared.err != nil {
 		t.Fatal(shared.err)

@@ -16,6 +16,9 @@ const page = "https://outline.example/"
 // TestBrowser: a stranger signs in, reaches what is published and nothing else, and stays signed
 // in while the ingress is started again, and when another machine takes its place.
 func TestBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	chromium.Require(t, "chromium", "chromium")
 	chromium.Require(t, "certutil", "libnss3-tools")
 	program.Require(t, "nginx")

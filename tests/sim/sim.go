@@ -22,6 +22,9 @@ const Recovery = 30 * time.Minute
 // Run tells a story about a fleet with each seed. When the story is over the faults
 // end, every need has to be fulfilled, and the laws are checked.
 func Run(t *testing.T, c Config, story func(*Fleet)) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	t.Parallel()
 	for i := range *runsFlag {
 		seed := *seedFlag + uint64(i)

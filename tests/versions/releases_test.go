@@ -57,6 +57,9 @@ var built struct {
 // releases builds both, once. Without the history of this source there is nothing to compare with.
 func releases(t *testing.T) (old, new release) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	built.once.Do(func() { built.err = build() })
 	if built.err != nil {
 		t.Fatal(built.err)

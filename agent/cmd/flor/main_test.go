@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 // TestScripts gives each script the state of two hosts, in $URSULA and $LAPTOP,
 // with outline behind $LOCAL.
 func TestScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {

@@ -74,6 +74,9 @@ func read(c *Conn, st *quic.Stream, each func([]byte)) {
 // TestEstimate: a connection whose data is read holds nothing, whatever goes over it; what
 // nobody reads is found beside it.
 func TestEstimate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	for name, use := range map[string]func(t *testing.T, client, server *quic.Conn, c *Conn){
 		"uploads": func(t *testing.T, client, server *quic.Conn, c *Conn) {
 			from, to := stream(t, client, server, c)

@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 // TestScripts runs the stories in testdata/script. What florctl does there are
 // commands of the script: root, sign, policy, publish.
 func TestScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:   "testdata/script",
 		Setup: listen,

@@ -16,6 +16,9 @@ import (
 // TestReplicasRaced: of one request that comes to two replicas at the same time one makes the
 // decision, and both return the same answer: 200 times.
 func TestReplicasRaced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	c := newReplicas(t, 3, "cert")
 	a, b := c.add("a"), c.add("b")
 	c.deploy(a, b)

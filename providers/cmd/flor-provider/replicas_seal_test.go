@@ -71,6 +71,9 @@ func ringed(t *testing.T, s store.Store, what string, is func(keyring.Ring) bool
 // flake dropped opens nothing that is sealed after, though neither it nor another replica
 // has the policy yet that drops it, and one that comes is let in by any other.
 func TestKeyLifetime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	c := newReplicas(t, 3, "cert")
 	var lifetime int64
 	c.change = func(p *florete.Policy) { p.Store.KeyLifetime = lifetime }

@@ -92,6 +92,9 @@ func TestKilledClient(t *testing.T) {
 
 // TestLeaderKilled: writes go on within five seconds.
 func TestLeaderKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	c := etcdtest.Start(t, 3)
 	s := c.Open(t)
 	put := func(i int) error {
@@ -129,6 +132,9 @@ func TestLeaderKilled(t *testing.T) {
 
 // TestNoMajority: nothing is answered that a majority does not back, and it heals by itself.
 func TestNoMajority(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	c := etcdtest.Start(t, 3)
 	s := c.Open(t)
 	put := store.Txn{Then: []store.Op{store.Put("a", []byte("1"))}}

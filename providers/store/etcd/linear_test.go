@@ -91,6 +91,9 @@ func (h *history) add(client int, in operation, call time.Time, out outcome) {
 // TestLinearizable: what clients see at once while members die, hang and come back is what
 // one store in one place would show, and nothing is made twice.
 func TestLinearizable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	const clients, keys, lasts = 6, 3, 15 * time.Second
 	c := etcdtest.Start(t, 3)
 	tree := "linear"

@@ -32,28 +32,8 @@ func TestReplicasRevoked(t *testing.T) {
 	}
 	key := kit.NewKey()
 	c.enrol(a, key)
-	published := archive.Archive{Store: c.etcd.Tree(t, kit.Domain+"/config")}
-	number := int64(0)
-	offer := func(s florete.SignedRevocations) {
-		t.Helper()
-		if _, _, err := published.SetRevocations(t.Context(), s, archive.ListTerms{Cluster: "demo", Keys: []string{signing.ToPublicKey().String()}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// Certificates of today are refused by the suspension alone.
-	var last *florete.Revocations
-	change := func(do func(*florete.Revocations, florete.ID) error) {
-		t.Helper()
-		number++
-		list := revocation.Next(last, "demo", time.Now().Add(-24*time.Hour), revocation.Lifetime)
-		list.Number = number
-		c.must(do(list, ursula))
-		signed, err := revocation.Sign(list, signing)
-		c.must(err)
-		offer(signed)
-		last, err = signed.Open()
-		c.must(err)
-	}
+	lists := newLists(c)
+	change := func(do func(*florete.Revocations, florete.ID) error) { t.Helper(); lists.change(do, ursula) }
 	need := func() api.Request { return request("cert-service-s1", kit.ID("service/s1"), kit.NewKey()) }
 	ask := func(r *replica) error {
 		_, err := c.client(r, "cert").Do(t.Context(), api.Path("cert"), need())
@@ -95,19 +75,19 @@ func TestReplicasRevoked(t *testing.T) {
 	t.Log("a list that the policy here has no key for")
 	put := func(list florete.SignedRevocations) {
 		t.Helper()
-		number++
-		value, err := json.Marshal(archive.Revocations{Signed: list, Number: number})
+		lists.number++
+		value, err := json.Marshal(archive.Revocations{Signed: list, Number: lists.number})
 		c.must(err)
-		_, err = published.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(archive.RevocationsKey, value)}})
+		_, err = lists.published.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(archive.RevocationsKey, value)}})
 		c.must(err)
 	}
-	put(kit.Suspensions(number+1, kit.SigningKey("demo-2"), ursula))
+	put(kit.Suspensions(lists.number+1, kit.SigningKey("demo-2"), ursula))
 	for _, r := range c.all {
 		if err := ask(r); err == nil || api.AsError(err).Code != api.CodeListBehind {
 			t.Errorf("got %v, want %s", err, api.CodeListBehind)
 		}
 	}
-	put(kit.Revocations(number+1, signing))
+	put(kit.Revocations(lists.number+1, signing))
 
 	t.Log("no majority")
 	for _, m := range c.etcd.Members[:2] {

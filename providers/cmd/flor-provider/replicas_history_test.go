@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/florete/florete"
+	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/tests/kit"
+)
+
+// act is one of a history: what an operator did to the host, or a request of that host.
+type act string
+
+const (
+	suspend act = "suspend"
+	resume  act = "resume"
+	ask     act = "ask"
+)
+
+// suspension is the host as one provider in one place would have it. The state is whether it is
+// suspended; the output of a request is whether it was granted. A request without an answer says
+// nothing, and is in no history.
+var suspension = porcupine.Model{
+	Init: func() any { return false },
+	Step: func(state, input, output any) (bool, any) {
+		switch input.(act) {
+		case suspend:
+			return true, true
+		case resume:
+			return true, false
+		}
+		return output.(bool) == !state.(bool), state
+	},
+}
+
+// lasts is how long random operations go on: $FLORETE_LONG, or what a suite has time for.
+func lasts(t *testing.T) time.Duration {
+	t.Helper()
+	written := os.Getenv("FLORETE_LONG")
+	if written == "" {
+		return 20 * time.Second
+	}
+	d, err := time.ParseDuration(written)
+	if err != nil {
+		t.Fatalf("FLORETE_LONG: %v", err)
+	}
+	return d
+}
+
+// TestHistory: three replicas, of which some die, hang or are cut off from their store at any
+// moment, as do its members, decide as one provider would: no request of a host is granted between
+// the acknowledgement of its suspension and its resumption, each request has one answer whoever
+// gives it, and every answer that a host got has its row. FLORETE_LONG=1h runs it for so long.
+func TestHistory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	c := newReplicas(t, 3, "cert")
+	cuts := map[string]*cut{}
+	c.change = func(p *florete.Policy) {
+		shared := *p.Store
+		shared.Endpoints = nil
+		for _, e := range c.etcd.Endpoints() {
+			shared.Endpoints = append(shared.Endpoints, cuts[p.Host].to(t, e))
+		}
+		p.Store = &shared
+	}
+	for _, name := range []string{"a", "b", "d"} {
+		cuts[name] = &cut{}
+		c.add(name)
+	}
+	c.deploy(c.all...)
+	for _, r := range c.all {
+		r.run = start(t, r.settings)
+	}
+	c.enrol(c.all[0], kit.NewKey())
+
+	ctx, cancel := context.WithTimeout(t.Context(), lasts(t))
+	defer cancel()
+	began := time.Now()
+	var mu sync.Mutex
+	var history []porcupine.Operation
+	add := func(client int, in act, call time.Time, granted bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		history = append(history, porcupine.Operation{ClientId: client, Input: in, Call: int64(call.Sub(began)), Output: granted, Return: int64(time.Since(began))})
+	}
+	var work sync.WaitGroup
+	var answered, refused, lost atomic.Int64
+	for n := range 6 {
+		work.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(n)))
+			var need api.Request
+			var first string
+			for i := 0; ctx.Err() == nil; i++ {
+				if first == "" || random.IntN(2) == 0 {
+					id := fmt.Sprintf("s%d", n)
+					need, first = request("cert-service-"+id, kit.ID("service/"+id), kit.NewKey()), ""
+				}
+				call := time.Now()
+				within, done := context.WithTimeout(ctx, 5*time.Second)
+				a, err := c.client(c.all[random.IntN(len(c.all))], "cert").Do(within, api.Path("cert"), need)
+				done()
+				switch {
+				case err == nil && first != "" && a.Values["svid"] != first:
+					t.Errorf("need %s: two answers to one request", need.Need)
+					return
+				case err == nil:
+					first = a.Values["svid"]
+					answered.Add(1)
+					add(n, ask, call, true)
+				case api.AsError(err).Code == api.CodeRevoked:
+					refused.Add(1)
+					add(n, ask, call, false)
+				case ctx.Err() == nil && api.AsError(err).Kind != api.Transient:
+					t.Errorf("a request of the host's own: %v", err)
+					return
+				default:
+					lost.Add(1)
+				}
+				time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
+			}
+		})
+	}
+	work.Go(func() {
+		random := rand.New(rand.NewPCG(seed, 100))
+		lists := newLists(c)
+		for i := 0; ctx.Err() == nil; i++ {
+			in, do := suspend, revocation.Suspend
+			if i%2 == 1 {
+				in, do = resume, revocation.Resume
+			}
+			call := time.Now()
+			lists.change(do, kit.ID("node/ursula"))
+			add(100, in, call, false)
+			time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond)
+		}
+	})
+	harm(ctx, c, cuts, rand.New(rand.NewPCG(seed, 101)), t)
+	work.Wait()
+	t.Logf("%d answers, %d refusals, %d requests without either", answered.Load(), refused.Load(), lost.Load())
+	if answered.Load() < 50 || refused.Load() < 50 {
+		t.Error("want some hundred of both")
+	}
+	if got := porcupine.CheckOperationsTimeout(suspension, history, 5*time.Minute); got != porcupine.Ok {
+		t.Errorf("the history of %d acts: got %s, want what one provider would do", len(history), got)
+	}
+	granted := 0
+	for _, n := range c.decided(c.all[0], "cert") {
+		granted += n
+	}
+	if granted == 0 {
+		t.Error("the log has no row of a grant")
+	}
+}
+
+// harm has replicas and members of their store die, hang, and lose each other, until ctx ends; then
+// all are well again.
+func harm(ctx context.Context, c *replicas, cuts map[string]*cut, random *rand.Rand, t *testing.T) {
+	pause := func(most int) { time.Sleep(time.Duration(random.IntN(most)) * time.Millisecond) }
+	for ctx.Err() == nil {
+		pause(1000)
+		r, m := c.all[random.IntN(len(c.all))], c.etcd.Members[random.IntN(len(c.etcd.Members))]
+		switch random.IntN(5) {
+		case 0:
+			r.run.kill(t)
+			pause(500)
+			r.run = start(t, r.settings)
+		case 1:
+			c.must(r.run.Process.Signal(syscall.SIGSTOP))
+			pause(3000)
+			c.must(r.run.Process.Signal(syscall.SIGCONT))
+		case 2:
+			cuts[r.name].down.Store(true)
+			pause(5000)
+			cuts[r.name].down.Store(false)
+		case 3:
+			m.Kill()
+			pause(2000)
+			m.Start()
+		case 4:
+			m.Stop()
+			pause(2000)
+			m.Continue()
+		}
+	}
+}
+
+// cut is the network between a replica and its store. While it is down no byte goes either way,
+// and no connection ends.
+type cut struct{ down atomic.Bool }
+
+// to is an address at which the replica reaches a member of its store.
+func (c *cut) to(t *testing.T, endpoint string) string {
+	t.Helper()
+	member := endpoint[len("https://"):]
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", member)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			go c.carry(near, far)
+			go c.carry(far, near)
+		}
+	}()
+	return "https://" + l.Addr().String()
+}
+
+func (c *cut) carry(from, to net.Conn) {
+	defer from.Close()
+	defer to.Close()
+	_, _ = io.Copy(to, readerFunc(func(b []byte) (int, error) {
+		n, err := from.Read(b)
+		for c.down.Load() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		return n, err
+	}))
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+// lists are the revocation lists that an operator publishes in the store of replicas.
+type lists struct {
+	c         *replicas
+	published archive.Archive
+	number    int64
+	last      *florete.Revocations
+}
+
+func newLists(c *replicas) *lists {
+	return &lists{c: c, published: archive.Archive{Store: c.etcd.Tree(c.t, kit.Domain+"/config")}}
+}
+
+// change publishes a list that does to a host what do does, and returns once that is acknowledged.
+// The certificates of that host stay good by themselves: only its suspension refuses them.
+func (l *lists) change(do func(*florete.Revocations, florete.ID) error, host florete.ID) {
+	l.c.t.Helper()
+	l.number++
+	list := revocation.Next(l.last, "demo", time.Now().Add(-24*time.Hour), revocation.Lifetime)
+	list.Number = l.number
+	l.c.must(do(list, host))
+	signed, err := revocation.Sign(list, signing)
+	l.c.must(err)
+	terms := archive.ListTerms{Cluster: "demo", Keys: []string{signing.ToPublicKey().String()}}
+	for {
+		_, _, err := l.published.SetRevocations(l.c.t.Context(), signed, terms)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, store.ErrUnavailable) {
+			l.c.t.Fatal(err)
+		}
+	}
+	l.last, err = signed.Open()
+	l.c.must(err)
+}

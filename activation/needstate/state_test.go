@@ -86,7 +86,10 @@ func TestRenewalChanges(t *testing.T) {
 	if got := due(t, s, florete.Renew{AtPercent: 10}); got > 10*time.Hour {
 		t.Errorf("due after %s, want 10h", got)
 	}
-	if got := due(t, s, florete.Renew{}); got < 99*time.Hour {
+	v := observed(0)
+	v.Need.Renew = florete.Renew{}
+	s.Reconcile(v)
+	if got := due(t, s, v.Need.Renew); got < 99*time.Hour {
 		t.Errorf("due after %s, want the end", got)
 	}
 }

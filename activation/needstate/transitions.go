@@ -37,6 +37,9 @@ func (s *State) Reconcile(v Observed) {
 	if !v.Present {
 		s.Digest = ""
 	}
+	if s.State == florete.NeedFulfilled && s.exact(v.Need.Renew).IsZero() && s.Next.After(v.Now) {
+		s.Next = florete.Time{} // a former manifest had it renewed then
+	}
 }
 
 // RetryLocal makes a need due at once when this host itself refused it: no provider

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,9 +77,9 @@ func descriptors(pid int) uint64 {
 	}
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "Max open files"); ok {
-			var soft uint64 // "unlimited" is not known
-			fmt.Sscan(rest, &soft)
-			return soft
+			soft, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+			n, _ := strconv.ParseUint(soft, 10, 64) // "unlimited" is not known
+			return n
 		}
 	}
 	return 0

@@ -173,6 +173,9 @@ var instances = map[florete.Instance]func(*testing.T, string) Bundle{
 // beside runs a test for each instance of a host, on a machine where the other one
 // is installed.
 func beside(t *testing.T, test func(t *testing.T, m *machine, of florete.Instance)) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	needRoot(t)
 	for of := range instances {
 		t.Run(of.String(), func(t *testing.T) {

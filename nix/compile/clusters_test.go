@@ -10,6 +10,9 @@ import (
 
 // Two clusters keep members of their stores on one machine, which have ports of their own.
 func TestStoresOfClusters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	for port, want := range map[int]int{4619: 1, 4620: 1, 4621: 1, 4622: 0} {
 		src := flake(t, fmt.Sprintf(`let
 			stored = port: base // { providers.cert.hosts = [ "alpha" ]; providers.store = { kind = "etcd"; hosts = [ "alpha" ]; inherit port; }; };
@@ -37,6 +40,9 @@ func TestStoresOfClusters(t *testing.T) {
 // Clusters of one flake are validated together, and compared where they mean one machine or
 // one identity.
 func TestSeveralClusters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	for name, c := range map[string]struct {
 		top, more string
 		want      []string
@@ -80,6 +86,9 @@ func TestSeveralClusters(t *testing.T) {
 
 // Clusters of one flake agree on names, on trust domains and on each other's identities.
 func TestClustersTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	blue := `trustDomain = "blue.flor"; hosts = apart; `
 	federated := func(identity, service string) string {
 		return `federated.blue = { trustDomain = "blue.flor"; endpoint = "https://blue.example.org/"; endpointID = "spiffe://blue.flor/service/alpha/florete-provider-federation";

@@ -48,6 +48,9 @@ var made struct {
 // samples are generated once, and compiled by one Nix process.
 func samples(t *testing.T) []*sample {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	made.Do(func() {
 		var all []json.RawMessage
 		for i := range *count {

@@ -299,6 +299,9 @@ func hash(text string) uint64 {
 // Exit 0 of a plan means that nobody may do, read or be more: what the documents say is what
 // they had before, or less. And it opens nothing when that is so.
 func TestPlanWidensWhenAnythingMore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	type try struct {
 		edit          string
 		before, after *cluster

@@ -139,6 +139,9 @@ func TestOwn(t *testing.T) {
 // No byte changes unseen: whatever value of a document is another, the plan has a
 // line for it.
 func TestEveryValueIsSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	tried := 0
 	for _, c := range cases() {
 		for host, docs := range c.After.Documents {

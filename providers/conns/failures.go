@@ -65,8 +65,9 @@ type patient struct {
 func (p *patient) Accept() (net.Conn, error) {
 	for {
 		c, err := p.Listener.Accept()
-		// Deprecated, and what http.Server goes by: of a listener it has the errors that pass.
-		if passing := net.Error(nil); err == nil || !errors.As(err, &passing) || !passing.Temporary() { //nolint:staticcheck // see above
+		// What http.Server goes by: of a listener it has the errors that pass.
+		var passing interface{ Temporary() bool }
+		if err == nil || !errors.As(err, &passing) || !passing.Temporary() {
 			return c, err
 		}
 		p.failures.Pause(p.Addr(), err)

@@ -30,6 +30,9 @@ exec "$@" --settings "$WORK/provider.hujson"
 
 // TestScripts runs the stories in testdata/script.
 func TestScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
 	bin := t.TempDir()
 	if err := kit.Programs(t.Context(), "../../..", bin); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ with subtest("an operator copies a closure, and a document names it"):
     out = at(mgmt01, f"cd {PREPARED}/operator; system={system}; {COPY}")
     assert out.endswith("exit 0\n"), out
     assert not fetch(raishan, "raishan").endswith("exit 0\n")
-    out = at(mgmt01, f"florctl publish git+file://{PREPARED}/cluster --cluster cached-named --key {KEY} --closure raishan={system}")
+    out = at(mgmt01, f"florctl publish git+file://{PREPARED}/cluster --cluster cached-named --key {KEY} --signed ~/signed --closure raishan={system}")
     assert out.endswith("exit 0\n"), out
 
 with subtest("the host that it names fetches it, and no other"):

@@ -5,7 +5,7 @@ import re
 
 bring_up("one-root")
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
-KEY = f"--key {PREPARED}/operator/signing.key"
+KEY = f"--key {PREPARED}/operator/signing.key --signed ~/signed"
 REVISIONS = "/usr/share/revisions"
 for host in (drhorrible, laptop):
     host.succeed(

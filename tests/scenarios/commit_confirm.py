@@ -168,7 +168,7 @@ ln -sfn "system-$n-link" "$2"
 with subtest("flor sync switches to the system that its documents name, and goes back unless that is confirmed"):
     at = f"/nix/store/{'0' * 32}-ursula"
     prepared = operator.florete.removeprefix("path:").removesuffix("/florete")
-    text = operator.succeed(f"florctl publish git+file://{prepared}/cluster --cluster polled --key {prepared}/operator/signing.key --closure ursula={at} --out - 2>/dev/null")
+    text = operator.succeed(f"florctl publish git+file://{prepared}/cluster --cluster polled --key {prepared}/operator/signing.key --signed ~/signed --closure ursula={at} --out - 2>/dev/null")
     drhorrible.succeed(f"flor-provider import <<'END'\n{text}END")
     system(at.removeprefix("/nix/store/"), "polled", network="down", timeout=600)
     ursula.succeed(f"mkdir -p /srv/cache/nix/store; mv {at} /srv/cache{at}")

@@ -3,7 +3,7 @@
 
 bring_up("unoperated")
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
-KEY = f"--key {PREPARED}/operator/signing.key"
+KEY = f"--key {PREPARED}/operator/signing.key --signed ~/signed"
 CONTROL = "http://florete-control.drhorrible.demo.flor.rete"
 
 

@@ -4,7 +4,7 @@
 
 bring_up("waves")
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
-KEY = f"--key {PREPARED}/operator/signing.key"
+KEY = f"--key {PREPARED}/operator/signing.key --signed ~/signed"
 WAVES = [[ursula], [raishan], [drhorrible, mgmt01, laptop]]
 
 

@@ -42,7 +42,7 @@ class Run:
             made.append(Machine(h, net, number))
         if not scenario.pages:
             return made, None
-        return made, Operator(self.dir / "operator", self.cluster.bin, self.cluster.dir / "florete", self.cluster.here.parent / "scenarios/programs", net, {m.name: m.number for m in made})
+        return made, Operator(self.dir / "operator", self.cluster.bin, self.cluster.dir / "florete", self.cluster.here.parent / "scenarios/programs", self.cluster.operator / "signing.key.signed", net, {m.name: m.number for m in made})
 
     def close(self) -> None:
         remove_hosts(self.dir, self.prefix)

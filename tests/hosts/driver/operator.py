@@ -3,6 +3,7 @@ our commands, and SSH to the hosts."""
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 from .command import run
@@ -15,14 +16,16 @@ NUMBER = 254  # of its address
 
 class Operator:
     """dir is for it alone; florete is the flake that clusters have as an input, programs
-    the directory of those that scenarios bring."""
+    the directory of those that scenarios bring, signed the record of what the signing key
+    signed, which it has a copy of in ~/signed: several operators have that key at once."""
 
-    def __init__(self, dir: Path, bin: Path, florete: Path, programs: Path, network: Network, hosts: dict[str, int]) -> None:
+    def __init__(self, dir: Path, bin: Path, florete: Path, programs: Path, signed: Path, network: Network, hosts: dict[str, int]) -> None:
         self.network, self.florete, self.programs = network, f"path:{florete}", str(programs)
         self.home, commands, config = dir / "home", dir / "bin", dir / "ssh"
         self.cwd = self.home
         for d in (self.home, commands):
             d.mkdir(parents=True)
+        shutil.copy(signed, self.home / "signed")
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", dir / "key")
         self.public_key = (dir / "key.pub").read_text().strip()
         names = "".join(f"Host {name}\n  HostName {SUBNET}.{number}\n" for name, number in hosts.items())

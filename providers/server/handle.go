@@ -91,7 +91,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
 func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
 	err := a.receiveRead(r)
-	if revision, _ := s.revisions.now(); revision > 0 { // before they are looked at
+	if revision := s.revisions.now(); revision > 0 { // before they are looked at
 		w.Header().Set(api.HeaderRevision, strconv.FormatInt(revision, 10))
 	}
 	a.reply(w, r, func() (any, change, error) {

@@ -69,6 +69,7 @@ type Server struct {
 	callers   *limit.PerKey[string]
 	watches   *limit.PerKey[string] // that wait
 	revisions *revisions
+	parking   *parking
 	queues    queues
 	guesses   guesses
 	lately    *lru.Cache[string, lately] // by place
@@ -105,9 +106,10 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	parking := newParking()
 	s := &Server{
 		Config: c, lately: recent, slots: make(chan struct{}, c.Parallel), callers: limit.New[string](c.Parallel / 2),
-		watches: limit.New[string](watchesOf), revisions: newRevisions(),
+		watches: limit.New[string](watchesOf), revisions: newRevisions(parking.wake), parking: parking,
 		turnedAway: conns.Failures{Log: c.Logger, Message: "hosts are told to come back later, at the pace at which this provider serves them"},
 	}
 	s.mux = s.routes()
@@ -138,8 +140,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		g.Go(func() error { s.majority(ctx); return nil })
 	}
 	g.Go(func() error {
-		return conns.Serve(ctx, hs, tls.NewListener(within, s.tls()))
+		return conns.Serve(ctx, hs, s.parking.listener(tls.NewListener(within, s.tls())))
 	})
+	g.Go(func() error { <-ctx.Done(); s.parking.end(); return nil })
 	g.Go(func() error {
 		s.Policies.run(ctx, func() { within.Resize(s.limit()); versions.record(ctx) })
 		return nil

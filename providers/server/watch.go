@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,16 +43,16 @@ type waits struct{}
 // that nodes know with other contents.
 type revisions struct {
 	mu      sync.Mutex
-	newest  int64         // zero until one is known
-	changed chan struct{} // closed and replaced with each
-	lost    error         // why nothing newer would be known; nil while it would
-	waiting int           // nodes
+	newest  int64 // zero until one is known
+	lost    error // why nothing newer would be known; nil while it would
+	waiting int   // nodes
 
+	news func()        // called after a change of newest, and when lost is set
 	wake chan struct{} // a node waits
 }
 
-func newRevisions() *revisions {
-	return &revisions{changed: make(chan struct{}), wake: make(chan struct{}, 1)}
+func newRevisions(news func()) *revisions {
+	return &revisions{news: news, wake: make(chan struct{}, 1)}
 }
 
 // wait counts a node that waits until done is called.
@@ -73,12 +74,12 @@ func (r *revisions) wait() (done func()) {
 // lose ends all waiting with an error until it is called with none.
 func (r *revisions) lose(err error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err != nil && r.lost == nil {
-		close(r.changed)
-		r.changed = make(chan struct{})
-	}
+	news := err != nil && r.lost == nil
 	r.lost = err
+	r.mu.Unlock()
+	if news {
+		r.news()
+	}
 }
 
 func (r *revisions) state() (waiting int, lost error) {
@@ -127,20 +128,20 @@ func (s *Server) majority(ctx context.Context) {
 	}
 }
 
-// now is the newest revision, and a channel that is closed when there is a newer one.
-func (r *revisions) now() (int64, <-chan struct{}) {
+// now returns the newest revision.
+func (r *revisions) now() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.newest, r.changed
+	return r.newest
 }
 
 func (r *revisions) set(revision int64) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if revision != r.newest {
-		r.newest = revision
-		close(r.changed)
-		r.changed = make(chan struct{})
+	news := revision != r.newest
+	r.newest = revision
+	r.mu.Unlock()
+	if news {
+		r.news()
 	}
 }
 
@@ -162,71 +163,85 @@ func (s *Server) follow(ctx context.Context, k Watcher) {
 	}
 }
 
+// watching is a node that waits for other documents than those that it has.
+type watching struct {
+	request
+	ctx    context.Context // with what is known of the connection
+	kind   Watcher
+	has    string // tag of its documents
+	format string // that it announced
+	from   int64  // the revision until which nothing is new for it
+	lasts  time.Duration
+	done   func() // it waits no more
+}
+
+// look returns the answer to a node, nil while it waits. Over is that it waits no more.
+func (w *watching) look(over bool) func(http.ResponseWriter) {
+	if _, lost := w.revisions.state(); lost != nil { // nor can a row be written
+		return func(rw http.ResponseWriter) { reply(rw, nil, storeUnavailable(lost)) }
+	}
+	revision := w.revisions.now()
+	answer, failed := w.withSlot(w.ctx, func() (any, change, error) {
+		return w.readSince(w.ctx, w.kind, w.has, w.from, revision)
+	})
+	_, nothing := answer.(waits)
+	if nothing && !over {
+		w.from = revision
+		return nil
+	}
+	if nothing {
+		answer = notModified(w.has)
+	}
+	return func(rw http.ResponseWriter) {
+		rw.Header().Set(api.HeaderRevision, strconv.FormatInt(revision, 10))
+		reply(rw, answer, newerFormat(failed, w.format))
+	}
+}
+
 // watch answers a node when other documents than those that it names are in force for it
 // since a revision, and after some minutes that there are none. Nobody waits in a slot.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, k Watcher) {
-	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
-	err := a.receiveRead(r)
-	has := r.Header.Get(api.HeaderHas)
+func (s *Server) watch(rw http.ResponseWriter, r *http.Request, k Watcher) {
+	w := &watching{
+		request: request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}},
+		ctx:     context.WithoutCancel(r.Context()), kind: k,
+		has: strings.Clone(r.Header.Get(api.HeaderHas)), format: strings.Clone(r.Header.Get(florete.HeaderFormat)),
+		lasts: s.Watch - rand.N(s.Watch/5+1), done: func() {},
+	}
+	err := w.receiveRead(r)
 	from, unreadable := strconv.ParseInt(r.URL.Query().Get("from"), 10, 64)
 	switch {
 	case err != nil:
 	case unreadable != nil || from < 0:
 		err = api.Errorf(api.Invalid, api.CodeMalformed, "from %.40q: want the revision of the last answer, 0 for none", r.URL.Query().Get("from"))
-	case has == "":
+	case w.has == "":
 		err = api.Errorf(api.Invalid, api.CodeMalformed, "no %s: want the tag of the documents in force, or a request for those", api.HeaderHas)
 	}
+	w.from = from
 	if err == nil {
-		done, ok := s.watches.Acquire(a.who())
+		free, ok := s.watches.Acquire(w.who())
 		if !ok {
 			err = api.Errorf(api.Transient, api.CodeBusy, "%d watches of yours wait already: end one", s.watches.Max()).After(time.Minute)
 		} else {
-			defer done()
-			defer s.revisions.wait()()
+			waited := s.revisions.wait()
+			w.done = func() { waited(); free() }
 		}
 	}
-	// What ends a wait is the node's end of the connection, not a time to send a request in.
-	connection := http.NewResponseController(w)
-	if err == nil {
-		err = errors.Join(connection.SetReadDeadline(time.Time{}), connection.SetWriteDeadline(time.Time{}))
+	if err != nil {
+		revision := s.revisions.now()
+		_, failed := w.withSlot(r.Context(), func() (any, change, error) { return nil, change{}, err })
+		rw.Header().Set(api.HeaderRevision, strconv.FormatInt(revision, 10))
+		reply(rw, nil, newerFormat(failed, w.format))
+		return
 	}
-	ends := time.NewTimer(s.Watch - rand.N(s.Watch/5+1))
-	defer ends.Stop()
-	for over := false; ; {
-		if _, lost := s.revisions.state(); err == nil && lost != nil { // nor can a row be written
-			_ = connection.SetWriteDeadline(time.Now().Add(watchAnswer))
-			reply(w, nil, storeUnavailable(lost))
-			return
-		}
-		revision, changed := s.revisions.now()
-		answer, failed := a.withSlot(r.Context(), func() (any, change, error) {
-			if err != nil {
-				return nil, change{}, err
-			}
-			return a.readSince(r.Context(), k, has, from, revision)
-		})
-		if _, nothing := answer.(waits); !nothing || over {
-			_ = connection.SetWriteDeadline(time.Now().Add(watchAnswer))
-			w.Header().Set(api.HeaderRevision, strconv.FormatInt(revision, 10))
-			if nothing {
-				answer = notModified(has)
-			}
-			reply(w, answer, newerFormat(failed, r.Header.Get(florete.HeaderFormat)))
-			return
-		}
-		from = revision
-		conns.EndTurn(r.Context())
-		select {
-		case <-changed:
-		case <-ends.C:
-			over = true
-		case <-s.ending:
-			w.Header().Set("Connection", "close")
-			over = true
-		case <-r.Context().Done():
-			return
-		}
+	round, ended := s.parking.state()
+	answer := w.look(ended)
+	if answer == nil {
+		s.parking.park(w, rw, round)
+		return
 	}
+	w.done()
+	_ = http.NewResponseController(rw).SetWriteDeadline(time.Now().Add(watchAnswer))
+	answer(rw)
 }
 
 // receiveRead authenticates a node that reads, and receives its proof and serial.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -49,4 +50,33 @@ func TestWatchNeverRead(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 	}
 	t.Error("the connection is open still")
+}
+
+// watchedSame has nothing new for anybody.
+type watchedSame struct{ watchedLong }
+
+func (watchedSame) Read(context.Context, server.Call, string) (api.Artifact, error) {
+	return api.Artifact{NotModified: true}, nil
+}
+
+// TestWatchGoesOn: the connection of a node that waited in vain carries its next requests.
+func TestWatchGoesOn(t *testing.T) {
+	t.Parallel()
+	e := providertest.NewEnv(t, "ursula")
+	e.Watch = 50 * time.Millisecond
+	e.Runs("config", struct{}{}, func(*providertest.Env) server.Kind { return watchedSame{} })
+	e.Grant(ursula, "documents", "config", map[string]any{})
+	e.Start()
+	c := connect(t, e, e.Issue(ursula, time.Hour))
+	proof := base64.StdEncoding.EncodeToString([]byte(c.proof(nil)))
+	for range 3 {
+		fmt.Fprintf(c.c, "GET %s?from=0 HTTP/1.1\r\nHost: provider\r\n%s: %s\r\n%s: \"same\"\r\n\r\n", api.PathWatch, api.HeaderDevice, proof, api.HeaderHas)
+		answer, err := http.ReadResponse(c.in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.StatusCode != http.StatusNotModified || answer.Header.Get(api.HeaderRevision) == "" || answer.Close {
+			t.Errorf("got %s, %v, want that the connection goes on", answer.Status, answer.Header)
+		}
+	}
 }

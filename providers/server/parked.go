@@ -1,0 +1,222 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/florete/florete/providers/conns"
+)
+
+// parking holds the connections of nodes that wait, outside of net/http, which would keep two
+// goroutines and its buffers for each: most of the memory of a provider is what its idle hosts
+// hold. A node that was answered goes on with its next request as if it had never left.
+type parking struct {
+	back chan net.Conn // of nodes that were answered
+
+	mu    sync.Mutex
+	all   map[*parked]struct{}
+	round int  // counts wakes
+	ended bool // nothing waits any more
+	empty sync.WaitGroup
+}
+
+func newParking() *parking {
+	return &parking{back: make(chan net.Conn), all: map[*parked]struct{}{}}
+}
+
+// parked is a node that waits.
+type parked struct {
+	*watching
+	conn  net.Conn
+	until time.Time
+	round int // of the parking, when it was decided that it waits
+}
+
+// past is a read deadline that ends a Read at once.
+var past = time.Unix(1, 0)
+
+// wake has each node that waits be decided anew.
+func (p *parking) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.round++
+	for w := range p.all {
+		_ = w.conn.SetReadDeadline(past)
+	}
+}
+
+// end has each node be answered, and returns when all are, or after a time.
+func (p *parking) end() {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	p.wake()
+	answered := make(chan struct{})
+	go func() { defer close(answered); p.empty.Wait() }()
+	select {
+	case <-answered:
+	case <-time.After(watchAnswer):
+	}
+}
+
+// state returns the number of the last wake, and whether nothing waits any more.
+func (p *parking) state() (round int, ended bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.round, p.ended
+}
+
+// park has a node wait that a handler has decided about in a round. The handler's connection is
+// this one's from now on.
+func (p *parking) park(w *watching, rw http.ResponseWriter, round int) {
+	conn, buffered, err := http.NewResponseController(rw).Hijack()
+	if err != nil {
+		w.done()
+		reply(rw, nil, err)
+		return
+	}
+	if buffered.Reader.Buffered() > 0 { // nothing is sent before the answer
+		w.done()
+		conn.Close()
+		return
+	}
+	waits := &parked{watching: w, conn: conn, until: time.Now().Add(w.lasts), round: round}
+	p.mu.Lock()
+	p.all[waits] = struct{}{}
+	p.empty.Add(1)
+	p.mu.Unlock()
+	conns.EndTurn(w.ctx)
+	go p.wait(waits)
+}
+
+// wait waits until a node is to be decided anew, or closes its connection. A goroutine that has
+// decided has a large stack, so the next wait is another one's.
+func (p *parking) wait(w *parked) {
+	_ = w.conn.SetReadDeadline(w.until)
+	if round, ended := p.state(); round == w.round && !ended {
+		// A wake from here on sets the deadline after this has.
+		n, err := w.conn.Read(make([]byte, 1))
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			p.leave(w)
+			w.conn.Close()
+			return
+		}
+	}
+	go p.decide(w)
+}
+
+// decide answers a node, or has it wait again.
+func (p *parking) decide(w *parked) {
+	round, ended := p.state()
+	answer := w.look(ended || !time.Now().Before(w.until))
+	if answer == nil {
+		w.round = round
+		go p.wait(w)
+		return
+	}
+	p.leave(w)
+	written := response{header: http.Header{}}
+	if ended {
+		written.header.Set("Connection", "close")
+	}
+	answer(&written)
+	_ = w.conn.SetWriteDeadline(time.Now().Add(watchAnswer))
+	if written.send(w.conn) != nil || ended || w.conn.SetDeadline(time.Time{}) != nil {
+		w.conn.Close()
+		return
+	}
+	select {
+	case p.back <- w.conn:
+	case <-w.ending:
+		w.conn.Close()
+	}
+}
+
+func (p *parking) leave(w *parked) {
+	w.done()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.all, w)
+	p.empty.Done()
+}
+
+// listener returns one that accepts what l does, and the connections of nodes that were answered.
+func (p *parking) listener(l net.Listener) net.Listener {
+	r := &returning{Listener: l, back: p.back, come: make(chan incoming), closed: make(chan struct{})}
+	go r.run()
+	return r
+}
+
+type returning struct {
+	net.Listener
+	back   chan net.Conn
+	come   chan incoming
+	once   sync.Once
+	closed chan struct{}
+}
+
+type incoming struct {
+	conn net.Conn
+	err  error
+}
+
+func (r *returning) run() {
+	for {
+		c, err := r.Listener.Accept()
+		select {
+		case r.come <- incoming{c, err}:
+		case <-r.closed:
+			if err == nil {
+				c.Close()
+			}
+			return
+		}
+	}
+}
+
+func (r *returning) Accept() (net.Conn, error) {
+	select {
+	case c := <-r.back:
+		return c, nil
+	case i := <-r.come:
+		return i.conn, i.err
+	case <-r.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (r *returning) Close() error {
+	r.once.Do(func() { close(r.closed) })
+	return r.Listener.Close()
+}
+
+// response is an answer in HTTP/1.1 outside of net/http's server.
+type response struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *response) Header() http.Header         { return r.header }
+func (r *response) WriteHeader(status int)      { r.status = status }
+func (r *response) Write(b []byte) (int, error) { return r.body.Write(b) }
+
+func (r *response) send(c net.Conn) error {
+	r.header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	if r.status != http.StatusNotModified {
+		r.header.Set("Content-Length", strconv.Itoa(r.body.Len()))
+	}
+	var b bytes.Buffer
+	b.WriteString("HTTP/1.1 " + strconv.Itoa(r.status) + " " + http.StatusText(r.status) + "\r\n")
+	_ = r.header.Write(&b)
+	b.WriteString("\r\n")
+	b.Write(r.body.Bytes())
+	_, err := c.Write(b.Bytes())
+	return err
+}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/user"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +19,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/nss"
 )
 
 // IsNode reports whether a need is for the SVID of the node itself, with which the node
@@ -119,11 +119,11 @@ func private(path string) error {
 // host keys.
 func ownGroup(uid, gid uint32) bool {
 	id := strconv.FormatUint(uint64(gid), 10)
-	if owner, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil && owner.Gid == id {
+	if owner, err := nss.LookupID(int(uid)); err == nil && owner.Gid == id {
 		return true
 	}
-	group, err := user.LookupGroupId(id)
-	return err == nil && group.Name == "ssh_keys"
+	group, err := nss.LookupGroup("ssh_keys")
+	return err == nil && group.Gid == id
 }
 
 // deviceKey is what proves a host without an SSH host key in the flake.

@@ -34,8 +34,9 @@ const (
 )
 
 // suspension is the host as one provider in one place would have it. The state is whether it is
-// suspended; the output of a request is whether it was granted. A request without an answer says
-// nothing, and is in no history.
+// suspended; the output of a request is whether it was granted. A replica that was cut off may
+// refuse for a while after a resumption that it does not know of, but never grant. A request
+// without an answer says nothing, and is in no history.
 var suspension = porcupine.Model{
 	Init: func() any { return false },
 	Step: func(state, input, output any) (bool, any) {
@@ -45,7 +46,7 @@ var suspension = porcupine.Model{
 		case resume:
 			return true, false
 		}
-		return output.(bool) == !state.(bool), state
+		return !output.(bool) || !state.(bool), state
 	},
 }
 
@@ -64,7 +65,7 @@ func lasts(t *testing.T) time.Duration {
 }
 
 // TestHistory: three replicas, of which some die, hang or are cut off from their store at any
-// moment, as do its members, decide as one provider would. FLORETE_LONG=1h runs it for so long.
+// moment, as do its members, grant what one provider would. FLORETE_LONG=1h runs it for so long.
 //
 //	no request of a host is granted between the acknowledgement of its suspension and its resumption
 //	a request has one answer, whoever gives it and however often
@@ -98,7 +99,7 @@ func TestHistory(t *testing.T) {
 	c.enrol(c.all[0], kit.NewKey())
 	ursula := kit.ID("node/ursula")
 
-	ctx, cancel := context.WithTimeout(t.Context(), lasts(t))
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	began := time.Now()
 	var mu sync.Mutex
@@ -111,6 +112,13 @@ func TestHistory(t *testing.T) {
 	var work sync.WaitGroup
 	var answered, refused, lost atomic.Int64
 	var granted sync.Map // by idempotency key
+	enough := time.Now().Add(lasts(t))
+	work.Go(func() { // on a busy machine it takes longer until there is something to look at
+		defer cancel()
+		for ctx.Err() == nil && !t.Failed() && (time.Now().Before(enough) || answered.Load() < 30 || refused.Load() < 30) {
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
 	for n := range 6 {
 		work.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(n)))
@@ -184,9 +192,6 @@ func TestHistory(t *testing.T) {
 	harm(ctx, c, cuts, rand.New(rand.NewPCG(seed, 101)), t)
 	work.Wait()
 	t.Logf("%d answers, %d refusals, %d requests without either", answered.Load(), refused.Load(), lost.Load())
-	if answered.Load() < 50 || refused.Load() < 50 {
-		t.Error("want some hundred of both")
-	}
 	if got := porcupine.CheckOperationsTimeout(suspension, history, 5*time.Minute); got != porcupine.Ok {
 		t.Errorf("the history of %d acts: got %s, want what one provider would do", len(history), got)
 	}

@@ -68,6 +68,11 @@ def wait_started(host, unit):
     host.wait_until_succeeds(f"systemctl is-active {unit}")
 
 
+def lose(host, need):
+    """The host loses what it has of a need, and requests that again. Activation may be writing there."""
+    host.succeed(f"mv {STATE}/needs/{need} {STATE}/lost && rm -r {STATE}/lost", "systemctl restart florete-activate.service")
+
+
 def publish(revision):
     """The config provider now serves what florctl publish made of a revision."""
     drhorrible.succeed(f"flor-provider import < /srv/published/{revision}.json")

@@ -15,7 +15,7 @@ with subtest("lost: the provider says so to whoever asks, and services work on")
     traffic = Traffic(mgmt01, "outline", "wiki")
     stolen = drhorrible.succeed(f"cat {PROVIDER}/cert/issuing.key {PROVIDER}/cert/issuing.crt")
     drhorrible.succeed("rm /var/lib/florete-provider/cert/issuing.key", "sleep 1")  # it looks once a second
-    ursula.succeed(f"rm -r {STATE}/needs/cert-service-outline", "systemctl restart florete-activate.service")
+    lose(ursula, "cert-service-outline")
     wait_until(lambda: (needs(ursula)["cert-service-outline"].get("error") or {}).get("kind") == "transient", lambda: f"ursula waits: {needs(ursula)}")
 
 with subtest("restarted, the provider makes another key; the operator signs it, and that is all"):

@@ -50,6 +50,6 @@ with subtest("a provider: the account that signs people in reads nothing of what
     drhorrible.fail(f"runuser -u florete-provider-oidc -- ls {ISSUER}/")
     drhorrible.succeed(f"rm {PROVIDER}/oidc/users.hujson; systemctl restart --no-block florete-provider-oidc.service")
     drhorrible.wait_until_succeeds("journalctl --unit florete-provider-oidc.service | grep users.hujson", timeout=30)
-    ursula.succeed(f"rm -r {STATE}/needs/cert-service-wiki", "systemctl restart florete-activate.service")
+    lose(ursula, "cert-service-wiki")
     wait_fulfilled([ursula])
     wait_reaches(mgmt01, "wiki")

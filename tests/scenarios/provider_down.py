@@ -11,7 +11,7 @@ with subtest("traffic, a restart of everything and a reboot need no provider"):
     wait_reaches(raishan, "outline")
 
 with subtest("a need that is lost meanwhile waits, says why, and delays no other"):
-    ursula.succeed(f"rm -r {STATE}/needs/cert-service-wiki", "systemctl restart florete-activate.service")
+    lose(ursula, "cert-service-wiki")
     wait_until(lambda: needs(ursula)["cert-service-wiki"].get("attempts", 0) >= 3, lambda: f"ursula asks: {needs(ursula)}")
     assert [n for n, s in needs(ursula).items() if s["state"] != "fulfilled"] == ["cert-service-wiki"], needs(ursula)
     ursula.succeed("systemctl show --property=StatusText florete-activate.service | grep 'cert-service-wiki'")

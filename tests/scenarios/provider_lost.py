@@ -25,7 +25,7 @@ def sign_in(presented=f"$(cat {OIDC}/client-secret)"):
 
 
 def ask_anew(need):
-    ursula.succeed(f"rm -r {STATE}/needs/{need}", "systemctl restart florete-activate.service")
+    lose(ursula, need)
     wait_fulfilled([ursula])
 
 

@@ -51,7 +51,7 @@ with subtest("polls that change nothing are answered, and leave no trace at the 
 
 with subtest("the provider's processes answer by it after a restart"):
     drhorrible.succeed("systemctl restart florete-provider.target")
-    raishan.succeed(f"rm -r {STATE}/needs/cert-service-news", "systemctl restart florete-activate.service")
+    lose(raishan, "cert-service-news")
     wait_fulfilled([raishan])
 
 with subtest("nobody else was deployed, and no request failed"):

@@ -7,11 +7,6 @@ def leads(host):
     return host.execute(f"curl --silent --max-time 3 {files} https://127.0.0.1:4620/metrics | grep '^etcd_server_is_leader 1'")[0] == 0
 
 
-def refetch(host, need):
-    """The host has lost a need, and requests it anew."""
-    host.succeed(f"rm -r {STATE}/needs/{need}", "systemctl restart florete-activate.service")
-
-
 start_all()
 certify_store(PROVIDERS)
 with subtest("the store and all providers come up, with keys that nobody carried"):
@@ -31,26 +26,26 @@ with subtest("certificates of the store that an operator replaces are in use wit
             host.wait_until_succeeds(f"cmp /etc/florete/store/{file} /run/credentials/{copy}")
         wait_started(host, "florete-store.service")
         wait_started(host, "florete-provider-cert.service")
-    refetch(ursula, "cert-service-wiki")
+    lose(ursula, "cert-service-wiki")
     wait_until(lambda: needs(ursula)["cert-service-wiki"]["state"] == "fulfilled", lambda: f"ursula has it: {needs(ursula)}")
 
 with subtest("the leader is killed: certificates are issued again"):
     leader = next(h for h in PROVIDERS if leads(h))
     leader.succeed("systemctl kill --signal=KILL florete-store.service")
     killed = time.time()
-    refetch(ursula, "cert-service-wiki")
+    lose(ursula, "cert-service-wiki")
     wait_until(lambda: needs(ursula)["cert-service-wiki"]["state"] == "fulfilled", lambda: f"ursula has it: {needs(ursula)}")
     print(f"       {time.time() - killed:.1f} s after the leader of the store, {leader.name}, was killed")
     leader.wait_until_succeeds("systemctl is-active florete-store.service")
 
 with subtest("a minority serves documents, refuses what needs the store, and says so; the majority answers"):
     raishan.block()
-    refetch(raishan, "config-documents")
+    lose(raishan, "config-documents")
     wait_until(lambda: needs(raishan)["config-documents"]["state"] == "fulfilled", lambda: f"raishan has its documents: {needs(raishan)}")
-    refetch(raishan, "cert-node")
+    lose(raishan, "cert-node")
     wait_until(lambda: needs(raishan)["cert-node"].get("error", {}).get("code") == "store", lambda: f"raishan is refused: {needs(raishan)}")
     print(f"       {needs(raishan)['cert-node']['error']['message']}")
-    refetch(ursula, "cert-service-outline")
+    lose(ursula, "cert-service-outline")
     wait_until(lambda: needs(ursula)["cert-service-outline"]["state"] == "fulfilled", lambda: f"ursula has it: {needs(ursula)}")
 
 with subtest("healed, everybody has what they need, by itself"):
@@ -68,7 +63,7 @@ with subtest("a member that lost its disk does not join by itself, and does by w
     raishan.succeed(f"cat > /run/florete-store.env <<'END'\n{environment}END", "rm -rf /var/lib/florete-store/member; systemctl restart florete-store")
     drhorrible.wait_until_succeeds(f"{etcdctl} endpoint health --cluster")
     mgmt01.succeed("systemctl stop florete-store")  # so it counts
-    refetch(ursula, "cert-service-wiki")
+    lose(ursula, "cert-service-wiki")
     wait_until(lambda: needs(ursula)["cert-service-wiki"]["state"] == "fulfilled", lambda: f"ursula has it: {needs(ursula)}")
     mgmt01.succeed("systemctl start florete-store")
 

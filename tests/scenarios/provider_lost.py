@@ -5,7 +5,7 @@ traffic = Traffic(mgmt01, "wiki")
 OIDC = f"{STATE}/needs/oidc-outline/current"
 
 
-def lose():
+def lose_machine():
     """The machine is gone; another is installed in its place."""
     drhorrible.succeed("systemctl stop florete-provider.target florete-activate.service florete-agent.service")
     drhorrible.succeed(f"rm -rf {STATE}/* {PROVIDER}/*/*")
@@ -42,7 +42,7 @@ with subtest("a backup takes seconds, which nobody notices, and holds no secret"
     before = secret()
 
 with subtest("the host is lost, installed again and its backup restored: nobody signs anything"):
-    lose()
+    lose_machine()
     began = time.monotonic()
     deploy("base", [drhorrible])
     drhorrible.wait_for_file(f"{PROVIDER}/cert/issuing.csr")
@@ -67,7 +67,7 @@ with subtest("the secret that was replaced after the backup stays refused, and t
     before = secret()
 
 with subtest("lost without a backup, its SSH host key too: the operator signs once, and hosts go on with what they have"):
-    lose()
+    lose_machine()
     drhorrible.succeed("mv /etc/ssh/next /etc/ssh/ssh_host_ed25519_key", "mv /etc/ssh/next.pub /etc/ssh/ssh_host_ed25519_key.pub")
     began = time.monotonic()
     deploy("provider-replaced", [drhorrible])

@@ -91,7 +91,7 @@ func TestEnrolled(t *testing.T) {
 // make. The next run completes it, without a network.
 func TestEnrolledKilled(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	const together = 10
 	var done atomic.Bool

@@ -80,7 +80,7 @@ func (v victim) start(t *testing.T) (int, string) {
 // left over, and units were told.
 func TestKilledAtEachStep(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	const together = 10
 	var done atomic.Bool

@@ -18,7 +18,7 @@ import (
 
 func TestRenewal(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

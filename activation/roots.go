@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/providers/api"
 )
 
-// rootEvery is how often, give or take a half, a host looks whether its providers of certificates
+// rootEvery is the interval, give or take a half, at which a host looks whether its providers of certificates
 // issue below a newer root, while an SVID leads to one that is to be replaced. The half spreads
 // the renewals of a cluster's hosts.
 const rootEvery = 2 * time.Minute

@@ -202,7 +202,7 @@ func TestReinstated(t *testing.T) {
 // of them is down.
 func TestInvalidToOneProvider(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	odd := api.Errorf(api.Invalid, api.CodeUnknownMethod, "no such endpoint")
 	down := api.Errorf(api.Transient, api.CodeUnavailable, "down")

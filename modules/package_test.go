@@ -13,7 +13,7 @@ import (
 // vendors the modules, and the commands there are.
 func TestPackage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	out, err := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "--expr", `import ./package.nix {
 		lib.platforms.linux = [ ];

@@ -30,7 +30,7 @@ func glob(t *testing.T, pattern string) []string {
 // has the revisions that its script deploys, in that order.
 func TestVM(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	if _, err := exec.LookPath("nix-instantiate"); err != nil {
 		t.Skip("NOT RUN: no nix-instantiate in PATH")

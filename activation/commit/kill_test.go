@@ -87,7 +87,7 @@ func (h *host) start(do string, at int) (killed bool) {
 // the disk: what was is in force, or what is new and goes back, or what is new and stays.
 func TestKilledAtEachStep(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	whole := newHost(t)
 	order := []string{"serial 1, pending false", "serial 1, pending true", "serial 2, pending true", "serial 2, pending false"}

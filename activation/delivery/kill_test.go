@@ -98,7 +98,7 @@ func generations(t *testing.T, dir string) (names []string) {
 // its steps, on top of nothing, of one generation and of more.
 func TestKilledAtEachStep(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	for i, before := range []int{0, 1, 3, 0, 3} {
 		clean := i < 3 // as at the next start, or not before the next delivery

@@ -9,12 +9,12 @@ import (
 	"github.com/florete/florete"
 )
 
-// retry is how often Await tries.
+// retry is the interval at which Await tries.
 const retry = time.Second
 
 // Await makes the state directory where activation has not done so yet, or waits until it is there:
 // Agent can only let this process read a directory that exists. It logs once that it waits. The
-// error is that of ctx.
+// error is the one of ctx.
 func Await(ctx context.Context, state florete.Layout, log *slog.Logger) error {
 	waits := false
 	ticker := time.NewTicker(retry)

@@ -411,7 +411,7 @@ func TestDoctor(t *testing.T) {
 // TestSilence has a forwarder that does not answer at all, and a name that nobody has.
 func TestSilence(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	p := newPatient(t)
 	p.stop["ursula"]()

@@ -80,7 +80,7 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 	return fix(problem, "systemctl enable --now "+u.Name), false
 }
 
-// fewDescriptors is what systemd gives every service, unless somebody lowered it.
+// fewDescriptors is the limit that systemd gives every service, unless somebody lowered it.
 const fewDescriptors = 1024
 
 // secret reports whether a file is there that not everybody reads.

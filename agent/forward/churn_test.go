@@ -30,7 +30,7 @@ const churned = 10 * transport.MaxStreams
 // through some over TCP, nothing remains: no stream, goroutine, file or memory.
 func TestGivesBack(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	for _, sort := range []churn{
 		{"TCP, the caller ends first", churned / 2, startEcho, once(func(c *net.TCPConn) error {

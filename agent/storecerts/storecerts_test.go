@@ -46,7 +46,7 @@ func put(t *testing.T, dir string, files map[string][]byte) {
 	}
 }
 
-// host is what systemd would know of its units.
+// host stands for systemd: it knows when units started, and restarts them.
 type host struct {
 	started   map[string]time.Time
 	restarted []string

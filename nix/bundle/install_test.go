@@ -174,7 +174,7 @@ var instances = map[florete.Instance]func(*testing.T, string) Bundle{
 // is installed.
 func beside(t *testing.T, test func(t *testing.T, m *machine, of florete.Instance)) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	needRoot(t)
 	for of := range instances {

@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	// forbidden is what Nix says of a path that is not in the flake's tree. It names no file that has it.
+	// forbidden matches the message of Nix about a path that is not in the flake's tree. It names no file that has it.
 	forbidden = regexp.MustCompile(`^access to (canonical|absolute) path '.*' is forbidden`)
-	// unpinned is what Nix says of a fetch without a hash; it names the function.
+	// unpinned matches the message of Nix about a fetch without a hash; it names the function.
 	unpinned = regexp.MustCompile(`^in pure evaluation mode, '(\w+)' requires a 'sha256' argument`)
 	// pathText is a path in a Nix file that may lead out of the tree.
 	pathText = regexp.MustCompile(`(?:^|[\s\[(;=])((?:\.\.?)?/[A-Za-z0-9._+/-]+)`)

@@ -11,7 +11,7 @@ import (
 // Two clusters keep members of their stores on one machine, which have ports of their own.
 func TestStoresOfClusters(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	for port, want := range map[int]int{4619: 1, 4620: 1, 4621: 1, 4622: 0} {
 		src := flake(t, fmt.Sprintf(`let
@@ -41,7 +41,7 @@ func TestStoresOfClusters(t *testing.T) {
 // one identity.
 func TestSeveralClusters(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	for name, c := range map[string]struct {
 		top, more string
@@ -87,7 +87,7 @@ func TestSeveralClusters(t *testing.T) {
 // Clusters of one flake agree on names, on trust domains and on each other's identities.
 func TestClustersTogether(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	blue := `trustDomain = "blue.flor"; hosts = apart; `
 	federated := func(identity, service string) string {

@@ -80,7 +80,7 @@ func (e *FaultsError) Error() string {
 	return b.String()
 }
 
-// maxPlaces is how many places a line of Lines has.
+// maxPlaces bounds the places that a line of Lines names.
 const maxPlaces = 20
 
 // Lines returns faults as people read them, as nix/fault.nix does: three and more that differ by

@@ -49,7 +49,7 @@ var made struct {
 func samples(t *testing.T) []*sample {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	made.Do(func() {
 		var all []json.RawMessage

@@ -330,7 +330,7 @@ func put(set map[string]any, place string, value any) {
 // Of one odd value, either the compiler refuses it or no program does.
 func TestOddValuesAreRefusedOrAccepted(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	var all []json.RawMessage
 	var names []string

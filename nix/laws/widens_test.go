@@ -70,7 +70,7 @@ type said struct {
 	lengths map[string]float64
 }
 
-// more is what the documents and the topology of a cluster say that those of another do not.
+// more returns the statements of the documents and the topology of a cluster that another cluster lacks.
 // What begins with a host's name is of its documents alone, so equal ones are not looked into.
 func more(was, is compiled) (all []string) {
 	before := map[string][]said{} // by host
@@ -114,7 +114,7 @@ func more(was, is compiled) (all []string) {
 	return all
 }
 
-// beside is what a topology says that is in none of its documents.
+// beside returns the statements of a topology that are in none of its documents.
 func beside(c compiled) map[string]bool {
 	seen := map[string]bool{}
 	for name, h := range c.Topology.Hosts {
@@ -300,7 +300,7 @@ func hash(text string) uint64 {
 // they had before, or less. And it opens nothing when that is so.
 func TestPlanWidensWhenAnythingMore(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	type try struct {
 		edit          string

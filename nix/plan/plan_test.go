@@ -140,7 +140,7 @@ func TestOwn(t *testing.T) {
 // line for it.
 func TestEveryValueIsSeen(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	tried := 0
 	for _, c := range cases() {

@@ -19,7 +19,7 @@ const (
 	longTurn  = 5 * time.Second
 )
 
-// Rest is how long a peer may take for a handshake whose turn it is. Peers without a processor
+// Rest bounds the time that a peer may take for a handshake whose turn it is. Peers without a processor
 // to themselves take seconds, and a handshake that is cut off is made again: room for others is
 // made where it is needed, not by this limit.
 const Rest = 30 * time.Second
@@ -55,7 +55,7 @@ type queue struct {
 	given    time.Time     // the last place that a connection which was turned away has been given
 }
 
-// firstInterval is that between two turns before any was measured, of one processor. Turns end many
+// firstInterval is the interval between two turns before any was measured, of one processor. Turns end many
 // at a time, so it is measured over measureFor at least.
 const (
 	firstInterval = 5 * time.Millisecond

@@ -21,7 +21,7 @@ import (
 // timeout bounds a lookup: a directory that is down may keep getent for minutes.
 var timeout = 10 * time.Second
 
-// atOnce is how many programs look accounts up beside each other.
+// atOnce bounds the programs that look accounts up beside each other.
 const atOnce = 16
 
 // programs are the places of getent: of most distributions, and of NixOS.
@@ -45,7 +45,7 @@ func Lookup(name string) (*user.User, error) {
 	return lookup(ctx, name)
 }
 
-// Found is what Lookup returns of a name.
+// Found is the result of Lookup for a name.
 type Found struct {
 	User *user.User
 	Err  error

@@ -97,7 +97,7 @@ type kept struct {
 	RefreshToken []byte
 }
 
-// LoginURL is where a browser signs in.
+// LoginURL returns the address at which a browser signs in.
 func (p *relyingParty) LoginURL(s dexconn.Scopes, callback, state string) (string, []byte, error) {
 	if callback != p.oauth.RedirectURL {
 		return "", nil, fmt.Errorf("callback %q, want %q", callback, p.oauth.RedirectURL)
@@ -114,7 +114,7 @@ func (p *relyingParty) LoginURL(s dexconn.Scopes, callback, state string) (strin
 	return p.oauth.AuthCodeURL(state, append(options, oauth2.S256ChallengeOption(b.Verifier))...), data, err
 }
 
-// HandleCallback is who signed in there.
+// HandleCallback returns the identity of the person who signed in there.
 func (p *relyingParty) HandleCallback(_ dexconn.Scopes, data []byte, r *http.Request) (id dexconn.Identity, err error) {
 	q := r.URL.Query()
 	if code := q.Get("error"); code != "" {

@@ -75,7 +75,7 @@ func (c *upstreamConnector) open(ctx context.Context) (*relyingParty, error) {
 	return opened, nil
 }
 
-// LoginURL is where a browser signs in.
+// LoginURL returns the address at which a browser signs in.
 func (c *upstreamConnector) LoginURL(s dexconn.Scopes, callback, state string) (string, []byte, error) {
 	conn, err := c.open(context.Background())
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *upstreamConnector) LoginURL(s dexconn.Scopes, callback, state string) (
 	return conn.LoginURL(s, callback, state)
 }
 
-// HandleCallback is who signed in there.
+// HandleCallback returns the identity of the person who signed in there.
 func (c *upstreamConnector) HandleCallback(s dexconn.Scopes, data []byte, r *http.Request) (id dexconn.Identity, err error) {
 	conn, err := c.open(r.Context())
 	if err != nil {

@@ -169,7 +169,7 @@ func SyncDir(path string) error {
 	return d.Sync()
 }
 
-// maxSocket is how long the path of a Unix socket may be (unix(7): sun_path has 108 bytes, the last of which is 0).
+// maxSocket bounds the length of a Unix socket's path (unix(7): sun_path has 108 bytes, the last of which is 0).
 const maxSocket = 107
 
 // SocketPath refuses a path at which the kernel has no Unix socket, for which it has but "invalid argument".

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// lookAfter is how long after a request it is seen whether memory is to be returned.
+	// lookAfter is the time after a request at which it is seen whether memory is to be returned.
 	lookAfter = 20 * time.Second
 
-	// hardly is what is allocated in that time where nothing but watches of a large cluster goes on,
+	// hardly is the amount allocated in that time where nothing but watches of a large cluster goes on,
 	// and worth is how much of it is worth collecting.
 	hardly = 80 << 20
 	worth  = 16 << 20

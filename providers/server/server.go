@@ -167,7 +167,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 const (
-	// turns is how many connections are between what begins a handshake and the first answer.
+	// turns bounds the connections between the first byte of a handshake and the first answer.
 	turns = 256
 
 	// turnsWait is half as long as hosts wait for a handshake: the estimate may be wrong.

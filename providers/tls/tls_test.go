@@ -209,7 +209,7 @@ func (f *fixture) must(i int, b json.RawMessage) (api.Answer, *x509.Certificate)
 // life, or earlier where the CA wants that.
 func TestRenewal(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	t.Parallel()
 	ca := acmetest.Start(t, acmetest.Options{Validity: 9 * 24 * time.Hour})

@@ -75,7 +75,7 @@ func TestMain(m *testing.M) {
 func start(t *testing.T) *cluster {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	shared.once.Do(func() { shared.cluster, shared.err = bringUp(context.Background()) })
 	if shared.err != nil {

@@ -17,7 +17,7 @@ const page = "https://outline.example/"
 // in while the ingress is started again, and when another machine takes its place.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	chromium.Require(t, "chromium", "chromium")
 	chromium.Require(t, "certutil", "libnss3-tools")

@@ -23,7 +23,7 @@ const Recovery = 30 * time.Minute
 // end, every need has to be fulfilled, and the laws are checked.
 func Run(t *testing.T, c Config, story func(*Fleet)) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	t.Parallel()
 	for i := range *runsFlag {

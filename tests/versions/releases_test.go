@@ -58,7 +58,7 @@ var built struct {
 func releases(t *testing.T) (old, new release) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	built.once.Do(func() { built.err = build() })
 	if built.err != nil {

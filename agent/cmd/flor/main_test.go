@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // with outline behind $LOCAL.
 func TestScripts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// renewPeriod is how often the pool looks for connections to targets whose SVIDs lead to a root
+	// renewPeriod is the interval at which the pool looks for connections to targets whose SVIDs lead to a root
 	// that is to be replaced.
 	renewPeriod = 10 * time.Second
-	// supersededFor is how long such a connection takes new streams. Its target has renewed its SVID
+	// supersededFor is the time for which such a connection takes new streams. Its target has renewed its SVID
 	// by then, or the next connection has the same time.
 	supersededFor = time.Minute
 )

@@ -39,5 +39,5 @@ func (p *Pool) Prepared() bool {
 	return true
 }
 
-// RetireSuperseded is what the pool does every few seconds, at a time.
+// RetireSuperseded does at a given time what the pool does every few seconds.
 func (p *Pool) RetireSuperseded(now time.Time) { p.retireSuperseded(now) }

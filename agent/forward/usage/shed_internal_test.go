@@ -75,7 +75,7 @@ func read(c *Conn, st *quic.Stream, each func([]byte)) {
 // nobody reads is found beside it.
 func TestEstimate(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	for name, use := range map[string]func(t *testing.T, client, server *quic.Conn, c *Conn){
 		"uploads": func(t *testing.T, client, server *quic.Conn, c *Conn) {

@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/printable"
 )
 
-// rotationPoll is how often a rotation that is watched is examined again: as often as hosts look
+// rotationPoll is the interval at which a rotation that is watched is examined again: as often as hosts look
 // whether they have something to report.
 const rotationPoll = 10 * time.Second
 

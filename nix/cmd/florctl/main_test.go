@@ -31,7 +31,7 @@ exec "$@" --settings "$WORK/provider.hujson"
 // TestScripts runs the stories in testdata/script.
 func TestScripts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	bin := t.TempDir()
 	if err := kit.Programs(t.Context(), "../../..", bin); err != nil {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // commands of the script: root, sign, policy, publish.
 func TestScripts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:   "testdata/script",

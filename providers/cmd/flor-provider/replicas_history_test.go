@@ -50,7 +50,7 @@ var suspension = porcupine.Model{
 	},
 }
 
-// lasts is how long random operations go on: $FLORETE_LONG, or what a suite has time for.
+// lasts returns the time for which random operations go on: $FLORETE_LONG, or what a suite has time for.
 func lasts(t *testing.T) time.Duration {
 	t.Helper()
 	written := os.Getenv("FLORETE_LONG")
@@ -74,7 +74,7 @@ func lasts(t *testing.T) time.Duration {
 //	an act whose outcome is unknown is accepted when it is repeated
 func TestHistory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -17,7 +17,7 @@ import (
 // decision, and both return the same answer: 200 times.
 func TestReplicasRaced(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	c := newReplicas(t, 3, "cert")
 	a, b := c.add("a"), c.add("b")

@@ -72,7 +72,7 @@ func ringed(t *testing.T, s store.Store, what string, is func(keyring.Ring) bool
 // has the policy yet that drops it, and one that comes is let in by any other.
 func TestKeyLifetime(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	c := newReplicas(t, 3, "cert")
 	var lifetime int64

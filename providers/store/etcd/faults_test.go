@@ -93,7 +93,7 @@ func TestKilledClient(t *testing.T) {
 // TestLeaderKilled: writes go on within five seconds.
 func TestLeaderKilled(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	c := etcdtest.Start(t, 3)
 	s := c.Open(t)
@@ -133,7 +133,7 @@ func TestLeaderKilled(t *testing.T) {
 // TestNoMajority: nothing is answered that a majority does not back, and it heals by itself.
 func TestNoMajority(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	c := etcdtest.Start(t, 3)
 	s := c.Open(t)

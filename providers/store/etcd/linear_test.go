@@ -92,7 +92,7 @@ func (h *history) add(client int, in operation, call time.Time, out outcome) {
 // one store in one place would show, and nothing is made twice.
 func TestLinearizable(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes long")
+		t.Skip("left out by -short: it takes long")
 	}
 	const clients, keys, lasts = 6, 3, 15 * time.Second
 	c := etcdtest.Start(t, 3)

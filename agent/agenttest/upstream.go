@@ -4,13 +4,9 @@ import (
 	"io"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/florete/florete/tests/kit"
 )
-
-// Patience is for what takes milliseconds, on a machine that is slow or busy.
-const Patience = 30 * time.Second
 
 // Upstream serves each connection with serve and returns the address.
 func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
@@ -42,14 +38,4 @@ func Ping(c net.Conn) error {
 	}
 	_, err := io.ReadFull(c, b)
 	return err
-}
-
-// WaitFor waits until ok holds.
-func WaitFor(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(Patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // lines is a log that a test reads while it grows.
@@ -99,11 +100,12 @@ func take(t *testing.T, conn *net.UnixConn) (text string, ok bool) {
 
 func (s *served) logged(t *testing.T, text string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(s.log.String(), text); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no %q in the log:\n%s", text, s.log)
+	kit.Succeeds(t, "a line of the log", func() error {
+		if !strings.Contains(s.log.String(), text) {
+			return fmt.Errorf("no %q in the log:\n%s", text, s.log)
 		}
-	}
+		return nil
+	})
 }
 
 func TestGiven(t *testing.T) {

@@ -296,13 +296,10 @@ func TestDoctor(t *testing.T) {
 			hurt: func(p *patient) {
 				p.Reach.Callers = append(p.Reach.Callers, florete.Caller{ID: agenttest.Bob, Users: []string{"no-such-account"}, UIDs: []uint32{}})
 				p.AcceptLaptop()
-				for problems := 0; problems == 0; time.Sleep(10 * time.Millisecond) {
+				kit.Eventually(p, "the agent to report a problem", func() bool {
 					r, _, err := status.Fetch(p.Context(), p.Laptop.Socket())
-					if err != nil {
-						p.Fatal(err)
-					}
-					problems = len(r.Problems)
-				}
+					return err == nil && len(r.Problems) > 0
+				})
 			},
 			begin: "accounts: there is no account no-such-account, which is of user/bob", fix: "useradd --create-home --user-group no-such-account",
 		},
@@ -460,7 +457,7 @@ func TestUDPDoesNotPass(t *testing.T) {
 	p := newPatient(t)
 	p.Publish.Transport = florete.OverTCP
 	p.AcceptUrsula()
-	agenttest.WaitFor(t, "a forwarder without UDP", func() bool {
+	kit.Eventually(t, "a forwarder without UDP", func() bool {
 		return strings.Contains(strings.Join(p.findings(), "\n"), "no answer over UDP, TCP carries what goes there => let UDP port ")
 	})
 	p.Reach.Reach[0].Transport = florete.OverTCP

@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -112,15 +113,13 @@ func (p *patient) start(h *agenttest.Host) {
 		}
 	}
 	p.Cleanup(p.stop[h.Name])
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	kit.Succeeds(p, h.Name+" runs", func() error {
 		r, _, err := status.Fetch(p.Context(), h.Socket())
-		if err == nil && r.State == "running" {
-			return
+		if err == nil && r.State != "running" {
+			err = fmt.Errorf("%+v", r)
 		}
-		if time.Now().After(deadline) {
-			p.Fatalf("%s: %v %v", h.Name, r, err)
-		}
-	}
+		return err
+	})
 }
 
 func (p *patient) write(path, text string, mode os.FileMode) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // announcing is a running cluster whose service learns who calls.
@@ -54,7 +55,7 @@ func TestProxyHeader(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer service.Close()
-			service.SetDeadline(time.Now().Add(agenttest.Patience))
+			service.SetDeadline(time.Now().Add(kit.Patience))
 			r := bufio.NewReader(service)
 			h, err := proxyproto.Read(r)
 			if err != nil {

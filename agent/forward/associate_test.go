@@ -46,13 +46,13 @@ func TestAssociate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	agenttest.WaitFor(t, "the laptop to count", func() bool {
+	kit.Eventually(t, "the laptop to count", func() bool {
 		p := report(t, c.Laptop).Paths
 		return len(p) == 1 && p[0].Total == 1 && p[0].Sent == 60_004
 	})
 	control.Close()
-	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Laptop).Connections == 0 })
-	agenttest.WaitFor(t, "a closed port", func() bool { return refusesUDP(relay) })
+	kit.Eventually(t, "the session to end", func() bool { return report(t, c.Laptop).Connections == 0 })
+	kit.Eventually(t, "a closed port", func() bool { return refusesUDP(relay) })
 }
 
 func TestAssociateRefuses(t *testing.T) {
@@ -84,7 +84,7 @@ func TestAssociateRefuses(t *testing.T) {
 	} {
 		before := report(t, c.Laptop).Refusals[x.reason]
 		x.relay.Write(x.send)
-		agenttest.WaitFor(t, fmt.Sprintf("%s to be refused", x.what), func() bool { return report(t, c.Laptop).Refusals[x.reason] == before+1 })
+		kit.Eventually(t, fmt.Sprintf("%s to be refused", x.what), func() bool { return report(t, c.Laptop).Refusals[x.reason] == before+1 })
 	}
 	wantSilence(t, asAlice)
 	if len(senders) > 0 {
@@ -103,7 +103,7 @@ func TestAssociateChange(t *testing.T) {
 	}
 	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{64999}}}
 	c.acceptLaptop(t)
-	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Laptop).Connections == 0 })
+	kit.Eventually(t, "the session to end", func() bool { return report(t, c.Laptop).Connections == 0 })
 	sendInVain(t, relay, to("outline.demo.flor.rete", "ping"))
 	refusals(t, c.Laptop, "not-caller", 1)
 }
@@ -131,5 +131,5 @@ func TestAssociations(t *testing.T) {
 	}
 	refusals(t, c.Laptop, "too-many", 1)
 	first.Close()
-	agenttest.WaitFor(t, "room", func() bool { _, reply := code(); return reply == 0 })
+	kit.Eventually(t, "room", func() bool { _, reply := code(); return reply == 0 })
 }

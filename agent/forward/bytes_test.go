@@ -15,6 +15,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // hashing is a service that answers, once the caller has ended its side, with the hash of
@@ -50,7 +51,7 @@ func exchangeHashes(addr string, random *rand.Rand, abandoned bool) error {
 	}
 	defer conn.Close()
 	c := conn.(*net.TCPConn)
-	c.SetDeadline(time.Now().Add(4 * agenttest.Patience)) // megabytes, in turns with all others
+	c.SetDeadline(time.Now().Add(4 * kit.Patience)) // megabytes, in turns with all others
 	size := 4 + random.IntN(1<<random.IntN(21))
 	b := make([]byte, size)
 	for i := range b {
@@ -123,7 +124,7 @@ func TestBytesUnderLoad(t *testing.T) {
 					t.Errorf("a connection over %s", row.Transport)
 				}
 			}
-			agenttest.WaitFor(t, "no stream to be left", func() bool {
+			kit.Eventually(t, "no stream to be left", func() bool {
 				r := report(t, c.Ursula)
 				n := r.Connections
 				for _, row := range r.PeerConnections {

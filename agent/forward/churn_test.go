@@ -20,6 +20,7 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/tests/kit"
 )
 
 // churned is so many times what a connection lets be open at a time that whatever is not
@@ -123,10 +124,11 @@ func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
 	t.Helper()
 	const slack = 8 << 20
 	if before.goroutines > 0 {
-		agenttest.WaitFor(t, "one connection between the forwarders", func() bool { return len(peerConnections(t, c)) == 2 })
+		kit.Eventually(t, "one connection between the forwarders", func() bool { return len(peerConnections(t, c)) == 2 })
 	}
-	deadline := time.Now().Add(time.Minute + agenttest.Patience) // a connection over TCP waits a minute for another stream
-	for last := (footprint{}); ; time.Sleep(100 * time.Millisecond) {
+	last := footprint{}
+	// A connection over TCP waits a minute for another stream.
+	kit.Succeeds(t, "no more than before", func() error {
 		var m runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&m)
@@ -140,16 +142,15 @@ func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
 		}
 		switch {
 		case before.goroutines == 0 && f.goroutines == last.goroutines && f.streams == last.streams:
-			return f
+			return nil
 		case before.goroutines > 0 && f.goroutines <= before.goroutines+8 && f.files <= before.files+8 &&
 			f.heap <= before.heap+slack && f.streams <= before.streams && f.live <= before.live:
-			return f
-		case time.Now().After(deadline):
-			t.Errorf("before %+v, after %+v", before, f)
-			return f
+			return nil
 		}
 		last = f
-	}
+		return fmt.Errorf("before %+v, after %+v", before, f)
+	})
+	return f
 }
 
 func peerConnections(t *testing.T, c *cluster) (all []usage.Row) {
@@ -192,7 +193,7 @@ func with(addr string, f func(*net.TCPConn) error) error {
 		return err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(agenttest.Patience))
+	c.SetDeadline(time.Now().Add(kit.Patience))
 	return f(c.(*net.TCPConn))
 }
 

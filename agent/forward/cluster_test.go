@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit"
 )
 
 type refusal = metrics.Refusal
@@ -54,7 +55,7 @@ func (c *cluster) acceptLaptop(t *testing.T) {
 func (c *cluster) inForce(t *testing.T, h *agenttest.Host) {
 	t.Helper()
 	if c.running {
-		agenttest.WaitFor(t, h.Name+" to have its manifest in force", func() bool {
+		kit.Eventually(t, h.Name+" to have its manifest in force", func() bool {
 			m := report(t, h).Manifest
 			return m != nil && m.Serial == h.Serial
 		})
@@ -66,7 +67,7 @@ func (c *cluster) start(t *testing.T) {
 	t.Helper()
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		run(t, h)
-		agenttest.WaitFor(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
+		kit.Eventually(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
 	}
 	c.running = true
 }
@@ -115,7 +116,7 @@ func hello(t *testing.T) string {
 
 // get asks over one connection of its own.
 func get(addr string) (string, error) {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: agenttest.Patience}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: kit.Patience}
 	res, err := client.Get("http://" + addr + "/docs")
 	if err != nil {
 		return "", err

@@ -27,7 +27,7 @@ import (
 func refusals(t *testing.T, h *agenttest.Host, reason string, n int64) (detail string, peer string) {
 	t.Helper()
 	var r status.Report
-	agenttest.WaitFor(t, fmt.Sprintf("%s to refuse %q %d times", h.Name, reason, n), func() bool {
+	kit.Eventually(t, fmt.Sprintf("%s to refuse %q %d times", h.Name, reason, n), func() bool {
 		r = report(t, h)
 		return r.Refusals[reason] >= n
 	})
@@ -54,7 +54,7 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(agenttest.Patience))
+	c.SetDeadline(time.Now().Add(kit.Patience))
 	return c.(*net.TCPConn)
 }
 
@@ -65,7 +65,7 @@ func reaches(addr string) bool {
 		return false
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(agenttest.Patience))
+	c.SetDeadline(time.Now().Add(kit.Patience))
 	return agenttest.Ping(c) == nil
 }
 
@@ -89,7 +89,7 @@ func wantRefused(t *testing.T, addr string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(agenttest.Patience))
+	c.SetDeadline(time.Now().Add(kit.Patience))
 	wantReset(t, c)
 }
 
@@ -272,7 +272,7 @@ func TestRotateThenReconnect(t *testing.T) {
 	refusals(t, c.Ursula, "bad-certificate", 1)
 
 	c.Laptop.Deliver(stranger, alice, time.Hour)
-	agenttest.WaitFor(t, "alice to be let in again", func() bool { return reaches(c.Local) })
+	kit.Eventually(t, "alice to be let in again", func() bool { return reaches(c.Local) })
 }
 
 func TestRotationUnderTraffic(t *testing.T) {
@@ -310,11 +310,11 @@ func TestRotationUnderTraffic(t *testing.T) {
 		lifetime := time.Duration(i+2) * time.Hour
 		c.Laptop.Deliver(c.CA, alice, lifetime)
 		c.Ursula.Deliver(c.CA, outline, lifetime)
-		agenttest.WaitFor(t, "the new SVIDs", func() bool {
+		kit.Eventually(t, "the new SVIDs", func() bool {
 			soon := time.Now().Add(lifetime - time.Minute)
 			return expiry(c.Laptop, alice).After(soon) && expiry(c.Ursula, outline).After(soon)
 		})
-		agenttest.WaitFor(t, "traffic", func() bool { return done.Load() > before+20 })
+		kit.Eventually(t, "traffic", func() bool { return done.Load() > before+20 })
 	}
 	close(stop)
 	wg.Wait()
@@ -342,7 +342,7 @@ func TestLargeTransfer(t *testing.T) {
 		t.Fatal("what came back is not what was sent")
 	}
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		agenttest.WaitFor(t, h.Name+" to count the bytes", func() bool {
+		kit.Eventually(t, h.Name+" to count the bytes", func() bool {
 			p := report(t, h).Paths
 			return len(p) == 1 && p[0].Sent == size && p[0].Received == size && p[0].Live == 0
 		})

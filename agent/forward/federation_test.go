@@ -58,7 +58,7 @@ func TestFederation(t *testing.T) {
 	deliver(laptop, blueCA, kit.IDIn(blue, "node/laptop"), caller)
 	for _, h := range []*agenttest.Host{ursula, laptop} {
 		run(t, h)
-		agenttest.WaitFor(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
+		kit.Eventually(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
 	}
 	reaches := func() bool { return agenttest.Ping(dial(t, local.String())) == nil }
 	if !reaches() {
@@ -92,7 +92,7 @@ func TestFederation(t *testing.T) {
 		Callers: []florete.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
 	}, caller)
 	deliver(laptop, next, kit.IDIn(blue, "node/laptop"), caller)
-	agenttest.WaitFor(t, "the caller by the next root", reaches)
+	kit.Eventually(t, "the caller by the next root", reaches)
 
 	// So is red's.
 	following := kit.NewCA()
@@ -105,7 +105,7 @@ func TestFederation(t *testing.T) {
 	}
 	bundle(laptop, following.Bundle(2, time.Minute))
 	wantReset(t, held) // to what proved itself by the former root
-	agenttest.WaitFor(t, "the service by the next root", reaches)
+	kit.Eventually(t, "the service by the next root", reaches)
 
 	// The role goes.
 	held = dial(t, local.String())
@@ -153,7 +153,7 @@ func TestNeighbours(t *testing.T) {
 			laptop.Deliver(beside, caller, time.Hour)
 			for _, h := range []*agenttest.Host{ursula, laptop} {
 				run(t, h)
-				agenttest.WaitFor(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
+				kit.Eventually(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
 			}
 			if ca != red {
 				wantRefused(t, local.String())
@@ -201,7 +201,7 @@ func TestFederatedImpostor(t *testing.T) {
 			laptop.Deliver(blueCA, caller, time.Hour)
 			for _, h := range []*agenttest.Host{ursula, laptop} {
 				run(t, h)
-				agenttest.WaitFor(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
+				kit.Eventually(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
 			}
 			if ca == red {
 				if err := agenttest.Ping(dial(t, local.String())); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/guard"
+	"github.com/florete/florete/tests/kit"
 )
 
 // The accounts of these tests.
@@ -48,7 +49,7 @@ func guarded(t *testing.T, h *agenttest.Host) {
 			t.Error("the table is still there")
 		}
 	})
-	agenttest.WaitFor(t, "the table", func() bool { return guard.Guards(ctx, "") })
+	kit.Eventually(t, "the table", func() bool { return guard.Guards(ctx, "") })
 }
 
 // dialAs connects as another account.
@@ -101,7 +102,7 @@ func TestGuardUpstream(t *testing.T) {
 	// The documents in force decide.
 	c.Publish.Publish[0].User = ""
 	c.acceptUrsula(t)
-	agenttest.WaitFor(t, "accounts of the system to be let in", func() bool { return dialAs(t, 2, at) == nil })
+	kit.Eventually(t, "accounts of the system to be let in", func() bool { return dialAs(t, 2, at) == nil })
 	if err := dialAs(t, alicesUID, at); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("somebody who logs in: %v, want it refused", err)
 	}
@@ -109,7 +110,7 @@ func TestGuardUpstream(t *testing.T) {
 	if out, err := exec.Command("nft", "flush", "ruleset").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	agenttest.WaitFor(t, "the table to be put back", func() bool { return errors.Is(dialAs(t, alicesUID, at), syscall.ECONNREFUSED) })
+	kit.Eventually(t, "the table to be put back", func() bool { return errors.Is(dialAs(t, alicesUID, at), syscall.ECONNREFUSED) })
 }
 
 // socketOf is a UDP socket of an account at an address, which others may share.
@@ -151,7 +152,7 @@ func TestGuardSenders(t *testing.T) {
 		t.Helper()
 		select {
 		case <-senders:
-		case <-time.After(agenttest.Patience):
+		case <-time.After(kit.Patience):
 			t.Fatal("waited in vain for " + what)
 		}
 	}
@@ -161,7 +162,7 @@ func TestGuardSenders(t *testing.T) {
 	refusals(t, c.Laptop, "unproven-sender", 1)
 
 	guarded(t, c.Laptop)
-	agenttest.WaitFor(t, "alice's datagram to arrive", func() bool { send(mine); return len(senders) > 0 })
+	kit.Eventually(t, "alice's datagram to arrive", func() bool { send(mine); return len(senders) > 0 })
 	send(mine)
 	wait("alice's session")
 	drain := func() {
@@ -226,7 +227,7 @@ func TestGuardSenders(t *testing.T) {
 	if err := unix.Sendmsg(other, []byte("SPOOFED"), source, to, 0); err != nil {
 		t.Fatal(err)
 	}
-	agenttest.WaitFor(t, "another refusal", func() bool {
+	kit.Eventually(t, "another refusal", func() bool {
 		unix.Sendmsg(other, []byte("SPOOFED"), source, to, 0) // a sender who was refused is not heard for a while
 		return report(t, c.Laptop).Refusals["not-sender"] > before
 	})

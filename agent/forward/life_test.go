@@ -19,6 +19,7 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit"
 )
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
@@ -73,22 +74,22 @@ func TestWaitsForManifestAndIdentity(t *testing.T) {
 	empty := agenttest.NewHost(t, "laptop", c.CA)
 	run(t, empty)
 	run(t, c.Ursula)
-	agenttest.WaitFor(t, "the agent to report what it waits for", func() bool {
+	kit.Eventually(t, "the agent to report what it waits for", func() bool {
 		p := report(t, empty).Problems
 		return len(p) == 1 && strings.Contains(p[0], "no manifest accepted yet")
 	})
 	c.Laptop = empty
 	c.acceptLaptop(t)
-	agenttest.WaitFor(t, "the manifest", func() bool { return report(t, empty).Host == "laptop" })
+	kit.Eventually(t, "the manifest", func() bool { return report(t, empty).Host == "laptop" })
 	if s := report(t, empty).State; s != "waiting" {
 		t.Errorf("state %q before the node has an identity", s)
 	}
 	empty.Deliver(c.CA, laptop, time.Hour)
-	agenttest.WaitFor(t, "the agent to run", func() bool { return report(t, empty).State == "running" })
+	kit.Eventually(t, "the agent to run", func() bool { return report(t, empty).State == "running" })
 	wantRefused(t, c.Local)
 	refusals(t, empty, "no-identity", 1)
 	empty.Deliver(c.CA, alice, time.Hour)
-	agenttest.WaitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
+	kit.Eventually(t, "alice to reach outline", func() bool { return reaches(c.Local) })
 }
 
 // TestStateDirectoryComesLater: the place where it will be is watched.
@@ -96,13 +97,23 @@ func TestStateDirectoryComesLater(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	there := string(c.Laptop.Layout)
 	c.Laptop.Layout = florete.Layout(filepath.Join(t.TempDir(), "later"))
-	runWith(t, forward.Config{Layout: c.Laptop.Layout, Socket: filepath.Join(t.TempDir(), "socket"), Poll: time.Hour})
+	socket := filepath.Join(t.TempDir(), "socket")
+	runWith(t, forward.Config{Layout: c.Laptop.Layout, Socket: socket, Poll: time.Hour})
 	run(t, c.Ursula)
-	time.Sleep(50 * time.Millisecond) // so that the agent has looked in vain; less only makes the test easier
+	looksInVain(t, socket)
 	if err := os.Rename(there, string(c.Laptop.Layout)); err != nil {
 		t.Fatal(err)
 	}
-	agenttest.WaitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
+	kit.Eventually(t, "alice to reach outline", func() bool { return reaches(c.Local) })
+}
+
+// looksInVain waits until the agent at socket reports that it has no manifest.
+func looksInVain(t *testing.T, socket string) {
+	t.Helper()
+	kit.Eventually(t, "the agent to look in vain", func() bool {
+		r, _, err := status.Fetch(t.Context(), socket)
+		return err == nil && len(r.Problems) > 0
+	})
 }
 
 // TestPolls: where a symlink above the state directory points to is not watched.
@@ -112,16 +123,17 @@ func TestPolls(t *testing.T) {
 	if err := os.Symlink(t.TempDir(), link); err != nil {
 		t.Fatal(err)
 	}
-	runWith(t, forward.Config{Layout: florete.Layout(link), Socket: filepath.Join(t.TempDir(), "socket"), Poll: 20 * time.Millisecond})
+	socket := filepath.Join(t.TempDir(), "socket")
+	runWith(t, forward.Config{Layout: florete.Layout(link), Socket: socket, Poll: 20 * time.Millisecond})
 	run(t, c.Ursula)
-	time.Sleep(50 * time.Millisecond) // so that the agent has looked in vain; less only makes the test easier
+	looksInVain(t, socket)
 	if err := os.Symlink(string(c.Laptop.Layout), link+".next"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(link+".next", link); err != nil {
 		t.Fatal(err)
 	}
-	agenttest.WaitFor(t, "alice to reach outline", func() bool { return reaches(c.Local) })
+	kit.Eventually(t, "alice to reach outline", func() bool { return reaches(c.Local) })
 }
 
 // TestBadManifest: what cannot be read changes nothing.
@@ -141,7 +153,7 @@ func TestBadManifest(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(c.Laptop.Layout.Documents(), "gen-new"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	agenttest.WaitFor(t, "the problem", func() bool {
+	kit.Eventually(t, "the problem", func() bool {
 		return slices.ContainsFunc(report(t, c.Laptop).Problems, func(p string) bool { return strings.Contains(p, "the body was changed") })
 	})
 	if err := agenttest.Ping(conn); err != nil {
@@ -159,7 +171,7 @@ func TestListenerInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.start(t)
-	agenttest.WaitFor(t, "the problem", func() bool {
+	kit.Eventually(t, "the problem", func() bool {
 		return slices.ContainsFunc(report(t, c.Laptop).Problems, func(p string) bool { return strings.Contains(p, c.SOCKS[bob]) })
 	})
 	if !reaches(c.Local) {
@@ -167,7 +179,7 @@ func TestListenerInUse(t *testing.T) {
 	}
 	taken.Close()
 	c.acceptLaptop(t)
-	agenttest.WaitFor(t, "the problem to go", func() bool { return len(report(t, c.Laptop).Problems) == 0 })
+	kit.Eventually(t, "the problem to go", func() bool { return len(report(t, c.Laptop).Problems) == 0 })
 }
 
 func TestListenMoves(t *testing.T) {
@@ -185,10 +197,10 @@ func TestListenMoves(t *testing.T) {
 		t.Error("the status tells a manifest before it is in force")
 	}
 	c.acceptLaptop(t)
-	agenttest.WaitFor(t, "outline at its new address", func() bool { return reaches(c.Local) })
+	kit.Eventually(t, "outline at its new address", func() bool { return reaches(c.Local) })
 	c.Publish.Listen, c.Publish.Publish = nil, nil
 	c.acceptUrsula(t)
-	agenttest.WaitFor(t, "the listener to go", func() bool {
+	kit.Eventually(t, "the listener to go", func() bool {
 		l, err := net.ListenPacket("udp", moved)
 		if err == nil {
 			l.Close()
@@ -203,7 +215,7 @@ func TestRestart(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	run(t, c.Laptop)
 	stop := run(t, c.Ursula)
-	agenttest.WaitFor(t, "outline", func() bool { return reaches(c.Local) })
+	kit.Eventually(t, "outline", func() bool { return reaches(c.Local) })
 	conn := dial(t, c.Local)
 	if err := agenttest.Ping(conn); err != nil {
 		t.Fatal(err)
@@ -211,7 +223,7 @@ func TestRestart(t *testing.T) {
 	stop()
 	wantReset(t, conn)
 	run(t, c.Ursula)
-	agenttest.WaitFor(t, "ursula", func() bool { return report(t, c.Ursula).State == "running" })
+	kit.Eventually(t, "ursula", func() bool { return report(t, c.Ursula).State == "running" })
 	if !reaches(c.Local) {
 		t.Error("not reachable after the restart")
 	}
@@ -225,7 +237,7 @@ func TestConnectWhileStopping(t *testing.T) {
 	c.acceptUrsula(t)
 	run(t, c.Laptop)
 	stop := runWith(t, forward.Config{Layout: c.Ursula.Layout, Socket: c.Ursula.Socket(), Poll: time.Hour, Grace: time.Second})
-	agenttest.WaitFor(t, "outline", func() bool { return reaches(c.Local) })
+	kit.Eventually(t, "outline", func() bool { return reaches(c.Local) })
 	live := dial(t, c.Local)
 	if err := agenttest.Ping(live); err != nil {
 		t.Fatal(err)
@@ -263,15 +275,15 @@ func TestDrain(t *testing.T) {
 	second.Deliver(c.CA, laptop, time.Hour)
 	second.Deliver(c.CA, alice, time.Hour)
 	go func() {
-		done <- forward.Run(ctx, forward.Config{Layout: second.Layout, Socket: second.Socket(), Grace: 2 * agenttest.Patience, Log: slog.New(slog.DiscardHandler)})
+		done <- forward.Run(ctx, forward.Config{Layout: second.Layout, Socket: second.Socket(), Grace: time.Hour, Log: slog.New(slog.DiscardHandler)})
 	}()
-	agenttest.WaitFor(t, "the agent", func() bool { return reaches(addr.String()) })
+	kit.Eventually(t, "the agent", func() bool { return reaches(addr.String()) })
 	conn := dial(t, addr.String())
 	if err := agenttest.Ping(conn); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
-	agenttest.WaitFor(t, "the listener to close", func() bool { return !reaches(addr.String()) })
+	kit.Eventually(t, "the listener to close", func() bool { return !reaches(addr.String()) })
 	if err := agenttest.Ping(conn); err != nil {
 		t.Errorf("the live connection: %v", err)
 	}
@@ -282,7 +294,7 @@ func TestDrain(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(agenttest.Patience):
+	case <-time.After(kit.Patience):
 		t.Error("the agent waits longer than its last connection")
 	}
 }
@@ -308,7 +320,7 @@ func TestSocketInUse(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	leavesNothing(t, c, func() (live net.Conn) {
-		agenttest.WaitFor(t, "outline", func() bool { return reaches(c.Local) })
+		kit.Eventually(t, "outline", func() bool { return reaches(c.Local) })
 		conn, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
 		if code != 2 {
 			t.Errorf("bob: reply %d, want 2", code)
@@ -328,7 +340,7 @@ func leavesNothing(t *testing.T, c *cluster, use func() (live net.Conn)) {
 	cycle := func() {
 		stops := []func(){run(t, c.Ursula), run(t, c.Laptop)}
 		for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-			agenttest.WaitFor(t, h.Name, func() bool { return report(t, h).State == "running" })
+			kit.Eventually(t, h.Name, func() bool { return report(t, h).State == "running" })
 		}
 		live := use()
 		for _, stop := range stops {
@@ -341,15 +353,18 @@ func leavesNothing(t *testing.T, c *cluster, use func() (live net.Conn)) {
 	for range 3 {
 		cycle()
 	}
-	deadline := time.Now().Add(agenttest.Patience)
-	for runtime.NumGoroutine() > goroutines || openFiles(t) > files {
-		if time.Now().After(deadline) {
+	defer func() {
+		if t.Failed() {
 			pprof.Lookup("goroutine").WriteTo(t.Output(), 1)
-			t.Fatalf("%d goroutines and %d files, want %d and %d", runtime.NumGoroutine(), openFiles(t), goroutines, files)
 		}
+	}()
+	kit.Succeeds(t, "all to be closed", func() error {
 		runtime.GC() // closes the pipes that the upstream's io.Copy keeps for reuse
-		time.Sleep(10 * time.Millisecond)
-	}
+		if g, f := runtime.NumGoroutine(), openFiles(t); g > goroutines || f > files {
+			return fmt.Errorf("%d goroutines and %d files, want %d and %d", g, f, goroutines, files)
+		}
+		return nil
+	})
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		if _, err := os.Stat(h.Socket()); err == nil {
 			t.Errorf("%s is left", h.Socket())
@@ -381,13 +396,13 @@ func TestBytesAreCountedOnBothSides(t *testing.T) {
 		t.Fatalf("got %d bytes, %v", n, err)
 	}
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		agenttest.WaitFor(t, h.Name+" to count", func() bool {
+		kit.Eventually(t, h.Name+" to count", func() bool {
 			r := report(t, h)
 			return len(r.Paths) == 1 && r.Paths[0].Sent == 1000 && r.Paths[0].Received == 3000 && r.Connections == 1
 		})
 	}
 	conn.Close()
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		agenttest.WaitFor(t, h.Name+" to count the end", func() bool { return report(t, h).Connections == 0 })
+		kit.Eventually(t, h.Name+" to count the end", func() bool { return report(t, h).Connections == 0 })
 	}
 }

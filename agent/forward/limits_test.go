@@ -12,6 +12,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // limited starts a cluster with limits of the service, and of alice.
@@ -70,7 +71,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	for _, conn := range open {
 		conn.Close()
 	}
-	agenttest.WaitFor(t, "a connection to be let in", func() bool { return reaches(c.Local) })
+	kit.Eventually(t, "a connection to be let in", func() bool { return reaches(c.Local) })
 	c.limit(t, florete.Limits{}, florete.Limits{})
 	open = nil
 	for range 5 {
@@ -150,7 +151,7 @@ func TestDatagramsAreLimited(t *testing.T) {
 	c, conn := startUDP(t)
 	c.limit(t, florete.Limits{}, florete.Limits{BytesPerSecond: 1000})
 	payload := make([]byte, 10_000)
-	agenttest.WaitFor(t, "datagrams to be dropped", func() bool {
+	kit.Eventually(t, "datagrams to be dropped", func() bool {
 		conn.Write(payload)
 		return report(t, c.Ursula).Paths[0].Dropped > 20
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/program"
 )
 
@@ -66,7 +67,7 @@ func TestNginx(t *testing.T) {
 			t.Log(log.String())
 		}
 	})
-	agenttest.WaitFor(t, "nginx", func() bool {
+	kit.Eventually(t, "nginx", func() bool {
 		c, err := net.Dial("tcp", headers)
 		if err == nil {
 			c.Close()

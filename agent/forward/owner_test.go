@@ -9,6 +9,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit"
 )
 
 // stranger is an account that somebody logs in with.
@@ -106,7 +107,7 @@ func TestUnknownOwner(t *testing.T) {
 	c.acceptUrsula(t)
 	c.start(t)
 	var r status.Report
-	agenttest.WaitFor(t, "the problem", func() bool {
+	kit.Eventually(t, "the problem", func() bool {
 		r = report(t, c.Ursula)
 		return len(r.Problems) == 1
 	})

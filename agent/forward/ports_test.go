@@ -9,6 +9,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // sending is an upstream that sends a word, and then what it receives.
@@ -91,7 +92,7 @@ func TestPorts(t *testing.T) {
 		}
 	}
 	conn := dialUDP(t, at["dns/udp"])
-	agenttest.WaitFor(t, "dns over UDP", func() bool { return reachesUDP(conn) })
+	kit.Eventually(t, "dns over UDP", func() bool { return reachesUDP(conn) })
 	if _, code := socksDial(t, c.SOCKS[alice], "outline.demo.flor.rete", 1); code != 4 {
 		t.Errorf("a port that is not there: reply %d, want 4", code)
 	}

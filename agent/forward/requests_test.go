@@ -17,6 +17,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // backend is a service that answers what its handler answers.
@@ -225,7 +226,7 @@ func TestRequestBodies(t *testing.T) {
 			showHeaders(w, r)
 		}
 	})
-	client := &http.Client{Timeout: agenttest.Patience, Transport: &http.Transport{DisableCompression: true}}
+	client := &http.Client{Timeout: kit.Patience, Transport: &http.Transport{DisableCompression: true}}
 	url := "http://" + c.Local
 	t.Run("up", func(t *testing.T) {
 		for _, chunked := range []bool{false, true} {
@@ -263,8 +264,7 @@ func TestRequestBodies(t *testing.T) {
 		before := carried()
 		p := dial(t, c.Local)
 		io.WriteString(p, "GET /page HTTP/1.1\r\nHost: outline\r\nConnection: close\r\n\r\n")
-		agenttest.WaitFor(t, "the service to have answered", func() bool { return carried()-before > int64(page) })
-		time.Sleep(50 * time.Millisecond)
+		kit.Eventually(t, "the service to have answered", func() bool { return carried()-before > int64(page) })
 		if n, err := io.Copy(io.Discard, p); n < int64(page) || err != nil {
 			t.Errorf("got %d bytes of %d, %v", n, page, err)
 		}
@@ -396,7 +396,7 @@ func TestServiceEndsConnections(t *testing.T) {
 		b, err := io.ReadAll(res.Body)
 		return string(b), err
 	}
-	agenttest.WaitFor(t, "the connection to the service", func() bool { return report(t, c.Ursula).Connections > 0 })
+	kit.Eventually(t, "the connection to the service", func() bool { return report(t, c.Ursula).Connections > 0 })
 	time.Sleep(20 * time.Millisecond)
 	for range 3 {
 		s.CloseClientConnections()
@@ -425,7 +425,7 @@ func TestRequestsGiveBack(t *testing.T) {
 			t.Fatalf("got %q", answers)
 		}
 	}
-	agenttest.WaitFor(t, "streams to end", func() bool { return report(t, c.Ursula).Connections == 0 })
+	kit.Eventually(t, "streams to end", func() bool { return report(t, c.Ursula).Connections == 0 })
 }
 
 func send1(t *testing.T, c *cluster) string {

@@ -1,6 +1,7 @@
 package forward_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func TestRevoked(t *testing.T) {
 			ping()
 			list := func(number int64, s florete.SignedRevocations) {
 				kit.WriteRevocations(x.at(c).Layout.Revocations(), s)
-				agenttest.WaitFor(t, "the list", func() bool { r := report(t, x.at(c)).Revocations; return r != nil && r.Number == number })
+				kit.Eventually(t, "the list", func() bool { r := report(t, x.at(c)).Revocations; return r != nil && r.Number == number })
 			}
 			list(1, kit.Revocations(1, key, revocation.Target{ID: kit.ID("user/nobody")}))
 			ping()
@@ -57,7 +58,13 @@ func TestRevoked(t *testing.T) {
 			}
 			// A list of before changes nothing.
 			kit.WriteRevocations(x.at(c).Layout.Revocations(), kit.Revocations(1, key))
-			time.Sleep(100 * time.Millisecond)
+			served := map[*agenttest.Host]florete.ID{c.Ursula: outline, c.Laptop: alice}[x.at(c)]
+			x.at(c).Deliver(c.CA, served, 5*time.Hour) // read together with the list
+			kit.Eventually(t, "the list to be read", func() bool {
+				return slices.ContainsFunc(report(t, x.at(c)).Identities, func(i status.Identity) bool {
+					return i.ID == served && i.Expires != nil && time.Until(*i.Expires) > 4*time.Hour
+				})
+			})
 			if r := report(t, x.at(c)).Revocations; r == nil || r.Number != 2 {
 				t.Errorf("in force: %+v", r)
 			}
@@ -75,7 +82,7 @@ func TestUDPRevoked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, conn := startUDP(t)
 			kit.WriteRevocations(c.Ursula.Layout.Revocations(), list)
-			agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+			kit.Eventually(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
 			sendInVain(t, conn, []byte("ping"))
 		})
 	}

@@ -17,12 +17,13 @@ import (
 	"github.com/florete/florete/agent/exporter"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/forward/accesslog"
+	"github.com/florete/florete/tests/kit"
 )
 
 // scrape returns the metrics of a host's agent, as who calls it host gets them.
 func scrape(t *testing.T, h *agenttest.Host, host string) (int, string) {
 	t.Helper()
-	client := http.Client{Timeout: agenttest.Patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := http.Client{Timeout: kit.Patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return net.Dial("unix", exporter.Beside(h.Socket()))
 	}}}
 	res, err := client.Get("http://" + host + "/metrics")
@@ -69,7 +70,7 @@ func TestMetrics(t *testing.T) {
 			`florete_refusals_total{caller="",direction="in",port="",reason="denied",target=""} 1`,
 		},
 	} {
-		agenttest.WaitFor(t, "metrics of "+h.Name, func() bool {
+		kit.Eventually(t, "metrics of "+h.Name, func() bool {
 			_, page := scrape(t, h, "agent")
 			for _, want := range wants {
 				if !strings.Contains(page, "\n"+want) {
@@ -157,7 +158,7 @@ func TestAccessLog(t *testing.T) {
 	runWith(t, forward.Config{Layout: c.Ursula.Layout, Socket: c.Ursula.Socket(), Access: &log})
 	run(t, c.Laptop)
 	c.running = true
-	agenttest.WaitFor(t, "laptop to run", func() bool { return report(t, c.Laptop).State == "running" })
+	kit.Eventually(t, "laptop to run", func() bool { return report(t, c.Laptop).State == "running" })
 	ended := func(end func(*net.TCPConn)) accesslog.Entry {
 		t.Helper()
 		had := len(log.entries(t))
@@ -166,7 +167,7 @@ func TestAccessLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		end(conn)
-		agenttest.WaitFor(t, "a line", func() bool { return len(log.entries(t)) == had+1 })
+		kit.Eventually(t, "a line", func() bool { return len(log.entries(t)) == had+1 })
 		return log.entries(t)[had]
 	}
 	e := ended(func(c *net.TCPConn) { c.CloseWrite(); io.Copy(io.Discard, c); c.Close() })

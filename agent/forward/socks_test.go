@@ -14,6 +14,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 func (c *cluster) port(t *testing.T) uint16 {
@@ -52,7 +53,7 @@ func TestHTTPThroughSOCKS(t *testing.T) {
 	c := newCluster(t, hello(t))
 	c.start(t)
 	proxy := &url.URL{Scheme: "socks5h", Host: c.SOCKS[alice]}
-	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}, Timeout: agenttest.Patience}
+	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}, Timeout: kit.Patience}
 	res, err := client.Get("http://outline.demo.flor.rete:" + netipPort(c.Local) + "/docs")
 	if err != nil {
 		t.Fatal(err)
@@ -174,5 +175,5 @@ func TestNotSOCKS5(t *testing.T) {
 			}
 		})
 	}
-	agenttest.WaitFor(t, "refusals", func() bool { return report(t, c.Laptop).Refusals["not-socks5"] == 4 })
+	kit.Eventually(t, "refusals", func() bool { return report(t, c.Laptop).Refusals["not-socks5"] == 4 })
 }

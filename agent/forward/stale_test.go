@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit"
 )
 
 // The status says of documents that nobody has answered about them.
@@ -17,7 +17,7 @@ func TestStaleDocuments(t *testing.T) {
 	c.Laptop.StaleAfter = 3600
 	c.AcceptLaptop()
 	run(t, c.Laptop)
-	agenttest.WaitFor(t, "the manifest", func() bool { return report(t, c.Laptop).Host == c.Laptop.Name })
+	kit.Eventually(t, "the manifest", func() bool { return report(t, c.Laptop).Host == c.Laptop.Name })
 	if r := report(t, c.Laptop); r.Stale != 0 {
 		t.Errorf("stale for %d s at once", r.Stale)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestStalled: connections whose data nobody takes do not stop others of the same
@@ -47,10 +48,7 @@ func TestStalled(t *testing.T) {
 			for range stalled {
 				process(dial(t, c.Local))
 			}
-			for last := int64(-1); last != moved.Load(); time.Sleep(300 * time.Millisecond) {
-				last = moved.Load()
-			}
-			t.Logf("%d MB under way", moved.Load()>>20)
+			t.Logf("%d MB under way", kit.Settled(moved.Load)>>20)
 			began := time.Now()
 			if !reaches(c.Local) {
 				t.Errorf("no answer after %s", time.Since(began))

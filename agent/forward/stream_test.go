@@ -6,11 +6,13 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // open makes a tunnel and returns both TCP ends.
@@ -27,10 +29,10 @@ func open(t *testing.T) (process, service *net.TCPConn) {
 	process = dial(t, c.Local)
 	select {
 	case service = <-ends:
-	case <-time.After(agenttest.Patience):
+	case <-time.After(kit.Patience):
 		t.Fatal("no connection at the upstream")
 	}
-	service.SetDeadline(time.Now().Add(agenttest.Patience))
+	service.SetDeadline(time.Now().Add(kit.Patience))
 	return process, service
 }
 
@@ -98,7 +100,7 @@ func TestResetAfterHalfClose(t *testing.T) {
 		a.CloseWrite()
 		wantEOF(t, b)
 		rst(a)
-		agenttest.WaitFor(t, "the reset", func() bool {
+		kit.Eventually(t, "the reset", func() bool {
 			raw, err := b.SyscallConn()
 			if err != nil {
 				t.Fatal(err)
@@ -117,7 +119,7 @@ func TestIdle(t *testing.T) {
 		for range 2 {
 			send(t, b, a, "question")
 			send(t, a, b, "answer")
-			agenttest.WaitFor(t, "both ends to be idle", func() bool {
+			kit.Eventually(t, "both ends to be idle", func() bool {
 				b := make([]byte, 1<<20)
 				stacks := string(b[:runtime.Stack(b, true)])
 				overTCP := strings.Contains(stacks, "tcpstream.(*Stream).Peek")
@@ -147,16 +149,18 @@ func TestResetByTheOtherHalf(t *testing.T) {
 func TestResetWhileBlocked(t *testing.T) {
 	ways(t, func(t *testing.T, a, b *net.TCPConn) {
 		failed := make(chan error, 1)
+		var written atomic.Int64
 		go func() {
-			buf := make([]byte, 1<<20)
+			buf := make([]byte, 1<<14)
 			for {
-				if _, err := a.Write(buf); err != nil {
+				n, err := a.Write(buf)
+				if written.Add(int64(n)); err != nil {
 					failed <- err
 					return
 				}
 			}
 		}()
-		time.Sleep(200 * time.Millisecond) // until buffers are full; less only makes the test easier
+		kit.Settled(written.Load) // buffers are full
 		rst(b)
 		if err := <-failed; !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 			t.Fatalf("write failed with %v, want a reset", err)

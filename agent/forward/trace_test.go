@@ -14,6 +14,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/tests/kit"
 )
 
 // span is what a collector reads of one.
@@ -81,7 +82,7 @@ func TestTraces(t *testing.T) {
 			c.AcceptLaptop()
 			for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 				runWith(t, forward.Config{Layout: h.Layout, Socket: h.Socket(), Poll: time.Hour, Traces: url, OneTraceIn: 1})
-				agenttest.WaitFor(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
+				kit.Eventually(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
 			}
 			c.running = true
 			for range 2 { // the second stream of one connection
@@ -91,7 +92,7 @@ func TestTraces(t *testing.T) {
 				}
 				conn.Close()
 			}
-			agenttest.WaitFor(t, "both spans of two traces", func() bool { return len(pairs()) == 2 })
+			kit.Eventually(t, "both spans of two traces", func() bool { return len(pairs()) == 2 })
 			pair := pairs()[0]
 			caller, publisher := pair[0], pair[1]
 			if len(caller.TraceID) != 32 || len(caller.SpanID) != 16 || caller.ParentSpanID != "" || caller.Kind != 3 || caller.Status.Code != 1 {
@@ -114,7 +115,7 @@ func TestTraces(t *testing.T) {
 			c.Publish.Publish[0].Upstream = agenttest.RefusingTCP(t)
 			c.acceptUrsula(t)
 			_, _ = get(c.Local)
-			agenttest.WaitFor(t, "spans of what was refused", func() bool {
+			kit.Eventually(t, "spans of what was refused", func() bool {
 				return slices.ContainsFunc(pairs(), func(p [2]span) bool {
 					return p[0].Status.Message == "upstream-refused" && p[1].Status.Message == "upstream-refused"
 				})

@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/tests/kit"
 )
 
 // newUDPCluster is a Cluster whose outline speaks UDP.
@@ -83,7 +84,7 @@ func dialUDP(t *testing.T, addr string) net.Conn {
 }
 
 // exchange sends a datagram and wants it back.
-func exchange(c net.Conn, payload []byte) error { return exchangeIn(agenttest.Patience, c, payload) }
+func exchange(c net.Conn, payload []byte) error { return exchangeIn(kit.Patience, c, payload) }
 
 // exchangeIn reads over what was sent earlier and comes late.
 func exchangeIn(limit time.Duration, c net.Conn, payload []byte) error {
@@ -155,7 +156,7 @@ func TestDatagrams(t *testing.T) {
 		t.Errorf("the upstream saw %d senders, want one for each session", len(seen))
 	}
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		agenttest.WaitFor(t, h.Name+" to count", func() bool {
+		kit.Eventually(t, h.Name+" to count", func() bool {
 			p := report(t, h).Paths
 			return len(p) == 1 && p[0].Live == 2 && p[0].Total == 2 && p[0].Sent == p[0].Received && p[0].Sent == 2*137212
 		})
@@ -174,7 +175,7 @@ func TestUnconnectedSender(t *testing.T) {
 	defer conn.Close()
 	to := net.UDPAddrFromAddrPort(c.Reach.Reach[0].Listen)
 	conn.WriteTo([]byte("ping"), to)
-	conn.SetReadDeadline(time.Now().Add(agenttest.Patience))
+	conn.SetReadDeadline(time.Now().Add(kit.Patience))
 	b := make([]byte, 16)
 	n, from, err := conn.ReadFrom(b)
 	if err != nil || string(b[:n]) != "ping" || from.String() != to.String() {
@@ -235,12 +236,12 @@ func TestUDPAllowListChange(t *testing.T) {
 	c, conn := startUDP(t)
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: bob}}
 	c.acceptUrsula(t)
-	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+	kit.Eventually(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
 	refusals(t, c.Ursula, "denied", 1)
 	sendInVain(t, conn, []byte("ping"))
 	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
 	c.acceptUrsula(t)
-	agenttest.WaitFor(t, "alice to be let in again", func() bool { return reachesUDP(conn) })
+	kit.Eventually(t, "alice to be let in again", func() bool { return reachesUDP(conn) })
 }
 
 func TestUDPReachableChange(t *testing.T) {
@@ -248,16 +249,16 @@ func TestUDPReachableChange(t *testing.T) {
 	reach := c.Reach.Reach
 	c.Reach.Reach = nil
 	c.acceptLaptop(t)
-	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
-	agenttest.WaitFor(t, "a closed port", func() bool { return refusesUDP(conn) })
+	kit.Eventually(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+	kit.Eventually(t, "a closed port", func() bool { return refusesUDP(conn) })
 	c.Reach.Reach = reach
 	c.acceptLaptop(t)
-	agenttest.WaitFor(t, "outline again", func() bool { return reachesUDP(conn) })
+	kit.Eventually(t, "outline again", func() bool { return reachesUDP(conn) })
 	// The listener stays, alice may not use it any more.
 	c.Reach.Reach[0].Callers = []florete.ID{bob}
 	c.acceptLaptop(t)
 	refusals(t, c.Laptop, "denied", 1)
-	agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
+	kit.Eventually(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
 	sendInVain(t, conn, []byte("ping"))
 	refusals(t, c.Laptop, "not-reachable", 1)
 }
@@ -279,7 +280,7 @@ func TestManySenders(t *testing.T) {
 		if _, _, err := conn.WriteMsgUDP([]byte{1}, from, to); err != nil {
 			return err
 		}
-		conn.SetReadDeadline(time.Now().Add(agenttest.Patience))
+		conn.SetReadDeadline(time.Now().Add(kit.Patience))
 		_, err := conn.Read(make([]byte, 16))
 		return err
 	}
@@ -290,7 +291,7 @@ func TestManySenders(t *testing.T) {
 		}
 	}
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		agenttest.WaitFor(t, h.Name+" to have no more sessions than it should", func() bool { return report(t, h).Connections <= most }) // fewer once some were idle for too long
+		kit.Eventually(t, h.Name+" to have no more sessions than it should", func() bool { return report(t, h).Connections <= most }) // fewer once some were idle for too long
 	}
 	if err := ask(0); err != nil {
 		t.Errorf("who lost a session gets another: %v", err)
@@ -319,7 +320,7 @@ func TestProtocolChange(t *testing.T) {
 		t.Errorf("SOCKS5 CONNECT to a UDP service: reply %d, want 2", code)
 	}
 	conn := dialUDP(t, c.Local)
-	agenttest.WaitFor(t, "outline over UDP", func() bool { return reachesUDP(conn) })
+	kit.Eventually(t, "outline over UDP", func() bool { return reachesUDP(conn) })
 }
 
 // TestUDPUpstreamIsGone, which a datagram finds out, and comes back.
@@ -330,7 +331,7 @@ func TestUDPUpstreamIsGone(t *testing.T) {
 	conn := dialUDP(t, c.Local)
 	for range 2 {
 		server := echoUDPAt(t, at, nil)
-		agenttest.WaitFor(t, "an answer", func() bool { return reachesUDP(conn) })
+		kit.Eventually(t, "an answer", func() bool { return reachesUDP(conn) })
 		server.Close()
 		before := report(t, c.Laptop).Refusals["upstream-refused"]
 		beforeUrsula := report(t, c.Ursula).Refusals["upstream-refused"]
@@ -359,19 +360,19 @@ func TestUDPRestart(t *testing.T) {
 		stops[h] = runWith(t, forward.Config{Layout: h.Layout, Socket: h.Socket(), Poll: time.Hour, Grace: time.Minute})
 	}
 	conn := dialUDP(t, c.Local)
-	agenttest.WaitFor(t, "outline", func() bool { return reachesUDP(conn) })
+	kit.Eventually(t, "outline", func() bool { return reachesUDP(conn) })
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		began := time.Now()
 		stops[h]()
-		if took := time.Since(began); took > agenttest.Patience {
+		if took := time.Since(began); took > kit.Patience {
 			t.Errorf("%s took %s to stop, and has a minute for what must not be cut", h.Name, took)
 		}
-		agenttest.WaitFor(t, "the session to end", func() bool { return report(t, c.Laptop).Connections == 0 })
+		kit.Eventually(t, "the session to end", func() bool { return report(t, c.Laptop).Connections == 0 })
 		if n := report(t, c.Laptop).Refusals["stopping"]; n > 0 {
 			t.Errorf("%d refusals of sessions that were let through", n)
 		}
 		run(t, h)
-		agenttest.WaitFor(t, "outline after the restart of "+h.Name, func() bool { return reachesUDP(conn) })
+		kit.Eventually(t, "outline after the restart of "+h.Name, func() bool { return reachesUDP(conn) })
 	}
 }
 
@@ -380,7 +381,7 @@ func TestNothingIsLeftOfUDP(t *testing.T) {
 	c := newUDPCluster(t, upstream)
 	leavesNothing(t, c, func() net.Conn {
 		live := dialUDP(t, c.Local)
-		agenttest.WaitFor(t, "outline", func() bool { return reachesUDP(live) })
+		kit.Eventually(t, "outline", func() bool { return reachesUDP(live) })
 		return live
 	})
 }
@@ -405,7 +406,7 @@ func TestLoss(t *testing.T) {
 			before := l.lost.Load()
 			l.losing.Store(true)
 			conn.Write(make([]byte, lossySize))
-			agenttest.WaitFor(t, "a loss "+way, func() bool { return l.lost.Load() > before })
+			kit.Eventually(t, "a loss "+way, func() bool { return l.lost.Load() > before })
 			l.losing.Store(false)
 			if err := exchange(conn, []byte("behind")); err != nil {
 				t.Fatalf("behind what was lost %s: %v", way, err)

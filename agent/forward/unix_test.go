@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // openUnix is open for a service on a Unix socket.
@@ -22,13 +22,13 @@ func openUnix(t *testing.T) (process *net.TCPConn, service *net.UnixConn) {
 	c := newCluster(t, "unix:"+path)
 	c.start(t)
 	process = dial(t, c.Local)
-	l.SetDeadline(time.Now().Add(agenttest.Patience))
+	l.SetDeadline(time.Now().Add(kit.Patience))
 	service, err = l.AcceptUnix()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { service.Close() })
-	service.SetDeadline(time.Now().Add(agenttest.Patience))
+	service.SetDeadline(time.Now().Add(kit.Patience))
 	return process, service
 }
 

@@ -25,7 +25,7 @@ func TestWatchdog(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "300000")
 	h := agenttest.NewHost(t, "laptop", kit.NewCA())
 	runWith(t, forward.Config{Layout: h.Layout, Socket: h.Socket(), Poll: time.Hour})
-	conn.SetReadDeadline(time.Now().Add(agenttest.Patience))
+	conn.SetReadDeadline(time.Now().Add(kit.Patience))
 	for alive, b := 0, make([]byte, 4096); alive < 3; {
 		n, err := conn.Read(b)
 		if err != nil {

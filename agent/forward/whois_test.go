@@ -19,6 +19,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/tests/kit"
 )
 
 // asking is a running cluster whose service, of the account daemon, asks about each connection
@@ -124,7 +125,7 @@ func TestWhois(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	socket, asked := whois.Beside(c.Ursula.Socket()), <-questions
-	agenttest.WaitFor(t, "the connection to be forgotten", func() bool {
+	kit.Eventually(t, "the connection to be forgotten", func() bool {
 		_, err := askAs(t, 0, socket, asked)
 		return err != nil && strings.Contains(err.Error(), "no connection")
 	})
@@ -188,7 +189,7 @@ func TestWhoisOfDatagrams(t *testing.T) {
 		if err != nil || a.Caller != alice || a.Service != outline {
 			t.Errorf("got %+v, %v", a, err)
 		}
-	case <-time.After(agenttest.Patience):
+	case <-time.After(kit.Patience):
 		t.Fatal("no datagram came")
 	}
 }

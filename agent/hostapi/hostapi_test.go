@@ -20,6 +20,7 @@ import (
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/hostapi"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit"
 )
 
 type host struct {
@@ -232,9 +233,7 @@ func TestJournalIsBounded(t *testing.T) {
 		}()
 	}
 	running := func() int { all, _ := os.ReadDir(dir); return len(all) }
-	for deadline := time.Now().Add(10 * time.Second); running() < 4 && time.Now().Before(deadline); {
-		time.Sleep(5 * time.Millisecond)
-	}
+	kit.Eventually(t, "four programs to run", func() bool { return running() == 4 })
 	h.want(503, "others read journals", "GET", "/journal/outline")
 	cancel()
 }
@@ -261,15 +260,13 @@ func TestFollow(t *testing.T) {
 	}
 	cancel()
 	all, _ := filepath.Glob(filepath.Join(dir, "[0-9]*"))
-	for end := time.Now().Add(10 * time.Second); len(all) == 1; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat("/proc/" + filepath.Base(all[0])); err != nil {
-			return
-		}
-		if time.Now().After(end) {
-			break
-		}
+	if len(all) != 1 {
+		t.Fatalf("programs %v, want one", all)
 	}
-	t.Errorf("programs %v still run", all)
+	kit.Eventually(t, "the program to end", func() bool {
+		_, err := os.Stat("/proc/" + filepath.Base(all[0]))
+		return err != nil
+	})
 }
 
 // TestThroughTheForwarder is how it is used: published from a Unix socket, and

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/netip"
@@ -160,11 +161,12 @@ func TestRun(t *testing.T) {
 	}()
 	wait := func(what string, holds func(text string) bool) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); !holds(read(t, path)); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: still\n%s", what, read(t, path))
+		kit.Succeeds(t, what, func() error {
+			if text := read(t, path); !holds(text) {
+				return fmt.Errorf("still\n%s", text)
 			}
-		}
+			return nil
+		})
 	}
 	has := func(text string) bool { return strings.Contains(text, "outline.demo.flor.rete") }
 	wait("the first documents", has)

@@ -2,6 +2,7 @@ package hostsfile
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestMembers: each instance has a block, where it first was, and none touches another's.
@@ -68,22 +70,21 @@ func TestMembersRun(t *testing.T) {
 			ended <- Run(ctx, Config{Instance: m, Layout: c.Laptop.Layout, Hosts: path, Log: slog.New(slog.DiscardHandler)})
 		}()
 	}
-	written, quiet := time.Time{}, time.Time{}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	written, same := time.Time{}, 0
+	kit.Succeeds(t, "nothing more to be written", func() error {
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if both := strings.Count(read(t, path), "outline.demo.flor.rete") == 2; !both || info.ModTime() != written {
-			written, quiet = info.ModTime(), time.Now()
+		both := strings.Count(read(t, path), "outline.demo.flor.rete") == 2
+		if same++; !both || info.ModTime() != written {
+			written, same = info.ModTime(), 0
 		}
-		if time.Since(quiet) > 300*time.Millisecond {
-			break
+		if same < 30 {
+			return fmt.Errorf("still written to:\n%s", read(t, path))
 		}
-		if time.Now().After(end) {
-			t.Fatalf("still written to:\n%s", read(t, path))
-		}
-	}
+		return nil
+	})
 	cancel()
 	for range 2 {
 		if err := <-ended; err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/tls/acmetest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestEnsure: a proxy outside the cluster serves what it is sent, once for each need.
@@ -84,10 +85,10 @@ func TestEnsure(t *testing.T) {
 		b, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(b)
 	}
-	until(t, "it answers without a certificate that there is none", func() bool { status, _ := get("http", ports[0]); return status == 503 })
+	kit.Eventually(t, "it answers without a certificate that there is none", func() bool { status, _ := get("http", ports[0]); return status == 503 })
 	if err := os.MkdirAll(filepath.Join(e.Certificates, "wiki.example"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	acmetest.Certificate(t, filepath.Join(e.Certificates, "wiki.example", fileCertificate), filepath.Join(e.Certificates, "wiki.example", fileKey))
-	until(t, "it serves with one", func() bool { _, body := get("https", ports[1]); return body == "from wiki.example" })
+	kit.Eventually(t, "it serves with one", func() bool { _, body := get("https", ports[1]); return body == "from wiki.example" })
 }

@@ -235,7 +235,7 @@ func TestPublicName(t *testing.T) {
 				t.Error("it answers without a proxy: this test sees nothing")
 			}
 			proxy.start(t)
-			until(t, "it answers after a restart of the proxy", up)
+			kit.Eventually(t, "it answers after a restart of the proxy", up)
 		})
 	}
 }
@@ -245,7 +245,7 @@ func TestPublicName(t *testing.T) {
 func settles(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	times := 0
-	until(t, what, func() bool {
+	kit.Eventually(t, what, func() bool {
 		if times++; !holds() {
 			times = 0
 		}

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/florete/florete/agent/ingress/ingresstest"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/program"
 )
 
@@ -36,7 +36,7 @@ func newCaddy(t *testing.T, http, https int) started {
 	c := &Caddy{Admin: admin, Keys: filepath.Join(dir, "keys"), HTTP: local(http), HTTPS: local(https)}
 	return started{c, func(t *testing.T) func() {
 		stop := ingresstest.Run(t, dir, append(command, "run", "--config", config)...)
-		until(t, "caddy runs", func() bool {
+		kit.Eventually(t, "caddy runs", func() bool {
 			conn, err := net.Dial("unix", admin)
 			if err == nil {
 				conn.Close()
@@ -48,12 +48,3 @@ func newCaddy(t *testing.T, http, https int) started {
 }
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(40 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 40 seconds: %s", what)
-		}
-	}
-}

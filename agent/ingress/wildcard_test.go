@@ -73,7 +73,7 @@ func TestWildcard(t *testing.T) {
 				t.Cleanup(backend.Close)
 				s.All = append(s.All, Site{Name: name, Upstream: netip.MustParseAddrPort(backend.Listener.Addr().String()), Certificate: crt, Key: key, Digest: "1"})
 			}
-			until(t, "it accepts a wildcard", func() bool {
+			kit.Eventually(t, "it accepts a wildcard", func() bool {
 				_, err := proxy.Apply(t.Context(), s)
 				if err != nil {
 					t.Log(err)

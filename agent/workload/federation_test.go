@@ -64,7 +64,7 @@ func TestFederated(t *testing.T) {
 				t.Fatal(err)
 			}
 			kit.Swap(florete.Current(h.Layout.Need("federation-blue")), map[string][]byte{florete.FileTrustBundle: text})
-			eventually(t, "the next bundle is there", func() bool { return trusts(next) && !trusts(ca) })
+			kit.Eventually(t, "the next bundle is there", func() bool { return trusts(next) && !trusts(ca) })
 			if err := h.validate(t, token); err != nil {
 				t.Errorf("a token of the foreign trust domain: %v", err)
 			}

@@ -204,20 +204,13 @@ func TestJWTUpdates(t *testing.T) {
 	source := h.source(t)
 	next := newSigner(t, "2")
 	h.keys(s, next)
-	ctx := within(t)
-	for {
+	kit.Eventually(t, "an update with the new key", func() bool {
 		bundle, err := source.GetJWTBundleForTrustDomain(spiffeid.RequireTrustDomainFromString(kit.Domain))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bundle.HasJWTAuthority("2") {
-			break
-		}
-		if ctx.Err() != nil {
-			t.Fatal("no update with the new key")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return bundle.HasJWTAuthority("2")
+	})
 	h.put("jwt-keys", florete.FileJWTKeys, "no keys") // which leaves the former ones
 	for _, c := range []struct {
 		target  florete.ID
@@ -229,7 +222,7 @@ func TestJWTUpdates(t *testing.T) {
 		h.list++
 		kit.WriteRevocations(h.Layout.Revocations(), kit.Revocations(h.list, kit.SigningKey("demo-1"), revocation.Target{ID: c.target}))
 		for _, id := range []florete.ID{wiki, blog, db} {
-			eventually(t, fmt.Sprintf("%s is revoked: token of %s: %v", c.target.Short(), id.Short(), c.revoked[id]), func() bool {
+			kit.Eventually(t, fmt.Sprintf("%s is revoked: token of %s: %v", c.target.Short(), id.Short(), c.revoked[id]), func() bool {
 				return (h.validate(t, next.sign(t, id.String(), "vault", time.Now())) != nil) == c.revoked[id]
 			})
 		}
@@ -288,8 +281,8 @@ jwt_bundle_file_name = "jwks.json"
 		jwks, err := os.ReadFile(filepath.Join(dir, "jwks.json"))
 		return string(token) == want && err == nil && len(jwks) > 0
 	}
-	eventually(t, "the first token is there", func() bool { return written(first) })
+	kit.Eventually(t, "the first token is there", func() bool { return written(first) })
 	second := s.sign(t, wiki.String(), "vault", time.Now())
 	h.tokens(wiki, map[string]string{"vault": second})
-	eventually(t, "the renewed one is there", func() bool { return written(second) })
+	kit.Eventually(t, "the renewed one is there", func() bool { return written(second) })
 }

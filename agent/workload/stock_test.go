@@ -15,6 +15,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // tool builds a program from its own module, of which it is a tool.
@@ -43,16 +44,6 @@ func run(t *testing.T, args ...string) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	})
-}
-
-// eventually waits until holds returns true.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 30 seconds: %s", what)
-		}
-	}
 }
 
 // TestSpiffeHelper, which writes files for programs that know nothing of SPIFFE, has the newest
@@ -87,7 +78,7 @@ svid_bundle_file_name = "bundle.pem"
 		return s
 	}
 	var roots *florete.Roots
-	eventually(t, "the files are written", func() bool {
+	kit.Eventually(t, "the files are written", func() bool {
 		bundle, _ := os.ReadFile(filepath.Join(dir, "bundle.pem"))
 		roots, err = florete.NewRoots(blog.TrustDomain(), []string{string(bundle)})
 		return err == nil && written() != nil
@@ -97,7 +88,7 @@ svid_bundle_file_name = "bundle.pem"
 		t.Error(err)
 	}
 	h.deliver(blog)
-	eventually(t, "the renewed ones are written", func() bool { s := written(); return s != nil && !s.Chain[0].Equal(first.Chain[0]) })
+	kit.Eventually(t, "the renewed ones are written", func() bool { s := written(); return s != nil && !s.Chain[0].Equal(first.Chain[0]) })
 }
 
 // TestGhostunnel: two ends with no certificate of their own accept each other by SPIFFE ID,
@@ -142,8 +133,8 @@ func TestGhostunnel(t *testing.T) {
 		_, err = io.ReadFull(c, b)
 		return err == nil
 	}
-	eventually(t, "a byte comes back through both", func() bool { return echoes(local) })
-	eventually(t, "the other one listens", func() bool {
+	kit.Eventually(t, "a byte comes back through both", func() bool { return echoes(local) })
+	kit.Eventually(t, "the other one listens", func() bool {
 		c, err := net.Dial("tcp", other)
 		if err == nil {
 			c.Close()
@@ -154,5 +145,5 @@ func TestGhostunnel(t *testing.T) {
 		t.Errorf("who wants %s is let to %s", db, wiki)
 	}
 	h.deliver(wiki)
-	eventually(t, "a byte comes back after a renewal", func() bool { return echoes(local) })
+	kit.Eventually(t, "a byte comes back after a renewal", func() bool { return echoes(local) })
 }

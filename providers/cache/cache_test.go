@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/providers/cache"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
@@ -148,9 +147,9 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(c, "PUT /nar/%s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", lib.file, name, len(lib.contents), lib.contents[:1<<16])
-	agenttest.WaitFor(t, "the first bytes", func() bool { return len(e.files()) == 1 })
+	kit.Eventually(t, "the first bytes", func() bool { return len(e.files()) == 1 })
 	c.Close()
-	agenttest.WaitFor(t, "nothing", func() bool { return len(e.files()) == 0 })
+	kit.Eventually(t, "nothing", func() bool { return len(e.files()) == 0 })
 
 	e.Stop()
 	left := filepath.Join(e.config.Dir, "tmp", "nar-1234")
@@ -175,7 +174,7 @@ func TestKeysChange(t *testing.T) {
 	e.key = kit.SigningKey("demo-2")
 	e.Policy.Trust.SigningKeys = []string{e.key.ToPublicKey().String()}
 	e.Publish(providertest.Serial + 1)
-	agenttest.WaitFor(t, "the new key", func() bool {
+	kit.Eventually(t, "the new key", func() bool {
 		status, _ := e.do(laptop, "GET", lib.infoPath(), nil)
 		return status == http.StatusNotFound
 	})

@@ -75,7 +75,7 @@ func start(t *testing.T) *env {
 
 func (e *env) listening() {
 	e.t.Helper()
-	agenttest.WaitFor(e.t, "a socket", func() bool {
+	kit.Eventually(e.t, "a socket", func() bool {
 		c, err := net.Dial("unix", e.socket)
 		if err == nil {
 			c.Close()

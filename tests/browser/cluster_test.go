@@ -21,7 +21,6 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/ingress/ingresstest"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/tests/kit"
@@ -194,7 +193,7 @@ func (c *cluster) fetchRoot(t *testing.T) {
 	}
 	c.root = c.Path("web-ca.crt")
 	out := ""
-	agenttest.WaitFor(t, "florctl ca web: "+out, func() bool {
+	kit.Eventually(t, "florctl ca web: "+out, func() bool {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(c.Bin, "florctl"), "ca", "web", "git+file://"+c.Path("cluster"), "--out", c.root)
 		cmd.Env = append(os.Environ(), "HTTP_PROXY=socks5h://"+c.gate.Manifest.Forwarder.SOCKS[i].Listen.String())
 		b, err := cmd.CombinedOutput()
@@ -228,7 +227,7 @@ func (c *cluster) stranger(serverName string) *http.Client {
 func (c *cluster) settles(t *testing.T) {
 	t.Helper()
 	times := 0
-	agenttest.WaitFor(t, "the ingress", func() bool {
+	kit.Eventually(t, "the ingress", func() bool {
 		times++
 		for _, url := range []string{page, "https://auth.example/.well-known/openid-configuration"} {
 			res, err := c.stranger("").Get(url)

@@ -10,6 +10,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	agentstatus "github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit"
 )
 
 // upgraded is a cluster with a connection whose processes were replaced at both ends.
@@ -50,7 +51,7 @@ func draining(t *testing.T, h *agenttest.Host) []agentstatus.Draining {
 // wantCut wants a connection that does nothing to be reset.
 func wantCut(t *testing.T, c net.Conn) {
 	t.Helper()
-	c.SetDeadline(time.Now().Add(agenttest.Patience))
+	c.SetDeadline(time.Now().Add(kit.Patience))
 	if n, err := c.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
 		t.Errorf("%d bytes, %v, want a reset", n, err)
 	}
@@ -60,7 +61,7 @@ func wantCut(t *testing.T, c net.Conn) {
 func TestDenied(t *testing.T) {
 	c, ursula, laptop, open := upgraded(t, func(*agenttest.Cluster) {})
 	for _, s := range []*service{ursula, laptop} {
-		agenttest.WaitFor(t, s.host.Name+" to show what its older process carries", func() bool {
+		kit.Eventually(t, s.host.Name+" to show what its older process carries", func() bool {
 			d := draining(t, s.host)
 			return len(d) == 1 && d[0].Process == s.cmd.Process.Pid && d[0].Connections == 1
 		})
@@ -77,7 +78,7 @@ func TestDrainTime(t *testing.T) {
 		c.AcceptUrsula()
 	})
 	wantCut(t, open)
-	agenttest.WaitFor(t, "the older process to end", func() bool { return ursula.older() == 0 })
+	kit.Eventually(t, "the older process to end", func() bool { return ursula.older() == 0 })
 	if d := draining(t, c.Ursula); len(d) > 0 {
 		t.Errorf("%d processes drain", len(d))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // load is four programs that open one connection after the other.
@@ -42,7 +43,7 @@ func newLoad(t *testing.T, addr string) *load {
 func (l *load) more(t *testing.T, n int64) {
 	t.Helper()
 	n += l.done.Load()
-	agenttest.WaitFor(t, "connections", func() bool { return l.done.Load() >= n })
+	kit.Eventually(t, "connections", func() bool { return l.done.Load() >= n })
 }
 
 // end wants that none failed.

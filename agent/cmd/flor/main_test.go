@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -58,7 +57,7 @@ const needState = `{"state":"waiting","attempts":3,"next":4102444800,"fulfilled"
 	`"error":{"kind":"transient","code":"policy-behind","message":"serial 7 is not in force yet"}}`
 
 func get() {
-	client := http.Client{Timeout: agenttest.Patience}
+	client := http.Client{Timeout: kit.Patience}
 	res, err := client.Get(os.Args[1])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -70,13 +69,12 @@ func get() {
 
 // unixget waits for its socket.
 func unixget() {
-	client := http.Client{Timeout: agenttest.Patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
-		for {
-			if c, err = net.Dial("unix", os.Args[1]); err == nil || ctx.Err() != nil {
-				return c, err
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+	client := http.Client{Timeout: kit.Patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
+		err = kit.Poll(ctx, func() (err error) {
+			c, err = net.Dial("unix", os.Args[1])
+			return err
+		})
+		return c, err
 	}}}
 	res, err := client.Get("http://host.ursula.demo.flor.rete" + os.Args[2])
 	if err != nil {
@@ -89,29 +87,31 @@ func unixget() {
 
 func running() {
 	for _, socket := range os.Args[1:] {
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		poll(func() error {
 			r, _, err := agentstatus.Fetch(context.Background(), socket)
-			if err == nil && r.State == "running" {
-				break
+			if err == nil && r.State != "running" {
+				err = fmt.Errorf("%s: state %q", socket, r.State)
 			}
-			if time.Now().After(deadline) {
-				fmt.Fprintf(os.Stderr, "%s: state %q, %v\n", socket, r.State, err)
-				os.Exit(1)
-			}
-		}
+			return err
+		})
 	}
 }
 
 // until waits for a file to hold a text.
 func until() {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	poll(func() error {
 		b, _ := os.ReadFile(os.Args[1])
-		if strings.Contains(string(b), os.Args[2]) {
-			return
+		if !strings.Contains(string(b), os.Args[2]) {
+			return fmt.Errorf("%s: no %q in\n%s", os.Args[1], os.Args[2], b)
 		}
-		if time.Now().After(deadline) {
-			fmt.Fprintf(os.Stderr, "%s: no %q in\n%s", os.Args[1], os.Args[2], b)
-			os.Exit(1)
-		}
+		return nil
+	})
+}
+
+// poll ends the program if try does not succeed.
+func poll(try func() error) {
+	if err := kit.Poll(context.Background(), try); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }

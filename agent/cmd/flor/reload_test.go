@@ -20,6 +20,7 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 	agentstatus "github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/tests/kit"
 )
 
 // reload is systemctl reload: the process that systemd would have as the main one is
@@ -110,7 +111,7 @@ func (x *transfer) end(t *testing.T) {
 		if err != nil {
 			t.Errorf("transfer after %d bytes: %v", x.sent.Load(), err)
 		}
-	case <-time.After(agenttest.Patience):
+	case <-time.After(kit.Patience):
 		t.Errorf("transfer after %d bytes does not end", x.sent.Load())
 	}
 }
@@ -137,7 +138,7 @@ func testReload(t *testing.T) {
 	more := func() {
 		t.Helper()
 		sent := long.sent.Load()
-		agenttest.WaitFor(t, "the transfer to go on", func() bool { return long.sent.Load() > sent+1<<16 || len(long.done) > 0 })
+		kit.Eventually(t, "the transfer to go on", func() bool { return long.sent.Load() > sent+1<<16 || len(long.done) > 0 })
 		load.more(t, 40)
 	}
 	more()
@@ -151,7 +152,7 @@ func testReload(t *testing.T) {
 	}
 	// What is new is carried by the newest process.
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
-		agenttest.WaitFor(t, h.Name+" to carry", func() bool {
+		kit.Eventually(t, h.Name+" to carry", func() bool {
 			r, _, err := agentstatus.Fetch(t.Context(), h.Socket())
 			return err == nil && len(r.Paths) > 0 && r.Paths[0].Total > 20
 		})
@@ -164,7 +165,7 @@ func testReload(t *testing.T) {
 	t.Logf("%d connections, %d bytes", load.done.Load(), long.sent.Load())
 	// Those that have nothing to carry any more are gone.
 	for _, s := range []*service{ursula, laptop} {
-		agenttest.WaitFor(t, "older processes to end", func() bool { return s.older() == 0 })
+		kit.Eventually(t, "older processes to end", func() bool { return s.older() == 0 })
 	}
 }
 
@@ -235,7 +236,7 @@ func TestWhoisWhileDraining(t *testing.T) {
 		}
 	}
 	conn.Close()
-	agenttest.WaitFor(t, "the older process to end", func() bool { return ursula.older() == 0 })
+	kit.Eventually(t, "the older process to end", func() bool { return ursula.older() == 0 })
 	if a, err := whois.Fetch(t.Context(), whois.Beside(c.Ursula.Socket()), whois.Query{From: from}); err == nil {
 		t.Errorf("of a connection that has ended: %+v", a)
 	}

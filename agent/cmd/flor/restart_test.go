@@ -16,6 +16,7 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	agentstatus "github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit"
 )
 
 // service runs flor agent run as systemd does, and keeps its files from one process to
@@ -116,14 +117,10 @@ func (s *service) start() {
 	s.mu.Lock()
 	s.main = s.cmd.Process.Pid
 	s.mu.Unlock()
-	for until := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if r, _, err := agentstatus.Fetch(s.Context(), s.host.Socket()); err == nil && r.State == "running" {
-			return
-		}
-		if time.Now().After(until) {
-			s.Fatalf("%s does not run", s.host.Name)
-		}
-	}
+	kit.Eventually(s, s.host.Name+" runs", func() bool {
+		r, _, err := agentstatus.Fetch(s.Context(), s.host.Socket())
+		return err == nil && r.State == "running"
+	})
 }
 
 func (s *service) end(how syscall.Signal) {

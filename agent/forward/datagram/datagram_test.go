@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -184,15 +185,13 @@ func TestBothWays(t *testing.T) {
 			// What has arrived is counted soon, at both ends.
 			back := int64(1 + 1100 + 1500 + 2*wire.MaxPayload)
 			there := back + 9*wire.MaxPayload
-			counted := func() bool {
-				return a.fromLocal.Load() == there && b.toLocal.Load() == there && b.fromLocal.Load() == back && a.toLocal.Load() == back
-			}
-			for deadline := time.Now().Add(20 * time.Second); !counted(); time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("%d bytes sent, %d received, want %d; %d and %d back, want %d",
-						a.fromLocal.Load(), b.toLocal.Load(), there, b.fromLocal.Load(), a.toLocal.Load(), back)
+			kit.Succeeds(t, "bytes to be counted", func() error {
+				if a.fromLocal.Load() == there && b.toLocal.Load() == there && b.fromLocal.Load() == back && a.toLocal.Load() == back {
+					return nil
 				}
-			}
+				return fmt.Errorf("%d bytes sent, %d received, want %d; %d and %d back, want %d",
+					a.fromLocal.Load(), b.toLocal.Load(), there, b.fromLocal.Load(), a.toLocal.Load(), back)
+			})
 		})
 	}
 }
@@ -289,12 +288,10 @@ func TestNothingWaits(t *testing.T) {
 		t.Fatal("Send waits")
 	}
 	// A datagram may be lost in such a crowd, but not all of them.
-	for deadline := time.Now().Add(20 * time.Second); len(there.got) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing of the other session arrives")
-		}
+	kit.Eventually(t, "something of the other session to arrive", func() bool {
 		other.Send([]byte("me too"))
-	}
+		return len(there.got) > 0
+	})
 	if a.dropped.Load() == 0 || a.dropped.Load() == n || other.dropped.Load() != 0 {
 		t.Errorf("dropped %d of %d, and %d of the other session", a.dropped.Load(), n, other.dropped.Load())
 	}
@@ -405,7 +402,7 @@ func TestSocket(t *testing.T) {
 	}
 	ended := make(chan error)
 	go func() { ended <- s.Receive(func([]byte) {}) }()
-	time.Sleep(20 * time.Millisecond) // until it waits; less only makes the test easier
+	kit.Parked(t, ".Receive")
 	s.Close()
 	if err := <-ended; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("error %v, want ErrClosed", err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/fdstore"
+	"github.com/florete/florete/tests/kit"
 )
 
 // childEnv makes the test binary a process that listens on the addresses it names,
@@ -357,7 +358,7 @@ func TestCloseEndsAccept(t *testing.T) {
 		_, err := ln.Accept()
 		ended <- err
 	}()
-	time.Sleep(20 * time.Millisecond) // until it waits; less only makes the test easier
+	kit.Parked(t, ".Accept")
 	ln.Close()
 	select {
 	case err := <-ended:

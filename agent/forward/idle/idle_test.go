@@ -11,6 +11,7 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/buffers"
 	"github.com/florete/florete/agent/forward/idle"
+	"github.com/florete/florete/tests/kit"
 )
 
 // reader counts what comes to a socket, as package splice reads it.
@@ -81,9 +82,9 @@ func TestParked(t *testing.T) {
 		all = append(all, pair{read(t, &lot, here), here, there})
 	}
 	for i, p := range all {
-		agenttest.WaitFor(t, "a socket to be idle", p.parked.Load)
+		kit.Eventually(t, "a socket to be idle", p.parked.Load)
 		if i == len(all)-1 {
-			agenttest.WaitFor(t, "goroutines to end", func() bool { return runtime.NumGoroutine() < 230 }) // 200 are of the upstreams
+			kit.Eventually(t, "goroutines to end", func() bool { return runtime.NumGoroutine() < 230 }) // 200 are of the upstreams
 		}
 	}
 	for i, p := range all {
@@ -91,7 +92,7 @@ func TestParked(t *testing.T) {
 		switch i % 4 {
 		case 0:
 			p.there.Write([]byte("x"))
-			agenttest.WaitFor(t, "a byte", func() bool { return p.received.Load() == 1 })
+			kit.Eventually(t, "a byte", func() bool { return p.received.Load() == 1 })
 			want = 1
 			p.there.CloseWrite()
 		case 1:
@@ -103,7 +104,7 @@ func TestParked(t *testing.T) {
 			p.here.Close()
 			p.socket.Wake()
 		}
-		agenttest.WaitFor(t, "the end", p.over.Load)
+		kit.Eventually(t, "the end", p.over.Load)
 		if got := p.received.Load(); got != want {
 			t.Errorf("socket %d has received %d bytes, want %d", i, got, want)
 		}
@@ -120,12 +121,12 @@ func TestEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := read(t, &lot, c.(*net.TCPConn))
-	agenttest.WaitFor(t, "a socket to be idle", r.parked.Load)
+	kit.Eventually(t, "a socket to be idle", r.parked.Load)
 	c.Close()
 	r.socket.Wake()
-	agenttest.WaitFor(t, "the end", r.over.Load)
+	kit.Eventually(t, "the end", r.over.Load)
 	r.socket.Remove()
-	agenttest.WaitFor(t, "all to be given back", func() bool {
+	kit.Eventually(t, "all to be given back", func() bool {
 		return openFiles(t) <= files+1 && runtime.NumGoroutine() <= before+1 // of the upstream's listener
 	})
 }

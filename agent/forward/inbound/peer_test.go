@@ -20,6 +20,7 @@ import (
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/tests/kit"
 )
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
@@ -91,7 +92,7 @@ func (c *cluster) wantBusy(err error) {
 // wantRoom waits until alice is let in again.
 func (c *cluster) wantRoom(p *transport.Pool) {
 	c.t.Helper()
-	agenttest.WaitFor(c.t, "room after one has ended", func() bool { _, err := c.open(p, agenttest.Alice); return err == nil })
+	kit.Eventually(c.t, "room after one has ended", func() bool { _, err := c.open(p, agenttest.Alice); return err == nil })
 }
 
 // TestStreams: a peer has as many connections to services as it may, and others have

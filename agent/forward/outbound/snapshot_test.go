@@ -20,7 +20,7 @@ func (s *servers) accepted(t *testing.T) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(agenttest.Patience))
+	c.SetDeadline(time.Now().Add(kit.Patience))
 	c.Write([]byte{5, 1, 0})
 	if _, err := io.ReadFull(c, make([]byte, 2)); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestUserTakesNoMore: a user has as many connections as it may, and others have theirs.
@@ -43,5 +44,5 @@ func TestUserTakesNoMore(t *testing.T) {
 		t.Errorf("another user: %v", err)
 	}
 	first.Close()
-	agenttest.WaitFor(t, "room after one has ended", func() bool { _, err := open(); return err == nil })
+	kit.Eventually(t, "room after one has ended", func() bool { _, err := open(); return err == nil })
 }

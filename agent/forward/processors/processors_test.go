@@ -2,10 +2,13 @@ package processors
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 func TestEnough(t *testing.T) {
@@ -27,19 +30,21 @@ func TestEnough(t *testing.T) {
 // TestAdapt: there is one processor at first, all of them while many goroutines have work, and
 // one when they have none.
 func TestAdapt(t *testing.T) {
-	before := most
-	defer func() { most = before }()
+	t.Setenv("GOMAXPROCS", "") // or it decides
+	before, is := most, runtime.GOMAXPROCS(0)
+	defer func() { most = before; runtime.GOMAXPROCS(is) }()
 	most = 4
 	ctx, cancel := context.WithCancel(t.Context())
 	var adapting sync.WaitGroup
 	adapting.Go(func() { Adapt(ctx) })
 	until := func(what string, n int) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); runtime.GOMAXPROCS(0) != n; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: %d processors, want %d", what, runtime.GOMAXPROCS(0), n)
+		kit.Succeeds(t, what, func() error {
+			if is := runtime.GOMAXPROCS(0); is != n {
+				return fmt.Errorf("%d processors, want %d", is, n)
 			}
-		}
+			return nil
+		})
 	}
 	until("at first", 1)
 	busy, rest := context.WithCancel(ctx)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/routes"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestWatch: addresses and routes that come and go are each a change.
@@ -60,7 +61,7 @@ func TestWatch(t *testing.T) {
 		}
 		select {
 		case <-changed:
-		case <-time.After(agenttest.Patience):
+		case <-time.After(kit.Patience):
 			t.Fatalf("ip %v is not noticed", args)
 		}
 	}

@@ -6,12 +6,14 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"math/rand/v2"
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -288,15 +290,17 @@ func TestStalled(t *testing.T) {
 	e := connect(t)
 	from, _ := e.pair(t)
 	stuck := make(chan error)
+	var written atomic.Int64
 	go func() {
 		for {
-			if _, err := from.Write(make([]byte, 1<<20)); err != nil {
+			n, err := from.Write(make([]byte, 1<<14))
+			if written.Add(int64(n)); err != nil {
 				stuck <- err
 				return
 			}
 		}
 	}()
-	time.Sleep(100 * time.Millisecond)
+	kit.Settled(written.Load)
 	from.CancelWrite(1)
 	select {
 	case <-stuck:
@@ -405,14 +409,13 @@ func TestNothingStays(t *testing.T) {
 			e.waitIdle(t)
 		}
 	})
-	for range 100 {
-		if runtime.NumGoroutine() <= before {
-			return
+	kit.Succeeds(t, "goroutines to end", func() error {
+		n, b := runtime.NumGoroutine(), make([]byte, 1<<16)
+		if n > before {
+			return fmt.Errorf("%d goroutines, %d before: %s", n, before, b[:runtime.Stack(b, true)])
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	b := make([]byte, 1<<16)
-	t.Errorf("%d goroutines, %d before: %s", runtime.NumGoroutine(), before, b[:runtime.Stack(b, true)])
+		return nil
+	})
 }
 
 // TestGoneWhileNobodyReads: an end that waits for its local one notices a reset all the same.
@@ -426,11 +429,10 @@ func TestGoneWhileNobodyReads(t *testing.T) {
 	socket := e.raw.NetConn().(*tcpstream.Socket)
 	socket.SetLinger(0)
 	socket.Close()
-	for deadline := time.Now().Add(10 * time.Second); e.acceptor.Context().Err() == nil; time.Sleep(10 * time.Millisecond) {
-		if e.acceptor.Stats(); time.Now().After(deadline) {
-			t.Fatal("the connection goes on")
-		}
-	}
+	kit.Eventually(t, "the connection to end", func() bool {
+		e.acceptor.Stats()
+		return e.acceptor.Context().Err() != nil
+	})
 }
 
 // TestLateStop: a request to send no more of a stream that is over does not concern the next.

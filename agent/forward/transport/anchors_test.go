@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -44,11 +45,7 @@ func TestAnchors(t *testing.T) {
 			t.Errorf("over %s, without its root: %v", over, got)
 		}
 		n.pool.Recheck()
-		for end := time.Now().Add(agenttest.Patience); len(n.pool.Anchors()) > 0; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("over %s, closed: %v", over, n.pool.Anchors())
-			}
-		}
+		kit.Eventually(t, fmt.Sprintf("no anchors over %s", over), func() bool { return len(n.pool.Anchors()) == 0 })
 		st.Release()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -14,7 +15,6 @@ import (
 	"time"
 
 	"github.com/florete/florete"
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
@@ -246,7 +246,7 @@ func (n *network) open(t *testing.T, over florete.Transport) (*transport.Stream,
 // exchange sends bytes and wants them back.
 func exchange(t *testing.T, st *transport.Stream, size int) {
 	t.Helper()
-	st.SetDeadline(time.Now().Add(agenttest.Patience))
+	st.SetDeadline(time.Now().Add(kit.Patience))
 	defer st.SetDeadline(time.Time{})
 	sent := make([]byte, size)
 	rand.Read(sent)
@@ -283,11 +283,7 @@ func (n *network) goes(t *testing.T, over florete.Transport) florete.Transport {
 
 func (n *network) wait(t *testing.T, over florete.Transport) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); n.goes(t, florete.AnyTransport) != over; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("streams do not go over %s", over)
-		}
-	}
+	kit.Eventually(t, fmt.Sprintf("streams over %s", over), func() bool { return n.goes(t, florete.AnyTransport) == over })
 }
 
 // TestQUICComesFirst: where both lead to a forwarder, streams go over QUIC; where somebody

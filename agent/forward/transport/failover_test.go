@@ -107,8 +107,8 @@ func TestWaitingForAKilledServer(t *testing.T) {
 			st.SetReadDeadline(begin.Add(time.Minute))
 			_, err = st.Read(make([]byte, 1))
 			var reset *quic.StatelessResetError
-			if d := time.Since(begin); !errors.As(err, &reset) || d > 7*time.Second { // idle connections end after 15
-				t.Errorf("%v after %s, want a reset", err, d)
+			if !errors.As(err, &reset) { // else the connection ends as idle
+				t.Errorf("%v after %s, want a reset", err, time.Since(begin))
 			}
 		})
 	}

@@ -34,11 +34,7 @@ func TestHandshakesEnd(t *testing.T) {
 	if err := try(t, p, route(t, wiki, s.addr)); err == nil {
 		t.Fatal("connected to what has no SVID")
 	}
-	for until := time.Now().Add(5 * time.Second); s.ln.Handshakes() != 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("%d handshakes under way after one was refused", s.ln.Handshakes())
-		}
-	}
+	kit.Eventually(t, "the refused handshake to end", func() bool { return s.ln.Handshakes() == 0 })
 }
 
 // deaf sends and hears nothing, like one who writes another's address on what it sends.

@@ -13,6 +13,7 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/tests/kit"
 )
 
 // fits is the size of UDP datagrams that go through a tunnel below another: the smallest that
@@ -30,7 +31,7 @@ func TestNATForgets(t *testing.T) {
 	before := n.echo.last.Load().RemoteAddr().String()
 	n.forgets.Store(true)
 	exchange(t, st, 1<<20)
-	agenttest.WaitFor(t, "the forwarder to follow", func() bool { return n.echo.last.Load().RemoteAddr().String() != before })
+	kit.Eventually(t, "the forwarder to follow", func() bool { return n.echo.last.Load().RemoteAddr().String() != before })
 	finish(t, st)
 	if rows := n.table.Rows(); n.rebound.Load() != 1 || len(rows) != 1 {
 		t.Errorf("the NAT forgot %d times; %+v", n.rebound.Load(), rows)
@@ -51,7 +52,7 @@ func TestPacketsBecomeTooLarge(t *testing.T) {
 				t.Fatal(err)
 			}
 			exchange(t, st, 1<<20)
-			agenttest.WaitFor(t, "another path", n.pool.Prepared)
+			kit.Eventually(t, "another path", n.pool.Prepared)
 			n.in.Store(c.in)
 			n.out.Store(c.out)
 			exchange(t, st, 1<<20)
@@ -143,12 +144,12 @@ func TestHostMoves(t *testing.T) {
 		t.Fatalf("the forwarder is called from %s, want %s", got, first)
 	}
 	exchange(t, st, 1<<20)
-	agenttest.WaitFor(t, "another path", n.pool.Prepared)
+	kit.Eventually(t, "another path", n.pool.Prepared)
 	const size = 20 << 20
 	done := make(chan struct{})
 	go func() { defer close(done); exchange(t, st, size) }()
 	ip("address", "del", first+"/32", "dev", "lo")
-	agenttest.WaitFor(t, "the host to have no route", func() bool {
+	kit.Eventually(t, "the host to have no route", func() bool {
 		c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.MustParseAddrPort(n.addr)))
 		if err == nil {
 			c.Close()

@@ -198,11 +198,7 @@ func TestRenewedSVIDGetsANewConnection(t *testing.T) {
 	}
 	old.Close()
 	old.Release()
-	for deadline := time.Now().Add(10 * time.Second); s.ended.Load() != 1; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the old connection outlives its last stream")
-		}
-	}
+	kit.Eventually(t, "the old connection to end with its last stream", func() bool { return s.ended.Load() == 1 })
 }
 
 // TestRenewedWhileConnecting: what is made with the SVID of before may be retired before

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/program"
 )
 
@@ -80,7 +80,7 @@ func (n Nginx) Start(t *testing.T) (stop func()) {
 	t.Helper()
 	end := Run(t, n.dir, n.Command...)
 	pid := filepath.Join(n.dir, "nginx.pid")
-	agenttest.WaitFor(t, "nginx", func() bool {
+	kit.Eventually(t, "nginx", func() bool {
 		b, err := os.ReadFile(pid)
 		return err == nil && len(b) > 1
 	})

@@ -1,0 +1,86 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Patience bounds each wait of a test for an event that must happen. It is so long that a
+// person would call the test hung, however busy the machine is; nothing is tuned to it.
+const Patience = 3 * time.Minute
+
+// Eventually waits until holds reports true, and fails the test if that takes longer than
+// Patience. The condition is named by what.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	if Poll(context.Background(), func() error {
+		if !holds() {
+			return errors.ErrUnsupported
+		}
+		return nil
+	}) != nil {
+		t.Fatalf("waited in vain for: %s", what)
+	}
+}
+
+// Succeeds calls try until it returns nil, and fails the test with the last error if that
+// takes longer than Patience.
+func Succeeds(t testing.TB, what string, try func() error) {
+	t.Helper()
+	if err := Poll(context.Background(), try); err != nil {
+		t.Fatalf("waited in vain for: %s: %v", what, err)
+	}
+}
+
+// Poll calls try until it returns nil, and returns its last error if that takes longer than
+// Patience or if ctx ends. Pauses between the calls grow from a millisecond to 20.
+func Poll(ctx context.Context, try func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	for pause := time.Millisecond; ; pause = min(pause*3/2, 20*time.Millisecond) {
+		err := try()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Settled waits until value has not changed for a while, and returns it. On a busy machine it
+// may return while the value still grows; so a test may use it only to make what it tries
+// harder, never to hold for true what it returns.
+func Settled(value func() int64) int64 {
+	for last, same := value(), 0; ; {
+		time.Sleep(10 * time.Millisecond)
+		now := value()
+		if same++; now != last {
+			last, same = now, 0
+		}
+		if same == 30 {
+			return now
+		}
+	}
+}
+
+// Parked waits until a goroutine with function in its stack, as in "net.(*TCPConn).Read", is
+// parked: it waits for input, for a channel or for a lock.
+func Parked(t testing.TB, function string) {
+	t.Helper()
+	Eventually(t, function+" waits", func() bool {
+		b := make([]byte, 4<<20)
+		for g := range strings.SplitSeq(string(b[:runtime.Stack(b, true)]), "\n\n") {
+			state, _, _ := strings.Cut(g, "\n")
+			if strings.Contains(g, function+"(") && !strings.Contains(state, "[run") && !strings.Contains(state, "[syscall") {
+				return true
+			}
+		}
+		return false
+	})
+}

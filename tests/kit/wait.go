@@ -3,6 +3,7 @@ package kit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -53,6 +54,17 @@ func Poll(ctx context.Context, try func() error) error {
 	}
 }
 
+// Reads returns the next value of c, and fails the test if that takes longer than Patience.
+func Reads[T any](t testing.TB, what string, c <-chan T) (value T) {
+	t.Helper()
+	select {
+	case value = <-c:
+	case <-time.After(Patience):
+		t.Fatalf("waited in vain for: %s", what)
+	}
+	return value
+}
+
 // Settled waits until value has not changed for a while, and returns it. On a busy machine it
 // may return while the value still grows; so a test may use it only to make what it tries
 // harder, never to hold for true what it returns.
@@ -69,18 +81,21 @@ func Settled(value func() int64) int64 {
 	}
 }
 
-// Parked waits until a goroutine with function in its stack, as in "net.(*TCPConn).Read", is
-// parked: it waits for input, for a channel or for a lock.
-func Parked(t testing.TB, function string) {
+// Parked waits until n goroutines with function in their stack, as in "net.(*TCPConn).Read",
+// are parked: they wait for input, for a channel or for a lock.
+func Parked(t testing.TB, n int, function string) {
 	t.Helper()
-	Eventually(t, function+" waits", func() bool {
-		b := make([]byte, 4<<20)
+	Eventually(t, fmt.Sprintf("%d of %s to wait", n, function), func() bool {
+		parked, b := 0, make([]byte, 4<<20)
 		for g := range strings.SplitSeq(string(b[:runtime.Stack(b, true)]), "\n\n") {
 			state, _, _ := strings.Cut(g, "\n")
 			if strings.Contains(g, function+"(") && !strings.Contains(state, "[run") && !strings.Contains(state, "[syscall") {
-				return true
+				parked++
 			}
 		}
-		return false
+		return parked >= n
 	})
 }
+
+// NextSecond waits until the next second begins, for values that count whole seconds.
+func NextSecond() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) }

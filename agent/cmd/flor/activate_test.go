@@ -124,7 +124,7 @@ func TestActivateExits(t *testing.T) {
 		}
 		return nil
 	})
-	time.Sleep(time.Second) // what is kept across restarts is in seconds
+	kit.NextSecond() // what is kept across restarts is in seconds
 	m.want(activation.ExitRefused, "denied (not-granted): no grant; next in 1h", "--once")
 	if err := os.RemoveAll(m.args[3]); err != nil {
 		t.Fatal(err)

@@ -402,7 +402,7 @@ func TestSocket(t *testing.T) {
 	}
 	ended := make(chan error)
 	go func() { ended <- s.Receive(func([]byte) {}) }()
-	kit.Parked(t, ".Receive")
+	kit.Parked(t, 1, ".Receive")
 	s.Close()
 	if err := <-ended; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("error %v, want ErrClosed", err)

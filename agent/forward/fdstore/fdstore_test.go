@@ -358,7 +358,7 @@ func TestCloseEndsAccept(t *testing.T) {
 		_, err := ln.Accept()
 		ended <- err
 	}()
-	kit.Parked(t, ".Accept")
+	kit.Parked(t, 1, ".Accept")
 	ln.Close()
 	select {
 	case err := <-ended:

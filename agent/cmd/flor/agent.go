@@ -28,8 +28,10 @@ later change of them, and lets live connections end for 2 seconds when stopping.
 			if c.Starter, err = handover.Started(); err != nil {
 				return err
 			}
-			if err := confine.Await(cmd.Context(), c.Layout, slog.Default()); err != nil {
-				return nil // stopped
+			if c.Starter == nil { // else the process that runs has the directory, or this one must fail
+				if err := confine.Await(cmd.Context(), c.Layout, slog.Default()); err != nil {
+					return nil // stopped
+				}
 			}
 			c.Unconfined = confine.Agent(c.Layout, c.Socket)
 			go processors.Adapt(cmd.Context())

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -140,6 +141,12 @@ func testReload(t *testing.T) {
 		sent := long.sent.Load()
 		kit.Eventually(t, "the transfer to go on", func() bool { return long.sent.Load() > sent+1<<16 || len(long.done) > 0 })
 		load.more(t, 40)
+	}
+	more()
+	wrong := ursula.reloadCommand()
+	wrong.Args = append(wrong.Args, "--state", filepath.Join(os.DevNull, "florete"))
+	if err := wrong.Run(); err == nil {
+		t.Error("a forwarder that cannot serve has taken over")
 	}
 	more()
 	later := []*transfer{}

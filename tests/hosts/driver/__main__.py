@@ -44,16 +44,18 @@ class Run:
             return made, None
         return made, Operator(self.dir / "operator", self.cluster.bin, self.cluster.dir / "florete", self.cluster.here.parent / "scenarios/programs", self.cluster.operator / "signing.key.signed", net, {m.name: m.number for m in made})
 
-    def close(self) -> None:
-        remove_hosts(self.dir, self.prefix)
+    def close(self) -> float:
+        return remove_hosts(self.dir, self.prefix)
 
 
-def remove_hosts(dir: Path, prefix: str) -> None:
+def remove_hosts(dir: Path, prefix: str) -> float:
+    spent = 0.0
     for h in dir.glob("*"):
         host.remove(h)
-        remove_cgroup(f"{prefix}-{h.name}")
+        spent += remove_cgroup(f"{prefix}-{h.name}")
     network.remove(prefix)
     shutil.rmtree(dir, ignore_errors=True)
+    return spent
 
 
 def sweep(cache: Path) -> None:
@@ -80,8 +82,9 @@ def attempt(scenario: Scenario, suite: str, run: Run) -> bool:
                 print(f"-- {m.name}\n{last_words(m)}")
         return False
     finally:
-        print(f"   {time.monotonic() - began:.0f} s", flush=True)
-        run.close()
+        took = time.monotonic() - began
+        spent = run.close() + sum(getattr(m.host, "spent", 0) for m in machines)
+        print(f"   {took:.0f} s, hosts took {spent:.0f} s of a processor", flush=True)
     return True
 
 

@@ -36,9 +36,10 @@ class Container(Host):
     def __init__(self, name: str, dir: Path, base: Path, namespace: str) -> None:
         super().__init__(name, dir, base)
         self.namespace = namespace
+        self.spent = 0.0  # seconds of a processor, before this boot
 
     def boot(self) -> None:
-        remove_cgroup(self.namespace)
+        self.spent += remove_cgroup(self.namespace)
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir()
         uuid = hashlib.md5(self.namespace.encode()).hexdigest()
@@ -77,10 +78,15 @@ class Container(Host):
         raise RequestedAssertionFailed(f"{self.name} is not running")
 
 
-def remove_cgroup(name: str) -> None:
-    """Removes what a host that ended has left of its cgroups. They keep settings,
-    a frozen one would freeze the unit at the next boot."""
+def remove_cgroup(name: str) -> float:
+    """Removes what a host that ended has left of its cgroups, and returns the seconds of a
+    processor that it took. They keep settings, a frozen one would freeze the unit at the next boot."""
+    spent = 0
     for mount in Path("/proc/mounts").read_text().splitlines():
         if mount.split()[2] == "cgroup2":
-            for path, _, _ in os.walk(Path(mount.split()[1]) / name, topdown=False):
+            top = Path(mount.split()[1]) / name
+            if top.exists():
+                spent += int((top / "cpu.stat").read_text().split()[1])  # usage_usec
+            for path, _, _ in os.walk(top, topdown=False):
                 os.rmdir(path)
+    return spent / 1e6

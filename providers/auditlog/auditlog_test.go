@@ -77,14 +77,52 @@ func TestLogThatEnds(t *testing.T) {
 	}
 }
 
-// TestPrinted: a table has its host where there are several, and nothing of a row reaches
-// the terminal that is no text.
+// TestPrinted: the table begins with its columns, with one for the host where there are several;
+// what is repeated within a minute is one line, and nothing of a row reaches the terminal that is no text.
 func TestPrinted(t *testing.T) {
-	row := Row{Row: server.Row{Time: noon, Outcome: "denied", Code: "mismatch", Caller: "spiffe://demo.flor/node/ursula", Need: "x\x1b[2J", Message: "no"}, At: "forge"}
-	rows := func(yield func(Row, error) bool) { yield(row, nil) }
-	out := printed(t, rows)
-	if strings.Contains(out, "\x1b") || strings.Join(strings.Fields(out)[:4], " ") != "forge 2026-07-14T12:00:00Z denied mismatch" {
+	all := []Row{}
+	add := func(second int, r server.Row) {
+		r.Time = noon.Add(time.Duration(second) * time.Second)
+		all = append(all, Row{Row: r})
+	}
+	policy := server.Row{Outcome: "changed", Code: "in-force", Kind: "policy", Message: "serial 7 came into force"}
+	denied := server.Row{Outcome: "denied", Code: "mismatch", Kind: "cert", Caller: "spiffe://demo.flor/node/ursula", From: "192.0.2.3:1", Need: "x\x1b[2J"}
+	add(0, policy)
+	add(1, denied)
+	add(2, policy)
+	add(3, policy)
+	add(4, denied)
+	add(61, denied)
+	rows := func(yield func(Row, error) bool) {
+		for _, r := range all {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+	want := `TIME                  DECISION  CODE      KIND    NEED   CALLER                          FROM         MESSAGE
+2026-07-14T12:00:00Z  changed   in-force  policy                                                      serial 7 came into force (3 times until 12:00:03)
+2026-07-14T12:00:01Z  denied    mismatch  cert    x·[2J  spiffe://demo.flor/node/ursula  192.0.2.3:1  (2 times until 12:00:04)
+2026-07-14T12:01:01Z  denied    mismatch  cert    x·[2J  spiffe://demo.flor/node/ursula  192.0.2.3:1  
+`
+	if out := printed(t, rows); out != want {
+		t.Errorf("%s, want\n%s", out, want)
+	}
+	all[0].At = "forge"
+	all = all[:1]
+	if out := strings.Fields(printed(t, rows)); out[0] != "HOST" || out[1] != "TIME" || out[9] != "forge" {
 		t.Errorf("%q", out)
+	}
+}
+
+// TestManyRows: columns are aligned for so many lines at once, under one heading, and no row is lost.
+func TestManyRows(t *testing.T) {
+	minutes := make([]int, 2*together+7)
+	for i := range minutes {
+		minutes[i] = i
+	}
+	if lines := strings.Split(printed(t, pages(t, "ursula", 100, minutes...)), "\n"); len(lines) != len(minutes)+2 || strings.Count(strings.Join(lines, "\n"), "DECISION") != 1 {
+		t.Errorf("%d lines", len(lines))
 	}
 }
 

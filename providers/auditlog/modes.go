@@ -62,7 +62,11 @@ func (m *Mode) Run(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON boo
 			return unlogged(tlog.Follow(ctx, l, f.Follow(func(r Row) error {
 				one.Lock()
 				defer one.Unlock()
-				return Print(out, func(yield func(Row, error) bool) { yield(r, nil) }, asJSON)
+				p := printer{out: out, headed: true} // rows come one by one
+				if asJSON {
+					return p.json(r)
+				}
+				return errors.Join(p.add(r), p.flush())
 			})))
 		})
 	}

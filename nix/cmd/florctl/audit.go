@@ -24,7 +24,8 @@ func newAuditCmd() *cobra.Command {
 published, rolled back and rotated, from where. Over ssh it is what all providers on
 those hosts decided, as flor-provider audit prints there.
 
-Rows are in a tamper-evident log of their provider: --verify builds that anew from the rows,
+Rows of the same minute that differ in their time alone are one line; --json has each. They are in a
+tamper-evident log of their provider: --verify builds that anew from the rows,
 and names those that were edited or removed, whatever the provider says of how long it keeps
 them; --proof proves that it has one.`,
 	}

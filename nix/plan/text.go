@@ -183,7 +183,7 @@ func (t *page) changes(h Host) string {
 		}
 	}
 	if h.Format != "" {
-		t.line("    ", "!", fmt.Sprintf("needs programs that understand format %s: upgrade older ones before its documents come over the network", h.Format))
+		t.line("    ", "!", fmt.Sprintf("needs programs that understand format %s: florctl status names this host if its own do not; upgrade them before its documents come over the network", h.Format))
 	}
 	for _, u := range h.Units {
 		t.line("    ", "!", fmt.Sprintf("restarts %s, for %s", u.Unit, u.Need))

@@ -21,7 +21,9 @@ func newExplainCmd() *cobra.Command {
 nothing leads there, say which roles would, who holds them, and which changes of
 the topology would open the way, each with what else it opens. WHO is a user, a
 node or a service, such as user:alice, node:forge or service:wiki; SERVICE may be a
-name or URL that programs use, such as wiki.demo.flor.rete.`,
+name or URL that programs use, such as wiki.demo.flor.rete.
+
+The answer is of the flake alone: florctl revocations prints who is revoked or suspended.`,
 	}
 	return question(cmd, 2, func(a *explain.Access, words []string) (fmt.Stringer, error) {
 		who, err := a.Principal(words[0])

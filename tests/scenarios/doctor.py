@@ -119,7 +119,7 @@ with subtest("the provider: no settings, wrong ones, a users file that it cannot
 def restored():
     """The database is back, without what its process did meanwhile; the audit log has that, so
     every host finds rows that are gone, sooner or later, and the operator knows why."""
-    drhorrible.succeed(f"systemctl stop {CONFIG}; rm {STORE}/state.db*; mv /root/kept.db/* {STORE}; systemctl start {CONFIG}")
+    drhorrible.succeed(f"systemctl stop {CONFIG}; rm {STORE}/state.db* {STORE}/seal.key; mv /root/kept.db/* {STORE}; systemctl start {CONFIG}")
     ursula.succeed("flor refetch config-documents")
     wait_fulfilled()
     since = seconds_of(drhorrible)
@@ -131,7 +131,7 @@ def restored():
 
 with subtest("needs: documents that nobody published"):
     STORE, CONFIG = f"{PROVIDER}/config", "florete-provider-config.service"
-    drhorrible.succeed(f"systemctl stop {CONFIG}; mkdir /root/kept.db; mv {STORE}/state.db* /root/kept.db; systemctl start {CONFIG}")
+    drhorrible.succeed(f"systemctl stop {CONFIG}; mkdir /root/kept.db; mv {STORE}/state.db* {STORE}/seal.key /root/kept.db; systemctl start {CONFIG}")
     cure(ursula, "needs", "flor refetch config-documents", person=restored, says="florctl publish")
 
 with subtest("disk: full, and read-only"):

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/florete/florete/providers/move"
 	"github.com/florete/florete/providers/seal/keyring"
@@ -35,6 +34,9 @@ func (s state) open(ctx context.Context, kind string) (store.Store, error) {
 	case err != nil:
 		return nil, err
 	case shared == nil && file == nil:
+		if err := s.gone(kind); err != nil {
+			return nil, err
+		}
 		return sqlite.Open(storePath(s.Dir(kind)), sqlite.Options{Keep: keep})
 	case shared == nil && mark.Host == "":
 		return file, nil
@@ -84,7 +86,22 @@ func (s state) unmoved(ctx context.Context, kind string) error {
 // aside is the command that takes a file out of the way.
 func (s state) aside(kind string) string {
 	dir := s.Dir(kind)
-	return fmt.Sprintf("run: mkdir -m 700 %[1]s/aside && mv %[1]s/state.db* %[1]s/aside", dir)
+	return fmt.Sprintf("run: mkdir -m 700 %[1]s/aside && mv %[1]s/state.db* %[1]s/seal.key %[1]s/aside", dir)
+}
+
+// gone returns an error where a state that was in a file is not there any more. Its sealing key, which
+// is made after it and never without it, tells that from a first start.
+func (s state) gone(kind string) error {
+	dir := s.Dir(kind)
+	_, err := os.Stat(keyPath(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return elsewhere{fmt.Errorf("%s: the state was removed, want it back: put the file there; to go on from a backup, run: mkdir -m 700 %[2]s/aside && mv %[2]s/seal.key %[2]s/aside, then: florctl state restore",
+		storePath(dir), dir)}
 }
 
 // openFile opens the file of a kind where there is one, with where its state has moved.
@@ -217,7 +234,7 @@ func (p *process) moveOut(ctx context.Context, logged *string) error {
 }
 
 func (p *process) moveNow(ctx context.Context, s state) error {
-	secret, err := secretfile.ReadFile(filepath.Join(p.dir(), "seal.key"))
+	secret, err := secretfile.ReadFile(keyPath(p.dir()))
 	if err != nil {
 		return fmt.Errorf("sealing key: %w", err)
 	}

@@ -147,6 +147,8 @@ func (p *process) dir() string { return p.Dir(p.kind) }
 
 func storePath(dir string) string { return filepath.Join(dir, "state.db") }
 
+func keyPath(dir string) string { return filepath.Join(dir, "seal.key") }
+
 func logPath(dir string) string { return filepath.Join(dir, "log") }
 
 // ready notifies systemd that the start is over: also when a person has something to do

@@ -148,6 +148,9 @@ func (t *target) existingOf(ctx context.Context, s *settings.Settings, kind stri
 	if st.policy.Store == nil {
 		// The process's own account makes it.
 		if _, err := os.Stat(storePath(s.Dir(kind))); err != nil {
+			if err := st.gone(kind); err != nil {
+				return nil, err
+			}
 			return nil, fmt.Errorf("no process has run yet (%w), want one: systemctl start %s", err, t.Unit("provider-"+kind+".service"))
 		}
 	}

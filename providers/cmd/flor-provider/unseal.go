@@ -35,7 +35,7 @@ func opened(dir string) string { return filepath.Join(dir, "seal.ring") }
 // shared.
 func (p *process) openKey(ctx context.Context) (err error) {
 	if p.fromFile() {
-		p.key, err = seal.Of(ctx, filepath.Join(p.dir(), "seal.key"), p.store)
+		p.key, err = seal.Of(ctx, keyPath(p.dir()), p.store)
 		return err
 	}
 	var failed error
@@ -303,7 +303,7 @@ anew what is in the store. A host that the policy names no longer opens nothing 
 providers.store.keyLifetime does the same by itself.`,
 	}, func(cmd *cobra.Command, s state, kind string, db store.Store) error {
 		if db == nil {
-			return fmt.Errorf("policy of %s: no shared store: its sealing key is %s", s.policy.Host, filepath.Join(s.Dir(kind), "seal.key"))
+			return fmt.Errorf("policy of %s: no shared store: its sealing key is %s", s.policy.Host, keyPath(s.Dir(kind)))
 		}
 		ring, err := keyring.Read(cmd.Context(), db)
 		if err != nil {

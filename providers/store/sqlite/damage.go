@@ -34,7 +34,7 @@ func (s *Store) damaged(err error) error {
 	}
 	switch of.Code() & 0xff {
 	case code.SQLITE_CORRUPT, code.SQLITE_NOTADB:
-		return fmt.Errorf("%w: store %s: %w: stop the process, move the file and those that begin with its name away, start it, then: florctl state restore", store.ErrDamaged, s.path, err)
+		return fmt.Errorf("%w: store %s: %w: stop the process, move the file, those that begin with its name, and seal.key away, start it, then: florctl state restore", store.ErrDamaged, s.path, err)
 	}
 	return err
 }

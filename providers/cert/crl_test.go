@@ -3,6 +3,7 @@ package cert_test
 import (
 	"bytes"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,19 +49,19 @@ func TestCRL(t *testing.T) {
 	defer pass.Close()
 	list := func(number int64) (is *x509.RevocationList) {
 		t.Helper()
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		kit.Succeeds(t, "the CRL of the list", func() error {
 			answer, err := e.Client(kit.ID("node/raishan")).Pass().CRL(t.Context(), "cert", "")
-			if err == nil && answer.List == number {
-				lists, err := florete.ParseCRLs([]byte(answer.CRL))
-				if err != nil || len(lists) != 1 || answer.Number != lists[0].Number.Text(16) {
-					t.Fatalf("%+v, %v", answer, err)
-				}
-				return lists[0]
+			if err != nil || answer.List != number {
+				return fmt.Errorf("the CRL is of list %d, want %d: %w", answer.List, number, err)
 			}
-			if time.Now().After(end) {
-				t.Fatalf("the CRL is of list %d, want %d: %v", answer.List, number, err)
+			lists, err := florete.ParseCRLs([]byte(answer.CRL))
+			if err != nil || len(lists) != 1 || answer.Number != lists[0].Number.Text(16) {
+				t.Fatalf("%+v, %v", answer, err)
 			}
-		}
+			is = lists[0]
+			return nil
+		})
+		return is
 	}
 	key := kit.SigningKey("demo-1")
 	revoke := func(number int64, targets ...revocation.Target) *x509.RevocationList {
@@ -128,13 +129,11 @@ func TestCRL(t *testing.T) {
 	b.Start()
 	raishan := b.Client(kit.ID("node/raishan"))
 	mixed := svid(raishan, "cert-node", kit.ID("node/raishan"))
-	answer, err := raishan.Pass().CRL(t.Context(), "cert", "")
-	for end := time.Now().Add(30 * time.Second); err != nil && time.Now().Before(end); answer, err = raishan.Pass().CRL(t.Context(), "cert", "") {
-		time.Sleep(50 * time.Millisecond)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	var answer api.CRL
+	kit.Succeeds(t, "its CRL", func() (err error) {
+		answer, err = raishan.Pass().CRL(t.Context(), "cert", "")
+		return err
+	})
 	lists, err := florete.ParseCRLs([]byte(answer.CRL))
 	if err != nil || len(lists) != 1 {
 		t.Fatal(lists, err)
@@ -176,7 +175,7 @@ func TestIssuedKept(t *testing.T) {
 	if err := renew(t, e.Client(ursula)); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	kit.Succeeds(t, "both to be on record", func() error {
 		kept, _, err := e.Store.List(t.Context(), "cert/issued/")
 		if err != nil {
 			t.Fatal(err)
@@ -193,12 +192,10 @@ func TestIssuedKept(t *testing.T) {
 			}
 		}
 		if of[ursula] == "ursula" && of[e.Provider().ID] == e.Policy.Host {
-			break
+			return nil
 		}
-		if time.Now().After(end) {
-			t.Fatalf("on record: %v", of)
-		}
-	}
+		return fmt.Errorf("on record: %v", of)
+	})
 	own := 0
 	for _, r := range e.Rows() {
 		if r.Outcome == server.Changed && r.Code == "own-svid" && r.Caller == e.Provider().ID.String() && r.Detail["certificate"] != "" {
@@ -225,11 +222,12 @@ func TestCRLOfItsOwn(t *testing.T) {
 	caller := a.Client(kit.ID("node/raishan")).Pass()
 	kit.WriteRevocations(a.Revocations(), kit.Revocations(1, kit.SigningKey("demo-1"), revocation.Target{ID: ursula}))
 	var is api.CRL
-	for end := time.Now().Add(30 * time.Second); is.List != 1; time.Sleep(50 * time.Millisecond) {
-		if is, err = caller.CRL(t.Context(), "cert", ""); time.Now().After(end) {
-			t.Fatalf("the CRL is of list %d: %v", is.List, err)
+	kit.Succeeds(t, "the CRL of the list", func() error {
+		if is, err = caller.CRL(t.Context(), "cert", ""); is.List != 1 {
+			return fmt.Errorf("the CRL is of list %d: %w", is.List, err)
 		}
-	}
+		return nil
+	})
 	lists, err := florete.ParseCRLs([]byte(is.CRL))
 	if err != nil || len(lists) != 1 {
 		t.Fatal(lists, err)

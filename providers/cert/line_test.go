@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 // alarms are the rows about two machines.
@@ -133,7 +133,7 @@ func TestOneMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Start()
-	time.Sleep(time.Second) // certificates count seconds
+	kit.NextSecond() // certificates count seconds
 	for range 3 {
 		must(c, "after the backup")
 	}

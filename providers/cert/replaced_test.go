@@ -99,7 +99,7 @@ func TestReplaced(t *testing.T) {
 	enrol(t, former)
 	good(former, "a node that enrolled")
 	former = e.Client(ursula) // another SVID, not of that line
-	time.Sleep(time.Second)   // certificates count seconds
+	kit.NextSecond()          // certificates count seconds
 	enrol(t, e.Stranger(ursula))
 	good(former, "a node that enrolled twice with one host key")
 
@@ -112,7 +112,7 @@ func TestReplaced(t *testing.T) {
 		p.Restart()
 	}
 	refused(former)
-	time.Sleep(time.Second)
+	kit.NextSecond()
 	enrol(t, e.Stranger(ursula))
 	refused(former)
 	good(e.Client(ursula), "the machine in its place")

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
@@ -14,6 +13,7 @@ import (
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit"
 )
 
 // replicas are two provider hosts that share a store, with an issuing CA each.
@@ -151,7 +151,7 @@ func TestReplicasReplaced(t *testing.T) {
 	former := a.Stranger(ursula)
 	enrol(t, former)
 	formerKey := former.HostKey
-	time.Sleep(time.Second) // certificates count seconds
+	kit.NextSecond() // certificates count seconds
 
 	a.ReplaceHostKey(ursula)
 	a.Publish(providertest.Serial + 1)

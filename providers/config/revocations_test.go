@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
@@ -39,17 +38,17 @@ func TestRevocations(t *testing.T) {
 		t.Errorf("got %+v, %v, want nothing", a, err)
 	}
 	answer := watch(t, c, has)
-	waits(t, answer)
+	waits(t, 1, answer)
 	offer(t, e, 4)
-	pushed := within(t, answer, time.Second)
+	pushed := answered(t, answer)
 	if list, err := pushed.Revocations.Open(); err != nil || list.Number != 4 || !pushed.Unchanged() || pushed.Revision == 0 {
 		t.Errorf("got %+v, %v", pushed, err)
 	}
 	c.Revocations = 4
 	answer = watch(t, c, api.Artifact{Documents: has.Documents, Revision: pushed.Revision})
-	waits(t, answer)
+	waits(t, 1, answer)
 	publish(t, e, 1001)
-	if a := within(t, answer, time.Second); a.Revocations != nil || len(a.Documents) != 1 {
+	if a := answered(t, answer); a.Revocations != nil || len(a.Documents) != 1 {
 		t.Errorf("got %+v, want documents alone", a)
 	}
 	if a, err := (archive.Archive{Store: e.Store}).Revocations(t.Context()); err != nil || a.Number != 4 {

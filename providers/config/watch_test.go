@@ -42,27 +42,22 @@ func watch(t *testing.T, c *api.Client, has api.Artifact) <-chan watched {
 	return answer
 }
 
-// within is an answer that comes in time.
-func within(t *testing.T, answer <-chan watched, d time.Duration) api.Artifact {
+// answered is the artifact of an answer.
+func answered(t *testing.T, answer <-chan watched) api.Artifact {
 	t.Helper()
-	select {
-	case a := <-answer:
-		if a.err != nil {
-			t.Fatal(a.err)
-		}
-		return a.Artifact
-	case <-time.After(d):
-		t.Fatalf("no answer within %s", d)
+	a := kit.Reads(t, "an answer", answer)
+	if a.err != nil {
+		t.Fatal(a.err)
 	}
-	return api.Artifact{}
+	return a.Artifact
 }
 
-func waits(t *testing.T, answer <-chan watched) {
+// waits waits until the provider has n watches under way, of which answer is one.
+func waits(t *testing.T, n int, answer <-chan watched) {
 	t.Helper()
-	select {
-	case a := <-answer:
-		t.Fatalf("answered %+v, %v, want nothing", a.Artifact, a.err)
-	case <-time.After(300 * time.Millisecond):
+	kit.Parked(t, n, "server.(*parking).wait")
+	if len(answer) > 0 {
+		t.Fatalf("answered %+v, want nothing", <-answer)
 	}
 }
 
@@ -77,9 +72,9 @@ func TestWatch(t *testing.T) {
 	}
 	for serial := int64(1001); serial < 1004; serial++ {
 		answer := watch(t, c, has)
-		waits(t, answer)
+		waits(t, 1, answer)
 		publish(t, e, serial)
-		next := within(t, answer, time.Second)
+		next := answered(t, answer)
 		if next.Revision == has.Revision || next.Tag() == has.Tag() || len(next.Documents) != 1 {
 			t.Fatalf("got %+v after %+v", next, has)
 		}
@@ -91,9 +86,9 @@ func TestWatch(t *testing.T) {
 	}
 	t.Log("who keeps to other documents has these once, and the next ones")
 	other := watch(t, c, api.Artifact{Revision: has.Revision})
-	waits(t, other)
+	waits(t, 1, other)
 	publish(t, e, 1004)
-	within(t, other, time.Second)
+	answered(t, other)
 }
 
 // TestWatchOver: an answer comes although there is nothing new, and names the revision.
@@ -107,13 +102,13 @@ func TestWatchOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := within(t, watch(t, c, has), time.Second)
+	a := answered(t, watch(t, c, has))
 	if !a.NotModified || a.Revision == 0 {
 		t.Errorf("got %+v", a)
 	}
 	before := a.Revision
 	has.Revision = before
-	if a := within(t, watch(t, c, has), time.Second); !a.NotModified || a.Revision != before {
+	if a := answered(t, watch(t, c, has)); !a.NotModified || a.Revision != before {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -140,12 +135,12 @@ func TestWatchCompacted(t *testing.T) {
 		}
 		break
 	}
-	if a := within(t, watch(t, c, has), time.Second); len(a.Documents) != 1 || a.Tag() == has.Tag() {
+	if a := answered(t, watch(t, c, has)); len(a.Documents) != 1 || a.Tag() == has.Tag() {
 		t.Errorf("got %+v", a)
 	}
 	t.Log("nor does the revision of another store, ahead of this one's, hide anything")
 	has.Revision = 1 << 40
-	if a := within(t, watch(t, c, has), time.Second); len(a.Documents) != 1 {
+	if a := answered(t, watch(t, c, has)); len(a.Documents) != 1 {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -160,11 +155,11 @@ func TestWatchRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, e, 1001)
-	newer := within(t, watch(t, e.Client(ursula), older), 2*time.Second)
+	newer := answered(t, watch(t, e.Client(ursula), older))
 	e.Stop()
 	e.Start()
 	older.Revision = newer.Revision
-	if a := within(t, watch(t, e.Client(ursula), older), time.Second); a.Tag() != newer.Tag() {
+	if a := answered(t, watch(t, e.Client(ursula), older)); a.Tag() != newer.Tag() {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -179,21 +174,21 @@ func TestWatchRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := watch(t, c, has)
-	waits(t, answer)
+	waits(t, 1, answer)
 	began := time.Now()
 	e.Stop()
 	if d := time.Since(began); d > 2*time.Second {
 		t.Errorf("the provider ended after %s", d)
 	}
-	if has.Revision = within(t, answer, time.Second).Revision; has.Revision == 0 {
+	if has.Revision = answered(t, answer).Revision; has.Revision == 0 {
 		t.Error("no revision")
 	}
 	e.Start()
 	c = e.Client(ursula)
 	answer = watch(t, c, has)
-	waits(t, answer)
+	waits(t, 1, answer)
 	publish(t, e, 1001)
-	within(t, answer, time.Second)
+	answered(t, answer)
 }
 
 // TestWatchImport: what flor-provider import brings, another process, is pushed too.
@@ -206,14 +201,14 @@ func TestWatchImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := watch(t, c, has)
-	waits(t, answer)
+	waits(t, 1, answer)
 	other, err := sqlite.Open(filepath.Join(e.Dir, "state.db"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
 	providertest.Import(t, other, signing, providertest.Tree(signing, 1001, "", "ursula"))
-	within(t, answer, 2*time.Second)
+	answered(t, answer)
 }
 
 // TestWatchRefused: the policy of the moment of the answer decides, and what names nothing
@@ -233,10 +228,11 @@ func TestWatchRefused(t *testing.T) {
 	_, err = watchOnce(t, e.Client(kit.ID("node/nobody")), has)
 	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
 
+	var last <-chan watched
 	for range 4 {
-		watch(t, e.Client(ursula), has)
+		last = watch(t, e.Client(ursula), has)
 	}
-	time.Sleep(300 * time.Millisecond)
+	waits(t, 4, last)
 	_, err = watchOnce(t, e.Client(ursula), has)
 	providertest.WantError(t, err, api.Transient, api.CodeBusy)
 
@@ -245,10 +241,13 @@ func TestWatchRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := watch(t, e.Client(raishan), mine)
-	waits(t, answer)
+	waits(t, 1, answer)
 	e.Policy.Grants = slices.DeleteFunc(e.Policy.Grants, func(g florete.Grant) bool { return g.Caller == raishan && g.Kind == "config" })
 	e.Publish(providertest.Serial + 1)
-	time.Sleep(1500 * time.Millisecond) // until the provider has read it
+	kit.Eventually(t, "the policy to be in force", func() bool {
+		_, serial := e.Policies.Versioned()
+		return serial == providertest.Serial+1
+	})
 	publish(t, e, 1001)
 	providertest.WantError(t, (<-answer).err, api.Denied, api.CodeNotGranted)
 }

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
@@ -81,11 +80,7 @@ func startWith(t *testing.T, others func(e *env, run, account string)) *env {
 
 func (e *env) until(what string, holds func() bool) {
 	e.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); {
-		if time.Now().After(end) {
-			e.t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	kit.Eventually(e.t, what, holds)
 }
 
 func (e *env) dial() error {

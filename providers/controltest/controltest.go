@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/file"
@@ -82,13 +81,7 @@ func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Lo
 		})
 		b.Start()
 		all[name] = b
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-			if _, err := os.Stat(socket); err == nil {
-				break
-			} else if time.Now().After(end) {
-				t.Fatal(err)
-			}
-		}
+		kit.Succeeds(t, socket, func() error { _, err := os.Stat(socket); return err })
 	}
 	return all
 }

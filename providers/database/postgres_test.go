@@ -13,6 +13,7 @@ import (
 
 	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/tests/kit"
 )
 
 // does has a login run statements, on a connection of its own.
@@ -77,9 +78,8 @@ func TestRotations(t *testing.T) {
 	}
 	late := func() { // each has opened another connection, and closed all of before
 		for i := range rounds {
-			for before := rounds[i].Load(); rounds[i].Load() < before+2 && !t.Failed(); {
-				time.Sleep(time.Millisecond)
-			}
+			before := rounds[i].Load()
+			kit.Eventually(t, "two more rounds", func() bool { return rounds[i].Load() >= before+2 || t.Failed() })
 		}
 	}
 	seen := map[string]bool{has.Load().(map[string]string)["password"]: true}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/tests/kit"
 )
 
 // opened is a connection with a login, for which no more than that is configured.
@@ -68,9 +69,8 @@ func TestRedisRotations(t *testing.T) {
 	}
 	late := func() {
 		for i := range rounds {
-			for before := rounds[i].Load(); rounds[i].Load() < before+2 && !t.Failed(); {
-				time.Sleep(time.Millisecond)
-			}
+			before := rounds[i].Load()
+			kit.Eventually(t, "two more rounds", func() bool { return rounds[i].Load() >= before+2 || t.Failed() })
 		}
 	}
 	for i := range 3 {

@@ -132,16 +132,6 @@ func (r *running) bundle() *florete.Bundle {
 	return b
 }
 
-// eventually waits until it holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 20 seconds: %s", what)
-		}
-	}
-}
-
 func (r *running) row(code, part string) bool {
 	entries, _, err := r.db.List(r.t.Context(), server.AuditPrefix)
 	if err != nil {
@@ -161,9 +151,9 @@ func TestFollows(t *testing.T) {
 	r := run(t, e)
 	next := kit.NewCAOf(blue)
 	e.present(e.svid(e.ca), e.ca.Bundle(2, time.Second, next))
-	eventually(t, "both roots are in force", func() bool { return r.bundle().Sequence() == 2 && len(r.bundle().Roots().Certificates()) == 2 })
+	kit.Eventually(t, "both roots are in force", func() bool { return r.bundle().Sequence() == 2 && len(r.bundle().Roots().Certificates()) == 2 })
 	e.present(e.svid(next), next.Bundle(3, time.Second))
-	eventually(t, "the new root alone is in force", func() bool { return r.bundle().Sequence() == 3 })
+	kit.Eventually(t, "the new root alone is in force", func() bool { return r.bundle().Sequence() == 3 })
 	if got := r.bundle().Roots().Certificates(); len(got) != 1 || !got[0].Equal(next.Root.Certificate) {
 		t.Errorf("%d roots, want the new one alone", len(got))
 	}
@@ -199,9 +189,9 @@ func TestRefuses(t *testing.T) {
 			e := newEndpoint(t)
 			e.present(e.svid(e.ca), e.ca.Bundle(5, time.Second))
 			r := run(t, e)
-			eventually(t, "the good one is in force", func() bool { return r.bundle().Sequence() == 5 })
+			kit.Eventually(t, "the good one is in force", func() bool { return r.bundle().Sequence() == 5 })
 			c.do(e)
-			eventually(t, "an audit row "+c.part, func() bool { return r.row(c.code, c.part) })
+			kit.Eventually(t, "an audit row "+c.part, func() bool { return r.row(c.code, c.part) })
 			if b := r.bundle(); b.Sequence() != 5 || len(b.Roots().Certificates()) != 1 {
 				t.Errorf("sequence number %d is in force", b.Sequence())
 			}
@@ -215,7 +205,7 @@ func TestNewerInFlake(t *testing.T) {
 	e := newEndpoint(t)
 	e.present(e.svid(e.ca), e.ca.Bundle(5, time.Second))
 	r := run(t, e)
-	eventually(t, "it is fetched", func() bool { return r.bundle().Sequence() == 5 })
+	kit.Eventually(t, "it is fetched", func() bool { return r.bundle().Sequence() == 5 })
 	for sequence, want := range map[uint64]uint64{2: 5, 7: 7} {
 		first, err := florete.ParseBundle(blue, e.ca.Bundle(sequence, time.Second))
 		if err != nil {
@@ -247,7 +237,7 @@ func TestEndpoint(t *testing.T) {
 	}
 	self := kit.ProviderID("drhorrible", Name).SPIFFE()
 	var first *spiffebundle.Bundle
-	eventually(t, "the bundle is served", func() (ok bool) { b, err := get(self); first = b; return err == nil })
+	kit.Eventually(t, "the bundle is served", func() (ok bool) { b, err := get(self); first = b; return err == nil })
 	sequence, _ := first.SequenceNumber()
 	if hint, _ := first.RefreshHint(); hint != time.Minute || sequence == 0 || !first.HasX509Authority(env.Root.Certificate) {
 		t.Errorf("hint %v, sequence number %d", hint, sequence)
@@ -256,11 +246,11 @@ func TestEndpoint(t *testing.T) {
 		t.Error("another SPIFFE ID than the endpoint's will do")
 	}
 	env.Restart()
-	eventually(t, "it is served again", func() bool { b, err := get(self); return err == nil && b.Equal(first) })
+	kit.Eventually(t, "it is served again", func() bool { b, err := get(self); return err == nil && b.Equal(first) })
 	next := kit.NewCA()
 	env.Policy.Trust.Roots = append(env.Policy.Trust.Roots, next.RootPEM())
 	env.Publish(providertest.Serial + 1)
-	eventually(t, "the next root is in it", func() bool {
+	kit.Eventually(t, "the next root is in it", func() bool {
 		b, err := get(self)
 		if err != nil || !b.HasX509Authority(next.Root.Certificate) {
 			return false

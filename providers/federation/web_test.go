@@ -40,7 +40,7 @@ func TestWeb(t *testing.T) {
 	other, _ := webCertificate()
 	e.present(other, e.ca.Bundle(2, time.Second))
 	r := run(t, e)
-	eventually(t, "a certificate of another root to be refused", func() bool { return r.row("endpoint-untrusted", "unknown authority") })
+	kit.Eventually(t, "a certificate of another root to be refused", func() bool { return r.row("endpoint-untrusted", "unknown authority") })
 	e.present(e.svid(e.ca), e.ca.Bundle(2, time.Second))
 	time.Sleep(2 * time.Second) // its SVID is no certificate for 127.0.0.1
 	if n := r.bundle().Sequence(); n != 1 {
@@ -48,7 +48,7 @@ func TestWeb(t *testing.T) {
 	}
 	next := kit.NewCAOf(blue)
 	e.present(good, next.Bundle(3, time.Second))
-	eventually(t, "the bundle of another root", func() bool { return r.bundle().Sequence() == 3 })
+	kit.Eventually(t, "the bundle of another root", func() bool { return r.bundle().Sequence() == 3 })
 }
 
 // TestWebPolicy: each profile wants what it verifies an endpoint by, and nothing else.
@@ -111,7 +111,7 @@ func TestServesWeb(t *testing.T) {
 		}
 		return err
 	}
-	eventually(t, "the bundle", func() bool { return fetch(first) == nil })
+	kit.Eventually(t, "the bundle", func() bool { return fetch(first) == nil })
 	next, _ := webCertificate()
 	write(next)
 	if err := fetch(next); err != nil {

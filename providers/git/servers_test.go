@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -81,15 +81,12 @@ func (s *soft) start() error {
 		cmd.Wait()
 		os.RemoveAll(s.dir)
 	}
-	for until := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	if err := kit.Poll(context.Background(), func() (err error) {
 		s.admin, err = ssh.Dial("tcp", s.ssh, &ssh.ClientConfig{User: "admin", Auth: []ssh.AuthMethod{ssh.PublicKeys(admin)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
-		if err == nil {
-			break
-		}
-		if time.Now().After(until) {
-			b, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("%w\n%s", err, b)
-		}
+		return err
+	}); err != nil {
+		b, _ := os.ReadFile(log.Name())
+		return fmt.Errorf("%w\n%s", err, b)
 	}
 	for _, name := range []string{"infra", "secrets"} {
 		if _, err := run(s.admin, "repo", "create", "--private", name); err != nil {

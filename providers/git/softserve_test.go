@@ -2,7 +2,7 @@ package git
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -133,14 +133,12 @@ func TestForgeEndsIt(t *testing.T) {
 		}
 		c := newClone(t, values(at, want.Account, token))
 		c.pulls(true, "infra")
-		for until := time.Now().Add(15 * time.Second); ; time.Sleep(200 * time.Millisecond) {
-			if _, err := c.git("ls-remote", c.base+"/infra.git"); err != nil {
-				return nil
+		return kit.Poll(ctx, func() error {
+			if _, err := c.git("ls-remote", c.base+"/infra.git"); err == nil {
+				return errors.New("it works after its end")
 			}
-			if time.Now().After(until) {
-				return fmt.Errorf("it works after its end")
-			}
-		}
+			return nil
+		})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/program"
 )
 
@@ -76,15 +77,13 @@ func startGlewlwyd(t *testing.T) *glewlwyd {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	for until := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	kit.Succeeds(t, "glewlwyd", func() error {
 		status, _, err := g.call("POST", "/api/auth/", `{"username":"admin","password":"password"}`)
-		if err == nil && status == 200 {
-			break
+		if err != nil || status != 200 {
+			return fmt.Errorf("status %d, %w\n%s", status, err, must(os.ReadFile(log.Name())))
 		}
-		if time.Now().After(until) {
-			t.Fatalf("glewlwyd: %d %v\n%s", status, err, must(os.ReadFile(log.Name())))
-		}
-	}
+		return nil
+	})
 	plugin := `{"module":"oidc","name":"oidc","display_name":"oidc","order_rank":0,"parameters":{"iss":"` + g.url + `/api/oidc","jwt-type":"sha","jwt-key-size":"256",
 		"key":"a secret of thirty-two bytes or so","access-token-duration":3600,"refresh-token-duration":3600,"code-duration":600,"refresh-token-rolling":true,"allow-non-oidc":true,
 		"auth-type-code-enabled":true,"auth-type-client-enabled":true,"auth-type-refresh-enabled":true,"auth-type-token-enabled":false,"auth-type-id-token-enabled":true,

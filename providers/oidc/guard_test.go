@@ -15,6 +15,8 @@ import (
 	dex "github.com/dexidp/dex/server"
 	"github.com/dexidp/dex/storage"
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestGuessing: a password is guessed a few times, then slowly, the right one too. That
@@ -35,14 +37,9 @@ func TestGuessing(t *testing.T) {
 	}
 	stranger.slowed(page, email, password)
 	alice.signIn("state", "verifier")
-	for until := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if p := stranger.submit(page, email, password); p.location != nil {
-			break
-		}
-		if time.Now().After(until) {
-			t.Fatal("the right password is refused after the delay")
-		}
-	}
+	kit.Eventually(t, "the right password to be taken, after the delay", func() bool {
+		return stranger.submit(page, email, password).location != nil
+	})
 }
 
 // slowed wants a guess refused for coming too early. On a slow machine the first delays

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/oauth2"
 
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/program"
 )
 
@@ -104,15 +104,13 @@ access to * by anonymous none by * read
 		t.Fatal(err)
 	}
 	t.Cleanup(s.stop)
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if c, err := net.Dial("tcp", s.address); err == nil {
+	kit.Succeeds(t, "slapd to listen", func() error {
+		c, err := net.Dial("tcp", s.address)
+		if err == nil {
 			c.Close()
-			break
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("slapd does not listen")
-		}
-	}
+		return err
+	})
 	s.do("ldapadd", fmt.Sprintf(people, entry("alice"), entry("bob"), entry("carol")))
 	return s
 }
@@ -227,7 +225,7 @@ func TestLDAP(t *testing.T) {
 	bob := s.enters("bob")
 	dir.leaves("alice", "staff")
 	dir.do("ldapdelete", "", "uid=bob,ou=people,dc=demo")
-	time.Sleep(refreshAgain) // what is repeated earlier has the answer of before
+	f.age(token, bob)
 	again, err := s.TokenSource(s.ctx(), &oauth2.Token{RefreshToken: token.RefreshToken}).Token()
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +309,7 @@ func TestAllowedGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(refreshAgain) // what is repeated earlier has the answer of before
+	f.age(token)
 	dir.do("ldapmodify", "dn: cn=writers,ou=groups,dc=demo\nchangetype: modify\nreplace: member\nmember: uid=carol,ou=people,dc=demo\n")
 	_, err = s.TokenSource(s.ctx(), &oauth2.Token{RefreshToken: token.RefreshToken}).Token()
 	refused(t, "who left the group", err, "invalid_grant")

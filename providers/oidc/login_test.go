@@ -6,9 +6,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // refused wants an OAuth error with a code (RFC 6749 section 5.2).
@@ -198,7 +199,7 @@ func TestIssuerFollowsThePolicy(t *testing.T) {
 	f.serving(true)
 	f.service(f.register(1))
 	f.name("http://login.demo.flor.rete")
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	kit.Eventually(t, "the issuer of the new policy", func() bool {
 		q, err := http.NewRequest(http.MethodGet, "http://"+f.listen+"/.well-known/openid-configuration", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -208,12 +209,8 @@ func TestIssuerFollowsThePolicy(t *testing.T) {
 		if err == nil {
 			b, _ := io.ReadAll(r.Body)
 			r.Body.Close()
-			if strings.Contains(string(b), `"issuer": "http://login.demo.flor.rete"`) {
-				break
-			}
+			return strings.Contains(string(b), `"issuer": "http://login.demo.flor.rete"`)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the issuer is still the old one")
-		}
-	}
+		return false
+	})
 }

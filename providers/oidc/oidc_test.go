@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -14,10 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dexidp/dex/storage"
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/oauth2"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/providers/oidc/dexstore"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -179,24 +183,30 @@ func (f *fixture) start() {
 	}
 }
 
-// patience is for an issuer that makes an RSA key on a slow machine.
-const patience = time.Minute
+// age lets the time pass within which a refresh that is repeated has the answer of before.
+func (f *fixture) age(tokens ...*oauth2.Token) {
+	f.t.Helper()
+	for _, token := range tokens {
+		id, _ := presented(token.RefreshToken)
+		if err := dexstore.New(f.db, f.p.cfg.Key).UpdateRefreshToken(f.t.Context(), id, func(r storage.RefreshToken) (storage.RefreshToken, error) {
+			r.LastUsed = r.LastUsed.Add(-2 * refreshAgain)
+			return r, nil
+		}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
 
 // serving waits until the issuer's pages are up, or down.
 func (f *fixture) serving(up bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	kit.Eventually(f.t, fmt.Sprintf("serving to be %v", up), func() bool {
 		c, err := net.Dial("tcp", f.listen)
 		if err == nil {
 			c.Close()
 		}
-		if up == (err == nil) {
-			return
-		}
-		if time.Now().After(deadline) {
-			f.t.Fatalf("serving is not %v: %v", up, err)
-		}
-	}
+		return up == (err == nil)
+	})
 }
 
 func (f *fixture) restart() {

@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dexidp/dex/storage"
 	"golang.org/x/oauth2"
 
-	"github.com/florete/florete/providers/oidc/dexstore"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 // refresh presents a refresh token.
@@ -56,8 +55,7 @@ func TestReplayedCode(t *testing.T) {
 		}
 	}
 	// Times of tokens are whole seconds.
-	for second := time.Now().Unix(); time.Now().Unix() == second; time.Sleep(10 * time.Millisecond) {
-	}
+	kit.NextSecond()
 	f.rows(`granted sign-in`, `granted tokens`, `denied tokens invalid_grant`, `granted refreshed tokens`,
 		`denied tokens replayed`, `denied tokens invalid_request`)
 	again, err := s.Exchange(s.ctx(), s.signIn("state", "verifier"), oauth2.VerifierOption("verifier"))
@@ -113,16 +111,7 @@ func TestReplayedRefresh(t *testing.T) {
 	if id == "" || secret == "" {
 		t.Fatalf("%q cannot be read", first.RefreshToken)
 	}
-	db := dexstore.New(f.db, f.p.cfg.Key)
-	age := func() {
-		t.Helper()
-		if err := db.UpdateRefreshToken(t.Context(), id, func(r storage.RefreshToken) (storage.RefreshToken, error) {
-			r.LastUsed = r.LastUsed.Add(-2 * refreshAgain)
-			return r, nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	age := func() { f.age(first) }
 	age()
 	second, err := s.refresh(first.RefreshToken)
 	if err != nil || second.RefreshToken == first.RefreshToken {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/oauth2"
@@ -86,8 +85,8 @@ func TestUsersGroups(t *testing.T) {
 		t.Errorf("the token has groups %q", c.Groups)
 	}
 	in(`["readers"]`)
+	f.age(token)
 	f.restart()
-	time.Sleep(refreshAgain) // what is repeated earlier has the answer of before
 	_, err = s.refresh(token.RefreshToken)
 	refused(t, "who was taken out of the group", err, "invalid_grant")
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestHarmless: an executable that answers badly, slowly, not at all or with 100 MB costs the
@@ -123,13 +124,7 @@ func gone(t *testing.T, pids string) {
 	if err != nil || len(group) == 0 {
 		t.Fatal("it did not run", err)
 	}
-	for range 100 {
-		if !alive(strings.TrimSpace(string(group))) {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Errorf("process group %s goes on", group)
+	kit.Eventually(t, fmt.Sprintf("process group %s to end", group), func() bool { return !alive(strings.TrimSpace(string(group))) })
 }
 
 func alive(group string) bool {
@@ -267,12 +262,25 @@ func TestExecutable(t *testing.T) {
 // TestBusy: who cannot have the executable's turn comes back, and learns when.
 func TestBusy(t *testing.T) {
 	t.Parallel()
-	_, do := run(t, 20*time.Second, settings("run", python(t, "time.sleep(0 if call['need'].endswith('news') else 7)\n"+answers)))
+	dir := public(t)
+	if err := os.Chmod(dir, 0o777); err != nil { // the executable is nobody's
+		t.Fatal(err)
+	}
+	begun, release := filepath.Join(dir, "begun"), filepath.Join(dir, "release")
+	_, do := run(t, kit.Patience, settings("run", python(t, fmt.Sprintf(`
+import os
+if not call['need'].endswith('news'):
+    open(%q, 'w').close()
+    while not os.path.exists(%q): time.sleep(0.01)
+`, begun, release)+answers)))
 	slow := make(chan error, 1)
 	go func() { _, err := do(context.Background(), need); slow <- err }()
-	time.Sleep(time.Second)
+	kit.Succeeds(t, "the executable to run", func() error { _, err := os.Stat(begun); return err })
 	_, err := do(t.Context(), "mailbox-wiki-news")
 	providertest.WantError(t, err, api.Transient, api.CodeBusy)
+	if err := os.WriteFile(release, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if err := <-slow; err != nil {
 		t.Error(err)
 	}

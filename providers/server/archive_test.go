@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/providers/tlog"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestArchive: rows that are over are archived once they are in the tamper-evident log, which
@@ -47,13 +49,10 @@ func TestArchive(t *testing.T) {
 	}
 	logged := func(n uint64) {
 		t.Helper()
-		for range 1000 {
-			if _, c, err := l.Checkpoint(t.Context()); err == nil && c.Size == n {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Fatalf("waited in vain for %d rows", n)
+		kit.Eventually(t, fmt.Sprintf("%d rows", n), func() bool {
+			_, c, err := l.Checkpoint(t.Context())
+			return err == nil && c.Size == n
+		})
 	}
 	decide(9)
 	stop := run()

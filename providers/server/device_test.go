@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
@@ -157,9 +156,7 @@ func TestDevice(t *testing.T) {
 	}
 	e.ReplaceHostKey(ursula)
 	e.Publish(providertest.Serial + 1)
-	for end := time.Now().Add(20 * time.Second); lawful.post(r, proof) == nil && time.Now().Before(end); {
-		time.Sleep(100 * time.Millisecond)
-	}
+	kit.Eventually(t, "the proof to be refused", func() bool { return lawful.post(r, proof) != nil })
 	refused("a proof that was good, once another machine has its place", lawful.post(r, proof))
 }
 
@@ -229,11 +226,7 @@ func TestCheckpoint(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Logged = true
 	e.Start()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if _, _, err := e.Log.Checkpoint(t.Context()); err == nil {
-			break
-		}
-	}
+	kit.Succeeds(t, "a checkpoint", func() error { _, _, err := e.Log.Checkpoint(t.Context()); return err })
 	get := func(c *api.Client, from uint64) error {
 		calls := c.Pass()
 		defer calls.Close()

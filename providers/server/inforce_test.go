@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
@@ -17,17 +16,15 @@ import (
 // changes waits until there are n rows about what came into force, and returns them.
 func changes(t *testing.T, e *providertest.Env, n int) (rows []server.Row) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	kit.Eventually(t, fmt.Sprintf("%d rows about changes", n), func() bool {
 		rows = nil
 		for _, r := range e.Rows() {
 			if r.Outcome == server.Changed && r.Caller == "" { // not of the provider's own SVID
 				rows = append(rows, r)
 			}
 		}
-		if len(rows) >= n {
-			break
-		}
-	}
+		return len(rows) >= n
+	})
 	if len(rows) != n {
 		t.Fatalf("%d rows about changes, want %d: %+v", len(rows), n, rows)
 	}

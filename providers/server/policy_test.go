@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -34,16 +35,14 @@ func (b *buffer) Write(p []byte) (int, error) {
 // has waits until something is logged n times.
 func (b *buffer) has(t *testing.T, what string, n int) {
 	t.Helper()
-	text := ""
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	kit.Succeeds(t, "lines of the log", func() error {
 		b.mu.Lock()
-		text = b.b.String()
-		b.mu.Unlock()
-		if strings.Count(text, what) >= n {
-			return
+		defer b.mu.Unlock()
+		if text := b.b.String(); strings.Count(text, what) < n {
+			return fmt.Errorf("never logged %d times: %s; logged:\n%s", n, what, text)
 		}
-	}
-	t.Fatalf("never logged %d times: %s; logged:\n%s", n, what, text)
+		return nil
+	})
 }
 
 // TestReload: a host that is ahead waits for the new policy, a bad policy changes

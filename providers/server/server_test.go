@@ -183,9 +183,7 @@ func TestBusy(t *testing.T) {
 			r.Need = fmt.Sprintf("echo-%d", i)
 			ask(node)
 		}
-		for k.calls.Load() < until {
-			time.Sleep(time.Millisecond)
-		}
+		kit.Eventually(t, "the slots to be full", func() bool { return k.calls.Load() >= until })
 	}
 	wantBusy := func(node florete.ID, says string) {
 		t.Helper()

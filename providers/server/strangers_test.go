@@ -146,7 +146,7 @@ func TestHandshakes(t *testing.T) {
 	}
 	odd.Close()
 	var messages []string
-	for until := time.Now().Add(time.Minute); len(messages) < 3 && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+	kit.Eventually(t, "three rows", func() bool {
 		messages = nil
 		for _, row := range e.Audit() {
 			if row.Code != server.CodeHandshake || row.Outcome != "denied" || !strings.HasPrefix(row.From, "127.0.0.1:") {
@@ -154,7 +154,8 @@ func TestHandshakes(t *testing.T) {
 			}
 			messages = append(messages, row.Message)
 		}
-	}
+		return len(messages) >= 3
+	})
 	all := strings.Join(messages, "\n")
 	for _, part := range []string{"client sent an HTTP request to an HTTPS server", "unsupported versions", "failed to parse"} {
 		if len(messages) != 3 || !strings.Contains(all, part) {

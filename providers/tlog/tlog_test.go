@@ -18,6 +18,7 @@ import (
 	"github.com/florete/florete/providers/checkpoint"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit"
 )
 
 // env is a store with rows, and its log.
@@ -78,16 +79,16 @@ func (e *env) while(l *Log, f func()) {
 // has waits until the log has a checkpoint of so many rows.
 func (e *env) has(l *Log, n int) checkpoint.Checkpoint {
 	e.Helper()
-	for range 1000 {
-		if _, c, err := l.Checkpoint(e.Context()); err == nil && c.Size == uint64(n) {
-			return c
-		} else if err == nil && c.Size > uint64(n) {
+	var c checkpoint.Checkpoint
+	kit.Succeeds(e, "rows in the log", func() (err error) {
+		if _, c, err = l.Checkpoint(e.Context()); err == nil && c.Size > uint64(n) {
 			e.Fatalf("%d rows, want %d", c.Size, n)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	_, c, err := l.Checkpoint(e.Context())
-	e.Fatalf("%+v, %v, want %d rows", c, err, n)
+		if err == nil && c.Size < uint64(n) {
+			err = fmt.Errorf("%d rows, want %d", c.Size, n)
+		}
+		return err
+	})
 	return c
 }
 
@@ -366,12 +367,7 @@ func TestCompare(t *testing.T) {
 			c.edit(e, keys)
 			l = e.log()
 			e.while(l, func() {
-				for range 1000 {
-					if l.fault.Load() != nil {
-						break
-					}
-					time.Sleep(10 * time.Millisecond)
-				}
+				kit.Eventually(t, "the log to be looked at", func() bool { return l.fault.Load() != nil })
 			})
 			if got := l.Fault(); l.fault.Load() == nil || !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 				t.Errorf("found %q, want %q", got, c.want)

@@ -168,10 +168,8 @@ func TestIssuerIsLeftAlone(t *testing.T) {
 				}
 			})
 		}
-		for corp.requests.Load() == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		time.Sleep(100 * time.Millisecond) // for more of them, if there were any
+		kit.Eventually(t, "a request", func() bool { return corp.requests.Load() > 0 })
+		kit.Settled(corp.requests.Load) // for more of them, if there were any
 		close(release)
 		all.Wait()
 		if n := most.Load(); n != 1 {

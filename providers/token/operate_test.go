@@ -59,11 +59,7 @@ func operated(t *testing.T, tenant Tenant) *env {
 
 func (e *env) until(what string, holds func() bool) {
 	e.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			e.t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	kit.Eventually(e.t, what, holds)
 }
 
 // operate is the answer to an operator whom kind config announces. Without a body it reads.

@@ -122,14 +122,13 @@ func startWith(t *testing.T, tenant Tenant, change func(*env)) *env {
 		sockets = append(sockets, filepath.Join(dir, relay.Socket))
 	}
 	for _, socket := range sockets {
-		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-			if c, err := net.Dial("unix", socket); err == nil {
+		kit.Succeeds(t, socket, func() error {
+			c, err := net.Dial("unix", socket)
+			if err == nil {
 				c.Close()
-				break
-			} else if time.Now().After(end) {
-				t.Fatal(err)
 			}
-		}
+			return err
+		})
 	}
 	return e
 }

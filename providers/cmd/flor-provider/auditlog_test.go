@@ -12,21 +12,20 @@ import (
 
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/tlog"
+	"github.com/florete/florete/tests/kit"
 )
 
 // verified waits until the log of the one process has all of its rows, and is right.
 func verified(t *testing.T, settings string) {
 	t.Helper()
-	var out []byte
-	var v tlog.Verdict
-	for range 100 {
-		out, _ = exec.Command("flor-provider", "audit", "--verify", "--json", "--settings", settings).CombinedOutput()
+	kit.Succeeds(t, "the log to be verified", func() error {
+		var v tlog.Verdict
+		out, _ := exec.Command("flor-provider", "audit", "--verify", "--json", "--settings", settings).CombinedOutput()
 		if json.Unmarshal(out, &v) == nil && len(v.Faults) == 0 && int(v.Rows) == len(audit(t, settings)) {
-			return
+			return nil
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Errorf("%s, want a log of %d rows", out, len(audit(t, settings)))
+		return fmt.Errorf("%s, want a log of %d rows", out, len(audit(t, settings)))
+	})
 }
 
 // edit changes a row in the file of a store.
@@ -73,10 +72,16 @@ func followed(t *testing.T, settings string, decide func()) {
 	}
 	defer follow.Wait()
 	defer follow.Process.Kill()
-	time.Sleep(2 * time.Second) // until it has begun
-	decide()
-	in := bufio.NewScanner(lines)
-	if !in.Scan() || !strings.Contains(in.Text(), `"replayed":true`) {
-		t.Errorf("followed %q", in.Text())
+	in, first := bufio.NewScanner(lines), make(chan string, 1)
+	go func() {
+		in.Scan()
+		first <- in.Text()
+	}()
+	kit.Eventually(t, "a row to be followed", func() bool { // it follows what is decided once it has begun
+		decide()
+		return len(first) > 0
+	})
+	if row := <-first; !strings.Contains(row, `"replayed":true`) {
+		t.Errorf("followed %q", row)
 	}
 }

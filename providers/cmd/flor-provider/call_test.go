@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -59,7 +58,7 @@ func call(ts *testscript.TestScript, neg bool, args []string) {
 // appears waits until there is a file, and until a socket accepts connections: bind(2) makes it
 // visible, and it refuses them until listen(2).
 func appears(ts *testscript.TestScript, _ bool, args []string) {
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	ts.Check(kit.Poll(context.Background(), func() error {
 		path := ts.MkAbs(args[0])
 		info, err := os.Stat(path)
 		if err == nil && info.Mode().Type() == os.ModeSocket {
@@ -68,11 +67,6 @@ func appears(ts *testscript.TestScript, _ bool, args []string) {
 				c.Close()
 			}
 		}
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			ts.Fatalf("%s: %v", args[0], err)
-		}
-	}
+		return err
+	}))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -95,15 +96,12 @@ func (l *lines) Write(b []byte) (int, error) {
 // wait waits until something is logged.
 func (l *lines) wait(t *testing.T, want string) {
 	t.Helper()
-	said := ""
-	for range 2000 {
+	kit.Succeeds(t, "a line of the log", func() error {
 		l.mu.Lock()
-		said = l.text.String()
-		l.mu.Unlock()
-		if strings.Contains(said, want) {
-			return
+		defer l.mu.Unlock()
+		if said := l.text.String(); !strings.Contains(said, want) {
+			return fmt.Errorf("never logged %q, but:\n%s", want, said)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("never logged %q, but:\n%s", want, said)
+		return nil
+	})
 }

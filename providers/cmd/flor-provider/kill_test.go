@@ -56,17 +56,15 @@ func TestKill(t *testing.T) {
 	key, err := ca.NewKey()
 	must(err)
 	run := start(t, settings)
-	svid, err := ask().Enrol(t.Context(), request("cert-node", ursula, key))
-	for ; err != nil && api.AsError(err).Kind == api.Transient; time.Sleep(5 * time.Millisecond) {
-		svid, err = ask().Enrol(t.Context(), request("cert-node", ursula, key))
-	}
-	must(err)
+	svid := eventually(t, func() (api.Answer, error) {
+		return ask().Enrol(t.Context(), request("cert-node", ursula, key))
+	})
 	pair, err := ca.EncodeKey(key)
 	must(err)
 	certificate, err := tls.X509KeyPair([]byte(svid.Values["svid"]), pair)
 	must(err)
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	var wg sync.WaitGroup
 	var answers, lost atomic.Int64
@@ -110,9 +108,8 @@ func TestKill(t *testing.T) {
 	// 96 answers are heard in all; each kill waits for one to seven of them, so it
 	// comes while others are being made.
 	for heard, n := int64(0), 0; n < 12; n++ {
-		for heard += 1 + rand.Int64N(7); answers.Load() < heard && ctx.Err() == nil; {
-			time.Sleep(time.Millisecond)
-		}
+		heard += 1 + rand.Int64N(7)
+		kit.Eventually(t, "answers", func() bool { return answers.Load() >= heard || ctx.Err() != nil })
 		run.kill(t)
 		run = start(t, settings)
 	}
@@ -124,15 +121,14 @@ func TestKill(t *testing.T) {
 
 	// The rows of before each kill are in the log once it runs again.
 	run = start(t, settings)
-	_, err = again.Do(ctx, api.Path("cert"), last)
-	for ; err != nil && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		_, err = again.Do(ctx, api.Path("cert"), last)
-	}
-	must(err)
+	kit.Succeeds(t, "the process to answer", func() error {
+		_, err := again.Do(t.Context(), api.Path("cert"), last)
+		return err
+	})
 	verified(t, settings)
 	proven(t, settings, audit(t, settings)[5])
 	followed(t, settings, func() {
-		if _, err := again.Do(ctx, api.Path("cert"), last); err != nil {
+		if _, err := again.Do(t.Context(), api.Path("cert"), last); err != nil {
 			t.Error(err)
 		}
 	})

@@ -42,18 +42,16 @@ func waits(t *testing.T, r *replica, reason string) {
 		t.Fatal(err)
 	}
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	kit.Succeeds(t, r.name+" to wait", func() error {
 		b, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || strings.Contains(string(b), "serving") {
+			t.Fatalf("%s does not wait: %s, %v, want %s", r.name, b, err, reason)
 		}
-		if strings.Contains(string(b), reason) {
-			return
+		if !strings.Contains(string(b), reason) {
+			return fmt.Errorf("%s, want %s", b, reason)
 		}
-		if time.Now().After(end) || strings.Contains(string(b), "serving") {
-			t.Fatalf("%s does not wait: %s, want %s", r.name, b, reason)
-		}
-	}
+		return nil
+	})
 }
 
 // TestMoves: the state of a host's files moves into the store while it is served, through kills,
@@ -121,10 +119,9 @@ func TestMoves(t *testing.T) {
 	go func() {
 		defer close(killed)
 		// It has begun when there is a keyring, and goes on when the process looks again.
-		for ring := filepath.Join(a.dir, "state", "cert", "seal.ring"); ; time.Sleep(time.Millisecond) {
-			if _, err := os.Stat(ring); err == nil {
-				break
-			}
+		ring := filepath.Join(a.dir, "state", "cert", "seal.ring")
+		if err := kit.Poll(t.Context(), func() error { _, err := os.Stat(ring); return err }); err != nil {
+			t.Error(err)
 		}
 		for n := range 3 {
 			_ = a.run.Process.Kill()

@@ -187,15 +187,13 @@ func (c *replicas) decided(at *replica, kind string) map[string]int {
 }
 
 // eventually repeats a request while that may help.
-func eventually(t *testing.T, request func() (api.Answer, error)) api.Answer {
+func eventually(t *testing.T, request func() (api.Answer, error)) (a api.Answer) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		a, err := request()
-		if err == nil {
-			return a
-		}
-		if api.AsError(err).Kind != api.Transient || time.Now().After(end) {
+	kit.Succeeds(t, "an answer", func() (err error) {
+		if a, err = request(); err != nil && api.AsError(err).Kind != api.Transient {
 			t.Fatal(err)
 		}
-	}
+		return err
+	})
+	return a
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -45,8 +47,14 @@ func TestReplicasRevoked(t *testing.T) {
 			c.ask(r, "cert", need())
 		}
 		waiting := make([]*api.Pass, 8)
+		var written atomic.Int64
 		for i := range waiting {
-			waiting[i] = c.client(b, "cert").Pass()
+			client := c.client(b, "cert")
+			client.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := new(net.Dialer).DialContext(ctx, network, address)
+				return countedWrites{conn, &written}, err
+			}
+			waiting[i] = client.Pass()
 			eventually(t, func() (api.Answer, error) { return waiting[i].Do(t.Context(), api.Path("cert"), need()) })
 		}
 		c.must(b.run.Process.Signal(syscall.SIGSTOP))
@@ -55,6 +63,7 @@ func TestReplicasRevoked(t *testing.T) {
 			t.Errorf("the replica that goes on: got %v, want %s", err, api.CodeRevoked)
 		}
 		var all sync.WaitGroup
+		before := written.Load()
 		for _, p := range waiting {
 			all.Go(func() {
 				defer p.Close()
@@ -63,7 +72,7 @@ func TestReplicasRevoked(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(100 * time.Millisecond) // the requests are sent
+		kit.Eventually(t, "the requests to be sent", func() bool { return written.Load() >= before+int64(len(waiting)) })
 		c.must(b.run.Process.Signal(syscall.SIGCONT))
 		all.Wait()
 		if err := ask(b); !refused(err) {
@@ -138,4 +147,16 @@ func TestReplicasWatch(t *testing.T) {
 	if err != nil || len(again.Documents) == 0 {
 		t.Errorf("documents without a majority: got %d, %v", len(again.Documents), err)
 	}
+}
+
+// countedWrites counts what is written to a connection.
+type countedWrites struct {
+	net.Conn
+	n *atomic.Int64
+}
+
+func (c countedWrites) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.n.Add(1)
+	return n, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // documented are the lines for etcdctl that modules/README.md has for who replaces a member,
@@ -88,11 +89,9 @@ func TestReplacedMember(t *testing.T) {
 	}
 	eventually := func(what string, is func() error) {
 		t.Helper()
-		var err error
-		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-			if err = is(); err == nil {
-				return
-			}
+		err := kit.Poll(t.Context(), is)
+		if err == nil {
+			return
 		}
 		for _, m := range c.Members {
 			b, _ := os.ReadFile(filepath.Join(m.Dir, "log"))

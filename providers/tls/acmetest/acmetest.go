@@ -26,6 +26,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // CA is a pebble that runs.
@@ -108,16 +110,13 @@ func Start(t testing.TB, o Options) *CA {
 
 func (c *CA) wait(url string) {
 	c.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	kit.Succeeds(c.t, url, func() error {
 		resp, err := c.client.Get(url)
 		if err == nil {
 			resp.Body.Close()
-			return
 		}
-		if time.Now().After(end) {
-			c.t.Fatal(err)
-		}
-	}
+		return err
+	})
 }
 
 // Issuers is the root of what it issues.

@@ -191,16 +191,19 @@ func (c *Cluster) Leader() (leader *Member) {
 
 func (c *Cluster) wait(otherwise string, until func() bool) {
 	c.t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if until() {
-			return
+	if kit.Poll(context.Background(), func() error {
+		if !until() {
+			return errors.ErrUnsupported
 		}
+		return nil
+	}) == nil {
+		return
 	}
 	for _, m := range c.Members {
 		b, _ := os.ReadFile(m.log)
 		c.t.Logf("%s: %s", m.Name, b[max(0, len(b)-2000):])
 	}
-	c.t.Fatalf("etcd: %s within 30 seconds", otherwise)
+	c.t.Fatalf("etcd: waited in vain: %s", otherwise)
 }
 
 // Compact has the cluster forget the changes up to a revision.

@@ -152,6 +152,7 @@ type activation struct {
 	reporter reporter
 	watcher  watcher
 	prover   prover
+	after    *fetch.Pass // that goes on over the connection on which this host enrolled; nil for none
 
 	witnesser witnesser
 	crls      crlKeeper

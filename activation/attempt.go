@@ -30,6 +30,10 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 	proof := a.prover.proof
 	getCRL, noteCRL := a.crlWith(n, pass), func() {}
 	pass.Join()
+	enrols := a.host.IsNode(n.Need)
+	if enrols {
+		pass.Join() // until what waits for it is begun
+	}
 	var documents func(context.Context) (api.Artifact, *fetch.Error, func())
 	if n.Kind == florete.KindConfig {
 		documents = a.artifact(pass, attempt)
@@ -50,6 +54,9 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 		}
 		return outcome{n, func() {
 			n.busy, n.seen = false, seen{}
+			if enrols {
+				defer pass.Leave()
+			}
 			if failed == nil && n.Kind == florete.KindConfig {
 				if proof.Commit != nil {
 					a.proved(proof, attempt.Provider)
@@ -63,6 +70,10 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 			case failed == nil:
 				a.fulfil(n, attempt.Provider, answer)
 				noteCRL()
+				if enrols {
+					a.endAfter()
+					a.after = pass.After()
+				}
 			case ctx.Err() != nil: // cut off by this host: what is on disk holds
 				delete(a.tried, n.ID)
 			case attempt.Rotation != 0 && failed.Code == api.CodeRotation:
@@ -74,6 +85,25 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 				}
 			}
 		}}
+	}
+}
+
+// begins returns the pass for what is due now: after this host enrolled the one that goes on over that
+// connection.
+func (a *activation) begins() *fetch.Pass {
+	pass := a.after
+	a.after = nil
+	if pass == nil {
+		pass = a.host.Pass()
+	}
+	return pass
+}
+
+// endAfter closes the connection on which this host enrolled where nothing follows.
+func (a *activation) endAfter() {
+	if a.after != nil {
+		a.after.Leave()
+		a.after = nil
 	}
 }
 

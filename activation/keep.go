@@ -24,6 +24,10 @@ const refetchPoll = 10 * time.Second
 // waits for that to change.
 const keyPoll = 5 * time.Second
 
+// finish is how long requests that are under way when other documents come in force may take to
+// end: one that is cut off is sent again, over another connection.
+const finish = time.Second
+
 // outcome is what came of one attempt or of notifying units.
 type outcome struct {
 	need  *need
@@ -40,16 +44,27 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 		busy++
 		running.Go(func() { outcomes <- work(ctx) })
 	}
+	var cutOff time.Time // when requests under way end, since other documents came in force
+	defer a.endAfter()
 	defer running.Wait()
 	defer cancel()
 	for {
-		if a.refresh(ctx); a.outdated() {
+		a.refresh(ctx)
+		outdated := a.outdated()
+		if outdated && cutOff.IsZero() {
+			cutOff = time.Now().Add(finish)
+		}
+		if outdated && (!a.requests() || !time.Now().Before(cutOff)) {
 			cancel()
 		}
 		ending := ctx.Err() != nil
 		a.checkFreshness()
 		next := time.Now().Add(maxSleep)
-		if !ending {
+		switch {
+		case ending:
+		case outdated:
+			next = cutOff
+		default:
 			next = a.begin(ctx, begin)
 		}
 		if busy == 0 {
@@ -73,6 +88,11 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 		}
 		timer.Stop()
 	}
+}
+
+// requests reports whether requests other than that for documents are under way.
+func (a *activation) requests() bool {
+	return slices.ContainsFunc(a.needs, func(n *need) bool { return n.busy && n.Kind != florete.KindConfig })
 }
 
 // outdated reports whether other documents, or another revocation list, are in force than the
@@ -184,7 +204,7 @@ func (a *activation) begin(ctx context.Context, start func(func(context.Context)
 		}
 		notAfter(a.prover.ends)
 	}
-	pass := a.host.Pass()
+	pass := a.begins()
 	defer pass.Leave()
 	for _, n := range a.needs {
 		if n.busy { // what it delivers is in force before it is on record

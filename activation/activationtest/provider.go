@@ -55,7 +55,8 @@ type Provider struct {
 	watching bool
 	watches  []Call
 	unknown  []Call
-	accepted map[net.Conn]bool // open
+	accepted map[net.Conn]bool              // open
+	enrolled map[string][]*x509.Certificate // by channel binding: issued on that connection
 	opened   int
 	revision int64         // of the offer
 	changed  chan struct{} // closed and replaced with the offer
@@ -80,7 +81,7 @@ func (c *Cluster) Start(name string) *Provider { return c.Serve(name, kit.NewPip
 
 // Serve makes a provider on a listener.
 func (c *Cluster) Serve(name string, l net.Listener) *Provider {
-	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]api.Answer{}, rotated: map[string]int{}, ended: make(chan struct{}), changed: make(chan struct{}), accepted: map[net.Conn]bool{}}
+	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]api.Answer{}, rotated: map[string]int{}, ended: make(chan struct{}), changed: make(chan struct{}), accepted: map[net.Conn]bool{}, enrolled: map[string][]*x509.Certificate{}}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -252,6 +253,13 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer, err := p.answer(call.Key, q)
+	if chain, invalid := florete.ParseCertificates([]byte(answer.Values["svid"])); q.Proof != nil && invalid == nil {
+		binding, err := api.ChannelBinding(r.TLS)
+		p.cluster.must(err)
+		p.mu.Lock()
+		p.enrolled[string(binding)] = chain
+		p.mu.Unlock()
+	}
 	if lose != nil && lose(call) {
 		panic(http.ErrAbortHandler)
 	}
@@ -299,7 +307,13 @@ func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request) *api.Err
 	binding, err := api.ChannelBinding(cs)
 	p.cluster.must(err)
 	if q.Proof == nil {
-		id, err := api.Peer(cs.PeerCertificates, p.cluster.trusts(), x509.ExtKeyUsageClientAuth)
+		chain := cs.PeerCertificates
+		if len(chain) == 0 {
+			p.mu.Lock()
+			chain = p.enrolled[string(binding)]
+			p.mu.Unlock()
+		}
+		id, err := api.Peer(chain, p.cluster.trusts(), x509.ExtKeyUsageClientAuth)
 		if err == nil && id != Node {
 			err = fmt.Errorf("%s is a stranger", id)
 		}

@@ -111,7 +111,7 @@ func (p *Pass) Artifact(ctx context.Context, a Attempt) (api.Artifact, *Error) {
 
 // Report sends what this host reports of itself to a provider of its documents.
 func (h *Host) Report(ctx context.Context, provider string, report []byte) (api.Reported, *api.Error) {
-	calls, failed := h.authenticate(Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindConfig}}, h.hostKey)
+	calls, failed := h.authenticate(Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindConfig}}, h.hostKey, nil)
 	if failed != nil {
 		return api.Reported{}, failed.Error
 	}
@@ -154,7 +154,7 @@ func (p *Pass) send(ctx context.Context, a Attempt, r api.Request) (api.Answer, 
 	h := p.host
 	if h.IsNode(a.Need) {
 		if _, failed := h.svid(); failed != nil || a.Enrol {
-			return h.enrol(ctx, a, r)
+			return p.enrol(ctx, a, r)
 		}
 	}
 	calls, failed := p.way(a, h.declaredHostKey)
@@ -163,13 +163,14 @@ func (p *Pass) send(ctx context.Context, a Attempt, r api.Request) (api.Answer, 
 	}
 	answer, err := calls.Do(ctx, api.Path(a.Need.Kind), r)
 	if err != nil && api.AsError(err).Code == api.CodeRevoked && h.IsNode(a.Need) {
-		return h.enrol(ctx, a, r) // only its certificates of before may be revoked
+		return p.enrol(ctx, a, r) // only its certificates of before may be revoked
 	}
 	return answer, received(err)
 }
 
-// enrol requests the node's SVID by proof, on a connection of its own.
-func (h *Host) enrol(ctx context.Context, a Attempt, r api.Request) (api.Answer, *Error) {
+// enrol requests the node's SVID by proof, on a connection of its own, which After goes on with.
+func (p *Pass) enrol(ctx context.Context, a Attempt, r api.Request) (api.Answer, *Error) {
+	h := p.host
 	key, failed := h.declaredHostKey()
 	if failed != nil {
 		return api.Answer{}, failed
@@ -178,8 +179,14 @@ func (h *Host) enrol(ctx context.Context, a Attempt, r api.Request) (api.Answer,
 	if client.Admission, failed = h.admission(ctx); failed != nil {
 		return api.Answer{}, failed
 	}
-	answer, err := client.Enrol(ctx, r)
-	return answer, received(err)
+	calls := client.Pass()
+	answer, err := calls.Enrol(ctx, r)
+	if err != nil {
+		calls.Close()
+		return answer, received(err)
+	}
+	p.keep(process{a.Provider, a.Need.Kind}, calls)
+	return answer, nil
 }
 
 func received(err error) *Error {

@@ -17,6 +17,8 @@ type Pass struct {
 	mu    sync.Mutex
 	users int // attempts, and whoever began the pass
 	ways  map[process]way
+
+	enrolled map[process]*api.Pass // on whose connections this host enrolled
 }
 
 // process is one of a provider host: each kind has its own.
@@ -51,6 +53,35 @@ func (p *Pass) Leave() {
 			w.calls.Close()
 		}
 	}
+	for _, calls := range p.enrolled {
+		calls.Close()
+	}
+}
+
+// keep keeps a connection on which this host enrolled.
+func (p *Pass) keep(at process, calls *api.Pass) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if former := p.enrolled[at]; former != nil {
+		former.Close()
+	}
+	if p.enrolled == nil {
+		p.enrolled = map[process]*api.Pass{}
+	}
+	p.enrolled[at] = calls
+}
+
+// After begins the pass of what waited for this host to enrol, with its first user: it goes on over
+// the connection on which that was done. It returns nil where there is none.
+func (p *Pass) After() *Pass {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.enrolled) == 0 {
+		return nil
+	}
+	next := p.host.Pass()
+	next.enrolled, p.enrolled = p.enrolled, nil
+	return next
 }
 
 // way finds that of an attempt. Attempts of a kind all have the same hostKey.
@@ -60,17 +91,27 @@ func (p *Pass) way(a Attempt, hostKey func() (ssh.Signer, *Error)) (*api.Pass, *
 	at := process{a.Provider, a.Need.Kind}
 	w, ok := p.ways[at]
 	if !ok {
-		w.calls, w.failed = p.host.authenticate(a, hostKey)
+		w.calls, w.failed = p.host.authenticate(a, hostKey, p.enrolled[at])
+		if w.calls != nil && w.calls == p.enrolled[at] {
+			delete(p.enrolled, at)
+		}
 		p.ways[at] = w
 	}
 	return w.calls, w.failed
 }
 
-// authenticate reads the node's SVID and SSH host key.
-func (h *Host) authenticate(a Attempt, hostKey func() (ssh.Signer, *Error)) (*api.Pass, *Error) {
+// authenticate reads the node's SVID and SSH host key. The calls go over the connection on which
+// this host enrolled, unless that is nil.
+func (h *Host) authenticate(a Attempt, hostKey func() (ssh.Signer, *Error), enrolled *api.Pass) (*api.Pass, *Error) {
 	svid, failed := h.svid()
 	if failed != nil {
 		return nil, failed
+	}
+	if enrolled != nil {
+		if err := enrolled.Enrolled(svid); err != nil {
+			return nil, received(err)
+		}
+		return enrolled, nil
 	}
 	key, failed := hostKey()
 	if failed != nil {

@@ -1,12 +1,9 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
-	"encoding/pem"
 	"net"
-	"net/http"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -117,39 +114,11 @@ func (c *Client) Report(ctx context.Context, report []byte) (Reported, error) {
 	return p.Report(ctx, report)
 }
 
-// Enrol requests the node's own SVID without having one. Nonce and request travel
-// on one connection, which has no other use and to which the proof by HostKey is bound.
-// r.Body is a CertBody.
+// Enrol requests the node's own SVID without having one, in a pass of its own.
 func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
-	var body CertBody
-	if err := florete.Decode(r.Body, &body); err != nil {
-		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: body: %v", r.Need, err)
-	}
-	block, _ := pem.Decode([]byte(body.CSR))
-	if block == nil {
-		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: csr is not PEM", r.Need)
-	}
-	s, err := c.connect(ctx, nil)
-	if err != nil {
-		return Answer{}, err
-	}
-	defer s.close()
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, timeout))
-	defer cancel()
-	var nonce Nonce
-	if err := s.call(ctx, http.MethodPost, PathNonce, http.Header{}, nil, &nonce); err != nil {
-		return Answer{}, err
-	}
-	binding, err := s.binding()
-	if err != nil {
-		return Answer{}, err
-	}
-	r.Proof, err = Statement{Node: c.Node, Provider: s.client.Provider.ID, Nonce: nonce.Nonce, CSR: block.Bytes, Binding: binding}.Sign(c.HostKey)
-	if err != nil {
-		return Answer{}, unsigned("need "+r.Need, err)
-	}
-	r.Proof.Admission = c.Admission
-	return s.request(ctx, Path("cert"), r)
+	p := c.Pass()
+	defer p.Close()
+	return p.Enrol(ctx, r)
 }
 
 // timeout is that of a Client without another.

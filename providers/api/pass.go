@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/florete/florete"
 )
 
 // leastStall is when a call of a pass stalls, or after four times what the handshake took: then the
@@ -44,6 +48,48 @@ func (p *Pass) Close() {
 	if t := <-p.turn; t.session != nil {
 		t.session.close()
 	}
+}
+
+// Enrol requests the node's own SVID without having one. It is the first call of its pass. Nonce
+// and request travel on one connection, to which the proof by HostKey is bound. r.Body is a CertBody.
+func (p *Pass) Enrol(ctx context.Context, r Request) (Answer, error) {
+	var body CertBody
+	if err := florete.Decode(r.Body, &body); err != nil {
+		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: body: %v", r.Need, err)
+	}
+	block, _ := pem.Decode([]byte(body.CSR))
+	if block == nil {
+		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: csr is not PEM", r.Need)
+	}
+	s, err := p.client.connect(ctx, nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.client.Timeout, timeout))
+	defer cancel()
+	a, err := s.enrol(ctx, r, block.Bytes)
+	if err != nil || s.spent {
+		s.close()
+		return a, err
+	}
+	<-p.turn
+	p.put(turn{session: s})
+	return a, nil
+}
+
+// Enrolled has the calls that follow Enrol make use of the SVID that it returned, over the same
+// connection: the provider knows the certificate that it issued there, and the device proof shows
+// that whoever enrolled goes on.
+func (p *Pass) Enrolled(svid *tls.Certificate) error {
+	t := <-p.turn
+	defer p.put(t)
+	p.client.SVID = svid
+	if t.session == nil {
+		return nil
+	}
+	var err error
+	t.session.proof, err = t.session.proveDevice()
+	return err
 }
 
 // Do sends a request and returns its answer.
@@ -110,6 +156,10 @@ func (p *Pass) within(ctx context.Context, most time.Duration, do func(context.C
 	if !ok {
 		return AsError(ctx.Err())
 	}
+	if err := ctx.Err(); err != nil {
+		p.put(t)
+		return AsError(err)
+	}
 	if t.session == nil && t.failed == nil {
 		begun := time.Now()
 		t.session, t.failed = p.client.connect(ctx, p.client.SVID)
@@ -123,6 +173,14 @@ func (p *Pass) within(ctx context.Context, most time.Duration, do func(context.C
 	ctx, cancel = context.WithTimeout(ctx, most)
 	defer cancel()
 	err := do(ctx, t.session)
+	if err != nil && t.session.enrolled && t.session.refuses(err) && ctx.Err() == nil {
+		t.session.close()
+		if t.session, t.failed = p.client.connect(ctx, p.client.SVID); t.failed != nil {
+			p.put(t)
+			return t.failed
+		}
+		err = do(ctx, t.session)
+	}
 	if t.session.spent {
 		t.session.close()
 		t.session = nil

@@ -46,7 +46,9 @@ type session struct {
 	answers *bufio.Reader     // of limit
 	writes  *bufio.Writer     // to conn
 	proof   string            // of the device, where the client has its key
-	spent   bool              // carries no further request
+
+	enrolled bool // this host enrolled on it, and presented no certificate
+	spent    bool // carries no further request
 }
 
 // connect makes a session and its first proof, by whatever the client has.
@@ -185,6 +187,31 @@ func (s *session) proveDevice() (string, error) {
 	}
 	return proof, nil
 }
+
+// enrol requests the node's SVID with a proof by its SSH host key. The CSR is DER.
+func (s *session) enrol(ctx context.Context, r Request, csr []byte) (Answer, error) {
+	var nonce Nonce
+	if err := s.call(ctx, http.MethodPost, PathNonce, http.Header{}, nil, &nonce); err != nil {
+		return Answer{}, err
+	}
+	binding, err := s.binding()
+	if err != nil {
+		return Answer{}, err
+	}
+	c := s.client
+	r.Proof, err = Statement{Node: c.Node, Provider: c.Provider.ID, Nonce: nonce.Nonce, CSR: csr, Binding: binding}.Sign(c.HostKey)
+	if err != nil {
+		return Answer{}, unsigned("need "+r.Need, err)
+	}
+	r.Proof.Admission = c.Admission
+	s.enrolled = true
+	return s.request(ctx, Path("cert"), r)
+}
+
+// refuses reports whether an error is of the connection on which this host enrolled, so that
+// another with its SVID may do better: the provider closed it, or is of a release that does not
+// know the certificates that it issued there.
+func (s *session) refuses(err error) bool { return s.spent || AsError(err).Code == CodeUntrusted }
 
 // device is the header of a request without a body of needs: the device proof.
 func (s *session) device() http.Header {

@@ -246,6 +246,97 @@ func TestReplay(t *testing.T) {
 	})
 }
 
+// device is the device proof of a connection by a host key.
+func (w *wire) device(hostKey ssh.Signer) string {
+	w.t.Helper()
+	cs := w.conn.ConnectionState()
+	binding, err := api.ChannelBinding(&cs)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	proof, err := (api.DeviceStatement{Node: ursula, Provider: w.e.Provider().ID, Binding: binding}).Sign(hostKey)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return proof
+}
+
+// TestConnectionThatEnrolled: a host that enrolled is known on that connection, and on no other,
+// by the certificate that it received there. All else is as with a certificate that it presents.
+func TestConnectionThatEnrolled(t *testing.T) {
+	e, r := enrolment(t)
+	key := e.HostKey(ursula)
+	next := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
+	request := func(w *wire, proof string) error {
+		q := next
+		q.Device = proof
+		id, err := q.Key(ursula)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.post(api.Path("cert"), id, q, &api.Answer{})
+	}
+	w := dial(t, e)
+	providertest.WantError(t, request(w, w.device(key)), api.Denied, api.CodeUntrusted)
+	refused := w.prove(r, kit.NewHostKey(), w.nonce(), func(*api.Statement) {})
+	providertest.WantError(t, w.enrol(refused), api.Denied, api.CodeUntrusted)
+	providertest.WantError(t, request(w, w.device(key)), api.Denied, api.CodeUntrusted)
+	if err := w.enrol(w.prove(r, key, w.nonce(), func(*api.Statement) {})); err != nil {
+		t.Fatal(err)
+	}
+	other := dial(t, e)
+	providertest.WantError(t, request(other, other.device(key)), api.Denied, api.CodeUntrusted)
+	providertest.WantError(t, request(w, ""), api.Denied, api.CodeDeviceKey)
+	providertest.WantError(t, request(w, w.device(kit.NewHostKey())), api.Denied, api.CodeDeviceKey)
+	providertest.WantError(t, request(w, other.device(key)), api.Denied, api.CodeDeviceKey)
+	if err := request(w, w.device(key)); err != nil {
+		t.Errorf("the host that enrolled: %v", err)
+	}
+	e.ReplaceHostKey(ursula) // another machine is the node from now on
+	e.Publish(providertest.Serial + 1)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		err := request(w, w.device(key))
+		if err != nil && api.AsError(err).Code == api.CodeDeviceKey {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the former machine after a minute: %v, want %s", err, api.CodeDeviceKey)
+		}
+	}
+}
+
+// TestEnrolThenRequest: a client goes on over the connection on which it enrolled, and has another
+// where the provider refuses it there.
+func TestEnrolThenRequest(t *testing.T) {
+	e, r := enrolment(t)
+	dials := 0
+	c := e.Stranger(ursula)
+	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials++
+		return e.Dial(ctx, network, address)
+	}
+	for _, cut := range []bool{false, true} {
+		dials = 0
+		p := c.Pass()
+		if _, err := p.Enrol(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Enrolled(e.Issue(ursula, time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		want := 1
+		if cut {
+			e.Restart()
+			want = 2
+		}
+		q := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
+		if _, err := p.Do(t.Context(), api.Path("cert"), q); err != nil || dials != want {
+			t.Errorf("cut %t: %v over %d connections, want %d", cut, err, dials, want)
+		}
+		p.Close()
+	}
+}
+
 // slow is a connection whose writer, on a busy machine, goes on long after what it wrote
 // has arrived, and may have been answered.
 type slow struct{ net.Conn }

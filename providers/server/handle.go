@@ -108,6 +108,9 @@ func (a *request) reply(w http.ResponseWriter, r *http.Request, decide func() (a
 		answer, c, err := decide()
 		return answer, c, newerFormat(err, r.Header.Get(florete.HeaderFormat))
 	})
+	if err == nil && a.row.Enrolment {
+		peerOf(r.Context()).enrol(answer)
+	}
 	reply(w, answer, err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"net"
 	"sync"
 	"time"
@@ -25,6 +26,8 @@ type peer struct {
 	err           error
 	begin, expiry time.Time // within which it holds; an untrusted chain never becomes good
 
+	issued []*x509.Certificate // in answer to the last proof on the connection; nil for none
+
 	device string // the device proof that was verified last, which is of this connection alone
 	by     string // the key that it is by, in its wire form
 
@@ -45,6 +48,34 @@ func (p *peer) bind(cs *tls.ConnectionState) (b []byte, err error) {
 		p.binding, err = api.ChannelBinding(cs)
 	}
 	return p.binding, err
+}
+
+// enrol makes the certificates of an answer to a proof those of the connection, as if its client
+// had presented them. The proof binds the device key to the connection and to the CSR, so nobody
+// else has either. What was found of former certificates is of those.
+func (p *peer) enrol(answer any) {
+	var a api.Answer
+	if b, ok := answer.(encoded); !ok || json.Unmarshal(b, &a) != nil {
+		return
+	}
+	chain, err := florete.ParseCertificates([]byte(a.Values["svid"]))
+	if err != nil {
+		return // the host enrolled, and connects with what it received
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.issued, p.roots, p.admitted, p.device = chain, nil, nil, ""
+}
+
+// certificates returns the client's chain: what it presented, or what it was issued on this
+// connection; empty for neither.
+func (p *peer) certificates(cs *tls.ConnectionState) []*x509.Certificate {
+	if len(cs.PeerCertificates) > 0 {
+		return cs.PeerCertificates
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.issued
 }
 
 // proves is whether a device proof, which verify checks, is by a key.

@@ -19,11 +19,15 @@ const maxNeed = 63
 // request is one on its way to a decision.
 type request struct {
 	*Server
-	row     Row
-	caller  florete.ID // zero when it has no certificate and may enrol
-	svid    *x509.Certificate
-	chain   []*x509.Certificate // that it came with
-	peer    *peer
+	row    Row
+	caller florete.ID // zero when it has no certificate and may enrol
+	svid   *x509.Certificate
+	chain  []*x509.Certificate // that it came with
+	peer   *peer
+
+	// enrolled is that the chain was issued on this connection: the client presented none.
+	enrolled bool
+
 	request api.Request
 	binding []byte // of the connection
 	device  string // fingerprint of the caller's device key, where the policy has no SSH host key
@@ -31,24 +35,26 @@ type request struct {
 	release func() // ends the turn of its need; nil before that
 }
 
-// identify verifies the caller's certificate: chain, time, and exactly one SPIFFE
-// ID, which is a node's. A caller without one is let through when it may enrol.
+// identify verifies the caller's certificate, which it presented or received on this connection:
+// chain, time, and exactly one SPIFFE ID, which is a node's. A caller without one is let through
+// when it may enrol.
 func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnrol bool) error {
 	var err error
 	at := peerOf(ctx)
 	if a.binding, err = at.bind(cs); err != nil {
 		return err
 	}
-	if len(cs.PeerCertificates) == 0 {
+	chain := at.certificates(cs)
+	if len(chain) == 0 {
 		if !mayEnrol {
 			return api.Errorf(api.Denied, api.CodeUntrusted, "no client certificate: enrol first, then request with the node's SVID")
 		}
 		return nil
 	}
 	a.peer = at
-	id, err := a.peer.verify(cs.PeerCertificates, a.Policies.now.Load().roots)
+	id, err := a.peer.verify(chain, a.Policies.now.Load().roots)
 	if code := codeOf(err); code == api.CodeUntrusted || code == api.CodeRevoked {
-		id, err = a.peer.verify(cs.PeerCertificates, a.Policies.rootsAfter())
+		id, err = a.peer.verify(chain, a.Policies.rootsAfter())
 	}
 	a.row.Caller = id.String() // also one that is revoked
 	if err != nil {
@@ -57,7 +63,7 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 	if id.Kind() != florete.KindNode {
 		return api.Errorf(api.Denied, api.CodeUntrusted, "certificate of %s: only nodes call providers", id)
 	}
-	a.caller, a.svid, a.chain = id, cs.PeerCertificates[0], cs.PeerCertificates
+	a.caller, a.svid, a.chain, a.enrolled = id, chain[0], chain, len(cs.PeerCertificates) == 0
 	return nil
 }
 
@@ -101,6 +107,9 @@ func (a *request) receive(body io.Reader, header http.Header) error {
 		return malformed("need: a name of %d bytes, want at most %d", len(r.Need), maxNeed)
 	}
 	a.row.Need, a.row.Serial = printable.Text(r.Need), r.Serial
+	if r.Proof != nil && a.enrolled { // once more, as one who presented no certificate
+		a.caller, a.svid, a.chain, a.peer, a.enrolled = florete.ID{}, nil, nil, nil, false
+	}
 	claimed := a.caller
 	switch {
 	case r.Proof == nil && a.caller.IsZero():

@@ -111,7 +111,7 @@ def sign_replica(host):
 
 
 def bring_up(revision="base", hosts=None):
-    """From hosts that are off to a cluster at work."""
+    """From hosts that are off to a cluster at work: drhorrible has its providers, ursula these services."""
     for host in hosts or machines:
         host.start(allow_reboot=True)
     deploy(revision, hosts)

@@ -32,6 +32,8 @@ class Run:
         net = Network(self.prefix)
         made = []
         for number, name in enumerate(HOSTS, 1):
+            if not scenario.names(name):
+                continue
             dir = self.dir / name
             h = UML(name, dir, self.base, net.tap(number)) if name in scenario.own_kernel else Container(name, dir, self.base, net.attach(name, number))
             self.cluster.furnish(h)

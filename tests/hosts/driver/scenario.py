@@ -8,6 +8,7 @@ A scenario's first line is a docstring that says what it proves. A line
 `# minutes: 4` that it takes long, so that it begins early."""
 
 import ast
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -32,6 +33,11 @@ class Scenario:
         self.pages = self._named(OPERATOR)
         self.every_systemd = bool(self._named(SYSTEMD))
         self.minutes = int((self._named(MINUTES) or ["1"])[0])
+
+    def names(self, host: str) -> bool:
+        """Whether the script, or what is before each, has this host."""
+        common = self.path.with_name(COMMON).read_text()
+        return bool(re.search(rf"\b{host}\b", self.text + common))
 
     def _named(self, mark: str) -> list[str]:
         """What lines with this mark name."""

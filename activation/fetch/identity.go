@@ -10,9 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/crypto/ssh"
 
@@ -87,7 +85,7 @@ func (h *Host) hostKey() (ssh.Signer, *Error) {
 	if h.Manifest.Identity.Joins {
 		return h.deviceKey()
 	}
-	if err := private(h.HostKey); err != nil {
+	if err := nss.PrivateKey(h.HostKey); err != nil {
 		return nil, local(api.Transient, CodeHostKey, err)
 	}
 	text, err := os.ReadFile(h.HostKey)
@@ -99,31 +97,6 @@ func (h *Host) hostKey() (ssh.Signer, *Error) {
 		return nil, local(api.Transient, CodeHostKey, fmt.Errorf("SSH host key %s: %w, want an OpenSSH private key: ssh-keygen -A makes one in place of an empty file", h.HostKey, err))
 	}
 	return signer, nil
-}
-
-// private refuses a key that accounts which it is not for can read or write: any of them could be
-// this host. A group that exists for host keys is let in, as on Fedora.
-func private(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil // reading it reports why
-	}
-	mode, stat := info.Mode().Perm(), info.Sys().(*syscall.Stat_t)
-	if mode&0o007 != 0 || mode&0o070 != 0 && !ownGroup(stat.Uid, stat.Gid) {
-		return fmt.Errorf("SSH host key %s: mode %04o lets other accounts have it, want 0600: chmod 0600 %s; and where others may have read it, make another key and declare that in the flake", path, mode, path)
-	}
-	return nil
-}
-
-// ownGroup reports whether a group is that of the account, or of programs that OpenSSH has for its
-// host keys.
-func ownGroup(uid, gid uint32) bool {
-	id := strconv.FormatUint(uint64(gid), 10)
-	if owner, err := nss.LookupID(int(uid)); err == nil && owner.Gid == id {
-		return true
-	}
-	group, err := nss.LookupGroup("ssh_keys")
-	return err == nil && group.Gid == id
 }
 
 // deviceKey is what proves a host without an SSH host key in the flake.

@@ -19,10 +19,12 @@ func (h *host) permissions(context.Context) (string, []Finding) {
 	var found []Finding
 	dirs := []string{string(h.Layout), h.Layout.Documents(), h.Layout.Need("")}
 	files := 0
-	for _, key := range []string{h.HostKey, h.Layout.DeviceKey()} {
-		if fi, err := os.Stat(key); err == nil && fi.Mode()&0o077 != 0 {
-			found = append(found, fix(fmt.Sprintf("%s has mode %04o: others than root can read it", key, fi.Mode().Perm()), "chmod 600 "+key))
-		}
+	if err := nss.PrivateKey(h.HostKey); err != nil {
+		found = append(found, fix(err.Error(), "chmod 600 "+h.HostKey))
+	}
+	key := h.Layout.DeviceKey()
+	if fi, err := os.Stat(key); err == nil && fi.Mode()&0o077 != 0 {
+		found = append(found, fix(fmt.Sprintf("%s has mode %04o: others than root can read it", key, fi.Mode().Perm()), "chmod 600 "+key))
 	}
 	for _, n := range h.manifest.Needs {
 		current := florete.Current(h.Layout.Need(n.ID))

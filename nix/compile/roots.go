@@ -17,16 +17,18 @@ import (
 // believe no provider any more, and could fetch no other documents. Without roots of before there is
 // none.
 func CheckRootsKept(was, is []string) error {
-	fingerprints := func(texts []string) (all []string) {
-		for _, text := range texts {
-			for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
-				sum := sha256.Sum256(block.Bytes)
-				all = append(all, hex.EncodeToString(sum[:]))
-			}
+	return CheckFingerprintsKept(Fingerprints(was), Fingerprints(is))
+}
+
+// Fingerprints returns those of all certificates in some texts.
+func Fingerprints(texts []string) (all []string) {
+	for _, text := range texts {
+		for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
+			sum := sha256.Sum256(block.Bytes)
+			all = append(all, hex.EncodeToString(sum[:]))
 		}
-		return all
 	}
-	return CheckFingerprintsKept(fingerprints(was), fingerprints(is))
+	return all
 }
 
 // CheckFingerprintsKept is CheckRootsKept by the fingerprints of roots.

@@ -36,7 +36,7 @@ func run() int {
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
-	if errors.Is(err, errWidens) || errors.Is(err, errAttention) {
+	if errors.Is(err, errWidens) || errors.Is(err, errAttention) || errors.Is(err, errPartly) {
 		return 2
 	}
 	if err != nil {

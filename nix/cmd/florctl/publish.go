@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,10 @@ back to the former ones at the first host that is not healthy: florctl rollout.
 
 Providers are not to serve them where a host that reports lacks a device that the cluster
 cluster requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `; nor
-where the flake has lost a root that certificates of a host lead to.`,
+where the flake has lost a root that certificates of a host lead to.
+
+Exits 2 where only some of the providers took them, and these do not share a store: the others
+serve the former documents until the same is published again.`,
 	}
 	from := source(cmd)
 	reach := via(cmd)
@@ -138,10 +142,11 @@ where the flake has lost a root that certificates of a host lead to.`,
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
-		if err := p.publishRecorded(cmd, record, version, how, documents, follow...); err != nil {
-			return err
+		partly := p.publishRecorded(cmd, record, version, how, documents, follow...)
+		if partly != nil && !errors.Is(partly, errPartly) {
+			return partly
 		}
-		return p.renewList(cmd, key, record)
+		return cmp.Or(p.renewList(cmd, key, record), partly)
 	}
 	return cmd
 }

@@ -21,7 +21,8 @@ func newRollbackCmd() *cobra.Command {
 never go back to an older one. All are offered them at once, and a rollout at work ends.
 What the flake has is published with the next commit, so revert there too.
 
-Nothing is published where the version lacks a root that certificates of a host lead to.`,
+Nothing is published where the version lacks a root that certificates of a host lead to. Exits 2
+where only some providers took it: the others serve the former documents until a publication reaches them.`,
 	}
 	cluster := ofCluster(cmd)
 	keyFile, signed := keyFlag(cmd), signedFlag(cmd)
@@ -155,24 +156,47 @@ func (p published) publishRecorded(cmd *cobra.Command, r *signedRecord, v signed
 			return err
 		}
 	}
-	if err := p.publish(cmd, how, tree, follow...); err != nil {
+	taken, err := p.publish(cmd, how, tree, follow...)
+	if err != nil {
 		return err
 	}
 	v.Served = true
-	return r.add(v)
+	if err := r.add(v); err != nil {
+		return err
+	}
+	if taken < len(p.providers) && !sharesStore(tree) {
+		return errPartly
+	}
+	return nil
 }
 
-// publish has all providers serve the tree, with those that follow it.
-func (p published) publish(cmd *cobra.Command, how importing, tree publish.Tree, follow ...publish.Tree) error {
-	return p.all(func(to provider) error {
+// sharesStore reports whether the provider hosts of a tree have one store, so that what one of them takes
+// all of them serve.
+func sharesStore(tree publish.Tree) bool {
+	for _, documents := range tree {
+		for _, d := range documents {
+			if d.Envelope.Kind == florete.DocPolicy && d.Policy().Store != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// publish has all providers serve the tree, with those that follow it, and returns how many took it. It
+// fails when none did.
+func (p published) publish(cmd *cobra.Command, how importing, tree publish.Tree, follow ...publish.Tree) (taken int, err error) {
+	err = p.all(func(to provider) error {
 		var text bytes.Buffer
 		if err := tree.Encode(&text, follow...); err != nil {
 			return err
 		}
 		report, err := to.Import(cmd.Context(), &text, how)
 		if err == nil {
+			taken++
 			fmt.Fprintln(cmd.OutOrStdout(), report)
 		}
 		return err
 	})
+	return taken, err
 }

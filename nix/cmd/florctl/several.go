@@ -11,6 +11,9 @@ import (
 // What a command reads or does goes to all config providers of a cluster or to the first that
 // answers. Those that do not answer are named in a warning; the command fails when none does.
 
+// errPartly ends florctl with 2, once warnings name the providers that did not take what others did.
+var errPartly = errors.New("only some providers took it")
+
 // all calls do with each provider.
 func (p published) all(do func(provider) error) error { return all(p.providers, do) }
 

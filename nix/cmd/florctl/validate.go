@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -24,6 +25,7 @@ host in common.`,
 	}
 	from := source(cmd)
 	strict := cmd.Flags().Bool("strict", false, "take warnings for errors")
+	signed := cmd.Flags().String("signed", "", "compare the roots with those that were published last, by this `FILE` that florctl publish keeps beside the key (default: with the commit before)")
 	asJSON := cmd.Flags().Bool("json", false, "print the faults as a JSON list")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		src, err := from(args)
@@ -33,7 +35,7 @@ host in common.`,
 		reports, err := compile.Validate(cmd.Context(), src, time.Now())
 		noteUnseen(cmd.Context(), src)
 		if err == nil {
-			err = rootsKept(cmd.Context(), src)
+			err = rootsKept(cmd.Context(), src, *signed)
 		}
 		if err != nil {
 			return err
@@ -81,26 +83,55 @@ func printFaults(cmd *cobra.Command, reports []compile.Report, strict bool) erro
 	return errors.Join(append([]error{printJSON(cmd, faults)}, errs...)...)
 }
 
-// rootsKept returns an error where uncommitted changes replace all roots of a cluster. What cannot be
-// compared, as where the flake is in no clone or has several clusters, has none.
-func rootsKept(ctx context.Context, src compile.Source) error {
-	if tree, err := compile.ReadTree(ctx, src); err != nil || tree.Revision != "" {
-		return nil
-	}
-	committed, err := src.At(ctx, "HEAD")
-	if err != nil {
-		return nil
-	}
-	was, err := compile.ReadTopology(ctx, committed)
-	if err != nil {
-		return nil
-	}
+// rootsKept returns an error where a cluster has none of the roots that were published last, by the record
+// of the signing key. Without a record those are the roots of the last commit, or of the one before it where
+// nothing is uncommitted. What cannot be compared, as where the flake is in no clone or has several clusters,
+// has no error.
+func rootsKept(ctx context.Context, src compile.Source, signed string) error {
 	is, err := compile.ReadTopology(ctx, src)
 	if err != nil {
+		if signed != "" {
+			return fmt.Errorf("--signed: %w", err)
+		}
 		return nil
 	}
-	if err := compile.CheckRootsKept(was.Trust.Roots, is.Trust.Roots); err != nil {
-		return fmt.Errorf("cluster %s: %w", is.Name, err)
+	if signed != "" {
+		if _, err := os.Stat(signed); err != nil {
+			return fmt.Errorf("--signed: %w", err)
+		}
+		r, err := openRecord("", signed, is.Name)
+		if err == nil {
+			err = compile.CheckFingerprintsKept(r.roots(), compile.Fingerprints(is.Trust.Roots))
+		}
+		if err != nil {
+			return fmt.Errorf("cluster %s: %w", is.Name, err)
+		}
+		return nil
+	}
+	tree, err := compile.ReadTree(ctx, src)
+	if err != nil {
+		return nil
+	}
+	revs := []string{"HEAD"}
+	if tree.Revision != "" {
+		revs = []string{"HEAD~", "HEAD~2"} // the last commit may take back the one before
+	}
+	var lost error
+	for _, rev := range revs {
+		before, err := src.At(ctx, rev)
+		if err != nil {
+			break
+		}
+		was, err := compile.ReadTopology(ctx, before)
+		if err != nil {
+			break
+		}
+		if lost = compile.CheckRootsKept(was.Trust.Roots, is.Trust.Roots); lost == nil {
+			return nil
+		}
+	}
+	if lost != nil {
+		return fmt.Errorf("cluster %s: %w", is.Name, lost)
 	}
 	return nil
 }

@@ -1,7 +1,13 @@
 package tests
 
 import (
+	"bytes"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,5 +39,43 @@ func TestRaceExceptions(t *testing.T) {
 	}
 	if exceptions == 0 {
 		t.Error("no package is left out of the race detector")
+	}
+}
+
+// TestWithoutRace: tests/run names each test that is not compiled with the race detector, or nobody
+// would run it.
+func TestWithoutRace(t *testing.T) {
+	run, err := os.ReadFile("run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`run "real numbers" .* -run '([^']*)'`).FindSubmatch(run)
+	if found == nil {
+		t.Fatal("tests/run has no step of real numbers")
+	}
+	named := strings.Split(string(found[1]), "|")
+	tests := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	some := false
+	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := os.ReadFile(path)
+		if err != nil || !bytes.HasPrefix(file, []byte("//go:build !race\n")) {
+			return err
+		}
+		for _, test := range tests.FindAllSubmatch(file, -1) {
+			some = true
+			if !slices.Contains(named, string(test[1])) {
+				t.Errorf("%s: tests/run does not run %s, want it in the step of real numbers", path, test[1])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !some {
+		t.Error("no test is without the race detector: this one sees nothing")
 	}
 }

@@ -328,7 +328,7 @@ func TestLargeTransfer(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
 	conn := dial(t, c.Local)
-	conn.SetDeadline(time.Now().Add(time.Minute))
+	conn.SetDeadline(time.Now().Add(kit.Patience))
 	sent, received := sha256.New(), sha256.New()
 	go func() {
 		io.Copy(io.MultiWriter(conn, sent), io.LimitReader(rand.Reader, size))

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -51,13 +51,13 @@ func run(t *testing.T, table []attack) {
 				return
 			}
 			var since []local.Decision
-			for end := time.Now().Add(local.Limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			kit.Succeeds(t, "an audit row", func() error {
 				since = c.audit(t)[before:]
-				if slices.ContainsFunc(since, func(d local.Decision) bool { return matches(d, a.row) }) {
-					return
+				if !slices.ContainsFunc(since, func(d local.Decision) bool { return matches(d, a.row) }) {
+					return fmt.Errorf("no audit row %s; since then came %+v", describe(a.row), since)
 				}
-			}
-			t.Errorf("no audit row %s; since then came %+v", describe(a.row), since)
+				return nil
+			})
 		})
 	}
 }

@@ -165,12 +165,13 @@ func TestAudited(t *testing.T) {
 // wantRow wants a row of p's audit log, which had so many before.
 func (c *cluster) wantRow(t *testing.T, before int, row local.Decision) {
 	t.Helper()
-	for end := time.Now().Add(local.Limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if slices.ContainsFunc(c.audit(t)[before:], func(d local.Decision) bool { return matches(d, row) }) {
-			return
+	kit.Succeeds(t, "an audit row", func() error {
+		since := c.audit(t)[before:]
+		if !slices.ContainsFunc(since, func(d local.Decision) bool { return matches(d, row) }) {
+			return fmt.Errorf("no audit row %s; since then came %+v", describe(row), since)
 		}
-	}
-	t.Errorf("no audit row %s; since then came %+v", describe(row), c.audit(t)[before:])
+		return nil
+	})
 }
 
 // refused is an error unless there is one.
@@ -183,14 +184,14 @@ func refused(err error) error {
 
 // post is an act of dora through the forwarders.
 func (c *cluster) post(t *testing.T, path, body string) error {
-	answer, err := "", error(nil)
-	for end := time.Now().Add(local.Limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		text := fmt.Sprintf("POST %s HTTP/1.1\r\nConnection: close\r\nHost: florete-control.p.demo.flor.rete\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
-		if answer, err = c.sayAs(t, uidDora, florete.ControlService, text); strings.HasPrefix(answer, "HTTP/1.1 200") {
-			return nil
+	text := fmt.Sprintf("POST %s HTTP/1.1\r\nConnection: close\r\nHost: florete-control.p.demo.flor.rete\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+	return kit.Poll(t.Context(), func() error {
+		answer, err := c.sayAs(t, uidDora, florete.ControlService, text)
+		if !strings.HasPrefix(answer, "HTTP/1.1 200") {
+			return fmt.Errorf("%s: %w", answer, errors.Join(err, context.DeadlineExceeded))
 		}
-	}
-	return fmt.Errorf("%s: %w", answer, errors.Join(err, context.DeadlineExceeded))
+		return nil
+	})
 }
 
 // bootstrap names the first administrator of acme, as root of p.

@@ -274,19 +274,19 @@ func (c *cluster) activate(ctx context.Context) error {
 			return err
 		}
 	}
-	for end := time.Now().Add(local.Limit); ; time.Sleep(20 * time.Millisecond) {
+	if err := kit.Poll(ctx, func() error {
 		missing := ""
 		for _, h := range c.hosts() {
 			if !h.Fulfilled() {
 				missing += " " + h.Name
 			}
 		}
-		if missing == "" {
-			break
+		if missing != "" {
+			return fmt.Errorf("needs of%s are not fulfilled: p %v, b %v, c %v", missing, c.p.Ended(), c.b.Ended(), c.c.Ended())
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("needs of%s are not fulfilled after %s: p %v, b %v, c %v", missing, local.Limit, c.p.Ended(), c.b.Ended(), c.c.Ended())
-		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	if err := c.waitPages(); err != nil {
 		return err
@@ -295,25 +295,18 @@ func (c *cluster) activate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(local.Limit); ; time.Sleep(20 * time.Millisecond) {
-		if err = c.knock(ctx, "echo", svid); err == nil || time.Now().After(end) {
-			return err
-		}
-	}
+	return kit.Poll(ctx, func() error { return c.knock(ctx, "echo", svid) })
 }
 
 // waitPages waits for the pages to sign in.
 func (c *cluster) waitPages() error {
-	for end := time.Now().Add(local.Limit); ; time.Sleep(20 * time.Millisecond) {
+	return kit.Poll(context.Background(), func() error {
 		conn, err := net.Dial("tcp", c.loopback+".0.1:5556")
-		if err == nil {
-			conn.Close()
-			return nil
-		}
-		if time.Now().After(end) {
+		if err != nil {
 			return fmt.Errorf("pages to sign in: %w", err)
 		}
-	}
+		return conn.Close()
+	})
 }
 
 func (c *cluster) stop() {

@@ -15,6 +15,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -28,7 +29,7 @@ func TestJoinTPM(t *testing.T) {
 	if err := florJoin(f, c.token(t, "f", 1, time.Hour, true).String()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the needs of f", f.Fulfilled)
+	kit.Eventually(t, "the needs of f", f.Fulfilled)
 	r := c.requested(t, "f")
 	if in := f.Layout().DeviceKeyIn(); in != florete.InTPM || r.Facts.DeviceKey != florete.InTPM || !strings.HasPrefix(r.Device, ssh.KeyAlgoECDSA256) {
 		t.Fatalf("its key is in %s, and an operator sees %+v", in, r)

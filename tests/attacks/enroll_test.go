@@ -119,7 +119,7 @@ func TestEnroll(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := c.machine(t, "g", "none")
-	until(t, "its activation to want a token", func() bool {
+	kit.Eventually(t, "its activation to want a token", func() bool {
 		all, err := f.Needs()
 		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == api.CodeJoin
 	})
@@ -177,7 +177,7 @@ func TestEnroll(t *testing.T) {
 	if err := c.enroll(t, f, good); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the needs of g", f.Fulfilled)
+	kit.Eventually(t, "the needs of g", f.Fulfilled)
 	node := c.svid(t, f, "cert-node")
 	if by := c.svid(t, f, "cert-user-alice").Leaf.Issuer.CommonName; by != "demo.flor enrolment" {
 		t.Errorf("alice's certificate is issued by %q", by)

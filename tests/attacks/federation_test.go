@@ -105,23 +105,12 @@ func (f *foreign) read(t *testing.T) {
 	t.Helper()
 	at := func() int { f.mu.Lock(); defer f.mu.Unlock(); return f.served }
 	first := at()
-	eventually(t, "the endpoint to be called twice", func() error {
+	kit.Succeeds(t, "the endpoint to be called twice", func() error {
 		if at() < first+2 {
 			return fmt.Errorf("called %d times", at()-first)
 		}
 		return nil
 	})
-}
-
-func eventually(t *testing.T, what string, holds func() error) {
-	t.Helper()
-	var err error
-	for end := time.Now().Add(local.Limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if err = holds(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("waited for %s: %v", what, err)
 }
 
 // TestForeign attacks p and b by a trust domain that they federate with.
@@ -264,7 +253,7 @@ func TestForeignRevoked(t *testing.T) {
 	})
 	c.wantRow(t, 0, local.Decision{Caller: "spiffe://demo.flor/user/dora", Kind: "control", Decision: "granted", Code: "revoke"})
 	change("reinstate")
-	eventually(t, "the guest by a later certificate", func() error { return c.knock(t.Context(), "echo", c.blue.ca.Issue(guest, time.Hour)) })
+	kit.Succeeds(t, "the guest by a later certificate", func() error { return c.knock(t.Context(), "echo", c.blue.ca.Issue(guest, time.Hour)) })
 }
 
 // TestForeignLife: the cluster's own bundle is there for others, a foreign root that is
@@ -277,7 +266,7 @@ func TestForeignLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := c.b.Manifest.Providers["p"]["federation"]
-	eventually(t, "the cluster's own bundle with the keys of its tokens", func() error {
+	kit.Succeeds(t, "the cluster's own bundle with the keys of its tokens", func() error {
 		b, err := federation.FetchBundle(t.Context(), td, "https://"+at.Addresses[0]+"/federation/bundle",
 			federation.WithSPIFFEAuth(spiffebundle.FromX509Authorities(td, []*x509.Certificate{own}), at.ID.SPIFFE()))
 		if err == nil && (!b.HasX509Authority(own) || len(b.JWTAuthorities()) == 0) {
@@ -289,12 +278,12 @@ func TestForeignLife(t *testing.T) {
 	guest := func(by *kit.CA) error { return c.knock(t.Context(), "echo", by.Issue(blueID("user/guest"), time.Hour)) }
 	old, next := c.blue.ca, newBlue()
 	c.blue.present(old, "service/bundles", old.Bundle(20, time.Second, next))
-	eventually(t, "the guest by the next root", func() error { return guest(next) })
+	kit.Succeeds(t, "the guest by the next root", func() error { return guest(next) })
 	if err := guest(old); err != nil {
 		t.Errorf("by the former root, which is announced too: %v", err)
 	}
 	c.blue.present(next, "service/bundles", next.Bundle(21, time.Second))
-	eventually(t, "the guest by the former root to be refused", func() error {
+	kit.Succeeds(t, "the guest by the former root to be refused", func() error {
 		if guest(old) == nil {
 			return fmt.Errorf("it is let in")
 		}

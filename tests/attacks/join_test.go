@@ -127,15 +127,6 @@ func florJoin(h *local.Host, args ...string) error {
 	return h.Start("join", append([]string{"flor", "join", "--state", string(h.Layout()), "--refetch", h.Refetch(), "--tpm", cmp.Or(h.TPM, devicekey.None)}, args...)...)
 }
 
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(local.Limit); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 // enrol requests the certificate of a node with a proof, as its activation does.
 func enrol(t *testing.T, client *api.Client) error {
 	_, err := client.Enrol(t.Context(), api.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(api.CertBody{ID: client.Node, CSR: kit.CSR(client.Node, kit.NewKey())})})
@@ -147,7 +138,7 @@ func enrol(t *testing.T, client *api.Client) error {
 func TestJoin(t *testing.T) {
 	c := start(t)
 	d := c.machine(t, "d", "")
-	until(t, "its activation to want a token", func() bool {
+	kit.Eventually(t, "its activation to want a token", func() bool {
 		all, err := d.Needs()
 		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == api.CodeJoin
 	})
@@ -155,7 +146,7 @@ func TestJoin(t *testing.T) {
 	if err := florJoin(d, token.String()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its request", func() bool { return c.requested(t, "d").State == api.JoinPending })
+	kit.Eventually(t, "its request", func() bool { return c.requested(t, "d").State == api.JoinPending })
 
 	t.Log("both sides are killed while it waits")
 	_ = d.Stop("join", syscall.SIGKILL)
@@ -172,7 +163,7 @@ func TestJoin(t *testing.T) {
 	if err := c.joins(t, control.Decision{Admission: admission(t, c.signingKey(t), "d", r.Device)}, &r, "decide", "d"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its needs", d.Fulfilled)
+	kit.Eventually(t, "its needs", d.Fulfilled)
 	for _, file := range []string{d.Layout().DeviceKey(), d.Layout().Admission()} {
 		if fi, err := os.Stat(file); err != nil || fi.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v", file, err)
@@ -203,7 +194,7 @@ func TestJoin(t *testing.T) {
 	if err := errors.Join(d.Stop("activate", syscall.SIGKILL), d.Deploy(c.Path("documents", "d")), d.Activate()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its needs again", d.Fulfilled)
+	kit.Eventually(t, "its needs again", d.Fulfilled)
 	if !bytes.Equal(device, kit.ReadFile(d.Layout().DeviceKey())) || c.requested(t, "d").Requested != r.Requested {
 		t.Error("it joined again")
 	}
@@ -232,7 +223,7 @@ func TestJoin(t *testing.T) {
 	if err := c.joins(t, nil, new(join.Token), "revoke-token", api.TokenID(revoked.Public())); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * time.Second)
+	time.Sleep(2 * time.Second) // until the short one is over
 	run(t, []attack{
 		{
 			name: "a join token used twice", try: attempt("e", thief, token),
@@ -316,7 +307,7 @@ func TestJoin(t *testing.T) {
 	if err := florJoin(e, c.token(t, "e", 1, time.Hour, true).String()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the needs of e", e.Fulfilled)
+	kit.Eventually(t, "the needs of e", e.Fulfilled)
 	if r := c.requested(t, "e"); r.State != api.JoinApproved || !strings.Contains(r.By, "join token") {
 		t.Errorf("got %+v", r)
 	}

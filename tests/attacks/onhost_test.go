@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/florete/florete/agent/agenttest"
 	agentstatus "github.com/florete/florete/agent/status"
-	"github.com/florete/florete/tests/local"
+	"github.com/florete/florete/tests/kit"
 )
 
 // uidLogin is an account of b that somebody logs in with.
@@ -70,18 +69,14 @@ func (c *cluster) squatAs(t *testing.T, uid uint32, network, service string, por
 			sent <- agenttest.DialAs(t, uidAlice, c.listener(t, service))
 		}
 	}()
-	for end := time.Now().Add(local.Limit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		select {
-		case <-heard:
-			return nil
-		default:
-		}
-		if c.refusals(t, "upstream-foreign") > before {
-			<-sent
-			return errors.New("upstream-foreign")
-		}
+	kit.Eventually(t, "the service to hear it or the forwarder to refuse it", func() bool {
+		return len(heard) > 0 || c.refusals(t, "upstream-foreign") > before
+	})
+	if len(heard) > 0 {
+		return nil
 	}
-	return fmt.Errorf("nothing for %s: %w", local.Limit, <-sent)
+	<-sent
+	return errors.New("upstream-foreign")
 }
 
 // listen notes what comes.

@@ -175,7 +175,7 @@ func TestProofs(t *testing.T) {
 				if err := c.p.Provide("cert"); err != nil {
 					t.Fatal(err)
 				}
-				until(t, "the provider answers", func() bool {
+				kit.Eventually(t, "the provider answers", func() bool {
 					conn, err := net.Dial("tcp", c.b.Manifest.Providers["p"]["cert"].Addresses[0])
 					if err == nil {
 						conn.Close()

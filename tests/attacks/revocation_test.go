@@ -23,6 +23,7 @@ import (
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
@@ -63,7 +64,6 @@ func TestRevocation(t *testing.T) {
 	}
 	c.waitList(t, c.p, number+1)
 	c.wantRow(t, 0, local.Decision{Kind: "config", Decision: "granted", Code: "revoke", Message: fmt.Sprintf("revocation list %d is offered to all hosts: revoke spiffe://demo.flor/%s", number+1, carol)})
-	time.Sleep(2 * time.Second) // the processes of p read it every second
 	run(t, []attack{
 		{
 			name:    "a revoked user's certificate at a forwarder",
@@ -93,7 +93,6 @@ func TestRevocation(t *testing.T) {
 	}
 	c.waitList(t, c.p, number+2)
 	c.waitList(t, c.b, number+2)
-	time.Sleep(2 * time.Second)
 	denied := func(need string) local.Decision {
 		return local.Decision{Caller: node, Need: need, Decision: "denied", Code: api.CodeRevoked}
 	}
@@ -103,7 +102,7 @@ func TestRevocation(t *testing.T) {
 			try: func(t *testing.T, c *cluster) error {
 				return c.need(t, c.c, "cert-node", func(*api.Client, *api.Request) {})
 			},
-			refusal: "node/c is revoked", row: local.Decision{Caller: node, Decision: "denied", Code: api.CodeRevoked},
+			refusal: "is revoked, " + by(2), row: local.Decision{Caller: node, Decision: "denied", Code: api.CodeRevoked},
 		},
 		{
 			name:    "a revoked node enrols again by its SSH host key",
@@ -153,11 +152,12 @@ func TestRevocation(t *testing.T) {
 
 	// With the database of before, the provider takes the list that its host has.
 	restore()
-	for end := time.Now().Add(local.Limit); c.offered(t).List != second.List; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the restored provider offers %+v", c.offered(t))
+	kit.Succeeds(t, "the restored provider to take the list", func() error {
+		if is := c.offered(t); is.List != second.List {
+			return fmt.Errorf("the restored provider offers %+v", is)
 		}
-	}
+		return nil
+	})
 	for i := range refused {
 		refused[i].name += ", from a restored database"
 	}
@@ -182,11 +182,10 @@ func TestRevocation(t *testing.T) {
 		{
 			name: "a revoked node enrols at a host that was restored",
 			try: func(t *testing.T, c *cluster) (err error) {
-				for end := time.Now().Add(local.Limit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-					if err = c.enrol(t, c.c); api.AsError(err).Code != api.CodeUnavailable {
-						break
-					}
-				}
+				kit.Eventually(t, "the provider to decide", func() bool {
+					err = c.enrol(t, c.c)
+					return api.AsError(err).Code != api.CodeUnavailable
+				})
 				return err
 			},
 			refusal: fmt.Sprintf("revocation list %d is in force here, and there is list %d", number+1, number+2),
@@ -209,7 +208,6 @@ func TestRevocation(t *testing.T) {
 		try:     func(t *testing.T, c *cluster) error { return c.offer(t.Context(), beside) },
 		refusal: fmt.Sprintf("revocation list %d does not continue list %d of", number+3, number+2),
 	}})
-	time.Sleep(2 * time.Second)
 	for i := range refused {
 		refused[i].name += ", and after the list was supplied"
 	}
@@ -228,7 +226,6 @@ func TestRevocation(t *testing.T) {
 	c.wantRow(t, 0, local.Decision{Kind: "config", Decision: "granted", Code: "reinstate", Message: "spiffe://demo.flor/" + carol})
 	c.waitList(t, c.p, number+3)
 	c.waitList(t, c.b, number+3)
-	time.Sleep(2 * time.Second)
 	run(t, []attack{
 		{
 			name:    "the stolen certificate after a reinstatement",
@@ -239,16 +236,14 @@ func TestRevocation(t *testing.T) {
 	c.crl(t, "cert-user-carol", stolen)
 	c.refetch(t, c.c, "cert-node")
 	c.waitList(t, c.c, number+3)
-	for end := time.Now().Add(local.Limit); ; time.Sleep(100 * time.Millisecond) {
+	kit.Succeeds(t, "c to be reinstated", func() error {
 		err := c.knock(t.Context(), "echo", c.svid(t, c.c, "cert-user-carol"))
 		_, problems := identity.Load(c.c.Layout(), c.c.Manifest, &identity.Set{})
-		if err == nil && c.c.Fulfilled() && len(problems) == 0 {
-			break
+		if err == nil && (!c.c.Fulfilled() || len(problems) > 0) {
+			err = fmt.Errorf("fulfilled %v, problems %v", c.c.Fulfilled(), problems)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("reinstated: %v, fulfilled %v", err, c.c.Fulfilled())
-		}
-	}
+		return err
+	})
 }
 
 // TestSuspendedHost: a host that was reinstated, and then is suspended, obtains and reaches nothing
@@ -272,14 +267,13 @@ func TestSuspendedHost(t *testing.T) {
 		}
 		c.waitList(t, c.p, number)
 		c.waitList(t, c.b, number)
-		time.Sleep(2 * time.Second) // the processes of p read it every second
 	}
 	offer(func(l *florete.Revocations) error {
 		revocation.Revoke(l, revocation.Target{Before: []florete.ID{id}})
 		return nil
 	})
 	c.refetch(t, c.c, "cert-node")
-	eventually(t, "c by a certificate of since then", func() error { return c.knock(t.Context(), "echo", c.svid(t, c.c, "cert-node")) })
+	kit.Succeeds(t, "c by a certificate of since then", func() error { return c.knock(t.Context(), "echo", c.svid(t, c.c, "cert-node")) })
 	svid := c.svid(t, c.c, "cert-node")
 	live, err := local.Hold(t.Context(), c.b.Manifest.Forwarder.Listen[0], kit.ID("service/echo"), svid)
 	if err != nil {
@@ -306,7 +300,7 @@ func TestSuspendedHost(t *testing.T) {
 		},
 	})
 	offer(func(l *florete.Revocations) error { return revocation.Resume(l, id) })
-	eventually(t, "c once it is resumed", func() error { return c.knock(t.Context(), "echo", svid) })
+	kit.Succeeds(t, "c once it is resumed", func() error { return c.knock(t.Context(), "echo", svid) })
 }
 
 // signed is the file of a list.
@@ -371,18 +365,20 @@ func (c *cluster) offered(t *testing.T) florete.SignedRevocations {
 	return r.Signed
 }
 
-// waitList waits until a host has a list.
+// waitList waits until a host has a list, and its forwarder has read it. Providers read it for
+// each decision.
 func (c *cluster) waitList(t *testing.T, h *local.Host, number int64) {
 	t.Helper()
-	for end := time.Now().Add(local.Limit); ; time.Sleep(10 * time.Millisecond) {
+	kit.Succeeds(t, "the list", func() error {
 		list, err := florete.ReadRevocations(h.Layout().Revocations(), nil)
-		if err == nil && list.InForce() == number {
-			return
+		if err == nil && list.InForce() != number {
+			err = fmt.Errorf("%s has list %d, want %d", h.Name, list.InForce(), number)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%s has list %d, want %d: %v", h.Name, list.InForce(), number, err)
+		if r, _, silent := status.Fetch(t.Context(), h.Socket()); err == nil && silent == nil && (r.Revocations == nil || r.Revocations.Number != number) {
+			err = fmt.Errorf("the forwarder of %s has list %+v, want %d", h.Name, r.Revocations, number)
 		}
-	}
+		return err
+	})
 }
 
 // backup copies the state of p's process of a kind, and returns what restores it.
@@ -456,14 +452,13 @@ func (c *cluster) crl(t *testing.T, name string, revoked *tls.Certificate) {
 			"-untrusted", filepath.Join(dir, "issuing.pem"), "-CRLfile", c.b.Layout().CRL(), filepath.Join(dir, "leaf.pem")).CombinedOutput()
 		return string(out)
 	}
-	var out string
-	for end := time.Now().Add(3 * local.Limit); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
-		if out = verify(revoked); strings.Contains(out, "certificate revoked") {
-			if out = verify(c.svid(t, c.b, "cert-node")); !strings.Contains(out, ": OK") {
-				t.Errorf("openssl of b's own certificate: %s", out)
-			}
-			return
+	kit.Succeeds(t, "the CRL that b keeps", func() error {
+		if out := verify(revoked); !strings.Contains(out, "certificate revoked") {
+			return fmt.Errorf("openssl of %s, revoked: %s", name, out)
 		}
+		return nil
+	})
+	if out := verify(c.svid(t, c.b, "cert-node")); !strings.Contains(out, ": OK") {
+		t.Errorf("openssl of b's own certificate: %s", out)
 	}
-	t.Errorf("openssl of %s, revoked, by the CRL that b keeps: %s", name, out)
 }

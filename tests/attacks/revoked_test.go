@@ -36,11 +36,11 @@ func TestRevokedReturns(t *testing.T) {
 	if err := florJoin(h, token.String()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its request", func() bool { return c.requested(t, "h").State == api.JoinPending })
+	kit.Eventually(t, "its request", func() bool { return c.requested(t, "h").State == api.JoinPending })
 	if err := c.joins(t, control.Decision{Admission: admission(t, c.signingKey(t), "h", c.requested(t, "h").Device)}, new(join.Request), "decide", "h"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its needs", h.Fulfilled)
+	kit.Eventually(t, "its needs", h.Fulfilled)
 	svid := c.svid(t, h, "cert-node")
 	if err := c.knock(t.Context(), "echo", svid); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,6 @@ func TestRevokedReturns(t *testing.T) {
 	}
 	c.waitList(t, c.p, open.Number)
 	c.waitList(t, c.b, open.Number)
-	time.Sleep(2 * time.Second) // the processes of p read it every second
 
 	row := func(kind, need string) local.Decision {
 		return local.Decision{Caller: "spiffe://demo.flor/node/h", Kind: kind, Need: need, Decision: "denied", Code: api.CodeRevoked}
@@ -110,7 +109,7 @@ func TestRevokedReturns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		until(t, "b to have them in force", func() bool {
+		kit.Eventually(t, "b to have them in force", func() bool {
 			is, err := c.b.Layout().Manifest()
 			return err == nil && is.Envelope.Serial == want.Envelope.Serial
 		})
@@ -120,10 +119,10 @@ func TestRevokedReturns(t *testing.T) {
 	back("documents")
 
 	restoreCert()
-	until(t, "the restored provider of certificates", func() bool { return c.enrol(t, c.b) == nil })
+	kit.Eventually(t, "the restored provider of certificates", func() bool { return c.enrol(t, c.b) == nil })
 	run(t, []attack{{name: "a revoked host after the database of certificates was restored", try: requests, refusal: "node/h is revoked", row: row("cert", "cert-node")}})
 	restoreConfig()
-	until(t, "the restored provider to offer the list", func() bool { return c.offered(t).List == list.List })
+	kit.Eventually(t, "the restored provider to offer the list", func() bool { return c.offered(t).List == list.List })
 	run(t, []attack{{name: "a revoked host with an old join token, which a restored database has unused", try: joins(device), refusal: "node/h is revoked", row: row("config", "")}})
 
 	again := c.revoke(t, list, func(l *florete.Revocations) {
@@ -135,7 +134,6 @@ func TestRevokedReturns(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.waitList(t, c.p, open.Number+1)
-	time.Sleep(2 * time.Second)
 	if err := joins(device)(t, c); err != nil {
 		t.Errorf("reinstated: %v", err)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/florete/florete/agent/forward/datagram"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/tests/kit"
-	"github.com/florete/florete/tests/local"
 )
 
 // TestStorms: what is sent as fast as can be, and what is begun and never ended, takes no more
@@ -92,9 +91,7 @@ func begin(t *testing.T, c *cluster) error {
 	}
 	all.Wait()
 	t.Logf("%d streams were begun", begun.Load())
-	for end := time.Now().Add(2 * local.Limit); closed.Load() == nil && time.Now().Before(end); {
-		time.Sleep(100 * time.Millisecond)
-	}
+	kit.Eventually(t, "the connection to be closed", func() bool { return closed.Load() != nil })
 	var app *quic.ApplicationError
 	err := closed.Load()
 	switch {

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // patience is for pages of programs that make keys on a slow machine.
@@ -149,11 +151,12 @@ func (b *Browser) Eval(script string) any {
 // Wait waits until a script returns true.
 func (b *Browser) Wait(script string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(patience); b.Eval(script) != true; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%s is not so; the page is %v\n%v", script, b.Eval("location.href"), b.Eval("document.body.innerText"))
+	kit.Succeeds(b.t, script, func() error {
+		if b.Eval(script) != true {
+			return fmt.Errorf("the page is %v\n%v", b.Eval("location.href"), b.Eval("document.body.innerText"))
 		}
-	}
+		return nil
+	})
 }
 
 // Write types into a field.

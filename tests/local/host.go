@@ -18,11 +18,12 @@ import (
 	"time"
 
 	"github.com/florete/florete"
+	"github.com/florete/florete/tests/kit"
 )
 
 // Limit is how long anything that takes a second or two may take, on a machine that is
 // slow or busy.
-const Limit = 30 * time.Second
+const Limit = kit.Patience
 
 // Host is one machine of the cluster: its files below Dir, and its processes, whose
 // programs are in Bin.

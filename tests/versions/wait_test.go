@@ -16,7 +16,7 @@ import (
 // until waits for a condition.
 func (c *cluster) until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(2 * local.Limit); !ok(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(local.Limit); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().Before(end) {
 			continue
 		}

@@ -175,7 +175,7 @@ func setBack(from, to time.Time, passed time.Duration) time.Duration {
 func (a *activation) rewind(by time.Duration) {
 	for _, at := range []*time.Time{
 		&a.reporter.look, &a.reporter.due, &a.watcher.next, &a.witnesser.next, &a.crls.next,
-		&a.prover.next, &a.prover.ends, &a.prover.seen, &a.opened,
+		&a.prover.next, &a.prover.ends, &a.prover.last, &a.prover.seen, &a.opened,
 	} {
 		if !at.IsZero() {
 			*at = at.Add(-by)

@@ -10,6 +10,7 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/providers/api"
 )
 
 const (
@@ -18,6 +19,9 @@ const (
 	// proveEvery is the longest wait between two attempts to reach a provider, but for one that
 	// a provider names.
 	proveEvery = 5 * time.Second
+	// extendMost bounds how long a commit, and then what was before, waits for providers that are
+	// full: nobody signs that they are.
+	extendMost = 10 * time.Minute
 	// slept is how long activation is never idle: the machine was.
 	slept = 2 * maxSleep
 )
@@ -36,6 +40,7 @@ type prover struct {
 	proof
 	next time.Time // attempt
 	ends time.Time // when nobody has answered under the documents before
+	last time.Time // that ends may be
 	seen time.Time // last
 }
 
@@ -48,7 +53,7 @@ func (a *activation) seek(now time.Time) proof {
 		return p.proof
 	}
 	if p.Commit == nil || p.ID != c.ID || p.undone != undone || now.Sub(p.seen).Abs() > slept {
-		p.ends, p.next = now.Add(a.CommitTimeout), now
+		p.ends, p.last, p.next = now.Add(a.CommitTimeout), now.Add(extendMost), now
 	}
 	p.proof, p.seen = proof{c, undone}, now
 	return p.proof
@@ -109,6 +114,31 @@ func (a *activation) unproved(n *need, failed *fetch.Error, now time.Time) {
 		wait = at.Sub(now)
 	}
 	a.prover.next = now.Add(max(wait, time.Duration(failed.RetryAfter)*time.Second))
+	if failed.Code == api.CodeFull || failed.Code == api.CodeBusy {
+		a.extend(now)
+	}
+}
+
+// extend has a proof sought for longer: a provider that has no place for this host now is reached,
+// so the documents in force do not cut the host off.
+func (a *activation) extend(now time.Time) {
+	p := &a.prover
+	if p.Commit == nil {
+		return
+	}
+	until := p.next.Add(a.CommitTimeout)
+	if p.undone {
+		if until.After(p.last) {
+			until = p.last
+		}
+		if until.After(p.ends) {
+			p.ends = until
+		}
+		return
+	}
+	if err := documents.Extend(a.State, p.ID, until.Sub(now), extendMost); err != nil {
+		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+	}
 }
 
 // redo puts documents in force once more that went back for nothing: no provider answers under

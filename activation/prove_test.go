@@ -3,7 +3,10 @@ package activation
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -311,6 +314,43 @@ func TestUnarmed(t *testing.T) {
 		stop = h.run()
 		time.Sleep(10 * time.Minute)
 		h.wantInForce(2)
+		h.wantExit(stop(), ExitFulfilled)
+	})
+}
+
+// A provider that is full is no provider that documents cut a host off from: they stay until it
+// has a place for this host, for ten minutes at most.
+func TestProvedWhileProviderIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newProving(t)
+		dial := h.config.Dial
+		var full atomic.Bool
+		h.config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if !full.Load() {
+				return dial(ctx, network, address)
+			}
+			here, there := net.Pipe()
+			go func() {
+				defer there.Close()
+				if _, err := there.Read(make([]byte, 16<<10)); err == nil {
+					io.WriteString(there, "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 90\r\nContent-Length: 0\r\n\r\n")
+				}
+			}()
+			return here, nil
+		}
+		stop := h.run()
+		time.Sleep(time.Minute)
+		full.Store(true) // the watch has its connection
+		h.publish(2, h.with("oidc-a"))
+		time.Sleep(20 * time.Second)
+		c := h.pending()
+		if c == nil || c.Deadline.Sub(c.Begun.Time) < 2*time.Minute {
+			t.Fatalf("pending: %+v, want a deadline beyond the place that the provider returned\n%s", c, h.lines())
+		}
+		full.Store(false)
+		time.Sleep(2 * time.Minute)
+		h.wantInForce(2)
+		h.wantLine("manifest 2 is confirmed: provider forge answers under it")
 		h.wantExit(stop(), ExitFulfilled)
 	})
 }

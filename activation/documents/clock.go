@@ -60,6 +60,17 @@ func (c Clock) Rearm(of florete.Commit) florete.Commit {
 	return of
 }
 
+// Extend returns a commit that has a time left, where it had less, but never a deadline later
+// than most after it began. It reports whether the deadline changed.
+func (c Clock) Extend(of florete.Commit, left, most time.Duration) (florete.Commit, bool) {
+	by := min(left-c.Left(of), most-of.Deadline.Sub(of.Begun.Time)).Truncate(time.Second) // as on disk
+	if by <= 0 {
+		return of, false
+	}
+	of.Deadline, of.Ends = of.Deadline.Add(by), of.Ends+int64(by)
+	return of, true
+}
+
 // Begun is when a commit began, by CLOCK_BOOTTIME of the boot that its deadline is of: before
 // that boot where it began before.
 func Begun(c florete.Commit) time.Duration {

@@ -32,3 +32,21 @@ func TestLeft(t *testing.T) {
 		}
 	}
 }
+
+// A deadline is extended as often as it is asked for, and never beyond its bound.
+func TestExtend(t *testing.T) {
+	c := Clock{"a", time.Hour, began}.Commit(time.Minute)
+	for _, x := range []struct{ after, left, want time.Duration }{
+		{0, 30 * time.Second, time.Minute},
+		{30 * time.Second, 2 * time.Minute, 2 * time.Minute},
+		{2 * time.Minute, 3 * time.Minute, 3 * time.Minute},
+		{4 * time.Minute, time.Hour, 6 * time.Minute},
+		{9 * time.Minute, 2 * time.Minute, time.Minute},
+	} {
+		now := Clock{"a", time.Hour + x.after, began.Add(x.after)}
+		c, _ = now.Extend(c, x.left, 10*time.Minute)
+		if got := now.Left(c); got != x.want || c.Deadline.Sub(began.Add(x.after)) != x.want {
+			t.Errorf("after %s: %s left, until %s, want %s", x.after, got, c.Deadline, x.want)
+		}
+	}
+}

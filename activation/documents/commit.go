@@ -115,6 +115,27 @@ func Rearm(l florete.Layout, c florete.Commit) error {
 	return write(l, c)
 }
 
+// Extend sees to it that the pending commit of an identity has a time left, see Clock.Extend.
+func Extend(l florete.Layout, id string, left, most time.Duration) error {
+	unlock, err := lock(l)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c, err := l.PendingCommit()
+	if err != nil || c == nil || c.ID != id {
+		return err
+	}
+	now, err := ReadClock()
+	if err != nil {
+		return err
+	}
+	if longer, ok := now.Extend(*c, left, most); ok {
+		return write(l, longer)
+	}
+	return nil
+}
+
 // Confirm ends the pending commit of this identity: it does not go back any more. check may
 // refuse, nil for what never does.
 func Confirm(l florete.Layout, id string, step func(string), check func(florete.Commit) error) error {

@@ -30,13 +30,11 @@ let
     groupBy
     head
     isAttrs
-    isFunction
     length
     listToAttrs
     map
     match
     pathExists
-    tryEval
     ;
   inherit (import ./fault.nix) fault;
   inherit (import ./text.nix) within;
@@ -61,6 +59,7 @@ let
     );
 
   inherit (import ./folderfiles.nix root)
+    alien
     entries
     folders
     holding
@@ -82,9 +81,7 @@ let
     };
 
   # Below the top a file has the name of what it describes.
-  things = path: filter (e: e.name != "default" && !isModule e) (entries path);
-  # A function is a part of nothing: modules of NixOS are.
-  isModule = e: (tryEval (isFunction e.value)).value;
+  things = path: filter (e: e.name != "default" && alien e == null) (entries path);
   # What looks like part of it, and is none: a file of another sort, and, where only hosts
   # are in groups, what lies deeper.
   ignored =
@@ -96,9 +93,9 @@ let
     ) (filter (e: e.name == "default") (entries path))
     ++ map (
       e:
-      wrong "FL002" (place path) "want a set, found a function, as modules of NixOS are, in" e.base
+      wrong "FL002" (place path) "want a set, found ${alien e} in" e.base
         "call it _${e.base}, or give the topology a folder of its own: florete.lib.folder ./cluster"
-    ) (filter isModule (entries path))
+    ) (filter (e: alien e != null) (entries path))
     ++ map (unread (place path)) (filter lookalike (regular path));
   unread =
     place: f:

@@ -1,5 +1,5 @@
 # What is in a folder of files: those that are read, with their values, and the folders.
-# Path -> { place, regular, entries, folders, holding, lookalike }
+# Path -> { place, regular, entries, alien, folders, holding, lookalike }
 root:
 let
   inherit (builtins)
@@ -11,6 +11,7 @@ let
     fromJSON
     head
     isAttrs
+    isFunction
     map
     match
     pathExists
@@ -20,6 +21,7 @@ let
     stringLength
     substring
     toString
+    tryEval
     ;
 
   inherit (import ./text.nix) toLower within;
@@ -61,6 +63,19 @@ let
       value = addErrorContext "while reading ${place path}" (fromJSON (readFile path));
     in
     if isAttrs value then removeAttrs value [ "$schema" ] else value;
+  # What an entry is instead of a part of the topology, in words; null where it may be one.
+  alien =
+    { value, ... }:
+    let
+      holds = condition: (tryEval condition).value;
+      isRule = name: match ".*[.]age" name != null;
+    in
+    if holds (isFunction value) then
+      "a function, as modules of NixOS are,"
+    else if holds (isAttrs value && any isRule (attrNames value)) then
+      "rules of agenix"
+    else
+      null;
   # Looks like part of the topology, and is not read: what has no ending, one that is almost one of
   # ours, one that comes after it, or one of another language for data.
   lookalike =
@@ -90,6 +105,7 @@ let
 in
 {
   inherit
+    alien
     entries
     folders
     holding

@@ -192,6 +192,7 @@ func TestFolderRefuses(t *testing.T) {
 		"services/x":          "FL001 services: a file that is not read: x; write it in Nix or as .json, or call it _x if it is no part of the cluster\n",
 		"shell.nix":           "FL001 mkCluster: a file that is no part of a cluster: shell.nix; call it _shell.nix, or give the topology a folder of its own: florete.lib.folder ./cluster\n",
 		"hosts/b/module.nix":  "FL002 hosts/b: want a set, found a function, as modules of NixOS are, in module.nix; call it _module.nix, or give the topology a folder of its own: florete.lib.folder ./cluster\n",
+		"secrets/secrets.nix": "FL002 secrets: want a set, found rules of agenix in secrets.nix; call it _secrets.nix, or give the topology a folder of its own: florete.lib.folder ./cluster\n",
 		"services/x.nxi":      "FL001 services: a file that is not read: x.nxi;",
 		"services/x.nx":       "FL001 services: a file that is not read: x.nx;",
 		"services/x.Json":     "FL001 services: a file that is not read: x.Json;",
@@ -210,8 +211,11 @@ func TestFolderRefuses(t *testing.T) {
 		if file == "cluster.nix" || file == "services.nix" || file == "roles.json" {
 			text = `[ ]`
 		}
-		if file == "hosts/b/module.nix" {
+		switch file {
+		case "hosts/b/module.nix":
 			text = `{ config, ... }: { }`
+		case "secrets/secrets.nix":
+			text = `{ "db.age".publicKeys = [ ]; }`
 		}
 		dir := filepath.Join(top, url.PathEscape(file))
 		writeFiles(t, dir, map[string]string{

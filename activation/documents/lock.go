@@ -25,9 +25,15 @@ func (e *heldError) Error() string {
 // patience is far longer than documents take to be written; less in tests.
 var patience = 10 * time.Second
 
+// dying is far longer than a process takes to end that was killed.
+const dying = 10 * time.Second
+
 // lock makes this the only process that changes the documents in force. The kernel names the
 // process that has the lock (fcntl(2)), and releases it when that ends, however it ends.
-func lock(l florete.Layout) (unlock func(), err error) {
+func lock(l florete.Layout) (unlock func(), err error) { return lockWithin(l, patience) }
+
+// lockWithin waits for the lock for so long at most.
+func lockWithin(l florete.Layout, most time.Duration) (unlock func(), err error) {
 	if err := os.MkdirAll(string(l), 0o755); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -44,7 +50,7 @@ func lock(l florete.Layout) (unlock func(), err error) {
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
 			break
 		}
-		if time.Since(began) > patience {
+		if time.Since(began) > most {
 			err = holder(f, path)
 			break
 		}
@@ -73,5 +79,5 @@ func insist(l florete.Layout) (unlock func(), err error) {
 	if err := unix.Kill(held.pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 		return nil, fmt.Errorf("%w; kill it: %w", held, err)
 	}
-	return lock(l)
+	return lockWithin(l, dying)
 }

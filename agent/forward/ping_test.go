@@ -97,7 +97,7 @@ func TestPingBroken(t *testing.T) {
 		service  string
 		problem  string
 	}{
-		"name: is not reachable":      {service: "nosuch", problem: "service/nosuch is not reachable from this host"},
+		"name: is not reachable":      {service: "nosuch", problem: "service/nosuch is not reachable from this host: none has that name, or no role here reaches it"},
 		"name: leads elsewhere":       {resolved: "192.0.2.1", problem: "leads to [192.0.2.1]"},
 		"listener: another's address": {change: func(t *testing.T, c *cluster) { taken(t, c.Local) }, problem: "does not listen at"},
 		"caller: an unknown account":  {change: func(_ *testing.T, c *cluster) { c.Reach.Callers = nil }, problem: "unknown-caller"},

@@ -118,7 +118,8 @@ func (p *pinging) run(ctx context.Context, c connection) {
 		return
 	}
 	if at < 0 {
-		p.fail(ping.Name, fmt.Sprintf("%s is not reachable from this host", c.target.ID().Short()), "have a role of this host, or of somebody on it, reach the service in the topology")
+		p.fail(ping.Name, fmt.Sprintf("%s is not reachable from this host: none has that name, or no role here reaches it", c.target.ID().Short()),
+			"as root, flor status lists what is reachable; if the name is right, have a role of this host, or of somebody on it, reach the service in the topology")
 		return
 	}
 	c.serviceKey = ports[at]

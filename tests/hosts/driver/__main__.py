@@ -85,7 +85,7 @@ def attempt(scenario: Scenario, suite: str, run: Run) -> bool:
         return False
     finally:
         took = time.monotonic() - began
-        spent = run.close() + sum(getattr(m.host, "spent", 0) for m in machines)
+        spent = run.close() + sum(m.host.spent for m in machines)
         print(f"   {took:.0f} s, hosts took {spent:.0f} s of a processor", flush=True)
     return True
 

@@ -36,7 +36,6 @@ class Container(Host):
     def __init__(self, name: str, dir: Path, base: Path, namespace: str) -> None:
         super().__init__(name, dir, base)
         self.namespace = namespace
-        self.spent = 0.0  # seconds of a processor, before this boot
 
     def boot(self) -> None:
         self.spent += remove_cgroup(self.namespace)

@@ -40,6 +40,7 @@ class Host(ABC):
         self.upper, self.root, self.work, self.console = dir / "upper", dir / "root", dir / "work", dir / "console"
         for d in (self.upper, self.root):
             d.mkdir(parents=True)
+        self.spent = 0.0  # seconds of a processor that boots before this one took, where that is known
         self._process: subprocess.Popen[bytes] | None = None
 
     @abstractmethod

@@ -93,6 +93,9 @@ func (p *Pool) connectTo(r Route, svid *florete.SVID, e *endpoint) (*conn, error
 		e.fail(time.Now())
 		return nil, err
 	}
+	if won.transport == florete.OverQUIC {
+		p.pass(e) // whether the route wants it or not
+	}
 	if won == e.current {
 		return won, nil
 	}

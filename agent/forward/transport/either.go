@@ -71,9 +71,6 @@ func (p *Pool) dialEither(ctx context.Context, to destination, addresses []strin
 		q, t := overQUIC.outcome(), overTCP.outcome()
 		switch {
 		case q == succeeded:
-			p.mu.Lock()
-			p.pass(to.endpoint)
-			p.mu.Unlock()
 			return overQUIC.conn, nil
 		case q == failed && answered(overQUIC.err):
 			return nil, overQUIC.err

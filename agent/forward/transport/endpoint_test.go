@@ -14,7 +14,6 @@ import (
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
-	"github.com/florete/florete/providers/api/race"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -42,7 +41,7 @@ func open(t *testing.T, p *transport.Pool, r transport.Route) *transport.Stream 
 		t.Fatal(err)
 	}
 	t.Cleanup(st.Release)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	if err := st.Answer(ctx); err != nil {
 		t.Fatal(err)
@@ -94,15 +93,15 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestSlowEndpoint: one that takes long to answer gets few streams.
-func TestSlowEndpoint(t *testing.T) {
-	all, p, r := replicas(t, 2)
-	all[0].delay.Store(int64(60 * time.Millisecond))
-	for range 40 {
-		open(t, p, r).Release()
-	}
-	if n := streams(all); n[0] > 10 {
-		t.Errorf("the slow endpoint has %d of 40 streams, want a few", n[0])
+// TestLatency: an endpoint is remembered with the time that its answers take. TestSlow has
+// what follows from it.
+func TestLatency(t *testing.T) {
+	const delay = 60 * time.Millisecond
+	all, p, r := replicas(t, 1)
+	all[0].delay.Store(int64(delay))
+	open(t, p, r).Release()
+	if got := p.Latency(r); got < delay {
+		t.Errorf("latency %s, want %s or more", got, delay)
 	}
 }
 
@@ -121,23 +120,20 @@ func TestFewConnections(t *testing.T) {
 	}
 }
 
-// TestDeadEndpoint: it costs a new connection one stagger, however many addresses it has,
-// and later ones nothing.
+// TestDeadEndpoint: a new connection is made beside it, long before it counts as failed, however
+// many addresses it has, and later streams do not try it.
 func TestDeadEndpoint(t *testing.T) {
 	_, p, r := replicas(t, 1)
 	p.InOrder()
 	r.Endpoints = append([]florete.Addresses{{silent(t), silent(t), silent(t)}}, r.Endpoints...)
-	begin := time.Now()
 	open(t, p, r).Release()
-	if took := time.Since(begin); took < race.Stagger || took > 2*race.Stagger {
-		t.Errorf("the first stream took %s, want %s and a handshake", took, race.Stagger)
+	if n := p.Failures(r); n != 0 {
+		t.Errorf("the stream was opened after %d failures of the dead endpoint, want it not to wait for one", n)
 	}
-	begin = time.Now()
 	for range 20 {
-		open(t, p, r).Release()
-	}
-	if took := time.Since(begin); took > race.Stagger {
-		t.Errorf("20 further streams took %s", took)
+		if fresh, err := p.Probe(t.Context(), r); fresh || err != nil {
+			t.Errorf("a further stream: a new connection is made: %v, %v; want the one there is", fresh, err)
+		}
 	}
 }
 
@@ -221,10 +217,9 @@ func TestSilentEndpoint(t *testing.T) {
 		t.Fatalf("%s comes first, want %s", first, addr)
 	}
 	cut()
-	for begin := time.Now(); p.Order(r)[0] == addr; time.Sleep(50 * time.Millisecond) {
-		if time.Since(begin) > 10*time.Second { // QUIC closes it after 15
-			t.Fatal("new streams still go to the host that is gone")
-		}
+	kit.Eventually(t, "new streams to go elsewhere", func() bool { return p.Order(r)[0] != addr })
+	if rows := table.Rows(); len(rows) != 1 || rows[0].Remote != addr {
+		t.Errorf("connections %+v, want that to %s: it ended before it was avoided", rows, addr)
 	}
 	open(t, p, r).Release()
 	if s.streams.Load() == 0 {

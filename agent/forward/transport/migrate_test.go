@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
@@ -90,20 +89,16 @@ func TestOneDirectionIsDropped(t *testing.T) {
 			defer old.Release()
 			exchange(t, old, 1<<20)
 			drop(n.border)
-			began := time.Now()
 			unanswered, err := n.pool.Open(t.Context(), route(t, outline, n.addr), wire.TCP)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := unanswered.Answer(t.Context()); !errors.Is(err, transport.ErrLost) {
+			if err := unanswered.Answer(t.Context()); !errors.Is(err, transport.ErrLost) { // and not that QUIC ended
 				t.Errorf("a stream without answer ended with %v", err)
 			}
 			unanswered.Release()
 			if got := n.goes(t, florete.AnyTransport); got != florete.OverTCP {
 				t.Errorf("went over %s", got)
-			}
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("TCP took over after %s", took)
 			}
 			if f := n.pool.Fallbacks(); len(f) != 1 || !strings.Contains(f[0].Reason, "over UDP") {
 				t.Errorf("fallbacks %+v", f)
@@ -156,7 +151,7 @@ func TestHostMoves(t *testing.T) {
 		}
 		return err != nil
 	})
-	time.Sleep(2 * time.Second) // longer than it takes until the connection counts as silent
+	kit.Eventually(t, "the connection to count as silent", n.pool.Silent)
 	from(second)
 	<-done
 	finish(t, st)

@@ -2,7 +2,10 @@ package transport
 
 import (
 	"net/netip"
+	"testing"
 	"time"
+
+	"github.com/florete/florete"
 )
 
 // InOrder makes the pool draw the first working endpoint of a route each time.
@@ -41,3 +44,71 @@ func (p *Pool) Prepared() bool {
 
 // RetireSuperseded does at a given time what the pool does every few seconds.
 func (p *Pool) RetireSuperseded(now time.Time) { p.retireSuperseded(now) }
+
+// Latency is that of a route's first endpoint.
+func (p *Pool) Latency(r Route) time.Duration { return p.first(r).latency }
+
+// Failures are those in a row of a route's first endpoint.
+func (p *Pool) Failures(r Route) int { return p.first(r).failures }
+
+func (p *Pool) first(r Route) endpoint {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return *p.endpoints(r)[0]
+}
+
+// overQUIC reports whether a connection over QUIC has what is asked for.
+func (p *Pool) overQUIC(has func(*conn, *quicLink) bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if l, ok := c.link.(*quicLink); ok && has(c, l) {
+			return true
+		}
+	}
+	return false
+}
+
+// Silent reports whether a connection counts as silent.
+func (p *Pool) Silent() bool {
+	return p.overQUIC(func(c *conn, _ *quicLink) bool { return c.doubt == silent })
+}
+
+// Migrates reports whether a connection has begun to migrate.
+func (p *Pool) Migrates() bool {
+	return p.overQUIC(func(_ *conn, l *quicLink) bool { return !l.paths.begun.IsZero() && !l.paths.busy.Load() })
+}
+
+// Packets is how many packets all connections have sent and received.
+func (p *Pool) Packets() (n int64) {
+	p.overQUIC(func(_ *conn, l *quicLink) bool {
+		s := l.ConnectionStats()
+		n += int64(s.PacketsSent + s.PacketsReceived)
+		return false
+	})
+	return n
+}
+
+// TestSlow: an endpoint that takes long to answer gets few streams, until that is long ago.
+func TestSlow(t *testing.T) {
+	p := &Pool{near: near, targets: map[targetKey]map[string]*endpoint{}}
+	turn := 0
+	p.random = func(n int) int { turn++; return turn / 2 % n } // each pair of draws, as often
+	r := Route{Endpoints: []florete.Addresses{{"slow"}, {"fast"}}}
+	took := map[string]time.Duration{"slow": 6 * near, "fast": near / 10}
+	now := time.Now()
+	drawn := map[string]int{}
+	for range 40 {
+		e := p.order(r)[0]
+		e.succeed(&conn{}, took[e.addresses[0]], now)
+		drawn[e.addresses[0]]++
+	}
+	if n := drawn["slow"]; n < 1 || n > 4 {
+		t.Errorf("the slow endpoint has %d of 40 streams, want a few", n)
+	}
+	for _, e := range p.endpoints(r) {
+		if e.cost(now.Add(time.Minute), near) != float64(near) {
+			t.Errorf("%s still costs %s after a minute", e.addresses[0], time.Duration(e.cost(now.Add(time.Minute), near)))
+		}
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/net/ipv4"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // reader reads from a socket as quic-go does.
@@ -31,7 +33,7 @@ func newReader(t *testing.T, s *socket) reader {
 
 func (r reader) read(t *testing.T, want int) (got []ipv4.Message) {
 	t.Helper()
-	r.SetReadDeadline(time.Now().Add(10 * time.Second))
+	r.SetReadDeadline(time.Now().Add(kit.Patience))
 	for len(got) < want {
 		n, err := r.ReadBatch(r.ms, 0)
 		if err != nil {

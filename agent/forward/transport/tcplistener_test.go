@@ -41,7 +41,7 @@ func TestSilentOverTCP(t *testing.T) {
 	}
 	// The first ones made room, the last ones end by themselves.
 	for _, c := range []net.Conn{silent[0], silent[49], silent[len(silent)-1]} {
-		c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		c.SetReadDeadline(time.Now().Add(kit.Patience))
 		if _, err := io.ReadAll(c); err != nil && strings.Contains(err.Error(), "timeout") {
 			t.Error("a silent connection stays")
 		}
@@ -146,13 +146,8 @@ func TestBegunOverTCP(t *testing.T) {
 	if err := client.Handshake(); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case in := <-accepted:
-		if in.Peer.ID != alice {
-			t.Errorf("%s is let in", in.Peer.ID)
-		}
-	case <-time.After(time.Minute):
-		t.Error("alice made room for silent ones")
+	if in := kit.Reads(t, "alice, who must not make room for silent ones", accepted); in.Peer.ID != alice {
+		t.Errorf("%s is let in", in.Peer.ID)
 	}
 }
 

@@ -140,7 +140,7 @@ func route(t *testing.T, target florete.ID, endpoints ...string) transport.Route
 // try opens a stream and waits for the answer.
 func try(t *testing.T, p *transport.Pool, r transport.Route) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	st, err := p.Open(ctx, r, wire.TCP)
 	if err != nil {
@@ -365,7 +365,7 @@ func dialRaw(t *testing.T, addr string, config *tls.Config) (*quic.Conn, error) 
 	if config.NextProtos == nil {
 		config.NextProtos = []string{wire.ALPN}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	conn, err := quic.DialAddr(ctx, addr, config, nil)
 	if err != nil {
@@ -378,7 +378,7 @@ func dialRaw(t *testing.T, addr string, config *tls.Config) (*quic.Conn, error) 
 		return nil, err
 	}
 	st.Write(wire.Preamble{Type: wire.TCP, Target: outline}.Append(nil))
-	st.SetReadDeadline(time.Now().Add(10 * time.Second))
+	st.SetReadDeadline(time.Now().Add(kit.Patience))
 	_, err = st.Read(make([]byte, 1))
 	return conn, err
 }

@@ -25,7 +25,7 @@ const (
 const Rest = 30 * time.Second
 
 // longestPlace bounds the time after which a peer that is turned away is told to come back.
-const longestPlace = 2 * time.Minute
+const longestPlace = time.Minute
 
 // ErrGone is the error of Begin for a connection that made room for another, or whose peer
 // closed it.
@@ -48,7 +48,6 @@ type queue struct {
 	pace     time.Duration // of the turns of verified callers, the newest a sixteenth of it
 	waiting  int
 	interval time.Duration // between the beginnings of two turns while others wait
-	measured bool          // it is
 	since    time.Time     // of the next measurement
 	begun    int           // turns in it
 	began    time.Time     // the last turn
@@ -56,10 +55,14 @@ type queue struct {
 }
 
 // firstInterval is the interval between two turns before any was measured, of one processor. Turns end many
-// at a time, so it is measured over measureFor at least.
+// at a time, so it is measured over measureFor at least. A measurement is believed at once where turns
+// pass more quickly, and up to slower times the former interval otherwise: the first turns of many that
+// come at once are slow, and a peer for whom the queue was too long has left before its turn, which
+// costs nothing.
 const (
 	firstInterval = 5 * time.Millisecond
 	measureFor    = time.Second
+	slower        = 1.25
 )
 
 func newQueue(limit Limit) queue {
@@ -118,13 +121,10 @@ func (c *conn) takeTurn() error {
 // note notes the beginning of a turn, of a connection that began to wait at some time.
 func (q *queue) note(came, now time.Time) {
 	if waited := came.Before(q.began); !waited { // turns were free meanwhile
-		q.since, q.begun = now, 0
+		q.interval, q.since, q.begun = firstInterval, now, 0
 	} else if q.begun++; now.Sub(q.since) >= measureFor {
-		interval := now.Sub(q.since) / time.Duration(q.begun)
-		if q.measured {
-			interval = (q.interval + interval) / 2
-		}
-		q.interval, q.measured, q.since, q.begun = interval, true, now, 0
+		q.interval = min(now.Sub(q.since)/time.Duration(q.begun), time.Duration(float64(q.interval)*slower))
+		q.since, q.begun = now, 0
 	}
 	q.began = now
 }
@@ -135,11 +135,13 @@ func (q *queue) full(now time.Time) (after time.Duration, full bool) {
 	if q.wait == 0 || expected <= q.wait {
 		return 0, false
 	}
-	// By then half of those who wait have had their turns: the queue neither overflows nor runs dry.
+	// A peer that comes early costs a connection without a handshake; where all come late, there is nothing
+	// to do meanwhile. The first turns of many that come at once are slow, so places are for turns
+	// twice as quick.
 	if first := now.Add(expected - q.wait/2); q.given.Before(first) {
 		q.given = first
 	}
-	q.given = q.given.Add(q.interval)
+	q.given = q.given.Add(q.interval / 2)
 	if last := now.Add(longestPlace); q.given.After(last) {
 		q.given = last
 		return longestPlace/2 + rand.N(longestPlace/2), true

@@ -23,7 +23,7 @@ END""",
 
 def answered():
     """The secret that outline runs with."""
-    return mgmt01.wait_until_succeeds("curl --silent --fail --max-time 5 http://outline.demo.flor.rete/", timeout=20).strip()
+    return mgmt01.wait_until_succeeds("curl --silent --fail --max-time 5 http://outline.demo.flor.rete/").strip()
 
 
 def pids():
@@ -63,7 +63,7 @@ with subtest("asked for again: the provider's answer is in force, and the servic
     ursula.wait_for_unit("florete-activate.service")
     began = pids()
     ursula.succeed("flor refetch oidc-outline")
-    wait_until(lambda: decisions() > asked, lambda: "the provider is asked", timeout=90)
+    wait_until(lambda: decisions() > asked, lambda: "the provider is asked")
     wait_until(lambda: pids() != began, lambda: "outline is started again")
     assert answered() == ursula.succeed(f"cat {NEED}/current/client-secret").strip()
     assert not [n for n, s in needs(ursula).items() if s["state"] != "fulfilled"]

@@ -19,7 +19,7 @@ def works():
     """The forwarder runs, and programs reach services by name."""
     ursula.wait_for_unit("florete-activate.service")
     wait_fulfilled([ursula])
-    ursula.wait_until_succeeds("systemctl is-active florete-agent.service", timeout=30)
+    ursula.wait_until_succeeds("systemctl is-active florete-agent.service")
     wait_reaches(ursula, "metrics")
     assert ursula.succeed("systemctl --failed --no-legend") == "", "a unit has failed"
 
@@ -27,7 +27,7 @@ def works():
 def runs(revision):
     """Which documents are in force, wherever they lie."""
     want = ursula.succeed(f"cat /usr/share/revisions/{revision}/documents/manifest.json")
-    ursula.wait_until_succeeds(f"cmp {STATE}/documents/current/manifest.json /usr/share/revisions/{revision}/documents/manifest.json", timeout=20)
+    ursula.wait_until_succeeds(f"cmp {STATE}/documents/current/manifest.json /usr/share/revisions/{revision}/documents/manifest.json")
     assert ursula.succeed("cat /etc/florete/documents/manifest.json") == want
 
 

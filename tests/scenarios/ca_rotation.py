@@ -39,7 +39,7 @@ def interrupt():
 
 
 def wait_said(text):
-    return wait_until(lambda: text in operator.succeed("cat ~/watch"), lambda: f"it says {text!r}: {operator.succeed('cat ~/watch')}", timeout=300)
+    return wait_until(lambda: text in operator.succeed("cat ~/watch"), lambda: f"it says {text!r}: {operator.succeed('cat ~/watch')}")
 
 
 def edit(roots):

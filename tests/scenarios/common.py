@@ -7,6 +7,7 @@ import time
 PROGRAMS = "/usr/local/lib/scenarios"
 STATE = "/var/lib/florete"
 PROVIDER = "/var/lib/florete-provider"
+HUNG = 900  # seconds; whoever waits longer waits in vain, however busy the machine is
 
 
 def everywhere(do, hosts=None):
@@ -33,12 +34,12 @@ def needs(host):
     return {need["id"]: json.loads(states.get(need["id"]) or '{"state": "waiting"}') for need in json.loads(manifest)["needs"]}
 
 
-def wait_until(holds, what, timeout=120):
-    """Waits until holds() does, or three times as long as that takes on a busy machine; what()
-    says it in words. What must be quick is measured: the seconds that it took are returned."""
+def wait_until(holds, what, timeout=HUNG):
+    """Waits until holds() does; what() says it in words. Only what time itself decides has a
+    timeout of its own. The seconds that it took are returned."""
     began = checked = time.monotonic()
     while not holds():
-        assert time.monotonic() < began + 3 * timeout, f"waited {3 * timeout} s in vain until {what()}"
+        assert time.monotonic() < began + timeout, f"waited {timeout} s in vain until {what()}"
         pause(time.monotonic() - checked)
         checked = time.monotonic()
     return time.monotonic() - began
@@ -48,7 +49,7 @@ def fulfilled(host):
     return all(need["state"] == "fulfilled" for need in needs(host).values())
 
 
-def wait_fulfilled(hosts=None, timeout=120):
+def wait_fulfilled(hosts=None, timeout=HUNG):
     for host in hosts or machines:
         wait_until(lambda: fulfilled(host), lambda: f"{host.name} has what it needs: {needs(host)}", timeout)
 
@@ -59,7 +60,7 @@ def reaches(host, service, domain="demo.flor"):
     return code == 0 and out == f"{service}\n"
 
 
-def wait_reaches(host, service, timeout=30, domain="demo.flor"):
+def wait_reaches(host, service, timeout=HUNG, domain="demo.flor"):
     wait_until(lambda: reaches(host, service, domain), lambda: f"{host.name} reaches {service}", timeout)
 
 
@@ -159,7 +160,7 @@ class Held:
         host.wait_for_file(self.out)
 
     def so_far(self):
-        """{"requests", "error", "longest"}"""
+        """{"requests", "error", "longest", "answered", "ended"}"""
         return json.loads(self.host.succeed(f"cat {self.out}"))
 
     def end(self):

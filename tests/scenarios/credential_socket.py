@@ -42,12 +42,12 @@ def state(unit="outline.service"):
 
 
 def said(text):
-    ursula.wait_until_succeeds(f"journalctl --unit florete-credentials.service | grep -F -e {text!r}", timeout=20)
+    ursula.wait_until_succeeds(f"journalctl --unit florete-credentials.service | grep -F -e {text!r}")
 
 
 def waits(times):
     """Outline has waited so many times."""
-    ursula.wait_until_succeeds(f"journalctl --unit florete-credentials.service | grep -c 'waits unit=outline' | grep -x {times}", timeout=20)
+    ursula.wait_until_succeeds(f"journalctl --unit florete-credentials.service | grep -c 'waits unit=outline' | grep -x {times}")
 
 
 start_all()
@@ -79,19 +79,19 @@ with subtest("it waits on though the process that is to answer is killed"):
 
 with subtest("stopped instead, it refuses: no unit ever starts with an empty secret"):
     ursula.succeed("systemctl stop florete-credentials.service")
-    ursula.wait_until_succeeds("systemctl is-failed outline.service", timeout=5)
+    ursula.wait_until_succeeds("systemctl is-failed outline.service")
     assert ursula.get_unit_property("outline.service", "ExecMainStatus") == "243"
     ursula.fail("test -e /run/outline")
 
 with subtest("the need is fulfilled: the unit that waits gets it and starts"):
     ursula.succeed("systemctl start --no-block outline.service")
-    ursula.wait_until_succeeds("systemctl is-active florete-credentials.service", timeout=5)
+    ursula.wait_until_succeeds("systemctl is-active florete-credentials.service")
     assert state() == "activating", state()
     sign_issuer()
     ursula.succeed("systemctl start florete-activate.service")
     wait_fulfilled([ursula])
     wait_started(ursula, "outline.service")
-    ursula.wait_until_succeeds(f"cmp {SECRET} /run/outline/oidc_client-secret", timeout=20)
+    ursula.wait_until_succeeds(f"cmp {SECRET} /run/outline/oidc_client-secret")
     whole = json.loads(ursula.succeed("cat /run/outline/oidc"))
     assert sorted(whole) == ["client-id", "client-secret", "issuer"] and whole["client-secret"] == ursula.succeed(f"cat {SECRET}")
 

@@ -33,7 +33,7 @@ with subtest("full: what is in force stays whole, and the reason is told"):
     small(ursula, "florete-activate.service", STATE, "2m")
     wait_fulfilled([ursula])
     fill(ursula, STATE)
-    ursula.wait_until_succeeds("journalctl --unit florete-activate.service | grep -i 'no space left'", timeout=30)
+    ursula.wait_until_succeeds("journalctl --unit florete-activate.service | grep -i 'no space left'")
     fill(ursula, STATE)  # also what was freed on the way
     before = certificates(ursula)
     time.sleep(3)
@@ -49,19 +49,19 @@ with subtest("full at one write after the other, as space comes back page by pag
 
 with subtest("space again: renewed by itself, and reachable"):
     ursula.succeed(f"rm {STATE}/filled")
-    wait_until(lambda: all(a != b for a, b in zip(certificates(ursula), before, strict=True)), lambda: f"ursula renews: {needs(ursula)}", timeout=60)
+    wait_until(lambda: all(a != b for a, b in zip(certificates(ursula), before, strict=True)), lambda: f"ursula renews: {needs(ursula)}")
     wait_reaches(mgmt01, "wiki")
 
 with subtest("read-only: activation says so, what is in force stays whole, the forwarder goes on"):
     ursula.succeed("systemctl stop florete-activate.service", f"mount -o remount,ro {STATE}")
     ursula.succeed("systemctl start --no-block florete-activate.service")
-    ursula.wait_until_succeeds("journalctl --unit florete-activate.service | grep -i 'read-only'", timeout=30)
+    ursula.wait_until_succeeds("journalctl --unit florete-activate.service | grep -i 'read-only'")
     whole(ursula)
     print("       " + ursula.succeed("journalctl --output=cat --unit florete-activate.service | grep -i 'read-only' | head -n 1").strip()[:180])
 
 with subtest("writable again: activation comes back by itself"):
     ursula.succeed(f"mount -o remount,rw {STATE}")
-    ursula.wait_until_succeeds("systemctl is-active florete-activate.service", timeout=30)
+    ursula.wait_until_succeeds("systemctl is-active florete-activate.service")
     wait_fulfilled([ursula])
     wait_reaches(mgmt01, "wiki")
 
@@ -71,7 +71,7 @@ with subtest("the provider's disk is full: hosts are told to come back, and do")
     fill(drhorrible, f"{PROVIDER}/cert")
     # Which certificate runs into it first depends on when each is renewed.
     found = []
-    wait_until(lambda: found.extend(errors(ursula)) or found, lambda: f"ursula is told: {needs(ursula)}", timeout=30)
+    wait_until(lambda: found.extend(errors(ursula)) or found, lambda: f"ursula is told: {needs(ursula)}")
     error = found[0]
     assert error["kind"] == "transient", error
     print(f"       {error['message'][:180]}")

@@ -97,7 +97,7 @@ with subtest("a changed file changes nothing until the topology says so"):
 with subtest("a raised generation rotates it: fetched anew, outline restarted once"):
     since = outline_since()
     deploy("file-rotated")
-    wait_until(lambda: as_outline() == "marlin", lambda: "the second secret is there", timeout=30)
+    wait_until(lambda: as_outline() == "marlin", lambda: "the second secret is there")
     wait_fulfilled()
     wait_until(lambda: outline_since() != since, lambda: "outline is restarted")
     wait_reaches(mgmt01, "outline")

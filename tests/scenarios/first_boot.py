@@ -34,7 +34,7 @@ with subtest("outline has its credentials, and was started with them"):
 with subtest("unmodified programs reach what their host's roles give"):
     for host, service in [(mgmt01, "outline"), (mgmt01, "wiki"), (mgmt01, "metrics"), (raishan, "outline"), (laptop, "metrics")]:
         wait_reaches(host, service)
-    laptop.wait_until_succeeds("runuser -u alice -- curl --silent --fail http://wiki.demo.flor.rete/ | grep wiki", timeout=30)
+    laptop.wait_until_succeeds("runuser -u alice -- curl --silent --fail http://wiki.demo.flor.rete/ | grep wiki")
 
 with subtest("and nothing else: not without a role, not as another account"):
     raishan.fail("grep wiki /etc/hosts")

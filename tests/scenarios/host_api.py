@@ -21,14 +21,14 @@ deploy("host-api")
 wait_fulfilled([ursula])
 
 with subtest("an operator asks for a need again"):
-    mgmt01.wait_until_succeeds("grep refetch.ursula /etc/hosts", timeout=20)
+    mgmt01.wait_until_succeeds("grep refetch.ursula /etc/hosts")
     before = serial(ursula, "cert-service-wiki")
-    wait_until(lambda: call(mgmt01, f"{ACT}/refetch?need=cert-service-wiki", "--request POST")[0] == 202, lambda: "it is taken", timeout=20)
+    wait_until(lambda: call(mgmt01, f"{ACT}/refetch?need=cert-service-wiki", "--request POST")[0] == 202, lambda: "it is taken")
     status, text = call(mgmt01, f"{ACT}/refetch?need=cert-node-laptop", "--request POST")
     assert status == 404 and "this host has" in text, (status, text)
 
 with subtest("a reader sees the manifest, the status and a journal, to the byte"):
-    wait_until(lambda: call(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan may look", timeout=20)
+    wait_until(lambda: call(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan may look")
     assert call(raishan, f"{LOOK}/manifest") == (200, ursula.succeed("cat /etc/florete/documents/manifest.json"))
     assert json.loads(call(raishan, f"{LOOK}/status")[1])["host"] == "ursula"
     status, text = call(raishan, f"{LOOK}/journal/florete-activate?lines=3")
@@ -41,13 +41,13 @@ with subtest("it has bounds: some units, some lines"):
 
 with subtest("a journal is followed line by line"):
     raishan.succeed(f"systemd-run --quiet --setenv=PATH=$PATH --unit=follow sh -c \"exec curl --silent --no-buffer '{LOOK}/journal/wiki?follow=1&lines=1' > /run/followed\"")
-    raishan.wait_until_succeeds("test -s /run/followed", timeout=20)
+    raishan.wait_until_succeeds("test -s /run/followed")
     ursula.succeed("systemctl stop wiki.service")
-    raishan.wait_until_succeeds("grep 'Stopped wiki' /run/followed", timeout=10)
+    raishan.wait_until_succeeds("grep 'Stopped wiki' /run/followed")
     ursula.succeed("systemctl start wiki.service")
-    raishan.wait_until_succeeds("grep 'Started wiki' /run/followed", timeout=10)
+    raishan.wait_until_succeeds("grep 'Started wiki' /run/followed")
     raishan.succeed("systemctl stop follow")
-    ursula.wait_until_fails("pgrep journalctl", timeout=10)
+    ursula.wait_until_fails("pgrep journalctl")
 
 with subtest("who may look may not act, and others may do neither"):
     assert call(raishan, f"{LOOK}/refetch?need=cert-service-wiki", "--request POST")[0] == 404
@@ -61,9 +61,9 @@ with subtest("what was asked for is fetched again, once ten seconds have passed 
         # As if they had: what activation knows of the need says so.
         ursula.succeed("systemctl stop florete-activate.service", f"sed -i -E 's/\"lastAttempt\": ?[0-9]+/\"lastAttempt\":1/' {STATE}/needs/cert-service-wiki/state.json")
         ursula.succeed("systemctl start florete-activate.service")
-    wait_until(lambda: serial(ursula, "cert-service-wiki") != before, lambda: "another certificate is there", timeout=20)
+    wait_until(lambda: serial(ursula, "cert-service-wiki") != before, lambda: "another certificate is there")
 
 with subtest("a socket stops and starts again while its service runs"):
     for socket in ("florete-host.socket", "florete-host-refetch.socket"):
         ursula.succeed(f"systemctl stop {socket}", f"systemctl start {socket}")
-        wait_until(lambda: call(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan looks again", timeout=20)
+        wait_until(lambda: call(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan looks again")

@@ -23,7 +23,7 @@ def refused(need):
     found = []
     wait_until(
         lambda: found.append(former_requests(need)) or found[-1]["event"] == "failed",
-        lambda: f"the old machine is refused {need}: {found[-1]}", timeout=10,
+        lambda: f"the old machine is refused {need}: {found[-1]}",
     )
     return found[-1]
 

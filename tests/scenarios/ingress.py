@@ -13,7 +13,7 @@ def served():
 with subtest("nginx, installed as Debian has it, serves it by itself"):
     mgmt01.succeed("rm /etc/nginx/sites-enabled/default", "systemctl start nginx")
     began = time.time()
-    wait_until(served, lambda: "a stranger reaches the wiki: " + stranger.execute(f"{CURL} https://wiki.internal/ 2>&1")[1], timeout=30)
+    wait_until(served, lambda: "a stranger reaches the wiki: " + stranger.execute(f"{CURL} https://wiki.internal/ 2>&1")[1])
     print(f"       {time.time() - began:.1f} s later")
     issuer = stranger.succeed(f"openssl s_client -connect {gate}:443 -servername wiki.internal </dev/null 2>/dev/null | openssl x509 -noout -issuer -ext subjectAltName")
     assert "DNS:wiki.internal" in issuer, issuer
@@ -48,4 +48,4 @@ with subtest("the ingress is started again, and loses what it had"):
 
 with subtest("the agent is killed: nginx finds it again"):
     mgmt01.succeed("systemctl kill --signal=KILL florete-agent")
-    wait_until(served, lambda: "it serves with another agent", timeout=30)
+    wait_until(served, lambda: "it serves with another agent")

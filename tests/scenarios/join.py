@@ -126,7 +126,7 @@ with subtest("resumed it goes on, with the certificate that it had"):
     assert "revocation list 2 is offered" in out, out
     # By itself it requests that every half minute, and its next certificate, too.
     raishan.succeed("flor refetch config-documents")
-    wait_reaches(raishan, "outline", 20)
+    wait_reaches(raishan, "outline")
     assert serial(raishan) == before
     raishan.succeed("flor refetch cert-node")
     wait_fulfilled([raishan])

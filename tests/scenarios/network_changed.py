@@ -14,7 +14,7 @@ def move(old, new, pause):
 
 def goes_on():
     before = held.so_far()["requests"]
-    wait_until(lambda: held.so_far()["requests"] > before + 20, lambda: f"the connection goes on: {held.so_far()}", timeout=20)
+    wait_until(lambda: held.so_far()["requests"] > before + 20, lambda: f"the connection goes on: {held.so_far()}")
     assert not held.so_far()["error"], held.so_far()
 
 

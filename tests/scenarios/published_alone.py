@@ -39,8 +39,8 @@ with subtest("the new host has its documents: it enrols, and its service is reac
     wait_fulfilled([raishan])
     wait_started(raishan, "florete-agent.service")
     raishan.succeed(f"systemd-run --quiet --collect --unit=news --property=DynamicUser=true {PROGRAMS}/answer.py 4656 news")
-    laptop.wait_until_succeeds(f"runuser -u alice -- curl --silent --fail --max-time 5 http://{listener(laptop)}/ | grep news", timeout=60)
-    mgmt01.wait_until_succeeds(f"curl --silent --fail --max-time 5 http://{listener(mgmt01)}/ | grep news", timeout=60)
+    laptop.wait_until_succeeds(f"runuser -u alice -- curl --silent --fail --max-time 5 http://{listener(laptop)}/ | grep news")
+    mgmt01.wait_until_succeeds(f"curl --silent --fail --max-time 5 http://{listener(mgmt01)}/ | grep news")
     wait_reaches(raishan, "outline")
     print(f"       at work {time.time() - began:.0f} s later")
 

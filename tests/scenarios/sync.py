@@ -16,7 +16,7 @@ import fcntl, time
 lock = open("/var/lib/florete/documents.lock", "r+")
 fcntl.lockf(lock, fcntl.LOCK_EX)
 open("/run/locked", "w").close()
-time.sleep(600)
+time.sleep(3600)
 """
 
 
@@ -67,24 +67,24 @@ give(mgmt01, 15)
 with subtest("documents that cut the host off are published: it goes back by itself, though others hang"):
     publish("unreachable")
     began = time.monotonic()
-    wait_until(lambda: pending(mgmt01) and version(mgmt01) > base, lambda: "mgmt01 has them", 30)
+    wait_until(lambda: pending(mgmt01) and version(mgmt01) > base, lambda: "mgmt01 has them")
     commit = json.loads(mgmt01.succeed(f"cat {STATE}/commit.json"))
-    wait_until(lambda: not reaches(mgmt01, "wiki"), lambda: "mgmt01 is cut off", 12)
+    wait_until(lambda: not reaches(mgmt01, "wiki"), lambda: "mgmt01 is cut off")
     status = mgmt01.succeed("flor status")
     assert f"pending: commit {commit['id']}" in status and "unless a provider answers by then" in status, status
     code, out = mgmt01.execute("flor sync 2>&1")
     assert code == 1 and f"commit {commit['id']}" in out and "is pending" in out, out
     mgmt01.succeed(f"cat > /run/hang.py <<'END'\n{HANG}END", "systemd-run --quiet --collect --unit=hang python3 /run/hang.py")
     mgmt01.wait_for_file("/run/locked")
-    wait_until(lambda: version(mgmt01) == base, lambda: "it has gone back", 40)
+    wait_until(lambda: version(mgmt01) == base, lambda: "it has gone back")
     wait_reaches(mgmt01, "wiki")
     print(f"       cut off and back within {time.monotonic() - began:.0f} s, of which 15 were given and 10 left to who hung")
 
 with subtest("it is not put in force again, and status, doctor and its report have that"):
-    wait_until(lambda: undone(mgmt01) == commit["id"], lambda: "mgmt01 reports it", 30)
+    wait_until(lambda: undone(mgmt01) == commit["id"], lambda: "mgmt01 reports it")
     answers = needs(mgmt01)["config-documents"]["answers"]
     mgmt01.succeed("flor refetch config-documents")
-    wait_until(lambda: needs(mgmt01)["config-documents"]["answers"] > answers, lambda: "mgmt01 has polled", 60)
+    wait_until(lambda: needs(mgmt01)["config-documents"]["answers"] > answers, lambda: "mgmt01 has polled")
     out = mgmt01.succeed("flor sync")
     assert version(mgmt01) == base and "which went back" in out, out
     assert f"undone: commit {commit['id']}" in mgmt01.succeed("flor status")
@@ -105,12 +105,12 @@ with subtest("--confirm-when-healthy of the same ends with 2, and the documents 
 with subtest("power is lost while it is pending: armed again, it goes back after the boot"):
     give(mgmt01, 40)
     publish("unreachable-still")
-    wait_until(lambda: pending(mgmt01) and version(mgmt01) > base, lambda: "mgmt01 has them", 30)
+    wait_until(lambda: pending(mgmt01) and version(mgmt01) > base, lambda: "mgmt01 has them")
     mgmt01.crash()
     mgmt01.start(allow_reboot=True)
     mgmt01.wait_for_unit("florete-rollback.service")
     assert version(mgmt01) > base and pending(mgmt01) and not reaches(mgmt01, "wiki")
-    wait_until(lambda: version(mgmt01) == base, lambda: "it has gone back", 60)
+    wait_until(lambda: version(mgmt01) == base, lambda: "it has gone back")
     wait_reaches(mgmt01, "wiki")
 
 with subtest("power is lost until after the deadline: it goes back at boot"):
@@ -120,7 +120,7 @@ with subtest("power is lost until after the deadline: it goes back at boot"):
     laptop.crash()
     time.sleep(3)
     laptop.start(allow_reboot=True)
-    wait_until(lambda: version(laptop) == base and not pending(laptop), lambda: "it has gone back", 20)
+    wait_until(lambda: version(laptop) == base and not pending(laptop), lambda: "it has gone back")
 
 with subtest("what is good cannot be confirmed from a login that was there before"):
     mgmt01.succeed("flor sync --dry-run")
@@ -138,7 +138,7 @@ with subtest("what is good cannot be confirmed from a login that was there befor
 with subtest("from a new one it can, and it stays"):
     mgmt01.succeed(login("new", f"flor sync --confirm {commit['id']}"))
     assert not pending(mgmt01)
-    mgmt01.wait_until_fails("systemctl is-active florete-rollback.service", timeout=10)
+    mgmt01.wait_until_fails("systemctl is-active florete-rollback.service")
     mgmt01.reboot()
     mgmt01.wait_for_unit("florete-activate.service")
     assert version(mgmt01) > base and not pending(mgmt01)
@@ -149,7 +149,7 @@ with subtest("where nobody holds it, it is confirmed by itself within seconds, o
     began = time.monotonic()
     for host in (drhorrible, ursula):
         host.succeed("flor refetch config-documents")
-        wait_until(lambda: version(host) > base and not pending(host), lambda: f"{host.name} has confirmed it", 30)
+        wait_until(lambda: version(host) > base and not pending(host), lambda: f"{host.name} has confirmed it")
     log = drhorrible.succeed("journalctl --no-pager --unit=florete-activate.service")  # of ursula only the version changes
     assert "is confirmed: provider drhorrible answers under it" in log, log
     print(f"       confirmed after {time.monotonic() - began:.0f} s, of which up to 10 are until it is requested")

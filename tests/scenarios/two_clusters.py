@@ -34,7 +34,7 @@ def wrong(host, flor):
 
 
 def wait_well(host, flor):
-    wait_until(lambda: not wrong(host, flor), lambda: f"{flor} on {host.name} finds nothing wrong: {wrong(host, flor)}", timeout=30)
+    wait_until(lambda: not wrong(host, flor), lambda: f"{flor} on {host.name} finds nothing wrong: {wrong(host, flor)}")
 
 
 def nothing_at(host, places):
@@ -131,7 +131,7 @@ with subtest("the first goes likewise: the second works on, and is not taken for
     ursula.succeed("florete-install --remove --purge")
     assert not ursula.succeed("systemctl list-units --no-legend 'florete-*'") and "demo.flor" not in ursula.succeed("cat /etc/hosts")
     code, printed = ursula.execute(f"{undeclared} 2>&1")
-    assert code != 0 and "cluster blue (blue.flor) is here as florete_blue, and this bundle has it as florete" in printed, (code, said)
+    assert code != 0 and "cluster blue (blue.flor) is here as florete_blue, and this bundle has it as florete" in printed, (code, printed)
     ursula.succeed(demo)
     wait_demo()
     no_failure(traffic)

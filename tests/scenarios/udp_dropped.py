@@ -35,12 +35,12 @@ def fallbacks(host):
 
 
 def took_over(host):
-    wait_until(lambda: fallbacks(host), lambda: f"{host.name} goes over TCP: {status(host)['peerConnections']}", timeout=20)
+    wait_until(lambda: fallbacks(host), lambda: f"{host.name} goes over TCP: {status(host)['peerConnections']}")
 
 
 with subtest("all goes over QUIC"):
     for host, service in ((mgmt01, "wiki"), (raishan, "outline")):
-        wait_until(lambda: over(host, service) == {"quic"}, lambda: f"{service} goes over {over(host, service)}", timeout=20)
+        wait_until(lambda: over(host, service) == {"quic"}, lambda: f"{service} goes over {over(host, service)}")
         assert not fallbacks(host), fallbacks(host)
 
 with subtest("UDP is dropped: two seconds later requests go over TCP"):
@@ -61,15 +61,15 @@ with subtest("flor status and flor doctor show it"):
 with subtest("UDP is allowed: requests go over QUIC again, and none fails"):
     failed = len(crossing.so_far()["failed"])
     allow()
-    wait_until(lambda: not fallbacks(mgmt01), lambda: f"mgmt01 goes over QUIC: {fallbacks(mgmt01)}", timeout=70)
-    wait_until(lambda: over(mgmt01, "wiki") <= {"quic"}, lambda: f"wiki goes over {over(mgmt01, 'wiki')}", timeout=20)
+    wait_until(lambda: not fallbacks(mgmt01), lambda: f"mgmt01 goes over QUIC: {fallbacks(mgmt01)}")
+    wait_until(lambda: over(mgmt01, "wiki") <= {"quic"}, lambda: f"wiki goes over {over(mgmt01, 'wiki')}")
     assert len(crossing.so_far()["failed"]) == failed, crossing.so_far()["failed"]
 
 with subtest("a connection that was open rides out eight seconds without UDP"):
     held.end()
-    wait_until(lambda: not fallbacks(raishan), lambda: f"raishan goes over QUIC: {fallbacks(raishan)}", timeout=70)
+    wait_until(lambda: not fallbacks(raishan), lambda: f"raishan goes over QUIC: {fallbacks(raishan)}")
     held = Held(raishan, "outline")
-    wait_until(lambda: over(raishan, "outline") == {"quic"}, lambda: f"outline goes over {over(raishan, 'outline')}", timeout=20)
+    wait_until(lambda: over(raishan, "outline") == {"quic"}, lambda: f"outline goes over {over(raishan, 'outline')}")
     drop()
     time.sleep(8)
     allow()
@@ -86,7 +86,7 @@ with subtest("a host that starts without UDP goes over TCP from the first reques
 
 with subtest("a forwarder that is started again fails no request over TCP"):
     took_over(mgmt01)
-    wait_until(lambda: over(mgmt01, "wiki") <= {"tcp"}, lambda: f"wiki goes over {over(mgmt01, 'wiki')}", timeout=20)
+    wait_until(lambda: over(mgmt01, "wiki") <= {"tcp"}, lambda: f"wiki goes over {over(mgmt01, 'wiki')}")
     failed = len(crossing.so_far()["failed"])
     ursula.succeed("systemctl restart florete-agent")
     before = crossing.so_far()["requests"]

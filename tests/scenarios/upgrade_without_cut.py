@@ -64,7 +64,7 @@ with subtest("what has ended leaves no process"):
     result = traffic.end()
     assert not result["failed"], result
     for host in BOTH:
-        wait_until(lambda: forwarders(host) == 1, lambda: f"one forwarder: {host.succeed('systemctl status florete-agent')}", timeout=120)
+        wait_until(lambda: forwarders(host) == 1, lambda: f"one forwarder: {host.succeed('systemctl status florete-agent')}")
 
 with subtest("stopped, it ends altogether"):
     ursula.succeed("systemctl stop florete-agent")

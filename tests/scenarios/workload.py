@@ -46,7 +46,7 @@ def wait_refused(fetched, status=7):
         assert "spiffe://" not in out, out
         return f"grpc-status: {status}" in out
 
-    wait_until(refused, lambda: f"refused: {fetched()}", timeout=30)
+    wait_until(refused, lambda: f"refused: {fetched()}")
 
 
 def as_account(host, account, command):
@@ -75,7 +75,7 @@ raishan.succeed("useradd --create-home mallory")
 
 with subtest("an account has its service's certificate, and others are refused"):
     assert ursula.succeed(f"stat --format=%U:%a {SOCKET} /run/florete").split() == ["root:666", "root:755"]
-    wait_until(lambda: OUTLINE in as_account(ursula, "outline", fetch()), lambda: f"outline has its own: {as_account(ursula, 'outline', fetch())}", timeout=30)
+    wait_until(lambda: OUTLINE in as_account(ursula, "outline", fetch()), lambda: f"outline has its own: {as_account(ursula, 'outline', fetch())}")
     for account in ("root", "daemon"):
         wait_refused(lambda: as_account(ursula, account, fetch()))
     wait_refused(lambda: as_account(ursula, "outline", fetch(HEADERS[:2])), status=3)
@@ -93,14 +93,14 @@ with subtest("a unit of a user by the same name has none, nor has another unit o
 
 with subtest("at local listeners the unit acts as its service, and reaches what that does"):
     wiki = "curl --silent --fail --max-time 5 http://wiki.demo.flor.rete/"
-    wait_until(lambda: as_unit(raishan, "batch.service", wiki) == "wiki\n", lambda: "batch reaches wiki", timeout=30)
+    wait_until(lambda: as_unit(raishan, "batch.service", wiki) == "wiki\n", lambda: "batch reaches wiki")
     assert as_unit(raishan, "other.service", wiki) == "", "root, which acts as the node, reaches wiki"
     assert as_user_unit(raishan, "mallory", "batch.service", wiki) == ""
 
 with subtest("an account has its service's tokens, by the issuer's keys, and no others"):
     ursula.succeed(f"test $(stat --format=%U:%a {STATE}/needs/jwt-service-outline/current/tokens.json) = florete:400")
     found = []
-    wait_until(lambda: found.extend(TOKEN.findall(as_account(ursula, "outline", fetch_token("vault")))) or found, lambda: "outline has a token", timeout=30)
+    wait_until(lambda: found.extend(TOKEN.findall(as_account(ursula, "outline", fetch_token("vault")))) or found, lambda: "outline has a token")
     token = found[0]
     claims = part_of(token, 1)
     assert claims["sub"] == OUTLINE and claims["florete_node"] == "ursula" and 120 <= claims["exp"] - claims["iat"] <= 300, claims
@@ -115,7 +115,7 @@ with subtest("a renewed certificate is sent at once over the same stream"):
     # Each message has the ID twice: as text, and in the certificate.
     ursula.succeed(f"systemd-run --quiet --unit=watching --uid=outline sh -c {shlex.quote(fetch(seconds=15) + ' > /tmp/watched')}")
     ursula.succeed("sleep 2; flor refetch cert-service-outline")
-    wait_until(lambda: ursula.get_unit_property("watching.service", "ActiveState") == "inactive", lambda: "the stream has ended", timeout=60)
+    wait_until(lambda: ursula.get_unit_property("watching.service", "ActiveState") == "inactive", lambda: "the stream has ended")
     watched = ursula.succeed("cat /tmp/watched")
     assert watched.count(OUTLINE) == 4, watched
 
@@ -130,4 +130,4 @@ with subtest("the process that serves it has no network and no privilege, and th
     doctor = json.loads(ursula.execute("flor doctor --json")[1])
     [found] = [c["findings"] for c in doctor["checks"] if c["name"] == "workload"]
     ursula.succeed(found[0]["fix"])
-    wait_until(lambda: OUTLINE in as_account(ursula, "outline", fetch()), lambda: "it is served again", timeout=30)
+    wait_until(lambda: OUTLINE in as_account(ursula, "outline", fetch()), lambda: "it is served again")

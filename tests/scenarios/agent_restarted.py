@@ -24,8 +24,10 @@ with subtest("killed, it is there again, and only requests that it had begun fai
     for _ in range(3):
         held = hold()
         before = traffic.so_far()
+        killed = seconds_of(ursula)
         ursula.succeed("systemctl kill --signal=KILL florete-agent")
-        resets.append(wait_until(lambda: held.so_far()["error"], lambda: f"the connection is reset: {held.so_far()}"))
+        wait_until(lambda: held.so_far()["error"], lambda: f"the connection is reset: {held.so_far()}")
+        resets.append(held.so_far()["ended"] - killed)
         print(f"       reset after {resets[-1]:.1f} s, the slowest answer took {held.so_far()['longest']:.1f} s")
         wait_until(lambda: traffic.so_far()["requests"] >= before["requests"] + 40, lambda: f"requests go on: {traffic.so_far()}")
         assert len(traffic.so_far()["failed"]) <= len(before["failed"]) + 2, traffic.so_far()

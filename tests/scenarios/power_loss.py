@@ -1,8 +1,8 @@
-"""Fifty losses of power at random moments of activation and rotation leave nothing half written."""
-# minutes: 4
+"""Losses of power at random moments of activation and rotation leave nothing half written."""
+# minutes: 2
 import random
 
-ROUNDS = 50
+ROUNDS = 16  # Go tests kill activation before each of its steps; here hosts boot after it
 victims = [raishan, ursula, mgmt01, laptop]
 
 bring_up("brief")

@@ -1,4 +1,4 @@
-"""A hundred activations in a row do nothing after the first."""
+"""Activations in a row do nothing after the first."""
 
 bring_up("base")
 
@@ -14,9 +14,9 @@ def traces():
     }
 
 
-with subtest("a hundred starts of the unit: no request, no file touched, no unit told"):
+with subtest("ten starts of the unit: no request, no file touched, no unit told"):
     before = traces()
-    ursula.succeed("for i in $(seq 100); do systemctl restart florete-activate.service; done")
+    ursula.succeed("for i in $(seq 10); do systemctl restart florete-activate.service; done")
     assert ursula.get_unit_property("florete-activate.service", "ActiveState") == "active"
     after = traces()
     assert after == before, f"{before}\n{after}"

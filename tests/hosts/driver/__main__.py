@@ -13,7 +13,7 @@ from . import host, network
 from .cluster import HOSTS, Cluster
 from .container import Container, remove_cgroup
 from .debian import SUITES, base
-from .jobs import Jobs
+from .jobs import Jobs, at_once
 from .machine import Machine
 from .network import Network
 from .operator import Operator
@@ -86,7 +86,11 @@ def attempt(scenario: Scenario, suite: str, run: Run) -> bool:
     finally:
         took = time.monotonic() - began
         spent = run.close() + sum(m.host.spent for m in machines)
-        print(f"   {took:.0f} s, hosts took {spent:.0f} s of a processor", flush=True)
+        for m in machines:
+            m.host.wait()
+        t = os.times()
+        beside = t.user + t.system + t.children_user + t.children_system
+        print(f"   {took:.0f} s, containers took {spent:.0f} s of a processor, commands and other kernels {beside:.0f} s", flush=True)
     return True
 
 
@@ -113,7 +117,7 @@ def main() -> int:
     p.add_argument("--list", action="store_true", help="list the scenarios")
     p.add_argument("--roots", action="store_true", help="only make the root file systems that hosts boot from")
     p.add_argument("--suite", choices=SUITES, default="", help="run on this release of Debian alone: " + ", ".join(f"{s} ({v})" for s, v in SUITES.items()))
-    p.add_argument("--jobs", type=int, default=1, help="so many at once; each prints when it ends")
+    p.add_argument("--jobs", type=int, default=at_once(), help="so many at once, as many as this machine has processors and memory for by default; each prints when it ends")
     p.add_argument("--bin", type=Path, help=argparse.SUPPRESS)
     options = p.parse_args()
     for name in options.scenario:
@@ -131,7 +135,8 @@ def main() -> int:
         return 0
     sweep(cache)
     dir = cache / f"run-{os.getpid()}"
-    jobs = Jobs(dir, options.jobs)
+    todo = sorted(chosen(all, options.scenario, options.suite), key=lambda one: -one[1].minutes)
+    jobs = Jobs(dir, min(options.jobs, len(todo)))
     cluster = Cluster(here, options.bin, dir / "prepared")
     prefix = f"fl{os.getpid()}"
 
@@ -160,7 +165,7 @@ def main() -> int:
         signal.signal(signum, stop)
     try:
         cluster.prepare()
-        for suite, scenario in sorted(chosen(all, options.scenario, options.suite), key=lambda one: -one[1].minutes):
+        for suite, scenario in todo:
             jobs.make_room()
             if why := scenario.missing():
                 print(f"\n== {scenario.name}: NOT RUN here: {why}", flush=True)

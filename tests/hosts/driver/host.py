@@ -61,7 +61,7 @@ class Host(ABC):
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def signal(self, number: int, timeout: float = 60) -> None:
+    def signal(self, number: int, timeout: float = 900) -> None:
         """Signals the host's first process and waits until the host is gone."""
         end = time.monotonic() + timeout
         while self._process and self.running:
@@ -72,6 +72,11 @@ class Host(ABC):
                     os.kill(pid, number)
                 number = signal.SIGKILL if number == signal.SIGKILL else 0
             time.sleep(0.02)
+
+    def wait(self) -> None:
+        """Waits for the end of the keeper, once the host is removed: what it took counts as ours then."""
+        if self._process:
+            self._process.wait()
 
     def _run(self, *args: str | Path, env: dict[str, str] | None = None, fds: tuple[int, ...] = ()) -> None:
         """Starts the keeper, which writes the console."""

@@ -7,6 +7,21 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+# Hosts of a scenario wait for each other more than half of the time; five of them have at most
+# so much memory, in KiB.
+AT_ONCE, MEMORY = 3, 700 << 10
+
+
+def at_once() -> int:
+    """How many scenarios this machine runs at once."""
+    return max(1, min(AT_ONCE * len(os.sched_getaffinity(0)) + 1, available() // MEMORY))
+
+
+def available() -> int:
+    """The memory that is available, in KiB."""
+    line = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable:"))
+    return int(line.split()[1])
+
 
 class Jobs:
     """At most most at once. What a job prints appears when it ends, or at once where
@@ -18,8 +33,10 @@ class Jobs:
         self.verdicts: dict[str, bool] = {}
 
     def make_room(self) -> None:
-        """Waits until another one may start."""
+        """Waits until another one may start, for which there is memory, too."""
         while len(self.running) >= self.most:
+            self._wait()
+        while self.running and available() < MEMORY:
             self._wait()
 
     def start(self, name: str, work: Callable[[int], bool]) -> None:

@@ -201,7 +201,7 @@ func idle(t *testing.T, c *cluster) (refused error) {
 		transport.Reset(st.Stream, wire.Reset)
 		st.Release()
 	}
-	if in < 512 { // on a busy machine some end meanwhile, and make room for others
+	if in < 512 { // some may end meanwhile, and make room for others
 		t.Errorf("%d connections, want 512", in)
 	}
 	return refused
@@ -323,30 +323,45 @@ func bounded(peak, after int64, over florete.Transport, try func(*testing.T, *cl
 	}
 }
 
-// others are let in until ctx ends, each time with a connection of its own.
+// others are let in until ctx ends, each time with a connection of its own, and never refused.
+// On a busy machine one may have to try again, as every process does, and c's forwarder where TCP
+// has taken over.
 func (c *cluster) others(ctx context.Context, t *testing.T, over florete.Transport) {
-	var slowest time.Duration
-	times, lost, why := 0, 0, error(nil)
-	for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+	times, again := 0, 0
+	for ctx.Err() == nil {
 		p := c.pool(t)
-		began := time.Now()
-		st, err := c.openOver(t, p, "user/carol", "echo", over)
-		if err == nil {
-			err = st.Answer(t.Context())
-			transport.Reset(st.Stream, wire.Reset)
-			st.Release()
-		}
+		refused := error(nil)
+		err := kit.Poll(t.Context(), func() error {
+			st, err := c.openOver(t, p, "user/carol", "echo", over)
+			if err == nil {
+				err = st.Answer(t.Context())
+				transport.Reset(st.Stream, wire.Reset)
+				st.Release()
+			}
+			var late net.Error
+			if err == nil || errors.Is(err, transport.ErrLost) || errors.As(err, &late) && late.Timeout() {
+				if err != nil {
+					again++
+				}
+				return err
+			}
+			refused = err
+			return nil
+		})
 		p.Close()
-		if err != nil {
-			lost, why = lost+1, err
-			continue
+		switch {
+		case t.Context().Err() != nil:
+			return // the test has failed already
+		case err != nil || refused != nil:
+			t.Errorf("another caller, after %d that were let in: %v", times, errors.Join(err, refused))
+			return
+		case ctx.Err() == nil:
+			times++
 		}
-		slowest = max(slowest, time.Since(began))
-		times++
 	}
-	t.Logf("another caller: %d times, %d lost, slowest %s", times, lost, slowest)
-	if lost*10 > times { // on a busy machine a handshake may come to its end too late
-		t.Errorf("other callers: %d were let in, %d were not: %v", times, lost, why)
+	t.Logf("another caller: %d times, %d of them tried again", times, again)
+	if times == 0 {
+		t.Error("no other caller was let in meanwhile")
 	}
 }
 

@@ -2,6 +2,7 @@ package witness_test
 
 import (
 	"database/sql"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,25 +49,25 @@ func (c *cluster) decide() {
 // store has, and returns what is wrong.
 func (c *cluster) see(more int64) string {
 	c.Helper()
-	was, last := c.knows, error(nil)
-	for range 600 {
+	was := c.knows
+	kit.Succeeds(c.T, "the rows to be witnessed", func() error {
 		calls := c.Client(ursula).Pass()
 		answer, err := calls.Checkpoint(c.Context(), "cert", uint64(was.Size))
 		calls.Close()
-		if err == nil {
-			c.knows = witness.Take(was, answer, florete.TimeOf(time.Now()))
-			all := more == 0 || int(c.knows.Size) >= len(c.Rows())
-			if c.knows.Fault != "" || c.knows.Size >= was.Size+more && all {
-				return c.knows.Fault
+		if err != nil {
+			if api.AsError(err).Kind != api.Transient {
+				c.Fatal(err)
 			}
-		} else if api.AsError(err).Kind != api.Transient {
-			c.Fatal(err)
+			return err
 		}
-		last = err
-		time.Sleep(100 * time.Millisecond)
-	}
-	c.Fatalf("%+v, %v, want %d rows more than %d", c.knows, last, more, was.Size)
-	return ""
+		c.knows = witness.Take(was, answer, florete.TimeOf(time.Now()))
+		all := more == 0 || int(c.knows.Size) >= len(c.Rows())
+		if c.knows.Fault != "" || c.knows.Size >= was.Size+more && all {
+			return nil
+		}
+		return fmt.Errorf("%+v, want %d rows more than %d", c.knows, more, was.Size)
+	})
+	return c.knows.Fault
 }
 
 func (c *cluster) file(name string) string { return filepath.Join(c.Dir, name) }
@@ -166,20 +167,13 @@ func TestFound(t *testing.T) {
 			c.Stop()
 			attack.do(c)
 			c.Start()
-			for range 600 { // meanwhile nobody looks
-				if _, newest, err := (tlog.Reader{Dir: c.file("log")}).Checkpoint(t.Context()); err == nil && newest.Size > 0 {
-					break
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
+			kit.Eventually(t, "a row in the log", func() bool { // meanwhile nobody looks
+				_, newest, err := tlog.Reader{Dir: c.file("log")}.Checkpoint(t.Context())
+				return err == nil && newest.Size > 0
+			})
 			knew := c.knows
 			fault := ""
-			for range 200 {
-				if fault = c.see(0); fault != "" {
-					break
-				}
-				time.Sleep(100 * time.Millisecond)
-			}
+			kit.Eventually(t, "a fault to be found", func() bool { fault = c.see(0); return fault != "" })
 			if !strings.Contains(fault, attack.want) {
 				t.Fatalf("found %q, want %q", fault, attack.want)
 			}

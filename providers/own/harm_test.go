@@ -80,12 +80,8 @@ func harmless(t *testing.T, deadline time.Duration, settings any, want string) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Logger = slog.New(slog.NewTextHandler(locked{&mu, &log}, nil))
 	do := started(t, e, deadline, settings)
-	begun := time.Now()
 	_, err := do(t.Context(), need)
 	providertest.WantError(t, err, api.Transient, api.CodeInternal)
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("took %s", took)
-	}
 	a, err := do(t.Context(), "mailbox-wiki-news")
 	if err != nil {
 		t.Fatalf("another need: %v", err)

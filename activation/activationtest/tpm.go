@@ -7,9 +7,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // TPM starts a TPM of its own, which is a process, and returns its Unix socket. It ends with
@@ -47,13 +48,12 @@ func TPM(t *testing.T) (socket string, stop func()) {
 		_ = os.Remove(socket)
 	}
 	t.Cleanup(stop)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("unix", socket); err == nil {
+	kit.Succeeds(t, "swtpm to listen", func() error {
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
 			conn.Close()
-			return socket, stop
 		}
-		if time.Now().After(end) {
-			t.Fatal("swtpm does not listen")
-		}
-	}
+		return err
+	})
+	return socket, stop
 }

@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -24,14 +25,17 @@ func settles(l florete.Layout) bool {
 
 // activate is activation without a supervisor, until nothing is left to decide.
 func activate(l florete.Layout, hostKey string, step func(string)) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 	defer cancel()
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() {
-		for ctx.Err() == nil && !settles(l) {
-			time.Sleep(10 * time.Millisecond)
-		}
+		_ = kit.Poll(ctx, func() error {
+			if !settles(l) {
+				return errors.ErrUnsupported
+			}
+			return nil
+		})
 		cancel()
 	})
 	_, err := activation.Run(ctx, activation.Config{
@@ -81,11 +85,12 @@ func TestSupervisedActivation(t *testing.T) {
 	})
 	until := func(what string, holds func() bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("waited in vain until %s: pending %v, undone %+v", what, h.pending(), h.undone())
+		kit.Succeeds(t, what, func() error {
+			if !holds() {
+				return fmt.Errorf("pending %v, undone %+v", h.pending(), h.undone())
 			}
-		}
+			return nil
+		})
 	}
 	until("it is in force", func() bool { return h.serial() == 2 })
 	until("it went back", func() bool { u := h.undone(); return h.serial() == 1 && u != nil && !u.Answered.IsZero() })

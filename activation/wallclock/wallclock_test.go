@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // That a jump is told is shown where there is a clock to set: tests/scenarios/clock.py.
@@ -25,13 +27,8 @@ func told(t *testing.T) bool {
 	jumped := make(chan struct{}, 1)
 	ended := make(chan error)
 	go func() { ended <- Watch(ctx, jumped) }()
-	select {
-	case err := <-ended:
-		if err != nil || ctx.Err() == nil {
-			t.Fatalf("ended with %v, context %v", err, ctx.Err())
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("does not end")
+	if err := kit.Reads(t, "the watch to end", ended); err != nil || ctx.Err() == nil {
+		t.Fatalf("ended with %v, context %v", err, ctx.Err())
 	}
 	return len(jumped) > 0
 }

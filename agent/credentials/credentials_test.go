@@ -84,7 +84,7 @@ func (s *served) load(t *testing.T, unit, credential string) *net.UnixConn {
 	}
 	t.Cleanup(func() { conn.Close() })
 	conn.CloseWrite()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(kit.Patience))
 	return conn
 }
 
@@ -281,8 +281,8 @@ func TestBegun(t *testing.T) {
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	after := time.Now()
-	time.Sleep(300 * time.Millisecond)
 	const tick = 10 * time.Millisecond
+	time.Sleep(5 * tick) // now is not when it began
 	if at := begun(cmd.Process.Pid); at.Before(before.Add(-2*tick)) || at.After(after.Add(tick)) {
 		t.Errorf("began %s after it was started, want 0 to %s", at.Sub(before), after.Sub(before))
 	}

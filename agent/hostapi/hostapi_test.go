@@ -291,17 +291,19 @@ func TestThroughTheForwarder(t *testing.T) {
 	}
 	h.url = "http://" + h.Local
 	var text string
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(text, `"host":"ursula"`); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("got %q", text)
+	kit.Succeeds(t, "the status of ursula", func() error {
+		c, err := net.Dial("tcp", h.Local)
+		if err != nil {
+			return err
 		}
-		if c, err := net.Dial("tcp", h.Local); err == nil {
-			fmt.Fprint(c, "GET /status HTTP/1.0\r\nHost: outline.demo.flor.rete\r\n\r\n")
-			b, _ := io.ReadAll(c)
-			c.Close()
-			text = string(b)
+		defer c.Close()
+		fmt.Fprint(c, "GET /status HTTP/1.0\r\nHost: outline.demo.flor.rete\r\n\r\n")
+		b, err := io.ReadAll(c)
+		if text = string(b); !strings.Contains(text, `"host":"ursula"`) {
+			return fmt.Errorf("got %q, %w", text, err)
 		}
-	}
+		return nil
+	})
 	cancel()
 	for _, ended := range []chan error{served, agents, agents} {
 		if err := <-ended; err != nil {

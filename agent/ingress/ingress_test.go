@@ -174,7 +174,7 @@ func (c *cluster) grpcBackend() net.Addr {
 // browser is a stranger who trusts the CA, and looks all names up to be the ingress.
 func (c *cluster) browser(serverName string) *http.Client {
 	return &http.Client{
-		Timeout:       20 * time.Second,
+		Timeout:       kit.Patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
@@ -272,7 +272,7 @@ func (c *cluster) published(t *testing.T) {
 		_, _ = in.Write([]byte("x"))
 		select {
 		case <-c.begun:
-		case <-time.After(15 * time.Second):
+		case <-time.After(kit.Patience):
 			t.Error("the service has nothing of the body before all of it came")
 		}
 		_, _ = io.Copy(in, io.LimitReader(zeros{}, bodySize-1))
@@ -328,7 +328,7 @@ func (c *cluster) grpc(t *testing.T) {
 	}
 	defer conn.Close()
 	// Its certificate may have come last: nginx is about to know the name.
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	for name, value := range claims() {
 		ctx = metadata.AppendToOutgoingContext(ctx, name, value)

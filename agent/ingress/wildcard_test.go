@@ -82,7 +82,7 @@ func TestWildcard(t *testing.T) {
 			})
 			get := func(scheme, host string) (body, location string) {
 				client := http.Client{
-					Timeout:       10 * time.Second,
+					Timeout:       kit.Patience,
 					CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 					Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots}, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 						return new(net.Dialer).DialContext(ctx, "tcp", local(ports[map[string]int{"http": 0, "https": 1}[scheme]]))

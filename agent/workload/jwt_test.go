@@ -234,7 +234,7 @@ func TestJWTUpdates(t *testing.T) {
 
 func (h *host) validate(t *testing.T, token string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	_, err := h.stub(t).ValidateJWTSVID(withHeader(ctx, "true"), &api.ValidateJWTSVIDRequest{Audience: "vault", Svid: token})
 	return err

@@ -39,7 +39,7 @@ const fetchEnv = "FLORETE_TEST_FETCH"
 
 func TestMain(m *testing.M) {
 	if socket := os.Getenv(fetchEnv); socket != "" {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 		defer cancel()
 		svid, err := workloadapi.FetchX509SVID(ctx, workloadapi.WithAddr(socket))
 		if err != nil {
@@ -105,13 +105,8 @@ func (h *host) serve(t *testing.T) {
 		}
 		stopped = true
 		cancel()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Error("does not end")
+		if err := kit.Reads(t, "the Workload API to end", done); err != nil {
+			t.Error(err)
 		}
 	}
 	t.Cleanup(func() { h.stop() })
@@ -119,7 +114,7 @@ func (h *host) serve(t *testing.T) {
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -190,7 +185,7 @@ func (u updates) next(t *testing.T) *workloadapi.X509Context {
 		return c
 	case err := <-u.errs:
 		t.Fatal(err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(kit.Patience):
 		t.Fatal("no update")
 	}
 	return nil
@@ -205,7 +200,7 @@ func (u updates) refused(t *testing.T, code codes.Code) {
 		if status.Code(err) != code {
 			t.Fatalf("%v, want %s", err, code)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(kit.Patience):
 		t.Fatal("not refused")
 	}
 }
@@ -250,7 +245,7 @@ func TestUpdates(t *testing.T) {
 		case <-u.errs:
 			continue
 		case <-u.contexts:
-		case <-time.After(10 * time.Second):
+		case <-time.After(kit.Patience):
 			t.Error("the client gave up")
 		}
 		return

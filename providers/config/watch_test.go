@@ -175,11 +175,7 @@ func TestWatchRestart(t *testing.T) {
 	}
 	answer := watch(t, c, has)
 	waits(t, 1, answer)
-	began := time.Now()
 	e.Stop()
-	if d := time.Since(began); d > 2*time.Second {
-		t.Errorf("the provider ended after %s", d)
-	}
 	if has.Revision = answered(t, answer).Revision; has.Revision == 0 {
 		t.Error("no revision")
 	}
@@ -254,7 +250,7 @@ func TestWatchRefused(t *testing.T) {
 
 func watchOnce(t *testing.T, c *api.Client, has api.Artifact) (api.Artifact, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	c.Tag = has.Tag()
 	p := c.Pass()

@@ -65,7 +65,7 @@ func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: a\r\n\
 // answered wants an answer on a connection.
 func (s *site) answered(what string, c net.Conn) {
 	s.Helper()
-	c.SetDeadline(time.Now().Add(time.Minute))
+	c.SetDeadline(time.Now().Add(kit.Patience))
 	if _, err := c.Read(make([]byte, 4096)); err != nil {
 		s.Errorf("%s: %v, want an answer", what, err)
 	}
@@ -74,7 +74,7 @@ func (s *site) answered(what string, c net.Conn) {
 // closed wants the end of a connection.
 func (s *site) closed(what string, c net.Conn) {
 	s.Helper()
-	c.SetDeadline(time.Now().Add(time.Minute))
+	c.SetDeadline(time.Now().Add(kit.Patience))
 	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		s.Errorf("%s: %v, want its end", what, err)
 	}
@@ -146,16 +146,12 @@ func TestVouched(t *testing.T) {
 	s.kept("a", a)
 	s.kept("b", b)
 	a.Close()
-	for until := time.Now().Add(time.Minute); ; {
+	kit.Succeeds(t, "room after one was closed", func() error {
 		c := s.open("127.0.0.1", get("/"))
-		c.SetDeadline(time.Now().Add(time.Minute))
-		if _, err := c.Read(make([]byte, 1)); err == nil {
-			break
-		}
-		if time.Now().After(until) {
-			t.Fatal("no room after one was closed")
-		}
-	}
+		c.SetDeadline(time.Now().Add(kit.Patience))
+		_, err := c.Read(make([]byte, 1))
+		return err
+	})
 }
 
 func TestPrefixOf(t *testing.T) {

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -197,15 +198,13 @@ func TestNotRelayed(t *testing.T) {
 	delete(e.Policy.Kinds, secret.Name)
 	delete(e.Policy.Provider, secret.Name)
 	e.Publish(providertest.Serial + 1)
-	for end := time.Now().Add(10 * time.Second); ; {
+	kit.Succeeds(t, "the kind to be gone", func() error {
 		status, text := e.do(bob, e.request("GET", "/v1/secrets", nil))
 		if status == http.StatusBadRequest && strings.Contains(string(text), "does not provide secret") {
-			break
+			return nil
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%d %s", status, text)
-		}
-	}
+		return fmt.Errorf("%d %s", status, text)
+	})
 	var v control.Versions
 	e.answer(bob, "GET", "/v1/versions", nil, &v)
 }

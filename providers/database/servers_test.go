@@ -85,7 +85,7 @@ func serve(dir string, answers func(ctx context.Context, address string) error, 
 		os.RemoveAll(dir)
 	})
 	address := "127.0.0.1:" + port
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 	defer cancel()
 	for {
 		err := answers(ctx, address)

@@ -53,7 +53,7 @@ func startGlewlwyd(t *testing.T) *glewlwyd {
 	db.Close()
 	address := providertest.Loopback()
 	host, port, _ := strings.Cut(address, ":")
-	g := &glewlwyd{t: t, url: "http://" + address, http: &http.Client{Jar: must(cookiejar.New(nil)), Timeout: 10 * time.Second}}
+	g := &glewlwyd{t: t, url: "http://" + address, http: &http.Client{Jar: must(cookiejar.New(nil)), Timeout: kit.Patience}}
 	var modules strings.Builder
 	for _, m := range []string{"user", "user_middleware", "client", "user_auth_scheme", "plugin"} {
 		fmt.Fprintf(&modules, "%s_module_path=\"%s/usr/lib/glewlwyd/%s\"\n", m, root, strings.TrimPrefix(m, "user_auth_"))

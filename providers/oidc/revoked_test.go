@@ -2,7 +2,6 @@ package oidc
 
 import (
 	"testing"
-	"time"
 
 	"golang.org/x/oauth2"
 
@@ -36,7 +35,6 @@ func TestRevoked(t *testing.T) {
 	}
 	goesOn := func() error {
 		t.Helper()
-		time.Sleep(10 * time.Millisecond)
 		next, err := s.refresh(token.RefreshToken)
 		if err == nil {
 			token = next

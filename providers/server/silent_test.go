@@ -81,7 +81,7 @@ func TestBegun(t *testing.T) {
 		first.Read(make([]byte, 1)) // until it has made room
 	})
 	conn := tls.Client(kit.AfterRead{Conn: connect(), Do: flood}, &tls.Config{InsecureSkipVerify: true})
-	conn.SetDeadline(time.Now().Add(time.Minute))
+	conn.SetDeadline(time.Now().Add(kit.Patience))
 	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nContent-Length: 0\r\n\r\n", api.Path("cert")); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestVouched(t *testing.T) {
 	defer conn.Close()
 	ask := func() {
 		t.Helper()
-		conn.SetDeadline(time.Now().Add(time.Minute))
+		conn.SetDeadline(time.Now().Add(kit.Patience))
 		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nContent-Length: 0\r\n\r\n", api.Path("cert")); err != nil {
 			t.Fatal(err)
 		}

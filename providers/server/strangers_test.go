@@ -125,7 +125,7 @@ func TestHandshakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.SetDeadline(time.Now().Add(time.Minute))
+		c.SetDeadline(time.Now().Add(kit.Patience))
 		return c
 	}
 	dial().Close()

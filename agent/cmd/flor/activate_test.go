@@ -209,7 +209,7 @@ func TestActivateTellsSystemd(t *testing.T) {
 		code, _, _ := m.activate(ctx)
 		ended <- code
 	}()
-	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(kit.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 1<<16)

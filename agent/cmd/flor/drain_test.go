@@ -26,7 +26,7 @@ func upgraded(t *testing.T, prepare func(*agenttest.Cluster)) (c *agenttest.Clus
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { open.Close() })
-	open.SetDeadline(time.Now().Add(time.Minute))
+	open.SetDeadline(time.Now().Add(kit.Patience))
 	for _, s := range []*service{ursula, laptop} {
 		if err := agenttest.Ping(open); err != nil {
 			t.Fatalf("before the upgrade of %s: %v", s.host.Name, err)
@@ -114,7 +114,7 @@ func TestBadRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	open.SetDeadline(time.Now().Add(time.Minute))
+	open.SetDeadline(time.Now().Add(kit.Patience))
 	before := ursula.main
 	for what, start := range map[string]func() error{
 		"no state": func() error {

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestHostIsPassedSockets: systemd's socket is known by the name that the instance's unit
@@ -47,7 +47,7 @@ func TestHostIsPassedSockets(t *testing.T) {
 		ln.(*net.UnixListener).SetUnlinkOnClose(false)
 		ln.Close()
 		socket.Close()
-		client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		client := http.Client{Timeout: kit.Patience, Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			return net.Dial("unix", path)
 		}}}
 		if res, err := client.Get("http://outline.demo.flor.rete/journal/none"); err != nil {

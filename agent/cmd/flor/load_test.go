@@ -63,6 +63,6 @@ func exchange(addr string) error {
 		return err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Minute))
+	c.SetDeadline(time.Now().Add(kit.Patience))
 	return agenttest.Ping(c)
 }

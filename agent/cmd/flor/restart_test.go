@@ -145,7 +145,7 @@ func TestRestartUnderLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		long.SetDeadline(time.Now().Add(time.Minute))
+		long.SetDeadline(time.Now().Add(kit.Patience))
 		if err := agenttest.Ping(long); err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer long.Close()
-	long.SetDeadline(time.Now().Add(time.Minute))
+	long.SetDeadline(time.Now().Add(kit.Patience))
 	if err := agenttest.Ping(long); err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func listen(t *testing.T, addr string) net.Listener {
 
 func accept(t *testing.T, ln net.Listener) *net.TCPConn {
 	t.Helper()
-	ln.(*net.TCPListener).SetDeadline(time.Now().Add(10 * time.Second))
+	ln.(*net.TCPListener).SetDeadline(time.Now().Add(kit.Patience))
 	c, err := ln.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestGoneIsNotRoot(t *testing.T) {
 	}
 	c.Close()
 	end := accept(t, ln)
-	end.SetDeadline(time.Now().Add(10 * time.Second))
+	end.SetDeadline(time.Now().Add(kit.Patience))
 	end.Read(make([]byte, 1)) // the client's FIN
 	if p, err := caller.FindProcess(end); !errors.Is(err, caller.ErrGone) {
 		t.Errorf("uid %d, %v, want ErrGone", p.UID, err)

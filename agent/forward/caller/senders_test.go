@@ -12,6 +12,7 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/tests/kit"
 )
 
 // receiver tells whose datagrams come to it.
@@ -24,7 +25,7 @@ func receive(t *testing.T, addr string) *receiver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	c.SetReadDeadline(time.Now().Add(kit.Patience))
 	return &receiver{c}
 }
 

@@ -140,7 +140,7 @@ func (f *session) want(t *testing.T, payload string) {
 		if string(b) != payload {
 			t.Fatalf("got %d bytes, want %d", len(b), len(payload))
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(kit.Patience):
 		t.Fatalf("no datagram of %d bytes", len(payload))
 	}
 }
@@ -150,7 +150,7 @@ func (f *session) wantEnd(t *testing.T) error {
 	select {
 	case err := <-f.ended:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(kit.Patience):
 		t.Fatal("the session does not end")
 		return nil
 	}
@@ -284,7 +284,7 @@ func TestNothingWaits(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(kit.Patience):
 		t.Fatal("Send waits")
 	}
 	// A datagram may be lost in such a crowd, but not all of them.

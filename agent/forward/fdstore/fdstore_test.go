@@ -207,7 +207,7 @@ func TestRestart(t *testing.T) {
 	}
 	defer conn.Close()
 	m.start("accept " + a)
-	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(kit.Patience))
 	if text, err := io.ReadAll(conn); err != nil || string(text) != "hello" {
 		t.Errorf("got %q, %v", text, err)
 	}
@@ -238,7 +238,7 @@ func TestRestartOverUDP(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.start("accept " + a + "/udp")
-	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(kit.Patience))
 	text := make([]byte, 16)
 	if n, err := conn.Read(text); err != nil || string(text[:n]) != "hello" {
 		t.Errorf("got %q, %v", text[:n], err)
@@ -365,7 +365,7 @@ func TestCloseEndsAccept(t *testing.T) {
 		if !errors.Is(err, net.ErrClosed) {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(kit.Patience):
 		t.Fatal("Accept goes on")
 	}
 }

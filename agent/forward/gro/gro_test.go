@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/agent/forward/gro"
+	"github.com/florete/florete/tests/kit"
 )
 
 // sockets are two that are connected: datagrams that the second one sends come to the first.
@@ -20,7 +21,7 @@ func sockets(t *testing.T, ip string) (*gro.Conn, *net.UDPConn) {
 		t.Skipf("NOT RUN: no %s here: %v", ip, err)
 	}
 	t.Cleanup(func() { to.Close() })
-	to.SetDeadline(time.Now().Add(10 * time.Second))
+	to.SetDeadline(time.Now().Add(kit.Patience))
 	from, err := net.DialUDP("udp", nil, to.LocalAddr().(*net.UDPAddr))
 	if err != nil {
 		t.Fatal(err)

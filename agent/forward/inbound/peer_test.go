@@ -7,7 +7,6 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -67,7 +66,7 @@ func (c *cluster) open(p *transport.Pool, as florete.ID) (*transport.Stream, err
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), kit.Patience)
 	defer cancel()
 	st, err := p.Open(ctx, transport.Route{Caller: as, Target: outline, Endpoints: []florete.Addresses{c.Publish.Listen}}, wire.TCP)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestUserTakesNoMore(t *testing.T) {
 			return nil, err
 		}
 		t.Cleanup(func() { conn.Close() })
-		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		conn.SetDeadline(time.Now().Add(kit.Patience))
 		return conn, agenttest.Ping(conn)
 	}
 	first, err := open()

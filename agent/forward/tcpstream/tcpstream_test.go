@@ -99,7 +99,7 @@ func (e *ends) pair(t *testing.T) (from, to wire.Stream) {
 	var a wire.Stream
 	select {
 	case a = <-e.accepted:
-	case <-time.After(10 * time.Second):
+	case <-time.After(kit.Patience):
 		t.Fatal("no stream is accepted")
 	}
 	if b := make([]byte, 1); must(io.ReadFull(a, b)) != 1 || b[0] != '!' {
@@ -124,7 +124,7 @@ func (e *ends) waitIdle(t *testing.T) {
 	case <-e.idle:
 	case <-e.opener.Context().Done():
 		t.Fatalf("the connection ended: %v", context.Cause(e.opener.Context()))
-	case <-time.After(10 * time.Second):
+	case <-time.After(kit.Patience):
 		t.Fatal("the stream does not end")
 	}
 }
@@ -234,7 +234,7 @@ func TestReset(t *testing.T) {
 		_, ended := io.Copy(io.Discard, to)
 		select {
 		case <-to.Context().Done():
-		case <-time.After(10 * time.Second):
+		case <-time.After(kit.Patience):
 			t.Fatal("sending goes on")
 		}
 		var reset *quic.StreamError
@@ -265,7 +265,7 @@ func TestHalfClose(t *testing.T) {
 		to.CancelRead(7)
 		select {
 		case <-from.Context().Done():
-		case <-time.After(10 * time.Second):
+		case <-time.After(kit.Patience):
 			t.Fatal("sending goes on")
 		}
 		var reset *quic.StreamError
@@ -304,12 +304,12 @@ func TestStalled(t *testing.T) {
 	from.CancelWrite(1)
 	select {
 	case <-stuck:
-	case <-time.After(10 * time.Second):
+	case <-time.After(kit.Patience):
 		t.Fatal("the write does not end")
 	}
 	select {
 	case <-e.opener.Context().Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(kit.Patience):
 		t.Fatal("the connection goes on")
 	}
 }
@@ -389,7 +389,7 @@ func TestViolations(t *testing.T) {
 		}
 		select {
 		case <-e.acceptor.Context().Done():
-		case <-time.After(10 * time.Second):
+		case <-time.After(kit.Patience):
 			t.Errorf("%s: the connection goes on", why)
 		}
 	}
@@ -460,7 +460,7 @@ func TestUnanswered(t *testing.T) {
 	to.Close()
 	select {
 	case <-e.acceptor.Context().Done():
-	case <-time.After(30 * time.Second):
+	case <-time.After(kit.Patience):
 		t.Fatal("the connection goes on")
 	}
 }

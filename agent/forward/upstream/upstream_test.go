@@ -14,13 +14,14 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/upstream"
+	"github.com/florete/florete/tests/kit"
 )
 
 const (
 	daemon  = 1     // an account of every Linux
 	login   = 4711  // one that somebody logs in with
 	dynamic = 64999 // one of DynamicUser=
-	patient = 10 * time.Second
+	patient = kit.Patience
 )
 
 // serve listens under an account and says its name to whoever connects or sends.
@@ -193,7 +194,7 @@ func TestReplaced(t *testing.T) {
 		}
 	}()
 	reached := 0
-	for until := time.Now().Add(patient); reached < 500 && time.Now().Before(until); {
+	for until := time.Now().Add(10 * time.Second); reached == 0 || reached < 500 && time.Now().Before(until); {
 		got, err := dial(t, addr, "daemon")
 		if err == nil && got == "squatter" {
 			t.Fatal("connected to the squatter")
@@ -204,7 +205,4 @@ func TestReplaced(t *testing.T) {
 	}
 	close(stop)
 	<-stopped
-	if reached == 0 {
-		t.Error("the service was never reached")
-	}
 }

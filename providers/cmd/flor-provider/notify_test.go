@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // listen is systemd's end of sd_notify, for the commands that a script starts.
@@ -25,7 +27,7 @@ func listen(env *testscript.Env) error {
 // heard waits until systemd is notified of READY, with a status that begins so.
 func heard(ts *testscript.TestScript, _ bool, args []string) {
 	conn := ts.Value("notify").(*net.UnixConn)
-	conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(kit.Patience))
 	want := "READY=1\nSTATUS=" + strings.Join(args, " ")
 	b := make([]byte, 4096)
 	for {

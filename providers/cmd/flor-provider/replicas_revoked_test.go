@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/providers/api"
@@ -134,7 +133,7 @@ func TestReplicasWatch(t *testing.T) {
 	for _, m := range c.etcd.Members[:2] {
 		m.Kill()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	watching := c.client(a, "config")
 	watching.Tag = first.Tag()

@@ -52,7 +52,7 @@ func TestCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
+	client := &http.Client{Timeout: kit.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}}
 	if r, err := client.Get(c.Members[0].Peer + "/members"); err == nil {
 		t.Errorf("a client is answered as a member: %s", r.Status)
 	}

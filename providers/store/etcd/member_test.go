@@ -2,13 +2,13 @@ package etcd_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
@@ -46,7 +46,7 @@ func documented(t *testing.T, values map[string]string) string {
 }
 
 // etcdctl runs lines of shell, as an operator of a host with these certificates.
-func etcdctl(t *testing.T, dir, script string) string {
+func etcdctl(t *testing.T, dir, script string) (string, error) {
 	t.Helper()
 	if _, err := exec.LookPath("etcdctl"); err != nil {
 		t.Skip("NOT RUN: no etcdctl: apt-get install etcd-client")
@@ -55,13 +55,10 @@ func etcdctl(t *testing.T, dir, script string) string {
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", script, err, out)
+		err = fmt.Errorf("%s: %w: %s", script, err, out)
 	}
-	return string(out)
+	return string(out), err
 }
-
-// healthy is how long members have to know each other before etcd adds another, and some more.
-const healthy = 6 * time.Second
 
 // environment is a file as systemd reads it.
 func environment(t *testing.T, path string) (all []string) {
@@ -102,7 +99,11 @@ func TestReplacedMember(t *testing.T) {
 	ctl := "etcdctl --cacert ca.crt --cert client.crt --key client.key --endpoints "
 	id := func(at *etcdtest.Member, name string) string {
 		t.Helper()
-		for line := range strings.Lines(etcdctl(t, dir, ctl+at.Client+" member list")) {
+		list, err := etcdctl(t, dir, ctl+at.Client+" member list")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(list) {
 			if f := strings.Split(line, ", "); len(f) > 2 && f[2] == name {
 				return f[0]
 			}
@@ -119,11 +120,17 @@ func TestReplacedMember(t *testing.T) {
 		}
 		script := documented(t, map[string]string{"/etc/florete/store": dir, "https://127.0.0.1:4620": at.Client,
 			"8e9e05c52164694d": was, " forge ": " " + m.Name + " ", "https://192.0.2.1:4621": m.Peer})
-		if !remove {
-			script = regexp.MustCompile(`(?m)^\$e member remove.*$`).ReplaceAllString(script, "")
+		// Members refuse each until they have known each other for some seconds.
+		set, change, _ := strings.Cut(script, "$e member ")
+		for command := range strings.SplitSeq(change, "$e member ") {
+			if strings.HasPrefix(command, "remove ") && !remove {
+				continue
+			}
+			eventually(command, func() error {
+				_, err := etcdctl(t, dir, set+"$e member "+command)
+				return err
+			})
 		}
-		time.Sleep(healthy)
-		etcdctl(t, dir, script)
 		m.Lose()
 		m.Start(environment(t, filepath.Join(dir, "florete-store.env"))...)
 		eventually(m.Name+" joins", func() error {

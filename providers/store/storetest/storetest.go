@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/tests/kit"
 )
 
 // Compacter is a store that can be made to forget the changes up to a revision.
@@ -267,7 +267,7 @@ func counter(t *testing.T, s store.Store) {
 
 // deadline bounds a wait for what must come.
 func deadline(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -227,7 +227,7 @@ func Client(file, server string) *http.Client {
 	roots := x509.NewCertPool()
 	b, _ := os.ReadFile(file) // else it trusts none
 	roots.AppendCertsFromPEM(b)
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: server}}}
+	return &http.Client{Timeout: kit.Patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: server}}}
 }
 
 // Certificate writes one for 127.0.0.1 and wiki.example, which is its own root.

@@ -1,25 +1,16 @@
 package florete
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"time"
 )
 
 // maxDelivered limits what is read of a delivered file.
 const maxDelivered = 1 << 20
-
-// SVID is an X.509-SVID of this host with its key, as it was delivered.
-type SVID struct {
-	ID    ID
-	Cert  tls.Certificate     // Leaf is set
-	Chain []*x509.Certificate // the same, leaf first
-}
 
 // LoadSVID reads the SVID of id from the generation in force below dir, a need's, and
 // checks that its key belongs to it. Whether a peer accepts it is for Check. The error is
@@ -43,43 +34,6 @@ func LoadSVID(dir string, id ID) (*SVID, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return s, nil
-}
-
-// ParseSVID is the SVID of id in PEM, with its key.
-func ParseSVID(svid, key []byte, id ID) (*SVID, error) {
-	cert, err := tls.X509KeyPair(svid, key)
-	if err != nil {
-		return nil, err
-	}
-	s := &SVID{ID: id, Cert: cert, Chain: []*x509.Certificate{cert.Leaf}}
-	for i, der := range cert.Certificate[1:] {
-		c, err := x509.ParseCertificate(der)
-		if err != nil {
-			return nil, fmt.Errorf("certificate %d of the chain: %w", i+1, err)
-		}
-		s.Chain = append(s.Chain, c)
-	}
-	found, err := LeafID(s.Chain[0])
-	if err != nil {
-		return nil, err
-	}
-	if found != id {
-		return nil, fmt.Errorf("certificate is of %s, want %s", found, id)
-	}
-	return s, nil
-}
-
-// Check refuses an SVID that peers would refuse at the given time, whichever side of a
-// connection they are on. The error is that of Roots.Verify.
-func (s *SVID) Check(r *Roots, at time.Time) error {
-	_, err := r.Verify(s.Chain, at, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
-	return err
-}
-
-// Valid reports whether s can prove anything at the given time.
-func (s *SVID) Valid(at time.Time) bool {
-	leaf := s.Cert.Leaf
-	return !at.Before(leaf.NotBefore) && !at.After(leaf.NotAfter)
 }
 
 func readDelivered(gen *os.Root, name string) ([]byte, error) {
@@ -128,4 +82,15 @@ func LoadDelivered(dir, trustDomain string) (*Delivered, error) {
 		return nil, fmt.Errorf("%s: %s: %w", dir, FileBundle, err)
 	}
 	return d, nil
+}
+
+// ReadDelivered reads a file of the generation in force below dir, a need's. The error is
+// fs.ErrNotExist when nothing is delivered yet.
+func ReadDelivered(dir, name string) ([]byte, error) {
+	gen, err := OpenCurrent(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer gen.Close()
+	return readDelivered(gen, name)
 }

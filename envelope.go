@@ -86,3 +86,16 @@ func ParseEnvelope(b []byte) (Envelope, error) {
 	}
 	return e, nil
 }
+
+// ReportedDocument is a document in force.
+type ReportedDocument struct {
+	Kind   string `json:"kind"`
+	Serial int64  `json:"serial"`
+	Digest string `json:"digest"`
+	Rev    string `json:"rev"`
+}
+
+// ReportedOf is the document of an envelope.
+func ReportedOf(e Envelope) ReportedDocument {
+	return ReportedDocument{Kind: e.Kind, Serial: e.Serial, Digest: e.Digest, Rev: e.Rev}
+}

@@ -44,36 +44,6 @@ type ReportedRoots struct {
 	Since   Time     `json:"since"`
 }
 
-// AnchorUnknown stands for the root of an SVID that leads to none that is trusted.
-const AnchorUnknown = "unknown"
-
-// ReportedRevocations is the revocation list in force.
-type ReportedRevocations struct {
-	Number     int64 `json:"number"`
-	NextUpdate Time  `json:"nextUpdate"`
-}
-
-// Reported is the list as hosts report it, nil for none.
-func (r *Revocations) Reported() *ReportedRevocations {
-	if r == nil {
-		return nil
-	}
-	return &ReportedRevocations{r.Number, r.NextUpdate}
-}
-
-// ReportedDocument is a document in force.
-type ReportedDocument struct {
-	Kind   string `json:"kind"`
-	Serial int64  `json:"serial"`
-	Digest string `json:"digest"`
-	Rev    string `json:"rev"`
-}
-
-// ReportedOf is the document of an envelope.
-func ReportedOf(e Envelope) ReportedDocument {
-	return ReportedDocument{Kind: e.Kind, Serial: e.Serial, Digest: e.Digest, Rev: e.Rev}
-}
-
 // ReportedNeed is how a need stands.
 type ReportedNeed struct {
 	ID        string     `json:"id"`

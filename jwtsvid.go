@@ -37,14 +37,3 @@ func (n Need) JWT() (r JWTRequest, err error) {
 	}
 	return r, err
 }
-
-// ReadDelivered reads a file of the generation in force below dir, a need's. The error is
-// fs.ErrNotExist when nothing is delivered yet.
-func ReadDelivered(dir, name string) ([]byte, error) {
-	gen, err := OpenCurrent(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer gen.Close()
-	return readDelivered(gen, name)
-}

@@ -174,3 +174,10 @@ type SOCKS struct {
 	ID     ID             `json:"id"`
 	Listen netip.AddrPort `json:"listen"`
 }
+
+// Foreign is a trust domain whose identities may reach something on this host.
+type Foreign struct {
+	TrustDomain string `json:"trustDomain"`
+	Bundle      string `json:"bundle"` // the first one, so that trust never begins on the wire
+	Need        string `json:"need"`   // that delivers the ones after it
+}

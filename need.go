@@ -83,3 +83,10 @@ func (n Need) CertID() (ID, error) {
 	}
 	return request.ID, nil
 }
+
+// KindFederation is the kind of need for the bundle of a foreign trust domain, and
+// FileTrustBundle the file that it delivers.
+const (
+	KindFederation  = "federation"
+	FileTrustBundle = "bundle.json"
+)

@@ -297,3 +297,17 @@ func unit(leaf *x509.Certificate, prefix string) string {
 	}
 	return ""
 }
+
+// ReportedRevocations is the revocation list in force.
+type ReportedRevocations struct {
+	Number     int64 `json:"number"`
+	NextUpdate Time  `json:"nextUpdate"`
+}
+
+// Reported is the list as hosts report it, nil for none.
+func (r *Revocations) Reported() *ReportedRevocations {
+	if r == nil {
+		return nil
+	}
+	return &ReportedRevocations{r.Number, r.NextUpdate}
+}

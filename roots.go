@@ -203,3 +203,6 @@ func (r *Roots) checkIssuer(c *x509.Certificate) error {
 	}
 	return CheckKey(c.PublicKey)
 }
+
+// AnchorUnknown stands for the root of an SVID that leads to none that is trusted.
+const AnchorUnknown = "unknown"

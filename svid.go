@@ -1,6 +1,7 @@
 package florete
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/asn1"
 	"errors"
@@ -183,4 +184,48 @@ func LeafID(c *x509.Certificate) (ID, error) {
 		return ID{}, fmt.Errorf("URI SAN %q: want it written as %s", uris[0], id)
 	}
 	return id, err
+}
+
+// SVID is an X.509-SVID of this host with its key, as it was delivered.
+type SVID struct {
+	ID    ID
+	Cert  tls.Certificate     // Leaf is set
+	Chain []*x509.Certificate // the same, leaf first
+}
+
+// ParseSVID is the SVID of id in PEM, with its key.
+func ParseSVID(svid, key []byte, id ID) (*SVID, error) {
+	cert, err := tls.X509KeyPair(svid, key)
+	if err != nil {
+		return nil, err
+	}
+	s := &SVID{ID: id, Cert: cert, Chain: []*x509.Certificate{cert.Leaf}}
+	for i, der := range cert.Certificate[1:] {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d of the chain: %w", i+1, err)
+		}
+		s.Chain = append(s.Chain, c)
+	}
+	found, err := LeafID(s.Chain[0])
+	if err != nil {
+		return nil, err
+	}
+	if found != id {
+		return nil, fmt.Errorf("certificate is of %s, want %s", found, id)
+	}
+	return s, nil
+}
+
+// Check refuses an SVID that peers would refuse at the given time, whichever side of a
+// connection they are on. The error is that of Roots.Verify.
+func (s *SVID) Check(r *Roots, at time.Time) error {
+	_, err := r.Verify(s.Chain, at, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+	return err
+}
+
+// Valid reports whether s can prove anything at the given time.
+func (s *SVID) Valid(at time.Time) bool {
+	leaf := s.Cert.Leaf
+	return !at.Before(leaf.NotBefore) && !at.After(leaf.NotAfter)
 }

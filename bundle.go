@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -14,22 +12,8 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// KindFederation is the kind of need for the bundle of a foreign trust domain, and
-// FileTrustBundle the file that it delivers.
-const (
-	KindFederation  = "federation"
-	FileTrustBundle = "bundle.json"
-)
-
 // MaxBundle bounds a bundle in bytes: stores keep it whole.
 const MaxBundle = 128 << 10
-
-// Foreign is a trust domain whose identities may reach something on this host.
-type Foreign struct {
-	TrustDomain string `json:"trustDomain"`
-	Bundle      string `json:"bundle"` // the first one, so that trust never begins on the wire
-	Need        string `json:"need"`   // that delivers the ones after it
-}
 
 // Bundle is what verifies the identities of one trust domain, in the form that the SPIFFE Trust
 // Domain and Bundle specification has. It does not change.
@@ -155,34 +139,4 @@ type BundleRollbackError struct {
 
 func (e *BundleRollbackError) Error() string {
 	return fmt.Sprintf("bundle of %s: sequence number %d, want one after %d, which is in force", e.TrustDomain, e.Number, e.InForce)
-}
-
-// Foreign are the bundles of foreign trust domains in force on this host: those that were
-// delivered, and where nothing was, or something older, those of the manifest. With problems,
-// what could not be read is left out for what the manifest has.
-func (l Layout) Foreign(m Manifest) (all []*Bundle, problems []error) {
-	for _, f := range m.Federation {
-		b, err := ParseBundle(f.TrustDomain, []byte(f.Bundle))
-		if err != nil {
-			problems = append(problems, fmt.Errorf("manifest of %s: %w", m.Host, err))
-			continue
-		}
-		all = append(all, b)
-		text, err := ReadDelivered(l.Need(f.Need), FileTrustBundle)
-		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) {
-				problems = append(problems, fmt.Errorf("need %q: %w", f.Need, err))
-			}
-			continue
-		}
-		delivered, err := ParseBundle(f.TrustDomain, text)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("need %q: %s: %w", f.Need, FileTrustBundle, err))
-			continue
-		}
-		if delivered.CheckAfter(b) == nil { // else the flake has the newer one
-			all[len(all)-1] = delivered
-		}
-	}
-	return all, problems
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/program"
 )
 
 // exposed are the metrics of a forwarder that has something of everything, with their labels.
@@ -93,8 +94,11 @@ func ofStore(t *testing.T, all map[string][]string) {
 // TestMonitoring: the alerts and the dashboard parse, and read nothing that neither a forwarder
 // nor a member of the store exposes.
 func TestMonitoring(t *testing.T) {
-	cmd := exec.Command("go", "run", ".", "../../../modules/monitoring/alerts.yaml", "../../../modules/monitoring/dashboard.json")
-	cmd.Dir = "../tests/tools/promql"
+	promql, err := program.Tool("tools/promql", "promql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(promql, "monitoring/alerts.yaml", "monitoring/dashboard.json")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -79,3 +79,28 @@ func TestWithoutRace(t *testing.T) {
 		t.Error("no test is without the race detector: this one sees nothing")
 	}
 }
+
+// TestCompiledOnce: each command of tests/run that compiles has the flags of our programs or those
+// of the race detector. One with others would compile nearly everything once more.
+func TestCompiledOnce(t *testing.T) {
+	compiles := regexp.MustCompile(`\bgo (build|test) |\btested [^(]`)
+	seen := 0
+	for _, path := range []string{"run", "demo", "hosts/run"} {
+		script, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(script)) {
+			if strings.HasPrefix(line, "#") || !compiles.MatchString(line) {
+				continue
+			}
+			seen++
+			if !strings.Contains(line, `"$pure"`) && !strings.Contains(line, `"${race[@]}"`) {
+				t.Errorf(`tests/%s: %s: neither "$pure" nor "${race[@]}" of tests/setup`, path, strings.TrimSpace(line))
+			}
+		}
+	}
+	if seen < 9 {
+		t.Errorf("%d commands that compile in tests/run and what it calls, want 9 or more", seen)
+	}
+}

@@ -1,14 +1,12 @@
 package workload_test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,20 +14,17 @@ import (
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/program"
 )
 
 // tool builds a program from its own module, of which it is a tool.
 func tool(t *testing.T, module, name string) string {
 	t.Helper()
-	cmd := exec.Command("go", "tool", "-n", name)
-	cmd.Dir = filepath.Join("../../tests", module)
-	var problem bytes.Buffer
-	cmd.Stderr = &problem
-	path, err := cmd.Output()
+	path, err := program.Tool(module, name)
 	if err != nil {
-		t.Fatalf("%s: %v: %s", name, err, problem.String())
+		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(path))
+	return path
 }
 
 // run runs a program until the test ends.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/program"
 )
 
 // stop ends the server, when all tests have.
@@ -41,9 +41,7 @@ var softServer = sync.OnceValue(func() (s soft) {
 })
 
 func (s *soft) start() error {
-	build := exec.Command("go", "tool", "-n", "soft")
-	build.Dir, build.Stderr = "../../tests/tools/soft-serve", os.Stderr
-	path, err := build.Output()
+	path, err := program.Tool("tools/soft-serve", "soft")
 	if err != nil {
 		return err
 	}
@@ -60,7 +58,7 @@ func (s *soft) start() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(strings.TrimSpace(string(path)), "serve")
+	cmd := exec.Command(path, "serve")
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "SOFT_SERVE_DATA_PATH=" + filepath.Join(s.dir, "data"), "SOFT_SERVE_GIT_LISTEN_ADDR=" + kit.Address(),
 		"SOFT_SERVE_SSH_LISTEN_ADDR=" + s.ssh, "SOFT_SERVE_HTTP_LISTEN_ADDR=" + s.http, "SOFT_SERVE_STATS_LISTEN_ADDR=" + kit.Address(),

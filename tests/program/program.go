@@ -1,6 +1,7 @@
 // Package program finds the programs of others that tests run, such as nginx and etcd, in
 // versions that can do what the tests need. A machine that has another version installed runs
 // the same tests: tests/run fetches a version that is known to do, and names it in variables.
+// Programs in Go are tools of modules in tests, and are compiled.
 package program
 
 import (

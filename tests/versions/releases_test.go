@@ -4,6 +4,7 @@
 package versions
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -94,14 +96,12 @@ func build() (err error) {
 			return fmt.Errorf("%s: %w: %s", args[0], err, out)
 		}
 	}
-	for _, r := range []release{built.old, built.new} {
-		cmd := exec.Command("go", "build", "-o", r.bin+"/", "./agent/cmd/flor", "./nix/cmd/florctl", "./providers/cmd/flor-provider")
-		cmd.Dir = r.repo
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("go build in %s: %w: %s", r.repo, err, out)
-		}
+	cmd := exec.Command("go", "build", "-tags=netgo,osusergo", "-o", built.old.bin+"/", "./agent/cmd/flor", "./nix/cmd/florctl", "./providers/cmd/flor-provider")
+	cmd.Dir, cmd.Env = built.old.repo, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build in %s: %w: %s", cmd.Dir, err, out)
 	}
-	return nil
+	return kit.Programs(context.Background(), repo, built.new.bin)
 }
 
 func TestMain(m *testing.M) {

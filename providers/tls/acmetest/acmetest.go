@@ -19,15 +19,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/program"
 )
 
 // CA is a pebble that runs.
@@ -51,17 +50,13 @@ type Options struct {
 
 // build builds both programs, once.
 var build = sync.OnceValues(func() (map[string]string, error) {
-	_, here, _, _ := runtime.Caller(0)
 	paths := map[string]string{}
 	for _, name := range []string{"pebble", "pebble-challtestsrv"} {
-		cmd := exec.Command("go", "tool", "-n", name)
-		cmd.Dir = filepath.Join(filepath.Dir(here), "../../../tests/tools/pebble")
-		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
+		path, err := program.Tool("tools/pebble", name)
 		if err != nil {
 			return nil, err
 		}
-		paths[name] = strings.TrimSpace(string(out))
+		paths[name] = path
 	}
 	return paths, nil
 })

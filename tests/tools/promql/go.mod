@@ -2,6 +2,8 @@ module florete/promql
 
 go 1.26.7
 
+tool florete/promql
+
 require (
 	github.com/prometheus/common v0.72.1
 	github.com/prometheus/prometheus v0.316.0

@@ -1,0 +1,28 @@
+package program
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Tool compiles a program of others, which is a tool of the Go module in the directory module of
+// tests, and returns its path. Its net and os/user are Go, like those of our programs: what both have
+// in them is then compiled once.
+func Tool(module, name string) (string, error) {
+	_, here, _, _ := runtime.Caller(0)
+	cmd := exec.Command("go", "tool", "-n", name)
+	cmd.Dir = filepath.Join(filepath.Dir(filepath.Dir(here)), module)
+	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -tags=netgo,osusergo")
+	var problem bytes.Buffer
+	cmd.Stderr = &problem
+	path, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s of tests/%s: %w: %s", name, module, err, problem.String())
+	}
+	return strings.TrimSpace(string(path)), nil
+}

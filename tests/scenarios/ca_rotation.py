@@ -70,7 +70,8 @@ def reported(many):
 out = florctl(f"publish {KEY}")
 assert out.endswith("exit 0\n"), out
 wait_until(lambda: reported([4, 5]), lambda: "hosts report")
-traffic = [Traffic(mgmt01, "wiki", "outline"), Traffic(raishan, "outline")]
+# For minutes, so not as often as elsewhere.
+traffic = [Traffic(mgmt01, "wiki", "outline", pause=0.1), Traffic(raishan, "outline", pause=0.1)]
 held = Held(mgmt01, "outline")
 former = {m.name: serial(m, "cert-node") for m in there}
 laptop.block()

@@ -132,11 +132,11 @@ def manifest(host):
 class Traffic:
     """Requests from a host to services, by programs that know nothing of Florete."""
 
-    def __init__(self, host, *services, domain="demo.flor"):
+    def __init__(self, host, *services, domain="demo.flor", pause=0.05):
         self.host, self.unit = host, "traffic-" + "-".join(services)
         self.out = f"/run/{self.unit}.json"
         urls = [f"http://{s}.{domain}.rete/" for s in services]
-        host.succeed(f"systemd-run --quiet --collect --unit={self.unit} {PROGRAMS}/traffic.py {self.out} {' '.join(urls)}")
+        host.succeed(f"systemd-run --quiet --collect --unit={self.unit} {PROGRAMS}/traffic.py {self.out} {pause} {' '.join(urls)}")
         host.wait_for_file(self.out)
 
     def so_far(self):

@@ -221,7 +221,7 @@ let
   ++ import ./replicated.nix base
   ++ import ./operators.nix base polled closed
   ++ import ./undone.nix base news
-  ++ import ./rotations.nix base polled facts roots
+  ++ import ./rotations.nix base facts roots
   ++ import ./rollouts.nix serial base polled news;
   numbered = builtins.genList (i: builtins.elemAt revisions i // { inherit i; }) (
     builtins.length revisions

@@ -1,10 +1,6 @@
 # The root is replaced under load. Certificates live for a day, so that hosts renew them for the
 # root alone.
-base: polled: facts: roots:
-let
-  change = polled { };
-in
-[
+base: facts: roots: [
   {
     name = "one-root";
     change = {
@@ -12,7 +8,7 @@ in
         signingKeys = facts.keys;
         inherit roots;
       };
-      providers = change.providers // {
+      providers = base.providers // {
         cert = base.providers.cert // {
           lifetime = 86400;
         };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""traffic.py OUT URL…: asks for each URL in turn, twenty times a second, over a new
-connection each time. Keeps the result in OUT: {"requests", "failed": [[when it began, what]]}."""
+"""traffic.py OUT PAUSE URL…: asks for each URL in turn, with a pause of so many seconds, over a
+new connection each time. Keeps the result in OUT: {"requests", "failed": [[when it began, what]]}."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 import time
 from urllib.request import urlopen
 
-out, urls = sys.argv[1], sys.argv[2:]
+out, pause, urls = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
 result: dict = {"requests": 0, "failed": []}
 while True:
     for url in urls:
@@ -23,4 +23,4 @@ while True:
         with open(out + ".new", "w") as file:
             json.dump(result, file)
         os.rename(out + ".new", out)
-        time.sleep(0.05)
+        time.sleep(pause)

@@ -3,7 +3,6 @@ package program
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -15,9 +14,8 @@ import (
 // in them is then compiled once.
 func Tool(module, name string) (string, error) {
 	_, here, _, _ := runtime.Caller(0)
-	cmd := exec.Command("go", "tool", "-n", name)
+	cmd := exec.Command(filepath.Join(filepath.Dir(here), "tool"), name)
 	cmd.Dir = filepath.Join(filepath.Dir(filepath.Dir(here)), module)
-	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -tags=netgo,osusergo")
 	var problem bytes.Buffer
 	cmd.Stderr = &problem
 	path, err := cmd.Output()

@@ -1,6 +1,7 @@
 """What an operator prepares before the hosts exist: keys, root CA, the documents
 and units of every revision of cluster/, signed documents for the network."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -71,12 +72,19 @@ class Cluster:
         h.binds[self.here.parent / "scenarios/programs"] = "/usr/local/lib/scenarios"
 
     def pack(self, h: Host, file: str) -> None:
-        """Puts a bundle of a host, "base.deb", where its operator would unpack it."""
+        """Puts a bundle of a host, "base.deb", where its operator would unpack it. Each is packed
+        once for all scenarios of a run, which takes some seconds."""
         cluster, _, format = file.partition(".")
-        out = h.upper / BUNDLES / file
-        out.parent.mkdir(parents=True, exist_ok=True)
-        ref = self._ref("?dir=blue" if cluster in BLUE else "")
-        self._florctl("bundle", ref, "--cluster", cluster, "--host", h.name, "--format", format, "--out", out)
+        packed, out = self.dir / "bundles" / h.name / file, h.upper / BUNDLES / file
+        for at in (packed, out):
+            at.parent.mkdir(parents=True, exist_ok=True)
+        with open(f"{packed}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not packed.exists():
+                new, ref = packed.with_name(f"new-{file}"), self._ref("?dir=blue" if cluster in BLUE else "")
+                self._florctl("bundle", ref, "--cluster", cluster, "--host", h.name, "--format", format, "--out", new)
+                new.rename(packed)
+        shutil.copy(packed, out)
 
     def _facts(self) -> dict[str, object]:
         self.keys.mkdir()

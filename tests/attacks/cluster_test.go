@@ -6,19 +6,16 @@ package attacks
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete"
@@ -51,15 +48,18 @@ type cluster struct {
 	p, b, c  *local.Host
 	loopback string           // the first two numbers of all addresses
 	unread   []net.Conn       // or the garbage collector would close them
+	serving  []net.Listener   // of the services
 	blue     *foreign         // a trust domain that the cluster federates with
 	sockets  string           // directory that every account may enter
 	instance florete.Instance // of p, whose directory in /run is its alone
 }
 
+// shared is the cluster of all tables, which each may attack once: a test that comes again, by
+// -count, has another.
 var shared struct {
-	once sync.Once
 	*cluster
-	err error
+	err      error
+	attacked map[string]*testing.T // by names
 }
 
 func TestMain(m *testing.M) {
@@ -71,13 +71,20 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// start brings the cluster up, once for all tables.
+// start returns the cluster that all tables share, and brings it up before the first.
 func start(t *testing.T) *cluster {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
 	}
-	shared.once.Do(func() { shared.cluster, shared.err = bringUp(context.Background()) })
+	if before, ok := shared.attacked[t.Name()]; shared.attacked == nil || ok && before != t {
+		if shared.cluster != nil {
+			shared.stop()
+		}
+		shared.attacked = map[string]*testing.T{}
+		shared.cluster, shared.err = bringUp(context.Background())
+	}
+	shared.attacked[t.Name()] = t
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
@@ -122,47 +129,16 @@ func (c *cluster) build(ctx context.Context) error { return kit.Programs(ctx, c.
 
 // prepare does what an operator does once: root, keys, the flake and its documents.
 func (c *cluster) prepare(ctx context.Context) error {
-	if err := c.Checkout("cluster"); err != nil {
-		return err
-	}
-	if _, err := c.Run(ctx, "florctl", "ca", "init", "--trust-domain", kit.Domain, "--out", c.Path("operator")); err != nil {
-		return err
-	}
-	public, err := c.SigningKey(ctx, "sec-1")
+	facts, err := c.Begin(ctx, "sec-1", c.hosts()...)
 	if err != nil {
 		return err
 	}
-	account, err := user.Current()
-	if err != nil {
+	maps.Copy(facts, map[string]any{"alice": uidAlice, "bob": uidBob, "carol": uidCarol, "dora": uidDora, "erin": uidErin,
+		"blue": c.blue.endpoint, "instance": c.instance, "loopback": c.loopback, "sockets": c.sockets})
+	if err := c.Flake(ctx, "cluster", facts); err != nil {
 		return err
 	}
-	facts := map[string]any{"account": account.Username, "alice": uidAlice, "bob": uidBob, "carol": uidCarol, "dora": uidDora, "erin": uidErin, "instance": c.instance, "keys": []string{public}, "loopback": c.loopback, "sockets": c.sockets}
-	facts["blue"] = c.blue.endpoint
 	if err := os.WriteFile(c.Path("cluster", "blue.bundle.json"), c.blue.ca.Bundle(1, time.Second), 0o644); err != nil {
-		return err
-	}
-	keys := map[string]string{}
-	for _, h := range c.hosts() {
-		if err := os.MkdirAll(h.Dir, 0o700); err != nil {
-			return err
-		}
-		keys[h.Name] = kit.Authorized(kit.WriteHostKey(h.HostKey()))
-		if err := os.WriteFile(filepath.Join(h.Dir, "hook"), []byte("#!/bin/sh\n"), 0o700); err != nil {
-			return err
-		}
-	}
-	facts["sshHostKeys"] = keys
-	b, err := json.Marshal(facts)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(c.Path("cluster", "facts.json"), b, 0o644); err != nil {
-		return err
-	}
-	if err := local.Copy(c.Path("operator", "ca.crt"), c.Path("cluster", "ca.crt")); err != nil {
-		return err
-	}
-	if err := c.Lock(ctx); err != nil {
 		return err
 	}
 	return c.Commit(ctx, time.Now(), "the cluster", "documents")
@@ -178,16 +154,7 @@ func (c *cluster) bootstrapSocket() string {
 
 // provide starts every provider on p.
 func (c *cluster) provide(ctx context.Context) error {
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
-	if err != nil {
-		return err
-	}
-	var users []map[string]string
-	for _, name := range []string{"alice", "bob"} {
-		users = append(users, map[string]string{"email": name + "@" + kit.Domain, "username": name, "userID": name, "hash": string(hash)})
-	}
-	listed, err := json.Marshal(users)
-	if err != nil {
+	if err := c.p.People(password, "alice", "bob"); err != nil {
 		return err
 	}
 	account, err := user.Current()
@@ -198,7 +165,7 @@ func (c *cluster) provide(ctx context.Context) error {
 	if err := os.Mkdir(relayed, 0o700); err != nil {
 		return err
 	}
-	settings, err := json.Marshal(map[string]any{
+	settings := map[string]any{
 		"activation": string(c.p.Layout()), "state": "provider",
 		"cert":       map[string]string{"issuingCertificate": "issuing.crt"},
 		"oidc":       map[string]string{"listen": c.loopback + ".0.1:5556", "users": "users.hujson"},
@@ -208,9 +175,6 @@ func (c *cluster) provide(ctx context.Context) error {
 		"config":     map[string]string{"control": c.controlSocket(), "forwarder": account.Username, "run": c.sockets},
 		"token": map[string]string{"listen": filepath.Join(c.sockets, "token.sock"), "forwarder": account.Username,
 			"control": filepath.Join(relayed, relay.Socket), "config": account.Username, "bootstrap": c.bootstrapSocket()},
-	})
-	if err != nil {
-		return err
 	}
 	if err := c.controlDir(); err != nil {
 		return err
@@ -218,10 +182,11 @@ func (c *cluster) provide(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(c.p.Dir, "files", "wiki"), 0o700); err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{"users.hujson": listed, "provider.hujson": settings, "files/wiki/password": []byte(secret)} {
-		if err := os.WriteFile(filepath.Join(c.p.Dir, name), content, 0o600); err != nil {
-			return err
-		}
+	if err := os.WriteFile(filepath.Join(c.p.Dir, "files/wiki/password"), []byte(secret), 0o600); err != nil {
+		return err
+	}
+	if err := local.Write(filepath.Join(c.p.Dir, "provider.hujson"), settings); err != nil {
+		return err
 	}
 	for _, h := range c.hosts() {
 		if err := h.Deploy(c.Path("documents", h.Name)); err != nil {
@@ -240,7 +205,7 @@ func (c *cluster) provide(ctx context.Context) error {
 // serve runs what the services of b stand for: each sends back what it gets, except one
 // that does not even read it.
 func (c *cluster) serve(context.Context) error {
-	deaf, err := net.Listen("tcp", c.loopback+".0.2:8906")
+	deaf, err := c.listen("tcp", c.loopback+".0.2:8906")
 	if err != nil {
 		return err
 	}
@@ -255,13 +220,22 @@ func (c *cluster) serve(context.Context) error {
 		}
 	}()
 	for _, port := range []int{8901, 8903, 8904} {
-		l, err := net.Listen("tcp", fmt.Sprintf("%s.0.2:%d", c.loopback, port))
+		l, err := c.listen("tcp", fmt.Sprintf("%s.0.2:%d", c.loopback, port))
 		if err != nil {
 			return err
 		}
 		go kit.Accept(l, kit.Echo)
 	}
 	return nil
+}
+
+// listen listens until the cluster stops.
+func (c *cluster) listen(network, address string) (net.Listener, error) {
+	l, err := net.Listen(network, address)
+	if err == nil {
+		c.serving = append(c.serving, l)
+	}
+	return l, err
 }
 
 // activate waits until every host has what it needs and its forwarder is up.
@@ -310,18 +284,15 @@ func (c *cluster) waitPages() error {
 }
 
 func (c *cluster) stop() {
-	parts := []string{"agent", "activate"}
-	for _, kind := range kinds {
-		parts = append(parts, local.ProviderPart(kind))
-	}
-	for _, part := range parts {
-		for _, h := range c.hosts() {
-			if err := h.Stop(part, syscall.SIGTERM); err != nil {
-				fmt.Fprintln(os.Stderr, "attacks:", err)
-			}
+	for _, h := range []*local.Host{c.c, c.b, c.p} {
+		if err := h.Halt(); err != nil {
+			fmt.Fprintln(os.Stderr, "attacks:", err)
 		}
 	}
 	c.blue.server.Close()
+	for _, l := range c.serving {
+		_ = l.Close()
+	}
 	_ = os.RemoveAll(c.Work)
 	_ = os.RemoveAll(c.sockets)
 	_ = os.RemoveAll(filepath.Dir(c.controlSocket()))

@@ -24,7 +24,7 @@ import (
 
 // serveNamed runs the services that learn who calls. Each answers with whom it believes.
 func (c *cluster) serveNamed(context.Context) error {
-	requests, err := net.Listen("tcp", c.loopback+".0.2:8907")
+	requests, err := c.listen("tcp", c.loopback+".0.2:8907")
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (c *cluster) serveNamed(context.Context) error {
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s is for %q %q with %d bytes\n", r.URL.Path, r.Header["X-Forwarded-Client-Cert"], r.Trailer["X-Forwarded-Client-Cert"], len(body))
 	}))
-	bytes, err := net.Listen("unix", c.socket())
+	bytes, err := c.listen("unix", c.socket())
 	if err != nil {
 		return err
 	}

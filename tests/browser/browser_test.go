@@ -55,7 +55,7 @@ func TestBrowser(t *testing.T) {
 	c.unpublished(t, b)
 }
 
-const who = `document.querySelector("#who")?.innerText == "Alice Liddell"`
+const who = `document.querySelector("#who")?.innerText == "alice"`
 
 // signIn gives a password where outline leads to, and waits for its page.
 func signIn(b *chromium.Browser, picture string) {

@@ -4,21 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/bcrypt"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/agent/ingress/ingresstest"
@@ -94,54 +89,29 @@ func start(t *testing.T) *cluster {
 // prepare does what an operator does once: root, keys, the flake and its documents.
 func (c *cluster) prepare(t *testing.T) {
 	t.Helper()
-	check(t, c.Checkout("cluster"))
-	_, err := c.Run(t.Context(), "florctl", "ca", "init", "--trust-domain", domain, "--out", c.Path("operator"))
+	facts, err := c.Begin(t.Context(), "web-1", c.forge, c.gate)
 	check(t, err)
-	check(t, local.Copy(c.Path("operator", "ca.crt"), c.Path("cluster", "ca.crt")))
-	public, err := c.SigningKey(t.Context(), "web-1")
-	check(t, err)
-	account, err := user.Current()
-	check(t, err)
-	c.facts = map[string]any{"account": account.Username, "instance": c.instance, "keys": []string{public},
-		"sshHostKeys": map[string]string{"forge": install(t, c.forge), "gate": install(t, c.gate)}}
-	c.write(t, c.Path("cluster", "facts.json"), c.facts)
-	check(t, c.Lock(t.Context()))
+	facts["instance"] = c.instance
+	c.facts = facts
+	check(t, c.Flake(t.Context(), "cluster", c.facts))
 	check(t, c.Commit(t.Context(), time.Now().Add(-time.Minute), "the cluster", "first"))
-}
-
-// install is a host that has nothing but a key.
-func install(t *testing.T, h *local.Host) (public string) {
-	t.Helper()
-	check(t, os.RemoveAll(h.Dir))
-	check(t, os.MkdirAll(h.Dir, 0o700))
-	check(t, os.WriteFile(filepath.Join(h.Dir, "hook"), []byte("#!/bin/sh\n"), 0o700))
-	return kit.Authorized(kit.WriteHostKey(h.HostKey()))
-}
-
-func (c *cluster) write(t *testing.T, path string, v any) {
-	t.Helper()
-	b, err := json.Marshal(v)
-	check(t, err)
-	check(t, os.WriteFile(path, b, 0o600))
 }
 
 // provide starts all of forge but its services.
 func (c *cluster) provide(t *testing.T) {
 	t.Helper()
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
-	check(t, err)
-	c.write(t, filepath.Join(c.forge.Dir, "users.hujson"), []map[string]string{{"email": "alice@" + domain, "username": "Alice Liddell", "userID": "alice", "hash": string(hash)}})
+	check(t, c.forge.People(password, "alice"))
 	run := "/run/" + c.instance.Unit("provider-config")
 	t.Cleanup(func() { os.RemoveAll(run) })
 	relayed := filepath.Join(run, florete.Instance("").Unit("provider-tls"))
 	check(t, os.MkdirAll(relayed, 0o700))
-	c.write(t, filepath.Join(c.forge.Dir, "provider.hujson"), map[string]any{
+	check(t, local.Write(filepath.Join(c.forge.Dir, "provider.hujson"), map[string]any{
 		"activation": string(c.forge.Layout()), "state": "provider",
 		"cert":   map[string]string{"issuingCertificate": "issuing.crt"},
 		"config": map[string]any{"control": filepath.Join(run, "control.sock"), "forwarder": c.facts["account"], "run": run},
 		"oidc":   map[string]string{"listen": "127.0.0.1:5556", "users": "users.hujson"},
 		"tls":    map[string]any{"control": filepath.Join(relayed, relay.Socket), "config": c.facts["account"]},
-	})
+	}))
 	check(t, c.forge.Deploy(c.Path("first", "forge")))
 	check(t, c.Issue(t.Context(), c.forge))
 	check(t, c.forge.Provide(kinds...))
@@ -164,9 +134,7 @@ func (c *cluster) openGate(t *testing.T, revision string) {
 func (c *cluster) closeGate(t *testing.T) {
 	t.Helper()
 	c.stopNginx()
-	for _, part := range []string{"ingress", "agent", "activate"} {
-		check(t, c.gate.Stop(part, syscall.SIGTERM))
-	}
+	check(t, c.gate.Halt())
 }
 
 // rebuildGate has the ingress lose its disk, and come back as another machine of this name.
@@ -174,8 +142,10 @@ func (c *cluster) rebuildGate(t *testing.T) {
 	t.Helper()
 	c.closeGate(t)
 	check(t, os.Remove(c.nginx.File))
-	c.facts["sshHostKeys"].(map[string]string)["gate"] = install(t, c.gate)
-	c.write(t, c.Path("cluster", "facts.json"), c.facts)
+	key, err := c.gate.Install()
+	check(t, err)
+	c.facts["sshHostKeys"].(map[string]string)["gate"] = key
+	check(t, local.Write(c.Path("cluster", "facts.json"), c.facts))
 	check(t, c.Commit(t.Context(), time.Now(), "gate has another key", "second"))
 	check(t, c.Publish(t.Context(), c.forge, "second"))
 	check(t, c.forge.Deploy(c.Path("second", "forge")))
@@ -245,15 +215,12 @@ func (c *cluster) settles(t *testing.T) {
 }
 
 func (c *cluster) stop(t *testing.T) {
-	parts := []string{"ingress", "agent", "activate"}
-	for _, kind := range kinds {
-		parts = append(parts, local.ProviderPart(kind))
-	}
 	for _, h := range []*local.Host{c.gate, c.forge} {
-		for _, part := range parts {
-			_ = h.Stop(part, syscall.SIGTERM)
-			if b, err := os.ReadFile(h.Log(part)); err == nil && t.Failed() {
-				t.Logf("%s, %s:\n%s", h.Name, part, b)
+		_ = h.Halt()
+		logs, _ := filepath.Glob(h.Log("*"))
+		for _, path := range logs {
+			if b, err := os.ReadFile(path); err == nil && t.Failed() {
+				t.Logf("%s, %s:\n%s", h.Name, filepath.Base(path), b)
 			}
 		}
 	}

@@ -1,17 +1,13 @@
 package versions
 
 import (
-	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"os"
-	"os/user"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/bcrypt"
 
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
@@ -90,51 +86,28 @@ func (c *cluster) exchange(t *testing.T, h *local.Host, to release) {
 
 func (c *cluster) halt(t *testing.T, h *local.Host) {
 	t.Helper()
-	for _, part := range parts() {
-		check(t, h.Stop(part, syscall.SIGTERM))
-	}
-}
-
-func parts() []string {
-	all := []string{"agent", "activate"}
-	for _, kind := range kinds {
-		all = append(all, local.ProviderPart(kind))
-	}
-	return all
+	check(t, h.Halt())
 }
 
 func (c *cluster) stop() {
 	for _, h := range c.hosts() {
-		for _, part := range parts() {
-			_ = h.Stop(part, syscall.SIGTERM)
-		}
+		_ = h.Halt()
 	}
 }
 
 // prepare makes what the operator and the hosts have of their own, and the flake.
 func (c *cluster) prepare(t *testing.T) {
 	t.Helper()
-	ctx := t.Context()
-	check(t, os.MkdirAll(c.Path("operator"), 0o700))
-	_, err := c.Run(ctx, "florctl", "ca", "init", "--trust-domain", kit.Domain, "--out", c.Path("operator"))
+	facts, err := c.Begin(t.Context(), "mixed-1", c.hosts()...)
 	check(t, err)
-	public, err := c.SigningKey(ctx, "mixed-1")
-	check(t, err)
-	account, err := user.Current()
-	check(t, err)
-	keys := map[string]string{}
 	for _, h := range c.hosts() {
 		check(t, os.MkdirAll(h.Refetch(), 0o700))
-		keys[h.Name] = kit.Authorized(kit.WriteHostKey(h.HostKey()))
-		check(t, os.WriteFile(filepath.Join(h.Dir, "hook"), []byte("#!/bin/sh\necho \"$@\" >> \""+h.Log("hook")+"\"\n"), 0o700))
 	}
-	hash, err := bcrypt.GenerateFromPassword([]byte("correct horse"), bcrypt.DefaultCost)
-	check(t, err)
-	write(t, filepath.Join(c.p.Dir, "users.hujson"), []map[string]string{{"email": "alice@" + kit.Domain, "username": "alice", "userID": "alice", "hash": string(hash)}})
+	check(t, c.p.People("correct horse", "alice"))
 	check(t, os.MkdirAll(filepath.Join(c.p.Dir, "files", "wiki"), 0o700))
 	check(t, os.WriteFile(filepath.Join(c.p.Dir, "files", "wiki", "password"), []byte("swordfish"), 0o600))
-	c.facts = map[string]any{"account": account.Username, "keys": []string{public}, "loopback": c.loopback, "sshHostKeys": keys,
-		"announced": "", "late": "", "granted": []string{"gone-b", "gone-c"}, "lost": []string{}}
+	maps.Copy(facts, map[string]any{"loopback": c.loopback, "announced": "", "late": "", "granted": []string{"gone-b", "gone-c"}, "lost": []string{}})
+	c.facts = facts
 	c.flake(t)
 }
 
@@ -144,10 +117,7 @@ func (c *cluster) flake(t *testing.T) {
 	for _, part := range []string{"florete", "cluster"} {
 		check(t, os.RemoveAll(c.Path(part)))
 	}
-	check(t, c.Checkout("cluster"))
-	check(t, local.Copy(c.Path("operator", "ca.crt"), c.Path("cluster", "ca.crt")))
-	write(t, c.Path("cluster", "facts.json"), c.facts)
-	check(t, c.Lock(t.Context()))
+	check(t, c.Flake(t.Context(), "cluster", c.facts))
 }
 
 // commit changes facts of the cluster and returns the serial of its documents.
@@ -156,7 +126,7 @@ func (c *cluster) commit(t *testing.T, name string, facts map[string]any) int64 
 	for fact, value := range facts {
 		c.facts[fact] = value
 	}
-	write(t, c.Path("cluster", "facts.json"), c.facts)
+	check(t, local.Write(c.Path("cluster", "facts.json"), c.facts))
 	check(t, os.WriteFile(c.Path("cluster", "revision"), []byte(name), 0o644))
 	c.commits++
 	at := c.begun.Add(time.Duration(c.commits) * time.Minute)
@@ -212,11 +182,4 @@ func check(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func write(t *testing.T, path string, v any) {
-	t.Helper()
-	b, err := json.Marshal(v)
-	check(t, err)
-	check(t, os.WriteFile(path, b, 0o600))
 }

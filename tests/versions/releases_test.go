@@ -45,7 +45,7 @@ func (r release) use(t *testing.T, h *local.Host, settings map[string]any) {
 	} else {
 		settings["activation"] = string(h.Layout())
 	}
-	write(t, filepath.Join(h.Dir, "provider.hujson"), settings)
+	check(t, local.Write(filepath.Join(h.Dir, "provider.hujson"), settings))
 }
 
 var built struct {

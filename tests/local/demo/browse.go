@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/florete/florete"
 	"github.com/florete/florete/tests/kit"
@@ -50,7 +49,7 @@ func (s *demo) through(host, identity string) (*http.Client, error) {
 		return nil, err
 	}
 	proxy := &url.URL{Scheme: "socks5h", Host: address.String()}
-	return &http.Client{Jar: jar, Timeout: 10 * time.Second, Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}, nil
+	return &http.Client{Jar: jar, Timeout: kit.Patience, Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}, nil
 }
 
 // curl is what a person would type; the error is curl's own words.

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"time"
 
 	"github.com/florete/florete/tests/kit"
 )
@@ -43,7 +42,7 @@ func (s *demo) strangers(ctx context.Context) error {
 	go func() { _ = proxy.Serve(l) }()
 	defer proxy.Close()
 
-	stranger := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+	stranger := &http.Client{Timeout: kit.Patience, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots},
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, l.Addr().String())

@@ -2,17 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
-
 	"github.com/florete/florete"
-	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -27,13 +22,15 @@ var hostNames = []string{forge, "raishan", "ursula", "mgmt01", newcomer}
 // prepare does what an operator does once: keys, root CA, three revisions of the
 // flake, the issuing certificate.
 func (s *demo) prepare(ctx context.Context) error {
-	if err := s.Checkout(filepath.Join(s.Repo, "tests", "cluster")); err != nil {
+	var hosts []*local.Host
+	for _, name := range hostNames {
+		hosts = append(hosts, s.hosts[name])
+	}
+	facts, err := s.Begin(ctx, "demo-1", hosts...)
+	if err != nil {
 		return err
 	}
-	if _, err := s.Run(ctx, "florctl", "ca", "init", "--trust-domain", kit.Domain, "--out", s.Path("operator")); err != nil {
-		return err
-	}
-	if err := s.keys(ctx); err != nil {
+	if err := s.Flake(ctx, filepath.Join(s.Repo, "tests", "cluster"), facts); err != nil {
 		return err
 	}
 	if err := s.revisions(ctx); err != nil {
@@ -45,46 +42,6 @@ func (s *demo) prepare(ctx context.Context) error {
 	}
 	s.serial = d.Envelope.Serial
 	return s.issuer(ctx)
-}
-
-// keys makes what each machine has of its own and puts the public halves where
-// the topology reads them.
-func (s *demo) keys(ctx context.Context) error {
-	account, err := user.Current()
-	if err != nil {
-		return err
-	}
-	facts := struct {
-		Account     string            `json:"account"`
-		Keys        []string          `json:"keys"`
-		SSHHostKeys map[string]string `json:"sshHostKeys"`
-	}{Account: account.Username, SSHHostKeys: map[string]string{}}
-
-	public, err := s.SigningKey(ctx, "demo-1")
-	if err != nil {
-		return err
-	}
-	facts.Keys = []string{public}
-
-	for _, name := range hostNames {
-		h := s.hosts[name]
-		if err := os.MkdirAll(h.Dir, 0o700); err != nil {
-			return err
-		}
-		facts.SSHHostKeys[name] = kit.Authorized(kit.WriteHostKey(h.HostKey()))
-		hook := "#!/bin/sh\necho \"$@\" >> \"" + h.Log("hook") + "\"\n"
-		if err := os.WriteFile(filepath.Join(h.Dir, "hook"), []byte(hook), 0o700); err != nil {
-			return err
-		}
-	}
-	b, err := json.MarshalIndent(facts, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(s.Path("cluster", "facts.json"), b, 0o644); err != nil {
-		return err
-	}
-	return local.Copy(s.Path("operator", "ca.crt"), s.Path("cluster", "ca.crt"))
 }
 
 // revisions commits the cluster, first without the newcomer, last with a raised
@@ -104,9 +61,6 @@ func (s *demo) revisions(ctx context.Context) error {
 	}
 	const ref = `ref = "wiki/smtp-password";`
 	rotated := strings.Replace(string(written), ref, ref+" generation = 2;", 1)
-	if err := s.Lock(ctx); err != nil {
-		return err
-	}
 	if err := os.Remove(entry); err != nil {
 		return err
 	}
@@ -131,15 +85,7 @@ func (s *demo) issuer(ctx context.Context) error {
 	if err := h.Deploy(s.Path("older", forge)); err != nil {
 		return err
 	}
-	hash, err := bcrypt.GenerateFromPassword([]byte(s.password), bcrypt.DefaultCost)
-	if err != nil {
-		return err
-	}
-	users, err := json.Marshal([]map[string]string{{"email": alicesMail, "username": "alice", "userID": "alice", "hash": string(hash)}})
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(h.Dir, "users.hujson"), users, 0o600); err != nil {
+	if err := h.People(s.password, "alice"); err != nil {
 		return err
 	}
 	if err := s.putPassword("swordfish"); err != nil {

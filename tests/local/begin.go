@@ -1,0 +1,115 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/florete/florete/tests/kit"
+)
+
+// Begin makes what an operator has before there is a cluster, the root and the key that signs
+// documents, installs the hosts, and returns what the topology has to know of all: facts.json.
+func (o Operator) Begin(ctx context.Context, signingKey string, hosts ...*Host) (map[string]any, error) {
+	if err := os.MkdirAll(o.Path("operator"), 0o700); err != nil {
+		return nil, err
+	}
+	if _, err := o.Run(ctx, "florctl", "ca", "init", "--trust-domain", kit.Domain, "--out", o.Path("operator")); err != nil {
+		return nil, err
+	}
+	public, err := o.SigningKey(ctx, signingKey)
+	if err != nil {
+		return nil, err
+	}
+	account, err := user.Current()
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]string{}
+	for _, h := range hosts {
+		if keys[h.Name], err = h.Install(); err != nil {
+			return nil, err
+		}
+	}
+	return map[string]any{"account": account.Username, "keys": []string{public}, "sshHostKeys": keys}, nil
+}
+
+// Flake copies a cluster's flake, with the operator's root and these facts, and locks it.
+func (o Operator) Flake(ctx context.Context, cluster string, facts any) error {
+	if err := o.Checkout(cluster); err != nil {
+		return err
+	}
+	if err := Copy(o.Path("operator", "ca.crt"), o.Path("cluster", "ca.crt")); err != nil {
+		return err
+	}
+	if err := Write(o.Path("cluster", "facts.json"), facts); err != nil {
+		return err
+	}
+	return o.Lock(ctx)
+}
+
+// Install makes the host a machine that has nothing but an SSH host key, and returns its public
+// half. Its hook logs what is asked of systemd.
+func (h *Host) Install() (public string, err error) {
+	if err := os.RemoveAll(h.Dir); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(h.Dir, 0o700); err != nil {
+		return "", err
+	}
+	hook := "#!/bin/sh\necho \"$@\" >> \"" + h.Log("hook") + "\"\n"
+	if err := os.WriteFile(filepath.Join(h.Dir, "hook"), []byte(hook), 0o700); err != nil {
+		return "", err
+	}
+	return kit.Authorized(kit.WriteHostKey(h.HostKey())), nil
+}
+
+// People writes who can sign in on the pages of a host that is an issuer, with one password:
+// users.hujson, by the names of e-mail addresses in the trust domain.
+func (h *Host) People(password string, names ...string) error {
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+	if err != nil {
+		return err
+	}
+	var users []map[string]string
+	for _, name := range names {
+		users = append(users, map[string]string{"email": name + "@" + kit.Domain, "username": name, "userID": name, "hash": string(hash)})
+	}
+	return Write(filepath.Join(h.Dir, "users.hujson"), users)
+}
+
+// Halt stops all that the host runs, what answers others last.
+func (h *Host) Halt() error {
+	h.mu.Lock()
+	var parts []string
+	for part := range h.running {
+		parts = append(parts, part)
+	}
+	h.mu.Unlock()
+	slices.SortFunc(parts, func(a, b string) int {
+		return strings.Compare(fmt.Sprint(strings.HasPrefix(a, ProviderPart("")), a), fmt.Sprint(strings.HasPrefix(b, ProviderPart("")), b))
+	})
+	var errs []error
+	for _, part := range parts {
+		errs = append(errs, h.Stop(part, syscall.SIGTERM))
+	}
+	return errors.Join(errs...)
+}
+
+// Write writes a value as JSON, to a file that nobody else reads.
+func Write(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o600)
+}

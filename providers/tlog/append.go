@@ -25,8 +25,11 @@ const (
 	// most is how many rows are appended together.
 	most = 4096
 
-	// tidy is how often parts of files that are whole by now are removed.
-	tidy = time.Minute
+	// closeAfter is how long after the last row Tessera is closed: it looks at its files twenty times a second,
+	// for metrics that nobody reads. tidy is how often it removes parts of files that are whole by now,
+	// within that time.
+	closeAfter = 12 * time.Second
+	tidy       = 5 * time.Second
 )
 
 // run appends until ctx ends or something fails. Then the log is read anew: what was begun may
@@ -40,8 +43,8 @@ func (l *Log) run(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	a, err := l.open(ctx)
-	if err != nil {
+	a := &appender{Log: l}
+	if err := a.open(ctx); err != nil {
 		return err
 	}
 	defer a.close()
@@ -62,24 +65,25 @@ func (l *Log) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// appender appends to the log. Tessera's goroutines are its own.
+// appender appends to the log. Tessera's goroutines are its own; while nothing is appended it is closed.
 type appender struct {
 	*Log
-	add      tessera.AddFn
+	add      tessera.AddFn // nil while it is closed
 	shutdown func(context.Context) error
 	cancel   context.CancelFunc
 	size     uint64 // as integrated
 }
 
-func (l *Log) open(ctx context.Context) (*appender, error) {
-	signer, err := l.signer()
+// open has Tessera append, and reads the size of the log.
+func (a *appender) open(ctx context.Context) error {
+	signer, err := a.signer()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	l.unstick()
-	driver, err := posix.New(ctx, posix.Config{Path: l.Config.Dir})
+	a.unstick()
+	driver, err := posix.New(ctx, posix.Config{Path: a.Config.Dir})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t, shutdown, r, err := tessera.NewAppender(inner, driver, tessera.NewAppendOptions().
@@ -87,15 +91,15 @@ func (l *Log) open(ctx context.Context) (*appender, error) {
 		WithCheckpointInterval(publish).WithGarbageCollectionInterval(tidy).WithShutdownTimeout(time.Second))
 	if err != nil {
 		cancel()
-		return nil, err
+		return err
 	}
-	a := &appender{Log: l, add: t.Add, shutdown: shutdown, cancel: cancel}
+	a.add, a.shutdown, a.cancel = t.Add, shutdown, cancel
 	if a.size, err = r.IntegratedSize(ctx); err != nil {
 		a.close()
-		return nil, err
+		return err
 	}
 	a.integrated.Store(a.size)
-	return a, nil
+	return nil
 }
 
 // unstick lets a checkpoint of the future, as the clock was set back, be followed by the next:
@@ -109,6 +113,10 @@ func (l *Log) unstick() {
 
 // close waits for the checkpoint of what was appended.
 func (a *appender) close() {
+	if a.add == nil {
+		return
+	}
+	a.add = nil
 	if err := a.shutdown(context.Background()); err != nil {
 		a.Logger.Warn("the newest rows of the audit log have no checkpoint until the next start", "error", err)
 	}
@@ -117,6 +125,14 @@ func (a *appender) close() {
 
 // append returns when leaves are in the log, on disk, one after the other.
 func (a *appender) append(ctx context.Context, leaves []Leaf) error {
+	if size := a.size; a.add == nil {
+		if err := a.open(ctx); err != nil {
+			return err
+		}
+		if a.size != size {
+			return fmt.Errorf("the log has %d rows, want %d: something else appends to it", a.size, size)
+		}
+	}
 	a.unstick()
 	futures := make([]tessera.IndexFuture, len(leaves))
 	for i, leaf := range leaves {
@@ -140,6 +156,8 @@ func (a *appender) append(ctx context.Context, leaves []Leaf) error {
 
 // appendAll appends rows as they come, those of a while together.
 func (a *appender) appendAll(ctx context.Context, rows <-chan row) error {
+	resting := time.NewTimer(closeAfter)
+	defer resting.Stop()
 	for {
 		var leaves []Leaf
 		var upTo int64
@@ -152,6 +170,9 @@ func (a *appender) appendAll(ctx context.Context, rows <-chan row) error {
 		select {
 		case r := <-rows:
 			take(r)
+		case <-resting.C:
+			a.close()
+			continue
 		case <-ctx.Done():
 			return nil
 		}
@@ -166,9 +187,12 @@ func (a *appender) appendAll(ctx context.Context, rows <-chan row) error {
 				waiting = false
 			}
 		}
-		// What was read is appended also when the process ends.
-		if err := a.append(context.WithoutCancel(ctx), leaves); err != nil {
-			return err
+		if len(leaves) > 0 {
+			// What was read is appended also when the process ends.
+			if err := a.append(context.WithoutCancel(ctx), leaves); err != nil {
+				return err
+			}
+			resting.Reset(closeAfter)
 		}
 		a.appended.Store(upTo)
 	}

@@ -436,3 +436,40 @@ func FuzzLeaf(f *testing.F) {
 		}
 	})
 }
+
+// TestReopened: what is appended after Tessera was closed follows what it appended before, and nothing
+// is appended to a log that something else made longer meanwhile.
+func TestReopened(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	l := e.log()
+	if err := os.MkdirAll(l.Config.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	leaves := func(n int) (all []Leaf) {
+		for _, key := range e.rows(n, 0) {
+			all = append(all, Leaf{Key: key, Revision: 1})
+		}
+		return all
+	}
+	a, other := &appender{Log: l}, &appender{Log: l}
+	appends := func(a *appender, n int) {
+		t.Helper()
+		if err := a.append(t.Context(), leaves(n)); err != nil {
+			t.Fatal(err)
+		}
+		a.close()
+	}
+	appends(a, 3)
+	appends(a, 2)
+	e.has(l, 5)
+	if err := other.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	appends(other, 1)
+	if err := a.append(t.Context(), leaves(1)); err == nil {
+		t.Error("appended to a log that something else made longer")
+	}
+	a.close()
+	e.has(l, 6)
+}

@@ -30,7 +30,7 @@ func (m Manifest) Aliases() Aliases {
 func (a Aliases) Resolve(host string) (Dialable, bool) {
 	h := strings.ToLower(strings.TrimSuffix(host, "."))
 	first, above, _ := strings.Cut(h, ".")
-	if !label.MatchString(first) {
+	if !IsLabel(first) {
 		return Dialable{}, false
 	}
 	d, ok := a[h]
@@ -59,9 +59,9 @@ func (m Manifest) checkAliases() error {
 	given := map[string]ID{}
 	for _, r := range m.Forwarder.Reach {
 		for i, name := range r.Aliases {
-			local, ok := strings.CutSuffix(strings.TrimPrefix(name, wildcard), "."+m.TrustDomain+suffix)
-			if !ok || !label.MatchString(local) {
-				return fmt.Errorf("reach %s: alias %q, want a label or *. and a label, then .%s%s", r.ID, name, m.TrustDomain, suffix)
+			local, ok := strings.CutSuffix(strings.TrimPrefix(name, wildcard), "."+m.TrustDomain+Suffix)
+			if !ok || !IsLabel(local) {
+				return fmt.Errorf("reach %s: alias %q, want a label or *. and a label, then .%s%s", r.ID, name, m.TrustDomain, Suffix)
 			}
 			if of, ok := given[name]; ok && of != r.ID || slices.Contains(r.Aliases[:i], name) {
 				return fmt.Errorf("reach %s: alias %q: given twice", r.ID, name)

@@ -121,7 +121,7 @@ func (p *ports) check(id ID, port string, protocol Protocol) error {
 	}
 	of, key := (*p)[id], port+"/"+string(protocol)
 	switch {
-	case port != "" && !label.MatchString(port):
+	case port != "" && !IsLabel(port):
 		return fmt.Errorf("port %q, want a lower-case DNS label", port)
 	case of[key]:
 		return fmt.Errorf("port %q: given twice", port)
@@ -194,7 +194,7 @@ func (a Announcement) check(p Protocol) error {
 }
 
 func (n Need) check() error {
-	if !label.MatchString(n.ID) {
+	if !IsLabel(n.ID) {
 		return fmt.Errorf("not a lower-case DNS label")
 	}
 	if n.For.IsZero() {

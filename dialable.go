@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// suffix ends every user-facing name.
-const suffix = ".rete"
+// Suffix ends every user-facing name.
+const Suffix = ".rete"
 
 // Dialable is an ID that can be connected to: a service or a vertex. Only the
 // validating constructors Dial and Resolve make one.
@@ -27,9 +27,9 @@ func (d Dialable) ID() ID { return d.id }
 // For services Resolve(Render(d), trust domain) == d.
 func Render(d Dialable) string {
 	if d.id.node == "" {
-		return d.id.name + "." + d.id.domain + suffix
+		return d.id.name + "." + d.id.domain + Suffix
 	}
-	return d.id.name + "." + d.id.node + "." + d.id.domain + suffix
+	return d.id.name + "." + d.id.node + "." + d.id.domain + Suffix
 }
 
 // Resolve turns a user-facing name into the service it names. The caller's trust
@@ -37,9 +37,9 @@ func Render(d Dialable) string {
 // label cluster-wide, two labels <name>.<node>.
 func Resolve(host, trustDomain string) (Dialable, error) {
 	h := strings.ToLower(strings.TrimSuffix(host, "."))
-	local, ok := strings.CutSuffix(h, suffix)
+	local, ok := strings.CutSuffix(h, Suffix)
 	if !ok {
-		return Dialable{}, fmt.Errorf("name %q: does not end in %q", host, suffix)
+		return Dialable{}, fmt.Errorf("name %q: does not end in %q", host, Suffix)
 	}
 	local, ok = strings.CutSuffix(local, "."+trustDomain)
 	if !ok {

@@ -39,7 +39,9 @@ const ProxyCaller = 0xD0
 // the process of kind "cert" holds the issuing key.
 func ProviderService(kind string) string { return "florete-provider-" + kind }
 
-// label is a DNS label (RFC 1123 section 2.1) in lower case.
+// IsLabel reports whether text is a DNS label (RFC 1123 section 2.1) in lower case.
+func IsLabel(text string) bool { return label.MatchString(text) }
+
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // ID is the SPIFFE ID of something in a cluster:
@@ -68,10 +70,10 @@ func NewID(trustDomain string, kind Kind, node, name string) (ID, error) {
 	default:
 		return ID{}, fmt.Errorf("kind %q: want node, service, user or vertex", kind)
 	}
-	if node != "" && !label.MatchString(node) {
+	if node != "" && !IsLabel(node) {
 		return ID{}, fmt.Errorf("node %q: not a lower-case DNS label", node)
 	}
-	if !label.MatchString(name) {
+	if !IsLabel(name) {
 		return ID{}, fmt.Errorf("%s %q: not a lower-case DNS label", kind, name)
 	}
 	return ID{td.Name(), kind, node, name}, nil

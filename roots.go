@@ -43,7 +43,7 @@ func (r *Roots) Federated(with []*Bundle) (*Roots, error) {
 
 // of is what verifies an identity.
 func (r *Roots) of(id ID) *Roots {
-	if f := r.federated[id.domain]; f != nil && id.domain != r.domain {
+	if f := r.federated[id.TrustDomain()]; f != nil && id.TrustDomain() != r.domain {
 		return f
 	}
 	return r

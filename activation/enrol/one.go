@@ -13,14 +13,14 @@ import (
 )
 
 // One puts the certificate of an identity file for a machine that is no host in force below a
-// directory, as activation does below that of a need. trust is the public key that signed it,
+// directory, as activation does below that of a need. signingKey is the public key that signed it,
 // in Nix format: such a machine knows nothing else.
-func One(b []byte, dir, trust string, now time.Time) (*florete.SVID, error) {
+func One(b []byte, dir, signingKey string, now time.Time) (*florete.SVID, error) {
 	var signed api.SignedIdentityFile
 	if err := florete.Decode(b, &signed); err != nil {
 		return nil, fmt.Errorf("identity file: %w: want what florctl id issue wrote", err)
 	}
-	f, err := signed.Verify("", florete.ID{}, []string{trust})
+	f, err := signed.Verify("", florete.ID{}, []string{signingKey})
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func One(b []byte, dir, trust string, now time.Time) (*florete.SVID, error) {
 	if s := f.Artifact.Revocations; s != nil {
 		list, err := s.Open()
 		if err == nil {
-			err = s.Verify(list, f.Cluster, []string{trust})
+			err = s.Verify(list, f.Cluster, []string{signingKey})
 		}
 		if err != nil {
 			return nil, err

@@ -58,14 +58,14 @@ func (h *host) request(ctx context.Context) []*answer {
 	return answers
 }
 
-func (a *answer) request(ctx context.Context, trust *florete.Roots) {
+func (a *answer) request(ctx context.Context, roots *florete.Roots) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
 		MinVersion:         tls.VersionTLS13,
 		InsecureSkipVerify: true, // host names; VerifyConnection checks chain and SPIFFE ID
 		VerifyConnection: func(cs tls.ConnectionState) error {
-			id, err := trust.Verify(cs.PeerCertificates, time.Now(), x509.ExtKeyUsageServerAuth)
+			id, err := roots.Verify(cs.PeerCertificates, time.Now(), x509.ExtKeyUsageServerAuth)
 			if late := new(florete.ValidityError); errors.As(err, &late) {
 				err = nil // a wrong clock is another finding
 			}

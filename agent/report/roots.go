@@ -29,11 +29,11 @@ func (t *trusts) add(roots []string) {
 // nobody takes it for acknowledged.
 func (t *trusts) report(l florete.Layout, m florete.Manifest) *florete.ReportedRoots {
 	r := &florete.ReportedRoots{Trusted: []string{}, Partly: []string{}, Anchors: append([]string{}, t.anchors...)}
-	trust, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
+	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		return r
 	}
-	t.add(trust.Fingerprints())
+	t.add(roots.Fingerprints())
 	for _, n := range m.Needs {
 		if n.Kind != florete.KindCert {
 			continue
@@ -50,7 +50,7 @@ func (t *trusts) report(l florete.Layout, m florete.Manifest) *florete.ReportedR
 		if d.Roots != nil {
 			t.add(d.Roots.Fingerprints())
 		}
-		r.Anchors = append(r.Anchors, trust.Anchor(d.Chain))
+		r.Anchors = append(r.Anchors, roots.Anchor(d.Chain))
 	}
 	slices.Sort(r.Anchors)
 	r.Anchors = slices.Compact(r.Anchors)

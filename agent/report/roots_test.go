@@ -40,7 +40,7 @@ func TestRoots(t *testing.T) {
 			kit.Swap(florete.Current(h.Layout.Need(kit.CertNeed(id).ID)), map[string][]byte{florete.FileSVID: chain, florete.FileKey: key, florete.FileBundle: []byte(bundle)})
 		}
 	}
-	trust := func(roots ...string) {
+	trustRoots := func(roots ...string) {
 		h.Roots = roots
 		c.AcceptLaptop()
 	}
@@ -49,13 +49,13 @@ func TestRoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("before", []string{a}, nil, []string{a})
-	trust(old.RootPEM(), next.RootPEM())
+	trustRoots(old.RootPEM(), next.RootPEM())
 	check("prepared", []string{a}, []string{b}, []string{a})
 	deliver(old, both)
 	check("with the bundle", []string{a, b}, nil, []string{a})
 	deliver(next, both)
 	check("activated", []string{a, b}, nil, []string{b})
-	trust(next.RootPEM())
+	trustRoots(next.RootPEM())
 	check("the former one removed", []string{b}, []string{a}, []string{b})
 	deliver(old, both)
 	check("an SVID of what is not trusted", []string{b}, []string{a}, []string{florete.AnchorUnknown})

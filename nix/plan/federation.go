@@ -9,7 +9,7 @@ import (
 
 // beside is an ID, with its trust domain where that is another than one beside it has.
 func beside(id, other string) string {
-	a, b := spiffe.FindString(id), spiffe.FindString(other)
+	a, b := idPrefix.FindString(id), idPrefix.FindString(other)
 	if a == b || a == "" {
 		return other
 	}

@@ -138,8 +138,8 @@ func (c Change) place() (section, element string, rest []string) {
 // unquote shows a list of names as people write it.
 var unquote = strings.NewReplacer("[", "", "]", "", `"`, "", ",", ", ")
 
-// spiffe is the beginning of an ID, with its trust domain.
-var spiffe = regexp.MustCompile(`spiffe://[^/]+/`)
+// idPrefix is the beginning of an ID, with its trust domain.
+var idPrefix = regexp.MustCompile(`spiffe://[^/]+/`)
 
 // from tells the kind and the providers of a need.
 func from(c Change) string {

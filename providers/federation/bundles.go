@@ -31,7 +31,7 @@ type record struct {
 
 // inForce is the bundle of a foreign trust domain: the last good one that was fetched, or the
 // policy's where that came later and is no older. The revision is that of the record.
-func (f *Federation) inForce(ctx context.Context, t *trust) (b *florete.Bundle, revision int64, err error) {
+func (f *Federation) inForce(ctx context.Context, t *trusted) (b *florete.Bundle, revision int64, err error) {
 	e, err := f.Store.Get(ctx, t.key)
 	if errors.Is(err, store.ErrNotFound) {
 		return t.first, 0, nil
@@ -54,7 +54,7 @@ func (f *Federation) inForce(ctx context.Context, t *trust) (b *florete.Bundle, 
 
 // accept puts a bundle that was fetched in force, with an audit row, unless it is the one that
 // is. It refuses one that cannot come after that.
-func (f *Federation) accept(ctx context.Context, t *trust, b *florete.Bundle) error {
+func (f *Federation) accept(ctx context.Context, t *trusted, b *florete.Bundle) error {
 	old, revision, err := f.inForce(ctx, t)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ type authentication struct {
 }
 
 // authenticate has an endpoint authenticated so.
-func (t *trust) authenticate(by authentication) (err error) {
+func (t *trusted) authenticate(by authentication) (err error) {
 	switch by.Profile {
 	case "", profileSPIFFE:
 		if len(by.EndpointRoots) > 0 {
@@ -55,7 +55,7 @@ func (t *trust) authenticate(by authentication) (err error) {
 // endpointTLS wants the SPIFFE ID of a trust domain's endpoint, by a certificate that the
 // bundle verifies, or by the profile https_web a certificate for its name. Nothing is presented
 // there, and nothing resumed.
-func endpointTLS(t *trust, by *florete.Bundle) *tls.Config {
+func endpointTLS(t *trusted, by *florete.Bundle) *tls.Config {
 	if t.endpointID.IsZero() {
 		return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: t.webRoots}
 	}

@@ -97,12 +97,12 @@ func (f *Federation) Name() string { return Name }
 type Policy struct {
 	roots    *florete.Roots // of this trust domain
 	refresh  time.Duration  // hint in its bundle
-	trusts   map[string]*trust
+	trusts   map[string]*trusted
 	requests server.Requests[string] // trust domains
 }
 
-// trust is a foreign trust domain.
-type trust struct {
+// trusted is a foreign trust domain.
+type trusted struct {
 	name       string
 	key        string // of its record in the store: under another name it begins anew
 	endpoint   string
@@ -131,9 +131,9 @@ func (f *Federation) Compile(policy florete.Policy) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy of %s: %w", policy.Host, err)
 	}
-	p := &Policy{roots: roots, refresh: time.Duration(settings.Refresh) * time.Second, trusts: map[string]*trust{}}
+	p := &Policy{roots: roots, refresh: time.Duration(settings.Refresh) * time.Second, trusts: map[string]*trusted{}}
 	for _, s := range settings.Trusts {
-		t := &trust{name: s.TrustDomain, key: foreignAt + s.Name, endpoint: s.Endpoint, digest: florete.Digest([]byte(s.Bundle))}
+		t := &trusted{name: s.TrustDomain, key: foreignAt + s.Name, endpoint: s.Endpoint, digest: florete.Digest([]byte(s.Bundle))}
 		u, err := url.Parse(s.Endpoint)
 		if err == nil && (u.Scheme != "https" || u.Host == "" || u.User != nil) {
 			err = fmt.Errorf("endpoint %q: want an https URL", s.Endpoint)

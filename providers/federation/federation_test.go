@@ -211,11 +211,11 @@ func TestNewerInFlake(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, _, err := r.inForce(t.Context(), &trust{name: blue, key: foreignAt + "blue", first: first, digest: "another"})
+		b, _, err := r.inForce(t.Context(), &trusted{name: blue, key: foreignAt + "blue", first: first, digest: "another"})
 		if err != nil || b.Sequence() != want {
 			t.Errorf("%d in the flake: %v, %v in force, want %d", sequence, err, b.Sequence(), want)
 		}
-		b, _, err = r.inForce(t.Context(), &trust{name: blue, key: foreignAt + "azure", first: first, digest: "another"})
+		b, _, err = r.inForce(t.Context(), &trusted{name: blue, key: foreignAt + "azure", first: first, digest: "another"})
 		if err != nil || b.Sequence() != sequence {
 			t.Errorf("%d in the flake under another name: %v, %v in force", sequence, err, b.Sequence())
 		}

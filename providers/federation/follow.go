@@ -109,7 +109,7 @@ func (f *Federation) run(ctx context.Context, ready func()) error {
 }
 
 // follow fetches once, and returns when the next time is.
-func (w *follower) follow(ctx context.Context, f *Federation, t *trust) {
+func (w *follower) follow(ctx context.Context, f *Federation, t *trusted) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	b, _, err := f.inForce(ctx, t)
@@ -145,7 +145,7 @@ func (w *follower) follow(ctx context.Context, f *Federation, t *trust) {
 }
 
 // refuse writes the audit row.
-func (w *follower) refuse(ctx context.Context, f *Federation, t *trust, refused *refusedError) {
+func (w *follower) refuse(ctx context.Context, f *Federation, t *trusted, refused *refusedError) {
 	row := server.Suspect(time.Now(), Name, refused.code, refused, map[string]string{"trustDomain": t.name, "endpoint": t.endpoint})
 	if _, err := f.Store.Commit(ctx, store.Txn{Then: []store.Op{row.Op()}}); err != nil {
 		f.Logger.Error("no audit row", "error", err)
@@ -156,7 +156,7 @@ func (w *follower) refuse(ctx context.Context, f *Federation, t *trust, refused 
 
 // fetch gets the bundle of a foreign trust domain from its endpoint, which the one in force
 // must verify.
-func fetch(ctx context.Context, t *trust, by *florete.Bundle) (*florete.Bundle, error) {
+func fetch(ctx context.Context, t *trusted, by *florete.Bundle) (*florete.Bundle, error) {
 	transport := &http.Transport{
 		TLSClientConfig: endpointTLS(t, by), TLSHandshakeTimeout: within / 2, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10,
 	}

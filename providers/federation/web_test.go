@@ -68,7 +68,7 @@ func TestWebPolicy(t *testing.T) {
 		"with roots":     {authentication{EndpointID: "spiffe://" + blue + "/x", EndpointRoots: []string{root}}, "want none with profile https_spiffe"},
 		"unknown":        {authentication{Profile: "http"}, `profile "http"`},
 	} {
-		err := (&trust{name: blue}).authenticate(c.by)
+		err := (&trusted{name: blue}).authenticate(c.by)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}

@@ -27,7 +27,7 @@ func (s *Set) SVID(id florete.ID) *florete.SVID { return s.svids[id] }
 // among the problems, as is one that is revoked, which is left out. The trust has the
 // revocation list. previous may be the zero Set.
 func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []error) {
-	trust, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
+	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		return previous, []error{fmt.Errorf("manifest of %s: %w", m.Host, err)}
 	}
@@ -45,16 +45,16 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 	}
 	bundles, unread := layout.Foreign(m)
 	problems = append(problems, unread...)
-	if federated, err := trust.Federated(bundles); err != nil {
+	if federated, err := roots.Federated(bundles); err != nil {
 		problems = append(problems, fmt.Errorf("manifest of %s: %w", m.Host, err))
 	} else {
-		trust = federated
+		roots = federated
 	}
-	if previous.Trust != nil && trust.Equal(previous.Trust) {
-		trust = previous.Trust
+	if previous.Trust != nil && roots.Equal(previous.Trust) {
+		roots = previous.Trust
 	}
-	trust = trust.With(list)
-	set := &Set{Trust: trust, Bundles: bundles, svids: map[florete.ID]*florete.SVID{}}
+	roots = roots.With(list)
+	set := &Set{Trust: roots, Bundles: bundles, svids: map[florete.ID]*florete.SVID{}}
 	for _, n := range m.Needs {
 		if !Delivers(n) {
 			continue
@@ -65,7 +65,7 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 			continue
 		}
 		old := previous.SVID(id)
-		svid, err := load(trust, layout.Need(n.ID), id)
+		svid, err := load(roots, layout.Need(n.ID), id)
 		var revoked *florete.RevokedError
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && old == nil:
@@ -96,12 +96,12 @@ func Reads(n florete.Need) bool { return Delivers(n) || n.Kind == florete.KindFe
 // load reads the SVID of id and refuses one that would be of no use to a peer at any time.
 // One that has expired, or by a wrong clock is not valid yet, is accepted: its users check
 // the time, and nothing has to be read again when the clock is set.
-func load(trust *florete.Roots, dir string, id florete.ID) (*florete.SVID, error) {
+func load(roots *florete.Roots, dir string, id florete.ID) (*florete.SVID, error) {
 	svid, err := florete.LoadSVID(dir, id)
 	if err != nil {
 		return nil, err
 	}
-	if err, late := svid.Check(trust, time.Now()), new(florete.ValidityError); err != nil && !errors.As(err, &late) {
+	if err, late := svid.Check(roots, time.Now()), new(florete.ValidityError); err != nil && !errors.As(err, &late) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return svid, nil

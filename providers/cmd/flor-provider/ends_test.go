@@ -26,7 +26,7 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	must(root(dir))
-	policy, err := document(dir, "127.0.0.1:4600", kit.Authorized(kit.NewHostKey().PublicKey()), []string{"cert"})
+	policy, err := policyOf(dir, "127.0.0.1:4600", kit.Authorized(kit.NewHostKey().PublicKey()), []string{"cert"})
 	must(err)
 	kit.Write(filepath.Join(dir, "policy"), kit.Document(1000, policy))
 	must(os.MkdirAll(filepath.Join(dir, "state", "cert"), 0o700))

@@ -38,7 +38,7 @@ func TestKill(t *testing.T) {
 	must(root(dir))
 	address := kit.Address()
 	hostKey := kit.NewHostKey()
-	p, err := document(dir, address, kit.Authorized(hostKey.PublicKey()), []string{"cert"})
+	p, err := policyOf(dir, address, kit.Authorized(hostKey.PublicKey()), []string{"cert"})
 	must(err)
 	enforce(dir, p)
 	settings := filepath.Join(dir, "provider.hujson")

@@ -20,7 +20,7 @@ import (
 // alone has the policy in force by which a host has its state in files.
 func (c *replicas) alone(r *replica) {
 	c.t.Helper()
-	p, err := document(r.dir, r.addresses["cert"], kit.Authorized(c.hostKey.PublicKey()), []string{"cert"})
+	p, err := policyOf(r.dir, r.addresses["cert"], kit.Authorized(c.hostKey.PublicKey()), []string{"cert"})
 	c.must(err)
 	p.Host = r.name
 	p.Provider["cert"] = florete.Listening{ID: kit.ProviderID(r.name, "cert"), Listen: []string{r.addresses["cert"]}}

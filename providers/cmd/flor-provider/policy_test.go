@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// document is the policy of drhorrible, which runs kinds and lets ursula enrol.
-func document(dir, address, hostKey string, kinds []string) (florete.Policy, error) {
+// policyOf is the policy of drhorrible, which runs kinds and lets ursula enrol.
+func policyOf(dir, address, hostKey string, kinds []string) (florete.Policy, error) {
 	crt, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if err != nil {
 		return florete.Policy{}, err
@@ -46,7 +46,7 @@ func document(dir, address, hostKey string, kinds []string) (florete.Policy, err
 
 // policy puts in force the policy of the script's provider, on a port that is free.
 func policy(dir string, kinds []string) error {
-	p, err := document(dir, kit.Address(), "", kinds)
+	p, err := policyOf(dir, kit.Address(), "", kinds)
 	if err != nil {
 		return err
 	}

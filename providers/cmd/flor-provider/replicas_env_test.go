@@ -117,7 +117,7 @@ func (c *replicas) deployOn(on, replicas []*replica) {
 		}
 	}
 	for _, r := range on {
-		p, err := document(r.dir, "", kit.Authorized(c.hostKey.PublicKey()), c.kinds)
+		p, err := policyOf(r.dir, "", kit.Authorized(c.hostKey.PublicKey()), c.kinds)
 		c.must(err)
 		p.Host, p.Store = r.name, shared
 		for _, kind := range c.kinds {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/tls"
@@ -196,10 +197,16 @@ func (p provider) kill(t *testing.T) {
 // audit reads the decisions as an operator would.
 func audit(t *testing.T, settings string) (rows []server.Row) {
 	t.Helper()
-	out, err := exec.Command("flor-provider", "audit", "--settings", settings, "--json").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var out []byte
+	kit.Succeeds(t, "the audit log", func() (err error) { // its store may be busy
+		var stderr bytes.Buffer
+		cmd := exec.Command("flor-provider", "audit", "--settings", settings, "--json")
+		cmd.Stderr = &stderr
+		if out, err = cmd.Output(); err != nil {
+			err = fmt.Errorf("%w: %s", err, &stderr)
+		}
+		return err
+	})
 	for line := range strings.Lines(string(out)) {
 		var r server.Row
 		if err := json.Unmarshal([]byte(line), &r); err != nil {

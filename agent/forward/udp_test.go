@@ -401,21 +401,33 @@ func TestLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// A busy machine loses datagrams, too: what is lost unseen is sent again.
+	sent := first
 	for way, l := range map[string]*lossy{"there": there, "back": back} {
 		for range rounds {
 			before := l.lost.Load()
 			l.losing.Store(true)
-			conn.Write(make([]byte, lossySize))
-			kit.Eventually(t, "a loss "+way, func() bool { return l.lost.Load() > before })
+			kit.Succeeds(t, "a loss "+way, func() error {
+				sent++
+				conn.Write(make([]byte, lossySize))
+				for range 50 {
+					if l.lost.Load() > before {
+						return nil
+					}
+					time.Sleep(time.Millisecond)
+				}
+				return errors.New("nothing was lost")
+			})
 			l.losing.Store(false)
-			if err := exchange(conn, []byte("behind")); err != nil {
-				t.Fatalf("behind what was lost %s: %v", way, err)
-			}
+			kit.Succeeds(t, "an answer to what is behind what was lost "+way, func() error {
+				sent++
+				return exchangeIn(time.Second, conn, []byte("behind"))
+			})
 		}
 	}
 	wantSilence(t, conn)
-	if n, want := len(senders), first+rounds+2*rounds; n != want {
-		t.Errorf("the upstream heard %d datagrams, want %d", n, want)
+	if n, least := len(senders), first+rounds+2*rounds; n < least || n > sent-rounds {
+		t.Errorf("the upstream heard %d datagrams, want %d at least, and none of those that were lost on the way there", n, least)
 	}
 }
 

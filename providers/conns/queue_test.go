@@ -26,7 +26,7 @@ type served struct {
 
 // A host waits for patience until it has its turn; wait is that of package server.
 const (
-	wait     = 45 * time.Second
+	wait     = 30 * time.Second
 	patience = time.Minute
 )
 

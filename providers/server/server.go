@@ -170,9 +170,9 @@ const (
 	// turns bounds the connections between the first byte of a handshake and the first answer.
 	turns = 256
 
-	// turnsWait is three quarters of the time for which hosts wait for a handshake: the estimate may be
-	// wrong, but a host that waits is served sooner than one that is told to come back.
-	turnsWait = 45 * time.Second
+	// turnsWait is half as long as hosts wait for a handshake: the estimate may be wrong, and what waits
+	// holds memory.
+	turnsWait = 30 * time.Second
 )
 
 // limit has room for all nodes of the policy at once, and for what they watch.

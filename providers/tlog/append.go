@@ -156,7 +156,7 @@ func (a *appender) append(ctx context.Context, leaves []Leaf) error {
 
 // appendAll appends rows as they come, those of a while together.
 func (a *appender) appendAll(ctx context.Context, rows <-chan row) error {
-	resting := time.NewTimer(closeAfter)
+	resting := time.NewTimer(a.closeAfter)
 	defer resting.Stop()
 	for {
 		var leaves []Leaf
@@ -192,7 +192,7 @@ func (a *appender) appendAll(ctx context.Context, rows <-chan row) error {
 			if err := a.append(context.WithoutCancel(ctx), leaves); err != nil {
 				return err
 			}
-			resting.Reset(closeAfter)
+			resting.Reset(a.closeAfter)
 		}
 		a.appended.Store(upTo)
 	}

@@ -55,6 +55,7 @@ type Log struct {
 	Config
 	Reader
 	shelf      *shelf
+	closeAfter time.Duration // see the constant
 	appended   atomic.Int64  // see Appended
 	integrated atomic.Uint64 // size of the tree, of which there may be no checkpoint yet
 	fault      atomic.Pointer[string]
@@ -62,7 +63,9 @@ type Log struct {
 }
 
 // New is the log in a directory. Run makes what is not there yet.
-func New(c Config) *Log { return &Log{Config: c, Reader: Reader{c.Dir}, shelf: newShelf(c.Dir)} }
+func New(c Config) *Log {
+	return &Log{Config: c, Reader: Reader{c.Dir}, shelf: newShelf(c.Dir), closeAfter: closeAfter}
+}
 
 // signer has the key of the log, which is made with it: whoever knows the key knows the log.
 func (l *Log) signer() (note.Signer, error) {

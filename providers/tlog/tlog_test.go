@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -435,6 +436,27 @@ func FuzzLeaf(f *testing.F) {
 			t.Errorf("%q became %q", text, l)
 		}
 	})
+}
+
+// TestRests: while nothing is appended, nothing of Tessera runs, and rows that come are appended all
+// the same. It runs by itself: other logs of the process have goroutines of Tessera, too.
+func TestRests(t *testing.T) {
+	e := newEnv(t)
+	e.rows(3, 0)
+	l := e.log()
+	l.closeAfter = time.Millisecond
+	e.while(l, func() {
+		for n := 3; n < 8; n++ {
+			e.has(l, n)
+			kit.Eventually(t, "Tessera to be closed", func() bool {
+				all := make([]byte, 1<<20)
+				return !strings.Contains(string(all[:runtime.Stack(all, true)]), "transparency-dev/tessera")
+			})
+			e.rows(1, 0)
+		}
+		e.has(l, 8)
+	})
+	e.complete(l)
 }
 
 // TestReopened: what is appended after Tessera was closed follows what it appended before, and nothing

@@ -53,12 +53,14 @@ func TestForgedAddresses(t *testing.T) {
 	const forged, bound = 400, 128
 	ca := kit.NewCA()
 	ursula := host(t, "ursula", ca, outline)
-	var ln *transport.Listener // the lookups come after it is set
+	var ln *transport.Listener
+	listening := make(chan struct{})
 	var begun, most atomic.Int64
 	config := transport.Server{
 		Addr: "127.0.0.1:0",
 		Lookup: func(sni string) (florete.ID, bool) {
 			begun.Add(1)
+			<-listening
 			if n := ln.Handshakes(); n > most.Load() {
 				most.Store(n)
 			}
@@ -73,6 +75,7 @@ func TestForgedAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
+	close(listening)
 	go func() {
 		for {
 			in, err := ln.Accept()

@@ -13,16 +13,17 @@ import (
 	"net"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/activation/notify"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
 )
 
 // Config is what Run works on.
 type Config struct {
-	State   florete.Layout // where everything is kept
+	State   hostdir.Layout // where everything is kept
 	Closure string         // directory with the host's documents; empty to live on what was accepted before
 	HostKey string         // file of the SSH host key; empty for DefaultHostKey
 	TPM     string         // see fetch.Host
@@ -42,7 +43,7 @@ type Config struct {
 	Adopt map[string]string
 
 	// Refetch is a directory where touching a file named after a need causes a new request
-	// for it, whatever its state, and one named by florete.RotateFile a request for another
+	// for it, whatever its state, and one named by hostdir.RotateFile a request for another
 	// secret; at most every ten seconds. Empty for none.
 	Refetch string
 
@@ -65,7 +66,7 @@ type Config struct {
 
 	// HostReport returns what the host reports of itself to the provider of its documents,
 	// on every change and every five minutes; nil for nothing.
-	HostReport func(context.Context) florete.HostReport
+	HostReport func(context.Context) hostreport.Report
 
 	// Arm makes documents from the network go back by themselves, unless a provider answers
 	// under them within CommitTimeout, zero for a minute. It returns when a process is at work

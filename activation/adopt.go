@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -33,7 +33,7 @@ func (a *activation) adoptOne(n *need, from string) error {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(n.Deliver.Files))
-	if n.Kind == florete.KindCert || len(names) == 0 {
+	if n.Kind == document.KindCert || len(names) == 0 {
 		return fmt.Errorf("kind %s is always fetched: leave it out", n.Kind)
 	}
 	values := map[string]string{}

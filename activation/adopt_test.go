@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // pushed is a directory as something else has delivered it.
@@ -42,7 +42,7 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("notified %v\n%s", h.notified, h.lines())
 	}
 	for name, text := range files {
-		path := filepath.Join(florete.Current(h.config.State.Need("oidc-outline")), name)
+		path := filepath.Join(hostdir.Current(h.config.State.Need("oidc-outline")), name)
 		fi, err := os.Stat(path)
 		want, _ := h.need("oidc-outline").Deliver.Files[name].Perm()
 		if err != nil || h.file("oidc-outline", name) != text || uint32(fi.Mode().Perm()) != want {
@@ -82,7 +82,7 @@ func TestAdoptAfterDying(t *testing.T) {
 	}
 	h.wantExit(h.once(), ExitFulfilled)
 	h.wantCalls(h.forge, "oidc-outline", 0)
-	if s := h.state("oidc-outline"); s.State != florete.NeedFulfilled || s.NotifiedGeneration != 1 {
+	if s := h.state("oidc-outline"); s.State != hostdir.NeedFulfilled || s.NotifiedGeneration != 1 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/delivery"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -35,7 +35,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 		pass.Join() // until what waits for it is begun
 	}
 	var documents func(context.Context) (api.Artifact, *fetch.Error, func())
-	if n.Kind == florete.KindConfig {
+	if n.Kind == document.KindConfig {
 		documents = a.artifact(pass, attempt)
 	}
 	return func(ctx context.Context) outcome {
@@ -44,7 +44,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 		var artifact api.Artifact
 		var failed *fetch.Error
 		release := func() {}
-		if n.Kind == florete.KindConfig {
+		if n.Kind == document.KindConfig {
 			artifact, failed, release = documents(ctx)
 		} else {
 			answer, attempt.Provider, failed = a.fetch(ctx, pass, attempt, n.dir)
@@ -57,7 +57,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 			if enrols {
 				defer pass.Leave()
 			}
-			if failed == nil && n.Kind == florete.KindConfig {
+			if failed == nil && n.Kind == document.KindConfig {
 				if proof.Commit != nil {
 					a.proved(proof, attempt.Provider)
 				}
@@ -132,7 +132,7 @@ func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.
 }
 
 // files are values as the files that a need delivers.
-func files(n florete.Need, values map[string]string, uid, gid int) (map[string]delivery.File, *api.Error) {
+func files(n document.Need, values map[string]string, uid, gid int) (map[string]delivery.File, *api.Error) {
 	files := map[string]delivery.File{}
 	for name, f := range n.Deliver.Files {
 		value, ok := values[f.Value]
@@ -192,7 +192,7 @@ const endedMost = 20 * time.Second
 
 func (a *activation) backoff(n *need) needstate.Backoff {
 	b := a.Backoff
-	if n.Kind == florete.KindCert && !n.state.Expires.IsZero() {
+	if n.Kind == document.KindCert && !n.state.Expires.IsZero() {
 		most := max(time.Until(n.state.Expires.Time), 0) + endedMost
 		b.Max = min(cmp.Or(b.Max, needstate.LongestWait), most)
 	}
@@ -218,7 +218,7 @@ func (a *activation) reportFailed(n *need, provider string, failed *fetch.Error)
 }
 
 // owner is whom the files of a delivery belong to.
-func (a *activation) owner(d florete.Deliver) (uid, gid int, err error) {
+func (a *activation) owner(d document.Deliver) (uid, gid int, err error) {
 	if a.Undivided {
 		return -1, -1, nil
 	}

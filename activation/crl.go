@@ -10,9 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/crl"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/replace"
 )
@@ -97,7 +99,7 @@ func (a *activation) crlsOver(pass *fetch.Pass, now time.Time) func(context.Cont
 	var from []string
 	for _, n := range a.needs {
 		for _, provider := range n.Providers {
-			if n.Kind == florete.KindCert && n.state.State == florete.NeedFulfilled && !slices.Contains(from, provider) && !k.unknown[provider].After(now) {
+			if n.Kind == document.KindCert && n.state.State == hostdir.NeedFulfilled && !slices.Contains(from, provider) && !k.unknown[provider].After(now) {
 				from = append(from, provider)
 			}
 		}
@@ -123,7 +125,7 @@ func (a *activation) crlsOver(pass *fetch.Pass, now time.Time) func(context.Cont
 // for all certificates of a pass; nil where that is not to be.
 func (a *activation) crlWith(n *need, pass *fetch.Pass) func(context.Context, string) func() {
 	k := &a.crls
-	if a.Once || k.busy || n.Kind != florete.KindCert || a.host.IsNode(n.Need) || a.hasCRL() {
+	if a.Once || k.busy || n.Kind != document.KindCert || a.host.IsNode(n.Need) || a.hasCRL() {
 		return nil
 	}
 	if k.pass != pass {
@@ -162,7 +164,7 @@ func (a *activation) gotCRLs(from []string, answers map[string]api.CRL, failed m
 	if err != nil {
 		a.report(Event{Event: EventDisk, Need: "crl.pem", Message: err.Error() + ": begins anew"})
 	}
-	was, behind := florete.EncodeCRLs(lists...), false
+	was, behind := trust.EncodeCRLs(lists...), false
 	for _, p := range from {
 		answer, e := answers[p], failed[p]
 		if e != nil && e.Code == api.CodeUnknownMethod { // of an older release
@@ -188,7 +190,7 @@ func (a *activation) gotCRLs(from []string, answers map[string]api.CRL, failed m
 		k.tries--
 		k.next = now.Add(crlAgain + rand.N(crlAgain))
 	}
-	b := florete.EncodeCRLs(lists...)
+	b := trust.EncodeCRLs(lists...)
 	if bytes.Equal(b, was) {
 		return
 	}

@@ -3,9 +3,9 @@ package activation
 import (
 	"context"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -62,7 +62,7 @@ func (a *activation) forgetEnrolled() {
 
 // origin is what fulfilled a need in a provider's place; certificates are never adopted.
 func (n *need) origin() string {
-	if n.Kind == florete.KindCert && n.state.Provider == "" {
+	if n.Kind == document.KindCert && n.state.Provider == "" {
 		return "an identity file"
 	}
 	return ""

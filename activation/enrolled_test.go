@@ -13,18 +13,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
 // leave leaves an identity file with SVIDs and documents, as flor enroll does.
-func leave(t *testing.T, l florete.Layout, documents []api.SignedDocument, svids ...*tls.Certificate) {
+func leave(t *testing.T, l hostdir.Layout, documents []api.SignedDocument, svids ...*tls.Certificate) {
 	t.Helper()
-	f := api.IdentityFile{SVIDs: []api.IdentitySVID{}, Schema: api.IdentityFileSchema, Format: florete.NewestFormat, Cluster: "demo", Node: Node, Artifact: api.Artifact{Documents: documents}}
+	f := api.IdentityFile{SVIDs: []api.IdentitySVID{}, Schema: api.IdentityFileSchema, Format: document.NewestFormat, Cluster: "demo", Node: Node, Artifact: api.Artifact{Documents: documents}}
 	for _, s := range svids {
-		id, err := florete.LeafID(s.Leaf)
+		id, err := trust.LeafID(s.Leaf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +55,7 @@ func TestEnrolled(t *testing.T) {
 	leave(t, h.config.State, []api.SignedDocument{}, newer)
 	h.once()
 	h.wantLine("cert-node: fulfilled by an identity file in attempt 1")
-	if s := h.state("cert-node"); s.State != florete.NeedFulfilled || s.Provider != "" || s.Expires.Unix() != newer.Leaf.NotAfter.Unix() {
+	if s := h.state("cert-node"); s.State != hostdir.NeedFulfilled || s.Provider != "" || s.Expires.Unix() != newer.Leaf.NotAfter.Unix() {
 		t.Errorf("got %+v", s)
 	}
 	if _, err := os.Stat(h.config.State.IdentityFile()); !errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +64,7 @@ func TestEnrolled(t *testing.T) {
 	chain, _ := kit.EncodeSVID(newer)
 	leave(t, h.config.State, []api.SignedDocument{}, older)
 	h.once()
-	if h.file("cert-node", florete.FileSVID) != string(chain) {
+	if h.file("cert-node", hostdir.FileSVID) != string(chain) {
 		t.Error("an older certificate was delivered")
 	}
 	if _, err := os.Stat(h.config.State.IdentityFile()); !errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +84,7 @@ func TestEnrolled(t *testing.T) {
 	h.serial++
 	h.deploy()
 	h.once()
-	if s := h.state("cert-node"); s.Provider != "forge" || h.file("cert-node", florete.FileSVID) == string(chain) {
+	if s := h.state("cert-node"); s.Provider != "forge" || h.file("cert-node", hostdir.FileSVID) == string(chain) {
 		t.Errorf("not renewed: %+v", s)
 	}
 }
@@ -117,11 +119,11 @@ func enrolledKilledAt(t *testing.T, at int64) (done bool) {
 	m := c.Manifest()
 	m.Providers["forge"] = Provides("forge", "127.0.0.1:1")
 	v := victim{State: filepath.Join(t.TempDir(), "state"), Closure: t.TempDir(), HostKey: c.HostKey, Told: t.TempDir(), At: at}
-	m.Needs = []florete.Need{kit.CertNeed(Node, "forge")}
+	m.Needs = []document.Need{kit.CertNeed(Node, "forge")}
 	kit.Write(v.Closure, kit.Document(1, m))
-	m.Needs = []florete.Need{kit.CertNeed(Service, "forge"), kit.CertNeed(Node, "forge")}
+	m.Needs = []document.Need{kit.CertNeed(Service, "forge"), kit.CertNeed(Node, "forge")}
 	node, service := c.CA.Issue(Node, time.Hour), c.CA.Issue(Service, time.Hour)
-	layout := florete.Layout(v.State)
+	layout := hostdir.Layout(v.State)
 	leave(t, layout, []api.SignedDocument{kit.Signed(2, m, c.Signing)}, node, service)
 	code, out := v.start(t)
 	if done = code == ExitFulfilled; !done && code != -1 {
@@ -132,13 +134,13 @@ func enrolledKilledAt(t *testing.T, at int64) (done bool) {
 		t.Fatalf("step %d: after it: exit %d\n%s", at, code, out)
 	}
 	for _, svid := range []*tls.Certificate{node, service} {
-		id, _ := florete.LeafID(svid.Leaf)
+		id, _ := trust.LeafID(svid.Leaf)
 		n := kit.CertNeed(id, "forge")
-		got, err := florete.LoadSVID(layout.Need(n.ID), id)
+		got, err := hostdir.LoadSVID(layout.Need(n.ID), id)
 		if err != nil || !got.Cert.Leaf.Equal(svid.Leaf) {
 			t.Errorf("step %d: %s: %v\n%s", at, n.ID, err, out)
 		}
-		if s, err := layout.NeedState(n.ID); err != nil || s.State != florete.NeedFulfilled {
+		if s, err := layout.NeedState(n.ID); err != nil || s.State != hostdir.NeedFulfilled {
 			t.Errorf("step %d: %s: %+v, %v", at, n.ID, s, err)
 		}
 	}

@@ -9,8 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -19,7 +20,7 @@ type host struct {
 	t *testing.T
 	*Cluster
 	forge, spare *Provider
-	manifest     florete.Manifest
+	manifest     document.Manifest
 	serial       int64
 	config       Config
 
@@ -36,7 +37,7 @@ func newHost(t *testing.T) *host {
 	t.Cleanup(h.spare.Stop)
 	h.manifest = h.Manifest()
 	h.config = Config{
-		State: florete.Layout(t.TempDir()), Closure: t.TempDir(), HostKey: h.HostKey,
+		State: hostdir.Layout(t.TempDir()), Closure: t.TempDir(), HostKey: h.HostKey,
 		Dial: Dial(map[string]*Provider{"forge": h.forge, "spare": h.spare}),
 		Report: func(e Event) {
 			h.mu.Lock()
@@ -64,7 +65,7 @@ func (h *host) deploy() {
 }
 
 // publish makes the forge offer a manifest.
-func (h *host) publish(serial int64, m florete.Manifest) {
+func (h *host) publish(serial int64, m document.Manifest) {
 	h.forge.Offer(kit.Signed(serial, m, h.Signing))
 }
 
@@ -98,12 +99,12 @@ func (h *host) run() (stop func() Summary) {
 	}
 }
 
-func (h *host) need(id string) *florete.Need {
-	i := slices.IndexFunc(h.manifest.Needs, func(n florete.Need) bool { return n.ID == id })
+func (h *host) need(id string) *document.Need {
+	i := slices.IndexFunc(h.manifest.Needs, func(n document.Need) bool { return n.ID == id })
 	return &h.manifest.Needs[i]
 }
 
-func (h *host) state(id string) florete.NeedState {
+func (h *host) state(id string) hostdir.NeedState {
 	h.t.Helper()
 	s, err := h.config.State.NeedState(id)
 	if err != nil {
@@ -114,7 +115,7 @@ func (h *host) state(id string) florete.NeedState {
 
 func (h *host) file(need, name string) string {
 	h.t.Helper()
-	b, err := os.ReadFile(filepath.Join(florete.Current(h.config.State.Need(need)), name))
+	b, err := os.ReadFile(filepath.Join(hostdir.Current(h.config.State.Need(need)), name))
 	if err != nil {
 		h.t.Fatal(err)
 	}

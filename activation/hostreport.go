@@ -7,8 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -99,26 +102,26 @@ func (a *activation) unreported(now time.Time) bool {
 // a report can have next. A provider that did not answer yet has no need of another connection.
 func (a *activation) connects() bool {
 	n := a.documents()
-	return a.prover.Commit != nil || n != nil && (n.busy || n.state.State == florete.NeedBlocked || n.state.State == florete.NeedWaiting)
+	return a.prover.Commit != nil || n != nil && (n.busy || n.state.State == hostdir.NeedBlocked || n.state.State == hostdir.NeedWaiting)
 }
 
 // standing is what of a report is news when it changes: not what is counted or measured,
 // and neither attempts nor renewals.
-func standing(r florete.HostReport) string {
-	r.Sequence, r.Sent = 0, florete.Time{}
-	r.Facts.Booted, r.Facts.Memory, r.Facts.Disk = florete.Time{}, florete.Capacity{}, florete.Capacity{}
+func standing(r hostreport.Report) string {
+	r.Sequence, r.Sent = 0, unixtime.Time{}
+	r.Facts.Booted, r.Facts.Memory, r.Facts.Disk = unixtime.Time{}, hostreport.Capacity{}, hostreport.Capacity{}
 	r.Needs, r.Units = slices.Clone(r.Needs), slices.Clone(r.Units)
 	for i, n := range r.Needs {
-		r.Needs[i] = florete.ReportedNeed{ID: n.ID, State: n.State, Rotations: n.Rotations}
+		r.Needs[i] = hostreport.Need{ID: n.ID, State: n.State, Rotations: n.Rotations}
 		if n.Error != nil {
-			r.Needs[i].Error = &florete.NeedError{Code: n.Error.Code}
+			r.Needs[i].Error = &hostdir.NeedError{Code: n.Error.Code}
 		}
 	}
 	for i, u := range r.Units {
-		r.Units[i] = florete.ReportedUnit{Name: u.Name, Active: u.Active, Sub: u.Sub}
+		r.Units[i] = hostreport.Unit{Name: u.Name, Active: u.Active, Sub: u.Sub}
 	}
 	if f := r.Forwarder; f != nil {
-		r.Forwarder = &florete.ReportedForwarder{State: f.State, Problems: f.Problems, Ending: f.Ending}
+		r.Forwarder = &hostreport.Forwarder{State: f.State, Problems: f.Problems, Ending: f.Ending}
 	}
 	b, _ := json.Marshal(r)
 	return string(b)
@@ -127,7 +130,7 @@ func standing(r florete.HostReport) string {
 // reportTo are the providers of this host's documents, in order of preference.
 func (a *activation) reportTo() []string {
 	for _, n := range a.set.Manifest.Needs {
-		if n.Kind == florete.KindConfig {
+		if n.Kind == document.KindConfig {
 			return n.Providers
 		}
 	}
@@ -136,7 +139,7 @@ func (a *activation) reportTo() []string {
 
 // send sends a report to the first provider that takes it, over the line where there is one,
 // and returns its answer.
-func send(ctx context.Context, host *fetch.Host, r florete.HostReport, to []string, line *fetch.Line) (answer api.Reported, err error) {
+func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []string, line *fetch.Line) (answer api.Reported, err error) {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return answer, err

@@ -7,8 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -16,8 +18,8 @@ import (
 // reporting is a host that reports how its needs stand, with its release in place of facts.
 func reporting(t *testing.T) *host {
 	h := newHost(t)
-	h.config.HostReport = func(context.Context) florete.HostReport {
-		r := florete.HostReport{Release: "1", Format: florete.NewestFormat}
+	h.config.HostReport = func(context.Context) hostreport.Report {
+		r := hostreport.Report{Release: "1", Format: document.NewestFormat}
 		m, err := h.config.State.Manifest()
 		if err != nil {
 			t.Error(err)
@@ -27,7 +29,7 @@ func reporting(t *testing.T) *host {
 			if err != nil {
 				t.Error(err)
 			}
-			r.Needs = append(r.Needs, florete.ReportedNeed{ID: n.ID, State: s.State, Expires: s.Expires, Error: s.Error})
+			r.Needs = append(r.Needs, hostreport.Need{ID: n.ID, State: s.State, Expires: s.Expires, Error: s.Error})
 		}
 		return r
 	}
@@ -87,9 +89,9 @@ func TestReportsChanges(t *testing.T) {
 		if len(calls) < 5 {
 			t.Fatalf("%d requests, want several that are refused", len(calls))
 		}
-		for state, at := range map[florete.NeedStatus]time.Time{florete.NeedWaiting: calls[0].At, florete.NeedFulfilled: calls[len(calls)-1].At} {
+		for state, at := range map[hostdir.NeedStatus]time.Time{hostdir.NeedWaiting: calls[0].At, hostdir.NeedFulfilled: calls[len(calls)-1].At} {
 			i := slices.IndexFunc(reports, func(r Received) bool {
-				return slices.ContainsFunc(r.Needs, func(n florete.ReportedNeed) bool { return n.ID == "oidc-late" && n.State == state })
+				return slices.ContainsFunc(r.Needs, func(n hostreport.Need) bool { return n.ID == "oidc-late" && n.State == state })
 			})
 			if i < 0 || reports[i].At.Sub(at) > 11*time.Second {
 				t.Errorf("%s since %s is not reported by then", state, at)

@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // maxSleep bounds how long a change of the wall clock, or sleep of the machine, stays
@@ -92,7 +93,7 @@ func (a *activation) keep(ctx context.Context) (changed bool) {
 
 // requests reports whether requests other than that for documents are under way.
 func (a *activation) requests() bool {
-	return slices.ContainsFunc(a.needs, func(n *need) bool { return n.busy && n.Kind != florete.KindConfig })
+	return slices.ContainsFunc(a.needs, func(n *need) bool { return n.busy && n.Kind != document.KindConfig })
 }
 
 // outdated reports whether other documents, or another revocation list, are in force than the
@@ -292,7 +293,7 @@ func (a *activation) requested(name string) int64 {
 }
 
 func (a *activation) block(n *need, by []string, now time.Time) {
-	if n.state.State == florete.NeedBlocked {
+	if n.state.State == hostdir.NeedBlocked {
 		return
 	}
 	n.state.Block(now)

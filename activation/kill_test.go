@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -42,7 +42,7 @@ func (v victim) run() {
 	left := atomic.Int64{}
 	left.Store(v.At)
 	s, err := Run(context.Background(), Config{
-		State: florete.Layout(v.State), Closure: v.Closure, HostKey: v.HostKey, Once: true,
+		State: hostdir.Layout(v.State), Closure: v.Closure, HostKey: v.HostKey, Once: true,
 		Report: func(e Event) { fmt.Println(e) },
 		Notify: func(_ context.Context, unit string) error {
 			return os.WriteFile(filepath.Join(v.Told, unit), nil, 0o644)
@@ -126,7 +126,7 @@ func killAt(t *testing.T, at int64) (done bool) {
 	if code, out = v.start(t); code != ExitFulfilled {
 		t.Fatalf("step %d: after it: exit %d\n%s", at, code, out)
 	}
-	layout := florete.Layout(v.State)
+	layout := hostdir.Layout(v.State)
 	keys := map[string]map[string]bool{}
 	for _, call := range forge.Calls("") {
 		if keys[call.Need] == nil {
@@ -139,7 +139,7 @@ func killAt(t *testing.T, at int64) (done bool) {
 			t.Errorf("step %d: %s was asked for with %d idempotency keys", at, n.ID, len(keys[n.ID]))
 		}
 		for name := range n.Deliver.Files {
-			if _, err := os.Stat(filepath.Join(florete.Current(layout.Need(n.ID)), name)); err != nil {
+			if _, err := os.Stat(filepath.Join(hostdir.Current(layout.Need(n.ID)), name)); err != nil {
 				t.Errorf("step %d: %v", at, err)
 			}
 		}

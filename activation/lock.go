@@ -9,12 +9,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // lock makes this the only activation of a state directory. The kernel releases
 // the lock when the process ends, however it ends.
-func lock(l florete.Layout) (unlock func(), err error) {
+func lock(l hostdir.Layout) (unlock func(), err error) {
 	if err := os.MkdirAll(string(l), 0o755); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // TestLockIsOurs: who cannot open the file cannot keep activation from running.
@@ -13,7 +13,7 @@ func TestLockIsOurs(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "activation.lock")
 	for _, what := range []string{"made", "of an earlier release"} {
-		unlock, err := lock(florete.Layout(dir))
+		unlock, err := lock(hostdir.Layout(dir))
 		if err != nil {
 			t.Fatal(err)
 		}

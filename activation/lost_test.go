@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // TestLostState: what a provider lost with its state is requested again within minutes, once, and
@@ -32,7 +32,7 @@ func TestLostState(t *testing.T) {
 		h.forge.SetLog("", "c")
 		restart()
 		h.wantCalls(h.forge, "oidc-outline", 2)
-		if s := h.state("oidc-outline"); s.State != florete.NeedFulfilled {
+		if s := h.state("oidc-outline"); s.State != hostdir.NeedFulfilled {
 			t.Errorf("oidc-outline: %+v", s)
 		}
 		for _, rows := range [][]string{{"c", "d"}, {"c", "d", "e"}} {

@@ -5,15 +5,16 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/delivery"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // need is a need with how it stands.
 type need struct {
-	florete.Need
+	document.Need
 	digest string
 	dir    delivery.Dir // of what it delivers
 	state  needstate.State
@@ -48,16 +49,16 @@ func (a *activation) look(n *need, now time.Time) {
 	if now.Sub(n.seen.at).Abs() < lookAgain {
 		return
 	}
-	n.seen = seen{at: now, present: a.present(n), refetch: a.requested(n.ID), rotate: a.requested(florete.RotateFile(n.ID))}
+	n.seen = seen{at: now, present: a.present(n), refetch: a.requested(n.ID), rotate: a.requested(hostdir.RotateFile(n.ID))}
 	if generation, err := n.dir.Current(); err == nil {
 		n.seen.generation = generation
 	}
 }
 
 // load opens what is known of a need.
-func (a *activation) load(n florete.Need) *need {
+func (a *activation) load(n document.Need) *need {
 	l := &need{Need: n, digest: needstate.Digest(n), dir: delivery.Dir{Path: a.State.Need(n.ID), Step: a.Step}}
-	if n.Kind == florete.KindConfig {
+	if n.Kind == document.KindConfig {
 		l.dir.Path = a.State.Documents() // which the store cleans
 	} else if err := l.dir.Clean(); err != nil {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
@@ -66,7 +67,7 @@ func (a *activation) load(n florete.Need) *need {
 	if l.state.NeedState, err = a.State.NeedState(n.ID); err != nil {
 		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error() + ": begins anew"})
 	}
-	l.foreign = n.Kind == florete.KindCert && !a.host.Trusts(n)
+	l.foreign = n.Kind == document.KindCert && !a.host.Trusts(n)
 	if a.host.Answered(n.ID, l.state.Answers) {
 		a.forget(l)
 	}
@@ -78,7 +79,7 @@ func (a *activation) load(n florete.Need) *need {
 	if a.resumed {
 		l.state.Resumed(v.Now)
 	}
-	if due, ok := l.state.Due(n.Renew); l.state.State == florete.NeedFulfilled && (!ok || due.After(v.Now)) {
+	if due, ok := l.state.Due(n.Renew); l.state.State == hostdir.NeedFulfilled && (!ok || due.After(v.Now)) {
 		a.report(Event{Event: EventKept, Need: n.ID, Provider: l.state.Provider, Message: l.origin(), Next: due})
 	}
 	return l
@@ -92,7 +93,7 @@ func (a *activation) observe(n *need) needstate.Observed {
 // present reports whether the files that a need delivers are there.
 func (a *activation) present(n *need) bool {
 	for name := range n.Deliver.Files {
-		if _, err := os.Stat(filepath.Join(florete.Current(n.dir.Path), name)); err != nil {
+		if _, err := os.Stat(filepath.Join(hostdir.Current(n.dir.Path), name)); err != nil {
 			return false
 		}
 	}
@@ -104,7 +105,7 @@ func (n *need) usable(now time.Time) bool { return !n.foreign && n.state.Usable(
 
 // awaitsKey reports whether n waits for a change of the key by which this host proves itself.
 func (n *need) awaitsKey() bool {
-	waits := n.state.State == florete.NeedWaiting || n.state.State == florete.NeedDenied
+	waits := n.state.State == hostdir.NeedWaiting || n.state.State == hostdir.NeedDenied
 	return waits && n.state.Error != nil && fetch.OfKey(n.state.Error.Code)
 }
 

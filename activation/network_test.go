@@ -7,10 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -22,10 +23,10 @@ func TestNetworkManifestReloads(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Minute)
 		next := h.manifest
-		next.Needs = append(append([]florete.Need{}, next.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
+		next.Needs = append(append([]document.Need{}, next.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
 		h.publish(2, next)
 		time.Sleep(31 * time.Minute)
-		if s := h.state("oidc-late"); s.State != florete.NeedFulfilled {
+		if s := h.state("oidc-late"); s.State != hostdir.NeedFulfilled {
 			t.Fatalf("oidc-late: %+v\n%s", s, h.lines())
 		}
 		s := stop()
@@ -75,7 +76,7 @@ func TestHostKeyChanges(t *testing.T) {
 		key := kit.WriteHostKey(h.HostKey)
 		time.Sleep(17 * time.Hour) // certificates are due
 		for _, need := range []string{"cert-node"} {
-			if s := h.state(need); s.State != florete.NeedDenied || s.Error.Code != fetch.CodeHostKey {
+			if s := h.state(need); s.State != hostdir.NeedDenied || s.Error.Code != fetch.CodeHostKey {
 				t.Errorf("%s: %+v", need, s)
 			}
 		}
@@ -112,7 +113,7 @@ func TestHostKeyDeclaredBefore(t *testing.T) {
 		h.publish(2, h.Manifest())
 		time.Sleep(17 * time.Hour)
 		for _, need := range []string{"cert-node", "config-documents"} {
-			if s := h.state(need); s.State != florete.NeedDenied || s.Error.Code != api.CodeDeviceKey {
+			if s := h.state(need); s.State != hostdir.NeedDenied || s.Error.Code != api.CodeDeviceKey {
 				t.Errorf("%s with the former key: %+v", need, s)
 			}
 		}
@@ -140,7 +141,7 @@ func TestNetworkManifestInOnePass(t *testing.T) {
 				return nil
 			})
 			next := h.manifest
-			next.Needs = append(append([]florete.Need{}, next.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
+			next.Needs = append(append([]document.Need{}, next.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
 			h.publish(2, next)
 			h.wantExit(h.once(), ExitFulfilled)
 			h.wantCalls(h.forge, "oidc-late", 1)
@@ -190,7 +191,7 @@ func TestRefusedDocuments(t *testing.T) {
 				if err != nil || d.Envelope.Serial != 5 {
 					t.Errorf("serial %d is in force: %v", d.Envelope.Serial, err)
 				}
-				if s := h.state("oidc-outline"); s.State != florete.NeedFulfilled {
+				if s := h.state("oidc-outline"); s.State != hostdir.NeedFulfilled {
 					t.Errorf("oidc-outline: %+v", s)
 				}
 			})
@@ -221,7 +222,7 @@ func TestClosureGoesBack(t *testing.T) {
 		h := newHost(t)
 		h.wantExit(h.once(), ExitFulfilled)
 		first, old := h.manifest, h.serial
-		h.manifest.Needs = append(append([]florete.Need{}, first.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
+		h.manifest.Needs = append(append([]document.Need{}, first.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
 		h.serial = 2
 		h.deploy()
 		time.Sleep(time.Hour)
@@ -253,11 +254,11 @@ func TestClosureGoesBack(t *testing.T) {
 
 func TestAnswersThatDoNotFit(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit func(*florete.Need)
+		edit func(*document.Need)
 		want string
 	}{
-		"missing value": {func(n *florete.Need) { n.Deliver.Files["x"] = florete.File{Value: "token", Mode: "0400"} }, `invalid (malformed): answer has no value "token" for file x`},
-		"no account":    {func(n *florete.Need) { n.Deliver.Owner = "nobody-here" }, `transient (account): owner "nobody-here": no such account on this host: create it`},
+		"missing value": {func(n *document.Need) { n.Deliver.Files["x"] = document.File{Value: "token", Mode: "0400"} }, `invalid (malformed): answer has no value "token" for file x`},
+		"no account":    {func(n *document.Need) { n.Deliver.Owner = "nobody-here" }, `transient (account): owner "nobody-here": no such account on this host: create it`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -278,7 +279,7 @@ func TestManifestWithoutOwnCertificate(t *testing.T) {
 		h := newHost(t)
 		oidc := *h.need("oidc-outline")
 		oidc.DependsOn = []string{}
-		h.manifest.Needs = []florete.Need{oidc}
+		h.manifest.Needs = []document.Need{oidc}
 		h.deploy()
 		h.wantExit(h.once(), ExitRefused)
 		h.wantLine("no need of kind cert for spiffe://demo.flor/node/ursula")

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -66,7 +66,7 @@ func TestSwallowedProvider(t *testing.T) {
 		// To enrol, then for all others at the same time.
 		for _, n := range []string{"cert-node", "oidc-outline", "config-documents"} {
 			s := h.state(n)
-			if took := s.Fulfilled.Sub(begin); s.State != florete.NeedFulfilled || s.Provider != "spare" || took > 5*time.Second {
+			if took := s.Fulfilled.Sub(begin); s.State != hostdir.NeedFulfilled || s.Provider != "spare" || took > 5*time.Second {
 				t.Errorf("%s: %s by %s after %s, want by spare within 5s", n, s.State, s.Provider, took)
 			}
 		}

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -31,7 +32,7 @@ const (
 // off. Silence leaves the first to whoever goes back, and ends the second with the documents
 // in force once more, since those before are no better.
 type proof struct {
-	*florete.Commit
+	*hostdir.Commit
 	undone bool
 }
 
@@ -80,7 +81,7 @@ func (a *activation) proved(p proof, provider string) {
 
 // proves reports whether a proof needs n: it is the need for documents, or that depends on it.
 func (a *activation) proves(n *need) bool {
-	if n.Kind == florete.KindConfig {
+	if n.Kind == document.KindConfig {
 		return true
 	}
 	d := a.documents()
@@ -92,9 +93,9 @@ func (a *activation) proves(n *need) bool {
 func (a *activation) proofDue(n *need, due time.Time, ok bool) (time.Time, bool) {
 	next := a.prover.next
 	switch {
-	case n.Kind == florete.KindConfig:
+	case n.Kind == document.KindConfig:
 		return next, true
-	case a.proves(n) && n.state.State == florete.NeedWaiting && (!ok || next.Before(due)):
+	case a.proves(n) && n.state.State == hostdir.NeedWaiting && (!ok || next.Before(due)):
 		return next, true
 	}
 	return due, ok
@@ -102,7 +103,7 @@ func (a *activation) proofDue(n *need, due time.Time, ok bool) (time.Time, bool)
 
 // proveNow has the proof sought at once that waited for a need.
 func (a *activation) proveNow(n *need) {
-	if n.Kind != florete.KindConfig && a.proves(n) {
+	if n.Kind != document.KindConfig && a.proves(n) {
 		a.prover.next = time.Time{}
 	}
 }

@@ -11,9 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -32,7 +33,7 @@ func newProving(t *testing.T) *host {
 	return h
 }
 
-func (h *host) pending() *florete.Commit {
+func (h *host) pending() *hostdir.Commit {
 	h.t.Helper()
 	c, err := h.config.State.PendingCommit()
 	if err != nil {
@@ -41,7 +42,7 @@ func (h *host) pending() *florete.Commit {
 	return c
 }
 
-func (h *host) undone() *florete.Commit {
+func (h *host) undone() *hostdir.Commit {
 	h.t.Helper()
 	c, err := h.config.State.Undone()
 	if err != nil {
@@ -73,13 +74,13 @@ func (h *host) goBack() {
 }
 
 // offer publishes at both providers.
-func (h *host) offer(serial int64, m florete.Manifest) {
+func (h *host) offer(serial int64, m document.Manifest) {
 	h.publish(serial, m)
 	h.spare.Offer(kit.Signed(serial, m, h.Signing))
 }
 
 // elsewhere is the manifest with another provider.
-func (h *host) elsewhere(provider string) florete.Manifest {
+func (h *host) elsewhere(provider string) document.Manifest {
 	m := h.Manifest()
 	for i := range m.Needs {
 		m.Needs[i].Providers = []string{provider}
@@ -93,7 +94,7 @@ func TestProved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newProving(t)
 		stop := h.run()
-		for i, m := range []florete.Manifest{h.with("oidc-a"), h.with("oidc-b")} {
+		for i, m := range []document.Manifest{h.with("oidc-a"), h.with("oidc-b")} {
 			time.Sleep(20 * time.Minute)
 			opened, reports := h.forge.Connections(), len(h.forge.Reports())
 			h.serial++
@@ -161,7 +162,7 @@ func TestCutOff(t *testing.T) {
 }
 
 // foreignRoot is the manifest with a root that signed nobody's certificate.
-func (h *host) foreignRoot() florete.Manifest {
+func (h *host) foreignRoot() document.Manifest {
 	m := h.Manifest()
 	m.Trust.Roots = []string{kit.NewCA().RootPEM()}
 	return m

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -35,14 +35,14 @@ func TestRefetch(t *testing.T) {
 		h.wantCalls(h.forge, "cert-node", 1)
 		h.wantCalls(h.forge, "oidc-outline", 1)
 
-		key := h.file("cert-node", florete.FileKey)
+		key := h.file("cert-node", hostdir.FileKey)
 		h.touch("cert-node", time.Now())
 		h.touch("oidc-outline", time.Now())
 		granted.Store(true)
 		time.Sleep(refetchPoll + time.Second)
 		h.wantCalls(h.forge, "cert-node", 2)
 		h.wantCalls(h.forge, "oidc-outline", 2)
-		if h.file("cert-node", florete.FileKey) == key {
+		if h.file("cert-node", hostdir.FileKey) == key {
 			t.Error("the same key again")
 		}
 		for range 60 {

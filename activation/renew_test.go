@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -24,7 +24,7 @@ func TestRenewal(t *testing.T) {
 		h := newHost(t)
 		stop := h.run()
 		time.Sleep(time.Hour)
-		key := h.file("cert-node", florete.FileKey)
+		key := h.file("cert-node", hostdir.FileKey)
 		time.Sleep(3*24*time.Hour - time.Hour)
 		h.wantExit(stop(), ExitFulfilled)
 		calls := h.forge.Calls("cert-node")
@@ -40,7 +40,7 @@ func TestRenewal(t *testing.T) {
 		if !calls[0].Enrols || len(calls) < 5 {
 			t.Fatalf("%d requests, the first enrols: %v", len(calls), calls[0].Enrols)
 		}
-		if h.file("cert-node", florete.FileKey) == key {
+		if h.file("cert-node", hostdir.FileKey) == key {
 			t.Error("the key outlived its certificate")
 		}
 		h.wantCalls(h.forge, "oidc-outline", 1)
@@ -63,10 +63,10 @@ func TestRenewalFailsWhileTheOldIsGood(t *testing.T) {
 		h.serial++
 		h.deploy()
 		h.wantExit(h.once(), ExitWaiting)
-		if s := h.state("cert-node"); s.State != florete.NeedWaiting || s.Digest == "" {
+		if s := h.state("cert-node"); s.State != hostdir.NeedWaiting || s.Digest == "" {
 			t.Errorf("cert-node: %+v", s)
 		}
-		if s := h.state("oidc-late"); s.State != florete.NeedFulfilled {
+		if s := h.state("oidc-late"); s.State != hostdir.NeedFulfilled {
 			t.Errorf("oidc-late: %+v", s)
 		}
 	})
@@ -120,7 +120,7 @@ func TestNewRootEnrolsAgain(t *testing.T) {
 		if calls := h.forge.Calls("cert-node"); len(calls) != 2 || !calls[1].Enrols {
 			t.Fatalf("%+v", calls)
 		}
-		if h.file("cert-node", florete.FileBundle) != h.CA.RootPEM() {
+		if h.file("cert-node", hostdir.FileBundle) != h.CA.RootPEM() {
 			t.Error("the bundle is not the manifest's roots")
 		}
 	})
@@ -149,7 +149,7 @@ func TestWipedHostGetsTheSameClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.wantExit(h.once(), ExitFulfilled)
-		secret, key := h.file("oidc-outline", "client-secret"), h.file("cert-node", florete.FileKey)
+		secret, key := h.file("oidc-outline", "client-secret"), h.file("cert-node", hostdir.FileKey)
 		if err := os.RemoveAll(string(h.config.State)); err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestWipedHostGetsTheSameClient(t *testing.T) {
 		if h.file("oidc-outline", "client-secret") != secret {
 			t.Error("another client")
 		}
-		if h.file("cert-node", florete.FileKey) == key {
+		if h.file("cert-node", hostdir.FileKey) == key {
 			t.Error("the same key")
 		}
 		calls := h.forge.Calls("cert-node")
@@ -176,7 +176,7 @@ func TestMissingFileIsFetchedAgain(t *testing.T) {
 		h := newHost(t)
 		stop := h.run()
 		time.Sleep(time.Minute)
-		file := filepath.Join(florete.Current(h.config.State.Need("oidc-outline")), "client-id")
+		file := filepath.Join(hostdir.Current(h.config.State.Need("oidc-outline")), "client-id")
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
@@ -317,7 +317,7 @@ func TestHostKeyComes(t *testing.T) {
 				}
 				time.Sleep(10 * time.Second)
 				for _, need := range []string{"cert-node", "config-documents", "oidc-outline"} {
-					if s := h.state(need); s.State != florete.NeedFulfilled {
+					if s := h.state(need); s.State != hostdir.NeedFulfilled {
 						t.Errorf("%s ten seconds after the key came: %+v", need, s)
 					}
 				}
@@ -360,7 +360,7 @@ func TestNothingSecretIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := h.file("cert-node", florete.FileKey)
+		key := h.file("cert-node", hostdir.FileKey)
 		for _, secret := range []string{"secret-1", "PRIVATE KEY", strings.Split(key, "\n")[1]} {
 			if strings.Contains(said.String(), secret) {
 				t.Errorf("%q is told or readable by all", secret)

@@ -8,17 +8,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/replace"
 )
 
 // stopped is the file that an activation leaves when it is stopped in order. It holds the boot.
-func stopped(l florete.Layout) string { return filepath.Join(string(l), "stopped") }
+func stopped(l hostdir.Layout) string { return filepath.Join(string(l), "stopped") }
 
 // resumed reports whether an operator has started activation again, by hand or by a deployment: the
 // one before was stopped in order, in this boot. One that was killed, and a boot, go on with the
 // waits that there were, so that a fleet that loses its power does not come back all at once.
-func resumed(l florete.Layout) bool {
+func resumed(l hostdir.Layout) bool {
 	was, err := os.ReadFile(stopped(l))
 	if err != nil || os.Remove(stopped(l)) != nil {
 		return false
@@ -27,7 +27,7 @@ func resumed(l florete.Layout) bool {
 }
 
 // stop notes that activation is stopped in order. Without the note waits go on.
-func stop(l florete.Layout, report func(Event)) {
+func stop(l hostdir.Layout, report func(Event)) {
 	if err := replace.File(stopped(l), []byte(boot()), fs.FileMode(0o600)); err != nil {
 		report(Event{Event: EventDisk, Message: err.Error()})
 	}

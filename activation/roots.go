@@ -8,9 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/delivery"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -23,12 +25,12 @@ const rootEvery = 2 * time.Minute
 // other ones, without a request: the manifest alone decides trust. An SVID that is requested anew
 // gets them with its answer.
 func (a *activation) deliverBundle(n *need) {
-	if n.Kind != florete.KindCert || n.foreign || n.state.Digest != n.digest {
+	if n.Kind != document.KindCert || n.foreign || n.state.Digest != n.digest {
 		return
 	}
 	values := map[string]string{}
 	for name, f := range n.Deliver.Files {
-		b, err := os.ReadFile(filepath.Join(florete.Current(n.dir.Path), name))
+		b, err := os.ReadFile(filepath.Join(hostdir.Current(n.dir.Path), name))
 		if err != nil {
 			return
 		}
@@ -58,9 +60,9 @@ func (a *activation) deliverBundle(n *need) {
 }
 
 // deliverTo returns how a need is delivered: with the owner that activation has where it names none.
-func (a *activation) deliverTo(n florete.Need) florete.Deliver {
+func (a *activation) deliverTo(n document.Need) document.Deliver {
 	d := n.Deliver
-	if n.Kind == florete.KindCert || n.Kind == florete.KindJWT {
+	if n.Kind == document.KindCert || n.Kind == document.KindJWT {
 		d.Owner = cmp.Or(d.Owner, a.Owner)
 	}
 	return d
@@ -69,10 +71,10 @@ func (a *activation) deliverTo(n florete.Need) florete.Deliver {
 // superseded reports whether the SVID that is delivered for a need leads to a root that another
 // one is to replace.
 func (a *activation) superseded(n *need) bool {
-	if n.Kind != florete.KindCert || n.state.State != florete.NeedFulfilled || len(a.set.Manifest.Trust.Roots) < 2 {
+	if n.Kind != document.KindCert || n.state.State != hostdir.NeedFulfilled || len(a.set.Manifest.Trust.Roots) < 2 {
 		return false
 	}
-	d, err := florete.LoadDelivered(n.dir.Path, a.set.Manifest.TrustDomain)
+	d, err := hostdir.LoadDelivered(n.dir.Path, a.set.Manifest.TrustDomain)
 	return err == nil && d != nil && a.set.Roots.Superseded(d.Chain)
 }
 
@@ -93,13 +95,13 @@ func (a *activation) renewBelow(answers map[string]api.CRL, now time.Time) {
 		if n.busy || !a.superseded(n) {
 			continue
 		}
-		d, err := florete.LoadDelivered(n.dir.Path, a.set.Manifest.TrustDomain)
+		d, err := hostdir.LoadDelivered(n.dir.Path, a.set.Manifest.TrustDomain)
 		if err != nil || d == nil {
 			continue
 		}
 		moved := 0
 		for _, p := range n.Providers {
-			issuer, err := florete.ParseCertificates([]byte(answers[p].Issuer))
+			issuer, err := trust.ParseCertificates([]byte(answers[p].Issuer))
 			switch {
 			case err != nil: // it did not answer
 			case a.set.Roots.CheckIssuing(issuer[0], now) == nil && a.set.Roots.Precedes(d.Chain, issuer[:1]):

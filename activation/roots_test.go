@@ -5,8 +5,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -24,14 +25,14 @@ func TestRootRotation(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			for _, id := range certs {
-				d, err := florete.LoadDelivered(h.config.State.Need(id), kit.Domain)
+				d, err := hostdir.LoadDelivered(h.config.State.Need(id), kit.Domain)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := h.file(id, florete.FileBundle); got != bundle {
+				if got := h.file(id, hostdir.FileBundle); got != bundle {
 					t.Errorf("%s: the bundle of %s is\n%swant\n%s", when, id, got, bundle)
 				}
-				if root.Roots().Anchor(d.Chain) == florete.AnchorUnknown {
+				if root.Roots().Anchor(d.Chain) == trust.AnchorUnknown {
 					t.Errorf("%s: %s leads to another root", when, id)
 				}
 				h.wantCalls(h.forge, id, requests)

@@ -6,8 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // outlineRestarts is how often the unit of outline was notified.
@@ -40,13 +41,13 @@ func TestRotate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.config.Refetch = t.TempDir()
-		h.touch(florete.RotateFile("oidc-outline"), time.Now().Add(-time.Hour)) // before there was one
+		h.touch(hostdir.RotateFile("oidc-outline"), time.Now().Add(-time.Hour)) // before there was one
 		stop := h.run()
 		time.Sleep(time.Minute)
 		h.wantRotation("secret-1", 0, 1)
 
 		h.forge.SetLose(func(c Call) bool { return c.Rotation != 0 })
-		h.touch(florete.RotateFile("oidc-outline"), time.Now())
+		h.touch(hostdir.RotateFile("oidc-outline"), time.Now())
 		time.Sleep(time.Minute)
 		stop()
 		h.wantOneRotationSent()
@@ -58,7 +59,7 @@ func TestRotate(t *testing.T) {
 		h.touch("oidc-outline", time.Now())
 		time.Sleep(time.Minute)
 		h.wantRotation("secret-1.1", 1, 2)
-		h.touch(florete.RotateFile("oidc-outline"), time.Now())
+		h.touch(hostdir.RotateFile("oidc-outline"), time.Now())
 		time.Sleep(time.Minute)
 		h.wantRotation("secret-1.2", 2, 3)
 		h.wantExit(stop(), ExitFulfilled)
@@ -91,16 +92,16 @@ func TestRotateRefused(t *testing.T) {
 		h.config.Refetch = t.TempDir()
 		stop := h.run()
 		time.Sleep(time.Minute)
-		h.touch(florete.RotateFile("cert-node"), time.Now())
+		h.touch(hostdir.RotateFile("cert-node"), time.Now())
 		time.Sleep(time.Minute)
-		if s := h.state("cert-node"); s.State != florete.NeedFulfilled || s.WantRotation != 0 {
+		if s := h.state("cert-node"); s.State != hostdir.NeedFulfilled || s.WantRotation != 0 {
 			t.Errorf("%+v", s)
 		}
 		h.wantLine("cert-node: attempt 1 to forge failed: denied (rotation): no secret to rotate")
 
 		h.forge.Rotate("oidc-outline")
 		h.forge.Rotate("oidc-outline")
-		h.touch(florete.RotateFile("oidc-outline"), time.Now())
+		h.touch(hostdir.RotateFile("oidc-outline"), time.Now())
 		time.Sleep(time.Minute)
 		h.wantRotation("secret-1.2", 2, 2)
 		h.wantExit(stop(), ExitFulfilled)
@@ -112,7 +113,7 @@ func TestRotateRefused(t *testing.T) {
 func TestRotateByAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.need("oidc-outline").Renew = florete.Renew{Rotate: 10 * 3600, Interval: 3600}
+		h.need("oidc-outline").Renew = document.Renew{Rotate: 10 * 3600, Interval: 3600}
 		h.deploy()
 		stop := h.run()
 		time.Sleep(9 * time.Hour)
@@ -131,7 +132,7 @@ func TestRotateByAge(t *testing.T) {
 func TestRotateByAgeRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.need("cert-node").Renew = florete.Renew{Rotate: 3600}
+		h.need("cert-node").Renew = document.Renew{Rotate: 3600}
 		h.deploy()
 		stop := h.run()
 		time.Sleep(5*time.Hour + time.Minute)

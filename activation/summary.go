@@ -7,7 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/printable"
 )
 
@@ -22,21 +23,21 @@ type Summary struct {
 type NeedSummary struct {
 	ID       string             `json:"id"`
 	Kind     string             `json:"kind"`
-	State    florete.NeedStatus `json:"state"`
+	State    hostdir.NeedStatus `json:"state"`
 	Attempts int                `json:"attempts"`
 	Total    int                `json:"total"`
 	Provider string             `json:"provider,omitempty"`
-	Error    *florete.NeedError `json:"error,omitempty"`
-	Next     florete.Time       `json:"next"`
+	Error    *hostdir.NeedError `json:"error,omitempty"`
+	Next     unixtime.Time      `json:"next"`
 }
 
 // waits reports whether activation itself will still change the need.
 func (n NeedSummary) waits() bool {
-	return n.State == florete.NeedWaiting || n.State == florete.NeedBlocked || n.State == florete.NeedFulfilled && n.Error != nil
+	return n.State == hostdir.NeedWaiting || n.State == hostdir.NeedBlocked || n.State == hostdir.NeedFulfilled && n.Error != nil
 }
 
 func (n NeedSummary) refused() bool {
-	return n.State == florete.NeedDenied || n.State == florete.NeedInvalid
+	return n.State == hostdir.NeedDenied || n.State == hostdir.NeedInvalid
 }
 
 // reason is why the need is not fulfilled.
@@ -77,7 +78,7 @@ func (s Summary) Line() string {
 		open = append(open, staleText(s.Stale))
 	}
 	for _, n := range s.Needs {
-		if n.State == florete.NeedFulfilled && n.Error == nil {
+		if n.State == hostdir.NeedFulfilled && n.Error == nil {
 			continue
 		}
 		text := fmt.Sprintf("%s %s", n.ID, n.State)
@@ -87,7 +88,7 @@ func (s Summary) Line() string {
 		if n.Error != nil {
 			text += ": " + n.reason()
 		}
-		if !n.Next.IsZero() && n.State != florete.NeedFulfilled {
+		if !n.Next.IsZero() && n.State != hostdir.NeedFulfilled {
 			text += ", next " + n.Next.UTC().Format(time.TimeOnly) + "Z"
 		}
 		open = append(open, text)
@@ -98,7 +99,7 @@ func (s Summary) Line() string {
 func (s Summary) count() string {
 	fulfilled := 0
 	for _, n := range s.Needs {
-		if n.State == florete.NeedFulfilled {
+		if n.State == hostdir.NeedFulfilled {
 			fulfilled++
 		}
 	}

@@ -6,9 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -21,7 +23,7 @@ func TestCommitBesideActivation(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Second)
 		next := h.manifest
-		next.Needs = append(append([]florete.Need{}, next.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
+		next.Needs = append(append([]document.Need{}, next.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
 		store, _, err := documents.Open(h.config.State, "", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -30,12 +32,12 @@ func TestCommitBesideActivation(t *testing.T) {
 		if e != nil {
 			t.Fatal(e)
 		}
-		if _, err := store.Begin(t.Context(), offer, florete.Commit{ID: "x", Deadline: florete.TimeOf(time.Now().Add(time.Hour))}, func(context.Context) error { return nil }); err != nil {
+		if _, err := store.Begin(t.Context(), offer, hostdir.Commit{ID: "x", Deadline: unixtime.Of(time.Now().Add(time.Hour))}, func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
 		h.wantLine("documents: put in force by flor sync, or gone back: manifest of ursula, serial 2, 4 needs")
-		if s := h.state("oidc-late"); s.State != florete.NeedFulfilled {
+		if s := h.state("oidc-late"); s.State != hostdir.NeedFulfilled {
 			t.Errorf("oidc-late: %+v", s)
 		}
 		h.publish(3, h.manifest)

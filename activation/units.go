@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/activation/notify"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -73,7 +73,7 @@ func (a *activation) recordNotifyFailed(n *need, failed error) {
 	n.notifyFailures++
 	e := api.Errorf(api.Transient, codeNotify, "%v", failed)
 	n.nextNotify = time.Now().Round(0).Add(a.Backoff.Wait(n.notifyFailures, e))
-	if n.state.State == florete.NeedFulfilled {
+	if n.state.State == hostdir.NeedFulfilled {
 		n.state.Error = needstate.NewError(e)
 	}
 	a.save(n)

@@ -8,9 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -52,12 +53,12 @@ func TestProviderDownForHours(t *testing.T) {
 		}
 		h.wantLine("cert-node: attempt 3 to forge failed: transient (unavailable): provider service/forge/florete-provider-cert at forge:1: dial tcp: connection refused; next in ")
 		h.wantLine("oidc-outline: waits for cert-node")
-		if s := h.state("oidc-outline"); s.State != florete.NeedBlocked || s.Total != 0 {
+		if s := h.state("oidc-outline"); s.State != hostdir.NeedBlocked || s.Total != 0 {
 			t.Fatalf("oidc-outline is %s after %d attempts, want blocked after none", s.State, s.Total)
 		}
 		h.forge.SetDown(false)
 		time.Sleep(5 * time.Minute)
-		if s := h.state("cert-node"); s.State != florete.NeedFulfilled || s.Total != len(calls)+1 && s.Total < len(calls) {
+		if s := h.state("cert-node"); s.State != hostdir.NeedFulfilled || s.Total != len(calls)+1 && s.Total < len(calls) {
 			t.Fatalf("%+v", s)
 		}
 		h.wantExit(stop(), ExitFulfilled)
@@ -208,13 +209,13 @@ func TestInvalidToOneProvider(t *testing.T) {
 	down := api.Errorf(api.Transient, api.CodeUnavailable, "down")
 	for name, c := range map[string]struct {
 		forge, spare *api.Error
-		want         florete.NeedStatus
+		want         hostdir.NeedStatus
 		calls        int // of the spare, at most
 	}{
-		"another answers":    {odd, nil, florete.NeedFulfilled, 1},
-		"neither":            {odd, odd, florete.NeedInvalid, 1},
-		"the second is down": {odd, down, florete.NeedWaiting, 10_000},
-		"the first is down":  {down, odd, florete.NeedWaiting, 10_000},
+		"another answers":    {odd, nil, hostdir.NeedFulfilled, 1},
+		"neither":            {odd, odd, hostdir.NeedInvalid, 1},
+		"the second is down": {odd, down, hostdir.NeedWaiting, 10_000},
+		"the first is down":  {down, odd, hostdir.NeedWaiting, 10_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -376,12 +377,12 @@ func TestOneBadNeedDelaysNoOther(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Second)
 		for _, id := range []string{"cert-node", "oidc-outline", "config-documents"} {
-			if s := h.state(id); s.State != florete.NeedFulfilled || s.Fulfilled.Sub(begin) > time.Second {
+			if s := h.state(id); s.State != hostdir.NeedFulfilled || s.Fulfilled.Sub(begin) > time.Second {
 				t.Errorf("%s: %s at %s", id, s.State, s.Fulfilled.Sub(begin))
 			}
 		}
 		time.Sleep(40 * time.Second) // beyond the client's timeout
-		if s := h.state("oidc-slow"); s.State != florete.NeedWaiting || !strings.Contains(s.Error.Message, "deadline") {
+		if s := h.state("oidc-slow"); s.State != hostdir.NeedWaiting || !strings.Contains(s.Error.Message, "deadline") {
 			t.Errorf("oidc-slow: %+v", s)
 		}
 		close(release)
@@ -394,7 +395,7 @@ func TestDependencyOrder(t *testing.T) {
 		h := newHost(t)
 		service := kit.CertNeed(Service, "forge")
 		h.need("oidc-outline").DependsOn = []string{"cert-service-outline"}
-		h.manifest.Needs = append([]florete.Need{service}, h.manifest.Needs...)
+		h.manifest.Needs = append([]document.Need{service}, h.manifest.Needs...)
 		h.deploy()
 		h.wantExit(h.once(), ExitFulfilled)
 		at := map[string]int{}
@@ -417,7 +418,7 @@ func TestProvidersTakeTurns(t *testing.T) {
 		stop := h.run()
 		time.Sleep(10 * time.Second)
 		for _, id := range []string{"cert-node", "oidc-outline"} {
-			if s := h.state(id); s.State != florete.NeedFulfilled || s.Provider != "spare" || s.Attempts != 2 {
+			if s := h.state(id); s.State != hostdir.NeedFulfilled || s.Provider != "spare" || s.Attempts != 2 {
 				t.Errorf("%s: %+v", id, s)
 			}
 		}
@@ -437,7 +438,7 @@ func TestClockIsSet(t *testing.T) {
 		h.forge.SetRefuse(nil)
 		jumped <- struct{}{}
 		time.Sleep(time.Second)
-		if s := h.state("cert-node"); s.State != florete.NeedFulfilled || s.Attempts != 1 {
+		if s := h.state("cert-node"); s.State != hostdir.NeedFulfilled || s.Attempts != 1 {
 			t.Fatalf("%s after %d attempts: %+v", s.State, s.Attempts, s.Error)
 		}
 		h.wantExit(stop(), ExitFulfilled)

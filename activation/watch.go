@@ -7,8 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -38,7 +39,7 @@ type watcher struct {
 
 // documents is the need for this host's documents, nil where it has none.
 func (a *activation) documents() *need {
-	i := slices.IndexFunc(a.needs, func(n *need) bool { return n.Kind == florete.KindConfig })
+	i := slices.IndexFunc(a.needs, func(n *need) bool { return n.Kind == document.KindConfig })
 	if i < 0 {
 		return nil
 	}
@@ -49,7 +50,7 @@ func (a *activation) documents() *need {
 // back. The need itself gets the first ones, and whatever comes after a failure.
 func (a *activation) watches(now time.Time, start func(func(context.Context) outcome)) time.Time {
 	w, n := &a.watcher, a.documents()
-	if a.Once || a.prover.Commit != nil || n == nil || n.busy || w.busy || n.state.State != florete.NeedFulfilled {
+	if a.Once || a.prover.Commit != nil || n == nil || n.busy || w.busy || n.state.State != hostdir.NeedFulfilled {
 		return now.Add(maxSleep)
 	}
 	if w.next.After(now) {
@@ -153,7 +154,7 @@ const listReport = 500 * time.Millisecond
 // watched, but for a proof, whose connection serves the next watch.
 func (a *activation) provider(n *need, number int) string {
 	i := number - 1
-	if w := a.watcher; n.Kind == florete.KindConfig && w.answered {
+	if w := a.watcher; n.Kind == document.KindConfig && w.answered {
 		at := slices.Index(n.Providers, w.provider)
 		if a.prover.Commit == nil || at < 0 {
 			at++

@@ -6,12 +6,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
 // with is the manifest with one need more.
-func (h *host) with(id string) florete.Manifest {
+func (h *host) with(id string) document.Manifest {
 	m := h.Manifest()
 	m.Needs = append(m.Needs, kit.OIDCNeed(id, m.Needs[1].For, "forge"))
 	return m
@@ -29,7 +30,7 @@ func TestWatch(t *testing.T) {
 			h.serial++
 			h.publish(h.serial, h.with(id))
 			time.Sleep(time.Second)
-			if s := h.state(id); s.State != florete.NeedFulfilled {
+			if s := h.state(id); s.State != hostdir.NeedFulfilled {
 				t.Errorf("publication %d after a second: %s is %q", i, id, s.State)
 			}
 			time.Sleep(time.Hour)
@@ -64,7 +65,7 @@ func TestWatchCut(t *testing.T) {
 		h.publish(h.serial, h.with("oidc-a"))
 		h.forge.SetDown(false)
 		time.Sleep(5 * time.Minute)
-		if s := h.state("oidc-a"); s.State != florete.NeedFulfilled {
+		if s := h.state("oidc-a"); s.State != hostdir.NeedFulfilled {
 			t.Errorf("it is %q", s.State)
 		}
 		h.wantExit(stop(), ExitFulfilled)
@@ -93,7 +94,7 @@ func TestWatchNotOffered(t *testing.T) {
 		h.serial++
 		h.publish(h.serial, h.with("oidc-a"))
 		time.Sleep(time.Second)
-		if s := h.state("oidc-a"); s.State != florete.NeedFulfilled {
+		if s := h.state("oidc-a"); s.State != hostdir.NeedFulfilled {
 			t.Errorf("it is %q", s.State)
 		}
 		h.wantExit(stop(), ExitFulfilled)
@@ -125,7 +126,7 @@ func TestWatchOne(t *testing.T) {
 		h.serial++
 		h.spare.Offer(kit.Signed(h.serial, m, h.Signing))
 		time.Sleep(20 * time.Minute)
-		if s := h.state("oidc-a"); s.State != florete.NeedFulfilled {
+		if s := h.state("oidc-a"); s.State != hostdir.NeedFulfilled {
 			t.Errorf("it is %q", s.State)
 		}
 		t.Log("when the watched one is gone the other is watched")
@@ -162,7 +163,7 @@ func TestWatchRefused(t *testing.T) {
 		}
 		h.publish(6, h.with("oidc-b"))
 		time.Sleep(6 * time.Minute)
-		if s := h.state("oidc-b"); s.State != florete.NeedFulfilled {
+		if s := h.state("oidc-b"); s.State != hostdir.NeedFulfilled {
 			t.Errorf("it is %q", s.State)
 		}
 		stop()

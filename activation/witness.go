@@ -8,8 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/witness"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/replace"
 )
@@ -41,10 +43,10 @@ func (a *activation) witnessLogs(now time.Time, start func(func(context.Context)
 		return now.Add(maxSleep)
 	}
 	if w.next.IsZero() {
-		w.request = a.requested(florete.WitnessFile)
+		w.request = a.requested(hostdir.WitnessFile)
 		w.next, w.unknown = now.Add(witnessFirst+rand.N(witnessEvery/2)), map[process]time.Time{}
 	}
-	if r := a.requested(florete.WitnessFile); r != w.request {
+	if r := a.requested(hostdir.WitnessFile); r != w.request {
 		w.request, w.next = r, now
 		clear(w.unknown)
 	}
@@ -55,7 +57,7 @@ func (a *activation) witnessLogs(now time.Time, start func(func(context.Context)
 	if err != nil {
 		a.report(Event{Event: EventDisk, Need: "witnessed", Message: err.Error() + ": begins anew"})
 	}
-	var logs []florete.Witnessed
+	var logs []hostdir.Witnessed
 	accepted := a.State.Accepted()
 	for _, n := range a.needs {
 		for _, provider := range n.Providers {
@@ -65,8 +67,8 @@ func (a *activation) witnessLogs(now time.Time, start func(func(context.Context)
 			}
 			if i := slices.IndexFunc(known, at); i >= 0 {
 				logs = append(logs, witness.GoOn(known[i], accepted))
-			} else if n.state.State == florete.NeedFulfilled && !w.unknown[process{provider, n.Kind}].After(now) {
-				logs = append(logs, florete.Witnessed{Provider: provider, Kind: n.Kind})
+			} else if n.state.State == hostdir.NeedFulfilled && !w.unknown[process{provider, n.Kind}].After(now) {
+				logs = append(logs, hostdir.Witnessed{Provider: provider, Kind: n.Kind})
 			}
 		}
 	}
@@ -105,7 +107,7 @@ func (a *activation) witnessAgain(now time.Time) {
 // before where it is not.
 func (a *activation) requestAgain(provider, kind string, now time.Time) {
 	for _, n := range a.needs {
-		if n.Kind == kind && n.Kind != florete.KindConfig && n.state.Provider == provider && !n.busy {
+		if n.Kind == kind && n.Kind != document.KindConfig && n.state.Provider == provider && !n.busy {
 			n.state.Renew(now)
 			a.save(n)
 		}
@@ -116,12 +118,12 @@ func (a *activation) requestAgain(provider, kind string, now time.Time) {
 type process struct{ provider, kind string }
 
 // ofLog tells the log of a process from others.
-func ofLog(provider, kind string) func(florete.Witnessed) bool {
-	return func(w florete.Witnessed) bool { return w.Provider == provider && w.Kind == kind }
+func ofLog(provider, kind string) func(hostdir.Witnessed) bool {
+	return func(w hostdir.Witnessed) bool { return w.Provider == provider && w.Kind == kind }
 }
 
 // fulfilledBy returns when the process of a log last fulfilled a need of this host.
-func (a *activation) fulfilledBy(w florete.Witnessed) (last florete.Time) {
+func (a *activation) fulfilledBy(w hostdir.Witnessed) (last unixtime.Time) {
 	for _, n := range a.needs {
 		if n.state.Provider == w.Provider && n.Kind == w.Kind && n.state.Fulfilled.After(last.Time) {
 			last = n.state.Fulfilled
@@ -132,17 +134,17 @@ func (a *activation) fulfilledBy(w florete.Witnessed) (last florete.Time) {
 
 // witnessed notes what providers returned. Logs of those that are of no use to this host any
 // more stay: they may be again.
-func (a *activation) witnessed(known, logs []florete.Witnessed, answers []api.Checkpoint, failed []*api.Error) {
+func (a *activation) witnessed(known, logs []hostdir.Witnessed, answers []api.Checkpoint, failed []*api.Error) {
 	w, now := &a.witnesser, time.Now().Round(0)
 	w.busy, w.next = false, now.Add(witnessEvery/2+rand.N(witnessEvery))
 	changed := false
 	for i, l := range logs {
-		var is florete.Witnessed
+		var is hostdir.Witnessed
 		if failed[i] == nil {
-			if is = witness.Take(l, answers[i], florete.TimeOf(now)); witness.Lost(l, is) {
+			if is = witness.Take(l, answers[i], unixtime.Of(now)); witness.Lost(l, is) {
 				a.requestAgain(l.Provider, l.Kind, now)
 			}
-		} else if is = witness.Withhold(l, failed[i].Reached, a.fulfilledBy(l), florete.TimeOf(now), a.State.Accepted()); is == l { // the needs report who does not answer
+		} else if is = witness.Withhold(l, failed[i].Reached, a.fulfilledBy(l), unixtime.Of(now), a.State.Accepted()); is == l { // the needs report who does not answer
 			if failed[i].Code == api.CodeUnknownMethod {
 				w.unknown[process{l.Provider, l.Kind}] = now.Add(witnessUnknown)
 			}

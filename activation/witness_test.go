@@ -9,8 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/witness"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -69,7 +71,7 @@ func TestWitness(t *testing.T) {
 		time.Sleep(4 * time.Hour)
 		faults("has 1 rows, it had 5 before")
 		stop()
-		if n := strings.Count(h.lines(), "audit: forge: audit log of kind "+florete.KindCert); n != 3 {
+		if n := strings.Count(h.lines(), "audit: forge: audit log of kind "+document.KindCert); n != 3 {
 			t.Errorf("the alarm was raised %d times\n%s", n, h.lines())
 		}
 	})
@@ -112,7 +114,7 @@ func TestWithheld(t *testing.T) {
 				time.Sleep(4 * time.Hour)
 				faults(3)
 				for _, kind := range []string{"cert", "oidc", "config"} {
-					if err := witness.Accept(l, "forge", kind, florete.AcceptedAudit{At: florete.TimeOf(time.Now()), By: "root", Reason: "an older release"}); err != nil {
+					if err := witness.Accept(l, "forge", kind, hostdir.AcceptedAudit{At: unixtime.Of(time.Now()), By: "root", Reason: "an older release"}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -148,8 +150,8 @@ func TestWithheld(t *testing.T) {
 // TestWithheldSilently: a provider that fulfils needs, and is down whenever a host looks at its
 // audit log, withholds that, too.
 func TestWithheldSilently(t *testing.T) {
-	hour := func(n int) florete.Time { return florete.UnixTime(int64(1_800_000_000 + 3600*n)) }
-	w := florete.Witnessed{Provider: "forge", Kind: "cert", Key: "key", Seen: hour(0)}
+	hour := func(n int) unixtime.Time { return unixtime.Unix(int64(1_800_000_000 + 3600*n)) }
+	w := hostdir.Witnessed{Provider: "forge", Kind: "cert", Key: "key", Seen: hour(0)}
 	for _, step := range []struct {
 		at, fulfilled int
 		fault         bool
@@ -170,11 +172,11 @@ func TestWitnessAccepted(t *testing.T) {
 		l := h.config.State
 		now := func(want int, fault string) {
 			t.Helper()
-			if err := os.WriteFile(filepath.Join(h.config.Refetch, florete.WitnessFile), nil, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(h.config.Refetch, hostdir.WitnessFile), nil, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			at := time.Now()
-			if err := os.Chtimes(filepath.Join(h.config.Refetch, florete.WitnessFile), at, at); err != nil {
+			if err := os.Chtimes(filepath.Join(h.config.Refetch, hostdir.WitnessFile), at, at); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(15 * time.Second)
@@ -185,7 +187,7 @@ func TestWitnessAccepted(t *testing.T) {
 			}
 		}
 		accept := func(kind, reason string) error {
-			return witness.Accept(l, "forge", kind, florete.AcceptedAudit{At: florete.TimeOf(time.Now()), By: "root", Reason: reason})
+			return witness.Accept(l, "forge", kind, hostdir.AcceptedAudit{At: unixtime.Of(time.Now()), By: "root", Reason: reason})
 		}
 		h.forge.SetLog("", "a", "b")
 		defer h.run()()

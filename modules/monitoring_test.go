@@ -13,11 +13,13 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/exporter"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/tests/kit"
@@ -40,9 +42,9 @@ func exposed(t *testing.T) map[string][]string {
 	go exporter.New(func() status.Report {
 		return status.Report{
 			Host: "ursula", State: "running", Manifest: &status.Version{Serial: 1}, Identities: []status.Identity{{ID: service, Expires: &now}},
-			Fallbacks:       []florete.Fallback{{Forwarder: florete.Addresses{"192.0.2.1:4610"}, Since: florete.TimeOf(now)}},
-			PeerConnections: []usage.Row{{Direction: metrics.In, Target: service, Caller: caller, Transport: florete.OverQUIC}},
-			Handshakes:      []usage.Handshakes{{Direction: metrics.In, Target: service, Caller: caller, Transport: florete.OverQUIC, Count: 1}},
+			Fallbacks:       []hostreport.Fallback{{Forwarder: document.Addresses{"192.0.2.1:4610"}, Since: unixtime.Of(now)}},
+			PeerConnections: []usage.Row{{Direction: metrics.In, Target: service, Caller: caller, Transport: document.OverQUIC}},
+			Handshakes:      []usage.Handshakes{{Direction: metrics.In, Target: service, Caller: caller, Transport: document.OverQUIC, Count: 1}},
 			Summary:         counters.Summary(),
 		}
 	}).Serve(t.Context(), ln)

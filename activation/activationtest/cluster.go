@@ -11,7 +11,8 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -56,13 +57,13 @@ func (c *Cluster) declared() ssh.PublicKey {
 
 // Manifest is one of the host, with a certificate, an OIDC client after it, and
 // the documents; provider forge is at forge:1.
-func (c *Cluster) Manifest() florete.Manifest {
-	m := florete.Manifest{
+func (c *Cluster) Manifest() document.Manifest {
+	m := document.Manifest{
 		Cluster: "demo", Host: Node.Name(), TrustDomain: kit.Domain,
-		Trust:     florete.Trust{Roots: []string{c.CA.RootPEM()}, SigningKeys: []string{c.Signing.ToPublicKey().String()}},
-		Identity:  florete.Identity{ID: Node, SSHHostKey: kit.Authorized(c.declared())},
-		Providers: map[string]map[string]florete.Provider{},
-		Needs:     []florete.Need{kit.CertNeed(Node, "forge"), kit.OIDCNeed("oidc-outline", Service, "forge"), kit.ConfigNeed(Node, "forge")},
+		Trust:     document.Trust{Roots: []string{c.CA.RootPEM()}, SigningKeys: []string{c.Signing.ToPublicKey().String()}},
+		Identity:  document.Identity{ID: Node, SSHHostKey: kit.Authorized(c.declared())},
+		Providers: map[string]map[string]document.Provider{},
+		Needs:     []document.Need{kit.CertNeed(Node, "forge"), kit.OIDCNeed("oidc-outline", Service, "forge"), kit.ConfigNeed(Node, "forge")},
 	}
 	for _, name := range []string{"forge", "spare"} {
 		m.Providers[name] = Provides(name, name+":1")
@@ -72,17 +73,17 @@ func (c *Cluster) Manifest() florete.Manifest {
 
 // Provides is a provider host of which one process, at an address, answers all kinds,
 // and "tls", of which activation has none.
-func Provides(name, address string) map[string]florete.Provider {
-	p := florete.Provider{ID: kit.ProviderID(name, "cert"), Addresses: florete.Addresses{address}}
-	return map[string]florete.Provider{"cert": p, "config": p, "oidc": p, "tls": p}
+func Provides(name, address string) map[string]document.Provider {
+	p := document.Provider{ID: kit.ProviderID(name, "cert"), Addresses: document.Addresses{address}}
+	return map[string]document.Provider{"cert": p, "config": p, "oidc": p, "tls": p}
 }
 
 // trusts returns the roots that providers verify callers by.
-func (c *Cluster) trusts() *florete.Roots {
+func (c *Cluster) trusts() *trust.Roots {
 	if c.Former == nil {
 		return c.CA.Roots()
 	}
-	roots, err := florete.NewRoots(kit.Domain, []string{c.Former.RootPEM(), c.CA.RootPEM()})
+	roots, err := trust.NewRoots(kit.Domain, []string{c.Former.RootPEM(), c.CA.RootPEM()})
 	c.must(err)
 	return roots
 }

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 )
@@ -22,7 +22,7 @@ func (p *Provider) SetCRL(number, list int64, by *ca.Authority) {
 	p.cluster.must(err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.crl = api.CRL{Number: big.NewInt(number).Text(16), List: list, CRL: string(florete.EncodeCRLs(signed)), Issuer: string(ca.EncodeCertificates(issuing.Certificate))}
+	p.crl = api.CRL{Number: big.NewInt(number).Text(16), List: list, CRL: string(trust.EncodeCRLs(signed)), Issuer: string(ca.EncodeCertificates(issuing.Certificate))}
 }
 
 func (p *Provider) sendCRL(w http.ResponseWriter, r *http.Request) {

@@ -20,7 +20,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
@@ -32,7 +35,7 @@ type Provider struct {
 	Lifetime time.Duration // of SVIDs; zero for a day
 
 	cluster  *Cluster
-	id       florete.ID
+	id       spiffe.ID
 	listener net.Listener
 	server   *http.Server
 	ended    chan struct{}
@@ -209,7 +212,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.checkpoint(w, r)
 		return
 	}
-	if r.URL.Path == api.PathCRL(florete.KindCert) {
+	if r.URL.Path == api.PathCRL(document.KindCert) {
 		p.sendCRL(w, r)
 		return
 	}
@@ -253,7 +256,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer, err := p.answer(call.Key, q)
-	if chain, invalid := florete.ParseCertificates([]byte(answer.Values["svid"])); q.Proof != nil && invalid == nil {
+	if chain, invalid := trust.ParseCertificates([]byte(answer.Values["svid"])); q.Proof != nil && invalid == nil {
 		binding, err := api.ChannelBinding(r.TLS)
 		p.cluster.must(err)
 		p.mu.Lock()
@@ -275,7 +278,7 @@ func (p *Provider) receive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	received := Received{At: time.Now()}
-	p.cluster.must(json.NewDecoder(r.Body).Decode(&received.HostReport))
+	p.cluster.must(json.NewDecoder(r.Body).Decode(&received.Report))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reports = append(p.reports, received)
@@ -285,7 +288,7 @@ func (p *Provider) receive(w http.ResponseWriter, r *http.Request) {
 // Received is a report and when it came.
 type Received struct {
 	At time.Time
-	florete.HostReport
+	hostreport.Report
 }
 
 // Reports are those that came.

@@ -9,14 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
 // settles reports whether nothing is left to decide of documents from the network.
-func settles(l florete.Layout) bool {
+func settles(l hostdir.Layout) bool {
 	d, err := l.Manifest()
 	p, unread := l.PendingCommit()
 	u, unreadable := l.Undone()
@@ -24,7 +25,7 @@ func settles(l florete.Layout) bool {
 }
 
 // activate is activation without a supervisor, until nothing is left to decide.
-func activate(l florete.Layout, hostKey string, step func(string)) error {
+func activate(l hostdir.Layout, hostKey string, step func(string)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 	defer cancel()
 	var all sync.WaitGroup
@@ -59,7 +60,7 @@ func TestSupervisedActivation(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody.Close()
-	h.manifest.Providers = map[string]map[string]florete.Provider{"forge": Provides("forge", nobody.Addr().String())}
+	h.manifest.Providers = map[string]map[string]document.Provider{"forge": Provides("forge", nobody.Addr().String())}
 	h.publish(2)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup

@@ -19,10 +19,11 @@ import (
 	"net"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -31,7 +32,7 @@ const longest = 24 * time.Hour
 
 // Host is whose documents change.
 type Host struct {
-	State   florete.Layout
+	State   hostdir.Layout
 	HostKey string // file of the SSH host key
 	TPM     string // see fetch.Host
 
@@ -78,9 +79,9 @@ func (h Host) Fetch(ctx context.Context) (Change, error) {
 // request requests documents over new connections, from one provider after the other.
 func (h Host) request(ctx context.Context, set documents.Set) (provider string, a api.Artifact, err error) {
 	m, host := set.Manifest, h.under(set)
-	err = fmt.Errorf("manifest of %s: no need of kind %s, want documents that come over the network: deploy = \"network\" in its topology", m.Host, florete.KindConfig)
+	err = fmt.Errorf("manifest of %s: no need of kind %s, want documents that come over the network: deploy = \"network\" in its topology", m.Host, document.KindConfig)
 	for _, n := range m.Needs {
-		if n.Kind != florete.KindConfig {
+		if n.Kind != document.KindConfig {
 			continue
 		}
 		for _, provider := range n.Providers {
@@ -105,7 +106,7 @@ func (h Host) under(set documents.Set) *fetch.Host {
 }
 
 // Begin puts a change in force, for as long as the timeout lasts.
-func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*florete.Commit, error) {
+func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*hostdir.Commit, error) {
 	if timeout < time.Second || timeout > longest {
 		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)
 	}
@@ -121,14 +122,14 @@ func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*flor
 func (h Host) Healthy(ctx context.Context, c Change) error {
 	host := h.under(c.Set)
 	for _, n := range c.Set.Manifest.Needs {
-		if n.Kind == florete.KindConfig {
+		if n.Kind == document.KindConfig {
 			continue // newer documents wait for the commit
 		}
 		s, err := h.State.NeedState(n.ID)
 		if err != nil {
 			return err
 		}
-		if s.State != florete.NeedFulfilled || !s.Usable(needstate.Digest(n), time.Now()) || n.Kind == florete.KindCert && !host.Trusts(n) {
+		if s.State != hostdir.NeedFulfilled || !s.Usable(needstate.Digest(n), time.Now()) || n.Kind == document.KindCert && !host.Trusts(n) {
 			return fmt.Errorf("need %s is not fulfilled by these documents yet", n.ID)
 		}
 	}
@@ -138,8 +139,8 @@ func (h Host) Healthy(ctx context.Context, c Change) error {
 
 // Confirm keeps what the commit of this identity put in force. A login that began before the
 // change is refused: its connection may live on where no other gets through.
-func Confirm(l florete.Layout, id string) error {
-	return confirm(l, id, nil, func(c florete.Commit) error {
+func Confirm(l hostdir.Layout, id string) error {
+	return confirm(l, id, nil, func(c hostdir.Commit) error {
 		began, scope, ok, err := kernel.began()
 		if err != nil || !ok || began >= documents.Begun(c) {
 			return err
@@ -150,11 +151,11 @@ func Confirm(l florete.Layout, id string) error {
 
 // ConfirmHealthy is Confirm for whoever has seen itself that the host reaches others.
 func (h Host) ConfirmHealthy(id string) error {
-	return confirm(h.State, id, h.Step, func(florete.Commit) error { return nil })
+	return confirm(h.State, id, h.Step, func(hostdir.Commit) error { return nil })
 }
 
-func confirm(l florete.Layout, id string, step func(string), check func(florete.Commit) error) error {
-	return documents.Confirm(l, id, step, func(c florete.Commit) error {
+func confirm(l hostdir.Layout, id string, step func(string), check func(hostdir.Commit) error) error {
+	return documents.Confirm(l, id, step, func(c hostdir.Commit) error {
 		now, err := documents.ReadClock()
 		if err != nil {
 			return err

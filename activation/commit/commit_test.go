@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -180,7 +180,7 @@ func TestGoesBackWithoutRecord(t *testing.T) {
 func TestGoesBackUnarmed(t *testing.T) {
 	h := newHost(t)
 	c := h.begin()
-	c.Boot, c.Deadline, c.Begun = "before", florete.UnixTime(2), florete.UnixTime(1)
+	c.Boot, c.Deadline, c.Begun = "before", unixtime.Unix(2), unixtime.Unix(1)
 	if err := documents.Rearm(h.State, c); err != nil {
 		t.Fatal(err)
 	}

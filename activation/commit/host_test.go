@@ -10,10 +10,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -24,7 +25,7 @@ type host struct {
 	*Cluster
 	Host
 	forge    *Provider
-	manifest florete.Manifest
+	manifest document.Manifest
 }
 
 func newHost(t *testing.T) *host {
@@ -34,7 +35,7 @@ func newHost(t *testing.T) *host {
 	}
 	c := NewCluster(t)
 	h := &host{T: t, Cluster: c, manifest: c.Manifest(), forge: c.Serve("forge", l), Host: Host{
-		State: florete.Layout(filepath.Join(t.TempDir(), "state")), HostKey: c.HostKey, Arm: func(context.Context) error { return nil },
+		State: hostdir.Layout(filepath.Join(t.TempDir(), "state")), HostKey: c.HostKey, Arm: func(context.Context) error { return nil },
 	}}
 	t.Cleanup(h.forge.Stop)
 	h.manifest.Providers["forge"] = Provides("forge", l.Addr().String())
@@ -68,14 +69,14 @@ func (h *host) version(serial int64) api.SignedDocument {
 // copy is the host with a copy of its state.
 func (h *host) copy(t *testing.T) *host {
 	c := *h
-	c.T, c.State = t, florete.Layout(filepath.Join(t.TempDir(), "state"))
+	c.T, c.State = t, hostdir.Layout(filepath.Join(t.TempDir(), "state"))
 	if out, err := exec.Command("cp", "--archive", string(h.State), string(c.State)).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return &c
 }
 
-func (h *host) sync() (*florete.Commit, error) {
+func (h *host) sync() (*hostdir.Commit, error) {
 	h.Helper()
 	c, err := h.Fetch(h.Context())
 	if err != nil {
@@ -85,7 +86,7 @@ func (h *host) sync() (*florete.Commit, error) {
 }
 
 // begin is sync that works.
-func (h *host) begin() florete.Commit {
+func (h *host) begin() hostdir.Commit {
 	h.Helper()
 	c, err := h.sync()
 	if err != nil {
@@ -111,7 +112,7 @@ func (h *host) want(serial int64) {
 	}
 }
 
-func (h *host) pending() *florete.Commit {
+func (h *host) pending() *hostdir.Commit {
 	h.Helper()
 	c, err := h.State.PendingCommit()
 	if err != nil {
@@ -120,7 +121,7 @@ func (h *host) pending() *florete.Commit {
 	return c
 }
 
-func (h *host) undone() *florete.Commit {
+func (h *host) undone() *hostdir.Commit {
 	h.Helper()
 	c, err := h.State.Undone()
 	if err != nil {

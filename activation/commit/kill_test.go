@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // victimConfig has a copy of this test binary change documents, and die by SIGKILL before a
@@ -20,7 +20,7 @@ import (
 const victimConfig = "COMMIT_VICTIM"
 
 type victim struct {
-	State   florete.Layout
+	State   hostdir.Layout
 	HostKey string
 	Do      string // "keep", a commit that is confirmed; "undo"; "activate", until that has settled
 	At      int    // step

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // tick is how often the clock and the commit are read: a timer would stand still while the
@@ -22,9 +22,9 @@ const again = 10 * time.Second
 // pending. armed is called when nothing that happens to other processes can keep it from
 // that. What fails is logged, and tried again. Where the whole installation changes, it keeps
 // a process of arm at that instead, which is confined less: after a reboot there is none.
-func Supervise(ctx context.Context, l florete.Layout, arm func(context.Context) error, armed func()) error {
+func Supervise(ctx context.Context, l hostdir.Layout, arm func(context.Context) error, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
-	s.system = func(ctx context.Context, _ florete.Commit, _ bool) error {
+	s.system = func(ctx context.Context, _ hostdir.Commit, _ bool) error {
 		ctx, cancel := context.WithTimeout(ctx, documents.ArmTimeout)
 		defer cancel()
 		err := arm(ctx)
@@ -37,9 +37,9 @@ func Supervise(ctx context.Context, l florete.Layout, arm func(context.Context) 
 }
 
 // SuperviseSystem is Supervise for a process that may change the whole installation.
-func SuperviseSystem(ctx context.Context, l florete.Layout, armed func()) error {
+func SuperviseSystem(ctx context.Context, l hostdir.Layout, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
-	s.system = func(ctx context.Context, c florete.Commit, due bool) error {
+	s.system = func(ctx context.Context, c hostdir.Commit, due bool) error {
 		if !due {
 			return nil
 		}
@@ -57,11 +57,11 @@ func SuperviseSystem(ctx context.Context, l florete.Layout, armed func()) error 
 }
 
 type supervisor struct {
-	layout florete.Layout
+	layout hostdir.Layout
 	armed  func()
 
 	// system is called again and again while a commit of the whole installation is pending.
-	system func(ctx context.Context, c florete.Commit, due bool) error
+	system func(ctx context.Context, c hostdir.Commit, due bool) error
 }
 
 func (s supervisor) run(ctx context.Context) error {

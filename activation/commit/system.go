@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // Where a host has its NixOS system, and its bundles below a directory of the instance.
@@ -26,8 +26,8 @@ const (
 // Installation is a NixOS system, or an unpacked bundle, that is about to replace what a
 // host runs on.
 type Installation struct {
-	Instance florete.Instance
-	State    florete.Layout
+	Instance hostdir.Instance
+	State    hostdir.Layout
 	Dir      string // its store path, or where the bundle is unpacked
 	Action   string // of switch-to-configuration
 
@@ -41,7 +41,7 @@ type Installation struct {
 // Begin makes the change a commit: from its deadline on the host goes back from it, however
 // far it came. Whoever called it changes the host then. The commit is nil where that changes
 // nothing, or goes back itself.
-func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*florete.Commit, error) {
+func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*hostdir.Commit, error) {
 	if timeout < time.Second || timeout > longest {
 		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)
 	}
@@ -62,7 +62,7 @@ func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*floret
 }
 
 // system is the change, and the directory of the documents that it brings; nil for none.
-func (n Installation) system() (*florete.System, string, error) {
+func (n Installation) system() (*hostdir.System, string, error) {
 	dir, err := filepath.EvalSymlinks(n.Dir)
 	if err != nil {
 		return nil, "", err
@@ -77,11 +77,11 @@ func (n Installation) system() (*florete.System, string, error) {
 
 func switcher(system string) string { return filepath.Join(system, "bin/switch-to-configuration") }
 
-func (n Installation) nixos(to string) (*florete.System, error) {
+func (n Installation) nixos(to string) (*hostdir.System, error) {
 	if n.Action != "switch" && n.Action != "test" {
 		return nil, nil // in force at the next boot, if at all
 	}
-	s := florete.System{Link: n.root + NixOSCurrent, To: to}
+	s := hostdir.System{Link: n.root + NixOSCurrent, To: to}
 	if s.Before = s.InForce(); s.Before == "" {
 		return nil, fmt.Errorf("%s: no system to go back to: switch without services.%s.commitConfirm", s.Link, n.Instance)
 	}
@@ -125,13 +125,13 @@ func generation(profile, system string) (string, error) {
 	return name, os.Symlink(system, filepath.Join(dir, name))
 }
 
-func (n Installation) bundle(dir string) (*florete.System, error) {
+func (n Installation) bundle(dir string) (*hostdir.System, error) {
 	version, err := os.ReadFile(filepath.Join(dir, "version"))
 	if err != nil {
 		return nil, fmt.Errorf("neither a NixOS system nor an unpacked bundle: %w", err)
 	}
 	base := filepath.Join(n.root+bundles, n.Instance.String())
-	s := florete.System{Link: filepath.Join(base, "current"), To: filepath.Join(base, strings.TrimSpace(string(version)))}
+	s := hostdir.System{Link: filepath.Join(base, "current"), To: filepath.Join(base, strings.TrimSpace(string(version)))}
 	switch s.Before = s.InForce(); s.Before {
 	case s.To:
 		return nil, nil
@@ -144,7 +144,7 @@ func (n Installation) bundle(dir string) (*florete.System, error) {
 }
 
 // goBack puts in force what a commit replaced. It may be called again.
-func goBack(ctx context.Context, s florete.System) error {
+func goBack(ctx context.Context, s hostdir.System) error {
 	if s.Profile != "" {
 		next := s.Profile + ".florete"
 		if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // switcherScript stands for the one that NixOS makes: it puts its own system in force, and
@@ -61,7 +61,7 @@ func (n *nixos) run(name string) {
 	n.must(os.Symlink(n.system(name), n.root+NixOSCurrent))
 }
 
-func (n *nixos) arm(name, action string) (*florete.Commit, error) {
+func (n *nixos) arm(name, action string) (*hostdir.Commit, error) {
 	n.Helper()
 	return Installation{
 		State: n.State, Dir: n.system(name), Action: action, root: n.root, Arm: func(context.Context) error { return nil },
@@ -170,7 +170,7 @@ func TestSystemNotArmed(t *testing.T) {
 // Of a host that has no documents yet nothing is null, which providers refuse in reports.
 func TestSystemOfNewHost(t *testing.T) {
 	n := newNixOS(t)
-	n.State = florete.Layout(t.TempDir())
+	n.State = hostdir.Layout(t.TempDir())
 	_, err := n.arm("second", "switch")
 	n.must(err)
 	b, err := os.ReadFile(n.State.CommitFile())
@@ -231,7 +231,7 @@ func TestBundle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	system := func(dir string) *florete.System {
+	system := func(dir string) *hostdir.System {
 		s, _, err := Installation{State: h.State, Dir: dir, root: root}.system()
 		if err != nil {
 			t.Fatal(err)

@@ -11,13 +11,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 )
 
 // Add is the lists that a host has, once a provider returned its newest. One that has a lower
 // number than the one before, or that no issuing CA of the trust domain signed, is refused.
-func Add(lists []*x509.RevocationList, answer api.CRL, roots *florete.Roots, now time.Time) ([]*x509.RevocationList, error) {
+func Add(lists []*x509.RevocationList, answer api.CRL, roots *trust.Roots, now time.Time) ([]*x509.RevocationList, error) {
 	is, err := open(answer, roots, now)
 	if err != nil {
 		return nil, err
@@ -32,12 +32,12 @@ func Add(lists []*x509.RevocationList, answer api.CRL, roots *florete.Roots, now
 		lists[i] = is
 	}
 	// Whatever a CA issued that signs no more has ended by then.
-	lists = slices.DeleteFunc(lists, func(l *x509.RevocationList) bool { return now.After(l.NextUpdate.Add(florete.MaxLifetime)) })
+	lists = slices.DeleteFunc(lists, func(l *x509.RevocationList) bool { return now.After(l.NextUpdate.Add(trust.MaxLifetime)) })
 	slices.SortFunc(lists, func(a, b *x509.RevocationList) int { return bytes.Compare(a.AuthorityKeyId, b.AuthorityKeyId) })
 	return lists, nil
 }
 
-func open(answer api.CRL, roots *florete.Roots, now time.Time) (*x509.RevocationList, error) {
+func open(answer api.CRL, roots *trust.Roots, now time.Time) (*x509.RevocationList, error) {
 	block, _ := pem.Decode([]byte(answer.Issuer))
 	if block == nil {
 		return nil, errors.New("CRL: comes without the certificate of its issuer")
@@ -48,7 +48,7 @@ func open(answer api.CRL, roots *florete.Roots, now time.Time) (*x509.Revocation
 	}
 	var lists []*x509.RevocationList
 	if err == nil {
-		lists, err = florete.ParseCRLs([]byte(answer.CRL))
+		lists, err = trust.ParseCRLs([]byte(answer.CRL))
 	}
 	if err == nil && len(lists) != 1 {
 		err = fmt.Errorf("%d lists, want one", len(lists))

@@ -22,7 +22,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/replace"
 )
 
@@ -50,7 +50,7 @@ type File struct {
 
 // Current is the number of the generation in force, zero when there is none.
 func (d Dir) Current() (int, error) {
-	to, err := os.Readlink(florete.Current(d.Path))
+	to, err := os.Readlink(hostdir.Current(d.Path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -59,7 +59,7 @@ func (d Dir) Current() (int, error) {
 	}
 	n, ok := number(to)
 	if !ok {
-		return 0, fmt.Errorf("%s points to %q, want gen-<number>: remove it", florete.Current(d.Path), to)
+		return 0, fmt.Errorf("%s points to %q, want gen-<number>: remove it", hostdir.Current(d.Path), to)
 	}
 	return n, nil
 }
@@ -215,7 +215,7 @@ func (d Dir) write(n int, files map[string]File) error {
 
 // swap puts generation n in force.
 func (d Dir) swap(n int) error {
-	link, next := florete.Current(d.Path), filepath.Join(d.Path, linkNext)
+	link, next := hostdir.Current(d.Path), filepath.Join(d.Path, linkNext)
 	d.step("link " + name(n))
 	if err := os.Symlink(name(n), next); err != nil {
 		return err

@@ -9,7 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 func TestGenerations(t *testing.T) {
@@ -26,7 +27,7 @@ func TestGenerations(t *testing.T) {
 	if names := generations(t, d.Path); !slices.Equal(names, []string{"current", "gen-3", "gen-4"}) {
 		t.Errorf("kept %v", names)
 	}
-	gone := filepath.Join(florete.Current(d.Path), "key")
+	gone := filepath.Join(hostdir.Current(d.Path), "key")
 	if err := os.Chmod(gone, 0o444); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestReaderKeepsItsGeneration(t *testing.T) {
 	if _, err := d.Deliver(version("old")); err != nil {
 		t.Fatal(err)
 	}
-	gen, err := florete.OpenCurrent(d.Path)
+	gen, err := hostdir.OpenCurrent(d.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestModesAndOwners(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: only root can give files away")
 	}
-	uid, gid, err := Owner(florete.Deliver{Owner: "daemon"})
+	uid, gid, err := Owner(document.Deliver{Owner: "daemon"})
 	if err != nil {
 		t.Skipf("NOT RUN: this host lacks an account: %v", err)
 	}
@@ -84,7 +85,7 @@ func TestModesAndOwners(t *testing.T) {
 	if _, err := d.Deliver(map[string]File{"secret": {Data: []byte("x"), Mode: 0o440, UID: uid, GID: gid}}); err != nil {
 		t.Fatal(err)
 	}
-	info, err := os.Stat(filepath.Join(florete.Current(d.Path), "secret"))
+	info, err := os.Stat(filepath.Join(hostdir.Current(d.Path), "secret"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,21 +103,21 @@ func TestOwnerRefuses(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: only root can give files away")
 	}
-	for want, d := range map[string]florete.Deliver{
+	for want, d := range map[string]document.Deliver{
 		`owner "no-such": no such account on this host: create it`: {Owner: "no-such"},
 	} {
 		if _, _, err := Owner(d); err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
-	if uid, gid, err := Owner(florete.Deliver{}); uid != -1 || gid != -1 || err != nil {
+	if uid, gid, err := Owner(document.Deliver{}); uid != -1 || gid != -1 || err != nil {
 		t.Errorf("nobody: %d:%d %v", uid, gid, err)
 	}
 }
 
 func TestCurrentRefuses(t *testing.T) {
 	d := Dir{Path: t.TempDir()}
-	if err := os.Symlink("/etc", florete.Current(d.Path)); err != nil {
+	if err := os.Symlink("/etc", hostdir.Current(d.Path)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Deliver(version("a")); err == nil || !strings.Contains(err.Error(), `points to "/etc", want gen-<number>: remove it`) {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // killStep and killDir tell a copy of this test binary to deliver generation
@@ -59,7 +59,7 @@ func version(text string) map[string]File {
 // whole is what is in force: "", or what every file says.
 func whole(t *testing.T, dir string) string {
 	t.Helper()
-	gen, err := florete.OpenCurrent(dir)
+	gen, err := hostdir.OpenCurrent(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return ""
 	}

@@ -7,14 +7,14 @@ import (
 	"os/user"
 	"strconv"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/nss"
 )
 
 // Owner is whom the files of a delivery belong to: an account, and the group of its name
 // where there is one, since others share another; -1 for the user that runs this. Only root can give files away: for anyone else both are -1, so that what
 // others may not read stays unreadable to them.
-func Owner(d florete.Deliver) (uid, gid int, err error) {
+func Owner(d document.Deliver) (uid, gid int, err error) {
 	uid, gid = -1, -1
 	if os.Geteuid() != 0 {
 		return uid, gid, nil

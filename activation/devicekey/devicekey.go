@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/replace"
 )
 
@@ -41,7 +41,7 @@ func (e *LostError) Error() string {
 
 // Make makes the key of a host, whole or not at all, and never another one. It is the TPM's
 // where there is one at the path tpm.
-func Make(l florete.Layout, tpm string) error {
+func Make(l hostdir.Layout, tpm string) error {
 	if _, err := os.Stat(l.DeviceKey()); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -71,7 +71,7 @@ func Make(l florete.Layout, tpm string) error {
 
 // Load is the key of a host; the TPM at the path tpm signs with it where it holds it. The
 // error is fs.ErrNotExist where there is none.
-func Load(l florete.Layout, tpm string) (crypto.Signer, error) {
+func Load(l hostdir.Layout, tpm string) (crypto.Signer, error) {
 	file := l.DeviceKey()
 	text, err := os.ReadFile(file)
 	if err != nil {

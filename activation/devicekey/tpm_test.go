@@ -21,16 +21,16 @@ import (
 	"github.com/google/go-tpm/tpm2/transport/linuxudstpm"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/devicekey"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
 // host is one with a directory for its key.
-func host(t *testing.T) florete.Layout {
+func host(t *testing.T) hostdir.Layout {
 	t.Helper()
-	l := florete.Layout(t.TempDir())
+	l := hostdir.Layout(t.TempDir())
 	if err := os.Mkdir(filepath.Dir(l.TPMDeviceKey()), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -38,20 +38,20 @@ func host(t *testing.T) florete.Layout {
 }
 
 // made is a host whose key is in a TPM.
-func made(t *testing.T, tpm string) florete.Layout {
+func made(t *testing.T, tpm string) hostdir.Layout {
 	t.Helper()
 	l := host(t)
 	if err := devicekey.Make(l, tpm); err != nil {
 		t.Fatal(err)
 	}
-	if in := l.DeviceKeyIn(); in != florete.InTPM {
+	if in := l.DeviceKeyIn(); in != hostdir.InTPM {
 		t.Fatalf("the key is in %q", in)
 	}
 	return l
 }
 
 // load is a host's key as proofs are signed with it.
-func load(l florete.Layout, tpm string) (ssh.Signer, error) {
+func load(l hostdir.Layout, tpm string) (ssh.Signer, error) {
 	key, err := devicekey.Load(l, tpm)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func load(l florete.Layout, tpm string) (ssh.Signer, error) {
 	return ssh.NewSignerFromSigner(key)
 }
 
-func sign(l florete.Layout, tpm string) error {
+func sign(l hostdir.Layout, tpm string) error {
 	key, err := load(l, tpm)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func TestTPM(t *testing.T) {
 	if err := devicekey.Make(l, tpm); err != nil || !bytes.Equal(text, kit.ReadFile(l.DeviceKey())) {
 		t.Errorf("made again: %v", err)
 	}
-	if err := devicekey.Make(l, devicekey.None); err != nil || l.DeviceKeyIn() != florete.InTPM {
+	if err := devicekey.Make(l, devicekey.None); err != nil || l.DeviceKeyIn() != hostdir.InTPM {
 		t.Errorf("made in a file beside: %v", err)
 	}
 	var all sync.WaitGroup
@@ -195,12 +195,12 @@ func TestMake(t *testing.T) {
 	if _, err := devicekey.Load(l, tpm); !errors.Is(err, fs.ErrNotExist) || l.DeviceKeyIn() != "" {
 		t.Errorf("a key was made: %v", err)
 	}
-	if err := devicekey.Make(l, devicekey.None); err != nil || l.DeviceKeyIn() != florete.InFile || sign(l, tpm) != nil {
+	if err := devicekey.Make(l, devicekey.None); err != nil || l.DeviceKeyIn() != hostdir.InFile || sign(l, tpm) != nil {
 		t.Errorf("in a file, though there is a TPM: %v", err)
 	}
 	stop()
 	l = host(t)
-	if err := devicekey.Make(l, tpm); err != nil || l.DeviceKeyIn() != florete.InFile || sign(l, tpm) != nil {
+	if err := devicekey.Make(l, tpm); err != nil || l.DeviceKeyIn() != hostdir.InFile || sign(l, tpm) != nil {
 		t.Errorf("in a file, without a TPM: %v", err)
 	}
 }

@@ -9,7 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 )
 
 // Clock is a moment by the two clocks of a machine: one that nobody sets and that ends with
@@ -37,16 +38,16 @@ func ReadClock() (Clock, error) {
 }
 
 // Commit is one that begins now, with an identity of its own.
-func (c Clock) Commit(timeout time.Duration) florete.Commit {
-	return florete.Commit{
-		ID: strings.ToLower(rand.Text()[:8]), Begun: florete.TimeOf(c.Wall), Deadline: florete.TimeOf(c.Wall.Add(timeout)),
+func (c Clock) Commit(timeout time.Duration) hostdir.Commit {
+	return hostdir.Commit{
+		ID: strings.ToLower(rand.Text()[:8]), Begun: unixtime.Of(c.Wall), Deadline: unixtime.Of(c.Wall.Add(timeout)),
 		Boot: c.Boot, Ends: int64(c.Running + timeout),
 	}
 }
 
 // Left is the time until the deadline. After a reboot the wall clock decides, and however it
 // was set, no more than the whole timeout is left.
-func (c Clock) Left(of florete.Commit) time.Duration {
+func (c Clock) Left(of hostdir.Commit) time.Duration {
 	if of.Boot == c.Boot {
 		return time.Duration(of.Ends) - c.Running
 	}
@@ -54,7 +55,7 @@ func (c Clock) Left(of florete.Commit) time.Duration {
 }
 
 // Rearm is the commit with its deadline by the clock of this boot.
-func (c Clock) Rearm(of florete.Commit) florete.Commit {
+func (c Clock) Rearm(of hostdir.Commit) hostdir.Commit {
 	of.Ends = int64(c.Running + c.Left(of))
 	of.Boot = c.Boot
 	return of
@@ -62,7 +63,7 @@ func (c Clock) Rearm(of florete.Commit) florete.Commit {
 
 // Extend returns a commit that has a time left, where it had less, but never a deadline later
 // than most after it began. It reports whether the deadline changed.
-func (c Clock) Extend(of florete.Commit, left, most time.Duration) (florete.Commit, bool) {
+func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Commit, bool) {
 	by := min(left-c.Left(of), most-of.Deadline.Sub(of.Begun.Time)).Truncate(time.Second) // as on disk
 	if by <= 0 {
 		return of, false
@@ -73,6 +74,6 @@ func (c Clock) Extend(of florete.Commit, left, most time.Duration) (florete.Comm
 
 // Begun is when a commit began, by CLOCK_BOOTTIME of the boot that its deadline is of: before
 // that boot where it began before.
-func Begun(c florete.Commit) time.Duration {
+func Begun(c hostdir.Commit) time.Duration {
 	return time.Duration(c.Ends) - c.Deadline.Sub(c.Begun.Time)
 }

@@ -6,14 +6,15 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/replace"
 )
 
 // noteClosure records why the closure is not in force: newer is nil where that is no matter
 // of its format.
-func noteClosure(l florete.Layout, newer *florete.NewerFormatError) error {
+func noteClosure(l hostdir.Layout, newer *document.NewerFormatError) error {
 	path := l.ClosureErrorFile()
 	if newer == nil {
 		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
@@ -21,7 +22,7 @@ func noteClosure(l florete.Layout, newer *florete.NewerFormatError) error {
 		}
 		return nil
 	}
-	b, err := json.Marshal(florete.NeedError{Kind: string(api.Transient), Code: api.CodeNewerFormat, Message: "closure: " + newer.Error()})
+	b, err := json.Marshal(hostdir.NeedError{Kind: string(api.Transient), Code: api.CodeNewerFormat, Message: "closure: " + newer.Error()})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/replace"
 )
 
@@ -27,7 +28,7 @@ type armError struct{ error }
 // Begin puts an offer in force as a commit, which has an identity and a deadline. It is on
 // disk, and arm has seen to whoever goes back from it, before anything changes. Where the
 // error comes with a commit, that is pending all the same.
-func (s *Store) Begin(ctx context.Context, o Offer, c florete.Commit, arm Arm) (*florete.Commit, error) {
+func (s *Store) Begin(ctx context.Context, o Offer, c hostdir.Commit, arm Arm) (*hostdir.Commit, error) {
 	unlock, err := lock(s.layout)
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func (s *Store) Begin(ctx context.Context, o Offer, c florete.Commit, arm Arm) (
 	return s.begin(ctx, o, c, arm)
 }
 
-func (s *Store) begin(ctx context.Context, o Offer, c florete.Commit, arm Arm) (*florete.Commit, error) {
+func (s *Store) begin(ctx context.Context, o Offer, c hostdir.Commit, arm Arm) (*hostdir.Commit, error) {
 	if n, err := s.dir.Current(); err != nil || n != s.set.Generation {
 		return nil, errors.Join(err, errors.New("documents: others came in force meanwhile: flor sync, once more"))
 	}
@@ -58,7 +59,7 @@ func (s *Store) begin(ctx context.Context, o Offer, c florete.Commit, arm Arm) (
 
 // BeginSystem makes a change of the whole installation a commit, which is on disk and armed
 // when it returns: who changes it does so then. dir has the documents that it brings.
-func BeginSystem(ctx context.Context, l florete.Layout, c florete.Commit, dir string, arm Arm) (*florete.Commit, error) {
+func BeginSystem(ctx context.Context, l hostdir.Layout, c hostdir.Commit, dir string, arm Arm) (*hostdir.Commit, error) {
 	unlock, err := lock(l)
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func BeginSystem(ctx context.Context, l florete.Layout, c florete.Commit, dir st
 		return nil, err
 	}
 	c.System.Closure = s.record.Closure
-	c.Before, c.Documents = []florete.ReportedDocument{}, []florete.ReportedDocument{} // providers refuse null
+	c.Before, c.Documents = []document.Reported{}, []document.Reported{} // providers refuse null
 	held, err := s.held()
 	if err == nil {
 		c.Before, c.Generation = held.Reported(), held.Generation
@@ -88,7 +89,7 @@ func BeginSystem(ctx context.Context, l florete.Layout, c florete.Commit, dir st
 }
 
 // arm writes a commit, and removes it where nobody can be had who goes back from it.
-func (s *Store) arm(ctx context.Context, c florete.Commit, arm Arm) error {
+func (s *Store) arm(ctx context.Context, c hostdir.Commit, arm Arm) error {
 	s.step("write commit")
 	if err := write(s.layout, c); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (s *Store) arm(ctx context.Context, c florete.Commit, arm Arm) error {
 }
 
 // Rearm replaces what is known of the deadline of a commit, if it is pending still.
-func Rearm(l florete.Layout, c florete.Commit) error {
+func Rearm(l hostdir.Layout, c hostdir.Commit) error {
 	unlock, err := lock(l)
 	if err != nil {
 		return err
@@ -116,7 +117,7 @@ func Rearm(l florete.Layout, c florete.Commit) error {
 }
 
 // Extend sees to it that the pending commit of an identity has a time left, see Clock.Extend.
-func Extend(l florete.Layout, id string, left, most time.Duration) error {
+func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 	unlock, err := lock(l)
 	if err != nil {
 		return err
@@ -138,7 +139,7 @@ func Extend(l florete.Layout, id string, left, most time.Duration) error {
 
 // Confirm ends the pending commit of this identity: it does not go back any more. check may
 // refuse, nil for what never does.
-func Confirm(l florete.Layout, id string, step func(string), check func(florete.Commit) error) error {
+func Confirm(l hostdir.Layout, id string, step func(string), check func(hostdir.Commit) error) error {
 	unlock, err := lock(l)
 	if err != nil {
 		return err
@@ -164,7 +165,7 @@ func Confirm(l florete.Layout, id string, step func(string), check func(florete.
 }
 
 // inForce is an error where what a commit brings is not in force.
-func (s *Store) inForce(c florete.Commit) error {
+func (s *Store) inForce(c hostdir.Commit) error {
 	if c.System != nil {
 		if found := c.System.InForce(); found != c.System.To {
 			return fmt.Errorf("commit %s: %s is not in force, but %q: it goes back by itself", c.ID, c.System.To, found)
@@ -181,7 +182,7 @@ func (s *Store) inForce(c florete.Commit) error {
 // Undo goes back from the pending commit and returns it, nil where there was none, or it had
 // changed nothing yet. It may be called again, whatever interrupted it. Of a commit that
 // changes the whole installation, that of before is in force again already.
-func Undo(l florete.Layout, step func(string)) (*florete.Commit, error) {
+func Undo(l hostdir.Layout, step func(string)) (*hostdir.Commit, error) {
 	unlock, err := insist(l)
 	if err != nil {
 		return nil, err
@@ -215,14 +216,14 @@ func Undo(l florete.Layout, step func(string)) (*florete.Commit, error) {
 
 // noteUndone records what a commit brought, before it goes: whoever fetches must not bring it
 // again.
-func (s *Store) noteUndone(c florete.Commit) (err error) {
+func (s *Store) noteUndone(c hostdir.Commit) (err error) {
 	if s.record, err = loadRecord(s.layout.State()); err != nil {
 		return err
 	}
 	noted := false
 	for _, d := range c.Documents {
 		if !slices.Contains(c.Before, d) {
-			noted = s.record.noteUndone(florete.Envelope{Kind: d.Kind, Serial: d.Serial, Digest: d.Digest}) || noted
+			noted = s.record.noteUndone(document.Envelope{Kind: d.Kind, Serial: d.Serial, Digest: d.Digest}) || noted
 		}
 	}
 	// Nor must its closure, when that of before is back.
@@ -255,7 +256,7 @@ func (s *Store) closureWaits() error {
 }
 
 // notPending is why the commit of an identity cannot be confirmed.
-func (s *Store) notPending(id string, pending *florete.Commit) error {
+func (s *Store) notPending(id string, pending *hostdir.Commit) error {
 	if pending != nil {
 		return fmt.Errorf("commit %q is not pending, want %q: flor sync --confirm %s", id, pending.ID, pending.ID)
 	}
@@ -266,15 +267,15 @@ func (s *Store) notPending(id string, pending *florete.Commit) error {
 }
 
 // Reported are the versions of a set's documents.
-func (s Set) Reported() []florete.ReportedDocument {
-	all := []florete.ReportedDocument{florete.ReportedOf(s.Document.Envelope)}
+func (s Set) Reported() []document.Reported {
+	all := []document.Reported{document.ReportedOf(s.Document.Envelope)}
 	if s.Policy != nil {
-		all = append(all, florete.ReportedOf(s.Policy.Envelope))
+		all = append(all, document.ReportedOf(s.Policy.Envelope))
 	}
 	return all
 }
 
-func write(l florete.Layout, c florete.Commit) error {
+func write(l hostdir.Layout, c hostdir.Commit) error {
 	b, err := json.Marshal(c)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -25,7 +25,7 @@ func (o *origins) begin(docs ...api.SignedDocument) {
 	if e != nil {
 		o.t.Fatal(e)
 	}
-	if _, err := o.store.Begin(o.t.Context(), offer, florete.Commit{ID: "x"}, noArm); err != nil {
+	if _, err := o.store.Begin(o.t.Context(), offer, hostdir.Commit{ID: "x"}, noArm); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -41,7 +41,7 @@ func TestClosureWaits(t *testing.T) {
 	if e != nil {
 		t.Fatal(e)
 	}
-	if _, err := o.store.Begin(o.t.Context(), offer, florete.Commit{ID: "y"}, noArm); err == nil || !strings.Contains(err.Error(), "commit x, manifest 6 is pending") {
+	if _, err := o.store.Begin(o.t.Context(), offer, hostdir.Commit{ID: "y"}, noArm); err == nil || !strings.Contains(err.Error(), "commit x, manifest 6 is pending") {
 		t.Error(err)
 	}
 	o.deploy(kit.Document(4, o.version("c")))
@@ -102,7 +102,7 @@ func TestBeginsOnWhatWasVerified(t *testing.T) {
 	if e := other.Accept(o.t.Context(), api.Artifact{Documents: []api.SignedDocument{kit.Signed(7, o.version("c"), o.Signing)}}); e != nil {
 		t.Fatal(e)
 	}
-	if _, err := o.store.Begin(o.t.Context(), offer, florete.Commit{ID: "x"}, noArm); err == nil || !strings.Contains(err.Error(), "others came in force meanwhile") {
+	if _, err := o.store.Begin(o.t.Context(), offer, hostdir.Commit{ID: "x"}, noArm); err == nil || !strings.Contains(err.Error(), "others came in force meanwhile") {
 		t.Error(err)
 	}
 	o.open()
@@ -114,7 +114,7 @@ const holdLock = "DOCUMENTS_HOLD_LOCK"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(holdLock); dir != "" {
-		if _, err := lock(florete.Layout(dir)); err != nil {
+		if _, err := lock(hostdir.Layout(dir)); err != nil {
 			panic(err)
 		}
 		os.Stdout.WriteString("held\n")

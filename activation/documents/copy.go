@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // rootsFile has the roots of the copy that it lies beside.
@@ -38,7 +39,7 @@ func (s *Store) copy(set Set) {
 // damaged set did not have is no candidate.
 func (s *Store) recover(damage error) (newest Set, err error) {
 	accepted, known := s.roots()
-	candidates := []string{florete.Current(s.layout.DocumentsCopy())}
+	candidates := []string{hostdir.Current(s.layout.DocumentsCopy())}
 	for _, d := range []delivery.Dir{s.copyOf(), s.dir} {
 		if dir, err := d.Previous(); err == nil {
 			candidates = append(candidates, dir)
@@ -69,7 +70,7 @@ func (s *Store) recover(damage error) (newest Set, err error) {
 
 // roots returns the roots of the set in force, which need not be readable; false where they are unknown.
 func (s *Store) roots() (roots []string, known bool) {
-	b, err := os.ReadFile(filepath.Join(florete.Current(s.layout.DocumentsCopy()), rootsFile))
+	b, err := os.ReadFile(filepath.Join(hostdir.Current(s.layout.DocumentsCopy()), rootsFile))
 	return roots, err == nil && json.Unmarshal(b, &roots) == nil
 }
 
@@ -80,7 +81,7 @@ func foreignRoot(set Set, accepted []string) bool {
 
 // damaged reports whether held documents, of which err is the error, were there.
 func (s *Store) damaged(err error) bool {
-	var newer *florete.NewerFormatError
+	var newer *document.NewerFormatError
 	if err == nil || errors.As(err, &newer) || errors.Is(err, fs.ErrPermission) {
 		return false
 	}

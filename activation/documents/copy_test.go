@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -22,7 +23,7 @@ func damage(t *testing.T, path string) {
 }
 
 // rooted is a manifest with other roots.
-func (o *origins) rooted(role string, roots ...string) florete.Manifest {
+func (o *origins) rooted(role string, roots ...string) document.Manifest {
 	m := o.version(role)
 	m.Trust.Roots = roots
 	return m
@@ -34,15 +35,15 @@ func (o *origins) rooted(role string, roots ...string) florete.Manifest {
 func TestDamaged(t *testing.T) {
 	was, is := kit.NewCA().RootPEM(), kit.NewCA().RootPEM()
 	both := []string{was, is}
-	inForce := func(o *origins) string { return florete.Current(o.layout.Documents()) }
-	inCopy := func(o *origins) string { return florete.Current(o.layout.DocumentsCopy()) }
+	inForce := func(o *origins) string { return hostdir.Current(o.layout.Documents()) }
+	inCopy := func(o *origins) string { return hostdir.Current(o.layout.DocumentsCopy()) }
 	for name, c := range map[string]struct {
 		first, then, last []string // roots of serial 1, the closure's, of 2 and of 3
 		spoil             func(o *origins)
 		serial            int64 // zero for an error
 	}{
 		"manifest": {both, both, both, func(o *origins) { damage(t, filepath.Join(inForce(o), "manifest.json")) }, 3},
-		"envelope": {both, both, both, func(o *origins) { damage(t, filepath.Join(inForce(o), florete.EnvelopeFile(florete.DocManifest))) }, 3},
+		"envelope": {both, both, both, func(o *origins) { damage(t, filepath.Join(inForce(o), document.EnvelopeFile(document.DocManifest))) }, 3},
 		"removed":  {both, both, both, func(o *origins) { os.Remove(filepath.Join(inForce(o), "manifest.json")) }, 3},
 		"record":   {both, both, both, func(o *origins) { overwrite(t, o.layout.State(), "{") }, 3},
 		"and its copy": {both, both, both, func(o *origins) {

@@ -25,17 +25,19 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 )
 
 // Set is the documents in force.
 type Set struct {
-	Document florete.Document // of the manifest
-	Manifest florete.Manifest
-	Roots    *florete.Roots    // with the revocation list, of Store.Set
-	Policy   *florete.Document // on a provider host
+	Document document.Document // of the manifest
+	Manifest document.Manifest
+	Roots    *trust.Roots       // with the revocation list, of Store.Set
+	Policy   *document.Document // on a provider host
 
 	// Generation is the number of the set below Layout.Documents.
 	Generation int
@@ -47,15 +49,15 @@ type Store struct {
 	Arm     Arm
 	Timeout time.Duration
 
-	layout  florete.Layout
+	layout  hostdir.Layout
 	closure string
 	dir     delivery.Dir
 	record  record
 	set     Set
-	waits   bool                 // the closure, for a pending commit
-	list    *florete.Revocations // in force; nil for none
+	waits   bool               // the closure, for a pending commit
+	list    *trust.Revocations // in force; nil for none
 
-	verified *florete.Verified
+	verified *trust.Verified
 }
 
 // chains is how many a host remembers: its own, and those of its providers.
@@ -63,27 +65,27 @@ const chains = 64
 
 // Open returns what is in force, once the closure is compared. An empty closure is for a
 // host that has none: it keeps what it accepted before. note is for people.
-func Open(l florete.Layout, closure string, step func(string)) (s *Store, note string, err error) {
+func Open(l hostdir.Layout, closure string, step func(string)) (s *Store, note string, err error) {
 	unlock, err := lock(l)
 	if err != nil {
 		return nil, "", err
 	}
 	defer unlock()
-	s = &Store{layout: l, closure: closure, dir: dirOf(l, step), verified: florete.NewVerified(chains)}
+	s = &Store{layout: l, closure: closure, dir: dirOf(l, step), verified: trust.NewVerified(chains)}
 	if err := s.dir.Clean(); err != nil {
 		return nil, "", err
 	}
 	if note, err = s.open(); err != nil {
 		return nil, "", err
 	}
-	if s.list, err = florete.ReadRevocations(l.Revocations(), nil); err != nil {
+	if s.list, err = trust.ReadRevocations(l.Revocations(), nil); err != nil {
 		note += fmt.Sprintf("; no revocation list is in force until one is fetched: %v", err)
 	}
 	return s, note, nil
 }
 
 // dirOf keeps what a pending commit goes back to.
-func dirOf(l florete.Layout, step func(string)) delivery.Dir {
+func dirOf(l hostdir.Layout, step func(string)) delivery.Dir {
 	d := delivery.Dir{Path: l.Documents(), Step: step}
 	if c, _ := l.PendingCommit(); c != nil {
 		d.Keep = c.Generation
@@ -145,7 +147,7 @@ func (s *Store) open() (note string, err error) {
 		return keep("unchanged")
 	}
 	set, err := readSet(s.closure, held)
-	var newer *florete.NewerFormatError
+	var newer *document.NewerFormatError
 	if errors.As(err, &newer) && heldErr == nil {
 		note, err := keep(fmt.Sprintf("kept, because the closure has a %v", newer))
 		return note, errors.Join(err, noteClosure(l, newer))
@@ -200,7 +202,7 @@ func (s *Store) Set() Set {
 
 // held reads the generation in force.
 func (s *Store) held() (Set, error) {
-	set, err := readSet(florete.Current(s.dir.Path), Set{})
+	set, err := readSet(hostdir.Current(s.dir.Path), Set{})
 	if err != nil {
 		return Set{}, err
 	}
@@ -222,7 +224,7 @@ func (s *Store) put(set Set) error {
 // files returns the content of each file of a set, by its name on disk.
 func (s Set) files() map[string]delivery.File {
 	files := map[string]delivery.File{}
-	add := func(d florete.Document) {
+	add := func(d document.Document) {
 		for name, b := range d.Files() {
 			files[name] = delivery.File{Data: b, Mode: 0o644, UID: -1, GID: -1}
 		}
@@ -236,14 +238,14 @@ func (s Set) files() map[string]delivery.File {
 
 // readSet reads the documents in dir, which may be those of old.
 func readSet(dir string, old Set) (Set, error) {
-	manifest, err := florete.Reread(old.Document, dir, florete.DocManifest)
+	manifest, err := document.Reread(old.Document, dir, document.DocManifest)
 	if err != nil {
 		return Set{}, err
 	}
 	if old.Policy == nil {
-		old.Policy = new(florete.Document)
+		old.Policy = new(document.Document)
 	}
-	policy, err := florete.Reread(*old.Policy, dir, florete.DocPolicy)
+	policy, err := document.Reread(*old.Policy, dir, document.DocPolicy)
 	if errors.Is(err, fs.ErrNotExist) {
 		return newSet(manifest, nil)
 	}
@@ -254,9 +256,9 @@ func readSet(dir string, old Set) (Set, error) {
 }
 
 // newSet checks what every host needs.
-func newSet(manifest florete.Document, policy *florete.Document) (Set, error) {
+func newSet(manifest document.Document, policy *document.Document) (Set, error) {
 	m := manifest.Manifest()
-	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
+	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		return Set{}, fmt.Errorf("manifest of %s: %w", m.Host, err)
 	}
@@ -290,5 +292,5 @@ func (s Set) digest() string {
 		raw, _, _ = s.Policy.Bytes()
 		all = append(append(all, '\n'), raw...)
 	}
-	return florete.Digest(all)
+	return document.Digest(all)
 }

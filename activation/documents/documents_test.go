@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -18,31 +20,31 @@ import (
 type origins struct {
 	t *testing.T
 	*Cluster
-	layout  florete.Layout
+	layout  hostdir.Layout
 	closure string
 	store   *Store
 }
 
 func newOrigins(t *testing.T) *origins {
-	return &origins{t: t, Cluster: NewCluster(t), layout: florete.Layout(t.TempDir()), closure: t.TempDir()}
+	return &origins{t: t, Cluster: NewCluster(t), layout: hostdir.Layout(t.TempDir()), closure: t.TempDir()}
 }
 
 // version is a manifest that differs from others by its role.
-func (o *origins) version(role string) florete.Manifest {
+func (o *origins) version(role string) document.Manifest {
 	m := o.Manifest()
 	m.Roles = []string{role}
 	return m
 }
 
 // policy is one for this host, which differs from others by its kind.
-func (o *origins) policy(kind string) florete.Policy {
+func (o *origins) policy(kind string) document.Policy {
 	m := o.Manifest()
-	return florete.Policy{Cluster: m.Cluster, Host: m.Host, TrustDomain: m.TrustDomain, Trust: m.Trust,
-		Provider: map[string]florete.Listening{}, Kinds: map[string]json.RawMessage{kind: json.RawMessage("{}")}}
+	return document.Policy{Cluster: m.Cluster, Host: m.Host, TrustDomain: m.TrustDomain, Trust: m.Trust,
+		Provider: map[string]document.Listening{}, Kinds: map[string]json.RawMessage{kind: json.RawMessage("{}")}}
 }
 
 // deploy replaces the closure.
-func (o *origins) deploy(docs ...florete.Document) {
+func (o *origins) deploy(docs ...document.Document) {
 	o.t.Helper()
 	o.closure = o.t.TempDir()
 	for _, d := range docs {
@@ -341,7 +343,7 @@ func TestOpenRefuses(t *testing.T) {
 
 // newer is an envelope as a newer release writes it.
 func newer(envelope string) string {
-	f := florete.NewestFormat
+	f := document.NewestFormat
 	return strings.Replace(envelope, `"format":"`+f.String()+`"`, fmt.Sprintf(`"format":"%d.%d"`, f.Major, f.Minor+1), 1)
 }
 
@@ -353,7 +355,7 @@ func TestNewerFormat(t *testing.T) {
 	o.open()
 
 	o.deploy(kit.Document(6, o.version("b")))
-	path := filepath.Join(o.closure, florete.EnvelopeFile(florete.DocManifest))
+	path := filepath.Join(o.closure, document.EnvelopeFile(document.DocManifest))
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -385,7 +387,7 @@ func TestHeldIsBroken(t *testing.T) {
 	o := newOrigins(t)
 	o.deploy(kit.Document(1, o.version("a")))
 	o.open()
-	overwrite(t, filepath.Join(florete.Current(o.layout.Documents()), "manifest.json"), "{}")
+	overwrite(t, filepath.Join(hostdir.Current(o.layout.Documents()), "manifest.json"), "{}")
 	if note := o.open(); !strings.Contains(note, "because what was in force cannot be read") {
 		t.Error(note)
 	}
@@ -414,7 +416,7 @@ func overwrite(t *testing.T, path, text string) {
 // without a signature.
 func FuzzAccept(f *testing.F) {
 	c := NewCluster(f)
-	layout, closure := florete.Layout(f.TempDir()), f.TempDir()
+	layout, closure := hostdir.Layout(f.TempDir()), f.TempDir()
 	kit.Write(closure, kit.Document(1, c.Manifest()))
 	s, _, err := Open(layout, closure, nil)
 	if err != nil {
@@ -432,7 +434,7 @@ func FuzzAccept(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var a api.Artifact
-		if florete.Decode(b, &a) != nil {
+		if strictjson.Decode(b, &a) != nil {
 			return
 		}
 		if e := s.Accept(t.Context(), a); e == nil || e.Message == "" || s.Set().Document.Envelope.Serial != 1 {

@@ -8,7 +8,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/replace"
 )
 
@@ -17,12 +18,12 @@ const LongestHold = 24 * time.Hour
 
 // hold keeps what the network brings from coming in force, but for a commit of an operator's.
 type hold struct {
-	Until florete.Time `json:"until"`
+	Until unixtime.Time `json:"until"`
 }
 
 // Hold has documents from the network wait for d from now on, zero to end that. Where they
 // wait for longer already, they do, and began is false.
-func Hold(l florete.Layout, d time.Duration) (began bool, err error) {
+func Hold(l hostdir.Layout, d time.Duration) (began bool, err error) {
 	unlock, err := lock(l)
 	if err != nil {
 		return false, err
@@ -38,7 +39,7 @@ func Hold(l florete.Layout, d time.Duration) (began bool, err error) {
 	if h := readHold(l, now); h.Until.After(now.Add(d)) {
 		return false, nil
 	}
-	b, err := json.Marshal(hold{florete.TimeOf(now.Add(d))})
+	b, err := json.Marshal(hold{unixtime.Of(now.Add(d))})
 	if err != nil {
 		return false, err
 	}
@@ -47,7 +48,7 @@ func Hold(l florete.Layout, d time.Duration) (began bool, err error) {
 
 // readHold is the hold at a time, zero for none. One that cannot be read is none, and so is
 // one from before the clock was set back.
-func readHold(l florete.Layout, now time.Time) (h hold) {
+func readHold(l hostdir.Layout, now time.Time) (h hold) {
 	b, err := os.ReadFile(l.HoldFile())
 	if err != nil || json.Unmarshal(b, &h) != nil || !h.Until.After(now) || h.Until.After(now.Add(LongestHold+time.Minute)) {
 		return hold{}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // heldError is the error of a lock that another process does not release.
@@ -30,10 +30,10 @@ const dying = 10 * time.Second
 
 // lock makes this the only process that changes the documents in force. The kernel names the
 // process that has the lock (fcntl(2)), and releases it when that ends, however it ends.
-func lock(l florete.Layout) (unlock func(), err error) { return lockWithin(l, patience) }
+func lock(l hostdir.Layout) (unlock func(), err error) { return lockWithin(l, patience) }
 
 // lockWithin waits for the lock for so long at most.
-func lockWithin(l florete.Layout, most time.Duration) (unlock func(), err error) {
+func lockWithin(l hostdir.Layout, most time.Duration) (unlock func(), err error) {
 	if err := os.MkdirAll(string(l), 0o755); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
@@ -70,7 +70,7 @@ func holder(f *os.File, path string) error {
 
 // insist is lock for whom nothing may hold up: a process that keeps the lock, which has
 // hung, is killed.
-func insist(l florete.Layout) (unlock func(), err error) {
+func insist(l hostdir.Layout) (unlock func(), err error) {
 	unlock, err = lock(l)
 	var held *heldError
 	if !errors.As(err, &held) || held.pid <= 0 {

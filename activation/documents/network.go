@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -24,7 +24,7 @@ const (
 type Offer struct {
 	Set      Set
 	Changed  bool // from what is in force
-	received map[string]florete.Document
+	received map[string]document.Document
 }
 
 // Accept puts documents from the network in force, all of them or none; Set is what is in
@@ -92,10 +92,10 @@ func (s *Store) Verify(a api.Artifact) (Offer, *api.Error) {
 	if a.Unchanged() {
 		return Offer{Set: s.set}, nil
 	}
-	byKind := map[string]florete.Document{}
+	byKind := map[string]document.Document{}
 	for _, raw := range a.Documents {
-		d, err := florete.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
-		var newer *florete.NewerFormatError
+		d, err := document.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
+		var newer *document.NewerFormatError
 		if errors.As(err, &newer) {
 			return Offer{}, api.Errorf(api.Transient, api.CodeNewerFormat, "document from the network: %v", err)
 		}
@@ -107,7 +107,7 @@ func (s *Store) Verify(a api.Artifact) (Offer, *api.Error) {
 		}
 		byKind[d.Envelope.Kind] = d
 	}
-	manifest, ok := byKind[florete.DocManifest]
+	manifest, ok := byKind[document.DocManifest]
 	if !ok {
 		return Offer{}, api.Errorf(api.Transient, api.CodeMissing, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
 	}
@@ -127,8 +127,8 @@ func (s *Store) Verify(a api.Artifact) (Offer, *api.Error) {
 		pins = append(append([]string{}, pins...), m.Manifest.Trust.SigningKeys...)
 	}
 	changed := newer
-	if policy, ok := byKind[florete.DocPolicy]; ok {
-		var held florete.Envelope
+	if policy, ok := byKind[document.DocPolicy]; ok {
+		var held document.Envelope
 		if set.Policy != nil {
 			held = set.Policy.Envelope
 		}
@@ -146,7 +146,7 @@ func (s *Store) Verify(a api.Artifact) (Offer, *api.Error) {
 // newer reports whether a document verifies, is for this host, and is newer than minVersion.
 // That version itself is accepted and changes nothing, and so is an older one where the
 // closure is ahead of what is published. One that is older than the network's own is an error.
-func (s *Store) newer(d florete.Document, held florete.Envelope, pins []string) (bool, *api.Error) {
+func (s *Store) newer(d document.Document, held document.Envelope, pins []string) (bool, *api.Error) {
 	if err := d.Verify(pins); err != nil {
 		return false, api.Errorf(api.Denied, CodeTampered, "document from the network: %v: publish with a key that this host pins, or deploy its closure", err)
 	}
@@ -166,14 +166,14 @@ func (s *Store) newer(d florete.Document, held florete.Envelope, pins []string) 
 
 // lost reports whether a document is the newest that the network had for this host, and is not
 // in force although the host did not go back from it: a disk that damaged it lost it.
-func (s *Store) lost(e, held florete.Envelope) bool {
-	same := func(v florete.Envelope) bool { return v.Serial == e.Serial && v.Digest == e.Digest }
+func (s *Store) lost(e, held document.Envelope) bool {
+	same := func(v document.Envelope) bool { return v.Serial == e.Serial && v.Digest == e.Digest }
 	back := s.record.newest(undone + e.Kind)
 	if !same(s.record.newest(e.Kind)) || !e.Newer(held) || same(back) || back.Newer(e) {
 		return false
 	}
 	c, err := s.layout.Undone()
-	return err == nil && (c == nil || !slices.Contains(c.Documents, florete.ReportedOf(e)))
+	return err == nil && (c == nil || !slices.Contains(c.Documents, document.ReportedOf(e)))
 }
 
 // commit puts an offer in force when it changes something, and records what the network had.

@@ -7,7 +7,8 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/replace"
 )
 
@@ -35,7 +36,7 @@ func loadRecord(path string) (record, error) {
 		return r, nil
 	}
 	if err == nil {
-		err = florete.Decode(b, &r)
+		err = strictjson.Decode(b, &r)
 	}
 	if err != nil {
 		return record{}, fmt.Errorf("%s: %w", path, err)
@@ -64,7 +65,7 @@ func (r record) save(path string) error {
 }
 
 // minVersion is what a document of a kind from the network must be newer than.
-func (r record) minVersion(kind string, held florete.Envelope) florete.Envelope {
+func (r record) minVersion(kind string, held document.Envelope) document.Envelope {
 	for _, key := range []string{kind, undone + kind} {
 		if e := r.newest(key); e.Newer(held) {
 			held = e
@@ -73,9 +74,9 @@ func (r record) minVersion(kind string, held florete.Envelope) florete.Envelope 
 	return held
 }
 
-func (r record) newest(key string) florete.Envelope {
+func (r record) newest(key string) document.Envelope {
 	v := r.Network[key]
-	return florete.Envelope{Serial: v.Serial, Digest: v.Digest}
+	return document.Envelope{Serial: v.Serial, Digest: v.Digest}
 }
 
 // noteRollback records what of held is newer than next, which replaces it, so that the
@@ -89,12 +90,12 @@ func (r *record) noteRollback(held, next Set) bool {
 }
 
 // noteFromNetwork records a document from the network; true where it is the newest so far.
-func (r *record) noteFromNetwork(e florete.Envelope) bool { return r.note(e.Kind, e) }
+func (r *record) noteFromNetwork(e document.Envelope) bool { return r.note(e.Kind, e) }
 
 // noteUndone records a document that is gone back from, likewise.
-func (r *record) noteUndone(e florete.Envelope) bool { return r.note(undone+e.Kind, e) }
+func (r *record) noteUndone(e document.Envelope) bool { return r.note(undone+e.Kind, e) }
 
-func (r *record) note(key string, e florete.Envelope) bool {
+func (r *record) note(key string, e document.Envelope) bool {
 	if !e.Newer(r.newest(key)) {
 		return false
 	}

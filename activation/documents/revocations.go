@@ -4,16 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/replace"
 )
 
 // acceptRevocations puts a list from the network in force if it is newer: an older one, of a
 // provider that was restored, changes nothing.
-func (s *Store) acceptRevocations(signed florete.SignedRevocations) *api.Error {
+func (s *Store) acceptRevocations(signed trust.SignedRevocations) *api.Error {
 	list, err := signed.Open()
-	var newer *florete.NewerFormatError
+	var newer *document.NewerFormatError
 	if errors.As(err, &newer) {
 		return api.Errorf(api.Transient, api.CodeNewerFormat, "from the network: %v", err)
 	}
@@ -30,7 +31,7 @@ func (s *Store) acceptRevocations(signed florete.SignedRevocations) *api.Error {
 	}
 	defer unlock()
 	path := s.layout.Revocations()
-	if held, err := florete.ReadRevocations(path, s.list); err == nil && held.Newer(s.list) {
+	if held, err := trust.ReadRevocations(path, s.list); err == nil && held.Newer(s.list) {
 		s.list = held
 	}
 	if !list.Newer(s.list) {
@@ -45,7 +46,7 @@ func (s *Store) acceptRevocations(signed florete.SignedRevocations) *api.Error {
 		err = replace.File(path, append(b, '\n'), 0o644)
 	}
 	if err == nil {
-		s.list, err = florete.ReadRevocations(path, nil)
+		s.list, err = trust.ReadRevocations(path, nil)
 	}
 	if err != nil {
 		return api.Errorf(api.Transient, CodeDisk, "%v", err)

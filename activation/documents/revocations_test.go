@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
@@ -24,11 +24,11 @@ func (o *origins) wantList(number int64) {
 // A list only ever gives way to one with a higher number, whatever documents go back.
 func TestRevocations(t *testing.T) {
 	o := newOrigins(t)
-	list := func(number int64) *florete.SignedRevocations {
+	list := func(number int64) *trust.SignedRevocations {
 		s := kit.Revocations(number, o.Signing, revocation.Target{ID: kit.ID("user/eve")})
 		return &s
 	}
-	accept := func(s *florete.SignedRevocations, docs ...api.SignedDocument) *api.Error {
+	accept := func(s *trust.SignedRevocations, docs ...api.SignedDocument) *api.Error {
 		return o.store.Accept(o.t.Context(), api.Artifact{Documents: docs, Revocations: s})
 	}
 	o.deploy(kit.Document(5, o.version("a")))
@@ -98,7 +98,7 @@ func TestRevocations(t *testing.T) {
 	o.wantList(5)
 }
 
-func signed(t *testing.T, b []byte) florete.SignedRevocations {
+func signed(t *testing.T, b []byte) trust.SignedRevocations {
 	t.Helper()
 	s, _, err := revocation.Supply(b)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/replace"
 )
 
@@ -34,7 +35,7 @@ func (s *Store) dropUnchanged() error {
 // Unproved is the unattended commit of which a provider's answer under the documents in force
 // decides something, nil for none: while it is pending, that it stays; after it went back,
 // that it had cut the host off.
-func (s *Store) Unproved() (c *florete.Commit, undone bool) {
+func (s *Store) Unproved() (c *hostdir.Commit, undone bool) {
 	c, err := s.layout.PendingCommit()
 	if c == nil && err == nil {
 		c, err = s.layout.Undone()
@@ -55,7 +56,7 @@ func (s *Store) Unproved() (c *florete.Commit, undone bool) {
 
 // NoteAnswered notes that a provider answers under the documents before, and not under those of
 // the commit that went back last.
-func NoteAnswered(l florete.Layout, id string, now time.Time) error {
+func NoteAnswered(l hostdir.Layout, id string, now time.Time) error {
 	unlock, err := lock(l)
 	if err != nil {
 		return err
@@ -65,7 +66,7 @@ func NoteAnswered(l florete.Layout, id string, now time.Time) error {
 	if c == nil || err != nil || c.ID != id {
 		return err
 	}
-	c.Answered = florete.TimeOf(now)
+	c.Answered = unixtime.Of(now)
 	b, err := json.Marshal(c)
 	if err != nil {
 		return err

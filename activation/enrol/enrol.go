@@ -22,17 +22,21 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/replace"
 )
 
 // Host is who comes in.
 type Host struct {
-	State   florete.Layout
+	State   hostdir.Layout
 	HostKey string // file of the SSH host key
 }
 
@@ -48,7 +52,7 @@ type Offer struct {
 }
 
 // KeyFile is the file of the key that proves the host.
-func (h Host) KeyFile(m florete.Manifest) string {
+func (h Host) KeyFile(m document.Manifest) string {
 	if m.Identity.Joins {
 		return h.State.DeviceKey()
 	}
@@ -56,7 +60,7 @@ func (h Host) KeyFile(m florete.Manifest) string {
 }
 
 // proves is the key that proves the host, nil where there is none yet.
-func (h Host) proves(m florete.Manifest) (ssh.Signer, error) {
+func (h Host) proves(m document.Manifest) (ssh.Signer, error) {
 	if m.Identity.Joins {
 		key, err := devicekey.Load(h.State, devicekey.DefaultTPM)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -94,7 +98,7 @@ func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	o := &Offer{host: h, Set: store.Set()}
 	m := o.Set.Manifest
 	var signed api.SignedIdentityFile
-	if err := florete.Decode(b, &signed); err != nil {
+	if err := strictjson.Decode(b, &signed); err != nil {
 		return nil, fmt.Errorf("identity file: %w: want what florctl id issue wrote", err)
 	}
 	if o.File, err = signed.Verify(m.Cluster, m.Identity.ID, m.Trust.SigningKeys); err != nil {
@@ -122,7 +126,7 @@ func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 
 // newestList is the revocation list of an identity file, or the one in force where that is
 // newer.
-func newestList(s *florete.SignedRevocations, m florete.Manifest, held *florete.Revocations) (*florete.Revocations, error) {
+func newestList(s *trust.SignedRevocations, m document.Manifest, held *trust.Revocations) (*trust.Revocations, error) {
 	if s == nil {
 		return held, nil
 	}
@@ -140,7 +144,7 @@ func newestList(s *florete.SignedRevocations, m florete.Manifest, held *florete.
 }
 
 // checkDevice refuses a file that is for another machine than this.
-func (h Host) checkDevice(f api.IdentityFile, m florete.Manifest, list *florete.Revocations) error {
+func (h Host) checkDevice(f api.IdentityFile, m document.Manifest, list *trust.Revocations) error {
 	key, err := h.proves(m)
 	if err != nil {
 		return err
@@ -182,16 +186,16 @@ func (h Host) checkDevice(f api.IdentityFile, m florete.Manifest, list *florete.
 
 // checkSVIDs refuses a file with anything in it that peers would refuse, and adds the keys that
 // this host made.
-func (o *Offer) checkSVIDs(list *florete.Revocations, now time.Time) error {
+func (o *Offer) checkSVIDs(list *trust.Revocations, now time.Time) error {
 	m, roots := o.Set.Manifest, o.Set.Roots.With(list)
 	keys, err := fetch.IdentityKeys(o.host.State)
 	if err != nil {
 		return err
 	}
 	at := &fetch.Host{Layout: o.host.State, Manifest: m, Roots: o.Set.Roots}
-	needs := map[florete.ID]florete.Need{}
+	needs := map[spiffe.ID]document.Need{}
 	for _, n := range m.Needs {
-		if id, err := n.CertID(); n.Kind == florete.KindCert && err == nil {
+		if id, err := n.CertID(); n.Kind == document.KindCert && err == nil {
 			needs[id] = n
 		}
 	}
@@ -206,14 +210,14 @@ func (o *Offer) checkSVIDs(list *florete.Revocations, now time.Time) error {
 				return fmt.Errorf("identity file: %s: of a key that this host does not have: flor id create makes a request", s.ID.Short())
 			}
 		}
-		svid, err := florete.ParseSVID([]byte(s.SVID), []byte(s.Key), s.ID)
+		svid, err := trust.ParseSVID([]byte(s.SVID), []byte(s.Key), s.ID)
 		if err != nil {
 			return fmt.Errorf("identity file: %s: %w: it answers another request: flor id create makes one", s.ID.Short(), err)
 		}
 		if _, err := roots.Verify(svid.Chain, now, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth); err != nil {
 			return fmt.Errorf("identity file: %w", err)
 		}
-		if _, expiry := florete.Window(svid.Chain); o.Until.IsZero() || expiry.Before(o.Until) {
+		if _, expiry := trust.Window(svid.Chain); o.Until.IsZero() || expiry.Before(o.Until) {
 			o.Until = expiry
 		}
 		if at.Awaits(n, svid) {

@@ -7,20 +7,23 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 )
 
 // One puts the certificate of an identity file for a machine that is no host in force below a
 // directory, as activation does below that of a need. signingKey is the public key that signed it,
 // in Nix format: such a machine knows nothing else.
-func One(b []byte, dir, signingKey string, now time.Time) (*florete.SVID, error) {
+func One(b []byte, dir, signingKey string, now time.Time) (*trust.SVID, error) {
 	var signed api.SignedIdentityFile
-	if err := florete.Decode(b, &signed); err != nil {
+	if err := strictjson.Decode(b, &signed); err != nil {
 		return nil, fmt.Errorf("identity file: %w: want what florctl id issue wrote", err)
 	}
-	f, err := signed.Verify("", florete.ID{}, []string{signingKey})
+	f, err := signed.Verify("", spiffe.ID{}, []string{signingKey})
 	if err != nil {
 		return nil, err
 	}
@@ -28,11 +31,11 @@ func One(b []byte, dir, signingKey string, now time.Time) (*florete.SVID, error)
 		return nil, fmt.Errorf("identity file: %d certificates, want one", len(f.SVIDs))
 	}
 	given := f.SVIDs[0]
-	svid, err := florete.ParseSVID([]byte(given.SVID), []byte(given.Key), given.ID)
+	svid, err := trust.ParseSVID([]byte(given.SVID), []byte(given.Key), given.ID)
 	if err != nil {
 		return nil, fmt.Errorf("identity file: %s: %w", given.ID.Short(), err)
 	}
-	roots, err := florete.NewRoots(given.ID.TrustDomain(), f.Roots)
+	roots, err := trust.NewRoots(given.ID.TrustDomain(), f.Roots)
 	if err != nil {
 		return nil, fmt.Errorf("identity file: %w", err)
 	}
@@ -49,7 +52,7 @@ func One(b []byte, dir, signingKey string, now time.Time) (*florete.SVID, error)
 	if _, err := roots.Verify(svid.Chain, now, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth); err != nil {
 		return nil, fmt.Errorf("identity file: %w", err)
 	}
-	held, err := florete.LoadSVID(dir, given.ID)
+	held, err := hostdir.LoadSVID(dir, given.ID)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: name another directory", err)
 	}
@@ -61,9 +64,9 @@ func One(b []byte, dir, signingKey string, now time.Time) (*florete.SVID, error)
 		bundle = append(append(bundle, r...), '\n')
 	}
 	_, err = delivery.Dir{Path: dir}.Deliver(map[string]delivery.File{
-		florete.FileSVID:   {Data: []byte(given.SVID), Mode: 0o444, UID: -1, GID: -1},
-		florete.FileKey:    {Data: []byte(given.Key), Mode: 0o400, UID: -1, GID: -1},
-		florete.FileBundle: {Data: bundle, Mode: 0o444, UID: -1, GID: -1},
+		hostdir.FileSVID:   {Data: []byte(given.SVID), Mode: 0o444, UID: -1, GID: -1},
+		hostdir.FileKey:    {Data: []byte(given.Key), Mode: 0o400, UID: -1, GID: -1},
+		hostdir.FileBundle: {Data: bundle, Mode: 0o444, UID: -1, GID: -1},
 	})
 	return svid, err
 }

@@ -14,9 +14,10 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/replace"
 )
@@ -50,11 +51,11 @@ func (h Host) Request() (r api.SignedIdentityRequest, fingerprint string, err er
 		return r, "", err
 	}
 	request := api.IdentityRequest{
-		Schema: api.IdentityRequestSchema, Format: florete.NewestFormat, Cluster: m.Cluster, Node: m.Identity.ID, Device: line(proves.PublicKey()),
+		Schema: api.IdentityRequestSchema, Format: document.NewestFormat, Cluster: m.Cluster, Node: m.Identity.ID, Device: line(proves.PublicKey()),
 	}
 	for _, n := range m.Needs {
 		id, err := n.CertID()
-		if n.Kind != florete.KindCert || err != nil {
+		if n.Kind != document.KindCert || err != nil {
 			continue
 		}
 		if keys[id.String()] == "" {
@@ -92,7 +93,7 @@ func newKey() (string, error) {
 	return block("PRIVATE KEY", der), err
 }
 
-func csrOf(id florete.ID, key string) (string, error) {
+func csrOf(id spiffe.ID, key string) (string, error) {
 	uri, err := url.Parse(id.String())
 	if err != nil {
 		return "", err

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -14,26 +17,26 @@ import (
 const CodeBundle = "bundle"
 
 // checkBundle refuses what would have the host trust less, or what it trusted before.
-func (h *Host) checkBundle(n florete.Need, text string) *api.Error {
+func (h *Host) checkBundle(n document.Need, text string) *api.Error {
 	refuse := func(err error) *api.Error { return api.Errorf(api.Transient, CodeBundle, "answer: %v", err) }
 	var request struct {
 		TrustDomain string `json:"trustDomain"`
 	}
-	if err := florete.Decode(n.Request, &request); err != nil {
+	if err := strictjson.Decode(n.Request, &request); err != nil {
 		return api.Errorf(api.Invalid, api.CodeMalformed, "need %q: request: %v", n.ID, err)
 	}
-	next, err := florete.ParseBundle(request.TrustDomain, []byte(text))
+	next, err := trust.ParseBundle(request.TrustDomain, []byte(text))
 	if err != nil {
 		return refuse(err)
 	}
-	delivered, err := florete.ReadDelivered(h.Layout.Need(n.ID), florete.FileTrustBundle)
+	delivered, err := hostdir.ReadDelivered(h.Layout.Need(n.ID), document.FileTrustBundle)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return api.Errorf(api.Transient, CodeDisk, "%v", err)
 	}
-	last, err := florete.ParseBundle(request.TrustDomain, delivered)
+	last, err := trust.ParseBundle(request.TrustDomain, delivered)
 	if err != nil {
 		return nil // nothing is lost
 	}

@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -21,7 +22,7 @@ func TestBundles(t *testing.T) {
 	if e := answer(ca.Bundle(2, time.Minute)); e != nil {
 		t.Fatal(e)
 	}
-	kit.Swap(florete.Current(h.Layout.Need(a.Need.ID)), map[string][]byte{florete.FileTrustBundle: ca.Bundle(2, time.Minute)})
+	kit.Swap(hostdir.Current(h.Layout.Need(a.Need.ID)), map[string][]byte{document.FileTrustBundle: ca.Bundle(2, time.Minute)})
 	for _, c := range []struct {
 		text []byte
 		part string

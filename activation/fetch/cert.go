@@ -12,12 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 )
 
 // certRequest makes the key of an SVID and the request for its certificate.
-func (h *Host) certRequest(n florete.Need) (body json.RawMessage, key string, err error) {
+func (h *Host) certRequest(n document.Need) (body json.RawMessage, key string, err error) {
 	id, err := h.certID(n)
 	if err != nil {
 		return nil, "", err
@@ -49,20 +50,20 @@ func (h *Host) complete(a Attempt, p pending, answer *api.Answer) *api.Error {
 		return api.Errorf(api.Transient, api.CodeClock, "answer: expired at %s, here it is %s: set the clock",
 			time.Unix(answer.Expires, 0).UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
-	if a.Need.Kind == florete.KindFederation {
+	if a.Need.Kind == document.KindFederation {
 		return h.checkBundle(a.Need, answer.Values["bundle"])
 	}
-	if a.Need.Kind == florete.KindTLS {
+	if a.Need.Kind == document.KindTLS {
 		return completeTLS(a.Need, p, answer)
 	}
-	if a.Need.Kind != florete.KindCert {
+	if a.Need.Kind != document.KindCert {
 		return nil
 	}
 	id, err := h.certID(a.Need)
 	if err != nil {
 		return api.Errorf(api.Invalid, api.CodeMalformed, "%v", err)
 	}
-	svid, err := florete.ParseSVID([]byte(answer.Values["svid"]), []byte(p.PrivateKey), id)
+	svid, err := trust.ParseSVID([]byte(answer.Values["svid"]), []byte(p.PrivateKey), id)
 	if err != nil {
 		return api.Errorf(api.Invalid, api.CodeMalformed, "answer: svid: %v", err)
 	}
@@ -78,7 +79,7 @@ func (h *Host) complete(a Attempt, p pending, answer *api.Answer) *api.Error {
 // verify checks an SVID of this host, as its peers will, whichever side they are on. Whether it
 // is revoked is for its provider to decide: a host that was reinstated has an older list, and
 // needs the SVID to fetch the newer one.
-func (h *Host) verify(s *florete.SVID) error {
+func (h *Host) verify(s *trust.SVID) error {
 	_, err := api.Peer(s.Chain, h.Roots.With(nil), x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	return err
 }

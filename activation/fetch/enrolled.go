@@ -9,14 +9,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/replace"
 )
 
 // ReadEnrolled reads what flor enroll left for activation, with the time of the file; nil for
 // nothing.
-func ReadEnrolled(l florete.Layout) (f *api.IdentityFile, left int64, err error) {
+func ReadEnrolled(l hostdir.Layout) (f *api.IdentityFile, left int64, err error) {
 	at, err := os.Stat(l.IdentityFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
@@ -30,7 +33,7 @@ func ReadEnrolled(l florete.Layout) (f *api.IdentityFile, left int64, err error)
 	}
 	f = new(api.IdentityFile)
 	if err == nil {
-		err = florete.Decode(b, f)
+		err = strictjson.Decode(b, f)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("identity file: %w", err)
@@ -40,7 +43,7 @@ func ReadEnrolled(l florete.Layout) (f *api.IdentityFile, left int64, err error)
 
 // FinishEnrolment puts the device key of an identity file in its place, and the admission: the
 // file alone is what flor enroll leaves whole.
-func FinishEnrolment(l florete.Layout, f api.IdentityFile) error {
+func FinishEnrolment(l hostdir.Layout, f api.IdentityFile) error {
 	unlock, err := LockJoin(l)
 	if err != nil {
 		return err
@@ -77,8 +80,8 @@ func removed(path string) error {
 
 // Enrolled is the answer that an identity file has to a need, where that is newer than what is
 // delivered.
-func (h *Host) Enrolled(n florete.Need) (answer api.Answer, ok bool, failed *Error) {
-	if n.Kind != florete.KindCert {
+func (h *Host) Enrolled(n document.Need) (answer api.Answer, ok bool, failed *Error) {
+	if n.Kind != document.KindCert {
 		return answer, false, nil
 	}
 	f, _, err := ReadEnrolled(h.Layout)
@@ -101,8 +104,8 @@ func (h *Host) Enrolled(n florete.Need) (answer api.Answer, ok bool, failed *Err
 
 // given is the SVID that an identity file has for a need, nil where it has none that is good
 // still, and was issued after what is delivered.
-func (h *Host) given(f *api.IdentityFile, n florete.Need) *api.IdentitySVID {
-	if f == nil || n.Kind != florete.KindCert {
+func (h *Host) given(f *api.IdentityFile, n document.Need) *api.IdentitySVID {
+	if f == nil || n.Kind != document.KindCert {
 		return nil
 	}
 	id, err := h.certID(n)
@@ -113,7 +116,7 @@ func (h *Host) given(f *api.IdentityFile, n florete.Need) *api.IdentitySVID {
 	if s == nil {
 		return nil
 	}
-	svid, err := florete.ParseSVID([]byte(s.SVID), []byte(s.Key), id)
+	svid, err := trust.ParseSVID([]byte(s.SVID), []byte(s.Key), id)
 	if err != nil || !h.Awaits(n, svid) {
 		return nil
 	}
@@ -122,11 +125,11 @@ func (h *Host) given(f *api.IdentityFile, n florete.Need) *api.IdentitySVID {
 
 // Awaits reports whether an SVID for a need has not ended, and is newer than what is delivered;
 // or just that, which is not on record: whoever delivered it died in between.
-func (h *Host) Awaits(n florete.Need, s *florete.SVID) bool {
-	if _, expiry := florete.Window(s.Chain); time.Now().After(expiry) {
+func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
+	if _, expiry := trust.Window(s.Chain); time.Now().After(expiry) {
 		return false
 	}
-	held, err := florete.LoadSVID(h.Layout.Need(n.ID), s.ID)
+	held, err := hostdir.LoadSVID(h.Layout.Need(n.ID), s.ID)
 	if err != nil || h.verify(held) != nil {
 		return true
 	}
@@ -138,12 +141,12 @@ func (h *Host) Awaits(n florete.Need, s *florete.SVID) bool {
 }
 
 // Gives reports whether an identity file, nil for none, has what a need waits for.
-func (h *Host) Gives(f *api.IdentityFile, n florete.Need) bool { return h.given(f, n) != nil }
+func (h *Host) Gives(f *api.IdentityFile, n document.Need) bool { return h.given(f, n) != nil }
 
 // ForgetEnrolled removes the identity file of a time, of which nothing is left to deliver.
 func (h *Host) ForgetEnrolled(of int64) error {
 	f, left, err := ReadEnrolled(h.Layout)
-	if f == nil || err != nil || left != of || slices.ContainsFunc(h.Manifest.Needs, func(n florete.Need) bool { return h.Gives(f, n) }) {
+	if f == nil || err != nil || left != of || slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool { return h.Gives(f, n) }) {
 		return err
 	}
 	unlock, err := LockJoin(h.Layout)
@@ -170,14 +173,14 @@ func (h *Host) ForgetEnrolled(of int64) error {
 }
 
 // IdentityKeys are the private keys that identity files are requested for, in PEM, by identity.
-func IdentityKeys(l florete.Layout) (map[string]string, error) {
+func IdentityKeys(l hostdir.Layout) (map[string]string, error) {
 	keys := map[string]string{}
 	b, err := os.ReadFile(l.IdentityKeys())
 	if errors.Is(err, fs.ErrNotExist) {
 		return keys, nil
 	}
 	if err == nil {
-		err = florete.Decode(b, &keys)
+		err = strictjson.Decode(b, &keys)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keys of requests: %w", err)

@@ -5,8 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -14,8 +15,8 @@ import (
 // TestFinishEnrolment: the device key is put in its place once, and never replaced; that it
 // cannot be is an error, and there is no admission without it.
 func TestFinishEnrolment(t *testing.T) {
-	l := florete.Layout(filepath.Join(t.TempDir(), "state"))
-	f := api.IdentityFile{DeviceKey: "a key\n", Admission: &florete.SignedAdmission{Admission: "{}", Signature: "x"}}
+	l := hostdir.Layout(filepath.Join(t.TempDir(), "state"))
+	f := api.IdentityFile{DeviceKey: "a key\n", Admission: &trust.SignedAdmission{Admission: "{}", Signature: "x"}}
 	if err := os.MkdirAll(l.DeviceKey()+".new/x", 0o700); err != nil { // in the way of the file
 		t.Fatal(err)
 	}

@@ -11,7 +11,10 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -25,11 +28,11 @@ const (
 
 // Host is on whose behalf needs are fetched.
 type Host struct {
-	Layout   florete.Layout
-	Manifest florete.Manifest
-	Serial   int64          // of the manifest
-	Tag      string         // of the documents in force
-	Roots    *florete.Roots // with the revocation list in force
+	Layout   hostdir.Layout
+	Manifest document.Manifest
+	Serial   int64        // of the manifest
+	Tag      string       // of the documents in force
+	Roots    *trust.Roots // with the revocation list in force
 
 	// HostKey is the file of the SSH private key that proves the node, at enrolment and
 	// in every request but that for documents.
@@ -57,7 +60,7 @@ func (h *Host) Reached(a Attempt) string {
 
 // Attempt is one request for a need.
 type Attempt struct {
-	Need     florete.Need
+	Need     document.Need
 	Provider string // host name
 	Digest   string // of the need
 	Answers  int    // so far: what was pending before the last is answered
@@ -111,7 +114,7 @@ func (p *Pass) Artifact(ctx context.Context, a Attempt) (api.Artifact, *Error) {
 
 // Report sends what this host reports of itself to a provider of its documents.
 func (h *Host) Report(ctx context.Context, provider string, report []byte) (api.Reported, *api.Error) {
-	calls, failed := h.authenticate(Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindConfig}}, h.hostKey, nil)
+	calls, failed := h.authenticate(Attempt{Provider: provider, Need: document.Need{Kind: document.KindConfig}}, h.hostKey, nil)
 	if failed != nil {
 		return api.Reported{}, failed.Error
 	}
@@ -125,7 +128,7 @@ func (h *Host) Report(ctx context.Context, provider string, report []byte) (api.
 
 // Checkpoint gets the newest one of the audit log of a provider's process, since one of a size.
 func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint64) (api.Checkpoint, *api.Error) {
-	calls, failed := p.way(Attempt{Provider: provider, Need: florete.Need{Kind: kind}}, p.host.hostKey)
+	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: kind}}, p.host.hostKey)
 	if failed != nil {
 		return api.Checkpoint{}, failed.Error
 	}
@@ -139,11 +142,11 @@ func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint6
 // CRL gets the newest of a provider of certificates, without its text where that is the one of
 // a number.
 func (p *Pass) CRL(ctx context.Context, provider, has string) (api.CRL, *api.Error) {
-	calls, failed := p.way(Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindCert}}, p.host.declaredHostKey)
+	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: document.KindCert}}, p.host.declaredHostKey)
 	if failed != nil {
 		return api.CRL{}, failed.Error
 	}
-	answer, err := calls.CRL(ctx, florete.KindCert, has)
+	answer, err := calls.CRL(ctx, document.KindCert, has)
 	if err != nil {
 		return answer, api.AsError(err)
 	}
@@ -198,21 +201,21 @@ func received(err error) *Error {
 }
 
 func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *api.Client {
-	reached := func(id florete.ID) {
+	reached := func(id spiffe.ID) {
 		for _, name := range a.Need.Providers {
 			if h.Manifest.Providers[name][a.Need.Kind].ID == id {
 				h.reached.Store(process{a.Provider, a.Need.Kind}, name)
 			}
 		}
 	}
-	var others []florete.Provider
+	var others []document.Provider
 	for _, name := range a.Need.Providers {
 		if name != a.Provider {
 			others = append(others, h.Manifest.Providers[name][a.Need.Kind])
 		}
 	}
 	roots := h.Roots
-	if a.Need.Kind == florete.KindConfig {
+	if a.Need.Kind == document.KindConfig {
 		// What it has is signed. A list in which it is reinstated may come from nobody else.
 		roots = roots.With(nil)
 	}

@@ -10,19 +10,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 )
 
 func newHost(t *testing.T) (*Host, Attempt) {
 	c := NewCluster(t)
 	m := c.Manifest()
-	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
+	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Host{Layout: florete.Layout(t.TempDir()), Manifest: m, Serial: 1, Roots: roots, HostKey: c.HostKey}
+	h := &Host{Layout: hostdir.Layout(t.TempDir()), Manifest: m, Serial: 1, Roots: roots, HostKey: c.HostKey}
 	return h, Attempt{Need: m.Needs[0], Provider: "forge", Digest: "d"}
 }
 

@@ -14,16 +14,19 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/devicekey"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/nss"
 )
 
 // IsNode reports whether a need is for the SVID of the node itself, with which the node
 // authenticates in every other request.
-func (h *Host) IsNode(n florete.Need) bool {
-	if n.Kind != florete.KindCert {
+func (h *Host) IsNode(n document.Need) bool {
+	if n.Kind != document.KindCert {
 		return false
 	}
 	id, err := h.certID(n)
@@ -31,9 +34,9 @@ func (h *Host) IsNode(n florete.Need) bool {
 }
 
 // certID is CertID of a need of the manifest, decoded once.
-func (h *Host) certID(n florete.Need) (florete.ID, error) {
+func (h *Host) certID(n document.Need) (spiffe.ID, error) {
 	if id, ok := h.certIDs.Load(n.ID); ok {
-		return id.(florete.ID), nil
+		return id.(spiffe.ID), nil
 	}
 	id, err := n.CertID()
 	if err == nil {
@@ -48,7 +51,7 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 		if !h.IsNode(n) {
 			continue
 		}
-		svid, err := florete.LoadSVID(h.Layout.Need(n.ID), h.Manifest.Identity.ID)
+		svid, err := hostdir.LoadSVID(h.Layout.Need(n.ID), h.Manifest.Identity.ID)
 		if err != nil {
 			return nil, local(api.Transient, CodeDisk, fmt.Errorf("the node's SVID, need %s: %w", n.ID, err))
 		}
@@ -62,12 +65,12 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 
 // Trusts reports whether the SVID delivered for a need leads to a root of the
 // manifest, and is not revoked. That it has expired, or is suspended, is no matter.
-func (h *Host) Trusts(n florete.Need) bool {
+func (h *Host) Trusts(n document.Need) bool {
 	id, err := h.certID(n)
 	if err != nil {
 		return false
 	}
-	svid, err := florete.LoadSVID(h.Layout.Need(n.ID), id)
+	svid, err := hostdir.LoadSVID(h.Layout.Need(n.ID), id)
 	if err != nil {
 		return false
 	}
@@ -75,7 +78,7 @@ func (h *Host) Trusts(n florete.Need) bool {
 		return false
 	}
 	err = h.Roots.Revocations().CheckChain(svid.Chain, id)
-	var revoked *florete.RevokedError
+	var revoked *trust.RevokedError
 	return err == nil || errors.As(err, &revoked) && revoked.Suspended
 }
 

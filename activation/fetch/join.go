@@ -15,8 +15,12 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/devicekey"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/replace"
 )
@@ -24,13 +28,13 @@ import (
 // joinRequest is what there is on disk from flor join until it is decided. The token is gone
 // after that.
 type joinRequest struct {
-	Token string        `json:"token"`
-	Facts florete.Facts `json:"facts"`
+	Token string           `json:"token"`
+	Facts hostreport.Facts `json:"facts"`
 }
 
 // BeginJoin makes the host's device key, unless it has one, and notes that it requests to be
 // admitted with a token.
-func (h *Host) BeginJoin(token string, facts florete.Facts) error {
+func (h *Host) BeginJoin(token string, facts hostreport.Facts) error {
 	l, m := h.Layout, h.Manifest
 	if !m.Identity.Joins {
 		return fmt.Errorf("the manifest of %s declares its SSH host key: it enrols with that, and needs no token", m.Host)
@@ -39,7 +43,7 @@ func (h *Host) BeginJoin(token string, facts florete.Facts) error {
 	if err != nil {
 		return err
 	}
-	if m.Providers[t.Provider][florete.KindConfig].ID.IsZero() {
+	if m.Providers[t.Provider][document.KindConfig].ID.IsZero() {
 		return fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have: make one at a provider of its documents", t.Provider, m.Host)
 	}
 	unlock, err := LockJoin(l)
@@ -50,8 +54,8 @@ func (h *Host) BeginJoin(token string, facts florete.Facts) error {
 	if err := devicekey.Make(l, h.tpm()); err != nil {
 		return fmt.Errorf("device key: %w", err)
 	}
-	if facts.DeviceKey = ""; l.DeviceKeyIn() == florete.InTPM {
-		facts.DeviceKey = florete.InTPM
+	if facts.DeviceKey = ""; l.DeviceKeyIn() == hostdir.InTPM {
+		facts.DeviceKey = hostdir.InTPM
 	}
 	b, err := json.Marshal(joinRequest{strings.TrimSpace(token), facts})
 	if err != nil {
@@ -62,7 +66,7 @@ func (h *Host) BeginJoin(token string, facts florete.Facts) error {
 
 // LockJoin waits until no other process writes what a host comes in by: flor join, flor enroll
 // and activation all may.
-func LockJoin(l florete.Layout) (unlock func(), err error) {
+func LockJoin(l hostdir.Layout) (unlock func(), err error) {
 	dir := filepath.Dir(l.DeviceKey())
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -93,7 +97,7 @@ func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
 		return a, h.unjoined()
 	}
 	if err == nil {
-		err = florete.Decode(b, &r)
+		err = strictjson.Decode(b, &r)
 	}
 	if err != nil {
 		return a, local(api.Transient, CodeDisk, fmt.Errorf("join request: %w", err))
@@ -106,10 +110,10 @@ func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
 	if failed != nil {
 		return a, failed
 	}
-	if h.Manifest.Providers[token.Provider][florete.KindConfig].ID.IsZero() {
+	if h.Manifest.Providers[token.Provider][document.KindConfig].ID.IsZero() {
 		return a, local(api.Denied, api.CodeToken, fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have any more", token.Provider, h.Manifest.Host))
 	}
-	client := h.client(Attempt{Provider: token.Provider, Need: florete.Need{Kind: florete.KindConfig}}, nil, key)
+	client := h.client(Attempt{Provider: token.Provider, Need: document.Need{Kind: document.KindConfig}}, nil, key)
 	if a, err = client.Join(ctx, r.Facts, &token); err != nil {
 		return a, received(err)
 	}
@@ -149,7 +153,7 @@ func (h *Host) admit(key ssh.Signer, token api.JoinToken, a api.Joined) ([]byte,
 	device := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
 	admission := a.Admission
 	if admission == nil && a.Grant != nil {
-		text, err := json.Marshal(florete.NewAdmission(h.Manifest.Cluster, h.Manifest.Identity.ID, device, time.Now()))
+		text, err := json.Marshal(trust.NewAdmission(h.Manifest.Cluster, h.Manifest.Identity.ID, device, time.Now()))
 		if err != nil {
 			return nil, err
 		}
@@ -157,11 +161,11 @@ func (h *Host) admit(key ssh.Signer, token api.JoinToken, a api.Joined) ([]byte,
 		if err != nil {
 			return nil, err
 		}
-		sig, err := secret.Sign(nil, florete.AdmissionText(string(text)))
+		sig, err := secret.Sign(nil, trust.AdmissionText(string(text)))
 		if err != nil {
 			return nil, err
 		}
-		admission = &florete.SignedAdmission{Admission: string(text), Signature: sig.String(), Grant: a.Grant}
+		admission = &trust.SignedAdmission{Admission: string(text), Signature: sig.String(), Grant: a.Grant}
 	}
 	if admission == nil {
 		return nil, errors.New("approved without an admission")
@@ -178,7 +182,7 @@ func (h *Host) admit(key ssh.Signer, token api.JoinToken, a api.Joined) ([]byte,
 
 // admission is that of this host's device; nil where it declares its key. A request that waits
 // goes first.
-func (h *Host) admission(ctx context.Context) (*florete.SignedAdmission, *Error) {
+func (h *Host) admission(ctx context.Context) (*trust.SignedAdmission, *Error) {
 	if !h.Manifest.Identity.Joins {
 		return nil, nil
 	}
@@ -196,9 +200,9 @@ func (h *Host) admission(ctx context.Context) (*florete.SignedAdmission, *Error)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, h.unjoined()
 	}
-	var s florete.SignedAdmission
+	var s trust.SignedAdmission
 	if err == nil {
-		err = florete.Decode(bytes.TrimSpace(b), &s)
+		err = strictjson.Decode(bytes.TrimSpace(b), &s)
 	}
 	if err != nil {
 		return nil, local(api.Transient, CodeDisk, fmt.Errorf("admission: %w", err))

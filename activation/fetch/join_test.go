@@ -10,9 +10,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -24,20 +26,20 @@ func TestBeginJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	joins := florete.Manifest{
-		Host: "elm", Identity: florete.Identity{ID: kit.ID("node/elm"), Joins: true},
-		Providers: map[string]map[string]florete.Provider{"drhorrible": {florete.KindConfig: {ID: kit.ProviderID("drhorrible", "config")}}},
+	joins := document.Manifest{
+		Host: "elm", Identity: document.Identity{ID: kit.ID("node/elm"), Joins: true},
+		Providers: map[string]map[string]document.Provider{"drhorrible": {document.KindConfig: {ID: kit.ProviderID("drhorrible", "config")}}},
 	}
 	declared, elsewhere := joins, joins
-	declared.Identity = florete.Identity{ID: kit.ID("node/elm"), SSHHostKey: "ssh-ed25519 AAAA"}
+	declared.Identity = document.Identity{ID: kit.ID("node/elm"), SSHHostKey: "ssh-ed25519 AAAA"}
 	elsewhere.Providers = nil
-	state := florete.Layout(filepath.Join(t.TempDir(), "state"))
-	begin := func(m florete.Manifest, token string) error {
+	state := hostdir.Layout(filepath.Join(t.TempDir(), "state"))
+	begin := func(m document.Manifest, token string) error {
 		h := &fetch.Host{Layout: state, Manifest: m, TPM: devicekey.None}
-		return h.BeginJoin(token, florete.Facts{})
+		return h.BeginJoin(token, hostreport.Facts{})
 	}
 	for _, c := range []struct {
-		manifest    florete.Manifest
+		manifest    document.Manifest
 		token, want string
 	}{
 		{declared, token.String(), "declares its SSH host key"},

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -27,7 +27,7 @@ const (
 type Line struct {
 	Provider string // host name
 
-	at     florete.Provider
+	at     document.Provider
 	roots  []string
 	client *api.Client
 	calls  *api.Pass
@@ -38,7 +38,7 @@ type Line struct {
 // Line is one to a provider: last, which may be nil, unless it leads elsewhere or is too old.
 // last is not to be used any more. With others, a provider that is silent is left soon.
 func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
-	now, at := time.Now(), h.Manifest.Providers[provider][florete.KindConfig]
+	now, at := time.Now(), h.Manifest.Providers[provider][document.KindConfig]
 	if last.Free(now) && last.Provider == provider &&
 		reflect.DeepEqual(last.at, at) && reflect.DeepEqual(last.roots, h.Manifest.Trust.Roots) {
 		last.client.Serial, last.client.Tag, last.client.Revocations = h.Serial, h.Tag, h.Roots.Revocations().InForce()
@@ -53,7 +53,7 @@ func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	if failed != nil {
 		return nil, failed
 	}
-	client := h.client(Attempt{Provider: provider, Need: florete.Need{Kind: florete.KindConfig}}, svid, key)
+	client := h.client(Attempt{Provider: provider, Need: document.Need{Kind: document.KindConfig}}, svid, key)
 	if others {
 		client.Patience = leave
 	}

@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/replace"
 )
@@ -37,7 +38,7 @@ func (h *Host) readPending(need string) (p pending, found bool, err error) {
 	if err != nil {
 		return pending{}, false, err
 	}
-	found = florete.Decode(b, &p) == nil
+	found = strictjson.Decode(b, &p) == nil
 	return p, found, nil
 }
 
@@ -53,12 +54,12 @@ func (h *Host) pending(a Attempt) (pending, error) {
 		return p, err
 	}
 	p = pending{Digest: a.Digest, Answers: a.Answers, Rotation: a.Rotation, Body: a.Need.Request}
-	if a.Need.Kind == florete.KindCert {
+	if a.Need.Kind == document.KindCert {
 		if p.Body, p.PrivateKey, err = h.certRequest(a.Need); err != nil {
 			return pending{}, err
 		}
 	}
-	if a.Need.Kind == florete.KindTLS {
+	if a.Need.Kind == document.KindTLS {
 		if p.Body, p.PrivateKey, err = h.tlsRequest(a.Need, time.Now()); err != nil {
 			return pending{}, err
 		}

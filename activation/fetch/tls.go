@@ -13,7 +13,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -26,7 +27,7 @@ const (
 // tlsRequest is the request for a certificate of public names. Its key is the one that is
 // delivered, until two thirds of the certificate's life are over, so that the provider answers
 // with the same one unless the CA wants it renewed; then another.
-func (h *Host) tlsRequest(n florete.Need, now time.Time) (body json.RawMessage, key string, err error) {
+func (h *Host) tlsRequest(n document.Need, now time.Time) (body json.RawMessage, key string, err error) {
 	r, err := n.PublicNames()
 	if err != nil || r.Shared || len(r.Names) == 0 {
 		return n.Request, "", err
@@ -46,7 +47,7 @@ func (h *Host) tlsRequest(n florete.Need, now time.Time) (body json.RawMessage, 
 		return nil, "", err
 	}
 	body, err = json.Marshal(struct {
-		florete.PublicNames
+		document.PublicNames
 		CSR string `json:"csr"`
 	}{r, block("CERTIFICATE REQUEST", csr)})
 	return body, block("PRIVATE KEY", der), err
@@ -54,8 +55,8 @@ func (h *Host) tlsRequest(n florete.Need, now time.Time) (body json.RawMessage, 
 
 // delivered is the key in force for a need, nil where there is none for its names, or where it
 // is time for another.
-func (h *Host) delivered(n florete.Need, now time.Time) crypto.Signer {
-	dir := florete.Current(h.Layout.Need(n.ID))
+func (h *Host) delivered(n document.Need, now time.Time) crypto.Signer {
+	dir := hostdir.Current(h.Layout.Need(n.ID))
 	var chain, key []byte
 	for name, f := range n.Deliver.Files {
 		b, err := os.ReadFile(filepath.Join(dir, name))
@@ -80,7 +81,7 @@ func (h *Host) delivered(n florete.Need, now time.Time) crypto.Signer {
 }
 
 // completeTLS checks an answer of kind tls, and adds the key where the host made it.
-func completeTLS(n florete.Need, p pending, answer *api.Answer) *api.Error {
+func completeTLS(n document.Need, p pending, answer *api.Answer) *api.Error {
 	r, err := n.PublicNames()
 	if err != nil {
 		return api.Errorf(api.Invalid, api.CodeMalformed, "%v", err)

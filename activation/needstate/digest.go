@@ -4,16 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 )
 
 // Digest is over what makes a delivered need fulfilled.
-func Digest(n florete.Need) string {
+func Digest(n document.Need) string {
 	b, err := json.Marshal(struct {
-		Deliver    florete.Deliver `json:"deliver"`
-		Generation int             `json:"generation"`
-		Request    json.RawMessage `json:"request"`
+		Deliver    document.Deliver `json:"deliver"`
+		Generation int              `json:"generation"`
+		Request    json.RawMessage  `json:"request"`
 	}{n.Deliver, n.Generation, n.Request})
 	if err == nil {
 		b, err = api.Canonical(b)
@@ -21,5 +21,5 @@ func Digest(n florete.Need) string {
 	if err != nil {
 		panic(fmt.Sprintf("need %s of a decoded manifest: %v", n.ID, err))
 	}
-	return florete.Digest(b)
+	return document.Digest(b)
 }

@@ -4,7 +4,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -24,9 +26,9 @@ func (s *State) Ordered(rotation int) bool {
 
 // RotateByAge does the same when the secret of a fulfilled need is as old as it may become,
 // less the twentieth by which renewal comes early.
-func (s *State) RotateByAge(r florete.Renew, now time.Time) {
+func (s *State) RotateByAge(r document.Renew, now time.Time) {
 	age := time.Duration(r.Rotate) * time.Second
-	if r.Rotate > 0 && s.State == florete.NeedFulfilled && s.WantRotation == 0 && now.Sub(s.secretSince().Time) >= age-age/20 {
+	if r.Rotate > 0 && s.State == hostdir.NeedFulfilled && s.WantRotation == 0 && now.Sub(s.secretSince().Time) >= age-age/20 {
 		s.WantRotation = s.Rotations + 1
 	}
 }
@@ -35,12 +37,12 @@ func (s *State) RotateByAge(r florete.Renew, now time.Time) {
 // again. The need is requested as usual, since the secret in force may be another than the
 // one that is delivered.
 func (s *State) DropRotation(now time.Time) {
-	s.NotRotated, s.WantRotation, s.Rotated = s.WantRotation, 0, florete.TimeOf(now)
+	s.NotRotated, s.WantRotation, s.Rotated = s.WantRotation, 0, unixtime.Of(now)
 	s.restart(now)
 }
 
 // secretSince is since when the secret is in force.
-func (s State) secretSince() florete.Time {
+func (s State) secretSince() unixtime.Time {
 	if s.Rotated.IsZero() {
 		return s.Fulfilled
 	}
@@ -56,9 +58,9 @@ func (s *State) noteRotation(v Observed, answer api.Answer) {
 		s.NotRotated = 0
 	}
 	if number != s.Rotations || s.Digest != v.Digest {
-		since = florete.TimeOf(v.Now.Truncate(time.Second))
+		since = unixtime.Of(v.Now.Truncate(time.Second))
 	}
-	s.Rotations, s.WantRotation, s.Rotated = max(number, 0), 0, florete.Time{}
+	s.Rotations, s.WantRotation, s.Rotated = max(number, 0), 0, unixtime.Time{}
 	if s.Rotations > 0 || v.Need.Renew.Rotate > 0 {
 		s.Rotated = since
 	}

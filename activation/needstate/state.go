@@ -4,15 +4,16 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/replace"
 )
 
 // State is what activation knows of a need, with the transitions that only activation makes.
-type State struct{ florete.NeedState }
+type State struct{ hostdir.NeedState }
 
 // Save writes s where Layout.NeedState finds it.
-func (s State) Save(l florete.Layout, need string) error {
+func (s State) Save(l hostdir.Layout, need string) error {
 	b, err := json.Marshal(s.NeedState)
 	if err != nil {
 		return err
@@ -21,8 +22,8 @@ func (s State) Save(l florete.Layout, need string) error {
 }
 
 // setStatus changes the status.
-func (s *State) setStatus(status florete.NeedStatus, now time.Time) {
+func (s *State) setStatus(status hostdir.NeedStatus, now time.Time) {
 	if s.State != status {
-		s.State, s.StateSince = status, florete.TimeOf(now)
+		s.State, s.StateSince = status, unixtime.Of(now)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -18,7 +20,7 @@ var (
 
 // observed is of a need that has not changed, at a time after now.
 func observed(after time.Duration) Observed {
-	n := florete.Need{ID: "a", Generation: 2, Renew: florete.Renew{AtPercent: 66}}
+	n := document.Need{ID: "a", Generation: 2, Renew: document.Renew{AtPercent: 66}}
 	return Observed{Need: n, Digest: "d", Manifest: "m", Present: true, Now: now.Add(after)}
 }
 
@@ -40,7 +42,7 @@ func failed(e *api.Error) State {
 	return s
 }
 
-func due(t *testing.T, s State, r florete.Renew) time.Duration {
+func due(t *testing.T, s State, r document.Renew) time.Duration {
 	t.Helper()
 	at, ok := s.Due(r)
 	if !ok {
@@ -53,18 +55,18 @@ func TestRenewalIsDue(t *testing.T) {
 	day := 24 * time.Hour
 	for name, c := range map[string]struct {
 		lifetime    time.Duration
-		renew       florete.Renew
+		renew       document.Renew
 		least, most time.Duration
 	}{
-		"percent":              {100 * time.Hour, florete.Renew{AtPercent: 66}, 62 * time.Hour, 66 * time.Hour},
-		"every":                {100 * time.Hour, florete.Renew{Interval: 3600}, 57 * time.Minute, time.Hour},
-		"the earlier":          {day, florete.Renew{AtPercent: 50, Interval: 3600}, 57 * time.Minute, time.Hour},
-		"never":                {0, florete.Renew{}, -1, -1},
-		"never, but it ends":   {day, florete.Renew{}, day - time.Second, day},
-		"later than the end":   {time.Hour, florete.Renew{Interval: 86400}, time.Hour - time.Second, time.Hour},
-		"percent of no end":    {0, florete.Renew{AtPercent: 66}, -1, -1},
-		"percent over hundred": {day, florete.Renew{AtPercent: 400}, day - time.Second, day},
-		"ended when it came":   {-time.Hour, florete.Renew{AtPercent: 66}, time.Second, time.Second},
+		"percent":              {100 * time.Hour, document.Renew{AtPercent: 66}, 62 * time.Hour, 66 * time.Hour},
+		"every":                {100 * time.Hour, document.Renew{Interval: 3600}, 57 * time.Minute, time.Hour},
+		"the earlier":          {day, document.Renew{AtPercent: 50, Interval: 3600}, 57 * time.Minute, time.Hour},
+		"never":                {0, document.Renew{}, -1, -1},
+		"never, but it ends":   {day, document.Renew{}, day - time.Second, day},
+		"later than the end":   {time.Hour, document.Renew{Interval: 86400}, time.Hour - time.Second, time.Hour},
+		"percent of no end":    {0, document.Renew{AtPercent: 66}, -1, -1},
+		"percent over hundred": {day, document.Renew{AtPercent: 400}, day - time.Second, day},
+		"ended when it came":   {-time.Hour, document.Renew{AtPercent: 66}, time.Second, time.Second},
 	} {
 		var s State
 		v := observed(0)
@@ -83,11 +85,11 @@ func TestRenewalIsDue(t *testing.T) {
 // A manifest that asks for earlier renewal is heard at once.
 func TestRenewalChanges(t *testing.T) {
 	s := fulfilled(100 * time.Hour)
-	if got := due(t, s, florete.Renew{AtPercent: 10}); got > 10*time.Hour {
+	if got := due(t, s, document.Renew{AtPercent: 10}); got > 10*time.Hour {
 		t.Errorf("due after %s, want 10h", got)
 	}
 	v := observed(0)
-	v.Need.Renew = florete.Renew{}
+	v.Need.Renew = document.Renew{}
 	s.Reconcile(v)
 	if got := due(t, s, v.Need.Renew); got < 99*time.Hour {
 		t.Errorf("due after %s, want the end", got)
@@ -98,23 +100,23 @@ func TestReconcile(t *testing.T) {
 	for name, c := range map[string]struct {
 		s    State
 		edit func(*Observed)
-		want florete.NeedStatus
+		want hostdir.NeedStatus
 		now  bool // due at once
 	}{
-		"unchanged":                 {fulfilled(time.Hour), func(v *Observed) {}, florete.NeedFulfilled, false},
-		"other need":                {fulfilled(time.Hour), func(v *Observed) { v.Digest = "e" }, florete.NeedWaiting, true},
-		"files are gone":            {fulfilled(time.Hour), func(v *Observed) { v.Present = false }, florete.NeedWaiting, true},
-		"other manifest, same need": {fulfilled(time.Hour), func(v *Observed) { v.Manifest = "n" }, florete.NeedFulfilled, false},
-		"denied":                    {failed(denied), func(v *Observed) {}, florete.NeedDenied, false},
-		"denied, other manifest":    {failed(denied), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, true},
-		"invalid":                   {failed(invalid), func(v *Observed) {}, florete.NeedInvalid, false},
-		"invalid, other manifest":   {failed(invalid), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, true},
-		"waiting, other manifest":   {failed(api.Errorf(api.Transient, api.CodeBusy, "later")), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, false},
-		"unreachable":               {failed(transient), func(v *Observed) {}, florete.NeedWaiting, false},
-		"it is elsewhere now":       {failed(transient), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, true},
-		"another root":              {failed(api.Errorf(api.Transient, api.CodeUntrusted, "")), func(v *Observed) { v.Manifest = "n" }, florete.NeedWaiting, true},
-		"of a foreign root":         {fulfilled(time.Hour), func(v *Observed) { v.Foreign = true }, florete.NeedWaiting, true},
-		"new":                       {State{}, func(v *Observed) {}, florete.NeedWaiting, true},
+		"unchanged":                 {fulfilled(time.Hour), func(v *Observed) {}, hostdir.NeedFulfilled, false},
+		"other need":                {fulfilled(time.Hour), func(v *Observed) { v.Digest = "e" }, hostdir.NeedWaiting, true},
+		"files are gone":            {fulfilled(time.Hour), func(v *Observed) { v.Present = false }, hostdir.NeedWaiting, true},
+		"other manifest, same need": {fulfilled(time.Hour), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedFulfilled, false},
+		"denied":                    {failed(denied), func(v *Observed) {}, hostdir.NeedDenied, false},
+		"denied, other manifest":    {failed(denied), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
+		"invalid":                   {failed(invalid), func(v *Observed) {}, hostdir.NeedInvalid, false},
+		"invalid, other manifest":   {failed(invalid), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
+		"waiting, other manifest":   {failed(api.Errorf(api.Transient, api.CodeBusy, "later")), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, false},
+		"unreachable":               {failed(transient), func(v *Observed) {}, hostdir.NeedWaiting, false},
+		"it is elsewhere now":       {failed(transient), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
+		"another root":              {failed(api.Errorf(api.Transient, api.CodeUntrusted, "")), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
+		"of a foreign root":         {fulfilled(time.Hour), func(v *Observed) { v.Foreign = true }, hostdir.NeedWaiting, true},
+		"new":                       {State{}, func(v *Observed) {}, hostdir.NeedWaiting, true},
 	} {
 		v := observed(0)
 		c.edit(&v)
@@ -128,11 +130,11 @@ func TestReconcile(t *testing.T) {
 
 func TestRetryLocal(t *testing.T) {
 	s := failed(invalid)
-	if s.RetryLocal(now); s.State != florete.NeedInvalid {
+	if s.RetryLocal(now); s.State != hostdir.NeedInvalid {
 		t.Errorf("refused by a provider: %s", s.State)
 	}
 	s.Provider = ""
-	if s.RetryLocal(now); s.State != florete.NeedWaiting {
+	if s.RetryLocal(now); s.State != hostdir.NeedWaiting {
 		t.Errorf("refused here: %s", s.State)
 	}
 }
@@ -145,7 +147,7 @@ func TestLocalDenial(t *testing.T) {
 		s.Begin(v)
 		s.Fail(v, provider, denied, Backoff{})
 		wait := s.Next.Sub(v.Now)
-		if s.State != florete.NeedDenied || wait > most || provider != "" && wait < Slow {
+		if s.State != hostdir.NeedDenied || wait > most || provider != "" && wait < Slow {
 			t.Errorf("denied by %q: %s, next in %s, want at most %s", provider, s.State, wait, most)
 		}
 	}
@@ -168,11 +170,11 @@ func TestClockJumps(t *testing.T) {
 	s := fulfilled(24 * time.Hour)
 	v := observed(-year)
 	s.Reconcile(v)
-	if at, _ := s.Due(florete.Renew{Interval: 3600}); at.Sub(v.Now) > time.Hour+time.Second {
+	if at, _ := s.Due(document.Renew{Interval: 3600}); at.Sub(v.Now) > time.Hour+time.Second {
 		t.Errorf("renewed after %s, want an hour", at.Sub(v.Now))
 	}
 	s = failed(transient)
-	s.Next = florete.TimeOf(now.Add(year))
+	s.Next = unixtime.Of(now.Add(year))
 	if s.Reconcile(observed(0)); s.Next.Sub(now) > longest {
 		t.Errorf("a wait that nothing made: %s", s.Next.Sub(now))
 	}
@@ -184,7 +186,7 @@ func TestClockChangedRetriesWhatWaitsForTheClock(t *testing.T) {
 		s := failed(e)
 		before := s
 		s.ClockChanged(now)
-		switch at, ok := s.Due(florete.Renew{}); {
+		switch at, ok := s.Due(document.Renew{}); {
 		case e != clock && s != before:
 			t.Errorf("%s (%s): %+v, want it as it was: %+v", e.Kind, e.Code, s, before)
 		case e == clock && (!ok || at.After(now) || s.Attempts != 0):
@@ -192,7 +194,7 @@ func TestClockChangedRetriesWhatWaitsForTheClock(t *testing.T) {
 		}
 	}
 	s := fulfilled(time.Hour)
-	if s.ClockChanged(now); s.State != florete.NeedFulfilled {
+	if s.ClockChanged(now); s.State != hostdir.NeedFulfilled {
 		t.Errorf("what is fulfilled is %s", s.State)
 	}
 }
@@ -209,8 +211,8 @@ func TestUsable(t *testing.T) {
 }
 
 func TestSaveAndLoad(t *testing.T) {
-	l := florete.Layout(t.TempDir())
-	if s, err := l.NeedState("a"); err != nil || s != (florete.NeedState{}) {
+	l := hostdir.Layout(t.TempDir())
+	if s, err := l.NeedState("a"); err != nil || s != (hostdir.NeedState{}) {
 		t.Fatalf("%+v %v", s, err)
 	}
 	for _, s := range []State{fulfilled(time.Hour), failed(denied), failed(transient)} {
@@ -251,9 +253,9 @@ func TestAgeOfASecret(t *testing.T) {
 		{6 * time.Hour, 0, map[string]string{api.ValueRotation: "1"}, 5 * time.Hour},
 	} {
 		fulfil(c.after, c.rotate, c.values)
-		want := florete.Time{}
+		want := unixtime.Time{}
 		if c.since > 0 {
-			want = florete.TimeOf(now.Add(c.since).Truncate(time.Second))
+			want = unixtime.Of(now.Add(c.since).Truncate(time.Second))
 		}
 		if !s.Rotated.Equal(want.Time) {
 			t.Errorf("after %s: rotated %s, want %s", c.after, s.Rotated, want)
@@ -272,7 +274,7 @@ func FuzzState(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		read, err := florete.ParseNeedState(b)
+		read, err := hostdir.ParseNeedState(b)
 		if err != nil {
 			return
 		}
@@ -281,14 +283,14 @@ func FuzzState(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := florete.ParseNeedState(again); err != nil || !same(back, read) {
+		if back, err := hostdir.ParseNeedState(again); err != nil || !same(back, read) {
 			t.Fatalf("%s\nis read back as %+v: %v", again, back, err)
 		}
 		s.Reconcile(observed(0))
-		if s.State != florete.NeedFulfilled && s.Next.Sub(now) > longest {
+		if s.State != hostdir.NeedFulfilled && s.Next.Sub(now) > longest {
 			t.Errorf("waits %s", s.Next.Sub(now))
 		}
-		s.Due(florete.Renew{AtPercent: 66, Interval: 900})
+		s.Due(document.Renew{AtPercent: 66, Interval: 900})
 		s.Begin(observed(0))
 		s.Fail(observed(0), "forge", transient, Backoff{})
 		if s.Next.Sub(now) > 5*time.Minute {
@@ -297,7 +299,7 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-func same(a, b florete.NeedState) bool {
+func same(a, b hostdir.NeedState) bool {
 	if (a.Error == nil) != (b.Error == nil) || a.Error != nil && *a.Error != *b.Error {
 		return false
 	}

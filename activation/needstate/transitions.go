@@ -4,13 +4,15 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 )
 
 // Observed is what Reconcile fits a state to.
 type Observed struct {
-	Need     florete.Need
+	Need     document.Need
 	Digest   string // of the need
 	Manifest string // digest of the manifest in force
 	Present  bool   // what Need.Deliver names is on disk
@@ -25,27 +27,27 @@ func (s *State) Reconcile(v Observed) {
 	changed := s.Manifest != v.Manifest
 	switch {
 	case s.State == "":
-		s.setStatus(florete.NeedWaiting, v.Now)
-	case s.State == florete.NeedFulfilled && (s.Digest != v.Digest || !v.Present || v.Foreign):
+		s.setStatus(hostdir.NeedWaiting, v.Now)
+	case s.State == hostdir.NeedFulfilled && (s.Digest != v.Digest || !v.Present || v.Foreign):
 		s.restart(v.Now)
-	case (s.State == florete.NeedDenied || s.State == florete.NeedInvalid) && changed:
+	case (s.State == hostdir.NeedDenied || s.State == hostdir.NeedInvalid) && changed:
 		s.restart(v.Now)
-	case s.State == florete.NeedWaiting && changed && s.Error != nil && s.Error.Code != api.CodeBusy && s.Error.Code != api.CodeFull:
+	case s.State == hostdir.NeedWaiting && changed && s.Error != nil && s.Error.Code != api.CodeBusy && s.Error.Code != api.CodeFull:
 		// Another address, or another root, may have been what it waited for.
 		s.hurry()
 	}
 	if !v.Present {
 		s.Digest = ""
 	}
-	if s.State == florete.NeedFulfilled && s.exact(v.Need.Renew).IsZero() && s.Next.After(v.Now) {
-		s.Next = florete.Time{} // a former manifest had it renewed then
+	if s.State == hostdir.NeedFulfilled && s.exact(v.Need.Renew).IsZero() && s.Next.After(v.Now) {
+		s.Next = unixtime.Time{} // a former manifest had it renewed then
 	}
 }
 
 // RetryLocal makes a need due at once when this host itself refused it: no provider
 // received the request, and the cause may be gone.
 func (s *State) RetryLocal(now time.Time) {
-	if (s.State == florete.NeedInvalid || s.State == florete.NeedDenied) && s.Provider == "" {
+	if (s.State == hostdir.NeedInvalid || s.State == hostdir.NeedDenied) && s.Provider == "" {
 		s.restart(now)
 	}
 }
@@ -58,16 +60,16 @@ func (s *State) KeyChanged(now time.Time) { s.restart(now) }
 // again, and may have mended what it waited for.
 func (s *State) Resumed(now time.Time) {
 	switch s.State {
-	case florete.NeedDenied, florete.NeedInvalid:
+	case hostdir.NeedDenied, hostdir.NeedInvalid:
 		s.restart(now)
-	case florete.NeedWaiting:
+	case hostdir.NeedWaiting:
 		s.hurry()
 	}
 }
 
 // ClockChanged makes a need due at once that failed because of a wrong clock.
 func (s *State) ClockChanged(now time.Time) {
-	if s.State == florete.NeedWaiting && s.Error != nil && s.Error.Code == api.CodeClock {
+	if s.State == hostdir.NeedWaiting && s.Error != nil && s.Error.Code == api.CodeClock {
 		s.restart(now)
 	}
 }
@@ -75,7 +77,7 @@ func (s *State) ClockChanged(now time.Time) {
 // Reinstated makes a need due at once that was denied because this host was revoked, and reports
 // whether it was.
 func (s *State) Reinstated(now time.Time) bool {
-	was := s.State == florete.NeedDenied && s.Error != nil && s.Error.Code == api.CodeRevoked
+	was := s.State == hostdir.NeedDenied && s.Error != nil && s.Error.Code == api.CodeRevoked
 	if was {
 		s.restart(now)
 	}
@@ -84,14 +86,14 @@ func (s *State) Reinstated(now time.Time) bool {
 
 // Renew makes a fulfilled need due for renewal at a time, unless it is due before.
 func (s *State) Renew(at time.Time) {
-	if s.State == florete.NeedFulfilled && (s.Next.IsZero() || at.Before(s.Next.Time)) {
-		s.Next = florete.TimeOf(at)
+	if s.State == hostdir.NeedFulfilled && (s.Next.IsZero() || at.Before(s.Next.Time)) {
+		s.Next = unixtime.Of(at)
 	}
 }
 
 // restart starts a new effort now.
 func (s *State) restart(now time.Time) {
-	s.setStatus(florete.NeedWaiting, now)
+	s.setStatus(hostdir.NeedWaiting, now)
 	s.Error, s.InvalidInRow = nil, 0
 	s.hurry()
 }
@@ -104,37 +106,37 @@ func (s *State) hurry() { s.Attempts, s.Next = 0, s.NotBefore }
 func (s *State) rewind(now time.Time) {
 	const rounding = time.Second // of what is on disk
 	if back := s.LastAttempt.Sub(now); back > rounding {
-		s.LastAttempt = florete.TimeOf(now)
-		for _, t := range []*florete.Time{&s.Next, &s.NotBefore} {
+		s.LastAttempt = unixtime.Of(now)
+		for _, t := range []*unixtime.Time{&s.Next, &s.NotBefore} {
 			if !t.IsZero() {
 				*t = t.Add(-back)
 			}
 		}
 	}
 	if back := s.Fulfilled.Sub(now); back > rounding {
-		s.Fulfilled = florete.TimeOf(now)
+		s.Fulfilled = unixtime.Of(now)
 	}
 	if back := s.Rotated.Sub(now); back > rounding {
-		s.Rotated = florete.TimeOf(now)
+		s.Rotated = unixtime.Of(now)
 	}
 	if s.StateSince.Sub(now) > rounding {
-		s.StateSince = florete.TimeOf(now)
+		s.StateSince = unixtime.Of(now)
 	}
-	if most := florete.TimeOf(now).Add(longest); s.State != florete.NeedFulfilled && s.Next.After(most.Time) {
+	if most := unixtime.Of(now).Add(longest); s.State != hostdir.NeedFulfilled && s.Next.After(most.Time) {
 		s.Next = most
 	}
-	if most := florete.TimeOf(now).Add(longest); s.NotBefore.After(most.Time) {
+	if most := unixtime.Of(now).Add(longest); s.NotBefore.After(most.Time) {
 		s.NotBefore = most
 	}
 }
 
 // Due is when the need is requested next; false for never, or not until something
 // changes.
-func (s State) Due(r florete.Renew) (time.Time, bool) {
+func (s State) Due(r document.Renew) (time.Time, bool) {
 	switch s.State {
-	case florete.NeedInvalid:
+	case hostdir.NeedInvalid:
 		return time.Time{}, false
-	case florete.NeedFulfilled:
+	case hostdir.NeedFulfilled:
 		return s.renewal(r)
 	}
 	return s.Next.Time, true
@@ -142,7 +144,7 @@ func (s State) Due(r florete.Renew) (time.Time, bool) {
 
 // renewal is Next, which carries the jitter, unless the manifest now has an earlier one;
 // never after the expiry, nor sooner than a second.
-func (s State) renewal(r florete.Renew) (time.Time, bool) {
+func (s State) renewal(r document.Renew) (time.Time, bool) {
 	at := s.exact(r)
 	if !s.Next.IsZero() && (at.IsZero() || s.Next.Before(at.Time)) {
 		at = s.Next
@@ -160,8 +162,8 @@ func (s State) renewal(r florete.Renew) (time.Time, bool) {
 }
 
 // exact is when renewal is due without jitter, zero for never.
-func (s State) exact(r florete.Renew) (at florete.Time) {
-	first := func(t florete.Time) {
+func (s State) exact(r document.Renew) (at unixtime.Time) {
+	first := func(t unixtime.Time) {
 		if at.IsZero() || t.Before(at.Time) {
 			at = t
 		}
@@ -180,18 +182,18 @@ func (s State) exact(r florete.Renew) (at florete.Time) {
 
 // Begin counts an attempt and returns its number.
 func (s *State) Begin(v Observed) int {
-	if s.State == florete.NeedFulfilled {
+	if s.State == hostdir.NeedFulfilled {
 		s.Attempts = 0
 	}
 	s.Attempts++
 	s.Total++
-	s.LastAttempt, s.Manifest = florete.TimeOf(v.Now), v.Manifest
+	s.LastAttempt, s.Manifest = unixtime.Of(v.Now), v.Manifest
 	return s.Attempts
 }
 
 // NewError is e as a state keeps it.
-func NewError(e *api.Error) *florete.NeedError {
-	return &florete.NeedError{Kind: string(e.Kind), Code: e.Code, Message: e.Message}
+func NewError(e *api.Error) *hostdir.NeedError {
+	return &hostdir.NeedError{Kind: string(e.Kind), Code: e.Code, Message: e.Message}
 }
 
 // Fail records why an attempt failed and when the next one is. What one provider finds
@@ -200,9 +202,9 @@ func NewError(e *api.Error) *florete.NeedError {
 func (s *State) Fail(v Observed, provider string, e *api.Error, b Backoff) {
 	s.Provider = provider
 	s.Error = NewError(e)
-	s.Next, s.NotBefore = florete.Time{}, florete.Time{}
+	s.Next, s.NotBefore = unixtime.Time{}, unixtime.Time{}
 	if e.RetryAfter > 0 && provider != "" {
-		s.NotBefore = florete.TimeOf(v.Now).Add(after(e))
+		s.NotBefore = unixtime.Of(v.Now).Add(after(e))
 	}
 	if e.Kind == api.Invalid {
 		s.InvalidInRow++
@@ -211,14 +213,14 @@ func (s *State) Fail(v Observed, provider string, e *api.Error, b Backoff) {
 	}
 	switch {
 	case s.InvalidInRow > 0 && (provider == "" || s.InvalidInRow >= len(v.Need.Providers)):
-		s.setStatus(florete.NeedInvalid, v.Now)
+		s.setStatus(hostdir.NeedInvalid, v.Now)
 		return
 	case e.Kind == api.Denied:
-		s.setStatus(florete.NeedDenied, v.Now)
+		s.setStatus(hostdir.NeedDenied, v.Now)
 	default:
-		s.setStatus(florete.NeedWaiting, v.Now)
+		s.setStatus(hostdir.NeedWaiting, v.Now)
 	}
-	s.Next = florete.TimeOf(v.Now)
+	s.Next = unixtime.Of(v.Now)
 	if round, ends := s.round(v.Need.Providers); ends || e.Code != api.CodeUnavailable {
 		s.Next = s.Next.Add(b.wait(round, e, provider))
 	}
@@ -235,11 +237,11 @@ func (s *State) round(providers []string) (number int, ends bool) {
 // a twentieth earlier than declared, so that hosts do not renew together.
 func (s *State) Fulfil(v Observed, provider string, answer api.Answer) {
 	s.noteRotation(v, answer)
-	s.setStatus(florete.NeedFulfilled, v.Now)
+	s.setStatus(hostdir.NeedFulfilled, v.Now)
 	s.Answers++
-	s.Provider, s.Error, s.InvalidInRow, s.NotBefore = provider, nil, 0, florete.Time{}
+	s.Provider, s.Error, s.InvalidInRow, s.NotBefore = provider, nil, 0, unixtime.Time{}
 	s.Digest, s.Generation = v.Digest, v.Need.Generation
-	s.Fulfilled, s.Expires, s.Next = florete.TimeOf(v.Now.Truncate(time.Second)), florete.UnixTime(answer.Expires), florete.Time{}
+	s.Fulfilled, s.Expires, s.Next = unixtime.Of(v.Now.Truncate(time.Second)), unixtime.Unix(answer.Expires), unixtime.Time{}
 	if at := s.exact(v.Need.Renew); !at.IsZero() {
 		if early := at.Sub(s.Fulfilled.Time) / 20; early > 0 {
 			at = at.Add(-rand.N(early))
@@ -250,6 +252,6 @@ func (s *State) Fulfil(v Observed, provider string, answer api.Answer) {
 
 // Block records that a need waits for others.
 func (s *State) Block(now time.Time) {
-	s.setStatus(florete.NeedBlocked, now)
-	s.Next = florete.Time{}
+	s.setStatus(hostdir.NeedBlocked, now)
+	s.Next = unixtime.Time{}
 }

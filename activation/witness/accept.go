@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/checkpoint"
 	"github.com/florete/florete/providers/replace"
 )
@@ -15,7 +15,7 @@ const maxReason = 200
 
 // Accept keeps a person's word on what is wrong with the log of a provider's process. What comes
 // to light later raises the alarm again.
-func Accept(l florete.Layout, provider, kind string, word florete.AcceptedAudit) error {
+func Accept(l hostdir.Layout, provider, kind string, word hostdir.AcceptedAudit) error {
 	if word.Reason = strings.TrimSpace(word.Reason); word.Reason == "" || len(word.Reason) > maxReason {
 		return fmt.Errorf("a reason of %d bytes, want one of 1 to %d: what was found out about it", len(word.Reason), maxReason)
 	}
@@ -28,12 +28,12 @@ func Accept(l florete.Layout, provider, kind string, word florete.AcceptedAudit)
 		if w.Provider != provider || w.Kind != kind {
 			continue
 		}
-		if w.Fault == "" || florete.Accepts(all, w) {
+		if w.Fault == "" || hostdir.Accepts(all, w) {
 			return fmt.Errorf("audit log of kind %s on %s: nothing is wrong with it: flor witness", kind, provider)
 		}
-		word.ReportedAudit = florete.ReportedAudit{Provider: provider, Kind: kind, Fault: w.Fault, Since: w.Since}
+		word.ReportedAudit = hostdir.ReportedAudit{Provider: provider, Kind: kind, Fault: w.Fault, Since: w.Since}
 		all = append(all, word)
-		b, err := json.Marshal(all[max(0, len(all)-florete.MaxAccepted):])
+		b, err := json.Marshal(all[max(0, len(all)-hostdir.MaxAccepted):])
 		if err != nil {
 			return err
 		}
@@ -44,11 +44,11 @@ func Accept(l florete.Layout, provider, kind string, word florete.AcceptedAudit)
 
 // GoOn is what a host holds a log to: once a person accepted a checkpoint that did not extend the
 // one before, the next must extend that.
-func GoOn(w florete.Witnessed, accepted []florete.AcceptedAudit) florete.Witnessed {
-	if w.Refused == "" || !florete.Accepts(accepted, w) {
+func GoOn(w hostdir.Witnessed, accepted []hostdir.AcceptedAudit) hostdir.Witnessed {
+	if w.Refused == "" || !hostdir.Accepts(accepted, w) {
 		return w
 	}
-	is := florete.Witnessed{Provider: w.Provider, Kind: w.Kind}
+	is := hostdir.Witnessed{Provider: w.Provider, Kind: w.Kind}
 	if c, err := checkpoint.Open(w.RefusedKey, w.Refused); err == nil {
 		is.Key, is.Checkpoint, is.Size, is.Seen = w.RefusedKey, c.Text, int64(c.Size), w.Seen
 	}

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/checkpoint"
 	"github.com/florete/florete/providers/printable"
@@ -15,8 +16,8 @@ import (
 
 // Take is what a host knows of a log once a provider has returned a checkpoint, from what it
 // knew before, which may have nothing but whose log it is.
-func Take(w florete.Witnessed, answer api.Checkpoint, now florete.Time) florete.Witnessed {
-	refuse := func(format string, args ...any) florete.Witnessed {
+func Take(w hostdir.Witnessed, answer api.Checkpoint, now unixtime.Time) hostdir.Witnessed {
+	refuse := func(format string, args ...any) hostdir.Witnessed {
 		w.Refused, w.RefusedKey = answer.Checkpoint, answer.Key
 		return faulty(w, fmt.Sprintf(format, args...), now)
 	}
@@ -36,20 +37,20 @@ func Take(w florete.Witnessed, answer api.Checkpoint, now florete.Time) florete.
 			return refuse("%v", err)
 		}
 	}
-	w.Key, w.Checkpoint, w.Size, w.Seen, w.Withheld = answer.Key, newest.Text, int64(newest.Size), now, florete.Time{}
+	w.Key, w.Checkpoint, w.Size, w.Seen, w.Withheld = answer.Key, newest.Text, int64(newest.Size), now, unixtime.Time{}
 	switch {
 	case w.Refused != "": // it had two
 		return w
 	case answer.Fault != "":
 		return faulty(w, answer.Fault, now)
 	}
-	w.Fault, w.Since = "", florete.Time{}
+	w.Fault, w.Since = "", unixtime.Time{}
 	return w
 }
 
 // Lost reports whether the process of a log may have lost what it decided, by what a host knew of
 // its log and knows now: it has the log of another, or one that lacks rows, for the first time.
-func Lost(was, is florete.Witnessed) bool {
+func Lost(was, is hostdir.Witnessed) bool {
 	return is.Fault != "" && was.Fault == "" || is.RefusedKey != "" && is.RefusedKey != was.RefusedKey
 }
 
@@ -61,7 +62,7 @@ const Patience = 6 * time.Hour
 // process answers where it proved itself on the connection, or has fulfilled a need since: then
 // it is not down, and a log that it does not show for longer than Patience is at fault. A log
 // that was never witnessed may be that of an older release, which has none.
-func Withhold(w florete.Witnessed, reached bool, fulfilled, now florete.Time, accepted []florete.AcceptedAudit) florete.Witnessed {
+func Withhold(w hostdir.Witnessed, reached bool, fulfilled, now unixtime.Time, accepted []hostdir.AcceptedAudit) hostdir.Witnessed {
 	since := w.Withheld
 	if since.IsZero() {
 		since = w.Seen
@@ -70,12 +71,12 @@ func Withhold(w florete.Witnessed, reached bool, fulfilled, now florete.Time, ac
 		return w
 	}
 	if w.Withheld.IsZero() {
-		w.Withheld = florete.UnixTime(now.Seconds()) // as it is on disk, so that the fault stays the same
+		w.Withheld = unixtime.Unix(now.Seconds()) // as it is on disk, so that the fault stays the same
 	}
 	if now.Sub(w.Withheld.Time) < Patience {
 		return w
 	}
-	if w.Fault != "" && !florete.Accepts(accepted, w) {
+	if w.Fault != "" && !hostdir.Accepts(accepted, w) {
 		return w
 	}
 	fault := "it has returned no checkpoint of its audit log since " + w.Withheld.UTC().Format(time.RFC3339) + ", although it answers"
@@ -85,7 +86,7 @@ func Withhold(w florete.Witnessed, reached bool, fulfilled, now florete.Time, ac
 	return w
 }
 
-func faulty(w florete.Witnessed, fault string, now florete.Time) florete.Witnessed {
+func faulty(w hostdir.Witnessed, fault string, now unixtime.Time) hostdir.Witnessed {
 	if w.Fault == "" {
 		w.Since = now
 	}

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/witness"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/tlog"
@@ -24,7 +25,7 @@ var ursula = kit.ID("node/ursula")
 type cluster struct {
 	*testing.T
 	*providertest.Env
-	knows florete.Witnessed
+	knows hostdir.Witnessed
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -60,7 +61,7 @@ func (c *cluster) see(more int64) string {
 			}
 			return err
 		}
-		c.knows = witness.Take(was, answer, florete.TimeOf(time.Now()))
+		c.knows = witness.Take(was, answer, unixtime.Of(time.Now()))
 		all := more == 0 || int(c.knows.Size) >= len(c.Rows())
 		if c.knows.Fault != "" || c.knows.Size >= was.Size+more && all {
 			return nil

@@ -8,18 +8,18 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/announce"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Announced is a Unix socket to which the forwarder announces the callers of a service.
 type Announced struct {
 	Socket  string
-	Service florete.ID
+	Service spiffe.ID
 }
 
 // Dial connects as the forwarder does, with its very header.
-func (a Announced) Dial(caller florete.ID) (net.Conn, error) {
+func (a Announced) Dial(caller spiffe.ID) (net.Conn, error) {
 	b, err := announce.Caller{ID: caller, Service: a.Service, From: netip.MustParseAddrPort("192.0.2.7:4610"), To: netip.MustParseAddrPort("192.0.2.1:4610")}.ProxyHeader()
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (a Announced) Dial(caller florete.ID) (net.Conn, error) {
 }
 
 // Do sends a request of a caller, and returns the status and body of the answer.
-func (a Announced) Do(t *testing.T, caller florete.ID, r *http.Request) (int, []byte) {
+func (a Announced) Do(t *testing.T, caller spiffe.ID, r *http.Request) (int, []byte) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,

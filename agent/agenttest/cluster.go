@@ -12,7 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -31,13 +32,13 @@ var (
 type Cluster struct {
 	CA             *kit.CA
 	Ursula, Laptop *Host
-	Publish, Reach florete.Forwarder // of Ursula, of Laptop
-	Local          string            // Laptop's listener for Outline
-	SOCKS          map[florete.ID]string
+	Publish, Reach document.Forwarder // of Ursula, of Laptop
+	Local          string             // Laptop's listener for Outline
+	SOCKS          map[spiffe.ID]string
 }
 
 // Transport is what connections between forwarders of new clusters go over.
-var Transport florete.Transport
+var Transport document.Transport
 
 // NewCluster writes the state of both hosts; Outline's upstream is a TCP address.
 func NewCluster(t testing.TB, upstream string) *Cluster {
@@ -45,21 +46,21 @@ func NewCluster(t testing.TB, upstream string) *Cluster {
 	ca := kit.NewCA()
 	c := &Cluster{CA: ca, Ursula: NewHost(t, "ursula", ca), Laptop: NewHost(t, "laptop", ca)}
 	endpoint := Loopback().String()
-	c.Publish = florete.Forwarder{
+	c.Publish = document.Forwarder{
 		Listen:  []string{endpoint},
-		Publish: []florete.Published{{ID: Outline, Upstream: upstream, Allow: []florete.Allow{{ID: Alice}}}},
+		Publish: []document.Published{{ID: Outline, Upstream: upstream, Allow: []document.Allow{{ID: Alice}}}},
 	}
 	local, a, b := Loopback(), Loopback(), Loopback()
-	c.Local, c.SOCKS = local.String(), map[florete.ID]string{Alice: a.String(), Bob: b.String()}
+	c.Local, c.SOCKS = local.String(), map[spiffe.ID]string{Alice: a.String(), Bob: b.String()}
 	me := uint32(os.Getuid())
-	c.Reach = florete.Forwarder{
-		Reach:   []florete.Reachable{{ID: Outline, Callers: []florete.ID{Alice, Bob}, Listen: local, Endpoints: []florete.Addresses{{endpoint}}, Transport: Transport}},
-		Callers: []florete.Caller{{ID: Alice, UIDs: []uint32{me}}, {ID: Bob, UIDs: []uint32{me}}},
-		SOCKS:   []florete.SOCKS{{ID: Alice, Listen: a}, {ID: Bob, Listen: b}},
+	c.Reach = document.Forwarder{
+		Reach:   []document.Reachable{{ID: Outline, Callers: []spiffe.ID{Alice, Bob}, Listen: local, Endpoints: []document.Addresses{{endpoint}}, Transport: Transport}},
+		Callers: []document.Caller{{ID: Alice, UIDs: []uint32{me}}, {ID: Bob, UIDs: []uint32{me}}},
+		SOCKS:   []document.SOCKS{{ID: Alice, Listen: a}, {ID: Bob, Listen: b}},
 	}
 	c.AcceptUrsula()
 	c.AcceptLaptop()
-	for id, h := range map[florete.ID]*Host{Ursula: c.Ursula, Outline: c.Ursula, Laptop: c.Laptop, Alice: c.Laptop, Bob: c.Laptop} {
+	for id, h := range map[spiffe.ID]*Host{Ursula: c.Ursula, Outline: c.Ursula, Laptop: c.Laptop, Alice: c.Laptop, Bob: c.Laptop} {
 		h.Deliver(ca, id, time.Hour)
 	}
 	return c

@@ -6,14 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
 // Host is a state directory, written as activation writes it.
 type Host struct {
-	Layout   florete.Layout
+	Layout   hostdir.Layout
 	Name     string
 	Domain   string   // its trust domain
 	Roots    []string // of its manifests
@@ -23,13 +25,13 @@ type Host struct {
 	// StaleAfter, when set, is that of the need for documents, which its manifests then have.
 	StaleAfter int
 
-	Needs      []florete.Need    // of its manifests, besides those for SVIDs
-	Federation []florete.Foreign // likewise
+	Needs      []document.Need    // of its manifests, besides those for SVIDs
+	Federation []document.Foreign // likewise
 }
 
 // NewHost makes the empty state directory of a host that trusts ca.
 func NewHost(t testing.TB, name string, ca *kit.CA) *Host {
-	return &Host{Layout: florete.Layout(t.TempDir()), Name: name, Domain: ca.Root.TrustDomain(), Roots: []string{ca.RootPEM()}, Provider: "127.0.0.1:4600"}
+	return &Host{Layout: hostdir.Layout(t.TempDir()), Name: name, Domain: ca.Root.TrustDomain(), Roots: []string{ca.RootPEM()}, Provider: "127.0.0.1:4600"}
 }
 
 // Socket is where the host's agent answers.
@@ -37,19 +39,19 @@ func (h *Host) Socket() string { return filepath.Join(string(h.Layout), "agent.s
 
 // Accept puts a manifest in force: the forwarder's part f, and a cert need for the
 // node and for each of certs.
-func (h *Host) Accept(f florete.Forwarder, certs ...florete.ID) {
+func (h *Host) Accept(f document.Forwarder, certs ...spiffe.ID) {
 	node := kit.IDIn(h.Domain, "node/"+h.Name)
-	m := florete.Manifest{
+	m := document.Manifest{
 		Cluster: "demo", Host: h.Name, TrustDomain: h.Domain,
-		Trust:    florete.Trust{Roots: h.Roots},
-		Identity: florete.Identity{ID: node, SSHHostKey: "ssh-ed25519 AAAA"},
+		Trust:    document.Trust{Roots: h.Roots},
+		Identity: document.Identity{ID: node, SSHHostKey: "ssh-ed25519 AAAA"},
 		Roles:    []string{"node"},
-		Providers: map[string]map[string]florete.Provider{"forge": {
-			"cert": {ID: kit.ProviderID("forge", "cert"), Addresses: florete.Addresses{h.Provider}},
+		Providers: map[string]map[string]document.Provider{"forge": {
+			"cert": {ID: kit.ProviderID("forge", "cert"), Addresses: document.Addresses{h.Provider}},
 		}},
 		Forwarder: f, Federation: h.Federation,
 	}
-	for _, id := range append([]florete.ID{node}, certs...) {
+	for _, id := range append([]spiffe.ID{node}, certs...) {
 		m.Needs = append(m.Needs, kit.CertNeed(id, "forge"))
 	}
 	for _, n := range h.Needs {
@@ -63,11 +65,11 @@ func (h *Host) Accept(f florete.Forwarder, certs ...florete.ID) {
 		m.Needs = append(m.Needs, n)
 	}
 	h.Serial++
-	kit.Swap(florete.Current(h.Layout.Documents()), kit.Document(h.Serial, m).Files())
+	kit.Swap(hostdir.Current(h.Layout.Documents()), kit.Document(h.Serial, m).Files())
 }
 
 // Deliver issues and delivers an SVID of id.
-func (h *Host) Deliver(ca *kit.CA, id florete.ID, lifetime time.Duration) {
+func (h *Host) Deliver(ca *kit.CA, id spiffe.ID, lifetime time.Duration) {
 	ca.Deliver(h.Layout.Need(kit.CertNeed(id).ID), id, lifetime)
 }
 
@@ -86,14 +88,14 @@ func (h *Host) Identities(t testing.TB) *identity.Set {
 }
 
 // Provide has the host answer a kind of need, in a policy beside its manifest.
-func (h *Host) Provide(kind string, change ...func(*florete.Policy)) {
-	p := florete.Policy{
-		Cluster: "demo", Host: h.Name, TrustDomain: kit.Domain, Trust: florete.Trust{Roots: h.Roots},
-		Provider: map[string]florete.Listening{kind: {ID: kit.ProviderID(h.Name, kind), Listen: []string{":4600"}}},
+func (h *Host) Provide(kind string, change ...func(*document.Policy)) {
+	p := document.Policy{
+		Cluster: "demo", Host: h.Name, TrustDomain: kit.Domain, Trust: document.Trust{Roots: h.Roots},
+		Provider: map[string]document.Listening{kind: {ID: kit.ProviderID(h.Name, kind), Listen: []string{":4600"}}},
 		Kinds:    map[string]json.RawMessage{kind: json.RawMessage("{}")},
 	}
 	for _, c := range change {
 		c(&p)
 	}
-	kit.Write(florete.Current(h.Layout.Documents()), kit.Document(1, p))
+	kit.Write(hostdir.Current(h.Layout.Documents()), kit.Document(1, p))
 }

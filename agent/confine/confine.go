@@ -17,7 +17,7 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/nss"
 )
 
@@ -40,7 +40,7 @@ var libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "
 // to any. The
 // error is why nothing is refused, or not all: the kernel does not have Landlock, or the unit
 // does not let it be used.
-func Agent(state florete.Layout, socket string) error {
+func Agent(state hostdir.Layout, socket string) error {
 	names := []string{}
 	if resolv, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil {
 		names = append(names, filepath.Dir(resolv))

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/confine"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/nss"
 )
 
@@ -66,7 +66,7 @@ func TestAgent(t *testing.T) {
 
 func confined(dir string) error {
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := confine.Agent(florete.Layout(at("state")), at("run/status.sock")); err != nil {
+	if err := confine.Agent(hostdir.Layout(at("state")), at("run/status.sock")); err != nil {
 		return err
 	}
 	may := map[string]func() error{

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // retry is the interval at which Await tries.
@@ -15,7 +15,7 @@ const retry = time.Second
 // Await makes the state directory where activation has not done so yet, or waits until it is there:
 // Agent can only let this process read a directory that exists. It logs once that it waits. The
 // error is the one of ctx.
-func Await(ctx context.Context, state florete.Layout, log *slog.Logger) error {
+func Await(ctx context.Context, state hostdir.Layout, log *slog.Logger) error {
 	waits := false
 	ticker := time.NewTicker(retry)
 	defer ticker.Stop()

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/confine"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // written is closed at the first line.
@@ -34,7 +34,7 @@ func TestAwait(t *testing.T) {
 	if err := os.WriteFile(parent, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	state := florete.Layout(filepath.Join(parent, "florete"))
+	state := hostdir.Layout(filepath.Join(parent, "florete"))
 	out := &written{first: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(out, nil))
 	ended := make(chan error)
@@ -61,7 +61,7 @@ func TestAwait(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := confine.Await(ctx, florete.Layout(filepath.Join(os.DevNull, "florete")), log); !errors.Is(err, context.Canceled) {
+	if err := confine.Await(ctx, hostdir.Layout(filepath.Join(os.DevNull, "florete")), log); !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped: %v", err)
 	}
 }

@@ -27,13 +27,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/conns"
 )
 
 // Config locates credentials.
 type Config struct {
-	Layout florete.Layout
+	Layout hostdir.Layout
 	Log    *slog.Logger
 
 	// StartTimeout is how long a unit may take to start, zero for ever; nil for what
@@ -47,8 +48,8 @@ type Config struct {
 type server struct {
 	Config
 	mu       sync.Mutex
-	document florete.Document // the manifest read last
-	changed  chan struct{}    // closed when the disk may have changed
+	document document.Document // the manifest read last
+	changed  chan struct{}     // closed when the disk may have changed
 }
 
 // stored begins the names of connections that systemd stores.

@@ -17,8 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -110,8 +110,8 @@ func (s *served) logged(t *testing.T, text string) {
 
 func TestGiven(t *testing.T) {
 	s := serve(t, 0)
-	dir := florete.Current(s.Layout.Need("cert-service-outline"))
-	key, err := os.ReadFile(filepath.Join(dir, florete.FileKey))
+	dir := hostdir.Current(s.Layout.Need("cert-service-outline"))
+	key, err := os.ReadFile(filepath.Join(dir, hostdir.FileKey))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestGiven(t *testing.T) {
 	}
 	var all map[string]string
 	got, _ := take(t, s.load(t, "outline.service", "cert"))
-	if err := json.Unmarshal([]byte(got), &all); err != nil || len(all) != 3 || all[florete.FileKey] != string(key) {
+	if err := json.Unmarshal([]byte(got), &all); err != nil || len(all) != 3 || all[hostdir.FileKey] != string(key) {
 		t.Errorf("got %v with %d files, want 3", err, len(all))
 	}
 	if strings.Contains(s.log.String(), "PRIVATE KEY") {
@@ -164,7 +164,7 @@ func TestWaits(t *testing.T) {
 
 func TestGivesUp(t *testing.T) {
 	c := agenttest.NewCluster(t, "127.0.0.1:1")
-	os.Remove(florete.Current(c.Ursula.Layout.Need("cert-service-outline")))
+	os.Remove(hostdir.Current(c.Ursula.Layout.Need("cert-service-outline")))
 	conn := asked(t)
 	synctest.Test(t, func(t *testing.T) {
 		config := Config{
@@ -205,7 +205,7 @@ func asked(t *testing.T) *net.UnixConn {
 
 func TestStoppedRefuses(t *testing.T) {
 	s := serve(t, 0)
-	os.Remove(florete.Current(s.Layout.Need("cert-service-outline")))
+	os.Remove(hostdir.Current(s.Layout.Need("cert-service-outline")))
 	conn := s.load(t, "outline.service", "cert_key.pem")
 	s.logged(t, "INFO msg=waits")
 	s.stop()
@@ -220,7 +220,7 @@ func TestIdle(t *testing.T) {
 	s.stop()
 	<-s.ended
 	defer func() { s.ended <- nil }()
-	current := florete.Current(s.Layout.Need("cert-service-outline"))
+	current := hostdir.Current(s.Layout.Need("cert-service-outline"))
 	if err := os.Rename(current, current+".away"); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Found is a credential: delivered files.
@@ -23,7 +25,7 @@ type Found struct {
 // for the unit's service, "<kind>" all of the kind; "<kind>-<need>" instead is that of one of
 // several needs of the kind, which is called <kind>-<service>-<need>. A unit has the service of its
 // name, and those with a need that notifies it of a change. The error names what it has.
-func Find(m florete.Manifest, unit, credential string) (Found, error) {
+func Find(m document.Manifest, unit, credential string) (Found, error) {
 	own := services(m, unit)
 	found := Found{files: map[string]string{}}
 	kind, file, one := strings.Cut(credential, "_")
@@ -58,7 +60,7 @@ func Find(m florete.Manifest, unit, credential string) (Found, error) {
 }
 
 // services are those that a unit belongs to, sorted.
-func services(m florete.Manifest, unit string) (names []string) {
+func services(m document.Manifest, unit string) (names []string) {
 	name, isService := strings.CutSuffix(unit, ".service")
 	for _, n := range m.Needs {
 		s := service(n)
@@ -73,7 +75,7 @@ func services(m florete.Manifest, unit string) (names []string) {
 
 // label is what a need is called among those of its service, empty where it is the only one of
 // its kind.
-func label(n florete.Need) string {
+func label(n document.Need) string {
 	name, several := strings.CutPrefix(n.ID, n.Kind+"-"+service(n)+"-")
 	if !several {
 		return ""
@@ -83,8 +85,8 @@ func label(n florete.Need) string {
 
 // service is the name of the service that files are delivered for, empty where they are
 // for a node or user.
-func service(n florete.Need) string {
-	if len(n.Deliver.Files) == 0 || n.For.Kind() != florete.KindService {
+func service(n document.Need) string {
+	if len(n.Deliver.Files) == 0 || n.For.Kind() != spiffe.KindService {
 		return ""
 	}
 	return n.For.Name()
@@ -92,13 +94,13 @@ func service(n florete.Need) string {
 
 // read reads the files of the generations in force; the error is fs.ErrNotExist while
 // one is not there yet.
-func (f Found) read(l florete.Layout) ([]byte, error) {
+func (f Found) read(l hostdir.Layout) ([]byte, error) {
 	all := map[string]string{}
 	generations := map[string]fs.FS{}
 	for name, need := range f.files {
 		dir, ok := generations[need]
 		if !ok {
-			root, err := florete.OpenCurrent(l.Need(need))
+			root, err := hostdir.OpenCurrent(l.Need(need))
 			if err != nil {
 				return nil, fmt.Errorf("need %s: %w", need, errors.Unwrap(err))
 			}

@@ -5,22 +5,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
 // need delivers files for a service; notify are units that hear of a change.
-func need(id, kind, of, files string, notify ...string) florete.Need {
-	n := florete.Need{ID: id, Kind: kind, For: kit.ID(of), Deliver: florete.Deliver{Files: map[string]florete.File{}}}
+func need(id, kind, of, files string, notify ...string) document.Need {
+	n := document.Need{ID: id, Kind: kind, For: kit.ID(of), Deliver: document.Deliver{Files: map[string]document.File{}}}
 	for _, f := range strings.Fields(files) {
-		n.Deliver.Files[f] = florete.File{}
+		n.Deliver.Files[f] = document.File{}
 	}
 	n.OnChange = append(n.OnChange, notify...)
 	return n
 }
 
 func TestFind(t *testing.T) {
-	m := florete.Manifest{Needs: []florete.Need{
+	m := document.Manifest{Needs: []document.Need{
 		need("cert-node", "cert", "node/notes", "key.pem"),
 		need("cert-service-wiki", "cert", "service/wiki", "key.pem"),
 		need("cert-user-wiki", "cert", "user/wiki", "key.pem"),

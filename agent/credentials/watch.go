@@ -3,12 +3,12 @@ package credentials
 import (
 	"context"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/watch"
+	"github.com/florete/florete/internal/document"
 )
 
 // manifest is the one in force, decoded when it changed.
-func (s *server) manifest() (florete.Manifest, error) {
+func (s *server) manifest() (document.Manifest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	doc, err := s.Layout.Refresh(s.document)

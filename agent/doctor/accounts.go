@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/nss"
 )
 
@@ -20,7 +20,7 @@ func (h *host) accounts(context.Context) (string, []Finding) {
 	missing := h.missing()
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		kind := "--system"
-		if strings.HasPrefix(missing[name], string(florete.KindUser)+"/") { // a person signs in
+		if strings.HasPrefix(missing[name], string(spiffe.KindUser)+"/") { // a person signs in
 			kind = "--create-home"
 		}
 		found = append(found, fix(fmt.Sprintf("there is no account %s, which is of %s", name, missing[name]), "useradd "+kind+" --user-group "+name))

@@ -13,8 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api/race"
 )
 
@@ -32,7 +33,7 @@ func setClock() string {
 
 // answer is what a provider returned to a request for nothing.
 type answer struct {
-	florete.Provider
+	document.Provider
 	name  string        // of its host
 	kind  string        // that it answers
 	ahead time.Duration // of its clock
@@ -43,7 +44,7 @@ type answer struct {
 // request sends a request for nothing to all providers at once.
 func (h *host) request(ctx context.Context) []*answer {
 	var answers []*answer
-	trust, err := florete.NewRoots(h.manifest.TrustDomain, h.manifest.Trust.Roots)
+	trust, err := trust.NewRoots(h.manifest.TrustDomain, h.manifest.Trust.Roots)
 	var all sync.WaitGroup
 	for _, name := range slices.Sorted(maps.Keys(h.manifest.Providers)) {
 		for _, kind := range slices.Sorted(maps.Keys(h.manifest.Providers[name])) {
@@ -58,7 +59,7 @@ func (h *host) request(ctx context.Context) []*answer {
 	return answers
 }
 
-func (a *answer) request(ctx context.Context, roots *florete.Roots) {
+func (a *answer) request(ctx context.Context, roots *trust.Roots) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
@@ -66,7 +67,7 @@ func (a *answer) request(ctx context.Context, roots *florete.Roots) {
 		InsecureSkipVerify: true, // host names; VerifyConnection checks chain and SPIFFE ID
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			id, err := roots.Verify(cs.PeerCertificates, time.Now(), x509.ExtKeyUsageServerAuth)
-			if late := new(florete.ValidityError); errors.As(err, &late) {
+			if late := new(trust.ValidityError); errors.As(err, &late) {
 				err = nil // a wrong clock is another finding
 			}
 			if err == nil && id != a.ID {

@@ -7,12 +7,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
 )
 
 // What must be free for documents and needs to be written.
 const (
-	freeBytes = florete.DiskFull
+	freeBytes = hostreport.DiskFull
 	freeFiles = 100
 )
 

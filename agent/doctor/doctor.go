@@ -9,15 +9,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // Config is which host is examined.
 type Config struct {
-	Instance florete.Instance
-	Layout   florete.Layout // what activation keeps
+	Instance hostdir.Instance
+	Layout   hostdir.Layout // what activation keeps
 	Socket   string         // of the agent
 	HostKey  string         // SSH host key; default DefaultHostKey
 	Hosts    string         // hosts(5); default /etc/hosts
@@ -96,8 +97,8 @@ var checks = []struct {
 // host is what is examined. Nothing changes it once the checks run.
 type host struct {
 	Config
-	manifest   florete.Manifest
-	envelope   florete.Envelope // of the manifest
+	manifest   document.Manifest
+	envelope   document.Envelope // of the manifest
 	serial     int64
 	unread     error // why there is no manifest
 	identities *identity.Set
@@ -154,7 +155,7 @@ func (h *host) restart(unit string) string {
 func examineOn(name string) string { return "on " + name + ": flor doctor" }
 
 // state is a need's as activation wrote it, the zero NeedState where that cannot be read.
-func (h *host) state(id string) florete.NeedState {
+func (h *host) state(id string) hostdir.NeedState {
 	s, _ := h.Layout.NeedState(id)
 	return s
 }

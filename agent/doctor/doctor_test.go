@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/doctor"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 )
@@ -27,19 +29,19 @@ func TestDoctor(t *testing.T) {
 	}{
 		"well": {hurt: func(p *patient) {}},
 		"no documents": {
-			hurt:  func(p *patient) { p.Layout = florete.Layout(t.TempDir()) },
+			hurt:  func(p *patient) { p.Layout = hostdir.Layout(t.TempDir()) },
 			begin: "documents: no manifest accepted yet in ", fix: "systemctl restart florete-activate.service",
 		},
 		"documents changed": {
 			hurt: func(p *patient) {
-				p.write(filepath.Join(florete.Current(p.Layout.Documents()), "manifest.json"), "{}", 0o644)
+				p.write(filepath.Join(hostdir.Current(p.Layout.Documents()), "manifest.json"), "{}", 0o644)
 			},
 			begin: "documents: ", fix: "systemctl restart florete-activate.service",
 		},
 		"an older generation": {
 			hurt: func(p *patient) {
-				p.sh("mkdir -p " + p.Layout.DocumentsCopy() + "/gen-1 && cp " + florete.Current(p.Layout.Documents()) + "/* " + p.Layout.DocumentsCopy() + "/gen-1/ && ln -s gen-1 " + florete.Current(p.Layout.DocumentsCopy()))
-				p.sh(`sed -i 's/"serial":[0-9]*/"serial":4000000000/' ` + florete.Current(p.Layout.DocumentsCopy()) + "/" + florete.EnvelopeFile(florete.DocManifest))
+				p.sh("mkdir -p " + p.Layout.DocumentsCopy() + "/gen-1 && cp " + hostdir.Current(p.Layout.Documents()) + "/* " + p.Layout.DocumentsCopy() + "/gen-1/ && ln -s gen-1 " + hostdir.Current(p.Layout.DocumentsCopy()))
+				p.sh(`sed -i 's/"serial":[0-9]*/"serial":4000000000/' ` + hostdir.Current(p.Layout.DocumentsCopy()) + "/" + document.EnvelopeFile(document.DocManifest))
 			},
 			begin: "documents: the manifest in force has serial ", fix: "deploy this host's newest documents",
 		},
@@ -55,7 +57,7 @@ func TestDoctor(t *testing.T) {
 				p.AcceptLaptop()
 				p.sh("mkdir " + p.Layout.Need("config-documents"))
 				p.state("config-documents", fmt.Sprintf(`{"state":"fulfilled","fulfilled":%d}`, time.Now().Add(-2*time.Hour).Unix()))
-				p.sh("touch --date=@" + fmt.Sprint(time.Now().Add(-3*time.Hour).Unix()) + " " + florete.Current(p.Layout.Documents()) + "/")
+				p.sh("touch --date=@" + fmt.Sprint(time.Now().Add(-3*time.Hour).Unix()) + " " + hostdir.Current(p.Layout.Documents()) + "/")
 			},
 			begin: "documents: no provider has answered about this host's documents for 2h0m", fix: "see why need config-documents is not fulfilled, below, and on forge: flor doctor; or deploy this host's documents",
 		},
@@ -85,7 +87,7 @@ func TestDoctor(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p.write(p.Layout.CRL(), string(florete.EncodeCRLs(l)), 0o644)
+				p.write(p.Layout.CRL(), string(trust.EncodeCRLs(l)), 0o644)
 			},
 			begin: "documents: ", fix: "",
 		},
@@ -279,7 +281,7 @@ func TestDoctor(t *testing.T) {
 		},
 		"an upstream that is down": {
 			hurt: func(p *patient) {
-				p.Reach.Publish = []florete.Published{{ID: kit.ID("service/local"), Upstream: agenttest.RefusingTCP(t), Allow: []florete.Allow{}}}
+				p.Reach.Publish = []document.Published{{ID: kit.ID("service/local"), Upstream: agenttest.RefusingTCP(t), Allow: []document.Allow{}}}
 				p.AcceptLaptop()
 				p.units["local.service"] = units.Unit{Load: "not-found"}
 			},
@@ -287,14 +289,14 @@ func TestDoctor(t *testing.T) {
 		},
 		"a Workload API that does not answer": {
 			hurt: func(p *patient) {
-				p.Reach.Callers = append(p.Reach.Callers, florete.Caller{ID: agenttest.Bob, Users: []string{}, UIDs: []uint32{64999}, Workload: true})
+				p.Reach.Callers = append(p.Reach.Callers, document.Caller{ID: agenttest.Bob, Users: []string{}, UIDs: []uint32{64999}, Workload: true})
 				p.AcceptLaptop()
 			},
 			begin: "workload: Workload API: ", fix: "systemctl restart florete-workload.socket",
 		},
 		"an account that is missing": {
 			hurt: func(p *patient) {
-				p.Reach.Callers = append(p.Reach.Callers, florete.Caller{ID: agenttest.Bob, Users: []string{"no-such-account"}, UIDs: []uint32{}})
+				p.Reach.Callers = append(p.Reach.Callers, document.Caller{ID: agenttest.Bob, Users: []string{"no-such-account"}, UIDs: []uint32{}})
 				p.AcceptLaptop()
 				kit.Eventually(p, "the agent to report a problem", func() bool {
 					r, _, err := status.Fetch(p.Context(), p.Laptop.Socket())
@@ -446,7 +448,7 @@ func TestPrint(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("got\n%s", out.String())
 	}
-	b, err := json.Marshal(doctor.Run(t.Context(), doctor.Config{Layout: florete.Layout(t.TempDir())}))
+	b, err := json.Marshal(doctor.Run(t.Context(), doctor.Config{Layout: hostdir.Layout(t.TempDir())}))
 	if err != nil || !strings.Contains(string(b), `{"name":"clock","seen":"nothing without a manifest","findings":[]}`) {
 		t.Errorf("%s, %v", b, err)
 	}
@@ -455,12 +457,12 @@ func TestPrint(t *testing.T) {
 // TestUDPDoesNotPass: a forwarder that answers over TCP alone, which nobody wanted.
 func TestUDPDoesNotPass(t *testing.T) {
 	p := newPatient(t)
-	p.Publish.Transport = florete.OverTCP
+	p.Publish.Transport = document.OverTCP
 	p.AcceptUrsula()
 	kit.Eventually(t, "a forwarder without UDP", func() bool {
 		return strings.Contains(strings.Join(p.findings(), "\n"), "no answer over UDP, TCP carries what goes there => let UDP port ")
 	})
-	p.Reach.Reach[0].Transport = florete.OverTCP
+	p.Reach.Reach[0].Transport = document.OverTCP
 	p.AcceptLaptop()
 	if found := p.findings(); len(found) > 0 {
 		t.Errorf("found %q although TCP alone is wanted", found)
@@ -468,9 +470,9 @@ func TestUDPDoesNotPass(t *testing.T) {
 }
 
 // member has the host of a policy keep a member of the store.
-func member(p *florete.Policy) {
-	p.Store = &florete.SharedStore{
-		Kind: "etcd", Endpoints: []string{"https://127.0.0.1:2379"}, Replicas: map[string][]florete.Device{},
-		Member: &florete.StoreMember{Name: "laptop", Cluster: []string{}, Clients: florete.Called{Listen: []string{}, Called: []string{}}, Peers: florete.Called{Listen: []string{}, Called: []string{}}},
+func member(p *document.Policy) {
+	p.Store = &document.SharedStore{
+		Kind: "etcd", Endpoints: []string{"https://127.0.0.1:2379"}, Replicas: map[string][]document.Device{},
+		Member: &document.StoreMember{Name: "laptop", Cluster: []string{}, Clients: document.Called{Listen: []string{}, Called: []string{}}, Peers: document.Called{Listen: []string{}, Called: []string{}}},
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 )
 
 func (h *host) documents(context.Context) (string, []Finding) {
@@ -40,12 +42,12 @@ func (h *host) closure() []Finding {
 // older is a generation of before, which somebody put in force beside activation: that keeps a
 // copy of what it put in force last.
 func (h *host) older() []Finding {
-	last, err := florete.ReadEnvelope(florete.Current(h.Layout.DocumentsCopy()), florete.DocManifest)
+	last, err := document.ReadEnvelope(hostdir.Current(h.Layout.DocumentsCopy()), document.DocManifest)
 	if err != nil || !last.Newer(h.envelope) {
 		return nil
 	}
 	problem := fmt.Sprintf("the manifest in force has serial %d, and this host had accepted serial %d: an older generation was put in force", h.serial, last.Serial)
-	if slices.ContainsFunc(h.manifest.Needs, func(n florete.Need) bool { return n.Kind == florete.KindConfig }) {
+	if slices.ContainsFunc(h.manifest.Needs, func(n document.Need) bool { return n.Kind == document.KindConfig }) {
 		return []Finding{fix(problem, h.Instance.Program("flor")+" sync")}
 	}
 	return []Finding{do(problem, "deploy this host's newest documents")}
@@ -102,7 +104,7 @@ func (h *host) stale() []Finding {
 
 // revocations is the alarm of a host that may still trust what was revoked.
 func (h *host) revocations() []Finding {
-	list, err := florete.ReadRevocations(h.Layout.Revocations(), nil)
+	list, err := trust.ReadRevocations(h.Layout.Revocations(), nil)
 	if err != nil {
 		return []Finding{h.unreadable(err, h.restart("activate"))}
 	}

@@ -6,23 +6,23 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/storecerts"
+	"github.com/florete/florete/internal/trust"
 )
 
 // ends finds what a person must sign anew: the issuing certificates of this host's SVIDs, the
 // roots that it trusts, and the certificates with which it takes part in a shared store.
 func (h *host) ends() (found []Finding) {
 	var provider string
-	var svids []*florete.SVID
+	var svids []*trust.SVID
 	for _, n := range h.manifest.Needs {
 		if id, err := n.CertID(); err == nil && identity.Delivers(n) {
 			provider = n.Providers[0]
 			svids = append(svids, h.identities.SVID(id))
 		}
 	}
-	for _, c := range florete.Ending(svids, h.identities.Trust, h.now) {
+	for _, c := range trust.Ending(svids, h.identities.Trust, h.now) {
 		cure := "replace it step by step with florctl ca rotate"
 		if c.Part == "issuing" {
 			cure = fmt.Sprintf("where the root's key is, run: ssh %s cat /var/lib/florete-provider/cert/issuing.csr | florctl ca sign | ssh %[1]s flor-provider install-cert", provider)
@@ -44,12 +44,12 @@ func (h *host) storeEnds() (found []Finding) {
 		if err != nil {
 			continue // a host that has no part in a store has no such file
 		}
-		all, err := florete.ParseCertificates(text)
+		all, err := trust.ParseCertificates(text)
 		if err != nil {
 			found = append(found, do(fmt.Sprintf("%s: %v", file, err), "put there what florctl store issue wrote for this host"))
 		}
 		for _, c := range all {
-			if florete.RootEnds(c, h.now) {
+			if trust.RootEnds(c, h.now) {
 				cure := "on the operator's machine, run florctl store issue for this host, and put what it writes there"
 				if name == "ca.crt" {
 					cure = "on the operator's machine, run florctl store init, then florctl store issue for each provider host"

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/doctor"
+	"github.com/florete/florete/internal/document"
 )
 
 // TestGuard: what every account of the host can connect to is named, unless it is
@@ -24,7 +24,7 @@ func TestGuard(t *testing.T) {
 		{"127.0.0.1:8080", false, 1}, {"localhost:8080", false, 1}, {"[::1]:8080", false, 1}, {"127.0.0.1:8080", true, 0},
 		{"unix:/run/outline.sock", false, 0}, {"192.0.2.7:80", false, 0}, {"nas.example.org:80", false, 0},
 	} {
-		p.Publish.Publish[0] = florete.Published{ID: agenttest.Outline, Upstream: x.upstream, Allow: []florete.Allow{{ID: agenttest.Alice}}}
+		p.Publish.Publish[0] = document.Published{ID: agenttest.Outline, Upstream: x.upstream, Allow: []document.Allow{{ID: agenttest.Alice}}}
 		p.AcceptUrsula()
 		c.Guards = func(context.Context) bool { return x.guards }
 		for _, check := range doctor.Run(t.Context(), c).Checks {

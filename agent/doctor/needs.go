@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // needs are those that activation has not fulfilled, or not renewed in time. What only
@@ -43,7 +44,7 @@ func (h *host) needs(context.Context) (string, []Finding) {
 
 // unnotified is a unit that did not restart with what was delivered, and goes on with what was
 // before.
-func unnotified(n florete.Need, e florete.NeedError) Finding {
+func unnotified(n document.Need, e hostdir.NeedError) Finding {
 	what := remedy(e.Message)
 	if strings.Contains(e.Message, "not found") {
 		what = "name it in the flake as systemctl list-unit-files has it here, publish and deploy"
@@ -66,7 +67,7 @@ func remedy(message string) string {
 
 // cure is what helps a need, by the code of its error (activation/README.md,
 // providers/api), unless it follows from another finding.
-func (h *host) cure(n florete.Need, s florete.NeedState) (f Finding, ok bool) {
+func (h *host) cure(n document.Need, s hostdir.NeedState) (f Finding, ok bool) {
 	providers := strings.Join(n.Providers, " or ")
 	deploy := do("", fmt.Sprintf("deploy %s and this host from one revision of the flake", providers))
 	publish := do("", "publish newer documents: florctl publish --key KEY")

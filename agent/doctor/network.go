@@ -14,10 +14,11 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // names are those of providers and forwarders, which must resolve, and those of what
@@ -25,7 +26,7 @@ import (
 func (h *host) names(ctx context.Context) (string, []Finding) {
 	var found []Finding
 	looked := map[string]bool{}
-	look := func(addresses florete.Addresses) {
+	look := func(addresses document.Addresses) {
 		for _, a := range addresses {
 			name, literal := isAddress(a)
 			if literal || looked[name] {
@@ -49,8 +50,8 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 		for _, e := range r.Endpoints {
 			look(e)
 		}
-		if d, err := florete.Dial(r.ID); err == nil {
-			listeners[florete.Render(d)] = r.Listen.Addr().String()
+		if d, err := spiffe.Dial(r.ID); err == nil {
+			listeners[spiffe.Render(d)] = r.Listen.Addr().String()
 		}
 	}
 	found = append(found, h.local(ctx, listeners)...)
@@ -199,8 +200,8 @@ func (h *host) forwarders(ctx context.Context) (string, []Finding) {
 func (h *host) routes() (routes []transport.Route) {
 	seen := map[string]bool{}
 	for _, r := range h.manifest.Forwarder.Reach {
-		target, err := florete.Dial(r.ID)
-		caller := slices.IndexFunc(r.Callers, func(id florete.ID) bool {
+		target, err := spiffe.Dial(r.ID)
+		caller := slices.IndexFunc(r.Callers, func(id spiffe.ID) bool {
 			svid := h.identities.SVID(id)
 			return svid != nil && svid.Valid(h.now)
 		})
@@ -210,7 +211,7 @@ func (h *host) routes() (routes []transport.Route) {
 		for _, e := range r.Endpoints {
 			if key := strings.Join(e, " "); !seen[key] {
 				seen[key] = true
-				routes = append(routes, transport.Route{Caller: r.Callers[caller], Target: target, Endpoints: []florete.Addresses{e}, Transport: r.Transport})
+				routes = append(routes, transport.Route{Caller: r.Callers[caller], Target: target, Endpoints: []document.Addresses{e}, Transport: r.Transport})
 			}
 		}
 	}
@@ -233,7 +234,7 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 		cure = "mend " + h.Instance.Unit("agent.service") + ", see agent and units"
 	}
 	over := "UDP"
-	if r.Transport == florete.OverTCP {
+	if r.Transport == document.OverTCP {
 		over = "TCP"
 	}
 	name := fmt.Sprintf("forwarder of %s at %s", r.Target.ID().Short(), strings.Join(r.Endpoints[0], ", "))

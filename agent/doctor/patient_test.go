@@ -18,12 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/doctor"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -133,7 +133,7 @@ func (p *patient) state(need, text string) { p.write(p.Laptop.Layout.NeedStateFi
 
 // file is what is delivered for the node.
 func (p *patient) file(name string) string {
-	return filepath.Join(florete.Current(p.Laptop.Layout.Need("cert-node")), name)
+	return filepath.Join(hostdir.Current(p.Laptop.Layout.Need("cert-node")), name)
 }
 
 // sh runs a fix.

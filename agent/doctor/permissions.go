@@ -10,7 +10,8 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/nss"
 )
 
@@ -27,7 +28,7 @@ func (h *host) permissions(context.Context) (string, []Finding) {
 		found = append(found, fix(fmt.Sprintf("%s has mode %04o: others than root can read it", key, fi.Mode().Perm()), "chmod 600 "+key))
 	}
 	for _, n := range h.manifest.Needs {
-		current := florete.Current(h.Layout.Need(n.ID))
+		current := hostdir.Current(h.Layout.Need(n.ID))
 		if gen, err := filepath.EvalSymlinks(current); err == nil {
 			dirs = append(dirs, h.Layout.Need(n.ID), gen)
 		}
@@ -63,7 +64,7 @@ func (h *host) permissions(context.Context) (string, []Finding) {
 
 // owner is whose the files of a need must be: the account that is declared, else, where
 // units run activation, the forwarder's.
-func (h *host) owner(n florete.Need) string {
+func (h *host) owner(n document.Need) string {
 	if n.Deliver.Owner == "" && h.installed() {
 		return h.Instance.String()
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -34,7 +34,7 @@ func TestFixes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for m, want := range map[florete.Instance][]string{
+	for m, want := range map[hostdir.Instance][]string{
 		"":     {"sudo flor doctor", ">> /etc/sysctl.d/60-florete.conf &&"},
 		"blue": {"sudo flor_blue doctor", ">> /etc/sysctl.d/60-florete_blue.conf &&"},
 	} {

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/upstream"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // upstreams are the programs behind what this host publishes, which must accept
@@ -15,7 +16,7 @@ func (h *host) upstreams(ctx context.Context) (string, []Finding) {
 	var found []Finding
 	tried := 0
 	for _, p := range h.manifest.Forwarder.Publish {
-		if p.Protocol == florete.UDP {
+		if p.Protocol == document.UDP {
 			continue // what takes datagrams does not answer
 		}
 		tried++
@@ -27,7 +28,7 @@ func (h *host) upstreams(ctx context.Context) (string, []Finding) {
 }
 
 // connect connects as the forwarder does, and to the same accounts' sockets alone.
-func connect(ctx context.Context, p florete.Published) error {
+func connect(ctx context.Context, p document.Published) error {
 	owner, err := upstream.NewOwner(p.User)
 	if err != nil {
 		return err
@@ -43,14 +44,14 @@ func connect(ctx context.Context, p florete.Published) error {
 
 // start is the finding of an upstream that does not accept connections: its unit, if one
 // is called like the service, or a person starts it.
-func (h *host) start(ctx context.Context, p florete.Published, err error) Finding {
+func (h *host) start(ctx context.Context, p document.Published, err error) Finding {
 	problem := fmt.Sprintf("behind %s: %v", p.ID.Short(), err)
 	var foreign *upstream.ForeignError
 	if errors.As(err, &foreign) {
 		return do(problem, fmt.Sprintf("stop the program at %s, or write its account as the service's user in the topology", p.Upstream))
 	}
 	unit := p.ID.Name() + ".service"
-	if name := p.ID.Name(); name == florete.ControlService || name == florete.CacheService {
+	if name := p.ID.Name(); name == spiffe.ControlService || name == spiffe.CacheService {
 		unit = h.Instance.Unit("provider-config.service")
 	}
 	if units, err := h.Units(ctx, []string{unit}); err == nil && len(units) == 1 && units[0].Load == "loaded" && units[0].Active != "active" {

@@ -11,9 +11,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/release"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // metric is one that the forwarder exposes.
@@ -72,7 +73,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
 	}
 	r := c.report()
-	set(info, 1, r.Cluster, r.Host, florete.Version())
+	set(info, 1, r.Cluster, r.Host, release.Version())
 	set(running, truth(r.State == "running"))
 	set(problems, float64(len(r.Problems)))
 	if r.Manifest != nil {
@@ -161,7 +162,7 @@ func collectOpens(r status.Report, ch chan<- prometheus.Metric) {
 
 // short is an ID as people read it, empty for what is none.
 func short(id string) string {
-	parsed, err := florete.ParseID(id)
+	parsed, err := spiffe.ParseID(id)
 	if err != nil {
 		return ""
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/conns"
 )
 
@@ -103,7 +103,7 @@ func named(r *http.Request, report status.Report) bool {
 		return true
 	}
 	for _, p := range report.Published {
-		if d, err := florete.Dial(p.ID); err == nil && strings.HasPrefix(p.Upstream, "unix:") && florete.Render(d) == host {
+		if d, err := spiffe.Dial(p.ID); err == nil && strings.HasPrefix(p.Upstream, "unix:") && spiffe.Render(d) == host {
 			return true
 		}
 	}

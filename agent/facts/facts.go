@@ -12,7 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 )
 
 // Declared is the directory where the host's administrator declares further capabilities,
@@ -28,14 +29,14 @@ var devices = map[string]string{
 
 // Find finds the facts of this machine; dir is where its state lies. What cannot be found is
 // zero.
-func Find(dir, declared string) florete.Facts {
-	f := florete.Facts{
+func Find(dir, declared string) hostreport.Facts {
+	f := hostreport.Facts{
 		System: system("/etc/os-release"), Architecture: runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Capabilities: capabilities(declared),
 	}
 	var m unix.Sysinfo_t
 	if unix.Sysinfo(&m) == nil {
-		f.Memory = florete.Capacity{Total: m.Totalram * uint64(m.Unit), Free: (m.Freeram + m.Bufferram) * uint64(m.Unit)}
+		f.Memory = hostreport.Capacity{Total: m.Totalram * uint64(m.Unit), Free: (m.Freeram + m.Bufferram) * uint64(m.Unit)}
 	}
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
@@ -43,11 +44,11 @@ func Find(dir, declared string) florete.Facts {
 	}
 	var up unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) == nil {
-		f.Booted = florete.TimeOf(time.Now().Add(-time.Duration(up.Nano())))
+		f.Booted = unixtime.Of(time.Now().Add(-time.Duration(up.Nano())))
 	}
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) == nil {
-		f.Disk = florete.Capacity{Total: s.Blocks * uint64(s.Bsize), Free: s.Bavail * uint64(s.Bsize)}
+		f.Disk = hostreport.Capacity{Total: s.Blocks * uint64(s.Bsize), Free: s.Bavail * uint64(s.Bsize)}
 	}
 	return f
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
 )
 
 func TestFind(t *testing.T) {
@@ -41,8 +41,8 @@ func TestFind(t *testing.T) {
 
 // TestFoundCapabilities: what the flake may demand is what a host looks for.
 func TestFoundCapabilities(t *testing.T) {
-	if got := slices.Sorted(maps.Keys(devices)); !slices.Equal(got, florete.FoundCapabilities) {
-		t.Errorf("looks for %v, want %v", got, florete.FoundCapabilities)
+	if got := slices.Sorted(maps.Keys(devices)); !slices.Equal(got, hostreport.FoundCapabilities) {
+		t.Errorf("looks for %v, want %v", got, hostreport.FoundCapabilities)
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api/race/racetest"
 )
 
@@ -20,7 +20,7 @@ func TestBehindNAT(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nobody.Close()
-	c.Reach.Reach[0].Endpoints = []florete.Addresses{{nobody.LocalAddr().String(), nat.addr}}
+	c.Reach.Reach[0].Endpoints = []document.Addresses{{nobody.LocalAddr().String(), nat.addr}}
 	c.acceptLaptop(t)
 	c.start(t)
 	if !reaches(c.Local) {
@@ -40,7 +40,7 @@ func TestNameOfTheOwnMachine(t *testing.T) {
 	free.Close()
 	racetest.Names(t, map[string][]string{"ursula.example.org": {"127.0.1.1", "::1"}})
 	c.Publish.Listen = []string{":" + port}
-	c.Reach.Reach[0].Endpoints = []florete.Addresses{{"ursula.example.org:" + port}}
+	c.Reach.Reach[0].Endpoints = []document.Addresses{{"ursula.example.org:" + port}}
 	c.acceptUrsula(t)
 	c.acceptLaptop(t)
 	c.start(t)

@@ -11,13 +11,13 @@ import (
 	"github.com/pires/go-proxyproto"
 	"github.com/pires/go-proxyproto/tlvparse"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
 // announcing is a running cluster whose service learns who calls.
-func announcing(t *testing.T, upstream string, a florete.Announcement) *cluster {
+func announcing(t *testing.T, upstream string, a document.Announcement) *cluster {
 	t.Helper()
 	c := newCluster(t, upstream)
 	c.Publish.Publish[0].Identity = a
@@ -43,7 +43,7 @@ func TestProxyHeader(t *testing.T) {
 			if network == "unix" {
 				upstream = "unix:" + at
 			}
-			c := announcing(t, upstream, florete.ProxyV2)
+			c := announcing(t, upstream, document.ProxyV2)
 			process := dial(t, c.Local)
 			const forged = "PROXY TCP4 198.51.100.1 198.51.100.2 1 2\r\nhello"
 			if _, err := process.Write([]byte(forged)); err != nil {
@@ -84,7 +84,7 @@ func TestProxyHeader(t *testing.T) {
 // TestUnannounced: a service that does not want to know gets the caller's bytes alone, as
 // soon as the documents say so.
 func TestUnannounced(t *testing.T) {
-	c := announcing(t, agenttest.Echo(t), florete.ProxyV2)
+	c := announcing(t, agenttest.Echo(t), document.ProxyV2)
 	first := func() string {
 		p := dial(t, c.Local)
 		if _, err := io.WriteString(p, "hello"); err != nil {
@@ -99,7 +99,7 @@ func TestUnannounced(t *testing.T) {
 	if got := first(); got == "hello" {
 		t.Error("the service gets no header")
 	}
-	c.Publish.Publish[0].Identity = florete.Unannounced
+	c.Publish.Publish[0].Identity = document.Unannounced
 	c.acceptUrsula(t)
 	if got := first(); got != "hello" {
 		t.Errorf("the service gets %q, want what the caller sent", got)

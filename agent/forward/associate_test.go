@@ -8,8 +8,9 @@ import (
 	"net"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -58,8 +59,8 @@ func TestAssociate(t *testing.T) {
 func TestAssociateRefuses(t *testing.T) {
 	upstream, senders := echoUDP(t)
 	c := newUDPCluster(t, upstream)
-	c.Reach.Reach = append(c.Reach.Reach, florete.Reachable{
-		ID: kit.ID("service/wiki"), Callers: []florete.ID{alice}, Listen: agenttest.Loopback(), Endpoints: []florete.Addresses{{"127.0.0.1:9"}},
+	c.Reach.Reach = append(c.Reach.Reach, document.Reachable{
+		ID: kit.ID("service/wiki"), Callers: []spiffe.ID{alice}, Listen: agenttest.Loopback(), Endpoints: []document.Addresses{{"127.0.0.1:9"}},
 	})
 	c.acceptLaptop(t)
 	c.start(t)
@@ -101,7 +102,7 @@ func TestAssociateChange(t *testing.T) {
 	if err := exchange(relay, to("outline.demo.flor.rete", "ping")); err != nil {
 		t.Fatal(err)
 	}
-	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{64999}}}
+	c.Reach.Callers = []document.Caller{{ID: alice, UIDs: []uint32{64999}}}
 	c.acceptLaptop(t)
 	kit.Eventually(t, "the session to end", func() bool { return report(t, c.Laptop).Connections == 0 })
 	sendInVain(t, relay, to("outline.demo.flor.rete", "ping"))

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -91,10 +91,10 @@ func exchangeHashes(addr string, random *rand.Rand, abandoned bool) error {
 // TestBytesUnderLoad: whatever is reset beside them, all bytes of the other connections
 // arrive, over either transport.
 func TestBytesUnderLoad(t *testing.T) {
-	for _, over := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
+	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		t.Run(string(over), func(t *testing.T) {
 			agenttest.Transport = over
-			defer func() { agenttest.Transport = florete.AnyTransport }()
+			defer func() { agenttest.Transport = document.AnyTransport }()
 			c := newCluster(t, hashing(t))
 			c.start(t)
 			var workers sync.WaitGroup

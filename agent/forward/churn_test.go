@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -77,8 +77,8 @@ func TestGivesBack(t *testing.T) {
 		t.Run(sort.name, sort.run)
 		if sort.name != "UDP" { // each session has a connection over TCP, until two minutes later
 			t.Run("over TCP/"+sort.name, func(t *testing.T) {
-				agenttest.Transport = florete.OverTCP
-				defer func() { agenttest.Transport = florete.AnyTransport }()
+				agenttest.Transport = document.OverTCP
+				defer func() { agenttest.Transport = document.AnyTransport }()
 				sort.times /= 10
 				sort.run(t)
 			})

@@ -16,9 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -95,7 +96,7 @@ func wantRefused(t *testing.T, addr string) {
 
 func TestDeniedByTheAllowList(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
-	c.Publish.Publish[0].Allow = []florete.Allow{{ID: bob}}
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: bob}}
 	c.acceptUrsula(t)
 	c.start(t)
 	wantRefused(t, c.Local)
@@ -182,7 +183,7 @@ func TestUpstreamRefuses(t *testing.T) {
 
 func TestAllowListChange(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
-	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}, {ID: bob}}
 	c.acceptUrsula(t)
 	c.start(t)
 	asAlice := dial(t, c.Local)
@@ -195,7 +196,7 @@ func TestAllowListChange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}}
 	c.acceptUrsula(t)
 	wantReset(t, asBob)
 	if err := agenttest.Ping(asAlice); err != nil {
@@ -208,15 +209,15 @@ func TestAllowListChange(t *testing.T) {
 // being denied, nor from being reached.
 func TestAllowListChangeBesideAFault(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
-	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}, {ID: bob}}
 	c.acceptUrsula(t)
 	c.start(t)
 	asBob, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
 	if code != 0 || agenttest.Ping(asBob) != nil {
 		t.Fatalf("SOCKS5 as bob: reply %d", code)
 	}
-	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
-	c.Publish.Publish = append(c.Publish.Publish, florete.Published{ID: agenttest.Ursula, Upstream: "127.0.0.1:1"})
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}}
+	c.Publish.Publish = append(c.Publish.Publish, document.Published{ID: agenttest.Ursula, Upstream: "127.0.0.1:1"})
 	c.acceptUrsula(t)
 	wantReset(t, asBob)
 	if !reaches(c.Local) {
@@ -229,7 +230,7 @@ func TestAllowListChangeBesideAFault(t *testing.T) {
 
 func TestReachableChange(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
-	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}, {ID: bob}}
 	c.acceptUrsula(t)
 	c.start(t)
 	asAlice := dial(t, c.Local)
@@ -239,7 +240,7 @@ func TestReachableChange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.Reach.Reach[0].Callers = []florete.ID{alice}
+	c.Reach.Reach[0].Callers = []spiffe.ID{alice}
 	c.acceptLaptop(t)
 	wantReset(t, asBob)
 	if err := agenttest.Ping(asAlice); err != nil {
@@ -297,7 +298,7 @@ func TestRotationUnderTraffic(t *testing.T) {
 			}
 		})
 	}
-	expiry := func(h *agenttest.Host, id florete.ID) time.Time {
+	expiry := func(h *agenttest.Host, id spiffe.ID) time.Time {
 		for _, i := range report(t, h).Identities {
 			if i.ID == id && i.Expires != nil {
 				return *i.Expires
@@ -351,7 +352,7 @@ func TestLargeTransfer(t *testing.T) {
 
 func TestCallerIsNobody(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
-	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{uint32(os.Getuid()) + 1}}}
+	c.Reach.Callers = []document.Caller{{ID: alice, UIDs: []uint32{uint32(os.Getuid()) + 1}}}
 	c.acceptLaptop(t)
 	c.start(t)
 	wantRefused(t, c.Local)
@@ -364,7 +365,7 @@ func TestCallerIsNobody(t *testing.T) {
 
 func TestIdentityMayNotReach(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
-	c.Reach.Reach[0].Callers = []florete.ID{bob}
+	c.Reach.Reach[0].Callers = []spiffe.ID{bob}
 	c.acceptLaptop(t)
 	c.start(t)
 	wantRefused(t, c.Local)

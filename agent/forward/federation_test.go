@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -15,13 +17,13 @@ const blue = "blue.example"
 // federate has a host's next manifests federate with the trust domain of a CA.
 func federate(h *agenttest.Host, with *kit.CA, sequence uint64) {
 	domain := with.Root.TrustDomain()
-	h.Federation = []florete.Foreign{{TrustDomain: domain, Bundle: string(with.Bundle(sequence, time.Minute)), Need: "federation-other"}}
-	h.Needs = []florete.Need{kit.FederationNeed("other", domain, "forge")}
+	h.Federation = []document.Foreign{{TrustDomain: domain, Bundle: string(with.Bundle(sequence, time.Minute)), Need: "federation-other"}}
+	h.Needs = []document.Need{kit.FederationNeed("other", domain, "forge")}
 }
 
 // bundle delivers one to a host.
 func bundle(h *agenttest.Host, text []byte) {
-	kit.Swap(florete.Current(h.Layout.Need("federation-other")), map[string][]byte{florete.FileTrustBundle: text})
+	kit.Swap(hostdir.Current(h.Layout.Need("federation-other")), map[string][]byte{document.FileTrustBundle: text})
 }
 
 // TestFederation: two clusters with CAs of their own. A foreign caller reaches the service that
@@ -35,21 +37,21 @@ func TestFederation(t *testing.T) {
 	federate(laptop, red, 1)
 
 	endpoint, local, refused, proxy := agenttest.Loopback().String(), agenttest.Loopback(), agenttest.Loopback(), agenttest.Loopback()
-	publish := florete.Forwarder{Listen: []string{endpoint}, Publish: []florete.Published{
-		{ID: other, Upstream: agenttest.Echo(t), Allow: []florete.Allow{{ID: alice}}}, // of the same name, of ours
-		{ID: outline, Upstream: agenttest.Echo(t), Allow: []florete.Allow{{ID: caller}}},
+	publish := document.Forwarder{Listen: []string{endpoint}, Publish: []document.Published{
+		{ID: other, Upstream: agenttest.Echo(t), Allow: []document.Allow{{ID: alice}}}, // of the same name, of ours
+		{ID: outline, Upstream: agenttest.Echo(t), Allow: []document.Allow{{ID: caller}}},
 	}}
 	ursula.Accept(publish, outline, other)
-	reach := func(id florete.ID, at florete.Reachable) florete.Reachable {
-		at.ID, at.Callers, at.Endpoints = id, []florete.ID{caller}, []florete.Addresses{{endpoint}}
+	reach := func(id spiffe.ID, at document.Reachable) document.Reachable {
+		at.ID, at.Callers, at.Endpoints = id, []spiffe.ID{caller}, []document.Addresses{{endpoint}}
 		return at
 	}
-	laptop.Accept(florete.Forwarder{
-		Reach:   []florete.Reachable{reach(other, florete.Reachable{Listen: refused}), reach(outline, florete.Reachable{Listen: local})},
-		Callers: []florete.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
-		SOCKS:   []florete.SOCKS{{ID: caller, Listen: proxy}},
+	laptop.Accept(document.Forwarder{
+		Reach:   []document.Reachable{reach(other, document.Reachable{Listen: refused}), reach(outline, document.Reachable{Listen: local})},
+		Callers: []document.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
+		SOCKS:   []document.SOCKS{{ID: caller, Listen: proxy}},
 	}, caller)
-	deliver := func(h *agenttest.Host, ca *kit.CA, ids ...florete.ID) {
+	deliver := func(h *agenttest.Host, ca *kit.CA, ids ...spiffe.ID) {
 		for _, id := range ids {
 			h.Deliver(ca, id, time.Hour)
 		}
@@ -87,9 +89,9 @@ func TestFederation(t *testing.T) {
 	if reaches() {
 		t.Error("a root that has gone vouches for the caller")
 	}
-	laptop.Accept(florete.Forwarder{
-		Reach:   []florete.Reachable{reach(outline, florete.Reachable{Listen: local})},
-		Callers: []florete.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
+	laptop.Accept(document.Forwarder{
+		Reach:   []document.Reachable{reach(outline, document.Reachable{Listen: local})},
+		Callers: []document.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
 	}, caller)
 	deliver(laptop, next, kit.IDIn(blue, "node/laptop"), caller)
 	kit.Eventually(t, "the caller by the next root", reaches)
@@ -133,18 +135,18 @@ func TestNeighbours(t *testing.T) {
 			ursula, laptop, beside := agenttest.NewHost(t, "ursula", red), agenttest.NewHost(t, "laptop", red), red.Beside()
 			ursula.Roots = append(ursula.Roots, ca.RootPEM()) // ursula itself is fooled
 			endpoint, local, refused, proxy := agenttest.Loopback().String(), agenttest.Loopback(), agenttest.Loopback(), agenttest.Loopback()
-			ursula.Accept(florete.Forwarder{Listen: []string{endpoint}, Publish: []florete.Published{
-				{ID: other, Upstream: agenttest.Echo(t), Allow: []florete.Allow{{ID: alice}}},
-				{ID: outline, Upstream: agenttest.Echo(t), Allow: []florete.Allow{{ID: caller}}},
+			ursula.Accept(document.Forwarder{Listen: []string{endpoint}, Publish: []document.Published{
+				{ID: other, Upstream: agenttest.Echo(t), Allow: []document.Allow{{ID: alice}}},
+				{ID: outline, Upstream: agenttest.Echo(t), Allow: []document.Allow{{ID: caller}}},
 			}}, outline, other)
-			reach := func(id florete.ID, at florete.Reachable) florete.Reachable {
-				at.ID, at.Callers, at.Endpoints = id, []florete.ID{caller}, []florete.Addresses{{endpoint}}
+			reach := func(id spiffe.ID, at document.Reachable) document.Reachable {
+				at.ID, at.Callers, at.Endpoints = id, []spiffe.ID{caller}, []document.Addresses{{endpoint}}
 				return at
 			}
-			laptop.Accept(florete.Forwarder{
-				Reach:   []florete.Reachable{reach(other, florete.Reachable{Listen: refused}), reach(outline, florete.Reachable{Listen: local})},
-				Callers: []florete.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
-				SOCKS:   []florete.SOCKS{{ID: caller, Listen: proxy}},
+			laptop.Accept(document.Forwarder{
+				Reach:   []document.Reachable{reach(other, document.Reachable{Listen: refused}), reach(outline, document.Reachable{Listen: local})},
+				Callers: []document.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
+				SOCKS:   []document.SOCKS{{ID: caller, Listen: proxy}},
 			}, caller)
 			ursula.Deliver(red, kit.ID("node/ursula"), time.Hour)
 			ursula.Deliver(red, other, time.Hour)
@@ -188,12 +190,12 @@ func TestFederatedImpostor(t *testing.T) {
 			federate(ursula, blueCA, 1)
 			federate(laptop, red, 1)
 			endpoint, local := agenttest.Loopback().String(), agenttest.Loopback()
-			ursula.Accept(florete.Forwarder{Listen: []string{endpoint}, Publish: []florete.Published{
-				{ID: outline, Upstream: agenttest.Echo(t), Allow: []florete.Allow{{ID: caller}}},
+			ursula.Accept(document.Forwarder{Listen: []string{endpoint}, Publish: []document.Published{
+				{ID: outline, Upstream: agenttest.Echo(t), Allow: []document.Allow{{ID: caller}}},
 			}}, outline)
-			laptop.Accept(florete.Forwarder{
-				Reach:   []florete.Reachable{{ID: outline, Callers: []florete.ID{caller}, Listen: local, Endpoints: []florete.Addresses{{endpoint}}}},
-				Callers: []florete.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
+			laptop.Accept(document.Forwarder{
+				Reach:   []document.Reachable{{ID: outline, Callers: []spiffe.ID{caller}, Listen: local, Endpoints: []document.Addresses{{endpoint}}}},
+				Callers: []document.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
 			}, caller)
 			ursula.Deliver(red, kit.ID("node/ursula"), time.Hour)
 			ursula.Deliver(ca, outline, time.Hour)

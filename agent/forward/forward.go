@@ -17,14 +17,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // Config locates a forwarder's files.
 type Config struct {
-	Layout     florete.Layout // what activation keeps
+	Layout     hostdir.Layout // what activation keeps
 	Socket     string         // of status; others are beside it
 	Metrics    string         // loopback address where they are served too; default none
 	Traces     string         // URL of a collector of OpenTelemetry traces; default none

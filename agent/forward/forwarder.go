@@ -15,7 +15,6 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/accesslog"
 	"github.com/florete/florete/agent/forward/fdstore"
 	"github.com/florete/florete/agent/forward/handover"
@@ -28,6 +27,8 @@ import (
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 )
 
 // forwarder is a running one. in and out are nil until the node's identity is
@@ -56,8 +57,8 @@ type forwarder struct {
 // snapshot is what was on disk, and what could not be used of it. It is reported when it
 // is in force.
 type snapshot struct {
-	document   florete.Document
-	manifest   florete.Manifest
+	document   document.Document
+	manifest   document.Manifest
 	identities *identity.Set
 	running    bool
 	problems   []string
@@ -228,7 +229,7 @@ func (s *snapshot) with(errs ...error) *snapshot {
 }
 
 // start makes both sides, as soon as the node has an identity.
-func (f *forwarder) start(node *florete.SVID) error {
+func (f *forwarder) start(node *trust.SVID) error {
 	fresh, err := resetKey(node)
 	if err != nil {
 		return err
@@ -242,7 +243,7 @@ func (f *forwarder) start(node *florete.SVID) error {
 
 // resetKey lets the peers of a killed forwarder learn from the next one that their connections
 // are gone. Where systemd keeps it for that one, a renewal in between changes nothing.
-func resetKey(node *florete.SVID) (*quic.StatelessResetKey, error) {
+func resetKey(node *trust.SVID) (*quic.StatelessResetKey, error) {
 	secret, err := x509.MarshalPKCS8PrivateKey(node.Cert.PrivateKey)
 	if err != nil {
 		return nil, fmt.Errorf("%s: key: %w", node.ID, err)

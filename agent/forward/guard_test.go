@@ -14,9 +14,9 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/guard"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -141,7 +141,7 @@ func TestGuardSenders(t *testing.T) {
 	}
 	upstream, senders := echoUDP(t)
 	c := newUDPCluster(t, upstream)
-	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{alicesUID}}, {ID: bob, UIDs: []uint32{bobsUID}}}
+	c.Reach.Callers = []document.Caller{{ID: alice, UIDs: []uint32{alicesUID}}, {ID: bob, UIDs: []uint32{bobsUID}}}
 	c.acceptLaptop(t)
 	c.start(t)
 	to := sockaddr(c.Local)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
 )
 
 // TestIdleCloseMeetsRequest: a service closes its idle connection as the next request comes. Callers
@@ -29,7 +29,7 @@ func TestIdleCloseMeetsRequest(t *testing.T) {
 			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 		}
 	})
-	c := announcing(t, upstream, florete.HTTPHeaders)
+	c := announcing(t, upstream, document.HTTPHeaders)
 	const get, post = "GET %s HTTP/1.1\r\nHost: outline\r\n\r\n", "POST %s HTTP/1.1\r\nHost: outline\r\nContent-Length: 5\r\n\r\nhello"
 	for name, x := range map[string]struct {
 		first, second string
@@ -72,7 +72,7 @@ func TestInformational(t *testing.T) {
 				"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 		}
 	})
-	p := dial(t, announcing(t, upstream, florete.HTTPHeaders).Local)
+	p := dial(t, announcing(t, upstream, document.HTTPHeaders).Local)
 	io.WriteString(p, "GET / HTTP/1.1\r\nHost: outline\r\nConnection: close\r\n\r\n")
 	b, err := io.ReadAll(p)
 	const want = "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"

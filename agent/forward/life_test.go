@@ -15,10 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -29,7 +30,7 @@ func TestUIDs(t *testing.T) {
 	agenttest.Root(t, "can start a process of another user")
 	const alicesUID, nobodysUID = 64998, 64999
 	c := newCluster(t, agenttest.Echo(t))
-	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{alicesUID}}}
+	c.Reach.Callers = []document.Caller{{ID: alice, UIDs: []uint32{alicesUID}}}
 	c.acceptLaptop(t)
 	c.start(t)
 	if err := agenttest.DialAs(t, alicesUID, c.Local); err != nil {
@@ -54,7 +55,7 @@ func TestUnits(t *testing.T) {
 	system := agenttest.Cgroup(t, "/system.slice/"+unit)
 	user := agenttest.Cgroup(t, "/user.slice/user-0.slice/user@0.service/app.slice/"+unit)
 	c := newCluster(t, agenttest.Echo(t))
-	c.Reach.Callers = []florete.Caller{{ID: alice, Units: []string{unit}}}
+	c.Reach.Callers = []document.Caller{{ID: alice, Units: []string{unit}}}
 	c.acceptLaptop(t)
 	c.start(t)
 	if err := agenttest.DialIn(t, system, c.Local); err != nil {
@@ -96,7 +97,7 @@ func TestWaitsForManifestAndIdentity(t *testing.T) {
 func TestStateDirectoryComesLater(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	there := string(c.Laptop.Layout)
-	c.Laptop.Layout = florete.Layout(filepath.Join(t.TempDir(), "later"))
+	c.Laptop.Layout = hostdir.Layout(filepath.Join(t.TempDir(), "later"))
 	socket := filepath.Join(t.TempDir(), "socket")
 	runWith(t, forward.Config{Layout: c.Laptop.Layout, Socket: socket, Poll: time.Hour})
 	run(t, c.Ursula)
@@ -124,7 +125,7 @@ func TestPolls(t *testing.T) {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(t.TempDir(), "socket")
-	runWith(t, forward.Config{Layout: florete.Layout(link), Socket: socket, Poll: 20 * time.Millisecond})
+	runWith(t, forward.Config{Layout: hostdir.Layout(link), Socket: socket, Poll: 20 * time.Millisecond})
 	run(t, c.Ursula)
 	looksInVain(t, socket)
 	if err := os.Symlink(string(c.Laptop.Layout), link+".next"); err != nil {
@@ -144,7 +145,7 @@ func TestBadManifest(t *testing.T) {
 	if err := agenttest.Ping(conn); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(florete.Current(c.Laptop.Layout.Documents()), "manifest.json")
+	path := filepath.Join(hostdir.Current(c.Laptop.Layout.Documents()), "manifest.json")
 	if err := os.WriteFile(path, []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func TestListenMoves(t *testing.T) {
 	}
 	moved := agenttest.Loopback().String()
 	c.Publish.Listen = []string{moved}
-	c.Reach.Reach[0].Endpoints = []florete.Addresses{{moved}}
+	c.Reach.Reach[0].Endpoints = []document.Addresses{{moved}}
 	c.acceptUrsula(t)
 	if l, err := net.ListenPacket("udp", moved); err == nil {
 		l.Close()
@@ -233,7 +234,7 @@ func TestRestart(t *testing.T) {
 // does not wait for the one that is gone.
 func TestConnectWhileStopping(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
-	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob}}
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}, {ID: bob}}
 	c.acceptUrsula(t)
 	run(t, c.Laptop)
 	stop := runWith(t, forward.Config{Layout: c.Ursula.Layout, Socket: c.Ursula.Socket(), Poll: time.Hour, Grace: time.Second})

@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
 // limited starts a cluster with limits of the service, and of alice.
-func limited(t *testing.T, upstream string, service, caller florete.Limits) *cluster {
+func limited(t *testing.T, upstream string, service, caller document.Limits) *cluster {
 	t.Helper()
 	c := newCluster(t, upstream)
 	c.start(t)
@@ -25,15 +26,15 @@ func limited(t *testing.T, upstream string, service, caller florete.Limits) *clu
 }
 
 // limit puts other limits in force.
-func (c *cluster) limit(t *testing.T, service, caller florete.Limits) {
+func (c *cluster) limit(t *testing.T, service, caller document.Limits) {
 	t.Helper()
 	c.Publish.Publish[0].Limits = service
-	c.Publish.Limits = []florete.CallerLimits{{ID: alice, Limits: caller}}
+	c.Publish.Limits = []document.CallerLimits{{ID: alice, Limits: caller}}
 	c.acceptUrsula(t)
 }
 
 // overLimit wants a connection to be refused, and both sides to have counted it, with what is exceeded.
-func overLimit(t *testing.T, c *cluster, n int64, whose florete.ID) {
+func overLimit(t *testing.T, c *cluster, n int64, whose spiffe.ID) {
 	t.Helper()
 	wantRefused(t, c.Local)
 	if detail, peer := refusals(t, c.Ursula, "over-limit", n); peer != alice.String() || !strings.Contains(detail, whose.Short()+" has") {
@@ -43,7 +44,7 @@ func overLimit(t *testing.T, c *cluster, n int64, whose florete.ID) {
 }
 
 func TestConnectionsAreLimited(t *testing.T) {
-	c := limited(t, agenttest.Echo(t), florete.Limits{Connections: 2}, florete.Limits{})
+	c := limited(t, agenttest.Echo(t), document.Limits{Connections: 2}, document.Limits{})
 	var open []*net.TCPConn
 	more := func() {
 		t.Helper()
@@ -57,11 +58,11 @@ func TestConnectionsAreLimited(t *testing.T) {
 	more()
 	more()
 	overLimit(t, c, 1, outline)
-	c.limit(t, florete.Limits{Connections: 9}, florete.Limits{Connections: 3})
+	c.limit(t, document.Limits{Connections: 9}, document.Limits{Connections: 3})
 	more()
 	overLimit(t, c, 2, alice)
 	// What is open stays, and counts.
-	c.limit(t, florete.Limits{Connections: 1}, florete.Limits{})
+	c.limit(t, document.Limits{Connections: 1}, document.Limits{})
 	for i, conn := range open {
 		if err := agenttest.Ping(conn); err != nil {
 			t.Errorf("connection %d: %v", i+1, err)
@@ -72,7 +73,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 		conn.Close()
 	}
 	kit.Eventually(t, "a connection to be let in", func() bool { return reaches(c.Local) })
-	c.limit(t, florete.Limits{}, florete.Limits{})
+	c.limit(t, document.Limits{}, document.Limits{})
 	open = nil
 	for range 5 {
 		more()
@@ -81,7 +82,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 
 func TestOpensAreLimited(t *testing.T) {
 	const many, rate = 40, 2
-	c := limited(t, agenttest.Echo(t), florete.Limits{}, florete.Limits{OpensPerSecond: rate})
+	c := limited(t, agenttest.Echo(t), document.Limits{}, document.Limits{OpensPerSecond: rate})
 	began, in := time.Now(), 0
 	for range many {
 		if reaches(c.Local) {
@@ -99,7 +100,7 @@ func TestOpensAreLimited(t *testing.T) {
 // the limits in force.
 func TestBytesAreLimited(t *testing.T) {
 	const size, rate, burst = 768 << 10, 512 << 10, 64 << 10
-	c := limited(t, agenttest.Echo(t), florete.Limits{}, florete.Limits{})
+	c := limited(t, agenttest.Echo(t), document.Limits{}, document.Limits{})
 	conn := dial(t, c.Local)
 	data := make([]byte, size)
 	rand.Read(data)
@@ -114,9 +115,9 @@ func TestBytesAreLimited(t *testing.T) {
 		return time.Since(began)
 	}
 	echo()
-	for _, of := range []struct{ service, caller florete.Limits }{
-		{service: florete.Limits{BytesPerSecond: rate}},
-		{caller: florete.Limits{BytesPerSecond: rate}, service: florete.Limits{BytesPerSecond: 100 * rate}},
+	for _, of := range []struct{ service, caller document.Limits }{
+		{service: document.Limits{BytesPerSecond: rate}},
+		{caller: document.Limits{BytesPerSecond: rate}, service: document.Limits{BytesPerSecond: 100 * rate}},
 	} {
 		c.limit(t, of.service, of.caller)
 		// There and back, but for what goes at once and the last chunk of each direction.
@@ -125,9 +126,9 @@ func TestBytesAreLimited(t *testing.T) {
 		}
 	}
 	// What waits by a low rate goes on by a higher one.
-	c.limit(t, florete.Limits{BytesPerSecond: 1000}, florete.Limits{})
+	c.limit(t, document.Limits{BytesPerSecond: 1000}, document.Limits{})
 	go conn.Write(data)
-	c.limit(t, florete.Limits{}, florete.Limits{})
+	c.limit(t, document.Limits{}, document.Limits{})
 	if _, err := io.ReadFull(conn, make([]byte, size)); err != nil {
 		t.Error(err)
 	}
@@ -136,7 +137,7 @@ func TestBytesAreLimited(t *testing.T) {
 func TestRequestsAreLimited(t *testing.T) {
 	const size, rate, burst = 768 << 10, 512 << 10, 64 << 10
 	c, _ := backend(t, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, size)) })
-	c.limit(t, florete.Limits{BytesPerSecond: rate}, florete.Limits{})
+	c.limit(t, document.Limits{BytesPerSecond: rate}, document.Limits{})
 	began := time.Now()
 	got, err := get(c.Local)
 	if err != nil || len(got) != size {
@@ -149,13 +150,13 @@ func TestRequestsAreLimited(t *testing.T) {
 
 func TestDatagramsAreLimited(t *testing.T) {
 	c, conn := startUDP(t)
-	c.limit(t, florete.Limits{}, florete.Limits{BytesPerSecond: 1000})
+	c.limit(t, document.Limits{}, document.Limits{BytesPerSecond: 1000})
 	payload := make([]byte, 10_000)
 	kit.Eventually(t, "datagrams to be dropped", func() bool {
 		conn.Write(payload)
 		return report(t, c.Ursula).Paths[0].Dropped > 20
 	})
-	c.limit(t, florete.Limits{}, florete.Limits{Connections: 1})
+	c.limit(t, document.Limits{}, document.Limits{Connections: 1})
 	if err := exchange(conn, []byte("still here")); err != nil {
 		t.Error(err)
 	}

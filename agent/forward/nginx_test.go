@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/program"
 )
@@ -75,7 +75,7 @@ func TestNginx(t *testing.T) {
 		return err == nil
 	})
 	for _, upstream := range []string{named, "unix:" + filepath.Join(dir, "sock")} {
-		c := announcing(t, upstream, florete.ProxyV2)
+		c := announcing(t, upstream, document.ProxyV2)
 		_, port, _ := net.SplitHostPort(c.Publish.Listen[0])
 		want := fmt.Sprintf("127.0.0.1|%s|%s|%[2]s|outline.demo.flor.rete|TLSv1.3|0", port, alice)
 		got, err := get(c.Local)
@@ -84,7 +84,7 @@ func TestNginx(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want %q", upstream, got, err, want)
 		}
 	}
-	c := announcing(t, headers, florete.HTTPHeaders)
+	c := announcing(t, headers, document.HTTPHeaders)
 	got, err := get(c.Local)
 	if err != nil || !strings.Contains(got, ";URI="+alice.String()+"|127.") {
 		t.Errorf("got %q, %v", got, err)

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -111,7 +111,7 @@ func TestUnknownOwner(t *testing.T) {
 		r = report(t, c.Ursula)
 		return len(r.Problems) == 1
 	})
-	if want := "owner of the upstream of " + florete.ID(outline).String(); len(r.Problems[0]) < len(want) || r.Problems[0][:len(want)] != want {
+	if want := "owner of the upstream of " + spiffe.ID(outline).String(); len(r.Problems[0]) < len(want) || r.Problems[0][:len(want)] != want {
 		t.Errorf("problem %q", r.Problems[0])
 	}
 }

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/ping"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // pinged is what flor ping finds out on c's laptop, whose programs resolve names of the
@@ -101,9 +102,9 @@ func TestPingBroken(t *testing.T) {
 		"name: leads elsewhere":       {resolved: "192.0.2.1", problem: "leads to [192.0.2.1]"},
 		"listener: another's address": {change: func(t *testing.T, c *cluster) { taken(t, c.Local) }, problem: "does not listen at"},
 		"caller: an unknown account":  {change: func(_ *testing.T, c *cluster) { c.Reach.Callers = nil }, problem: "unknown-caller"},
-		"caller: without a role":      {change: func(_ *testing.T, c *cluster) { c.Reach.Reach[0].Callers = []florete.ID{bob} }, problem: "not-reachable"},
+		"caller: without a role":      {change: func(_ *testing.T, c *cluster) { c.Reach.Reach[0].Callers = []spiffe.ID{bob} }, problem: "not-reachable"},
 		"dial: no forwarder": {change: func(_ *testing.T, c *cluster) {
-			c.Reach.Reach[0].Endpoints = []florete.Addresses{{"forwarder.invalid:4610"}}
+			c.Reach.Reach[0].Endpoints = []document.Addresses{{"forwarder.invalid:4610"}}
 		}, problem: "no-connection"},
 		"identity: not allowed": {change: func(_ *testing.T, c *cluster) { c.Publish.Publish[0].Allow = nil }, problem: "denied"},
 		"identity: another's":   {change: func(_ *testing.T, c *cluster) { c.Publish.Publish = nil }, problem: "not-published"},
@@ -161,7 +162,7 @@ func TestPingUDP(t *testing.T) {
 	}
 	defer service.Close()
 	c := newCluster(t, service.LocalAddr().String())
-	c.Publish.Publish[0].Protocol, c.Reach.Reach[0].Protocol = florete.UDP, florete.UDP
+	c.Publish.Publish[0].Protocol, c.Reach.Reach[0].Protocol = document.UDP, document.UDP
 	c.AcceptUrsula()
 	c.AcceptLaptop()
 	c.start(t)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -43,20 +43,20 @@ func newPortsCluster(t *testing.T) (c *cluster, at map[string]string) {
 	c.Publish.Publish, c.Reach.Reach, at = nil, nil, map[string]string{}
 	for i, x := range []struct {
 		name     string
-		protocol florete.Protocol
+		protocol document.Protocol
 		upstream string
-		allow    []florete.Allow
+		allow    []document.Allow
 	}{
-		{"dns", florete.TCP, sending(t, "name"), []florete.Allow{{ID: alice}}},
-		{"dns", florete.UDP, datagrams, []florete.Allow{{ID: alice}}},
-		{"http", florete.TCP, sending(t, "page"), []florete.Allow{{ID: alice}}},
-		{"metrics", florete.TCP, sending(t, "sums"), []florete.Allow{{ID: alice}, {ID: bob}}},
+		{"dns", document.TCP, sending(t, "name"), []document.Allow{{ID: alice}}},
+		{"dns", document.UDP, datagrams, []document.Allow{{ID: alice}}},
+		{"http", document.TCP, sending(t, "page"), []document.Allow{{ID: alice}}},
+		{"metrics", document.TCP, sending(t, "sums"), []document.Allow{{ID: alice}, {ID: bob}}},
 	} {
 		p, r := published, reachable
 		p.Port, p.Protocol, p.Upstream, p.Allow = x.name, x.protocol, x.upstream, x.allow
 		r.Port, r.Protocol = x.name, x.protocol
 		r.Listen = netip.AddrPortFrom(first.Addr(), first.Port()+uint16(i)*1000)
-		if x.protocol == florete.UDP {
+		if x.protocol == document.UDP {
 			r.Listen = c.Reach.Reach[i-1].Listen // one port, over both
 		}
 		c.Publish.Publish, c.Reach.Reach = append(c.Publish.Publish, p), append(c.Reach.Reach, r)
@@ -135,9 +135,9 @@ func TestPortAllow(t *testing.T) {
 	firstWord(t, page)
 	for i := range c.Publish.Publish {
 		if p := &c.Publish.Publish[i]; p.Port == "metrics" {
-			p.Allow = []florete.Allow{{ID: alice}}
+			p.Allow = []document.Allow{{ID: alice}}
 		} else if p.Port == "http" {
-			p.Allow = []florete.Allow{{ID: bob}}
+			p.Allow = []document.Allow{{ID: bob}}
 		}
 	}
 	c.acceptUrsula(t)

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -25,7 +25,7 @@ func backend(t *testing.T, h http.HandlerFunc) (*cluster, *httptest.Server) {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	return announcing(t, strings.TrimPrefix(s.URL, "http://"), florete.HTTPHeaders), s
+	return announcing(t, strings.TrimPrefix(s.URL, "http://"), document.HTTPHeaders), s
 }
 
 // showHeaders answers with what the service got.
@@ -188,7 +188,7 @@ func TestHostileBytes(t *testing.T) {
 func TestRequestBodies(t *testing.T) {
 	const size = 24 << 20
 	page := 480 << 10 // fits in a stream's window, and not in buffers of the kernel
-	if agenttest.Transport == florete.OverTCP {
+	if agenttest.Transport == document.OverTCP {
 		page = 96 << 10 // there are no others
 	}
 	large := bytes.Repeat([]byte("0123456789abcdef"), size/16)
@@ -314,7 +314,7 @@ func TestRequestBodies(t *testing.T) {
 				fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(req.RequestURI), req.RequestURI)
 			}
 		})
-		p := dial(t, announcing(t, raw, florete.HTTPHeaders).Local)
+		p := dial(t, announcing(t, raw, document.HTTPHeaders).Local)
 		const target = "//a;b/%2f/../?c;d=%zz&"
 		io.WriteString(p, "GET "+target+" HTTP/1.1\r\nHost: outline\r\nConnection: close\r\n\r\n")
 		b, err := io.ReadAll(p)

@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 )
@@ -16,13 +17,13 @@ import (
 // What a list revokes is cut by whichever end has it first, and reaches nothing then.
 func TestRevoked(t *testing.T) {
 	key := kit.SigningKey("demo-1")
-	revokes := func(id florete.ID) florete.SignedRevocations {
+	revokes := func(id spiffe.ID) trust.SignedRevocations {
 		return kit.Revocations(2, key, revocation.Target{ID: id})
 	}
 	atUrsula := func(c *cluster) *agenttest.Host { return c.Ursula }
 	atLaptop := func(c *cluster) *agenttest.Host { return c.Laptop }
 	for name, x := range map[string]struct {
-		list florete.SignedRevocations
+		list trust.SignedRevocations
 		at   func(*cluster) *agenttest.Host // who has the list
 	}{
 		"caller, at the service":    {revokes(alice), atUrsula},
@@ -43,7 +44,7 @@ func TestRevoked(t *testing.T) {
 				}
 			}
 			ping()
-			list := func(number int64, s florete.SignedRevocations) {
+			list := func(number int64, s trust.SignedRevocations) {
 				kit.WriteRevocations(x.at(c).Layout.Revocations(), s)
 				kit.Eventually(t, "the list", func() bool { r := report(t, x.at(c)).Revocations; return r != nil && r.Number == number })
 			}
@@ -75,7 +76,7 @@ func TestRevoked(t *testing.T) {
 // A UDP session of what is revoked or suspended ends likewise, and another is not opened.
 func TestUDPRevoked(t *testing.T) {
 	key := kit.SigningKey("demo-1")
-	for name, list := range map[string]florete.SignedRevocations{
+	for name, list := range map[string]trust.SignedRevocations{
 		"revoked":   kit.Revocations(1, key, revocation.Target{ID: alice}),
 		"suspended": kit.Suspensions(1, key, alice),
 	} {

@@ -12,11 +12,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/exporter"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/forward/accesslog"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -116,7 +117,7 @@ func TestMetricsPublished(t *testing.T) {
 }
 
 // refusedAs connects over SOCKS as one who is not allowed.
-func refusedAs(t *testing.T, c *cluster, id florete.ID) {
+func refusedAs(t *testing.T, c *cluster, id spiffe.ID) {
 	t.Helper()
 	if _, code := socksDial(t, c.SOCKS[id], "outline.demo.flor.rete", c.port(t)); code == 0 {
 		t.Fatalf("%s was let through", id)
@@ -153,7 +154,7 @@ func (l *lines) entries(t *testing.T) (all []accesslog.Entry) {
 func TestAccessLog(t *testing.T) {
 	var log lines
 	c := newCluster(t, agenttest.Echo(t))
-	c.Publish.Publish[0].AccessLog = florete.AccessFull
+	c.Publish.Publish[0].AccessLog = document.AccessFull
 	c.AcceptUrsula()
 	runWith(t, forward.Config{Layout: c.Ursula.Layout, Socket: c.Ursula.Socket(), Access: &log})
 	run(t, c.Laptop)
@@ -172,7 +173,7 @@ func TestAccessLog(t *testing.T) {
 	}
 	e := ended(func(c *net.TCPConn) { c.CloseWrite(); io.Copy(io.Discard, c); c.Close() })
 	if e.Caller != alice || e.Service != outline || e.Sent != 1 || e.Received != 1 || e.Duration <= 0 || e.End != "done" ||
-		e.Transport != florete.OverQUIC || e.Upstream != c.Publish.Publish[0].Upstream || !strings.HasPrefix(e.From, "127.0.0.1:") {
+		e.Transport != document.OverQUIC || e.Upstream != c.Publish.Publish[0].Upstream || !strings.HasPrefix(e.From, "127.0.0.1:") {
 		t.Errorf("in order: %+v", e)
 	}
 	if e := ended(rst); e.End != "reset-by-caller" {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -87,7 +87,7 @@ func TestSOCKSReplies(t *testing.T) {
 	for _, x := range []struct {
 		what    string
 		cluster *cluster
-		as      florete.ID
+		as      spiffe.ID
 		request func(port uint16) []byte
 		want    byte
 	}{

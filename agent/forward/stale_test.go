@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -22,7 +22,7 @@ func TestStaleDocuments(t *testing.T) {
 		t.Errorf("stale for %d s at once", r.Stale)
 	}
 	old := time.Now().Add(-2 * time.Hour)
-	if err := os.Chtimes(florete.Current(c.Laptop.Layout.Documents()), old, old); err != nil {
+	if err := os.Chtimes(hostdir.Current(c.Laptop.Layout.Documents()), old, old); err != nil {
 		t.Fatal(err)
 	}
 	r := report(t, c.Laptop)

@@ -8,9 +8,11 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 )
 
 // status is the forwarder's now.
@@ -42,7 +44,7 @@ func (f *forwarder) status() status.Report {
 	if m.Identity.Joins {
 		r.DeviceKey = f.Layout.DeviceKeyIn()
 	}
-	var svids []*florete.SVID
+	var svids []*trust.SVID
 	for _, p := range r.Paths {
 		r.Connections += p.Live
 	}
@@ -60,14 +62,14 @@ func (f *forwarder) status() status.Report {
 		}
 	}
 	r.Fallbacks = f.pool.Fallbacks()
-	r.Ending = florete.Ending(svids, s.identities.Trust, time.Now())
+	r.Ending = trust.Ending(svids, s.identities.Trust, time.Now())
 	if trust := s.identities.Trust; trust != nil {
 		r.Roots = trust.Fingerprints()
 	}
 	r.Anchors = f.pool.Anchors()
 	for _, p := range m.Forwarder.Publish {
 		svid := s.identities.SVID(p.ID)
-		allow := []florete.ID{}
+		allow := []spiffe.ID{}
 		for _, x := range p.Allow {
 			allow = append(allow, x.ID)
 		}
@@ -75,8 +77,8 @@ func (f *forwarder) status() status.Report {
 		r.Published = append(r.Published, status.Published{ID: p.ID, Port: p.Port, Protocol: p.Protocol, Upstream: p.Upstream, Allow: allow, Serving: serving})
 	}
 	for _, x := range m.Forwarder.Reach {
-		if d, err := florete.Dial(x.ID); err == nil {
-			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Port: x.Port, Protocol: x.Protocol, Name: florete.Render(d), Listen: x.Listen.String(), Callers: x.Callers, Endpoints: x.Endpoints})
+		if d, err := spiffe.Dial(x.ID); err == nil {
+			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Port: x.Port, Protocol: x.Protocol, Name: spiffe.Render(d), Listen: x.Listen.String(), Callers: x.Callers, Endpoints: x.Endpoints})
 		}
 	}
 	for _, x := range m.Forwarder.SOCKS {
@@ -86,11 +88,11 @@ func (f *forwarder) status() status.Report {
 }
 
 // byWorkloadAPI reports whether processes of the host may have the SVID of id.
-func byWorkloadAPI(m florete.Manifest, id florete.ID) bool {
-	return slices.ContainsFunc(m.Forwarder.Callers, func(c florete.Caller) bool { return c.Workload && c.ID == id })
+func byWorkloadAPI(m document.Manifest, id spiffe.ID) bool {
+	return slices.ContainsFunc(m.Forwarder.Callers, func(c document.Caller) bool { return c.Workload && c.ID == id })
 }
 
-func expires(s *florete.SVID) *time.Time {
+func expires(s *trust.SVID) *time.Time {
 	if s == nil {
 		return nil
 	}

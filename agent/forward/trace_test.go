@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -74,7 +74,7 @@ func collector(t *testing.T) (url string, pairs func() [][2]span) {
 // TestTraces: over both transports, the publishing side's span is below the caller's, and
 // within its time.
 func TestTraces(t *testing.T) {
-	for _, over := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
+	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		t.Run(string(over), func(t *testing.T) {
 			url, pairs := collector(t)
 			c := newCluster(t, agenttest.Echo(t))

@@ -3,14 +3,14 @@ package forward_test
 import (
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
 )
 
 // TestOverTCP: what holds over QUIC holds where forwarders reach each other over TCP alone.
 func TestOverTCP(t *testing.T) {
-	agenttest.Transport = florete.OverTCP
-	defer func() { agenttest.Transport = florete.AnyTransport }()
+	agenttest.Transport = document.OverTCP
+	defer func() { agenttest.Transport = document.AnyTransport }()
 	for name, test := range map[string]func(*testing.T){
 		"AllowListByFingerprint":      TestAllowListByFingerprint,
 		"AllowListChange":             TestAllowListChange,

@@ -14,9 +14,10 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -24,7 +25,7 @@ import (
 func newUDPCluster(t *testing.T, upstream string) *cluster {
 	t.Helper()
 	c := newCluster(t, upstream)
-	c.Publish.Publish[0].Protocol, c.Reach.Reach[0].Protocol = florete.UDP, florete.UDP
+	c.Publish.Publish[0].Protocol, c.Reach.Reach[0].Protocol = document.UDP, document.UDP
 	c.acceptUrsula(t)
 	c.acceptLaptop(t)
 	return c
@@ -189,8 +190,8 @@ func TestUDPCallers(t *testing.T) {
 	const alicesUID, bobsUID, nobodysUID = 64997, 64998, 64999
 	upstream, senders := echoUDP(t)
 	c := newUDPCluster(t, upstream)
-	c.Reach.Callers = []florete.Caller{{ID: alice, UIDs: []uint32{alicesUID}}, {ID: bob, UIDs: []uint32{bobsUID}}}
-	c.Reach.Reach[0].Callers = []florete.ID{alice}
+	c.Reach.Callers = []document.Caller{{ID: alice, UIDs: []uint32{alicesUID}}, {ID: bob, UIDs: []uint32{bobsUID}}}
+	c.Reach.Reach[0].Callers = []spiffe.ID{alice}
 	c.acceptLaptop(t)
 	c.start(t)
 	if err := agenttest.SendAs(t, alicesUID, c.Local); err != nil {
@@ -234,12 +235,12 @@ func TestPortTakenOver(t *testing.T) {
 
 func TestUDPAllowListChange(t *testing.T) {
 	c, conn := startUDP(t)
-	c.Publish.Publish[0].Allow = []florete.Allow{{ID: bob}}
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: bob}}
 	c.acceptUrsula(t)
 	kit.Eventually(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
 	refusals(t, c.Ursula, "denied", 1)
 	sendInVain(t, conn, []byte("ping"))
-	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}}
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}}
 	c.acceptUrsula(t)
 	kit.Eventually(t, "alice to be let in again", func() bool { return reachesUDP(conn) })
 }
@@ -255,7 +256,7 @@ func TestUDPReachableChange(t *testing.T) {
 	c.acceptLaptop(t)
 	kit.Eventually(t, "outline again", func() bool { return reachesUDP(conn) })
 	// The listener stays, alice may not use it any more.
-	c.Reach.Reach[0].Callers = []florete.ID{bob}
+	c.Reach.Reach[0].Callers = []spiffe.ID{bob}
 	c.acceptLaptop(t)
 	refusals(t, c.Laptop, "denied", 1)
 	kit.Eventually(t, "the session to end", func() bool { return report(t, c.Ursula).Connections == 0 && report(t, c.Laptop).Connections == 0 })
@@ -310,11 +311,11 @@ func TestProtocolChange(t *testing.T) {
 		t.Fatal("not reachable over TCP")
 	}
 	upstream, _ := echoUDP(t)
-	c.Publish.Publish[0].Protocol, c.Publish.Publish[0].Upstream = florete.UDP, upstream
+	c.Publish.Publish[0].Protocol, c.Publish.Publish[0].Upstream = document.UDP, upstream
 	c.acceptUrsula(t)
 	wantRefused(t, c.Local)
 	refusals(t, c.Ursula, "bad-preamble", 1)
-	c.Reach.Reach[0].Protocol = florete.UDP
+	c.Reach.Reach[0].Protocol = document.UDP
 	c.acceptLaptop(t)
 	if _, code := socksDial(t, c.SOCKS[alice], "outline.demo.flor.rete", c.port(t)); code != 2 {
 		t.Errorf("SOCKS5 CONNECT to a UDP service: reply %d, want 2", code)
@@ -391,7 +392,7 @@ func TestLoss(t *testing.T) {
 	upstream, senders := echoUDP(t)
 	c := newUDPCluster(t, upstream)
 	there, back := newLossy(t, c.Publish.Listen[0])
-	c.Reach.Reach[0].Endpoints = []florete.Addresses{{there.addr}}
+	c.Reach.Reach[0].Endpoints = []document.Addresses{{there.addr}}
 	c.acceptLaptop(t)
 	c.start(t)
 	conn := dialUDP(t, c.Local)

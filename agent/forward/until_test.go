@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/unixtime"
 )
 
 // TestAllowUntil: what is allowed for a time ends at its hour, connections too, and no manifest
@@ -15,7 +16,7 @@ func TestAllowUntil(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, agenttest.Echo(t))
 	end := time.Now().Add(3 * time.Second).Truncate(time.Second)
-	c.Publish.Publish[0].Allow = []florete.Allow{{ID: alice}, {ID: bob, Until: florete.TimeOf(end)}}
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}, {ID: bob, Until: unixtime.Of(end)}}
 	c.acceptUrsula(t)
 	c.start(t)
 	asAlice := dial(t, c.Local)

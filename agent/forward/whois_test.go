@@ -16,9 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -97,7 +98,7 @@ func TestWhois(t *testing.T) {
 	c := asking(t, func(socket string, from, to netip.AddrPort) string {
 		questions <- whois.Query{From: from}
 		var all []string
-		for _, q := range []whois.Query{{From: from}, {From: from, To: to}, {From: to}, {From: from, To: from}, {From: from, Protocol: florete.UDP}} {
+		for _, q := range []whois.Query{{From: from}, {From: from, To: to}, {From: to}, {From: from, To: from}, {From: from, Protocol: document.UDP}} {
 			for _, uid := range []uint32{0, daemonUID} {
 				a, err := askAs(t, uid, socket, q)
 				switch {
@@ -162,8 +163,8 @@ func TestWhoisOfDatagrams(t *testing.T) {
 	}
 	t.Cleanup(func() { service.Close() })
 	c := newCluster(t, service.LocalAddr().String())
-	c.Publish.Publish[0].Protocol, c.Reach.Reach[0].Protocol = florete.UDP, florete.UDP
-	c.Reach.Reach[0].Callers = []florete.ID{alice}
+	c.Publish.Publish[0].Protocol, c.Reach.Reach[0].Protocol = document.UDP, document.UDP
+	c.Reach.Reach[0].Callers = []spiffe.ID{alice}
 	c.Reach.Callers = c.Reach.Callers[:1]
 	c.acceptUrsula(t)
 	c.acceptLaptop(t)
@@ -185,7 +186,7 @@ func TestWhoisOfDatagrams(t *testing.T) {
 	}
 	select {
 	case from := <-came:
-		a, err := whois.Fetch(t.Context(), whois.Beside(c.Ursula.Socket()), whois.Query{From: from, Protocol: florete.UDP})
+		a, err := whois.Fetch(t.Context(), whois.Beside(c.Ursula.Socket()), whois.Query{From: from, Protocol: document.UDP})
 		if err != nil || a.Caller != alice || a.Service != outline {
 			t.Errorf("got %+v, %v", a, err)
 		}

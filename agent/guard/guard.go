@@ -17,15 +17,16 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/watch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // Config is which host is guarded.
 type Config struct {
-	Instance florete.Instance
-	Layout   florete.Layout
+	Instance hostdir.Instance
+	Layout   hostdir.Layout
 	Account  string // the forwarder's
 	Log      *slog.Logger
 }
@@ -54,7 +55,7 @@ func Run(ctx context.Context, c Config) error {
 
 type guard struct {
 	Config
-	document florete.Document
+	document document.Document
 	applied  string // what the table is made from
 	reported string
 }
@@ -107,7 +108,7 @@ func (g *guard) remove() error {
 }
 
 // Guards reports whether the table of an instance is there, which root alone can see.
-func Guards(ctx context.Context, m florete.Instance) bool {
+func Guards(ctx context.Context, m hostdir.Instance) bool {
 	return nft(ctx, "", "list", "table", "inet", m.String()) == nil
 }
 

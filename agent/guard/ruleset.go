@@ -6,14 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/forward/upstream"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // ruleset is the table of a host, as nft(8) reads it, in place of the one that is there.
 // Errors are of accounts that the host does not have; they get no access.
-func ruleset(table string, forwarder uint32, f florete.Forwarder) (string, []error) {
+func ruleset(table string, forwarder uint32, f document.Forwarder) (string, []error) {
 	services, errs := upstreams(forwarder, f.Publish)
 	senders, problems := datagrams(f)
 	var b strings.Builder
@@ -28,7 +29,7 @@ func ruleset(table string, forwarder uint32, f florete.Forwarder) (string, []err
 
 // upstreams let the forwarder, root and the service's own account connect to what is
 // published, and send from there, and nobody else.
-func upstreams(forwarder uint32, published []florete.Published) (rules []string, errs []error) {
+func upstreams(forwarder uint32, published []document.Published) (rules []string, errs []error) {
 	type at struct {
 		addr     netip.AddrPort
 		protocol string
@@ -41,7 +42,7 @@ func upstreams(forwarder uint32, published []florete.Published) (rules []string,
 		}
 		for _, addr := range upstream.Loopback(p) {
 			a := at{addr, "tcp"}
-			if p.Protocol == florete.UDP {
+			if p.Protocol == document.UDP {
 				a.protocol = "udp"
 			}
 			allowed[a] = append(allowed[a], owner.UIDs(forwarder)...)
@@ -62,16 +63,16 @@ func upstreams(forwarder uint32, published []florete.Published) (rules []string,
 
 // datagrams has each datagram to a local listener marked with the account that sends it,
 // where that is a caller, and as another's where it is not.
-func datagrams(f florete.Forwarder) (rules []string, errs []error) {
+func datagrams(f document.Forwarder) (rules []string, errs []error) {
 	callers, errs := caller.NewTable(f.Callers)
 	for _, r := range f.Reach {
-		if r.Protocol == florete.UDP {
+		if r.Protocol == document.UDP {
 			rules = append(rules, mark(match(r.Listen, "daddr", "udp", "dport"), callers.UIDs(r.Callers, false))...)
 		}
 	}
 	// Each request UDP ASSOCIATE has a port of its own.
 	for _, s := range f.SOCKS {
-		rules = append(rules, mark(family(s.Listen.Addr(), "daddr")+" meta l4proto udp", callers.UIDs([]florete.ID{s.ID}, true))...)
+		rules = append(rules, mark(family(s.Listen.Addr(), "daddr")+" meta l4proto udp", callers.UIDs([]spiffe.ID{s.ID}, true))...)
 	}
 	return rules, errs
 }

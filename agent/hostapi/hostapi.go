@@ -25,15 +25,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/conns"
 )
 
 // Config identifies the host.
 type Config struct {
-	Instance florete.Instance
-	Layout   florete.Layout
+	Instance hostdir.Instance
+	Layout   hostdir.Layout
 	Agent    string // its Unix socket
 	Refetch  string // directory of requests to activation, one file for a need
 
@@ -85,13 +86,13 @@ func AdminHandler(c Config) http.Handler {
 
 type handler struct {
 	Config
-	document atomic.Pointer[florete.Document] // the manifest read last
+	document atomic.Pointer[document.Document] // the manifest read last
 	journals
 }
 
 // read opens the manifest in force; an error is returned to the caller.
-func (h *handler) read(w http.ResponseWriter) (florete.Document, bool) {
-	var before florete.Document
+func (h *handler) read(w http.ResponseWriter) (document.Document, bool) {
+	var before document.Document
 	if d := h.document.Load(); d != nil {
 		before = *d
 	}

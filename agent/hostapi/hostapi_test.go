@@ -15,11 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/hostapi"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -146,7 +147,7 @@ func TestRefetchFollowsNoLinkOut(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "cert-node")); err != nil {
 		t.Fatal(err)
 	}
-	if err := hostapi.Refetch(florete.Manifest{Needs: []florete.Need{{ID: "cert-node"}}}, dir, "cert-node"); err == nil {
+	if err := hostapi.Refetch(document.Manifest{Needs: []document.Need{{ID: "cert-node"}}}, dir, "cert-node"); err == nil {
 		t.Error("a link that leads out was followed")
 	}
 	if b, err := os.ReadFile(outside); err != nil || string(b) != "kept" {
@@ -185,13 +186,13 @@ func TestRefuses(t *testing.T) {
 // TestRotate: the request is another file than one to fetch again.
 func TestRotate(t *testing.T) {
 	dir := t.TempDir()
-	m := florete.Manifest{Needs: []florete.Need{{ID: "oidc-outline", Kind: "oidc"}}}
-	for _, leave := range []func(florete.Manifest, string, string) error{hostapi.Rotate, hostapi.Refetch} {
+	m := document.Manifest{Needs: []document.Need{{ID: "oidc-outline", Kind: "oidc"}}}
+	for _, leave := range []func(document.Manifest, string, string) error{hostapi.Rotate, hostapi.Refetch} {
 		if err := leave(m, dir, "oidc-outline"); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, name := range []string{florete.RotateFile("oidc-outline"), "oidc-outline"} {
+	for _, name := range []string{hostdir.RotateFile("oidc-outline"), "oidc-outline"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // Limits of one answer from a journal.
@@ -155,7 +155,7 @@ func follow() []string {
 }
 
 // units are those whose journals may be read, without ".service".
-func (h *handler) units(m florete.Manifest) []string {
+func (h *handler) units(m document.Manifest) []string {
 	var names []string
 	for _, ours := range []string{"activate", "agent", "credentials", "host", "hosts-file"} {
 		names = append(names, h.Instance.Unit(ours))

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // named answers requests to the names of services that this host publishes from Unix
@@ -21,8 +21,8 @@ func (h *handler) named(next http.Handler) http.Handler {
 		}
 		names := map[string]bool{}
 		for _, p := range doc.Manifest().Forwarder.Publish {
-			if d, err := florete.Dial(p.ID); err == nil && strings.HasPrefix(p.Upstream, "unix:") {
-				names[florete.Render(d)] = true
+			if d, err := spiffe.Dial(p.ID); err == nil && strings.HasPrefix(p.Upstream, "unix:") {
+				names[spiffe.Render(d)] = true
 			}
 		}
 		if !names[hostname(r.Host)] {

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 var (
@@ -25,7 +26,7 @@ const (
 // Refetch has activation request a need again, within ten seconds: it leaves a file in
 // dir that activation sees. Root may be who calls, and dir another account's: no link
 // there leads out of it.
-func Refetch(m florete.Manifest, dir, need string) error {
+func Refetch(m document.Manifest, dir, need string) error {
 	if _, err := find(m, need); err != nil {
 		return err
 	}
@@ -34,18 +35,18 @@ func Refetch(m florete.Manifest, dir, need string) error {
 
 // Rotate has activation request another secret for a need, within ten seconds. The one that
 // is delivered ends when the provider has answered.
-func Rotate(m florete.Manifest, dir, need string) error {
+func Rotate(m document.Manifest, dir, need string) error {
 	n, err := find(m, need)
 	if err != nil {
 		return err
 	}
-	if n.Kind == florete.KindCert {
+	if n.Kind == document.KindCert {
 		return fmt.Errorf("need %q: %w: a certificate's key is made here, and another one each time: flor refetch %[1]s", need, errNoSecret)
 	}
-	return leave(dir, florete.RotateFile(need))
+	return leave(dir, hostdir.RotateFile(need))
 }
 
-func find(m florete.Manifest, need string) (florete.Need, error) {
+func find(m document.Manifest, need string) (document.Need, error) {
 	var ids []string
 	for _, n := range m.Needs {
 		if n.ID == need {
@@ -53,7 +54,7 @@ func find(m florete.Manifest, need string) (florete.Need, error) {
 		}
 		ids = append(ids, n.ID)
 	}
-	return florete.Need{}, fmt.Errorf("%w %q: this host has %s", errNoNeed, need, strings.Join(ids, ", "))
+	return document.Need{}, fmt.Errorf("%w %q: this host has %s", errNoNeed, need, strings.Join(ids, ", "))
 }
 
 func leave(dir, name string) error {
@@ -67,7 +68,7 @@ func leave(dir, name string) error {
 }
 
 // act serves one of them.
-func (h *handler) act(leave func(m florete.Manifest, dir, need string) error, what string) http.HandlerFunc {
+func (h *handler) act(leave func(m document.Manifest, dir, need string) error, what string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		doc, ok := h.read(w)
 		if !ok {

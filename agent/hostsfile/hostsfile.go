@@ -24,14 +24,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/watch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Config is whose names go where.
 type Config struct {
-	Instance florete.Instance
-	Layout   florete.Layout
+	Instance hostdir.Instance
+	Layout   hostdir.Layout
 	Hosts    string // the file, DefaultHosts
 	Log      *slog.Logger
 }
@@ -47,7 +49,7 @@ func Run(ctx context.Context, c Config) error {
 	w := watch.New(c.Log)
 	defer w.Close()
 	reported := ""
-	var document florete.Document
+	var document document.Document
 	for {
 		switch err := c.apply(&document); {
 		case err == nil:
@@ -75,7 +77,7 @@ func Run(ctx context.Context, c Config) error {
 
 // apply makes the block that of the manifest in force, of which document is the one
 // applied before.
-func (c Config) apply(document *florete.Document) error {
+func (c Config) apply(document *document.Document) error {
 	doc, err := c.Layout.Refresh(*document)
 	if err != nil {
 		return err
@@ -93,15 +95,15 @@ func (c Config) apply(document *florete.Document) error {
 var mark = regexp.MustCompile(`^# (florete(?:_[a-z0-9-]+)?): (what cluster |end$)`)
 
 // block is what a host's manifest puts into the file; empty where it reaches nothing.
-func block(of florete.Instance, m florete.Manifest) string {
+func block(of hostdir.Instance, m document.Manifest) string {
 	var lines []string
 	for _, r := range m.Forwarder.Reach {
-		d, err := florete.Dial(r.ID)
+		d, err := spiffe.Dial(r.ID)
 		if err != nil {
 			continue
 		}
 		// A wildcard is no name: SOCKS5 has it.
-		for _, name := range append([]string{florete.Render(d)}, slices.DeleteFunc(slices.Clone(r.Aliases), florete.IsWildcard)...) {
+		for _, name := range append([]string{spiffe.Render(d)}, slices.DeleteFunc(slices.Clone(r.Aliases), document.IsWildcard)...) {
 			lines = append(lines, r.Listen.Addr().String()+" "+name+"\n")
 		}
 	}
@@ -115,7 +117,7 @@ func block(of florete.Instance, m florete.Manifest) string {
 
 // cut is a file without the lines of an instance: what is before the first of them, and
 // what is after it.
-func cut(text string, of florete.Instance) (before, after string) {
+func cut(text string, of hostdir.Instance) (before, after string) {
 	var kept strings.Builder
 	first, inside := -1, false
 	for line := range strings.Lines(text) {

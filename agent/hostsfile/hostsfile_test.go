@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -42,17 +42,17 @@ func read(t *testing.T, path string) string {
 	return string(b)
 }
 
-func reach(names ...string) (m florete.Manifest) {
+func reach(names ...string) (m document.Manifest) {
 	m.Cluster = "demo"
 	for i, name := range names {
 		listen := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 1, byte(i)}), 80)
-		m.Forwarder.Reach = append(m.Forwarder.Reach, florete.Reachable{ID: kit.ID(name), Listen: listen})
+		m.Forwarder.Reach = append(m.Forwarder.Reach, document.Reachable{ID: kit.ID(name), Listen: listen})
 	}
 	return m
 }
 
 func TestBlock(t *testing.T) {
-	if got := block("", florete.Manifest{}); got != "" {
+	if got := block("", document.Manifest{}); got != "" {
 		t.Errorf("a host that reaches nothing has %q", got)
 	}
 	want := "# florete: what cluster demo offers this host; kept by florete-hosts-file.service\n" +

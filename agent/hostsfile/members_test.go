@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -65,7 +65,7 @@ func TestMembersRun(t *testing.T) {
 	path := file(t, others)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
-	for _, m := range []florete.Instance{"", "blue"} {
+	for _, m := range []hostdir.Instance{"", "blue"} {
 		go func() {
 			ended <- Run(ctx, Config{Instance: m, Layout: c.Laptop.Layout, Hosts: path, Log: slog.New(slog.DiscardHandler)})
 		}()
@@ -97,7 +97,7 @@ func TestMembersRun(t *testing.T) {
 func TestMembersAtOnce(t *testing.T) {
 	path := file(t, others+"\n")
 	ended := make(chan error, 2)
-	for _, m := range []florete.Instance{"", "blue"} {
+	for _, m := range []hostdir.Instance{"", "blue"} {
 		one, two := block(m, reach("service/wiki")), block(m, reach("service/a", "service/b", "service/c"))
 		go func() {
 			var err error
@@ -116,7 +116,7 @@ func TestMembersAtOnce(t *testing.T) {
 		default:
 		}
 		rest := read(t, path)
-		for _, m := range []florete.Instance{"", "blue"} {
+		for _, m := range []hostdir.Instance{"", "blue"} {
 			before, after := cut(rest, m)
 			rest = before + after
 		}

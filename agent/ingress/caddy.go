@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/printable"
 )
 
@@ -228,7 +228,7 @@ var caddyDeletes = append([]string{"*_*", "*.*", "X-Forwarded-*"}, strangersClai
 
 // caddyHost is the name that a request is for.
 func caddyHost(name string) string {
-	if florete.IsWildcard(name) {
+	if document.IsWildcard(name) {
 		return "{http.request.host}"
 	}
 	return name

@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/replace"
 )
@@ -117,7 +117,7 @@ func (e *Ensure) ensure(ctx context.Context, body io.Reader) (name, kind string,
 	if err := json.NewDecoder(body).Decode(&call); err != nil {
 		return "", "invalid", fmt.Errorf("request: %w", err)
 	}
-	switch err := florete.Decode(call.Request, &wants); {
+	switch err := strictjson.Decode(call.Request, &wants); {
 	case err != nil:
 		return "", "invalid", fmt.Errorf(`request: %w: want {"name":"wiki.example.org","upstream":"10.0.0.5:8080"}`, err)
 	case len(wants.Name) > 253 || !publicName.MatchString(wants.Name):

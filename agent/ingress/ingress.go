@@ -22,13 +22,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/watch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // Config is whose names are taken in, and by what.
 type Config struct {
-	Layout florete.Layout
+	Layout hostdir.Layout
 	Proxy  Proxy
 	Poll   time.Duration // how often all is read anyway; 10 seconds unless set
 	Log    *slog.Logger
@@ -76,7 +77,7 @@ func Run(ctx context.Context, c Config) error {
 	w := watch.New(c.Log)
 	defer w.Close()
 	reported := ""
-	var document florete.Document
+	var document document.Document
 	for {
 		dirs, err := c.apply(ctx, &document)
 		switch {
@@ -97,7 +98,7 @@ func Run(ctx context.Context, c Config) error {
 }
 
 // apply puts in force what is on disk, and returns the directories that this depends on.
-func (c Config) apply(ctx context.Context, document *florete.Document) (dirs []string, err error) {
+func (c Config) apply(ctx context.Context, document *document.Document) (dirs []string, err error) {
 	doc, err := c.Layout.Refresh(*document)
 	if err != nil {
 		return nil, err
@@ -119,14 +120,14 @@ func (c Config) apply(ctx context.Context, document *florete.Document) (dirs []s
 }
 
 // sitesOf are those of a manifest, and the directories of their needs.
-func sitesOf(layout florete.Layout, m florete.Manifest) (s Sites, dirs []string, err error) {
+func sitesOf(layout hostdir.Layout, m document.Manifest) (s Sites, dirs []string, err error) {
 	type delivered struct {
-		florete.PublicNames
+		document.PublicNames
 		dir string
 	}
 	var certificates []delivered
 	for _, n := range m.Needs {
-		if n.Kind != florete.KindTLS {
+		if n.Kind != document.KindTLS {
 			continue
 		}
 		names, err := n.PublicNames()
@@ -136,10 +137,10 @@ func sitesOf(layout florete.Layout, m florete.Manifest) (s Sites, dirs []string,
 		dir := layout.Need(n.ID)
 		dirs = append(dirs, dir)
 		if len(names.Names) > 0 {
-			certificates = append(certificates, delivered{names, florete.Current(dir)})
+			certificates = append(certificates, delivered{names, hostdir.Current(dir)})
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(florete.Current(dir), fileThumbprint))
+		b, err := os.ReadFile(filepath.Join(hostdir.Current(dir), fileThumbprint))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return s, dirs, err
 		}
@@ -154,7 +155,7 @@ func sitesOf(layout florete.Layout, m florete.Manifest) (s Sites, dirs []string,
 		for _, name := range append([]string{r.TLSName}, r.TLSAliases...) {
 			site := Site{Name: name, Upstream: r.Listen, GRPC: r.GRPC}
 			for _, c := range certificates {
-				if !slices.ContainsFunc(c.Names, func(n string) bool { return n == site.Name || florete.Covers(n, site.Name) }) {
+				if !slices.ContainsFunc(c.Names, func(n string) bool { return n == site.Name || document.Covers(n, site.Name) }) {
 					continue
 				}
 				crt, key := filepath.Join(c.dir, fileCertificate), filepath.Join(c.dir, fileKey)
@@ -166,7 +167,7 @@ func sitesOf(layout florete.Layout, m florete.Manifest) (s Sites, dirs []string,
 		}
 	}
 	slices.SortFunc(s.All, func(a, b Site) int {
-		if wild := florete.IsWildcard(a.Name); wild != florete.IsWildcard(b.Name) {
+		if wild := document.IsWildcard(a.Name); wild != document.IsWildcard(b.Name) {
 			return map[bool]int{true: 1, false: -1}[wild]
 		}
 		return strings.Compare(a.Name, b.Name)

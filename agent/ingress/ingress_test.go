@@ -24,9 +24,11 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	providertls "github.com/florete/florete/providers/tls"
@@ -42,15 +44,15 @@ type cluster struct {
 	ca       *acmetest.CA
 	https    int
 	issuers  *x509.CertPool
-	layout   florete.Layout
+	layout   hostdir.Layout
 	closure  string
-	manifest florete.Manifest
+	manifest document.Manifest
 	begun    chan struct{} // closed when the service has the first byte of a body
 }
 
 func newCluster(t *testing.T) *cluster {
 	ca := acmetest.Start(t, acmetest.Options{})
-	c := &cluster{t: t, ca: ca, https: acmetest.Ports(t, 1)[0], layout: florete.Layout(t.TempDir()), closure: t.TempDir(), begun: make(chan struct{})}
+	c := &cluster{t: t, ca: ca, https: acmetest.Ports(t, 1)[0], layout: hostdir.Layout(t.TempDir()), closure: t.TempDir(), begun: make(chan struct{})}
 	env := providertest.NewEnv(t, activationtest.Node.Name())
 	of := activationtest.NewCluster(t)
 	of.CA = env.CA
@@ -61,29 +63,29 @@ func newCluster(t *testing.T) *cluster {
 		t.Cleanup(k.Close)
 		return struct{ server.Answerer }{k}
 	})
-	need := func(id string, of florete.PublicNames, after ...string) florete.Need {
-		n := florete.Need{
-			ID: id, Kind: florete.KindTLS, For: activationtest.Node, Providers: []string{"forge"}, Request: kit.JSON(of), Generation: 1,
-			DependsOn: append([]string{"cert-node"}, after...), OnChange: []string{}, Renew: florete.Renew{AtPercent: 66},
-			Deliver: florete.Deliver{Files: map[string]florete.File{fileThumbprint: {Value: "thumbprint", Mode: "0444"}}},
+	need := func(id string, of document.PublicNames, after ...string) document.Need {
+		n := document.Need{
+			ID: id, Kind: document.KindTLS, For: activationtest.Node, Providers: []string{"forge"}, Request: kit.JSON(of), Generation: 1,
+			DependsOn: append([]string{"cert-node"}, after...), OnChange: []string{}, Renew: document.Renew{AtPercent: 66},
+			Deliver: document.Deliver{Files: map[string]document.File{fileThumbprint: {Value: "thumbprint", Mode: "0444"}}},
 		}
 		if len(of.Names) > 0 {
-			n.Deliver.Files = map[string]florete.File{fileCertificate: {Value: "certificate", Mode: "0444"}, fileKey: {Value: "key", Mode: "0400"}}
+			n.Deliver.Files = map[string]document.File{fileCertificate: {Value: "certificate", Mode: "0444"}, fileKey: {Value: "key", Mode: "0400"}}
 		}
-		env.Grant(activationtest.Node, id, florete.KindTLS, of)
+		env.Grant(activationtest.Node, id, document.KindTLS, of)
 		return n
 	}
-	c.manifest.Needs = []florete.Need{
+	c.manifest.Needs = []document.Need{
 		c.manifest.Needs[0],
-		need("tls", florete.PublicNames{Names: []string{}}),
-		need("tls-git", florete.PublicNames{Names: []string{"git.example"}, Shared: true}, "tls"),
-		need("tls-outline", florete.PublicNames{Names: []string{"outline.example"}}, "tls"),
+		need("tls", document.PublicNames{Names: []string{}}),
+		need("tls-git", document.PublicNames{Names: []string{"git.example"}, Shared: true}, "tls"),
+		need("tls-outline", document.PublicNames{Names: []string{"outline.example"}}, "tls"),
 	}
 	env.Start()
 	forge := of.Start("forge")
 	t.Cleanup(forge.Stop)
-	c.manifest.Providers["forge"] = map[string]florete.Provider{
-		"cert": c.manifest.Providers["forge"]["cert"], "tls": {ID: env.Provider().ID, Addresses: florete.Addresses{"tls:1"}},
+	c.manifest.Providers["forge"] = map[string]document.Provider{
+		"cert": c.manifest.Providers["forge"]["cert"], "tls": {ID: env.Provider().ID, Addresses: document.Addresses{"tls:1"}},
 	}
 	delete(c.manifest.Providers, "spare")
 	c.reach("outline.example", c.backend(), false)
@@ -115,8 +117,8 @@ func newCluster(t *testing.T) *cluster {
 }
 
 func (c *cluster) reach(name string, at net.Addr, grpc bool) {
-	c.manifest.Forwarder.Reach = append(c.manifest.Forwarder.Reach, florete.Reachable{
-		ID: kit.ID("service/" + strings.TrimSuffix(name, ".example")), Callers: []florete.ID{activationtest.Node}, Endpoints: []florete.Addresses{{"forge:4610"}},
+	c.manifest.Forwarder.Reach = append(c.manifest.Forwarder.Reach, document.Reachable{
+		ID: kit.ID("service/" + strings.TrimSuffix(name, ".example")), Callers: []spiffe.ID{activationtest.Node}, Endpoints: []document.Addresses{{"forge:4610"}},
 		Listen: netip.MustParseAddrPort(at.String()), TLSName: name, GRPC: grpc,
 	})
 }

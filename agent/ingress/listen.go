@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // listen notes the ports of local listeners, which keep a proxy from listening on all
 // addresses, and the addresses that strangers come to.
-func (s *Sites) listen(f florete.Forwarder) error {
+func (s *Sites) listen(f document.Forwarder) error {
 	for _, r := range f.Reach {
 		s.Local = append(s.Local, r.Listen.Port())
 	}

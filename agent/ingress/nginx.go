@@ -13,7 +13,7 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/replace"
 )
@@ -123,7 +123,7 @@ func (s Site) ServerName() string {
 
 // Host is the name that a request is for, to nginx.
 func (s Site) Host() string {
-	if florete.IsWildcard(s.Name) {
+	if document.IsWildcard(s.Name) {
 		return "$host"
 	}
 	return s.Name

@@ -20,7 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/tls/acmetest"
 	"github.com/florete/florete/tests/kit"
 )
@@ -118,14 +119,14 @@ func TestWildcard(t *testing.T) {
 
 // TestSites: a service has a site for each of its names, and what is of many comes last.
 func TestSites(t *testing.T) {
-	var m florete.Manifest
+	var m document.Manifest
 	at := netip.MustParseAddrPort("127.1.1.1:80")
-	m.Forwarder.Reach = []florete.Reachable{
+	m.Forwarder.Reach = []document.Reachable{
 		{ID: kit.ID("service/hidden"), Listen: at},
 		{ID: kit.ID("service/apps"), Listen: at, TLSName: "apps.example", TLSAliases: []string{"*.apps.example", "shop.example"}, GRPC: true},
 		{ID: kit.ID("service/git"), Listen: at, TLSName: "git.apps.example"},
 	}
-	s, _, err := sitesOf(florete.Layout(t.TempDir()), m)
+	s, _, err := sitesOf(hostdir.Layout(t.TempDir()), m)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/accounts"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Timeout bounds all steps together: what a connection may take, and a moment.
@@ -136,10 +136,10 @@ func fetch(ctx context.Context, socket, service string) (r Result, err error) {
 }
 
 // Find is the service of a name as people write it: wiki, host.ursula, or whole.
-func Find(name, trustDomain string) (florete.Dialable, error) {
-	d, err := florete.Resolve(name, trustDomain)
+func Find(name, trustDomain string) (spiffe.Dialable, error) {
+	d, err := spiffe.Resolve(name, trustDomain)
 	if err != nil {
-		if short, e := florete.Resolve(name+"."+trustDomain+".rete", trustDomain); e == nil {
+		if short, e := spiffe.Resolve(name+"."+trustDomain+".rete", trustDomain); e == nil {
 			return short, nil
 		}
 	}

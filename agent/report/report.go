@@ -7,16 +7,21 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/facts"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/release"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 )
 
 // Config is what is read.
 type Config struct {
-	Instance florete.Instance
-	Layout   florete.Layout
+	Instance hostdir.Instance
+	Layout   hostdir.Layout
 	Socket   string // of the agent
 	Declared string // directory; see facts.Find
 
@@ -28,23 +33,23 @@ type Config struct {
 // decoded again.
 type Collector struct {
 	Config
-	manifest florete.Document
-	policy   florete.Envelope
-	provides florete.Provided       // by that policy
-	verifies *florete.Roots         // the same
-	roots    *florete.ReportedRoots // of the report before
-	list     *florete.Revocations
+	manifest document.Document
+	policy   document.Envelope
+	provides hostdir.Provided  // by that policy
+	verifies *trust.Roots      // the same
+	roots    *hostreport.Roots // of the report before
+	list     *trust.Revocations
 }
 
 // Collect returns the report of this host. What cannot be read is left out.
-func (c *Collector) Collect(ctx context.Context) florete.HostReport {
-	r := florete.HostReport{
-		Sent: florete.TimeOf(time.Now()), Release: florete.Version(), Format: florete.NewestFormat,
-		Documents: []florete.ReportedDocument{}, Needs: []florete.ReportedNeed{}, Units: []florete.ReportedUnit{},
+func (c *Collector) Collect(ctx context.Context) hostreport.Report {
+	r := hostreport.Report{
+		Sent: unixtime.Of(time.Now()), Release: release.Version(), Format: document.NewestFormat,
+		Documents: []document.Reported{}, Needs: []hostreport.Need{}, Units: []hostreport.Unit{},
 		Facts: facts.Find(string(c.Layout), c.Declared),
 	}
 	r.Closure, _ = c.Layout.ClosureError()
-	if list, err := florete.ReadRevocations(c.Layout.Revocations(), c.list); err == nil {
+	if list, err := trust.ReadRevocations(c.Layout.Revocations(), c.list); err == nil {
 		c.list, r.Revocations = list, list.Reported()
 	}
 	// The forwarder's is in force, which is that of the disk a moment later.
@@ -59,19 +64,19 @@ func (c *Collector) Collect(ctx context.Context) florete.HostReport {
 	r.Audit, r.Accepted = c.Layout.AuditFaults(), c.Layout.Accepted()
 	if m, err := c.Layout.Refresh(c.manifest); err == nil {
 		c.manifest = m
-		r.Documents = append(r.Documents, florete.ReportedOf(m.Envelope))
-		if m.Manifest().Identity.Joins && c.Layout.DeviceKeyIn() == florete.InTPM {
-			r.Facts.DeviceKey = florete.InTPM
+		r.Documents = append(r.Documents, document.ReportedOf(m.Envelope))
+		if m.Manifest().Identity.Joins && c.Layout.DeviceKeyIn() == hostdir.InTPM {
+			r.Facts.DeviceKey = hostdir.InTPM
 		}
 		for _, n := range m.Manifest().Needs {
 			r.Needs = append(r.Needs, need(c.Layout, n))
 		}
 	}
-	if e, err := florete.ReadEnvelope(florete.Current(c.Layout.Documents()), florete.DocPolicy); err == nil {
+	if e, err := document.ReadEnvelope(hostdir.Current(c.Layout.Documents()), document.DocPolicy); err == nil {
 		if e != c.policy { // of thousands of hosts it is large
 			c.policy, c.provides, c.verifies = e, c.Layout.Provides(), c.policyRoots()
 		}
-		r.Documents = append(r.Documents, florete.ReportedOf(e))
+		r.Documents = append(r.Documents, document.ReportedOf(e))
 		if c.verifies != nil {
 			trusts.add(c.verifies.Fingerprints())
 		}
@@ -90,23 +95,23 @@ func (c *Collector) Collect(ctx context.Context) florete.HostReport {
 	return r
 }
 
-func need(l florete.Layout, n florete.Need) florete.ReportedNeed {
+func need(l hostdir.Layout, n document.Need) hostreport.Need {
 	s, err := l.NeedState(n.ID)
-	r := florete.ReportedNeed{ID: n.ID, Kind: n.Kind, State: s.State, Since: s.StateSince, Fulfilled: s.Fulfilled, Expires: s.Expires, Rotations: s.Rotations, Error: s.Error}
+	r := hostreport.Need{ID: n.ID, Kind: n.Kind, State: s.State, Since: s.StateSince, Fulfilled: s.Fulfilled, Expires: s.Expires, Rotations: s.Rotations, Error: s.Error}
 	if err != nil || s.State == "" {
-		r.State = florete.NeedWaiting
+		r.State = hostdir.NeedWaiting
 	}
 	return r
 }
 
-func forwarder(s status.Report) *florete.ReportedForwarder {
-	f := &florete.ReportedForwarder{State: s.State, Connections: s.Connections, Refusals: map[string]int64{}, Problems: append([]string{}, s.Problems...), Ending: s.Ending, Fallbacks: s.Fallbacks}
+func forwarder(s status.Report) *hostreport.Forwarder {
+	f := &hostreport.Forwarder{State: s.State, Connections: s.Connections, Refusals: map[string]int64{}, Problems: append([]string{}, s.Problems...), Ending: s.Ending, Fallbacks: s.Fallbacks}
 	maps.Copy(f.Refusals, s.Refusals)
 	return f
 }
 
 // units are those that the host should have and that do not run.
-func (c *Collector) units(ctx context.Context) (bad []florete.ReportedUnit) {
+func (c *Collector) units(ctx context.Context) (bad []hostreport.Unit) {
 	list := c.Config.Units
 	if list == nil {
 		list = units.List
@@ -120,7 +125,7 @@ func (c *Collector) units(ctx context.Context) (bad []florete.ReportedUnit) {
 		if u.Load == "not-found" && !wanted[u.Name] || u.Active == "active" && u.Text == "" {
 			continue
 		}
-		bad = append(bad, florete.ReportedUnit{Name: u.Name, Active: u.Active, Sub: u.Sub, Text: u.Text})
+		bad = append(bad, hostreport.Unit{Name: u.Name, Active: u.Active, Sub: u.Sub, Text: u.Text})
 	}
 	return bad
 }

@@ -9,11 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/report"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/release"
 )
 
 // TestCollect: documents, needs and units of a host whose forwarder does not run.
@@ -52,19 +55,19 @@ func TestCollect(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := m.Envelope
-	if want := []florete.ReportedDocument{{Kind: "manifest", Serial: e.Serial, Digest: e.Digest, Rev: e.Rev}}; !slices.Equal(r.Documents, want) {
+	if want := []document.Reported{{Kind: "manifest", Serial: e.Serial, Digest: e.Digest, Rev: e.Rev}}; !slices.Equal(r.Documents, want) {
 		t.Errorf("documents %+v, want %+v", r.Documents, want)
 	}
-	if len(r.Needs) != 3 || r.Needs[0].State != florete.NeedWaiting || r.Forwarder != nil || r.Closure != nil {
+	if len(r.Needs) != 3 || r.Needs[0].State != hostdir.NeedWaiting || r.Forwarder != nil || r.Closure != nil {
 		t.Errorf("%+v", r)
 	}
-	if want := []florete.ReportedUnit{
+	if want := []hostreport.Unit{
 		{Name: "florete-activate.service", Active: "active", Sub: "running", Text: "2/3 needs fulfilled"},
 		{Name: "florete-refresh.timer", Active: "failed", Sub: "failed"},
 	}; !slices.Equal(r.Units, want) {
 		t.Errorf("units %+v, want %+v", r.Units, want)
 	}
-	if r.Release != florete.Version() || r.Format != florete.NewestFormat || r.Facts.Kernel == "" || r.Sent.IsZero() {
+	if r.Release != release.Version() || r.Format != document.NewestFormat || r.Facts.Kernel == "" || r.Sent.IsZero() {
 		t.Errorf("%+v", r)
 	}
 	b, err := json.Marshal(r)
@@ -81,7 +84,7 @@ func TestForwarder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fallbacks := []florete.Fallback{{Forwarder: florete.Addresses{"192.0.2.1:4610"}, Reason: "no answer over UDP"}}
+	fallbacks := []hostreport.Fallback{{Forwarder: document.Addresses{"192.0.2.1:4610"}, Reason: "no answer over UDP"}}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan struct{})
 	go func() {
@@ -89,7 +92,7 @@ func TestForwarder(t *testing.T) {
 		status.Serve(ctx, ln, func() status.Report { return status.Report{State: "running", Connections: 3, Fallbacks: fallbacks} })
 	}()
 	defer func() { cancel(); <-served }()
-	r := (&report.Collector{Config: report.Config{Layout: florete.Layout(t.TempDir()), Socket: socket}}).Collect(t.Context())
+	r := (&report.Collector{Config: report.Config{Layout: hostdir.Layout(t.TempDir()), Socket: socket}}).Collect(t.Context())
 	if r.Forwarder == nil || r.Forwarder.State != "running" || r.Forwarder.Connections != 3 || len(r.Forwarder.Fallbacks) != 1 || r.Forwarder.Fallbacks[0].Reason != fallbacks[0].Reason {
 		t.Fatalf("%+v", r.Forwarder)
 	}
@@ -101,7 +104,7 @@ func TestForwarder(t *testing.T) {
 
 // TestNothing: a host without documents reports too.
 func TestNothing(t *testing.T) {
-	r := (&report.Collector{Config: report.Config{Layout: florete.Layout(t.TempDir())}}).Collect(t.Context())
+	r := (&report.Collector{Config: report.Config{Layout: hostdir.Layout(t.TempDir())}}).Collect(t.Context())
 	if len(r.Documents) != 0 || r.Needs == nil || r.Units == nil {
 		t.Errorf("%+v", r)
 	}

@@ -4,7 +4,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
 )
 
 // trusts are the roots of everything on the host that verifies.
@@ -27,21 +30,21 @@ func (t *trusts) add(roots []string) {
 // report adds the roots of a manifest, and of the bundles delivered with SVIDs, whose anchors
 // it finds. What was not delivered verifies nothing; what cannot be read has no root, so that
 // nobody takes it for acknowledged.
-func (t *trusts) report(l florete.Layout, m florete.Manifest) *florete.ReportedRoots {
-	r := &florete.ReportedRoots{Trusted: []string{}, Partly: []string{}, Anchors: append([]string{}, t.anchors...)}
-	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
+func (t *trusts) report(l hostdir.Layout, m document.Manifest) *hostreport.Roots {
+	r := &hostreport.Roots{Trusted: []string{}, Partly: []string{}, Anchors: append([]string{}, t.anchors...)}
+	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		return r
 	}
 	t.add(roots.Fingerprints())
 	for _, n := range m.Needs {
-		if n.Kind != florete.KindCert {
+		if n.Kind != document.KindCert {
 			continue
 		}
-		d, err := florete.LoadDelivered(l.Need(n.ID), m.TrustDomain)
+		d, err := hostdir.LoadDelivered(l.Need(n.ID), m.TrustDomain)
 		if err != nil {
 			t.add(nil)
-			r.Anchors = append(r.Anchors, florete.AnchorUnknown)
+			r.Anchors = append(r.Anchors, trust.AnchorUnknown)
 			continue
 		}
 		if d == nil {
@@ -65,13 +68,13 @@ func (t *trusts) report(l florete.Layout, m florete.Manifest) *florete.ReportedR
 }
 
 // policyRoots are those of the policy in force, nil for none.
-func (c *Collector) policyRoots() *florete.Roots {
-	d, err := florete.Read(florete.Current(c.Layout.Documents()), florete.DocPolicy)
+func (c *Collector) policyRoots() *trust.Roots {
+	d, err := document.Read(hostdir.Current(c.Layout.Documents()), document.DocPolicy)
 	if err != nil {
 		return nil
 	}
 	p := d.Policy()
-	r, err := florete.NewRoots(p.TrustDomain, p.Trust.Roots)
+	r, err := trust.NewRoots(p.TrustDomain, p.Trust.Roots)
 	if err != nil {
 		return nil
 	}

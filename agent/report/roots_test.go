@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/report"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
 )
@@ -20,7 +22,7 @@ func TestRoots(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.RefusingTCP(t))
 	h := c.Laptop
 	old, next := c.CA, kit.NewCA()
-	a, b := florete.Fingerprint(old.Root.Certificate), florete.Fingerprint(next.Root.Certificate)
+	a, b := trust.Fingerprint(old.Root.Certificate), trust.Fingerprint(next.Root.Certificate)
 	collector := report.Collector{Config: report.Config{Layout: h.Layout, Socket: filepath.Join(t.TempDir(), "none")}}
 	check := func(when string, trusted, partly, anchors []string) {
 		t.Helper()
@@ -35,9 +37,9 @@ func TestRoots(t *testing.T) {
 	// deliver delivers the SVIDs of a CA, with a bundle.
 	deliver := func(by *kit.CA, bundle string) {
 		t.Helper()
-		for _, id := range []florete.ID{agenttest.Laptop, agenttest.Alice, agenttest.Bob} {
+		for _, id := range []spiffe.ID{agenttest.Laptop, agenttest.Alice, agenttest.Bob} {
 			chain, key := kit.EncodeSVID(by.Issue(id, time.Hour))
-			kit.Swap(florete.Current(h.Layout.Need(kit.CertNeed(id).ID)), map[string][]byte{florete.FileSVID: chain, florete.FileKey: key, florete.FileBundle: []byte(bundle)})
+			kit.Swap(hostdir.Current(h.Layout.Need(kit.CertNeed(id).ID)), map[string][]byte{hostdir.FileSVID: chain, hostdir.FileKey: key, hostdir.FileBundle: []byte(bundle)})
 		}
 	}
 	trustRoots := func(roots ...string) {
@@ -58,9 +60,9 @@ func TestRoots(t *testing.T) {
 	trustRoots(next.RootPEM())
 	check("the former one removed", []string{b}, []string{a}, []string{b})
 	deliver(old, both)
-	check("an SVID of what is not trusted", []string{b}, []string{a}, []string{florete.AnchorUnknown})
+	check("an SVID of what is not trusted", []string{b}, []string{a}, []string{trust.AnchorUnknown})
 	deliver(next, next.RootPEM())
 	check("retired", []string{b}, nil, []string{b})
-	kit.Swap(florete.Current(h.Layout.Need(kit.CertNeed(agenttest.Bob).ID)), map[string][]byte{florete.FileSVID: []byte("x"), florete.FileBundle: ca.EncodeCertificates(next.Root.Certificate)})
-	check("what cannot be read", nil, []string{b}, []string{b, florete.AnchorUnknown})
+	kit.Swap(hostdir.Current(h.Layout.Need(kit.CertNeed(agenttest.Bob).ID)), map[string][]byte{hostdir.FileSVID: []byte("x"), hostdir.FileBundle: ca.EncodeCertificates(next.Root.Certificate)})
+	check("what cannot be read", nil, []string{b}, []string{b, trust.AnchorUnknown})
 }

@@ -11,9 +11,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/printable"
 )
 
@@ -26,7 +28,7 @@ func Print(w io.Writer, r Report, now time.Time) error {
 		fmt.Fprintln(&out, strings.TrimSpace(fmt.Sprintf("cluster %s, manifest %d %s", r.Cluster, r.Manifest.Serial, r.Manifest.Rev))+age(r.Manifest.Serial, now))
 	}
 	if r.DeviceKey != "" {
-		fmt.Fprintf(&out, "device key: in %s\n", map[string]string{florete.InTPM: "the TPM", florete.InFile: "a file"}[r.DeviceKey])
+		fmt.Fprintf(&out, "device key: in %s\n", map[string]string{hostdir.InTPM: "the TPM", hostdir.InFile: "a file"}[r.DeviceKey])
 	}
 	if r.Stale > 0 {
 		fmt.Fprintf(&out, "stale: no provider has answered about this host's documents for %s: they may be outdated: flor doctor\n", time.Duration(r.Stale)*time.Second)
@@ -161,7 +163,7 @@ func peerConnections(rows []usage.Row) *table {
 }
 
 // endpoints are apart by blanks, the addresses of one by bars.
-func endpoints(all []florete.Addresses) string {
+func endpoints(all []document.Addresses) string {
 	var words []string
 	for _, a := range all {
 		words = append(words, strings.Join(a, "|"))
@@ -188,8 +190,8 @@ func traffic(s metrics.Summary, now time.Time) []*table {
 const lastShown = 8
 
 // over is an address with its protocol, where that is not TCP: 127.0.0.1:53/udp.
-func over(address string, p florete.Protocol) string {
-	if p == florete.TCP {
+func over(address string, p document.Protocol) string {
+	if p == document.TCP {
 		return address
 	}
 	return address + "/" + string(p)
@@ -198,7 +200,7 @@ func over(address string, p florete.Protocol) string {
 // port is a service with the name of one of its several ports.
 func port(service, name string) string { return strings.TrimSuffix(service+":"+name, ":") }
 
-func shorts(ids []florete.ID) string {
+func shorts(ids []spiffe.ID) string {
 	all := make([]string, len(ids))
 	for i, id := range ids {
 		all[i] = id.Short()

@@ -12,11 +12,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -29,25 +34,25 @@ func full() status.Report {
 		Host: "laptop", Cluster: "demo", State: "running", Connections: 1,
 		Manifest:   &status.Version{Serial: 7, Digest: "sha256-x", Rev: "8eeec93"},
 		Problems:   []string{"caller user/carol: no such account"},
-		DeviceKey:  florete.InTPM,
+		DeviceKey:  hostdir.InTPM,
 		Unconfined: "landlock: not in force\x1b",
-		Pending:    &florete.Commit{ID: "k3f9", Documents: []florete.ReportedDocument{{Kind: "manifest", Serial: 7}}, Deadline: florete.UnixTime(now.Add(4 * time.Minute).Unix())},
-		Undone:     &florete.Commit{ID: "z2a7", Documents: []florete.ReportedDocument{{Kind: "manifest", Serial: 6}, {Kind: "policy", Serial: 6}}, Deadline: florete.UnixTime(now.Add(-time.Hour).Unix())},
-		Ending:     []florete.EndingCertificate{{Part: "issuing", Name: "demo.flor issuing", Ends: florete.UnixTime(now.Add(90 * 24 * time.Hour).Unix())}},
-		Fallbacks:  []florete.Fallback{{Forwarder: florete.Addresses{"192.0.2.1:4610"}, Since: florete.UnixTime(now.Add(-time.Minute).Unix()), Reason: "no answer over UDP within 1s", Retry: florete.UnixTime(now.Add(9 * time.Second).Unix())}},
+		Pending:    &hostdir.Commit{ID: "k3f9", Documents: []document.Reported{{Kind: "manifest", Serial: 7}}, Deadline: unixtime.Unix(now.Add(4 * time.Minute).Unix())},
+		Undone:     &hostdir.Commit{ID: "z2a7", Documents: []document.Reported{{Kind: "manifest", Serial: 6}, {Kind: "policy", Serial: 6}}, Deadline: unixtime.Unix(now.Add(-time.Hour).Unix())},
+		Ending:     []trust.EndingCertificate{{Part: "issuing", Name: "demo.flor issuing", Ends: unixtime.Unix(now.Add(90 * 24 * time.Hour).Unix())}},
+		Fallbacks:  []hostreport.Fallback{{Forwarder: document.Addresses{"192.0.2.1:4610"}, Since: unixtime.Unix(now.Add(-time.Minute).Unix()), Reason: "no answer over UDP within 1s", Retry: unixtime.Unix(now.Add(9 * time.Second).Unix())}},
 		Identities: []status.Identity{{ID: agenttest.Alice, Expires: &expires}, {ID: agenttest.Outline, Expires: &expires, Workload: true}, {ID: agenttest.Bob}},
 		Needs: []status.Need{
-			{ID: "cert-user-alice", Kind: "cert", NeedState: florete.NeedState{State: "fulfilled", Attempts: 1, Next: florete.UnixTime(now.Add(time.Hour).Unix()), Fulfilled: florete.UnixTime(now.Unix())}},
+			{ID: "cert-user-alice", Kind: "cert", NeedState: hostdir.NeedState{State: "fulfilled", Attempts: 1, Next: unixtime.Unix(now.Add(time.Hour).Unix()), Fulfilled: unixtime.Unix(now.Unix())}},
 			{ID: "config-documents", Kind: "config"},
 		},
-		Published: []status.Published{{ID: agenttest.Outline, Upstream: "127.0.0.1:4654", Allow: []florete.ID{agenttest.Alice, agenttest.Bob}}},
+		Published: []status.Published{{ID: agenttest.Outline, Upstream: "127.0.0.1:4654", Allow: []spiffe.ID{agenttest.Alice, agenttest.Bob}}},
 		Reachable: []status.Reachable{
-			{ID: kit.ID("service/dns"), Protocol: florete.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", Callers: []florete.ID{agenttest.Alice}, Endpoints: []florete.Addresses{{"192.0.2.1:4610"}, {"10.0.0.5:4610", "[2001:db8::5]:4610"}}},
+			{ID: kit.ID("service/dns"), Protocol: document.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", Callers: []spiffe.ID{agenttest.Alice}, Endpoints: []document.Addresses{{"192.0.2.1:4610"}, {"10.0.0.5:4610", "[2001:db8::5]:4610"}}},
 		},
 	}
 	r.PeerConnections = []usage.Row{
-		{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Transport: florete.OverQUIC, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
-		{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Transport: florete.OverTCP, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
+		{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Transport: document.OverQUIC, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
+		{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Transport: document.OverTCP, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
 	}
 	r.Summary = metrics.Summary{
 		Paths:          []metrics.Path{{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // View is what was between two reports.
@@ -116,7 +116,7 @@ func since(before, after int64) float64 {
 }
 
 func short(id string) string {
-	parsed, err := florete.ParseID(id)
+	parsed, err := spiffe.ParseID(id)
 	if err != nil {
 		return ""
 	}

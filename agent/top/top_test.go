@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/top"
+	"github.com/florete/florete/internal/document"
 )
 
 var at = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
@@ -28,9 +28,9 @@ func reports() (before, after status.Report) {
 		{Direction: metrics.In, Reason: "busy", Target: agenttest.Outline.String(), Caller: agenttest.Alice.String(), Count: 9},
 		{Direction: metrics.In, Reason: "unknown-name", Count: 1},
 	}
-	row := usage.Row{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Alice, Transport: florete.OverQUIC}
+	row := usage.Row{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Alice, Transport: document.OverQUIC}
 	over := row
-	over.Transport = florete.OverTCP
+	over.Transport = document.OverTCP
 	after.PeerConnections = []usage.Row{row, row, over}
 	return before, after
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/coreos/go-systemd/v22/util"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // timeout bounds a conversation with systemd.
@@ -144,7 +146,7 @@ func ListLogs(ctx context.Context, names []string) ([]Unit, error) {
 // Wanted are the units that the host of a manifest should have, and whether each must be
 // installed: documents from the network bring none, and NixOS keeps names itself. It
 // runs what provides says.
-func Wanted(i florete.Instance, m florete.Manifest, provides florete.Provided) map[string]bool {
+func Wanted(i hostdir.Instance, m document.Manifest, provides hostdir.Provided) map[string]bool {
 	wanted := map[string]bool{i.Unit("activate.service"): true, i.Unit("refresh.timer"): true, i.Unit("hosts-file.service"): false, i.Unit("rollback.path"): false}
 	for _, kind := range provides.Kinds {
 		wanted[i.Unit("provider-"+kind+".service")] = true
@@ -160,7 +162,7 @@ func Wanted(i florete.Instance, m florete.Manifest, provides florete.Provided) m
 			continue
 		}
 		wanted[i.Unit("need-"+n.ID+".path")] = false
-		if n.For.Kind() == florete.KindService {
+		if n.For.Kind() == spiffe.KindService {
 			wanted[i.Unit("credentials.socket")] = false
 		}
 	}

@@ -10,14 +10,14 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/accounts"
+	"github.com/florete/florete/internal/document"
 )
 
 // Query names a connection. To may be zero.
 type Query struct {
 	From, To netip.AddrPort
-	Protocol florete.Protocol
+	Protocol document.Protocol
 	As       *uint32 // whose query it is, where the agent's own account passes it on
 }
 

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/accounts"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
 )
 
 // timeout bounds a request on either side.
@@ -46,7 +46,7 @@ func (t *Table) answer(w http.ResponseWriter, r *http.Request, uid uint32, older
 	q := r.URL.Query()
 	from, errFrom := netip.ParseAddrPort(q.Get("from"))
 	to, errTo := netip.ParseAddrPort(q.Get("to"))
-	protocol := florete.Protocol(q.Get("protocol"))
+	protocol := document.Protocol(q.Get("protocol"))
 	switch {
 	case errFrom != nil:
 		refuse(w, http.StatusBadRequest, fmt.Sprintf("from %q, want the address that the connection comes from: 127.0.0.1:43210", q.Get("from")))
@@ -54,8 +54,8 @@ func (t *Table) answer(w http.ResponseWriter, r *http.Request, uid uint32, older
 	case errTo != nil && q.Get("to") != "":
 		refuse(w, http.StatusBadRequest, fmt.Sprintf("to %q, want the address that the service listens on: 127.0.0.1:8080", q.Get("to")))
 		return
-	case protocol != florete.TCP && protocol != florete.UDP:
-		refuse(w, http.StatusBadRequest, fmt.Sprintf("protocol %q, want %q or none", string(protocol), florete.UDP))
+	case protocol != document.TCP && protocol != document.UDP:
+		refuse(w, http.StatusBadRequest, fmt.Sprintf("protocol %q, want %q or none", string(protocol), document.UDP))
 		return
 	}
 	// A service on all addresses, IPv6 too, sees ::ffff:127.0.0.1.

@@ -3,15 +3,15 @@ package whois_test
 import (
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // TestBeside: agents whose sockets share a directory share no other.
 func TestBeside(t *testing.T) {
 	for status, want := range map[string]string{
-		florete.Instance("").Agent():     "/run/florete/agent/whois.sock",
-		florete.Instance("blue").Agent(): "/run/florete_blue/agent/whois.sock",
+		hostdir.Instance("").Agent():     "/run/florete/agent/whois.sock",
+		hostdir.Instance("blue").Agent(): "/run/florete_blue/agent/whois.sock",
 		"/tmp/ursula.sock":               "/tmp/ursulawhois.sock",
 		"relative":                       "relativewhois.sock",
 	} {

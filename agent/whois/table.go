@@ -14,21 +14,22 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Answer is who is behind a connection to a service.
 type Answer struct {
-	Caller  florete.ID     `json:"caller"`
-	Service florete.ID     `json:"service"`
+	Caller  spiffe.ID      `json:"caller"`
+	Service spiffe.ID      `json:"service"`
 	From    netip.AddrPort `json:"from"` // as the service sees it
 	To      netip.AddrPort `json:"to"`
 }
 
 // Upstream is where connections of a caller go.
 type Upstream struct {
-	Caller, Service florete.ID
-	Protocol        florete.Protocol
+	Caller, Service spiffe.ID
+	Protocol        document.Protocol
 	MayQuery        func(uid uint32) bool // besides root
 }
 
@@ -42,7 +43,7 @@ type Table struct {
 }
 
 type source struct {
-	protocol florete.Protocol
+	protocol document.Protocol
 	addr     netip.AddrPort
 }
 
@@ -114,7 +115,7 @@ func (t *Table) add(u Upstream, conn net.Conn) (forget func()) {
 // Lookup returns the connections from an address that the uid may query, to one address or,
 // when that is zero, to any: the kernel gives connections to different addresses the same
 // port.
-func (t *Table) Lookup(ctx context.Context, uid uint32, p florete.Protocol, from, to netip.AddrPort) []Answer {
+func (t *Table) Lookup(ctx context.Context, uid uint32, p document.Protocol, from, to netip.AddrPort) []Answer {
 	found, coming := t.lookup(uid, source{p, from}, to)
 	for _, d := range coming {
 		if len(found) > 0 {

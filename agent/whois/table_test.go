@@ -9,9 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // connection has the addresses of one and nothing else.
@@ -29,7 +30,7 @@ var (
 	two  = netip.MustParseAddrPort("127.0.0.1:8081")
 )
 
-func upstreamOf(caller florete.ID, uid uint32) whois.Upstream {
+func upstreamOf(caller spiffe.ID, uid uint32) whois.Upstream {
 	return whois.Upstream{Caller: caller, Service: agenttest.Outline, MayQuery: func(u uint32) bool { return u == uid }}
 }
 
@@ -37,15 +38,15 @@ func upstreamOf(caller florete.ID, uid uint32) whois.Upstream {
 // account learns of its own alone.
 func TestSharedPort(t *testing.T) {
 	var table whois.Table
-	add := func(caller florete.ID, uid uint32, to netip.AddrPort) (forget func()) {
+	add := func(caller spiffe.ID, uid uint32, to netip.AddrPort) (forget func()) {
 		_, forget, err := table.Dial(upstreamOf(caller, uid), func() (net.Conn, error) { return connection{from: from, to: to}, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		return forget
 	}
-	lookup := func(uid uint32, to netip.AddrPort) (ids []florete.ID) {
-		for _, a := range table.Lookup(t.Context(), uid, florete.TCP, from, to) {
+	lookup := func(uid uint32, to netip.AddrPort) (ids []spiffe.ID) {
+		for _, a := range table.Lookup(t.Context(), uid, document.TCP, from, to) {
 			ids = append(ids, a.Caller)
 		}
 		return ids
@@ -56,10 +57,10 @@ func TestSharedPort(t *testing.T) {
 		uid  uint32
 		to   netip.AddrPort
 		want int
-		is   florete.ID
+		is   spiffe.ID
 	}{
-		{1, netip.AddrPort{}, 1, agenttest.Alice}, {2, netip.AddrPort{}, 1, agenttest.Bob}, {3, netip.AddrPort{}, 0, florete.ID{}},
-		{0, netip.AddrPort{}, 2, florete.ID{}}, {0, two, 1, agenttest.Bob}, {1, two, 0, florete.ID{}},
+		{1, netip.AddrPort{}, 1, agenttest.Alice}, {2, netip.AddrPort{}, 1, agenttest.Bob}, {3, netip.AddrPort{}, 0, spiffe.ID{}},
+		{0, netip.AddrPort{}, 2, spiffe.ID{}}, {0, two, 1, agenttest.Bob}, {1, two, 0, spiffe.ID{}},
 	} {
 		got := lookup(c.uid, c.to)
 		if len(got) != c.want || c.want == 1 && got[0] != c.is {
@@ -91,13 +92,13 @@ func TestAskedBeforeConnected(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if got := table.Lookup(ctx, 1, florete.TCP, from, one); len(got) != 1 || time.Since(started) > time.Second {
+		if got := table.Lookup(ctx, 1, document.TCP, from, one); len(got) != 1 || time.Since(started) > time.Second {
 			t.Errorf("got %v after %s", got, time.Since(started))
 		}
-		if got := table.Lookup(ctx, 3, florete.TCP, from, one); len(got) != 0 || time.Since(started) > time.Second {
+		if got := table.Lookup(ctx, 3, document.TCP, from, one); len(got) != 0 || time.Since(started) > time.Second {
 			t.Errorf("got %v after %s, want nothing at once", got, time.Since(started))
 		}
-		if got := table.Lookup(ctx, 2, florete.TCP, from, one); len(got) != 0 || time.Since(started) < time.Minute {
+		if got := table.Lookup(ctx, 2, document.TCP, from, one); len(got) != 0 || time.Since(started) < time.Minute {
 			t.Errorf("got %v after %s, want nothing when the question ends", got, time.Since(started))
 		}
 		time.Sleep(2 * time.Hour)

@@ -3,13 +3,15 @@ package workload
 import (
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 )
 
 // federates has the foreign trust domains of each identity that a process may have.
-type federates map[florete.ID][]string
+type federates map[spiffe.ID][]string
 
-func newFederates(callers []florete.Caller) federates {
+func newFederates(callers []document.Caller) federates {
 	all := federates{}
 	for _, c := range callers {
 		all[c.ID] = c.Federates
@@ -18,16 +20,16 @@ func newFederates(callers []florete.Caller) federates {
 }
 
 // foreign are the bundles of the foreign trust domains whose identities may call one of ids.
-func (st *state) foreign(ids []florete.ID) []*florete.Bundle {
-	return slices.DeleteFunc(slices.Clone(st.identities.Bundles), func(b *florete.Bundle) bool {
-		return !slices.ContainsFunc(ids, func(id florete.ID) bool {
+func (st *state) foreign(ids []spiffe.ID) []*trust.Bundle {
+	return slices.DeleteFunc(slices.Clone(st.identities.Bundles), func(b *trust.Bundle) bool {
+		return !slices.ContainsFunc(ids, func(id spiffe.ID) bool {
 			return slices.Contains(st.federates[id], b.TrustDomain())
 		})
 	})
 }
 
 // foreignRoots are the certificates of those, by trust domain, each one after the other.
-func (st *state) foreignRoots(ids []florete.ID) map[string][]byte {
+func (st *state) foreignRoots(ids []spiffe.ID) map[string][]byte {
 	all := map[string][]byte{}
 	for _, b := range st.foreign(ids) {
 		all["spiffe://"+b.TrustDomain()] = raw(b.Roots())
@@ -36,7 +38,7 @@ func (st *state) foreignRoots(ids []florete.ID) map[string][]byte {
 }
 
 // foreignKeys are their keys of JWT-SVIDs, each a JWK Set; clients read none that is empty.
-func (st *state) foreignKeys(ids []florete.ID) (map[string][]byte, error) {
+func (st *state) foreignKeys(ids []spiffe.ID) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, b := range st.foreign(ids) {
 		bundle := b.SPIFFE().JWTBundle()
@@ -53,7 +55,7 @@ func (st *state) foreignKeys(ids []florete.ID) (map[string][]byte, error) {
 }
 
 // raw are roots in DER, one after the other.
-func raw(roots *florete.Roots) (b []byte) {
+func raw(roots *trust.Roots) (b []byte) {
 	for _, root := range roots.Certificates() {
 		b = append(b, root.Raw...)
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"github.com/spiffe/go-spiffe/v2/workloadapi"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -18,7 +19,7 @@ var blueDomain = spiffeid.RequireTrustDomainFromString(blue)
 
 // federate has the host's next manifests federate with a trust domain.
 func (h *host) federate(first []byte) {
-	h.Federation = []florete.Foreign{{TrustDomain: blue, Bundle: string(first), Need: "federation-blue"}}
+	h.Federation = []document.Foreign{{TrustDomain: blue, Bundle: string(first), Need: "federation-blue"}}
 	h.Needs = append(h.Needs, kit.FederationNeed("blue", blue, "forge"))
 }
 
@@ -30,7 +31,7 @@ func TestFederated(t *testing.T) {
 			h, _ := jwtHost(t)
 			ca, next, s := kit.NewCAOf(blue), kit.NewCAOf(blue), newSigner(t, "blue-1")
 			h.federate(ca.Bundle(1, time.Minute))
-			h.accept(florete.Caller{ID: wiki, UIDs: me(), Workload: true, Federates: federates}, florete.Caller{ID: blog, UIDs: []uint32{4242}, Workload: true, Federates: []string{blue}})
+			h.accept(document.Caller{ID: wiki, UIDs: me(), Workload: true, Federates: federates}, document.Caller{ID: blog, UIDs: []uint32{4242}, Workload: true, Federates: []string{blue}})
 			h.deliver(wiki)
 			h.serve(t)
 			source, err := workloadapi.NewX509Source(within(t), workloadapi.WithClientOptions(workloadapi.WithAddr(h.addr)))
@@ -63,7 +64,7 @@ func TestFederated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kit.Swap(florete.Current(h.Layout.Need("federation-blue")), map[string][]byte{florete.FileTrustBundle: text})
+			kit.Swap(hostdir.Current(h.Layout.Need("federation-blue")), map[string][]byte{document.FileTrustBundle: text})
 			kit.Eventually(t, "the next bundle is there", func() bool { return trusts(next) && !trusts(ca) })
 			if err := h.validate(t, token); err != nil {
 				t.Errorf("a token of the foreign trust domain: %v", err)

@@ -19,7 +19,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // tokens are JWT-SVIDs as they were delivered, by audience.
@@ -29,15 +31,15 @@ type tokens map[string]string
 type jwts struct {
 	keys   *jwtbundle.Bundle // nil before they are delivered
 	jwks   []byte            // the same, as they were delivered
-	tokens map[florete.ID]tokens
-	wanted map[florete.ID][]string // audiences in the manifest
+	tokens map[spiffe.ID]tokens
+	wanted map[spiffe.ID][]string // audiences in the manifest
 }
 
 // loadJWTs reads what needs of kind jwt deliver. What cannot be read stays as it was.
-func loadJWTs(layout florete.Layout, m florete.Manifest, old jwts) (next jwts, problems []error) {
-	next = jwts{tokens: map[florete.ID]tokens{}, wanted: map[florete.ID][]string{}}
+func loadJWTs(layout hostdir.Layout, m document.Manifest, old jwts) (next jwts, problems []error) {
+	next = jwts{tokens: map[spiffe.ID]tokens{}, wanted: map[spiffe.ID][]string{}}
 	for _, n := range m.Needs {
-		if n.Kind != florete.KindJWT {
+		if n.Kind != document.KindJWT {
 			continue
 		}
 		r, err := n.JWT()
@@ -57,7 +59,7 @@ func loadJWTs(layout florete.Layout, m florete.Manifest, old jwts) (next jwts, p
 		}
 		next.wanted[r.ID] = r.Audiences
 		next.tokens[r.ID] = old.tokens[r.ID]
-		b, err := florete.ReadDelivered(dir, florete.FileTokens)
+		b, err := hostdir.ReadDelivered(dir, document.FileTokens)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -66,7 +68,7 @@ func loadJWTs(layout florete.Layout, m florete.Manifest, old jwts) (next jwts, p
 			err = json.Unmarshal(b, &read)
 		}
 		if err != nil {
-			problems = append(problems, fmt.Errorf("need %q: %s: %w", n.ID, florete.FileTokens, err))
+			problems = append(problems, fmt.Errorf("need %q: %s: %w", n.ID, document.FileTokens, err))
 			continue
 		}
 		next.tokens[r.ID] = read
@@ -79,7 +81,7 @@ func readKeys(dir, trustDomain string) ([]byte, *jwtbundle.Bundle, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	jwks, err := florete.ReadDelivered(dir, florete.FileJWTKeys)
+	jwks, err := hostdir.ReadDelivered(dir, document.FileJWTKeys)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -105,7 +107,7 @@ func (s *server) FetchJWTSVID(ctx context.Context, r *api.JWTSVIDRequest) (*api.
 		return nil, status.Errorf(codes.InvalidArgument, "%d audiences, want one: a token for several lets each of them act as its owner to the others", len(r.Audience))
 	}
 	if r.SpiffeId != "" {
-		ids = slices.DeleteFunc(slices.Clone(ids), func(id florete.ID) bool { return id.String() != r.SpiffeId })
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id spiffe.ID) bool { return id.String() != r.SpiffeId })
 		if len(ids) == 0 {
 			err := status.Errorf(codes.PermissionDenied, "%.300q is no identity of process %d", r.SpiffeId, c.PID)
 			s.refuse(c, "other-identity", true, err)
@@ -123,7 +125,7 @@ func (s *server) FetchJWTSVID(ctx context.Context, r *api.JWTSVIDRequest) (*api.
 
 // jwtSVIDs are those of ids for an audience that are there and valid. The error is why there
 // is none.
-func (st *state) jwtSVIDs(ids []florete.ID, audience string, now time.Time) (all []*api.JWTSVID, err error) {
+func (st *state) jwtSVIDs(ids []spiffe.ID, audience string, now time.Time) (all []*api.JWTSVID, err error) {
 	var missing, undeclared []string
 	for _, id := range ids {
 		if !slices.Contains(st.jwts.wanted[id], audience) {
@@ -163,7 +165,7 @@ func (st *state) checkRevoked(svid *jwtsvid.SVID) error {
 	if st.identities.Trust == nil {
 		return nil
 	}
-	id, err := florete.ParseID(svid.ID.String())
+	id, err := spiffe.ParseID(svid.ID.String())
 	if err != nil {
 		if svid.ID.TrustDomain().Name() != st.trust {
 			return nil // other implementations have other paths, which no list has
@@ -171,14 +173,14 @@ func (st *state) checkRevoked(svid *jwtsvid.SVID) error {
 		return err
 	}
 	issued, _ := svid.Claims["iat"].(float64)
-	node, _ := svid.Claims[florete.ClaimNode].(string)
+	node, _ := svid.Claims[document.ClaimNode].(string)
 	return st.identities.Trust.Revocations().CheckIssued(id, node, time.Unix(int64(issued), 0))
 }
 
 // FetchJWTBundles sends the keys of the trust domain, and of those whose identities may call
 // them, to callers that have an identity.
 func (s *server) FetchJWTBundles(_ *api.JWTBundlesRequest, out grpc.ServerStreamingServer[api.JWTBundlesResponse]) error {
-	return push(s, out, func(st *state, ids []florete.ID) (*api.JWTBundlesResponse, error) {
+	return push(s, out, func(st *state, ids []spiffe.ID) (*api.JWTBundlesResponse, error) {
 		all, err := st.foreignKeys(ids)
 		switch {
 		case err != nil:

@@ -22,7 +22,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 )
@@ -51,7 +53,7 @@ func (s signer) sign(t *testing.T, sub, audience string, issued time.Time) strin
 	token, err := jwt.Signed(by).Claims(jwt.Claims{
 		Issuer: kit.TokenIssuer, Subject: sub, Audience: jwt.Audience{audience},
 		IssuedAt: jwt.NewNumericDate(issued), Expiry: jwt.NewNumericDate(issued.Add(5 * time.Minute)),
-	}).Claims(map[string]any{florete.ClaimNode: "ursula"}).Serialize()
+	}).Claims(map[string]any{document.ClaimNode: "ursula"}).Serialize()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,27 +66,27 @@ func (h *host) keys(signers ...signer) {
 	for _, s := range signers {
 		set.Keys = append(set.Keys, jose.JSONWebKey{Key: s.key.Public(), KeyID: s.id, Algorithm: string(jose.ES256)})
 	}
-	h.put("jwt-keys", florete.FileJWTKeys, set)
+	h.put("jwt-keys", document.FileJWTKeys, set)
 }
 
 // tokens delivers the tokens of a service.
-func (h *host) tokens(id florete.ID, byAudience map[string]string) {
-	h.put("jwt-service-"+id.Name(), florete.FileTokens, byAudience)
+func (h *host) tokens(id spiffe.ID, byAudience map[string]string) {
+	h.put("jwt-service-"+id.Name(), document.FileTokens, byAudience)
 }
 
 func (h *host) put(need, file string, v any) {
-	kit.Swap(florete.Current(h.Layout.Need(need)), map[string][]byte{file: kit.JSON(v)})
+	kit.Swap(hostdir.Current(h.Layout.Need(need)), map[string][]byte{file: kit.JSON(v)})
 }
 
 // jwtHost has tokens for vault, of wiki and of blog.
 func jwtHost(t *testing.T) (*host, signer) {
 	t.Helper()
-	may := []florete.Caller{{ID: wiki, UIDs: me(), Workload: true}, {ID: blog, UIDs: me(), Workload: true}, {ID: db, UIDs: me()}}
+	may := []document.Caller{{ID: wiki, UIDs: me(), Workload: true}, {ID: blog, UIDs: me(), Workload: true}, {ID: db, UIDs: me()}}
 	h, s := newHost(t, may...), newSigner(t, "1")
-	h.Needs = []florete.Need{kit.JWTNeed(kit.ID("node/ursula")), kit.JWTNeed(wiki, "vault", "s3"), kit.JWTNeed(blog, "vault"), kit.JWTNeed(db, "bank")}
+	h.Needs = []document.Need{kit.JWTNeed(kit.ID("node/ursula")), kit.JWTNeed(wiki, "vault", "s3"), kit.JWTNeed(blog, "vault"), kit.JWTNeed(db, "bank")}
 	h.accept(may...)
 	h.keys(s)
-	for _, id := range []florete.ID{wiki, blog, db} {
+	for _, id := range []spiffe.ID{wiki, blog, db} {
 		h.tokens(id, map[string]string{"vault": s.sign(t, id.String(), "vault", time.Now()), "bank": s.sign(t, id.String(), "bank", time.Now())})
 	}
 	return h, s
@@ -158,7 +160,7 @@ func TestJWTRefused(t *testing.T) {
 // TestJWTStranger: who is no caller gets neither tokens nor keys, and has nothing verified.
 func TestJWTStranger(t *testing.T) {
 	h, s := jwtHost(t)
-	h.accept(florete.Caller{ID: wiki, UIDs: me()})
+	h.accept(document.Caller{ID: wiki, UIDs: me()})
 	h.serve(t)
 	stub, ctx := h.stub(t), withHeader(within(t), "true")
 	_, fetch := stub.FetchJWTSVID(ctx, &api.JWTSVIDRequest{Audience: []string{"vault"}})
@@ -211,17 +213,17 @@ func TestJWTUpdates(t *testing.T) {
 		}
 		return bundle.HasJWTAuthority("2")
 	})
-	h.put("jwt-keys", florete.FileJWTKeys, "no keys") // which leaves the former ones
+	h.put("jwt-keys", document.FileJWTKeys, "no keys") // which leaves the former ones
 	for _, c := range []struct {
-		target  florete.ID
-		revoked map[florete.ID]bool
+		target  spiffe.ID
+		revoked map[spiffe.ID]bool
 	}{
-		{wiki, map[florete.ID]bool{wiki: true}},
-		{kit.ID("node/ursula"), map[florete.ID]bool{wiki: true, blog: true, db: true}},
+		{wiki, map[spiffe.ID]bool{wiki: true}},
+		{kit.ID("node/ursula"), map[spiffe.ID]bool{wiki: true, blog: true, db: true}},
 	} {
 		h.list++
 		kit.WriteRevocations(h.Layout.Revocations(), kit.Revocations(h.list, kit.SigningKey("demo-1"), revocation.Target{ID: c.target}))
-		for _, id := range []florete.ID{wiki, blog, db} {
+		for _, id := range []spiffe.ID{wiki, blog, db} {
 			kit.Eventually(t, fmt.Sprintf("%s is revoked: token of %s: %v", c.target.Short(), id.Short(), c.revoked[id]), func() bool {
 				return (h.validate(t, next.sign(t, id.String(), "vault", time.Now())) != nil) == c.revoked[id]
 			})
@@ -245,7 +247,7 @@ func TestTokensUnreadable(t *testing.T) {
 	h, _ := jwtHost(t)
 	h.serve(t)
 	source := h.source(t) // all is read by then
-	h.put("jwt-service-wiki", florete.FileTokens, json.RawMessage(`["no object"]`))
+	h.put("jwt-service-wiki", document.FileTokens, json.RawMessage(`["no object"]`))
 	time.Sleep(200 * time.Millisecond) // and this
 	all, err := source.FetchJWTSVIDs(within(t), jwtsvid.Params{Audience: "vault"})
 	if err != nil || len(all) != 2 {

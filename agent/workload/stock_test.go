@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/program"
 )
@@ -45,7 +46,7 @@ func run(t *testing.T, args ...string) {
 // ones there.
 func TestSpiffeHelper(t *testing.T) {
 	helper := tool(t, "tools/spiffe-helper", "spiffe-helper")
-	h := newHost(t, florete.Caller{ID: wiki, UIDs: me(), Workload: true}, florete.Caller{ID: blog, UIDs: me(), Workload: true})
+	h := newHost(t, document.Caller{ID: wiki, UIDs: me(), Workload: true}, document.Caller{ID: blog, UIDs: me(), Workload: true})
 	h.deliver(wiki, blog)
 	h.serve(t)
 	dir := t.TempDir()
@@ -63,19 +64,19 @@ svid_bundle_file_name = "bundle.pem"
 		t.Fatal(err)
 	}
 	run(t, helper, "-config", config)
-	written := func() *florete.SVID {
+	written := func() *trust.SVID {
 		svid, _ := os.ReadFile(filepath.Join(dir, "svid.pem"))
 		key, _ := os.ReadFile(filepath.Join(dir, "key.pem"))
-		s, err := florete.ParseSVID(svid, key, blog)
+		s, err := trust.ParseSVID(svid, key, blog)
 		if err != nil {
 			return nil
 		}
 		return s
 	}
-	var roots *florete.Roots
+	var roots *trust.Roots
 	kit.Eventually(t, "the files are written", func() bool {
 		bundle, _ := os.ReadFile(filepath.Join(dir, "bundle.pem"))
-		roots, err = florete.NewRoots(blog.TrustDomain(), []string{string(bundle)})
+		roots, err = trust.NewRoots(blog.TrustDomain(), []string{string(bundle)})
 		return err == nil && written() != nil
 	})
 	first := written()
@@ -90,7 +91,7 @@ svid_bundle_file_name = "bundle.pem"
 // and no other.
 func TestGhostunnel(t *testing.T) {
 	ghostunnel := tool(t, "bench/ghostunnel", "ghostunnel")
-	h := newHost(t, florete.Caller{ID: wiki, UIDs: me(), Workload: true})
+	h := newHost(t, document.Caller{ID: wiki, UIDs: me(), Workload: true})
 	h.deliver(wiki)
 	h.serve(t)
 	upstream, err := net.Listen("tcp", "127.0.0.1:0")

@@ -24,12 +24,13 @@ import (
 	api "github.com/spiffe/go-spiffe/v2/proto/spiffe/workload"
 	"google.golang.org/grpc"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/accounts"
 	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/logsum"
 	"github.com/florete/florete/agent/watch"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 const (
@@ -50,7 +51,7 @@ const (
 
 // Config locates what is served.
 type Config struct {
-	Layout florete.Layout // what activation keeps
+	Layout hostdir.Layout // what activation keeps
 	Log    *slog.Logger
 	Poll   time.Duration // reads the disk at least this often; default 10 s
 }
@@ -66,7 +67,7 @@ type server struct {
 // state is what is served. It does not change, but for changed, which is closed when another
 // is there, or the same was read again.
 type state struct {
-	document   florete.Document
+	document   document.Document
 	trust      string // trust domain
 	callers    caller.Table
 	federates  federates
@@ -124,7 +125,7 @@ func (s *server) follow(ctx context.Context) {
 	for {
 		dirs := []string{string(s.Layout), s.Layout.Documents(), s.Layout.Need("")}
 		for _, n := range s.state.Load().document.Manifest().Needs {
-			if identity.Reads(n) || n.Kind == florete.KindJWT {
+			if identity.Reads(n) || n.Kind == document.KindJWT {
 				dirs = append(dirs, s.Layout.Need(n.ID))
 			}
 		}

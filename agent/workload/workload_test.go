@@ -21,9 +21,12 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/workload"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -64,7 +67,7 @@ type host struct {
 
 func me() []uint32 { return []uint32{uint32(os.Getuid())} }
 
-func newHost(t *testing.T, callers ...florete.Caller) *host {
+func newHost(t *testing.T, callers ...document.Caller) *host {
 	t.Helper()
 	ca := kit.NewCA()
 	h := &host{Host: agenttest.NewHost(t, "ursula", ca), ca: ca}
@@ -74,11 +77,11 @@ func newHost(t *testing.T, callers ...florete.Caller) *host {
 	return h
 }
 
-func (h *host) accept(callers ...florete.Caller) {
-	h.Accept(florete.Forwarder{Callers: callers}, wiki, blog, db)
+func (h *host) accept(callers ...document.Caller) {
+	h.Accept(document.Forwarder{Callers: callers}, wiki, blog, db)
 }
 
-func (h *host) deliver(ids ...florete.ID) {
+func (h *host) deliver(ids ...spiffe.ID) {
 	for _, id := range ids {
 		h.Deliver(h.ca, id, time.Hour)
 	}
@@ -140,7 +143,7 @@ func withHeader(ctx context.Context, value ...string) context.Context {
 // TestSVIDs: a process gets the SVIDs of all callers that it is of and that may have them,
 // that of the first one first.
 func TestSVIDs(t *testing.T) {
-	h := newHost(t, florete.Caller{ID: db, UIDs: me()}, florete.Caller{ID: wiki, UIDs: me(), Workload: true}, florete.Caller{ID: blog, UIDs: me(), Workload: true})
+	h := newHost(t, document.Caller{ID: db, UIDs: me()}, document.Caller{ID: wiki, UIDs: me(), Workload: true}, document.Caller{ID: blog, UIDs: me(), Workload: true})
 	h.deliver(wiki, blog, db)
 	h.serve(t)
 	x, err := workloadapi.FetchX509Context(within(t), workloadapi.WithAddr(h.addr))
@@ -148,7 +151,7 @@ func TestSVIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []struct {
-		id   florete.ID
+		id   spiffe.ID
 		hint string
 	}{{wiki, "wiki"}, {blog, "blog.ursula"}} {
 		if len(x.SVIDs) != 2 || x.SVIDs[i].ID != want.id.SPIFFE() || x.SVIDs[i].Hint != want.hint {
@@ -156,7 +159,7 @@ func TestSVIDs(t *testing.T) {
 		}
 	}
 	svid := x.DefaultSVID()
-	roots, err := florete.NewRoots(kit.Domain, h.Roots)
+	roots, err := trust.NewRoots(kit.Domain, h.Roots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +210,7 @@ func (u updates) refused(t *testing.T, code codes.Code) {
 
 // TestUpdates: what is renewed, trusted or taken away is so at once for whoever watches.
 func TestUpdates(t *testing.T) {
-	may := florete.Caller{ID: wiki, UIDs: me(), Workload: true}
+	may := document.Caller{ID: wiki, UIDs: me(), Workload: true}
 	h := newHost(t, may)
 	h.deliver(wiki)
 	h.serve(t)
@@ -254,7 +257,7 @@ func TestUpdates(t *testing.T) {
 
 // TestNothingNew is nothing sent: documents that change nothing for a caller.
 func TestNothingNew(t *testing.T) {
-	may := florete.Caller{ID: wiki, UIDs: me(), Workload: true}
+	may := document.Caller{ID: wiki, UIDs: me(), Workload: true}
 	h := newHost(t, may)
 	h.deliver(wiki)
 	h.serve(t)
@@ -265,7 +268,7 @@ func TestNothingNew(t *testing.T) {
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}
-	h.accept(may, florete.Caller{ID: db, UIDs: me()})
+	h.accept(may, document.Caller{ID: db, UIDs: me()})
 	time.Sleep(200 * time.Millisecond) // it is read by then
 	h.deliver(wiki)
 	begun := time.Now()
@@ -277,7 +280,7 @@ func TestNothingNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	svid, err := florete.LoadSVID(h.Layout.Need(kit.CertNeed(wiki).ID), wiki)
+	svid, err := hostdir.LoadSVID(h.Layout.Need(kit.CertNeed(wiki).ID), wiki)
 	if err != nil || !svid.Chain[0].Equal(certs[0]) {
 		t.Errorf("%v after %s: the first message is not of the renewal", err, time.Since(begun))
 	}
@@ -285,21 +288,21 @@ func TestNothingNew(t *testing.T) {
 
 // TestRefusals have the codes of the specification, and a way out.
 func TestRefusals(t *testing.T) {
-	may := florete.Caller{ID: wiki, UIDs: me(), Workload: true}
+	may := document.Caller{ID: wiki, UIDs: me(), Workload: true}
 	for name, c := range map[string]struct {
-		callers []florete.Caller
+		callers []document.Caller
 		header  []string
-		deliver []florete.ID
+		deliver []spiffe.ID
 		code    codes.Code
 		text    string
 	}{
-		"no header":         {[]florete.Caller{may}, nil, []florete.ID{wiki}, codes.InvalidArgument, "workload.spiffe.io: true"},
-		"another header":    {[]florete.Caller{may}, []string{"yes"}, []florete.ID{wiki}, codes.InvalidArgument, "workload.spiffe.io: true"},
-		"two headers":       {[]florete.Caller{may}, []string{"true", "true"}, []florete.ID{wiki}, codes.InvalidArgument, "workload.spiffe.io: true"},
-		"nobody":            {nil, []string{"true"}, []florete.ID{wiki}, codes.PermissionDenied, "services.<name>.workloadApi"},
-		"another account":   {[]florete.Caller{{ID: wiki, UIDs: []uint32{64999}, Workload: true}}, []string{"true"}, []florete.ID{wiki}, codes.PermissionDenied, "no identity is issued"},
-		"the forwarder's":   {[]florete.Caller{{ID: wiki, UIDs: me()}}, []string{"true"}, []florete.ID{wiki}, codes.PermissionDenied, "no identity is issued"},
-		"not delivered yet": {[]florete.Caller{may}, []string{"true"}, []florete.ID{db}, codes.Unavailable, "service/wiki is not delivered yet"},
+		"no header":         {[]document.Caller{may}, nil, []spiffe.ID{wiki}, codes.InvalidArgument, "workload.spiffe.io: true"},
+		"another header":    {[]document.Caller{may}, []string{"yes"}, []spiffe.ID{wiki}, codes.InvalidArgument, "workload.spiffe.io: true"},
+		"two headers":       {[]document.Caller{may}, []string{"true", "true"}, []spiffe.ID{wiki}, codes.InvalidArgument, "workload.spiffe.io: true"},
+		"nobody":            {nil, []string{"true"}, []spiffe.ID{wiki}, codes.PermissionDenied, "services.<name>.workloadApi"},
+		"another account":   {[]document.Caller{{ID: wiki, UIDs: []uint32{64999}, Workload: true}}, []string{"true"}, []spiffe.ID{wiki}, codes.PermissionDenied, "no identity is issued"},
+		"the forwarder's":   {[]document.Caller{{ID: wiki, UIDs: me()}}, []string{"true"}, []spiffe.ID{wiki}, codes.PermissionDenied, "no identity is issued"},
+		"not delivered yet": {[]document.Caller{may}, []string{"true"}, []spiffe.ID{db}, codes.Unavailable, "service/wiki is not delivered yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, c.callers...)
@@ -342,7 +345,7 @@ func TestProbe(t *testing.T) {
 
 // TestExpired is not sent.
 func TestExpired(t *testing.T) {
-	h := newHost(t, florete.Caller{ID: wiki, UIDs: me(), Workload: true})
+	h := newHost(t, document.Caller{ID: wiki, UIDs: me(), Workload: true})
 	h.Deliver(h.ca, wiki, -time.Minute)
 	h.serve(t)
 	if _, err := workloadapi.FetchX509SVID(within(t), workloadapi.WithAddr(h.addr)); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "renew it or set the clock") {
@@ -355,7 +358,7 @@ func TestAttestation(t *testing.T) {
 	const unit = "florete-test-workload.service"
 	system := agenttest.Cgroup(t, "/system.slice/"+unit)
 	user := agenttest.Cgroup(t, "/user.slice/user-64998.slice/user@64998.service/app.slice/"+unit)
-	h := newHost(t, florete.Caller{ID: wiki, Units: []string{unit}, Workload: true}, florete.Caller{ID: db, UIDs: []uint32{64999}, Workload: true})
+	h := newHost(t, document.Caller{ID: wiki, Units: []string{unit}, Workload: true}, document.Caller{ID: db, UIDs: []uint32{64999}, Workload: true})
 	h.deliver(wiki, db)
 	h.serve(t)
 	for dir := filepath.Dir(h.socket); dir != os.TempDir(); dir = filepath.Dir(dir) {

@@ -14,13 +14,13 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/logsum"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // FetchX509SVID sends the caller's SVIDs, that of its first identity first.
 func (s *server) FetchX509SVID(_ *api.X509SVIDRequest, out grpc.ServerStreamingServer[api.X509SVIDResponse]) error {
-	return push(s, out, func(st *state, ids []florete.ID) (*api.X509SVIDResponse, error) {
+	return push(s, out, func(st *state, ids []spiffe.ID) (*api.X509SVIDResponse, error) {
 		svids, err := st.svids(ids)
 		return &api.X509SVIDResponse{Svids: svids, FederatedBundles: st.foreignRoots(ids)}, err
 	})
@@ -29,7 +29,7 @@ func (s *server) FetchX509SVID(_ *api.X509SVIDRequest, out grpc.ServerStreamingS
 // FetchX509Bundles sends the roots of the trust domain, and of those whose identities may call
 // them, to callers that have an identity.
 func (s *server) FetchX509Bundles(_ *api.X509BundlesRequest, out grpc.ServerStreamingServer[api.X509BundlesResponse]) error {
-	return push(s, out, func(st *state, ids []florete.ID) (*api.X509BundlesResponse, error) {
+	return push(s, out, func(st *state, ids []spiffe.ID) (*api.X509BundlesResponse, error) {
 		if st.identities.Trust == nil {
 			return nil, status.Error(codes.Unavailable, "no manifest is accepted on this host yet: flor doctor")
 		}
@@ -44,7 +44,7 @@ func (s *server) FetchX509Bundles(_ *api.X509BundlesRequest, out grpc.ServerStre
 func push[M any, P interface {
 	*M
 	proto.Message
-}](s *server, out grpc.ServerStreamingServer[M], answer func(*state, []florete.ID) (P, error)) error {
+}](s *server, out grpc.ServerStreamingServer[M], answer func(*state, []spiffe.ID) (P, error)) error {
 	c := clientOf(out.Context())
 	var sent P
 	for {
@@ -74,7 +74,7 @@ func push[M any, P interface {
 }
 
 // entitled are the identities that the caller may have.
-func (s *server) entitled(c client, st *state) ([]florete.ID, error) {
+func (s *server) entitled(c client, st *state) ([]spiffe.ID, error) {
 	p, err := c.Process()
 	if err != nil {
 		s.refuse(c, "caller-gone", false, err)
@@ -95,7 +95,7 @@ func (s *server) refuse(c client, reason string, known bool, err error) {
 }
 
 // svids are those of ids that are there and valid. The error is why there is none.
-func (st *state) svids(ids []florete.ID) (all []*api.X509SVID, err error) {
+func (st *state) svids(ids []spiffe.ID) (all []*api.X509SVID, err error) {
 	var missing []string
 	for _, id := range ids {
 		svid := st.identities.SVID(id)
@@ -124,14 +124,14 @@ func (st *state) svids(ids []florete.ID) (all []*api.X509SVID, err error) {
 
 // hint is by which a caller with several SVIDs chooses one: "wiki", or "wiki.forge" of a
 // service of one node.
-func hint(id florete.ID) string {
+func hint(id spiffe.ID) string {
 	if id.Node() == "" {
 		return id.Name()
 	}
 	return id.Name() + "." + id.Node()
 }
 
-func shorts(ids []florete.ID) string {
+func shorts(ids []spiffe.ID) string {
 	var words []string
 	for _, id := range ids {
 		words = append(words, id.Short())

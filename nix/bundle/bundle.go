@@ -29,12 +29,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/nix/compile"
 )
 
 // BinTar is where the commands of a tar.gz are on the host, for compile.ReadUnits.
-func BinTar(m florete.Instance) string {
+func BinTar(m hostdir.Instance) string {
 	if m == "" {
 		return "/usr/local/bin"
 	}
@@ -42,7 +43,7 @@ func BinTar(m florete.Instance) string {
 }
 
 // BinDeb is where those of a package are.
-func BinDeb(m florete.Instance) string {
+func BinDeb(m hostdir.Instance) string {
 	if m == "" {
 		return "/usr/bin"
 	}
@@ -51,7 +52,7 @@ func BinDeb(m florete.Instance) string {
 
 // Bundle is what one host runs on.
 type Bundle struct {
-	Documents []florete.Document
+	Documents []document.Document
 	Units     compile.Units
 	Programs  Programs
 }
@@ -63,8 +64,8 @@ type Programs struct {
 }
 
 // Needed are the commands that a host with these documents runs.
-func Needed(documents []florete.Document) []string {
-	if slices.ContainsFunc(documents, func(d florete.Document) bool { return d.Envelope.Kind == florete.DocPolicy }) {
+func Needed(documents []document.Document) []string {
+	if slices.ContainsFunc(documents, func(d document.Document) bool { return d.Envelope.Kind == document.DocPolicy }) {
 		return []string{"flor", "flor-provider"}
 	}
 	return []string{"flor"}
@@ -121,7 +122,7 @@ type file struct {
 var installer string
 
 // envelope is that of the manifest.
-func (b Bundle) envelope() florete.Envelope { return b.Documents[0].Envelope }
+func (b Bundle) envelope() document.Envelope { return b.Documents[0].Envelope }
 
 // time is the same for all files.
 func (b Bundle) time() time.Time { return time.Unix(b.envelope().Serial, 0) }

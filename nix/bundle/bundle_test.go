@@ -14,7 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -49,8 +50,8 @@ func write(t *testing.T, files map[string][]byte) string {
 func example(t *testing.T, host, text string) Bundle {
 	t.Helper()
 	var b Bundle
-	for _, kind := range []string{florete.DocManifest, florete.DocPolicy} {
-		d, err := florete.Read(filepath.Join("../../tests/golden/compiler/example/expected", host), kind)
+	for _, kind := range []string{document.DocManifest, document.DocPolicy} {
+		d, err := document.Read(filepath.Join("../../tests/golden/compiler/example/expected", host), kind)
 		if err == nil {
 			b.Documents = append(b.Documents, d)
 		}
@@ -67,7 +68,7 @@ func example(t *testing.T, host, text string) Bundle {
 	return b
 }
 
-func units(m florete.Instance, text string) compile.Units {
+func units(m hostdir.Instance, text string) compile.Units {
 	return compile.Units{
 		Instance: m,
 		Files: map[string]string{
@@ -81,7 +82,7 @@ func units(m florete.Instance, text string) compile.Units {
 }
 
 // blue is the bundle of the same host in cluster blue, under this instance.
-func blue(t *testing.T, m florete.Instance, host, text string) Bundle {
+func blue(t *testing.T, m hostdir.Instance, host, text string) Bundle {
 	t.Helper()
 	b := rename(t, example(t, host, text), `"cluster":"demo"`, `"cluster":"blue"`, "demo.flor", "blue.flor")
 	b.Units = units(m, text)
@@ -95,9 +96,9 @@ func rename(t *testing.T, b Bundle, oldnew ...string) Bundle {
 	for i, d := range b.Documents {
 		envelope, body, _ := d.Bytes()
 		body = []byte(replacer.Replace(string(body)))
-		text := strings.ReplaceAll(replacer.Replace(string(envelope)), d.Envelope.Digest, florete.Digest(body))
+		text := strings.ReplaceAll(replacer.Replace(string(envelope)), d.Envelope.Digest, document.Digest(body))
 		var err error
-		if b.Documents[i], err = florete.Open([]byte(text), body, ""); err != nil {
+		if b.Documents[i], err = document.Open([]byte(text), body, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // machine is a root that install.sh installs into. The programs it changes things
@@ -138,7 +138,7 @@ func (m *machine) tree() string {
 }
 
 // installed is where florete-install leads.
-func (m *machine) installed(of florete.Instance) string {
+func (m *machine) installed(of hostdir.Instance) string {
 	return filepath.Join(m.root, "usr/local/lib", of.String(), "current/install.sh")
 }
 
@@ -165,14 +165,14 @@ func needRoot(t *testing.T) {
 }
 
 // instances are those of a host, each with a function that makes its bundles.
-var instances = map[florete.Instance]func(*testing.T, string) Bundle{
+var instances = map[hostdir.Instance]func(*testing.T, string) Bundle{
 	"":     func(t *testing.T, text string) Bundle { return example(t, "drhorrible", text) },
 	"blue": func(t *testing.T, text string) Bundle { return blue(t, "blue", "drhorrible", text) },
 }
 
 // beside runs a test for each instance of a host, on a machine where the other one
 // is installed.
-func beside(t *testing.T, test func(t *testing.T, m *machine, of florete.Instance)) {
+func beside(t *testing.T, test func(t *testing.T, m *machine, of hostdir.Instance)) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
 	}
@@ -193,7 +193,7 @@ func beside(t *testing.T, test func(t *testing.T, m *machine, of florete.Instanc
 
 func TestInstall(t *testing.T) { beside(t, testInstall) }
 
-func testInstall(t *testing.T, m *machine, of florete.Instance) {
+func testInstall(t *testing.T, m *machine, of hostdir.Instance) {
 	name, bundle := of.String(), instances[of]
 	one, v1 := unpack(t, bundle(t, "one"))
 	two, v2 := unpack(t, bundle(t, "two"))
@@ -291,7 +291,7 @@ func without(tree, path string) string {
 // run must finish what was begun.
 func TestCutShort(t *testing.T) { beside(t, testCutShort) }
 
-func testCutShort(t *testing.T, fresh *machine, of florete.Instance) {
+func testCutShort(t *testing.T, fresh *machine, of hostdir.Instance) {
 	one, _ := unpack(t, instances[of](t, "one"))
 	two, _ := unpack(t, instances[of](t, "two"))
 	for name, c := range map[string]struct {

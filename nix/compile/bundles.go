@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 )
 
 // CheckBundles finds what Nix does not of the bundles of foreign trust domains: whether hosts
@@ -18,7 +18,7 @@ func CheckBundles(federated map[string]Federated, now time.Time) []Fault {
 		refuse := func(problem, value string) {
 			faults = append(faults, Fault{"FL085", "error", "federated." + name + ".bundle", problem, value, "write what the bundle endpoint of " + f.TrustDomain + " serves now"})
 		}
-		b, err := florete.ParseBundle(f.TrustDomain, []byte(f.Bundle))
+		b, err := trust.ParseBundle(f.TrustDomain, []byte(f.Bundle))
 		if err != nil {
 			refuse("no host can read it:", strings.TrimPrefix(err.Error(), "bundle of "+f.TrustDomain+": "))
 			continue

@@ -10,7 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // Source says which cluster is meant.
@@ -28,11 +29,11 @@ type Source struct {
 type Cluster struct {
 	Name string
 	// Documents of each host: its manifest, then its policy if it provides.
-	Documents map[string][]florete.Document
+	Documents map[string][]document.Document
 	// Systems of the hosts that were named, "x86_64-linux", empty where not declared.
 	Systems map[string]string
 	// Instances of the hosts that were named, "" on hosts of one cluster.
-	Instances map[string]florete.Instance
+	Instances map[string]hostdir.Instance
 }
 
 // Fault is one thing wrong with a topology. nix/rules.nix lists their ids.
@@ -149,7 +150,7 @@ type answer struct {
 	Together  members // where the flake has several clusters
 	Hosts     []string
 	Systems   map[string]string
-	Instances map[string]florete.Instance
+	Instances map[string]hostdir.Instance
 	Documents map[string]map[string]Raw
 	Units     map[string]string
 	Sysusers  string
@@ -164,7 +165,7 @@ func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) 
 	if err != nil {
 		return Cluster{}, err
 	}
-	c := Cluster{Name: a.Name, Systems: a.Systems, Instances: a.Instances, Documents: map[string][]florete.Document{}}
+	c := Cluster{Name: a.Name, Systems: a.Systems, Instances: a.Instances, Documents: map[string][]document.Document{}}
 	for host, kinds := range a.Documents {
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 			d, err := kinds[kind].Open()

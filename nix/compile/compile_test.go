@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -67,7 +67,7 @@ func TestCompile(t *testing.T) {
 		if host := got.Documents["beta"][0].Manifest().Host; host != "beta" {
 			t.Errorf("beta's manifest is of %q", host)
 		}
-		if alpha := got.Documents["alpha"]; alpha != nil && (len(alpha) != 2 || alpha[0].Envelope.Kind != florete.DocManifest) {
+		if alpha := got.Documents["alpha"]; alpha != nil && (len(alpha) != 2 || alpha[0].Envelope.Kind != document.DocManifest) {
 			t.Errorf("alpha has %d documents, want its manifest, then its policy", len(alpha))
 		}
 	}
@@ -105,7 +105,7 @@ func TestSerialAndRevComeFromTheFlake(t *testing.T) {
 		clean = mkCluster (removeAttrs base [ "serial" "rev" ] // { self = { lastModified = 7; rev = "abc"; }; });
 		bare = mkCluster (removeAttrs base [ "serial" "rev" ]);
 	}`)
-	for cluster, want := range map[string]florete.Envelope{
+	for cluster, want := range map[string]document.Envelope{
 		"dirty": {Serial: 7, Rev: "abc-dirty"},
 		"clean": {Serial: 7, Rev: "abc"},
 		"bare":  {},
@@ -138,7 +138,7 @@ func TestDirectory(t *testing.T) {
 		}
 		for _, want := range documents {
 			base := built[0].Outputs.Out + "/documents/" + want.Envelope.Kind
-			got, err := florete.Open(runNix(t, "store", "cat", base+".envelope.json"), runNix(t, "store", "cat", base+".json"), "")
+			got, err := document.Open(runNix(t, "store", "cat", base+".envelope.json"), runNix(t, "store", "cat", base+".json"), "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
 // since are the formats of the attributes that a document has, by the schemas.
-func (v validator) since(at kit.Place, value any, found func(florete.Format)) {
+func (v validator) since(at kit.Place, value any, found func(document.Format)) {
 	at = v.Follow(at)
 	if text, ok := at.Schema["since"].(string); ok {
-		f, err := florete.ParseFormat(text)
+		f, err := document.ParseFormat(text)
 		if err != nil {
 			panic(err)
 		}
@@ -50,9 +50,9 @@ func TestFormat(t *testing.T) {
 	if err != nil || len(envelopes) < 20 {
 		t.Fatalf("%d envelopes, %v", len(envelopes), err)
 	}
-	newest := florete.Format{Major: 1}
+	newest := document.Format{Major: 1}
 	for _, path := range envelopes {
-		var e florete.Envelope
+		var e document.Envelope
 		var body any
 		read := func(path string, v any) {
 			b, err := os.ReadFile(path)
@@ -65,8 +65,8 @@ func TestFormat(t *testing.T) {
 		}
 		read(path, &e)
 		read(filepath.Join(filepath.Dir(path), e.Kind+".json"), &body)
-		want := florete.Format{Major: 1}
-		v.since(kit.Place{File: e.Kind, Schema: v.All[e.Kind]}, body, func(f florete.Format) {
+		want := document.Format{Major: 1}
+		v.since(kit.Place{File: e.Kind, Schema: v.All[e.Kind]}, body, func(f document.Format) {
 			if f.Newer(want) {
 				want = f
 			}
@@ -78,7 +78,7 @@ func TestFormat(t *testing.T) {
 			newest = want
 		}
 	}
-	if newest != florete.NewestFormat {
-		t.Errorf("the newest format of the golden documents is %s, this release understands %s", newest, florete.NewestFormat)
+	if newest != document.NewestFormat {
+		t.Errorf("the newest format of the golden documents is %s, this release understands %s", newest, document.NewestFormat)
 	}
 }

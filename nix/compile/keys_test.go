@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/pubkey"
 )
 
 // TestKeys: Nix refuses by its text every key that Go refuses, and no other.
@@ -67,7 +67,7 @@ func TestKeys(t *testing.T) {
 	sshKey, signingKey := sound(t, "sshKey", lines), sound(t, "signingKey", named)
 	strong := 0
 	for i, k := range keys {
-		err := florete.CheckHostKey(k)
+		err := pubkey.CheckHost(k)
 		if (err == nil) != sshKey[i] {
 			t.Errorf("%q: Go says %v, Nix %v", lines[i], err, sshKey[i])
 		}

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/pubkey"
+	"github.com/florete/florete/internal/trust"
 )
 
 // CheckRootsKept returns an error where a cluster has none of the roots that hosts trust: they would
@@ -54,7 +55,7 @@ func CheckRoots(roots []string, trustDomain string, now time.Time) []Fault {
 		refuse := func(id, problem, value, remedy string) {
 			faults = append(faults, Fault{id, "error", fmt.Sprintf("trust.roots[%d]", i), problem, value, remedy})
 		}
-		certificates, err := florete.ParseCertificates([]byte(text))
+		certificates, err := trust.ParseCertificates([]byte(text))
 		if err != nil {
 			refuse("FL050", "not a certificate:", err.Error(), "write the ca.crt that florctl ca init made")
 		}
@@ -65,11 +66,11 @@ func CheckRoots(roots []string, trustDomain string, now time.Time) []Fault {
 			case now.Before(c.NotBefore):
 				refuse("FL052", "the certificate is not valid before", c.NotBefore.Format(day), "look at this machine's clock, or list it later")
 			}
-			if !now.After(c.NotAfter) && florete.RootEnds(c, now) {
+			if !now.After(c.NotAfter) && trust.RootEnds(c, now) {
 				faults = append(faults, Fault{"FL056", "warning", fmt.Sprintf("trust.roots[%d]", i), "the certificate ends on", c.NotAfter.Format(time.DateOnly),
 					"replace it step by step with florctl ca rotate"})
 			}
-			if err := florete.CheckKey(c.PublicKey); err != nil {
+			if err := pubkey.Check(c.PublicKey); err != nil {
 				refuse("FL057", "no host trusts the certificate:", err.Error(), "make a new root with florctl ca init")
 			}
 			if !c.BasicConstraintsValid || !c.IsCA || c.KeyUsage != 0 && c.KeyUsage&x509.KeyUsageCertSign == 0 {

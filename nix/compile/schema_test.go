@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -40,9 +40,9 @@ func schemas(t *testing.T) map[string]schema {
 func TestSchemaIsTheTypes(t *testing.T) {
 	v := validator{kit.Validator{All: schemas(t)}}
 	for name, typ := range map[string]reflect.Type{
-		"manifest": reflect.TypeFor[florete.Manifest](),
-		"policy":   reflect.TypeFor[florete.Policy](),
-		"envelope": reflect.TypeFor[florete.Envelope](),
+		"manifest": reflect.TypeFor[document.Manifest](),
+		"policy":   reflect.TypeFor[document.Policy](),
+		"envelope": reflect.TypeFor[document.Envelope](),
 	} {
 		v.same(t, name, kit.Place{File: name, Schema: v.All[name]}, typ)
 	}

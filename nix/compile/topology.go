@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixtime"
 )
 
 // Topology is what people wrote, with every reference followed: nix/export.nix.
@@ -31,7 +34,7 @@ type Topology struct {
 
 // Host is a machine.
 type Host struct {
-	ID florete.ID
+	ID spiffe.ID
 	// Addresses, SSHHostKey and ports tell whether two clusters mean the same machine, and can both be on it.
 	Address                     []string
 	SSHHostKey                  string
@@ -39,14 +42,14 @@ type Host struct {
 	ProviderPorts               []int // of the kinds that it provides
 	StorePorts                  []int // of the member of the shared store that it keeps
 	// Instance names the directories, units and accounts that it has there.
-	Instance florete.Instance
-	Kind     string                  // "server" or "device"
-	Group    string                  // of the host groups, "eu/fra"
-	Roles    []string                // of the node
-	Until    map[string]florete.Time // when some of these end
-	Services []string                // that run here
-	Users    []string                // who may act here
-	Kinds    []string                // of need that it provides
+	Instance hostdir.Instance
+	Kind     string                   // "server" or "device"
+	Group    string                   // of the host groups, "eu/fra"
+	Roles    []string                 // of the node
+	Until    map[string]unixtime.Time // when some of these end
+	Services []string                 // that run here
+	Users    []string                 // who may act here
+	Kinds    []string                 // of need that it provides
 	Tags     []string
 	Facts    map[string]any // that others' configurations may read
 	// Capabilities are what it can do; with "ingress" it takes in strangers.
@@ -55,7 +58,7 @@ type Host struct {
 
 // Service is something that is reached, or that runs for its host alone.
 type Service struct {
-	IDs        []florete.ID // one, with scope "node" one for each host, with "both" all of them
+	IDs        []spiffe.ID // one, with scope "node" one for each host, with "both" all of them
 	Hosts      []string
 	Port       int
 	ListenPort int             // that callers use; 0 where it has several
@@ -69,7 +72,7 @@ type Service struct {
 	Aliases    []string                        // other names below the trust domain, with "*." for one label
 	Outside    string                          // host:port outside the cluster that it leads to; empty for most
 	Roles      []string                        // what the service itself may reach
-	Until      map[string]florete.Time         // when some of these end
+	Until      map[string]unixtime.Time        // when some of these end
 	Replicas   any                             // how many hosts it runs on, or "all"; nil where they are named
 	Placement  struct{ Capabilities []string } // of those hosts
 	Facts      map[string]any                  // that others' configurations may read
@@ -80,9 +83,9 @@ func (s Service) Scoped() bool { return s.Scope == "node" || s.Scope == "both" }
 
 // User is a person. Without hosts there is nowhere to act.
 type User struct {
-	ID    florete.ID
-	Roles []string                // those of the teams too
-	Until map[string]florete.Time // when some of these end
+	ID    spiffe.ID
+	Roles []string                 // those of the teams too
+	Until map[string]unixtime.Time // when some of these end
 	Hosts []string
 	Teams []string // that lead to the user, from the one that names the user outwards
 }
@@ -90,7 +93,7 @@ type User struct {
 // Team is people who may reach the same.
 type Team struct {
 	Roles []string
-	Until map[string]florete.Time // roles, and when they end
+	Until map[string]unixtime.Time // roles, and when they end
 }
 
 // Port is one of several of a service.
@@ -107,7 +110,7 @@ const Entrance = "http"
 // Face is what access is to: a service under one of its identities, and, where it has several
 // ports, at one of them.
 type Face struct {
-	ID   florete.ID
+	ID   spiffe.ID
 	Port string
 }
 
@@ -134,7 +137,7 @@ func (s Service) Faces() (faces []Face) {
 type Part struct {
 	Service string
 	Hosts   []string
-	IDs     []florete.ID // where it has a Port
+	IDs     []spiffe.ID // where it has a Port
 	Port    string
 }
 
@@ -142,10 +145,10 @@ type Part struct {
 // of that of the roles in it.
 type Role struct {
 	Services, ServiceGroups, Requires []string
-	Except                            []string                // what it does not lead to all the same
-	Reach                             []florete.ID            // what is left, where that is not all of each service; else nil
-	Ports                             map[florete.ID][]string // of these at which ports, where they have several
-	Roles                             []string                // in it, and in those
+	Except                            []string               // what it does not lead to all the same
+	Reach                             []spiffe.ID            // what is left, where that is not all of each service; else nil
+	Ports                             map[spiffe.ID][]string // of these at which ports, where they have several
+	Roles                             []string               // in it, and in those
 	// Own is what it names itself, where there are roles in it; nil for all.
 	Own *struct{ Services, ServiceGroups []string }
 }
@@ -218,8 +221,8 @@ type Federated struct {
 
 // Elsewhere is what another cluster has that has to do with this one.
 type Elsewhere struct {
-	Identities map[florete.ID][]string // their roles
-	Services   map[florete.ID][]string // roles that reach them
+	Identities map[spiffe.ID][]string // their roles
+	Services   map[spiffe.ID][]string // roles that reach them
 }
 
 // Others are the other clusters, of foreign trust domains and of this one, by the place where
@@ -265,11 +268,11 @@ type Snapshot struct {
 type Raw struct{ Body, Envelope string }
 
 // Head is the document's envelope.
-func (r Raw) Head() (florete.Envelope, error) { return florete.ParseEnvelope([]byte(r.Envelope)) }
+func (r Raw) Head() (document.Envelope, error) { return document.ParseEnvelope([]byte(r.Envelope)) }
 
 // Open checks the document.
-func (r Raw) Open() (florete.Document, error) {
-	d, err := florete.Open([]byte(r.Envelope), []byte(r.Body), "")
+func (r Raw) Open() (document.Document, error) {
+	d, err := document.Open([]byte(r.Envelope), []byte(r.Body), "")
 	if err != nil {
 		return d, fmt.Errorf("the compiler's own output: %w", err)
 	}

@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Units are what systemd is told of a host as a member of a cluster.
 type Units struct {
-	Instance florete.Instance
+	Instance hostdir.Instance
 	Files    map[string]string // by name, "florete-agent.service"
 	Sysusers string            // the accounts they need, sysusers.d(5)
 	Sysctl   string            // what they need of the kernel, sysctl.d(5)
@@ -46,7 +48,7 @@ func ReadUnits(ctx context.Context, src Source, host, bin string) (Units, error)
 	if a.Units == nil {
 		return Units{}, NoHost(a.Name, host, a.Hosts)
 	}
-	d, err := a.Documents[host][florete.DocManifest].Open()
+	d, err := a.Documents[host][document.DocManifest].Open()
 	if err != nil {
 		return Units{}, fmt.Errorf("cluster %s: %w", a.Name, err)
 	}
@@ -55,10 +57,10 @@ func ReadUnits(ctx context.Context, src Source, host, bin string) (Units, error)
 }
 
 // addUnits adds the units that a manifest names for services.
-func addUnits(runs map[string]Runs, m florete.Manifest) {
-	add := func(id florete.ID, units []string) {
+func addUnits(runs map[string]Runs, m document.Manifest) {
+	add := func(id spiffe.ID, units []string) {
 		r, ok := runs[id.Name()]
-		if !ok || id.Kind() != florete.KindService || len(units) == 0 {
+		if !ok || id.Kind() != spiffe.KindService || len(units) == 0 {
 			return
 		}
 		r.Units = slices.Compact(slices.Sorted(slices.Values(append(r.Units, units...))))

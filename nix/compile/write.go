@@ -7,18 +7,18 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // WriteAll puts the documents of each host in dir/<host>, and removes those of hosts that an
 // earlier compilation had. What is not a host's documents stays.
-func WriteAll(dir string, hosts map[string][]florete.Document) error {
+func WriteAll(dir string, hosts map[string][]document.Document) error {
 	for host, documents := range hosts {
 		if err := Write(filepath.Join(dir, host), documents); err != nil {
 			return err
 		}
 	}
-	old, err := filepath.Glob(filepath.Join(dir, "*", florete.EnvelopeFile(florete.DocManifest)))
+	old, err := filepath.Glob(filepath.Join(dir, "*", document.EnvelopeFile(document.DocManifest)))
 	if err != nil {
 		return err
 	}
@@ -38,14 +38,14 @@ func WriteAll(dir string, hosts map[string][]florete.Document) error {
 	return nil
 }
 
-// Write puts the documents of one host in dir, as florete.Read finds them, and
+// Write puts the documents of one host in dir, as document.Read finds them, and
 // removes those of an earlier compilation. Nobody may read dir meanwhile.
-func Write(dir string, documents []florete.Document) error {
+func Write(dir string, documents []document.Document) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, kind := range []string{florete.DocManifest, florete.DocPolicy} {
-		for _, name := range florete.FileNames(kind) {
+	for _, kind := range []string{document.DocManifest, document.DocPolicy} {
+		for _, name := range document.FileNames(kind) {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

@@ -20,7 +20,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/nix/bundle"
 	"github.com/florete/florete/nix/compile"
 )
@@ -29,7 +31,7 @@ import (
 type Host struct {
 	Name      string
 	Topology  compile.Host
-	Documents []florete.Document
+	Documents []document.Document
 	Bundle    *bundle.Bundle // nil on NixOS
 }
 
@@ -40,7 +42,7 @@ type Deployment struct {
 	Jobs    int           // how many hosts at once
 
 	// Reports are the last ones of hosts, by name.
-	Reports func(ctx context.Context) (map[string]florete.ReceivedReport, error)
+	Reports func(ctx context.Context) (map[string]hostreport.Kept, error)
 
 	// Log prints what happens on a host.
 	Log func(host, text string)
@@ -104,7 +106,7 @@ func (d Deployment) host(ctx context.Context, h Host) error {
 
 // install copies a bundle and runs its installer, once the host is armed. The commit is nil
 // where nothing changes.
-func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*florete.Commit, error) {
+func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostdir.Commit, error) {
 	var packed bytes.Buffer
 	if err := h.Bundle.WriteTar(&packed); err != nil {
 		return nil, err
@@ -123,9 +125,9 @@ func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*flore
 	if err != nil {
 		return nil, err
 	}
-	var pending *florete.Commit
+	var pending *hostdir.Commit
 	if len(out) > 0 {
-		pending = new(florete.Commit)
+		pending = new(hostdir.Commit)
 		if err := json.Unmarshal(out, pending); err != nil {
 			return nil, fmt.Errorf("flor sync arm: %w", err)
 		}
@@ -139,7 +141,7 @@ func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*flore
 }
 
 // reported waits for a report of a host that names its new documents, and the commit.
-func (d Deployment) reported(ctx context.Context, h Host, pending *florete.Commit) error {
+func (d Deployment) reported(ctx context.Context, h Host, pending *hostdir.Commit) error {
 	d.Log(h.Name, "waiting for its report")
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
@@ -165,7 +167,7 @@ func (d Deployment) reported(ctx context.Context, h Host, pending *florete.Commi
 }
 
 // names is what a report lacks of naming documents and a commit.
-func names(received florete.ReceivedReport, documents []florete.Document, pending *florete.Commit) error {
+func names(received hostreport.Kept, documents []document.Document, pending *hostdir.Commit) error {
 	if received.Sequence == 0 {
 		return errors.New("it has never reported")
 	}
@@ -177,7 +179,7 @@ func names(received florete.ReceivedReport, documents []florete.Document, pendin
 		return errors.New("its last report is of before")
 	}
 	for _, want := range documents {
-		i := slices.IndexFunc(r.Documents, func(d florete.ReportedDocument) bool { return d.Kind == want.Envelope.Kind })
+		i := slices.IndexFunc(r.Documents, func(d document.Reported) bool { return d.Kind == want.Envelope.Kind })
 		if i < 0 {
 			return fmt.Errorf("it reports no %s", want.Envelope.Kind)
 		}
@@ -189,13 +191,13 @@ func names(received florete.ReceivedReport, documents []florete.Document, pendin
 }
 
 // wentBack waits until a host has gone back, and is the error of that.
-func (d Deployment) wentBack(ctx context.Context, remote *remote, c *florete.Commit, because error) error {
+func (d Deployment) wentBack(ctx context.Context, remote *remote, c *hostdir.Commit, because error) error {
 	d.Log(remote.name, fmt.Sprintf("%v: commit %s goes back by %s", because, c.ID, c.Deadline.UTC().Format(time.TimeOnly)))
 	ctx, cancel := context.WithDeadline(ctx, c.Deadline.Time.Add(grace))
 	defer cancel()
 	for {
 		out, err := remote.run(ctx, nil, fmt.Sprintf("test ! -e %s && cat %s", remote.state.CommitFile(), remote.state.UndoneFile()))
-		var undone florete.Commit
+		var undone hostdir.Commit
 		if err == nil && json.Unmarshal(out, &undone) == nil && undone.ID == c.ID {
 			return fmt.Errorf("it went back, since it was not confirmed: %w", because)
 		}
@@ -207,7 +209,7 @@ func (d Deployment) wentBack(ctx context.Context, remote *remote, c *florete.Com
 	}
 }
 
-func instanceFlag(m florete.Instance) string {
+func instanceFlag(m hostdir.Instance) string {
 	if m == "" {
 		return ""
 	}

@@ -10,39 +10,42 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/compile"
 )
 
 func TestNames(t *testing.T) {
-	manifest := florete.Document{Envelope: florete.Envelope{Kind: "manifest", Serial: 7, Digest: "sha256-new"}}
-	pending := &florete.Commit{ID: "mine"}
-	reported := func(digest, id string) florete.ReceivedReport {
-		r := florete.HostReport{Format: florete.NewestFormat, Documents: []florete.ReportedDocument{{Kind: "manifest", Serial: 7, Digest: digest}}}
+	manifest := document.Document{Envelope: document.Envelope{Kind: "manifest", Serial: 7, Digest: "sha256-new"}}
+	pending := &hostdir.Commit{ID: "mine"}
+	reported := func(digest, id string) hostreport.Kept {
+		r := hostreport.Report{Format: document.NewestFormat, Documents: []document.Reported{{Kind: "manifest", Serial: 7, Digest: digest}}}
 		if id != "" {
-			r.Pending = &florete.Commit{ID: id}
+			r.Pending = &hostdir.Commit{ID: id}
 		}
 		b, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return florete.ReceivedReport{Sequence: 1, Report: b}
+		return hostreport.Kept{Sequence: 1, Report: b}
 	}
 	for name, x := range map[string]struct {
-		received florete.ReceivedReport
-		pending  *florete.Commit
+		received hostreport.Kept
+		pending  *hostdir.Commit
 		lacks    string
 	}{
-		"none":              {florete.ReceivedReport{}, pending, "never reported"},
+		"none":              {hostreport.Kept{}, pending, "never reported"},
 		"other commit":      {reported("sha256-new", "other"), pending, "of before"},
 		"no commit":         {reported("sha256-new", ""), pending, "of before"},
 		"other documents":   {reported("sha256-old", "mine"), pending, "reports manifest 7, not 7"},
 		"both":              {reported("sha256-new", "mine"), pending, ""},
 		"nothing to undo":   {reported("sha256-new", ""), nil, ""},
 		"not yet, unarmed":  {reported("sha256-old", ""), nil, "reports manifest 7"},
-		"cannot be decoded": {florete.ReceivedReport{Sequence: 1, Report: []byte("{")}, nil, "unexpected end"},
+		"cannot be decoded": {hostreport.Kept{Sequence: 1, Report: []byte("{")}, nil, "unexpected end"},
 	} {
-		err := names(x.received, []florete.Document{manifest}, x.pending)
+		err := names(x.received, []document.Document{manifest}, x.pending)
 		if x.lacks == "" && err != nil || x.lacks != "" && (err == nil || !strings.Contains(err.Error(), x.lacks)) {
 			t.Errorf("%s: %v, want %q", name, err, x.lacks)
 		}
@@ -107,7 +110,7 @@ const switched = "nixos-rebuild switch --flake .#forge --target-host root@forge\
 // A NixOS host is switched, and confirmed when it reports the commit.
 func TestRebuild(t *testing.T) {
 	deadline := time.Now().Add(time.Second).UTC().Unix()
-	commit, err := json.Marshal(florete.Commit{ID: "abc", Deadline: florete.UnixTime(deadline)})
+	commit, err := json.Marshal(hostdir.Commit{ID: "abc", Deadline: unixtime.Unix(deadline)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,9 +123,9 @@ func TestRebuild(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := tools(t, x.rebuild)
-			report := florete.HostReport{Format: florete.NewestFormat, Documents: []florete.ReportedDocument{}}
+			report := hostreport.Report{Format: document.NewestFormat, Documents: []document.Reported{}}
 			if x.pending != "" {
-				report.Pending = &florete.Commit{ID: x.pending}
+				report.Pending = &hostdir.Commit{ID: x.pending}
 			}
 			b, err := json.Marshal(report)
 			if err != nil {
@@ -130,8 +133,8 @@ func TestRebuild(t *testing.T) {
 			}
 			err = Deployment{
 				Flake: ".", Timeout: time.Second, Jobs: 1, Log: func(_, text string) { t.Log(text) },
-				Reports: func(context.Context) (map[string]florete.ReceivedReport, error) {
-					return map[string]florete.ReceivedReport{"forge": {Sequence: 1, Report: b}}, nil
+				Reports: func(context.Context) (map[string]hostreport.Kept, error) {
+					return map[string]hostreport.Kept{"forge": {Sequence: 1, Report: b}}, nil
 				},
 			}.Run(t.Context(), []Host{{Name: "forge"}})
 			if x.failed == "" && err != nil || x.failed != "" && (err == nil || !strings.Contains(err.Error(), x.failed)) {

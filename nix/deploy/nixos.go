@@ -10,12 +10,12 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // rebuild has nixos-rebuild switch a host, which arms itself where its configuration has
 // services.florete.commitConfirm. The commit is nil where it has not, or nothing changes.
-func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*florete.Commit, error) {
+func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*hostdir.Commit, error) {
 	before, err := remote.pending(ctx)
 	if err != nil {
 		return nil, err
@@ -44,11 +44,11 @@ func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*flore
 }
 
 // pending is the commit that a host goes back from, nil without one.
-func (r *remote) pending(ctx context.Context) (*florete.Commit, error) {
+func (r *remote) pending(ctx context.Context) (*hostdir.Commit, error) {
 	out, err := r.run(ctx, nil, fmt.Sprintf("cat %[1]s 2>/dev/null || test ! -e %[1]s", r.state.CommitFile()))
 	if err != nil || len(out) == 0 {
 		return nil, err
 	}
-	c := new(florete.Commit)
+	c := new(hostdir.Commit)
 	return c, json.Unmarshal(out, c)
 }

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // remote runs commands on a host as root. Each has a connection of its own, since what a
@@ -20,7 +20,7 @@ import (
 type remote struct {
 	name    string
 	options []string // of ssh(1)
-	state   florete.Layout
+	state   hostdir.Layout
 	flor    string // how its program is called
 	dir     string // with the key that the host must have
 }

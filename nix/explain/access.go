@@ -13,29 +13,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/compile"
 )
 
 // Access is the access of one topology, indexed.
 type Access struct {
 	t          compile.Topology
-	principals map[florete.ID]Principal
-	holders    map[string][]florete.ID // by role, sorted
-	chains     map[string][]Chain      // by service, sorted; published or not
-	foreign    map[string]string       // service of another cluster → the place of its roles
-	abroad     map[string][]string     // role → those of them that it leads to
-	excepted   map[string][]Chain      // by service: those that exceptions of their roles end
+	principals map[spiffe.ID]Principal
+	holders    map[string][]spiffe.ID // by role, sorted
+	chains     map[string][]Chain     // by service, sorted; published or not
+	foreign    map[string]string      // service of another cluster → the place of its roles
+	abroad     map[string][]string    // role → those of them that it leads to
+	excepted   map[string][]Chain     // by service: those that exceptions of their roles end
 }
 
 // Principal is someone who holds roles.
 type Principal struct {
-	ID    florete.ID
-	Roles []string                // sorted
-	Hosts []string                // that act as it, sorted; only a user's may be empty; of a foreign one its trust domain or cluster
-	place string                  // of its roles in the topology
-	teams map[string]string       // role → the team that gives it
-	until map[string]florete.Time // role → when it ends
+	ID    spiffe.ID
+	Roles []string                 // sorted
+	Hosts []string                 // that act as it, sorted; only a user's may be empty; of a foreign one its trust domain or cluster
+	place string                   // of its roles in the topology
+	teams map[string]string        // role → the team that gives it
+	until map[string]unixtime.Time // role → when it ends
 
 	foreign bool     // of another cluster
 	ended   []string // roles that it had, sorted
@@ -53,8 +54,8 @@ func At(t compile.Topology, now time.Time) *Access {
 	}
 	a := &Access{
 		t:          t,
-		principals: map[florete.ID]Principal{},
-		holders:    map[string][]florete.ID{},
+		principals: map[spiffe.ID]Principal{},
+		holders:    map[string][]spiffe.ID{},
 		chains:     map[string][]Chain{},
 		foreign:    map[string]string{},
 		abroad:     map[string][]string{},
@@ -104,7 +105,7 @@ func At(t compile.Topology, now time.Time) *Access {
 	}
 	for place, other := range t.Others() {
 		origin := t.Origin(place)
-		written := func(id florete.ID, attribute, before string) string {
+		written := func(id spiffe.ID, attribute, before string) string {
 			_, path, _ := strings.Cut(id.String(), "://"+id.TrustDomain()+"/"+before)
 			return place + "." + attribute + "." + strconv.Quote(path) + ".roles"
 		}
@@ -134,9 +135,9 @@ func At(t compile.Topology, now time.Time) *Access {
 
 // leadAbroad adds a service of another cluster, and the chains of roles that lead there: those
 // that the service names, and those that have one of these in them.
-func (a *Access) leadAbroad(id florete.ID, roles []string, origin string) {
+func (a *Access) leadAbroad(id spiffe.ID, roles []string, origin string) {
 	service, faces := id.String(), []compile.Face{{ID: id}}
-	a.t.Services[service] = compile.Service{IDs: []florete.ID{id}, Hosts: []string{origin}, Published: true}
+	a.t.Services[service] = compile.Service{IDs: []spiffe.ID{id}, Hosts: []string{origin}, Published: true}
 	for _, role := range roles {
 		was := len(a.chains[service])
 		for _, in := range a.t.Roles[role].Roles {

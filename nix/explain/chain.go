@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -22,7 +22,7 @@ type Chain struct {
 	Except []Exception `json:"except,omitempty"`
 
 	// Until is when a principal's role ends; zero for never.
-	Until florete.Time `json:"until,omitzero"`
+	Until unixtime.Time `json:"until,omitzero"`
 
 	faces []compile.Face // that it leads to
 }
@@ -52,7 +52,7 @@ func (c Chain) String() string {
 }
 
 // ending is when a role ends, for people; "" of most.
-func ending(t florete.Time) string {
+func ending(t unixtime.Time) string {
 	if t.IsZero() {
 		return ""
 	}

@@ -5,16 +5,17 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/compile"
 )
 
 // Explanation says whether a principal reaches a service, and why. It does when
 // there is a chain and no obstacle.
 type Explanation struct {
-	Principal florete.ID `json:"principal"`
-	Service   string     `json:"service"`
-	Allowed   bool       `json:"allowed"`
+	Principal spiffe.ID `json:"principal"`
+	Service   string    `json:"service"`
+	Allowed   bool      `json:"allowed"`
 	// Chains are the ways that the principal's roles open.
 	Chains []Chain `json:"chains"`
 	// Reached are the identities of the service that they lead to, or ports of these, sorted; none for all.
@@ -41,9 +42,9 @@ type Explanation struct {
 // Way is a way to a service and those who have it.
 type Way struct {
 	Chain
-	Holders []florete.ID `json:"holders"` // sorted
+	Holders []spiffe.ID `json:"holders"` // sorted
 	// Ends is when those of some holders end.
-	Ends map[florete.ID]florete.Time `json:"ends,omitempty"`
+	Ends map[spiffe.ID]unixtime.Time `json:"ends,omitempty"`
 }
 
 // Obstacle is in the way to a service, whatever roles someone has.
@@ -88,12 +89,12 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 func (a *Access) Ways(service string) []Way {
 	ways := []Way{}
 	for _, c := range a.to(service) {
-		others := func(id florete.ID) bool { return a.stranger(a.principals[id], service) }
-		w := Way{Chain: c, Holders: slices.DeleteFunc(append([]florete.ID{}, a.holders[c.Role]...), others)}
+		others := func(id spiffe.ID) bool { return a.stranger(a.principals[id], service) }
+		w := Way{Chain: c, Holders: slices.DeleteFunc(append([]spiffe.ID{}, a.holders[c.Role]...), others)}
 		for _, id := range w.Holders {
 			if end := a.principals[id].until[c.Role]; !end.IsZero() {
 				if w.Ends == nil {
-					w.Ends = map[florete.ID]florete.Time{}
+					w.Ends = map[spiffe.ID]unixtime.Time{}
 				}
 				w.Ends[id] = end
 			}

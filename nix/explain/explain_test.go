@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -259,7 +259,7 @@ func apply(t *testing.T, top compile.Topology, r Remedy) compile.Topology {
 		if part[2] == "services" {
 			of, kind = other.Services, "service/"
 		}
-		id, err := florete.ParseID("spiffe://" + domain + "/" + kind + strings.Trim(part[3], `"`))
+		id, err := spiffe.ParseID("spiffe://" + domain + "/" + kind + strings.Trim(part[3], `"`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func TestNames(t *testing.T) {
 		"":                                "",
 	} {
 		p, err := a.Principal(name)
-		if p.ID.Short() != want && (want != "" || p.ID != florete.ID{}) || (err == nil) != (want != "") {
+		if p.ID.Short() != want && (want != "" || p.ID != spiffe.ID{}) || (err == nil) != (want != "") {
 			t.Errorf("%q: got %s, %v", name, p.ID, err)
 		}
 	}
@@ -347,7 +347,7 @@ func TestBothNames(t *testing.T) {
 	a := example(t)
 	top := a.t
 	backup := top.Services["backup"]
-	shared, err := florete.ParseID("spiffe://demo.flor/service/backup")
+	shared, err := spiffe.ParseID("spiffe://demo.flor/service/backup")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/nearest"
 )
 
@@ -99,7 +100,7 @@ func (a *Access) service(name string) (string, error) {
 	if service, ok := a.elsewhere(name); ok {
 		return service, nil
 	}
-	var ids []florete.ID
+	var ids []spiffe.ID
 	for _, s := range a.t.Services {
 		ids = append(ids, s.IDs...)
 	}
@@ -121,7 +122,7 @@ func (a *Access) has(service string) bool {
 	return ok
 }
 
-// short is a name as florete.ID.Short has it, "service/forge/wiki", or a bare name as it is.
+// short is a name as spiffe.ID.Short has it, "service/forge/wiki", or a bare name as it is.
 func (a *Access) short(name string) string {
 	if short, ok := strings.CutPrefix(name, "spiffe://"+a.t.TrustDomain+"/"); ok {
 		return short
@@ -135,7 +136,7 @@ func (a *Access) short(name string) string {
 			return "service/" + service
 		}
 	}
-	if d, err := florete.Resolve(host, a.t.TrustDomain); err == nil {
+	if d, err := spiffe.Resolve(host, a.t.TrustDomain); err == nil {
 		return d.ID().Short()
 	}
 	return a.own(host, strings.Replace(name, ":", "/", 1))
@@ -150,7 +151,7 @@ func (a *Access) own(host, name string) string {
 		}
 	}
 	for service, s := range a.t.Services {
-		if slices.ContainsFunc(s.TLSAliases, func(alias string) bool { return florete.Covers(alias, host) }) {
+		if slices.ContainsFunc(s.TLSAliases, func(alias string) bool { return document.Covers(alias, host) }) {
 			return "service/" + service
 		}
 	}
@@ -174,7 +175,7 @@ func (a *Access) elsewhere(name string) (string, bool) {
 	if c, own := a.t.Clusters[cluster]; own {
 		domain, services = a.t.TrustDomain, c.Services
 	}
-	id, err := florete.ParseID("spiffe://" + domain + "/service/" + service)
+	id, err := spiffe.ParseID("spiffe://" + domain + "/service/" + service)
 	_, known := services[id]
 	return id.String(), known && err == nil
 }
@@ -183,7 +184,7 @@ func (a *Access) elsewhere(name string) (string, bool) {
 func (a *Access) aliased(name string) (string, bool) {
 	for _, has := range []func(alias string) bool{
 		func(alias string) bool { return alias == name },
-		func(alias string) bool { return florete.Covers(alias, name) },
+		func(alias string) bool { return document.Covers(alias, name) },
 	} {
 		for service, s := range a.t.Services {
 			if slices.ContainsFunc(s.Aliases, has) {
@@ -194,9 +195,9 @@ func (a *Access) aliased(name string) (string, bool) {
 	return "", false
 }
 
-func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
+func (a *Access) find(name string, among []spiffe.ID) (spiffe.ID, error) {
 	short := a.short(name)
-	var found []florete.ID
+	var found []spiffe.ID
 	known := make([]string, 0, 2*len(among))
 	for _, id := range among {
 		if id.TrustDomain() != a.t.TrustDomain {
@@ -219,28 +220,28 @@ func (a *Access) find(name string, among []florete.ID) (florete.ID, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return florete.ID{}, fmt.Errorf("cluster %s has no %q%s", a.t.Name, name, suggest(short, known))
+		return spiffe.ID{}, fmt.Errorf("cluster %s has no %q%s", a.t.Name, name, suggest(short, known))
 	default:
-		return florete.ID{}, fmt.Errorf("cluster %s has several %q: %s", a.t.Name, name, listed(found, a.t.TrustDomain))
+		return spiffe.ID{}, fmt.Errorf("cluster %s has several %q: %s", a.t.Name, name, listed(found, a.t.TrustDomain))
 	}
 }
 
 // dials reports whether programs call a service by this name or URL.
-func dials(name string, id florete.ID) bool {
+func dials(name string, id spiffe.ID) bool {
 	if u, err := url.Parse(name); err == nil && u.Host != "" {
 		name = u.Hostname()
 	}
-	d, err := florete.Dial(id)
-	return err == nil && florete.Render(d) == name
+	d, err := spiffe.Dial(id)
+	return err == nil && spiffe.Render(d) == name
 }
 
 // shared is the identity that all of one service have, and that its name means; nil where they
 // are not of one, or have none.
-func (a *Access) shared(found []florete.ID) []florete.ID {
+func (a *Access) shared(found []spiffe.ID) []spiffe.ID {
 	for _, id := range found {
 		s, known := a.t.Services[id.Name()]
-		if known && s.Scope == "both" && id.Node() == "" && !slices.ContainsFunc(found, func(o florete.ID) bool { return !slices.Contains(s.IDs, o) }) {
-			return []florete.ID{id}
+		if known && s.Scope == "both" && id.Node() == "" && !slices.ContainsFunc(found, func(o spiffe.ID) bool { return !slices.Contains(s.IDs, o) }) {
+			return []spiffe.ID{id}
 		}
 	}
 	return nil
@@ -271,20 +272,20 @@ func suggest(name string, known []string) string {
 	return fmt.Sprintf(", did you mean %q?", best)
 }
 
-func compareID(a, b florete.ID) int {
+func compareID(a, b spiffe.ID) int {
 	return cmp.Or(cmp.Compare(a.Short(), b.Short()), cmp.Compare(a.TrustDomain(), b.TrustDomain()))
 }
 
 // called is an identity for people of a trust domain: "user/alice", or of another one
 // "user/alice of blue.example".
-func called(id florete.ID, domain string) string {
+func called(id spiffe.ID, domain string) string {
 	if id.TrustDomain() == domain {
 		return id.Short()
 	}
 	return id.Short() + " of " + id.TrustDomain()
 }
 
-func listed(ids []florete.ID, domain string) string {
+func listed(ids []spiffe.ID, domain string) string {
 	var b strings.Builder
 	for i, id := range ids {
 		if i > 0 {

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -23,20 +23,20 @@ type Remedy struct {
 
 // Pair is one right of access.
 type Pair struct {
-	Principal florete.ID `json:"principal"`
-	Service   string     `json:"service"` // or a part of it, as roles name it: "shell@forge", "wiki:http"
+	Principal spiffe.ID `json:"principal"`
+	Service   string    `json:"service"` // or a part of it, as roles name it: "shell@forge", "wiki:http"
 }
 
 // right is the access of a principal to one face of a service: whoever reaches one does not
 // reach the others by it.
 type right struct {
-	principal florete.ID
+	principal spiffe.ID
 	service   string
 	face      compile.Face
 }
 
 // rights are those of a principal to faces of a service.
-func rights(id florete.ID, service string, faces []compile.Face) (all []right) {
+func rights(id spiffe.ID, service string, faces []compile.Face) (all []right) {
 	for _, f := range faces {
 		all = append(all, right{id, service, f})
 	}

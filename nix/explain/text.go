@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -23,7 +23,7 @@ func (e Explanation) chain() string {
 		if e.Reached != nil {
 			fmt.Fprintf(&b, "  of it %s alone\n", faces(e.Reached, e.domain))
 		}
-		if !e.foreign && e.Principal.Kind() == florete.KindUser {
+		if !e.foreign && e.Principal.Kind() == spiffe.KindUser {
 			fmt.Fprintf(&b, "on %s\n", strings.Join(e.Hosts, ", "))
 		}
 		return b.String()
@@ -74,7 +74,7 @@ func (e Explanation) chain() string {
 
 // text is the change, and what else it opens: other services to the same
 // principal, or the same service to others.
-func (r Remedy) text(to florete.ID, domain string) string {
+func (r Remedy) text(to spiffe.ID, domain string) string {
 	change := fmt.Sprintf("add %q to %s", r.Value, r.Place)
 	if strings.HasSuffix(r.Place, ".visibility") {
 		change = fmt.Sprintf("write %s = %q", r.Place, r.Value)
@@ -95,7 +95,7 @@ func (r Remedy) text(to florete.ID, domain string) string {
 }
 
 // also is what else the change opens, or to whom; "" for nothing.
-func (r Remedy) also(to florete.ID, domain string) string {
+func (r Remedy) also(to spiffe.ID, domain string) string {
 	var opens, letsIn []string
 	for _, p := range r.Opens {
 		if p.Principal == to {
@@ -124,7 +124,7 @@ func few(names []string) string {
 
 // service is a service, one host's own, or a port of these, for people of a trust domain.
 func service(name, domain string) string {
-	if id, err := florete.ParseID(name); err == nil {
+	if id, err := spiffe.ParseID(name); err == nil {
 		return called(id, domain)
 	}
 	if part, port, several := strings.Cut(name, ":"); several {
@@ -172,7 +172,7 @@ func (a Answer) principals() string {
 func holders(w Way, nodes int, domain string) string {
 	ids, all := w.Holders, 0
 	for _, id := range ids {
-		if id.Kind() == florete.KindNode && id.TrustDomain() == domain {
+		if id.Kind() == spiffe.KindNode && id.TrustDomain() == domain {
 			all++
 		}
 	}
@@ -189,7 +189,7 @@ func holders(w Way, nodes int, domain string) string {
 }
 
 // listed are some of the holders, each with when that ends.
-func (w Way) listed(ids []florete.ID, domain string) string {
+func (w Way) listed(ids []spiffe.ID, domain string) string {
 	var all []string
 	for _, id := range ids {
 		all = append(all, called(id, domain)+ending(w.Ends[id]))

@@ -1,6 +1,8 @@
 package explain
 
-import "github.com/florete/florete"
+import (
+	"github.com/florete/florete/internal/spiffe"
+)
 
 // Answer says who reaches a service.
 type Answer struct {
@@ -15,9 +17,9 @@ type Answer struct {
 
 // Reaching is a principal that reaches the service, and how.
 type Reaching struct {
-	Principal florete.ID `json:"principal"`
-	Chains    []Chain    `json:"chains"`
-	Hosts     []string   `json:"hosts"` // that act as the principal
+	Principal spiffe.ID `json:"principal"`
+	Chains    []Chain   `json:"chains"`
+	Hosts     []string  `json:"hosts"` // that act as the principal
 }
 
 // WhoCan says who reaches a service. Users whom no host acts as do not.
@@ -33,7 +35,7 @@ func (a *Access) WhoCan(service string) Answer {
 		}
 	}
 	for _, w := range a.Ways(service) {
-		var acting []florete.ID
+		var acting []spiffe.ID
 		for _, id := range w.Holders {
 			if len(a.principals[id].Hosts) > 0 {
 				acting = append(acting, id)

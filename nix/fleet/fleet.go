@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -30,8 +33,8 @@ type Host struct {
 	Name string `json:"name"`
 
 	// Received is when its last report came; zero for none.
-	Received florete.Time        `json:"received"`
-	Report   *florete.HostReport `json:"report,omitempty"`
+	Received unixtime.Time      `json:"received"`
+	Report   *hostreport.Report `json:"report,omitempty"`
 
 	// Notes are what a person should know, the most urgent first; none where all is well.
 	Notes []Note `json:"notes"`
@@ -44,7 +47,7 @@ type Note struct {
 }
 
 // Join is every host of the flake with its last report, sorted by name.
-func Join(s compile.Snapshot, reports map[string]florete.ReceivedReport, now time.Time) ([]Host, error) {
+func Join(s compile.Snapshot, reports map[string]hostreport.Kept, now time.Time) ([]Host, error) {
 	all := []Host{}
 	for _, name := range slices.Sorted(maps.Keys(s.Topology.Hosts)) {
 		h := Host{Name: name, Notes: []Note{}}
@@ -102,7 +105,7 @@ func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 	for _, a := range r.Audit {
 		h.note("audit", "audit log of kind %s on %s: %s", a.Kind, a.Provider, a.Fault)
 	}
-	if d := r.Facts.Disk; d.Total > 0 && d.Free < florete.DiskFull {
+	if d := r.Facts.Disk; d.Total > 0 && d.Free < hostreport.DiskFull {
 		h.note("disk", "its disk is full, %d KiB are free: flor doctor there", d.Free>>10)
 	}
 	h.needs(now)
@@ -118,7 +121,7 @@ func (h *Host) behind(documents map[string]compile.Raw) error {
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(h.Report.Documents, func(r florete.ReportedDocument) bool { return r.Kind == kind })
+		i := slices.IndexFunc(h.Report.Documents, func(r document.Reported) bool { return r.Kind == kind })
 		switch {
 		case i < 0:
 			h.note("behind", "has no %s yet", kind)
@@ -140,13 +143,13 @@ func (h *Host) behind(documents map[string]compile.Raw) error {
 func (h *Host) needs(now time.Time) {
 	for _, n := range h.Report.Needs {
 		ended := ""
-		if n.State != florete.NeedFulfilled && !n.Expires.IsZero() && n.Expires.Before(now) {
+		if n.State != hostdir.NeedFulfilled && !n.Expires.IsZero() && n.Expires.Before(now) {
 			ended = ", and what it has expired at " + n.Expires.UTC().Format(time.RFC3339)
 		}
 		switch {
 		case n.Error != nil:
 			h.note("need", "need %s is %s%s: %s: %s", n.ID, n.State, ended, n.Error.Code, n.Error.Message)
-		case n.State != florete.NeedFulfilled:
+		case n.State != hostdir.NeedFulfilled:
 			h.note("need", "need %s is %s%s", n.ID, n.State, ended)
 		case !n.Expires.IsZero() && n.Expires.Before(now):
 			h.note("expired", "need %s expired at %s", n.ID, n.Expires.UTC().Format(time.RFC3339))
@@ -169,7 +172,7 @@ func (h *Host) programs() {
 			h.note("transport", "reaches the forwarder at %s over TCP since %s: %s: flor doctor there", strings.Join(x.Forwarder, ", "), x.Since.UTC().Format(time.RFC3339), x.Reason)
 		}
 		// Every host sees the same ones; a person acts on those that provide.
-		provides := slices.ContainsFunc(h.Report.Documents, func(d florete.ReportedDocument) bool { return d.Kind == florete.DocPolicy })
+		provides := slices.ContainsFunc(h.Report.Documents, func(d document.Reported) bool { return d.Kind == document.DocPolicy })
 		for _, c := range f.Ending {
 			if provides {
 				h.note("ending", "the %s certificate %q ends on %s: flor doctor there", c.Part, c.Name, c.Ends.UTC().Format(time.DateOnly))

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/nix/compile"
 )
 
 // Absent is an error where hosts lack a capability that the cluster requires of them, and
 // that a host finds by itself. One that does not report any more is left out: what it
 // lacks, nobody knows.
-func Absent(t compile.Topology, reports map[string]florete.ReceivedReport, now time.Time) error {
+func Absent(t compile.Topology, reports map[string]hostreport.Kept, now time.Time) error {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(reports)) {
 		host, ok := t.Hosts[name]
@@ -28,7 +28,7 @@ func Absent(t compile.Topology, reports map[string]florete.ReceivedReport, now t
 		}
 		for _, by := range requires(t, name, host) {
 			for _, c := range by.capabilities {
-				if slices.Contains(florete.FoundCapabilities, c) && !slices.Contains(report.Facts.Capabilities, c) {
+				if slices.Contains(hostreport.FoundCapabilities, c) && !slices.Contains(report.Facts.Capabilities, c) {
 					lines = append(lines, fmt.Sprintf("%s requires the capability %s, which host %s does not find on its machine: name another host, or add the device", by.what, c, name))
 				}
 			}

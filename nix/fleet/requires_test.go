@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -53,12 +55,12 @@ func TestAbsent(t *testing.T) {
 			if _, ok := top.Hosts["ursula"]; ok {
 				top.Hosts["ursula"] = h
 			}
-			raw, err := json.Marshal(florete.HostReport{Format: florete.NewestFormat, Facts: florete.Facts{Capabilities: c.has}})
+			raw, err := json.Marshal(hostreport.Report{Format: document.NewestFormat, Facts: hostreport.Facts{Capabilities: c.has}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := ""
-			if err := Absent(top, map[string]florete.ReceivedReport{"ursula": {Received: florete.TimeOf(now.Add(-c.age)), Report: raw}}, now); err != nil {
+			if err := Absent(top, map[string]hostreport.Kept{"ursula": {Received: unixtime.Of(now.Add(-c.age)), Report: raw}}, now); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {

@@ -8,20 +8,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/compile"
 )
 
 // Roots are those of a cluster's hosts, by their last reports.
 type Roots struct {
 	now   time.Time
-	hosts map[string]florete.ReportedRoots
+	hosts map[string]hostreport.Roots
 	never map[string]string // why a host is not among them
 }
 
 // ReadRoots reads the reports of the topology's hosts, but for those without.
-func ReadRoots(t compile.Topology, reports map[string]florete.ReceivedReport, without []string, now time.Time) (Roots, error) {
-	r := Roots{now, map[string]florete.ReportedRoots{}, map[string]string{}}
+func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without []string, now time.Time) (Roots, error) {
+	r := Roots{now, map[string]hostreport.Roots{}, map[string]string{}}
 	for _, name := range without {
 		if _, ok := t.Hosts[name]; !ok {
 			return r, fmt.Errorf("--without %s: cluster %s has no such host", name, t.Name)
@@ -58,7 +59,7 @@ func (r Roots) Left(pins []string) error {
 	hosts := map[string][]string{}
 	for name, h := range r.hosts {
 		for _, anchor := range h.Anchors {
-			if anchor != florete.AnchorUnknown && !slices.Contains(pins, anchor) {
+			if anchor != trust.AnchorUnknown && !slices.Contains(pins, anchor) {
 				hosts[anchor] = append(hosts[anchor], name)
 			}
 		}
@@ -77,15 +78,15 @@ func (r Roots) Left(pins []string) error {
 // Trusting counts the hosts that trust a root wherever they verify, and Leading those that
 // have SVIDs which lead to it.
 func (r Roots) Trusting(root string) (n int) {
-	return r.count(func(h florete.ReportedRoots) bool { return slices.Contains(h.Trusted, root) })
+	return r.count(func(h hostreport.Roots) bool { return slices.Contains(h.Trusted, root) })
 }
 
 // Leading is described with Trusting.
 func (r Roots) Leading(root string) (n int) {
-	return r.count(func(h florete.ReportedRoots) bool { return slices.Contains(h.Anchors, root) })
+	return r.count(func(h hostreport.Roots) bool { return slices.Contains(h.Anchors, root) })
 }
 
-func (r Roots) count(of func(florete.ReportedRoots) bool) (n int) {
+func (r Roots) count(of func(hostreport.Roots) bool) (n int) {
 	for _, h := range r.hosts {
 		if of(h) {
 			n++
@@ -96,7 +97,7 @@ func (r Roots) count(of func(florete.ReportedRoots) bool) (n int) {
 
 // Unacknowledged are the hosts that do not trust a root yet, and why.
 func (r Roots) Unacknowledged(root string) map[string]string {
-	return r.lacking(func(h florete.ReportedRoots) string {
+	return r.lacking(func(h hostreport.Roots) string {
 		switch {
 		case slices.Contains(h.Trusted, root):
 			return ""
@@ -114,7 +115,7 @@ const settled = 30 * time.Second
 // Unrenewed are the hosts with SVIDs, or connections to peers with SVIDs, that lead to another
 // root, and those where this has not been so for long.
 func (r Roots) Unrenewed(root string) map[string]string {
-	return r.lacking(func(h florete.ReportedRoots) string {
+	return r.lacking(func(h hostreport.Roots) string {
 		if others := slices.DeleteFunc(slices.Clone(h.Anchors), func(a string) bool { return a == root }); len(others) > 0 {
 			return "has certificates, or connections to hosts with certificates, that lead to another root, until they are renewed within minutes: " + strings.Join(short(others), " ")
 		}
@@ -127,7 +128,7 @@ func (r Roots) Unrenewed(root string) map[string]string {
 
 // Trusted are the hosts that still trust a root anywhere.
 func (r Roots) Trusted(root string) map[string]string {
-	return r.lacking(func(h florete.ReportedRoots) string {
+	return r.lacking(func(h hostreport.Roots) string {
 		switch {
 		case slices.Contains(h.Trusted, root):
 			return "trusts it: deploy the flake without it there"
@@ -138,7 +139,7 @@ func (r Roots) Trusted(root string) map[string]string {
 	})
 }
 
-func (r Roots) lacking(why func(florete.ReportedRoots) string) map[string]string {
+func (r Roots) lacking(why func(hostreport.Roots) string) map[string]string {
 	all := map[string]string{}
 	for name, text := range r.never {
 		all[name] = text

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/fleet"
 )
@@ -17,30 +20,30 @@ import (
 func TestRoots(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	topology := compile.Topology{Name: "demo", Hosts: map[string]compile.Host{}}
-	reports := map[string]florete.ReceivedReport{}
-	add := func(host string, roots *florete.ReportedRoots) {
+	reports := map[string]hostreport.Kept{}
+	add := func(host string, roots *hostreport.Roots) {
 		topology.Hosts[host] = compile.Host{}
-		b, err := json.Marshal(florete.HostReport{Format: florete.NewestFormat, Sent: florete.TimeOf(now.Add(-time.Hour)), Roots: roots})
+		b, err := json.Marshal(hostreport.Report{Format: document.NewestFormat, Sent: unixtime.Of(now.Add(-time.Hour)), Roots: roots})
 		if err != nil {
 			t.Fatal(err)
 		}
-		reports[host] = florete.ReceivedReport{Report: b, Received: florete.TimeOf(now)}
+		reports[host] = hostreport.Kept{Report: b, Received: unixtime.Of(now)}
 	}
-	add("before", &florete.ReportedRoots{Trusted: []string{"old"}, Anchors: []string{"old"}})
-	add("half", &florete.ReportedRoots{Trusted: []string{"old"}, Partly: []string{"new"}, Anchors: []string{"old"}})
-	add("both", &florete.ReportedRoots{Trusted: []string{"new", "old"}, Anchors: []string{"new", "old"}})
-	add("renewed", &florete.ReportedRoots{Trusted: []string{"new"}, Partly: []string{"old"}, Anchors: []string{"new"}})
-	add("after", &florete.ReportedRoots{Trusted: []string{"new"}, Anchors: []string{"new"}})
-	add("lost", &florete.ReportedRoots{Trusted: []string{"new"}, Anchors: []string{florete.AnchorUnknown}})
+	add("before", &hostreport.Roots{Trusted: []string{"old"}, Anchors: []string{"old"}})
+	add("half", &hostreport.Roots{Trusted: []string{"old"}, Partly: []string{"new"}, Anchors: []string{"old"}})
+	add("both", &hostreport.Roots{Trusted: []string{"new", "old"}, Anchors: []string{"new", "old"}})
+	add("renewed", &hostreport.Roots{Trusted: []string{"new"}, Partly: []string{"old"}, Anchors: []string{"new"}})
+	add("after", &hostreport.Roots{Trusted: []string{"new"}, Anchors: []string{"new"}})
+	add("lost", &hostreport.Roots{Trusted: []string{"new"}, Anchors: []string{trust.AnchorUnknown}})
 	// Its clock is an hour late.
-	add("lately", &florete.ReportedRoots{Trusted: []string{"new"}, Anchors: []string{"new"}, Since: florete.TimeOf(now.Add(-time.Hour + 40*time.Second))})
-	add("settled", &florete.ReportedRoots{Trusted: []string{"new"}, Anchors: []string{"new"}, Since: florete.TimeOf(now.Add(-time.Hour))})
+	add("lately", &hostreport.Roots{Trusted: []string{"new"}, Anchors: []string{"new"}, Since: unixtime.Of(now.Add(-time.Hour + 40*time.Second))})
+	add("settled", &hostreport.Roots{Trusted: []string{"new"}, Anchors: []string{"new"}, Since: unixtime.Of(now.Add(-time.Hour))})
 	add("older", nil)
 	topology.Hosts["silent"] = compile.Host{}
 	topology.Hosts["gone"] = compile.Host{}
-	reports["stranger"] = florete.ReceivedReport{Report: json.RawMessage(`{}`)}
+	reports["stranger"] = hostreport.Kept{Report: json.RawMessage(`{}`)}
 	add("garbled", nil)
-	reports["garbled"] = florete.ReceivedReport{Report: json.RawMessage(`[]`), Received: florete.TimeOf(now)}
+	reports["garbled"] = hostreport.Kept{Report: json.RawMessage(`[]`), Received: unixtime.Of(now)}
 
 	if _, err := fleet.ReadRoots(topology, reports, []string{"nobody"}, now); err == nil || err.Error() != "--without nobody: cluster demo has no such host" {
 		t.Errorf("got %v", err)

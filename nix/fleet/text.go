@@ -7,7 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // maxNotes are how many notes of a host the table has.
@@ -56,14 +57,14 @@ func (h Host) cells(now time.Time, safe func(string) string) []string {
 	r := h.Report
 	serial, ends, connections := "-", "-", "-"
 	for _, d := range r.Documents {
-		if d.Kind == florete.DocManifest {
+		if d.Kind == document.DocManifest {
 			serial = fmt.Sprint(d.Serial)
 		}
 	}
 	fulfilled := 0
 	var first time.Time
 	for _, n := range r.Needs {
-		if n.State == florete.NeedFulfilled {
+		if n.State == hostdir.NeedFulfilled {
 			fulfilled++
 		}
 		if end := n.Expires.Time; !end.IsZero() && (first.IsZero() || end.Before(first)) {
@@ -77,7 +78,7 @@ func (h Host) cells(now time.Time, safe func(string) string) []string {
 		connections = fmt.Sprint(r.Forwarder.Connections)
 	}
 	system := r.Facts.System
-	if r.Facts.DeviceKey == florete.InTPM {
+	if r.Facts.DeviceKey == hostdir.InTPM {
 		system += ", key in TPM"
 	}
 	return []string{

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -16,8 +16,8 @@ func (c Cluster) withForeign() Cluster {
 	for place, f := range c.Others() {
 		origin := c.Origin(place)
 		h := compile.Host{Kind: "server"}
-		name := func(id florete.ID) string {
-			return strings.TrimPrefix(id.Short(), string(florete.KindService)+"/") + " of " + origin
+		name := func(id spiffe.ID) string {
+			return strings.TrimPrefix(id.Short(), string(spiffe.KindService)+"/") + " of " + origin
 		}
 		for id, roles := range f.Identities {
 			who := id.Short() + " of " + origin
@@ -25,7 +25,7 @@ func (c Cluster) withForeign() Cluster {
 			h.Users = append(h.Users, who)
 		}
 		for id, roles := range f.Services {
-			c.Services[name(id)] = compile.Service{IDs: []florete.ID{id}, Hosts: []string{origin}, Published: true, Visibility: "cluster"}
+			c.Services[name(id)] = compile.Service{IDs: []spiffe.ID{id}, Hosts: []string{origin}, Published: true, Visibility: "cluster"}
 			h.Services = append(h.Services, name(id))
 			for _, role := range roles {
 				r := c.Roles[role]

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/tests/kit"
 )
@@ -15,18 +15,18 @@ func TestForeign(t *testing.T) {
 	whole, err := New(compile.Snapshot{Topology: compile.Topology{
 		Hosts: map[string]compile.Host{"forge": {Services: []string{"wiki"}}, "lab": {}, "laptop": {Users: []string{"bob"}}},
 		Services: map[string]compile.Service{
-			"wiki": {IDs: []florete.ID{kit.ID("service/wiki")}, Hosts: []string{"forge"}, Published: true, Visibility: "cluster"},
+			"wiki": {IDs: []spiffe.ID{kit.ID("service/wiki")}, Hosts: []string{"forge"}, Published: true, Visibility: "cluster"},
 		},
 		Users: map[string]compile.User{"bob": {ID: kit.ID("user/bob"), Roles: []string{"customer"}, Hosts: []string{"laptop"}}},
 		Roles: map[string]compile.Role{"reader": {Services: []string{"wiki"}}, "customer": {}},
 		Federated: map[string]compile.Federated{
-			"blue":  {TrustDomain: "blue.example", Elsewhere: compile.Elsewhere{Identities: map[florete.ID][]string{kit.IDIn("blue.example", "user/bob"): {"reader"}}}},
-			"green": {TrustDomain: "green.example", Elsewhere: compile.Elsewhere{Services: map[florete.ID][]string{kit.IDIn("green.example", "service/tickets"): {"customer"}}}},
+			"blue":  {TrustDomain: "blue.example", Elsewhere: compile.Elsewhere{Identities: map[spiffe.ID][]string{kit.IDIn("blue.example", "user/bob"): {"reader"}}}},
+			"green": {TrustDomain: "green.example", Elsewhere: compile.Elsewhere{Services: map[spiffe.ID][]string{kit.IDIn("green.example", "service/tickets"): {"customer"}}}},
 			"idle":  {TrustDomain: "idle.example"},
 		},
 		Clusters: map[string]compile.Elsewhere{"red": {
-			Identities: map[florete.ID][]string{kit.ID("user/eve"): {"reader"}},
-			Services:   map[florete.ID][]string{kit.ID("service/gate/orders"): {"customer"}},
+			Identities: map[spiffe.ID][]string{kit.ID("user/eve"): {"reader"}},
+			Services:   map[spiffe.ID][]string{kit.ID("service/gate/orders"): {"customer"}},
 		}},
 	}})
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/tests/kit"
 )
@@ -80,7 +81,7 @@ func TestNew(t *testing.T) {
 		`"providers":{"b":{"cert":{"id":` + id + `,"addresses":["b:1"]}},"c":{"cert":{"id":` + id + `,"addresses":["c:1"]},"oidc":{"id":` + id + `,"addresses":["c:2"]}}},"needs":[` +
 		need("cert-node", "cert", `"b","c"`) + "," + need("cert-service-x", "cert", `"b"`) + "," + need("oidc-x", "oidc", `"c"`) +
 		`],"forwarder":{"publish":[],"reach":[],"callers":[],"socks":[]}}`
-	envelope := fmt.Sprintf(`{"cluster":"a","digest":%q,"format":"1.0","host":"a","kind":"manifest","rev":"","schema":"florete.envelope/v1","serial":1}`, florete.Digest([]byte(body)))
+	envelope := fmt.Sprintf(`{"cluster":"a","digest":%q,"format":"1.0","host":"a","kind":"manifest","rev":"","schema":"florete.envelope/v1","serial":1}`, document.Digest([]byte(body)))
 	c, err := New(compile.Snapshot{Documents: map[string]map[string]compile.Raw{"a": {"manifest": {Body: body, Envelope: envelope}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +164,7 @@ func TestAroundNobody(t *testing.T) {
 }
 
 // own are the identities of a service that each host has its own of.
-func own(name string, hosts ...string) (ids []florete.ID) {
+func own(name string, hosts ...string) (ids []spiffe.ID) {
 	for _, h := range hosts {
 		ids = append(ids, kit.ID("service/"+h+"/"+name))
 	}

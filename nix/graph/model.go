@@ -12,7 +12,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -33,7 +33,7 @@ type Cluster struct {
 func New(s compile.Snapshot) (Cluster, error) {
 	c := Cluster{Topology: s.Topology, Needs: map[string]map[string][]string{}, nodes: len(s.Topology.Hosts)}
 	for host, docs := range s.Documents {
-		d, err := docs[florete.DocManifest].Open()
+		d, err := docs[document.DocManifest].Open()
 		if err != nil {
 			return c, fmt.Errorf("host %s: %w", host, err)
 		}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/tests/kit"
 )
@@ -17,7 +17,7 @@ func TestPorts(t *testing.T) {
 		Name:  "demo",
 		Hosts: map[string]compile.Host{"forge": {Services: []string{"wiki"}}, "laptop": {Users: []string{"ann", "ben"}}},
 		Services: map[string]compile.Service{"wiki": {
-			IDs: []florete.ID{wiki}, Hosts: []string{"forge"}, Published: true, Visibility: "cluster",
+			IDs: []spiffe.ID{wiki}, Hosts: []string{"forge"}, Published: true, Visibility: "cluster",
 			Ports: map[string]compile.Port{"http": {}, "metrics": {}},
 		}},
 		Users: map[string]compile.User{
@@ -26,9 +26,9 @@ func TestPorts(t *testing.T) {
 		},
 		Roles: map[string]compile.Role{
 			"reader":  {Services: []string{"wiki"}},
-			"scraper": {Services: []string{"wiki:metrics"}, Reach: []florete.ID{wiki}, Ports: map[florete.ID][]string{wiki: {"metrics"}}},
+			"scraper": {Services: []string{"wiki:metrics"}, Reach: []spiffe.ID{wiki}, Ports: map[spiffe.ID][]string{wiki: {"metrics"}}},
 		},
-		Parts: map[string]compile.Part{"wiki:metrics": {Service: "wiki", Hosts: []string{"forge"}, IDs: []florete.ID{wiki}, Port: "metrics"}},
+		Parts: map[string]compile.Part{"wiki:metrics": {Service: "wiki", Hosts: []string{"forge"}, IDs: []spiffe.ID{wiki}, Port: "metrics"}},
 	}})
 	if err != nil {
 		t.Fatal(err)

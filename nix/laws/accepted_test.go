@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/agent/forward/fdstore"
 	"github.com/florete/florete/agent/forward/identity"
@@ -26,6 +25,9 @@ import (
 	"github.com/florete/florete/agent/forward/outbound"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
@@ -109,7 +111,7 @@ func (r *readers) refusal(c compiled) error {
 		if err := r.forwarder(m); err != nil {
 			return fmt.Errorf("forwarder of %s: %w", host, err)
 		}
-		if _, provides := c.Documents[host][florete.DocPolicy]; provides {
+		if _, provides := c.Documents[host][document.DocPolicy]; provides {
 			if err := r.provider(dir); err != nil {
 				return fmt.Errorf("provider %s: %w", host, err)
 			}
@@ -119,19 +121,19 @@ func (r *readers) refusal(c compiled) error {
 }
 
 // host is what activation does with documents before it calls anybody.
-func (r *readers) host(dir string) (florete.Manifest, error) {
-	store, _, err := documents.Open(florete.Layout(r.t.TempDir()), dir, func(string) {})
+func (r *readers) host(dir string) (document.Manifest, error) {
+	store, _, err := documents.Open(hostdir.Layout(r.t.TempDir()), dir, func(string) {})
 	if err != nil {
-		return florete.Manifest{}, err
+		return document.Manifest{}, err
 	}
 	m := store.Set().Manifest
-	_, problems := identity.Load(florete.Layout(r.t.TempDir()), m, &identity.Set{})
+	_, problems := identity.Load(hostdir.Layout(r.t.TempDir()), m, &identity.Set{})
 	return m, errors.Join(problems...)
 }
 
 // forwarder has the forwarder put the rules in force, but for what a machine must have:
 // addresses and accounts.
-func (r *readers) forwarder(m florete.Manifest) error {
+func (r *readers) forwarder(m document.Manifest) error {
 	f := m.Forwarder
 	f.Listen, f.Publish, f.Callers = nil, slices.Clone(f.Publish), slices.Clone(f.Callers)
 	for i := range f.Publish {
@@ -169,7 +171,7 @@ func numeric(hostport string) string {
 // provider has the process of each kind put a policy in force, and answer all that it
 // grants.
 func (r *readers) provider(dir string) error {
-	doc, err := florete.Read(dir, florete.DocPolicy)
+	doc, err := document.Read(dir, document.DocPolicy)
 	if err != nil {
 		return err
 	}
@@ -225,7 +227,7 @@ func (r *readers) kind(name string, policies *server.Policies) server.Kind {
 
 // answer requests what is granted. A file, an executable, a database server or a forge that
 // nobody put there is no refusal.
-func (r *readers) answer(k server.Answerer, p florete.Policy, compiled any, g florete.Grant) error {
+func (r *readers) answer(k server.Answerer, p document.Policy, compiled any, g document.Grant) error {
 	r.answers++
 	body := g.Request
 	if g.Kind == cert.Name {
@@ -235,7 +237,7 @@ func (r *readers) answer(k server.Answerer, p florete.Policy, compiled any, g fl
 		}
 	}
 	if g.Kind == tls.Name {
-		var of florete.PublicNames
+		var of document.PublicNames
 		if err := json.Unmarshal(g.Request, &of); err != nil {
 			return err
 		}
@@ -253,7 +255,7 @@ func (r *readers) answer(k server.Answerer, p florete.Policy, compiled any, g fl
 	if len(b) > api.MaxRequest {
 		return fmt.Errorf("request of %d bytes, want at most %d", len(b), api.MaxRequest)
 	}
-	if g.Caller.Kind() != florete.KindNode {
+	if g.Caller.Kind() != spiffe.KindNode {
 		return fmt.Errorf("caller is a %s", g.Caller.Kind())
 	}
 	_, err = k.Answer(context.Background(), server.Call{Compiled: compiled, Caller: g.Caller, Request: request, Grant: g, Policy: p, Now: time.Now()})

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // pair is a principal that reaches a service, by the IDs of both.
@@ -96,7 +96,7 @@ func (c *cluster) principals() (all []principal) {
 
 // may decides for one role and one identity of a service on a host, by the letter of the language.
 func (c *cluster) may(held, wanted, host, id string) bool {
-	if c.Services[wanted].Visibility == "host" || held == "node" && wanted == florete.ControlService {
+	if c.Services[wanted].Visibility == "host" || held == "node" && wanted == spiffe.ControlService {
 		return false
 	}
 	r := c.Roles[held]

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // port is what callers dial.
@@ -19,7 +21,7 @@ func (s *service) port() int {
 
 // Both ends carry a service as it says, from the port that callers dial to where it listens.
 func TestCarried(t *testing.T) {
-	total := map[florete.Protocol]int{}
+	total := map[document.Protocol]int{}
 	for _, s := range samples(t) {
 		for c, docs := range map[*cluster]compiled{s.c: s.is, s.grown: s.more} {
 			for host, m := range docs.manifests(t) {
@@ -27,10 +29,10 @@ func TestCarried(t *testing.T) {
 					of := c.Services[p.ID.Name()].at(p.Port, p.Protocol)
 					upstream := of.Upstream
 					switch {
-					case p.ID.Name() == florete.ControlService:
-						upstream = "unix:/run/" + florete.Instance(c.Hosts[host].Instance).Unit("provider-config") + "/control.sock"
-					case p.ID.Name() == florete.CacheService:
-						upstream = "unix:/run/" + florete.Instance(c.Hosts[host].Instance).Unit("provider-config") + "/cache.sock"
+					case p.ID.Name() == spiffe.ControlService:
+						upstream = "unix:/run/" + hostdir.Instance(c.Hosts[host].Instance).Unit("provider-config") + "/control.sock"
+					case p.ID.Name() == spiffe.CacheService:
+						upstream = "unix:/run/" + hostdir.Instance(c.Hosts[host].Instance).Unit("provider-config") + "/cache.sock"
 					case upstream == "":
 						upstream = fmt.Sprintf("127.0.0.1:%d", of.Port)
 					}
@@ -48,7 +50,7 @@ func TestCarried(t *testing.T) {
 					}
 				}
 				for _, x := range m.Forwarder.Callers {
-					if want := x.ID.Kind() == florete.KindService && c.Services[x.ID.Name()].Workload; x.Workload != want {
+					if want := x.ID.Kind() == spiffe.KindService && c.Services[x.ID.Name()].Workload; x.Workload != want {
 						t.Errorf("%s: %s lets callers of %s have its key: %v, want %v", s, host, x.ID, x.Workload, want)
 					}
 				}
@@ -58,8 +60,8 @@ func TestCarried(t *testing.T) {
 					}
 				}
 				for name, u := range c.Users {
-					id := must(florete.ParseID("spiffe://laws.flor/user/" + name))
-					is := func(l florete.CallerLimits) bool { return l.ID == id }
+					id := must(spiffe.ParseID("spiffe://laws.flor/user/" + name))
+					is := func(l document.CallerLimits) bool { return l.ID == id }
 					if u.Limits != nil && allows(m.Forwarder, id) && !slices.ContainsFunc(m.Forwarder.Limits, is) {
 						t.Errorf("%s: %s does not have the limits of %s", s, host, id)
 					}
@@ -72,10 +74,10 @@ func TestCarried(t *testing.T) {
 					if f := c.elsewhere(r.ID.String()); f != nil {
 						of = &service{Port: f.Port, Protocol: f.Protocol}
 					}
-					over := florete.AnyTransport
+					over := document.AnyTransport
 					overTCP := func(h string) bool { return c.Hosts[h].Transport == "tcp" && (r.ID.Node() == "" || h == r.ID.Node()) }
 					if of.Transport == "tcp" || c.Hosts[host].Transport == "tcp" || slices.ContainsFunc(of.on(), overTCP) {
-						over = florete.OverTCP
+						over = document.OverTCP
 					}
 					if r.Transport != over {
 						t.Errorf("%s: %s reaches %s over %q, want %q", s, host, r.ID, r.Transport, over)
@@ -88,31 +90,31 @@ func TestCarried(t *testing.T) {
 			}
 		}
 	}
-	if total[florete.TCP] < len(samples(t)) || total[florete.UDP] < len(samples(t)) {
+	if total[document.TCP] < len(samples(t)) || total[document.UDP] < len(samples(t)) {
 		t.Errorf("only %v listeners in all", total)
 	}
 }
 
 // written are limits, none where nobody wrote any.
-func written(l *florete.Limits) florete.Limits {
+func written(l *document.Limits) document.Limits {
 	if l == nil {
-		return florete.Limits{}
+		return document.Limits{}
 	}
 	return *l
 }
 
 // allows reports whether a caller may reach anything that is published.
-func allows(f florete.Forwarder, caller florete.ID) bool {
-	return slices.ContainsFunc(f.Publish, func(p florete.Published) bool {
-		return slices.ContainsFunc(p.Allow, func(a florete.Allow) bool { return a.ID == caller })
+func allows(f document.Forwarder, caller spiffe.ID) bool {
+	return slices.ContainsFunc(f.Publish, func(p document.Published) bool {
+		return slices.ContainsFunc(p.Allow, func(a document.Allow) bool { return a.ID == caller })
 	})
 }
 
-func (s *service) carried() florete.Protocol {
+func (s *service) carried() document.Protocol {
 	if s.Protocol == "udp" {
-		return florete.UDP
+		return document.UDP
 	}
-	return florete.TCP
+	return document.TCP
 }
 
 // Nothing of the language is left out of what the laws are held on.

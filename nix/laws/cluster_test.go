@@ -1,7 +1,7 @@
 package laws
 
 import (
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // cluster is a topology as people write it. Names show what they name, so that a
@@ -88,7 +88,7 @@ type service struct {
 	Tokens     map[string]any          `json:"tokens,omitempty"`
 	SSO        map[string]any          `json:"sso,omitempty"`
 	Needs      map[string]need         `json:"needs,omitempty"`
-	Limits     *florete.Limits         `json:"limits,omitempty"`
+	Limits     *document.Limits        `json:"limits,omitempty"`
 	Facts      map[string]any          `json:"facts,omitempty"`
 
 	Databases map[string]database `json:"databases,omitempty"`
@@ -109,7 +109,7 @@ type file struct {
 type holder struct {
 	Roles  []string          `json:"roles"`
 	Until  map[string]string `json:"until,omitempty"`
-	Limits *florete.Limits   `json:"limits,omitempty"`
+	Limits *document.Limits  `json:"limits,omitempty"`
 }
 
 type role struct {

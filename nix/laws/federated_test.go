@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // federated is a foreign trust domain.
@@ -178,10 +178,10 @@ func (c *cluster) reaching() map[pair]bool {
 }
 
 // foreignAt is where a foreign service is called, nil for one of ours.
-func (c *cluster) foreignAt(id string) (at []florete.Addresses) {
+func (c *cluster) foreignAt(id string) (at []document.Addresses) {
 	if s := c.elsewhere(id); s != nil {
 		for _, a := range s.Address {
-			at = append(at, florete.Addresses{a})
+			at = append(at, document.Addresses{a})
 		}
 	}
 	return at

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // generator makes sound topologies: what they hold is random, and nothing in it
@@ -143,8 +143,8 @@ func (c *cluster) joins() {
 }
 
 // limits are one or several.
-func (g generator) limits() *florete.Limits {
-	l := &florete.Limits{Connections: 1 + g.IntN(3)}
+func (g generator) limits() *document.Limits {
+	l := &document.Limits{Connections: 1 + g.IntN(3)}
 	if g.IntN(2) == 0 {
 		l.OpensPerSecond = 1 + g.IntN(3)
 	}

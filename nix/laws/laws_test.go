@@ -17,7 +17,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/explain"
 	"github.com/florete/florete/nix/plan"
@@ -147,14 +148,14 @@ func TestAddedHostLeavesOthersAlone(t *testing.T) {
 			shares := slices.ContainsFunc(s.grown.secretsOn(name), func(q string) bool { return slices.Contains(s.grown.secretsOn(s.added), q) })
 			if !edges[pair{name, s.added}] && !gives && !shares && !s.grown.certifiedBoth(name, s.added) {
 				untouched++
-				if before[florete.DocManifest].Body != after[florete.DocManifest].Body {
+				if before[document.DocManifest].Body != after[document.DocManifest].Body {
 					t.Errorf("%s: the manifest of %s changes, which has no edge with %s", s, name, s.added)
 				}
 			}
 			_, provides := manifests[s.added].Providers[name]
 			operates := slices.Contains(s.grown.all(s.grown.Hosts[s.added]).Roles, "operator")
-			fetches := edges[pair{name, s.added}] && slices.Contains(s.grown.Roles["node"].ServiceGroups, florete.CacheGroup)
-			if !provides && !operates && !fetches && before[florete.DocPolicy].Body != after[florete.DocPolicy].Body {
+			fetches := edges[pair{name, s.added}] && slices.Contains(s.grown.Roles["node"].ServiceGroups, spiffe.CacheGroup)
+			if !provides && !operates && !fetches && before[document.DocPolicy].Body != after[document.DocPolicy].Body {
 				t.Errorf("%s: the policy of %s changes, which is no provider of %s", s, name, s.added)
 			}
 		}
@@ -175,7 +176,7 @@ func TestNeedToKnow(t *testing.T) {
 			reach, names := c.brute(), c.mentioned()
 			for name := range docs.manifests(t) {
 				need := c.needToKnow(name, reach)
-				body := docs.Documents[name][florete.DocManifest].Body
+				body := docs.Documents[name][document.DocManifest].Body
 				for _, found := range mention.FindAllString(body, -1) {
 					if !need[found] {
 						t.Errorf("%s: the manifest of %s names %s", s, name, found)
@@ -263,10 +264,10 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 }
 
 // calls is where the forwarder of one host calls that of another.
-func (c *cluster) calls(from, to string) (at florete.Addresses) {
+func (c *cluster) calls(from, to string) (at document.Addresses) {
 	h := c.Hosts[to]
 	if from == to {
-		return florete.Addresses{net.JoinHostPort(cmp.Or(h.Bind, "127.0.0.1"), "4610")}
+		return document.Addresses{net.JoinHostPort(cmp.Or(h.Bind, "127.0.0.1"), "4610")}
 	}
 	for _, network := range slices.Sorted(maps.Keys(h.Networks)) {
 		if _, shared := c.Hosts[from].Networks[network]; shared {
@@ -431,7 +432,7 @@ func TestRemovingARoleNarrows(t *testing.T) {
 	}
 }
 
-func allowedBy(manifests map[string]florete.Manifest) map[pair]bool {
+func allowedBy(manifests map[string]document.Manifest) map[pair]bool {
 	pairs := map[pair]bool{}
 	for _, m := range manifests {
 		for _, p := range m.Forwarder.Publish {
@@ -497,5 +498,5 @@ func whole(name string) string {
 }
 
 func body(c compiled, host string) string {
-	return c.Documents[host][florete.DocManifest].Body + c.Documents[host][florete.DocPolicy].Body
+	return c.Documents[host][document.DocManifest].Body + c.Documents[host][document.DocPolicy].Body
 }

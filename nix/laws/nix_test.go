@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -77,11 +77,11 @@ func compileAll(t *testing.T, nix string, topologies []json.RawMessage, alone bo
 	return all
 }
 
-func (c compiled) manifests(t *testing.T) map[string]florete.Manifest {
+func (c compiled) manifests(t *testing.T) map[string]document.Manifest {
 	t.Helper()
-	all := map[string]florete.Manifest{}
+	all := map[string]document.Manifest{}
 	for name, docs := range c.Documents {
-		d, err := docs[florete.DocManifest].Open()
+		d, err := docs[document.DocManifest].Open()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,11 +90,11 @@ func (c compiled) manifests(t *testing.T) map[string]florete.Manifest {
 	return all
 }
 
-func (c compiled) policies(t *testing.T) map[string]florete.Policy {
+func (c compiled) policies(t *testing.T) map[string]document.Policy {
 	t.Helper()
-	all := map[string]florete.Policy{}
+	all := map[string]document.Policy{}
 	for name, docs := range c.Documents {
-		raw, ok := docs[florete.DocPolicy]
+		raw, ok := docs[document.DocPolicy]
 		if !ok {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 type placement struct {
@@ -83,8 +83,8 @@ func (c *cluster) fitting(service string, p *placement) (names []string) {
 // somebody reaches.
 func (c *cluster) settle(docs compiled) {
 	for name, groups := range map[string][]string{
-		florete.ControlService: {"control-plane", "control-plane-write"},
-		florete.CacheService:   {florete.CacheGroup, florete.CacheGroup + "-write"},
+		spiffe.ControlService: {"control-plane", "control-plane-write"},
+		spiffe.CacheService:   {spiffe.CacheGroup, spiffe.CacheGroup + "-write"},
 	} {
 		if _, ok := docs.Topology.Services[name]; !ok {
 			continue

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // servicePort is one of several of a service.
@@ -77,19 +78,19 @@ func cutPort(text string) (of, port string) {
 }
 
 // face is what an entry of a manifest is about.
-func face(id florete.ID, port string) string {
+func face(id spiffe.ID, port string) string {
 	return strings.TrimSuffix(id.String()+":"+port, ":")
 }
 
 // at is the service that one of several ports would be, over a protocol; itself where it has one.
-func (s *service) at(port string, over florete.Protocol) *service {
+func (s *service) at(port string, over document.Protocol) *service {
 	p := s.Ports[port]
 	if p == nil {
 		return s
 	}
 	one := *s
 	one.Port, one.ListenPort, one.Identity = p.Port, p.ListenPort, p.Identity
-	if one.Protocol = ""; over == florete.UDP && slices.Contains(p.Protocol, "udp") {
+	if one.Protocol = ""; over == document.UDP && slices.Contains(p.Protocol, "udp") {
 		one.Protocol = "udp"
 	}
 	return &one

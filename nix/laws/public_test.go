@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // publish opens services to strangers where an ingress reaches them, most with a name.
@@ -106,7 +107,7 @@ func TestIngressIsTold(t *testing.T) {
 					continue
 				}
 				for _, host := range c.ingress(name) {
-					told := slices.ContainsFunc(manifests[host].Forwarder.Reach, func(r florete.Reachable) bool {
+					told := slices.ContainsFunc(manifests[host].Forwarder.Reach, func(r document.Reachable) bool {
 						return r.ID.Name() == name && r.TLSName == service.TLSName && slices.Equal(r.TLSAliases, service.TLSAliases)
 					})
 					if !told {
@@ -175,7 +176,7 @@ func (c *cluster) cache() {
 	if which%3 != 0 {
 		return
 	}
-	c.ServiceGroups[florete.CacheGroup], c.ServiceGroups[florete.CacheGroup+"-write"] = []string{}, []string{}
+	c.ServiceGroups[spiffe.CacheGroup], c.ServiceGroups[spiffe.CacheGroup+"-write"] = []string{}, []string{}
 	leads := c.Roles[[]string{"node", "operator"}[which%2]]
-	leads.ServiceGroups = append(leads.ServiceGroups, florete.CacheGroup)
+	leads.ServiceGroups = append(leads.ServiceGroups, spiffe.CacheGroup)
 }

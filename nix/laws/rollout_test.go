@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // rollout is how what is published reaches hosts.
@@ -50,7 +50,7 @@ func (c *cluster) rolls() {
 }
 
 // waveOf is the wave of each host in the policy of a cluster's provider.
-func (c *cluster) waveOf(t *testing.T, docs compiled) (waves map[string]int, policy *florete.Rollout) {
+func (c *cluster) waveOf(t *testing.T, docs compiled) (waves map[string]int, policy *document.Rollout) {
 	t.Helper()
 	for host, p := range docs.policies(t) {
 		provides := slices.Contains(c.Providers["config"].Hosts, host)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Topologies are of the first second of 1970.
@@ -76,16 +76,16 @@ func (c *cluster) end(p principal, role string) (end int64, has bool) {
 			by(seconds[until[role]])
 		}
 	}
-	id, err := florete.ParseID(p.id)
+	id, err := spiffe.ParseID(p.id)
 	if err != nil {
 		panic(err)
 	}
-	if id.Kind() != florete.KindUser {
-		if s := c.Services[id.Name()]; id.Kind() == florete.KindService && s != nil {
+	if id.Kind() != spiffe.KindUser {
+		if s := c.Services[id.Name()]; id.Kind() == spiffe.KindService && s != nil {
 			given(s.Roles, s.Until)
 			return end, has
 		}
-		if h := c.Hosts[id.Name()]; id.Kind() == florete.KindNode && h != nil && role != "node" {
+		if h := c.Hosts[id.Name()]; id.Kind() == spiffe.KindNode && h != nil && role != "node" {
 			for _, of := range c.levels(h) {
 				given(of.Roles, of.Until)
 			}
@@ -120,7 +120,7 @@ func TestEnds(t *testing.T) {
 			for _, p := range m.Forwarder.Publish {
 				for _, a := range p.Allow {
 					who, ours := principals[a.ID.String()]
-					if !ours || p.ID.Name() == florete.ControlService || p.ID.Name() == florete.CacheService {
+					if !ours || p.ID.Name() == spiffe.ControlService || p.ID.Name() == spiffe.CacheService {
 						continue
 					}
 					want, last := int64(0), false

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // Change is one thing that a document says differently.
@@ -25,7 +25,7 @@ type Change struct {
 // changes of a host. Of one that comes or goes, what others see of it.
 func changes(change string, was, is documents) ([]Change, error) {
 	all := []Change{}
-	for _, kind := range []string{florete.DocManifest, florete.DocPolicy} {
+	for _, kind := range []string{document.DocManifest, document.DocPolicy} {
 		var old, now map[string]any
 		if err := read(was[kind], &old); err != nil {
 			return nil, err
@@ -34,11 +34,11 @@ func changes(change string, was, is documents) ([]Change, error) {
 			return nil, err
 		}
 		switch {
-		case change != "changed" && kind == florete.DocPolicy:
+		case change != "changed" && kind == document.DocPolicy:
 			continue
 		case change != "changed":
 			old, now = outline(old), outline(now)
-		case kind == florete.DocPolicy && (old == nil || now == nil):
+		case kind == document.DocPolicy && (old == nil || now == nil):
 			// A host starts or stops to provide.
 			old, now = map[string]any{"kinds": old["kinds"]}, map[string]any{"kinds": now["kinds"]}
 		}

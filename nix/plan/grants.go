@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 func one(r Right, because ...Right) []fact { return []fact{{Right: r, because: because}} }
@@ -168,7 +168,7 @@ func operator(a at) []fact {
 	who := a.id(a.up[0]["id"])
 	// Reaching it may have an end, and then reading has.
 	facts := one(Right{who, "read at", "the config provider of " + a.host()}, Right{who, "reach", "service/" + a.host() + "/florete-control"})
-	if a.v != string(florete.AccessRead) {
+	if a.v != string(document.AccessRead) {
 		facts = append(facts, one(Right{who, "publish at", "the config provider of " + a.host()})...)
 	}
 	return a.endless(facts)
@@ -178,7 +178,7 @@ func operator(a at) []fact {
 func cacheAccess(a at) []fact {
 	who := a.id(a.up[0]["id"])
 	facts := one(Right{who, "read at", "the binary cache of " + a.host()}, Right{who, "reach", "service/" + a.host() + "/florete-cache"})
-	if a.v != string(florete.AccessRead) {
+	if a.v != string(document.AccessRead) {
 		facts = append(facts, one(Right{who, "add paths to", "the binary cache of " + a.host()})...)
 	}
 	return a.endless(facts)

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -44,7 +44,7 @@ func losses(was, is compile.Snapshot) (all []Loss, err error) {
 		kept[s] = map[string]string{}
 		for _, docs := range snapshot.Documents {
 			var policy map[string]any
-			if err := read(docs[florete.DocPolicy], &policy); err != nil {
+			if err := read(docs[document.DocPolicy], &policy); err != nil {
 				return nil, err
 			}
 			a := at{walk: &walk{root: policy}}

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // A name of a service decides whose bytes a program gets that was told the name alone, so where
@@ -38,7 +39,7 @@ func insideAndOut(manifest map[string]any) (inside, out leads) {
 	a := at{walk: &walk{root: manifest}}
 	inside, out = leads{map[string]string{}, map[string]string{}}, leads{map[string]string{}, map[string]string{}}
 	add := func(l leads, name, to string) {
-		if florete.IsWildcard(name) {
+		if document.IsWildcard(name) {
 			l.wild[name] = to
 		} else if name != "" {
 			l.exact[name] = to
@@ -47,9 +48,9 @@ func insideAndOut(manifest map[string]any) (inside, out leads) {
 	for _, v := range list(object(manifest["forwarder"])["reach"]) {
 		entry := object(v)
 		service, name := a.id(entry["id"]), ""
-		if id, err := florete.ParseID(shown(entry["id"])); err == nil {
-			if d, err := florete.Dial(id); err == nil {
-				name = florete.Render(d)
+		if id, err := spiffe.ParseID(shown(entry["id"])); err == nil {
+			if d, err := spiffe.Dial(id); err == nil {
+				name = spiffe.Render(d)
 			}
 		}
 		add(inside, name, service)
@@ -75,7 +76,7 @@ func (d *delta) names(host string, was, is documents) error {
 	var inside, out [2]leads
 	for s, docs := range []documents{was, is} {
 		var manifest map[string]any
-		if err := read(docs[florete.DocManifest], &manifest); err != nil {
+		if err := read(docs[document.DocManifest], &manifest); err != nil {
 			return err
 		}
 		inside[s], out[s] = insideAndOut(manifest)

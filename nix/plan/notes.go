@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -21,10 +21,10 @@ func moved(was, is compile.Snapshot) (all []Note, err error) {
 	gone := map[string][]string{} // by provider host
 	for host, docs := range was.Documents {
 		var old, now map[string]any
-		if err := read(docs[florete.DocManifest], &old); err != nil {
+		if err := read(docs[document.DocManifest], &old); err != nil {
 			return nil, err
 		}
-		if err := read(is.Documents[host][florete.DocManifest], &now); err != nil {
+		if err := read(is.Documents[host][document.DocManifest], &now); err != nil {
 			return nil, err
 		}
 		config := func(manifest map[string]any, provider string) map[string]any {

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -98,7 +98,7 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 	for name := range union(before.Documents, after.Documents) {
 		was, is := before.Documents[name], after.Documents[name]
 		moved := instance(before.Topology, after.Topology, name)
-		if was[florete.DocManifest].Body == is[florete.DocManifest].Body && was[florete.DocPolicy].Body == is[florete.DocPolicy].Body && moved == nil {
+		if was[document.DocManifest].Body == is[document.DocManifest].Body && was[document.DocPolicy].Body == is[document.DocPolicy].Body && moved == nil {
 			unchanged = append(unchanged, name)
 			continue
 		}
@@ -155,11 +155,11 @@ func compareHost(name string, was, is documents, moved *Change, rights *delta) (
 	} else if len(is) == 0 {
 		h.Change = "removed"
 	}
-	var old, now florete.Manifest
-	if err := read(was[florete.DocManifest], &old); err != nil {
+	var old, now document.Manifest
+	if err := read(was[document.DocManifest], &old); err != nil {
 		return h, fmt.Errorf("manifest of %s: %w", name, err)
 	}
-	if err := read(is[florete.DocManifest], &now); err != nil {
+	if err := read(is[document.DocManifest], &now); err != nil {
 		return h, fmt.Errorf("manifest of %s: %w", name, err)
 	}
 	h.domain = cmp.Or(now.TrustDomain, old.TrustDomain)
@@ -195,9 +195,9 @@ func read(raw compile.Raw, v any) error {
 
 // upgrade finds whether the documents need newer programs than before.
 func (h *Host) upgrade(was, is documents) error {
-	before := florete.Format{Major: 1}
+	before := document.Format{Major: 1}
 	after := before
-	for newest, of := range map[*florete.Format]documents{&before: was, &after: is} {
+	for newest, of := range map[*document.Format]documents{&before: was, &after: is} {
 		for _, raw := range of {
 			e, err := raw.Head()
 			if err != nil {
@@ -216,8 +216,8 @@ func (h *Host) upgrade(was, is documents) error {
 
 // restarts are the units of needs that will be requested anew. What a need is
 // fulfilled by is its request, delivery and generation.
-func restarts(was, is []florete.Need) (units []Unit) {
-	request := func(n florete.Need) string {
+func restarts(was, is []document.Need) (units []Unit) {
+	request := func(n document.Need) string {
 		b, _ := json.Marshal([]any{n.Kind, n.Request, n.Deliver, n.Generation})
 		return string(b)
 	}

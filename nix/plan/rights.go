@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -246,7 +246,7 @@ func join(node string) Right { return Right{node, "join", "the cluster"} }
 // granted is what the documents of a host grant, and what no rule explains: by where it is.
 func granted(docs documents) (facts []fact, loose map[string]string, err error) {
 	loose = map[string]string{}
-	for _, kind := range []string{florete.DocManifest, florete.DocPolicy} {
+	for _, kind := range []string{document.DocManifest, document.DocPolicy} {
 		var body map[string]any
 		if err := read(docs[kind], &body); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", kind, err)

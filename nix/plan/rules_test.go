@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -56,7 +56,7 @@ func TestEveryAttributeHasARule(t *testing.T) {
 			t.Errorf("%s: no rule says what it grants", pattern)
 		}
 	}
-	for _, kind := range []string{florete.DocManifest, florete.DocPolicy} {
+	for _, kind := range []string{document.DocManifest, document.DocPolicy} {
 		walk(kind, kit.Place{File: kind, Schema: v.All[kind]})
 	}
 	for pattern := range rules {

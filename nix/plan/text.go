@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // What a terminal shows in colour: green comes, red goes, yellow changes, and
@@ -162,7 +162,7 @@ func (t *page) changes(h Host) string {
 	var order []sort
 	for _, c := range h.Changes {
 		noun, s := c.prose(h.domain)
-		if c.Document == florete.DocManifest {
+		if c.Document == document.DocManifest {
 			s = relativeTo(h.Name, s)
 		}
 		of := sort{c.mark(), noun}

@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -54,7 +55,7 @@ type Policy[R Request[R]] struct {
 //
 // While a version reaches hosts one after the other, grants of one account may differ: what
 // goes before no other is what all of them have.
-func (a *Accounts[R, B]) Compile(p florete.Policy, servers map[string]Server, grant func(r *R, generation int)) (*Policy[R], error) {
+func (a *Accounts[R, B]) Compile(p document.Policy, servers map[string]Server, grant func(r *R, generation int)) (*Policy[R], error) {
 	policy := &Policy[R]{Servers: servers, wants: map[Name]R{}}
 	for _, n := range slices.Sorted(maps.Keys(servers)) {
 		if err := a.validate(n, servers[n]); err != nil {
@@ -62,8 +63,8 @@ func (a *Accounts[R, B]) Compile(p florete.Policy, servers map[string]Server, gr
 		}
 	}
 	var err error
-	policy.requests, err = server.DecodeGrants(p, a.kind.Name, func(g florete.Grant) (r R, err error) {
-		if err := florete.Decode(g.Request, &r); err != nil {
+	policy.requests, err = server.DecodeGrants(p, a.kind.Name, func(g document.Grant) (r R, err error) {
+		if err := strictjson.Decode(g.Request, &r); err != nil {
 			return r, err
 		}
 		grant(&r, g.Generation)

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/server"
@@ -29,7 +31,7 @@ type Runner struct {
 	Logger  *slog.Logger
 
 	hosts []rollout.Host // of the rollout that began at a time
-	of    florete.Time
+	of    unixtime.Time
 }
 
 // every is how often it looks; where looking takes long, it rests for idle times as much.
@@ -130,7 +132,7 @@ type reader struct {
 	failed  error
 }
 
-func (r *reader) report(host string) (report florete.ReceivedReport) {
+func (r *reader) report(host string) (report hostreport.Kept) {
 	e, err := r.archive.Get(r.ctx, server.ReportPrefix+host)
 	if errors.Is(err, store.ErrNotFound) {
 		return report
@@ -145,8 +147,8 @@ func (r *reader) report(host string) (report florete.ReceivedReport) {
 }
 
 // Before returns what is wrong with hosts before a rollout: archive.Terms has it.
-func Before(a archive.Archive) func(context.Context, florete.Rollout, time.Time) (map[string]rollout.Problems, error) {
-	return func(ctx context.Context, plan florete.Rollout, now time.Time) (map[string]rollout.Problems, error) {
+func Before(a archive.Archive) func(context.Context, document.Rollout, time.Time) (map[string]rollout.Problems, error) {
+	return func(ctx context.Context, plan document.Rollout, now time.Time) (map[string]rollout.Problems, error) {
 		read := reader{a, ctx, nil}
 		all := map[string]rollout.Problems{}
 		for _, wave := range plan.Waves {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
@@ -38,7 +40,7 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(func() { db.Close() })
 	s := &site{&Runner{Archive: archive.Archive{Store: db}, Kind: "config", Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}, t, time.Now()}
 	key := kit.SigningKey("demo-1")
-	plan := &florete.Rollout{Waves: [][]string{{"a"}, {"b"}}, Healthy: 60, Within: 600}
+	plan := &document.Rollout{Waves: [][]string{{"a"}, {"b"}}, Healthy: 60, Within: 600}
 	s.report("a", 10, "active")
 	for _, trees := range [][]publish.Tree{{tree(key, 10, "former", nil)}, {tree(key, 20, "next", plan), tree(key, 21, "former", nil)}} {
 		var text strings.Builder
@@ -56,14 +58,14 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-func tree(key signature.SecretKey, serial int64, note string, plan *florete.Rollout) publish.Tree {
-	all := map[string][]florete.Document{}
+func tree(key signature.SecretKey, serial int64, note string, plan *document.Rollout) publish.Tree {
+	all := map[string][]document.Document{}
 	for _, h := range []string{"p", "a", "b"} {
-		policy := florete.Policy{Cluster: "demo", Host: h, TrustDomain: kit.Domain, Provider: map[string]florete.Listening{}, Kinds: map[string]json.RawMessage{"note": kit.JSON(note)}}
+		policy := document.Policy{Cluster: "demo", Host: h, TrustDomain: kit.Domain, Provider: map[string]document.Listening{}, Kinds: map[string]json.RawMessage{"note": kit.JSON(note)}}
 		if h == "p" {
 			policy.Rollout = plan
 		}
-		all[h] = []florete.Document{kit.Document(serial, policy)}
+		all[h] = []document.Document{kit.Document(serial, policy)}
 	}
 	made, err := publish.Sign(all, key, time.Now())
 	if err != nil {
@@ -75,9 +77,9 @@ func tree(key signature.SecretKey, serial int64, note string, plan *florete.Roll
 // report is the last one of a host, with a unit.
 func (s *site) report(host string, serial int64, unit string) {
 	s.t.Helper()
-	r := florete.HostReport{Format: florete.NewestFormat, Documents: []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: serial}},
-		Units: []florete.ReportedUnit{{Name: "wiki.service", Active: unit}}, Forwarder: &florete.ReportedForwarder{State: "running"}}
-	received := florete.ReceivedReport{Received: florete.TimeOf(s.now), Report: kit.JSON(r)}
+	r := hostreport.Report{Format: document.NewestFormat, Documents: []document.Reported{{Kind: document.DocManifest, Serial: serial}},
+		Units: []hostreport.Unit{{Name: "wiki.service", Active: unit}}, Forwarder: &hostreport.Forwarder{State: "running"}}
+	received := hostreport.Kept{Received: unixtime.Of(s.now), Report: kit.JSON(r)}
 	if _, err := s.Archive.Commit(s.t.Context(), store.Txn{Then: []store.Op{store.Put(server.ReportPrefix+host, kit.JSON(received))}}); err != nil {
 		s.t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/store"
@@ -85,4 +85,4 @@ func (s Status) Print(w io.Writer) error {
 	return t.Flush()
 }
 
-func clock(t florete.Time) string { return t.UTC().Format(time.RFC3339) }
+func clock(t unixtime.Time) string { return t.UTC().Format(time.RFC3339) }

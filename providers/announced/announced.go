@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/stall"
@@ -33,7 +33,7 @@ type Config struct {
 
 // Caller is who calls, and the name by which.
 type Caller struct {
-	ID   florete.ID
+	ID   spiffe.ID
 	Name string
 }
 

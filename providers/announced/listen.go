@@ -14,7 +14,7 @@ import (
 	"github.com/pires/go-proxyproto"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/limit"
@@ -153,8 +153,8 @@ func (l *listener) announcedBy(u *net.UnixConn) (*conn, error) {
 	}
 	for _, v := range tlvs {
 		switch v.Type {
-		case florete.ProxyCaller:
-			if c.caller.ID, err = florete.ParseID(string(v.Value)); err != nil {
+		case spiffe.ProxyCaller:
+			if c.caller.ID, err = spiffe.ParseID(string(v.Value)); err != nil {
 				return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "%s: the caller that is announced: %v", l.Socket, err)
 			}
 		case proxyproto.PP2_TYPE_AUTHORITY:

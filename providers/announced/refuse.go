@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -57,18 +57,18 @@ func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row,
 
 // Access refuses a page of another site, and a caller that may do less than what is wanted. Who
 // has a role with group may read, with group-write also write.
-func Access(r *http.Request, group string, has, want florete.Access) error {
+func Access(r *http.Request, group string, has, want document.Access) error {
 	if err := ownPage(r); err != nil {
 		return err
 	}
-	if has == florete.AccessWrite || has == want {
+	if has == document.AccessWrite || has == want {
 		return nil
 	}
 	may := string(has)
 	if may == "" {
 		may = "do nothing"
 	}
-	if want == florete.AccessWrite {
+	if want == document.AccessWrite {
 		group += "-write"
 	}
 	return wire.Errorf(wire.Denied, wire.CodeNotGranted, "%s %.100q: %s may %s here, want %s: give it a role with group %s",
@@ -76,7 +76,7 @@ func Access(r *http.Request, group string, has, want florete.Access) error {
 }
 
 // Operator refuses who is no operator, or may do less than what is wanted.
-func Operator(r *http.Request, p florete.Policy, want florete.Access) error {
+func Operator(r *http.Request, p document.Policy, want document.Access) error {
 	return Access(r, "control-plane", p.Operators.Access(From(r.Context()).ID, time.Now()), want)
 }
 
@@ -110,7 +110,7 @@ func Reply(w http.ResponseWriter, status int, v any) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set(florete.HeaderFormat, florete.NewestFormat.String())
+	h.Set(document.HeaderFormat, document.NewestFormat.String())
 	w.WriteHeader(status)
 	w.Write(b) // without it the caller repeats the request
 }

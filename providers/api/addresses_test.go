@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/api/race/racetest"
 	"github.com/florete/florete/providers/providertest"
@@ -66,7 +66,7 @@ func TestAddresses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := d.client(own, empty)
 			client.Dial = nil
-			client.Provider.Addresses = florete.Addresses(c.addresses)
+			client.Provider.Addresses = document.Addresses(c.addresses)
 			_, err := client.Do(t.Context(), api.Path("oidc"), registration)
 			if c.code != "" {
 				providertest.WantError(t, err, c.kind, c.code)

@@ -8,7 +8,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 )
 
 // Endpoints.
@@ -50,9 +52,9 @@ const (
 // TLS connection, every other call has one of its own, so credentials are never older than
 // the pass. Every error is an *Error: what goes wrong on the way is transient.
 type Client struct {
-	Node     florete.ID       // the caller
-	Provider florete.Provider // whom, and exactly the identity it must present
-	Roots    *florete.Roots
+	Node     spiffe.ID         // the caller
+	Provider document.Provider // whom, and exactly the identity it must present
+	Roots    *trust.Roots
 
 	// Serial is the node's manifest's, for Artifact: a provider with an older
 	// policy then returns that. Requests carry their own.
@@ -72,17 +74,17 @@ type Client struct {
 	HostKey ssh.Signer
 
 	// Admission is that of HostKey, where it is a device key; nil where the policy has it.
-	Admission *florete.SignedAdmission
+	Admission *trust.SignedAdmission
 
 	// Dial connects to an address of the provider as it is written; nil for TCP, to each
 	// address that it resolves to.
 	Dial dialer
 
 	// Others answer as well as Provider does: where that is silent, they are tried beside it.
-	Others []florete.Provider
+	Others []document.Provider
 
 	// Reached receives which of them each connection leads to; may be nil.
-	Reached func(florete.ID)
+	Reached func(spiffe.ID)
 
 	// Patience bounds a handshake; zero for 45 seconds.
 	Patience time.Duration

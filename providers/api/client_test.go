@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
@@ -37,7 +37,7 @@ type domain struct {
 func (d domain) client(server *tls.Certificate, h http.HandlerFunc) *api.Client {
 	d.t.Helper()
 	return &api.Client{
-		Node: ursula, Provider: florete.Provider{ID: provider, Addresses: florete.Addresses{"127.0.0.1:1"}}, Roots: d.Roots(), SVID: d.Issue(ursula, time.Hour),
+		Node: ursula, Provider: document.Provider{ID: provider, Addresses: document.Addresses{"127.0.0.1:1"}}, Roots: d.Roots(), SVID: d.Issue(ursula, time.Hour),
 		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -135,7 +135,7 @@ func TestOddAnswers(t *testing.T) {
 		"a long message": {text(403, strings.Replace(denied, `"no"`, `"`+strings.Repeat("é", 4096)+`"`, 1)), api.Denied, api.CodeNotGranted, 0, strings.Repeat("é", 2048) + "…"},
 		"nothing":        {text(200, ""), api.Transient, api.CodeUnavailable, 0, "unexpected end"},
 		"another answer": {text(200, `{"values":{},"more":1}`), api.Transient, api.CodeUnavailable, 0, `unknown field "more"`},
-		"a newer one":    {text(200, `{"values":{},"more":1}`, florete.HeaderFormat, "1.99"), api.Transient, api.CodeNewerFormat, 0, "newer format than " + florete.NewestFormat.String() + `, unknown field "more": upgrade`},
+		"a newer one":    {text(200, `{"values":{},"more":1}`, document.HeaderFormat, "1.99"), api.Transient, api.CodeNewerFormat, 0, "newer format than " + document.NewestFormat.String() + `, unknown field "more": upgrade`},
 		"no values":      {text(200, `{}`), api.Transient, api.CodeUnavailable, 0, "no values"},
 		"too long":       {text(200, strings.Repeat(" ", api.MaxAnswer+1)), api.Transient, api.CodeUnavailable, 0, "longer than 8388608 bytes"},
 		"a long header":  {text(200, `{"values":{"a":"b"}}`, "More", strings.Repeat("x", 20<<10)), api.Transient, api.CodeUnavailable, 0, "EOF"},

@@ -8,7 +8,7 @@ import (
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // DeviceNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of device proofs.
@@ -23,8 +23,8 @@ const DeviceNamespace = "florete-device"
 // connection. Node is in it because the binding does not depend on the client's
 // certificate, and Provider so that no provider can pass it on to another.
 type DeviceStatement struct {
-	Node     florete.ID
-	Provider florete.ID
+	Node     spiffe.ID
+	Provider spiffe.ID
 	Binding  []byte // from ChannelBinding
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
 )
 
 // ErrorKind decides what the host does next. Part of the wire, append-only.
@@ -121,7 +121,7 @@ var code = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 // parseError reads the body of a refusal.
 func parseError(b []byte) (*Error, error) {
 	var e Error
-	if err := florete.Decode(b, &e); err != nil {
+	if err := strictjson.Decode(b, &e); err != nil {
 		return nil, err
 	}
 	switch e.Kind {

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/tests/kit"
@@ -103,8 +103,8 @@ func TestFull(t *testing.T) {
 
 		spare, next := kit.ProviderID("spare", "cert"), make(memory)
 		d.serve(next, d.Issue(spare, time.Hour), answerNeed)
-		c.Provider.Addresses = florete.Addresses{"first:1"}
-		c.Others = []florete.Provider{{ID: spare, Addresses: florete.Addresses{"next:1"}}}
+		c.Provider.Addresses = document.Addresses{"first:1"}
+		c.Others = []document.Provider{{ID: spare, Addresses: document.Addresses{"next:1"}}}
 		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			if address == "next:1" {
 				return next.dial(ctx, network, address)

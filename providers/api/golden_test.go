@@ -13,7 +13,8 @@ import (
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -35,13 +36,13 @@ func vectors(t testing.TB, name string, v any) {
 func TestRequestVectors(t *testing.T) {
 	var all []struct {
 		Name, Wire, Canonical, Asked, Key string
-		Caller                            florete.ID
+		Caller                            spiffe.ID
 	}
 	vectors(t, "requests.json", &all)
 	for _, v := range all {
 		t.Run(v.Name, func(t *testing.T) {
 			var r api.Request
-			if err := florete.Decode([]byte(v.Wire), &r); err != nil {
+			if err := strictjson.Decode([]byte(v.Wire), &r); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := api.Canonical(r.Body); err != nil || string(got) != v.Canonical {
@@ -58,7 +59,7 @@ func TestRequestVectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			var q api.Request
-			if err := florete.Decode(again, &q); err != nil {
+			if err := strictjson.Decode(again, &q); err != nil {
 				t.Fatal(err)
 			}
 			if key, _ := q.Key(v.Caller); key != v.Key {
@@ -98,7 +99,7 @@ func TestErrorVectors(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range all {
 		var e api.Error
-		if err := florete.Decode([]byte(v.Wire), &e); err != nil {
+		if err := strictjson.Decode([]byte(v.Wire), &e); err != nil {
 			t.Fatalf("%s: %v", v.Wire, err)
 		}
 		if !reflect.DeepEqual(e, v.Error) || e.Status() != v.Status {
@@ -116,7 +117,7 @@ func TestErrorVectors(t *testing.T) {
 
 func TestProofVector(t *testing.T) {
 	var v struct {
-		Node, Provider                           florete.ID
+		Node, Provider                           spiffe.ID
 		Nonce, CSR, Binding, HostKey, PrivateKey string
 		Statement                                string
 		Proof                                    api.Proof
@@ -170,7 +171,7 @@ func TestProofVector(t *testing.T) {
 
 func TestDeviceVector(t *testing.T) {
 	var v struct {
-		Node, Provider                                 florete.ID
+		Node, Provider                                 spiffe.ID
 		Binding, HostKey, PrivateKey, Statement, Proof string
 	}
 	vectors(t, "device.json", &v)
@@ -252,7 +253,7 @@ func FuzzRequest(f *testing.F) {
 	caller := kit.ID("node/ursula")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r, again api.Request
-		if florete.Decode(b, &r) != nil || r.Proof != nil && r.Proof.Node.IsZero() {
+		if strictjson.Decode(b, &r) != nil || r.Proof != nil && r.Proof.Node.IsZero() {
 			return
 		}
 		key, err := r.Key(caller)
@@ -263,7 +264,7 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := florete.Decode(written, &again); err != nil {
+		if err := strictjson.Decode(written, &again); err != nil {
 			t.Fatalf("%q written as %q: %v", b, written, err)
 		}
 		if k, err := again.Key(caller); err != nil || k != key {

@@ -5,7 +5,7 @@ import (
 	"crypto/tls"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // hedgeAfter is how long a provider may be silent before the next one is tried beside it.
@@ -28,7 +28,7 @@ func (c *Client) hedge(ctx context.Context, svid *tls.Certificate) (*Client, way
 		err    error
 	}
 	results := make(chan result)
-	left := append([]florete.Provider{c.Provider}, c.Others...)
+	left := append([]document.Provider{c.Provider}, c.Others...)
 	running := 0
 	begin := func() {
 		of := *c

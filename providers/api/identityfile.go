@@ -10,7 +10,10 @@ import (
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 )
 
 // Schemas of identity files and of requests for them.
@@ -29,19 +32,19 @@ const MaxIdentityFile = 32 << 20
 // machine that is no host, where Node is zero: one SVID. It is sealed with age where it is a
 // file.
 type IdentityFile struct {
-	Schema  string         `json:"schema"`
-	Format  florete.Format `json:"format"`
-	Cluster string         `json:"cluster"`
-	Node    florete.ID     `json:"node,omitzero"`
-	SVIDs   []IdentitySVID `json:"svids"` // sorted by ID
+	Schema  string          `json:"schema"`
+	Format  document.Format `json:"format"`
+	Cluster string          `json:"cluster"`
+	Node    spiffe.ID       `json:"node,omitzero"`
+	SVIDs   []IdentitySVID  `json:"svids"` // sorted by ID
 
 	// Roots are those of the trust domain, in PEM, where there are no documents to have them.
 	Roots []string `json:"roots,omitempty"`
 
 	// DeviceKey is the key that proves a host without an SSH host key in the flake (PEM,
 	// OpenSSH), unless it made one itself, and Admission the operator's word for that.
-	DeviceKey string                   `json:"deviceKey,omitempty"`
-	Admission *florete.SignedAdmission `json:"admission,omitempty"`
+	DeviceKey string                 `json:"deviceKey,omitempty"`
+	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 
 	// Artifact has the host's documents, and the revocation list.
 	Artifact Artifact `json:"artifact,omitzero"`
@@ -59,9 +62,9 @@ func (f IdentityFile) MarshalJSON() ([]byte, error) {
 
 // IdentitySVID is an SVID that a host is given, in PEM.
 type IdentitySVID struct {
-	ID   florete.ID `json:"id"`
-	SVID string     `json:"svid"`          // leaf, then intermediates
-	Key  string     `json:"key,omitempty"` // PKCS #8; none where the host made it
+	ID   spiffe.ID `json:"id"`
+	SVID string    `json:"svid"`          // leaf, then intermediates
+	Key  string    `json:"key,omitempty"` // PKCS #8; none where the host made it
 }
 
 // SignedIdentityFile is an IdentityFile byte for byte, with its signature (Nix format).
@@ -75,7 +78,7 @@ func IdentityFileText(file string) string { return "florete-identity-file-v1\n" 
 
 // Verify returns what one of a cluster's keys signed for a node; zero for a machine that is no
 // host, and knows only the key.
-func (s SignedIdentityFile) Verify(cluster string, node florete.ID, keys []string) (f IdentityFile, err error) {
+func (s SignedIdentityFile) Verify(cluster string, node spiffe.ID, keys []string) (f IdentityFile, err error) {
 	if err := decodeFormat("identity file", s.File, &f); err != nil {
 		return f, err
 	}
@@ -88,7 +91,7 @@ func (s SignedIdentityFile) Verify(cluster string, node florete.ID, keys []strin
 	if cluster != "" && f.Cluster != cluster || f.Node != node {
 		return f, fmt.Errorf("identity file: for %s of cluster %.64q, this host is %s of %q", f.Node, f.Cluster, node, cluster)
 	}
-	if err := florete.VerifySignature("identity file", IdentityFileText(s.File), s.Signature, keys); err != nil {
+	if err := document.VerifySignature("identity file", IdentityFileText(s.File), s.Signature, keys); err != nil {
 		return f, fmt.Errorf("%w: want one that florctl id issue signed with a key that this host pins", err)
 	}
 	return f, nil
@@ -97,19 +100,19 @@ func (s SignedIdentityFile) Verify(cluster string, node florete.ID, keys []strin
 // decodeFormat decodes a text strictly, unless it is of a newer format.
 func decodeFormat(what, text string, v any) error {
 	var head struct {
-		Format florete.Format `json:"format"`
+		Format document.Format `json:"format"`
 	}
-	if err := json.Unmarshal([]byte(text), &head); err == nil && head.Format.Newer(florete.NewestFormat) {
-		return &florete.NewerFormatError{What: what, Format: head.Format}
+	if err := json.Unmarshal([]byte(text), &head); err == nil && head.Format.Newer(document.NewestFormat) {
+		return &document.NewerFormatError{What: what, Format: head.Format}
 	}
-	if err := florete.Decode([]byte(text), v); err != nil {
+	if err := strictjson.Decode([]byte(text), v); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }
 
 // SVID is that of an identity, nil where the file has none.
-func (f IdentityFile) SVID(id florete.ID) *IdentitySVID {
+func (f IdentityFile) SVID(id spiffe.ID) *IdentitySVID {
 	i := slices.IndexFunc(f.SVIDs, func(s IdentitySVID) bool { return s.ID == id })
 	if i < 0 {
 		return nil
@@ -119,12 +122,12 @@ func (f IdentityFile) SVID(id florete.ID) *IdentitySVID {
 
 // IdentityRequest is what a host requests an identity file with whose keys it made itself.
 type IdentityRequest struct {
-	Schema  string         `json:"schema"`
-	Format  florete.Format `json:"format"`
-	Cluster string         `json:"cluster"`
-	Node    florete.ID     `json:"node"`
-	Device  string         `json:"device"` // SSH host key or device key, authorized_keys form, without comment
-	SVIDs   []CertBody     `json:"svids"`  // sorted by ID
+	Schema  string          `json:"schema"`
+	Format  document.Format `json:"format"`
+	Cluster string          `json:"cluster"`
+	Node    spiffe.ID       `json:"node"`
+	Device  string          `json:"device"` // SSH host key or device key, authorized_keys form, without comment
+	SVIDs   []CertBody      `json:"svids"`  // sorted by ID
 }
 
 // SignedIdentityRequest is an IdentityRequest byte for byte, signed by the key that it names.

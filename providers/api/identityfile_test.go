@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -36,13 +36,13 @@ func TestIdentityVector(t *testing.T) {
 	}
 	keys := []string{v.Key}
 	f, err := v.File.Verify(r.Cluster, r.Node, keys)
-	if err != nil || f.SVID(r.SVIDs[0].ID) == nil || f.SVID(florete.ID{}) != nil {
+	if err != nil || f.SVID(r.SVIDs[0].ID) == nil || f.SVID(spiffe.ID{}) != nil {
 		t.Errorf("got %+v, %v", f, err)
 	}
-	if one, err := v.One.Verify("", florete.ID{}, keys); err != nil || len(one.SVIDs) != 1 || len(one.Roots) != 1 {
+	if one, err := v.One.Verify("", spiffe.ID{}, keys); err != nil || len(one.SVIDs) != 1 || len(one.Roots) != 1 {
 		t.Errorf("got %+v, %v", one, err)
 	}
-	other, err := florete.NewID(r.Node.TrustDomain(), florete.KindNode, "", "oak")
+	other, err := spiffe.NewID(r.Node.TrustDomain(), spiffe.KindNode, "", "oak")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,13 +53,13 @@ func TestIdentityVector(t *testing.T) {
 	for name, c := range map[string]struct {
 		file    api.SignedIdentityFile
 		cluster string
-		node    florete.ID
+		node    spiffe.ID
 		want    string
 	}{
 		"another cluster":     {v.File, "other", r.Node, `this host is spiffe://demo.flor/node/elm of "other"`},
 		"another host":        {v.File, "demo", other, "this host is spiffe://demo.flor/node/oak"},
 		"of no host":          {v.One, "demo", r.Node, "want one of a host"},
-		"of a host":           {v.File, "", florete.ID{}, "want one of a host"},
+		"of a host":           {v.File, "", spiffe.ID{}, "want one of a host"},
 		"changed":             {changed(v.File, "PRIVATE", "PUBLIC"), "demo", r.Node, "does not verify"},
 		"another schema":      {changed(v.File, "identity-file/v1", "identity-file/v2"), "demo", r.Node, `want "florete.identity-file/v1"`},
 		"an attribute more":   {changed(v.File, "{", `{"x":1,`), "demo", r.Node, `unknown field "x"`},

@@ -14,7 +14,10 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/pubkey"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 )
 
 // PathJoin is where a device requests to be admitted, with POST, at a config provider.
@@ -39,9 +42,9 @@ const (
 // Join requests that a device is admitted as a node. It is repeated until it is decided: the
 // token counts for the first one of a device, and is none of what is remembered of it.
 type Join struct {
-	Node   florete.ID      `json:"node"`
+	Node   spiffe.ID       `json:"node"`
 	Device string          `json:"device"` // public key, in authorized_keys form
-	Facts  json.RawMessage `json:"facts"`  // a florete.Facts
+	Facts  json.RawMessage `json:"facts"`  // a hostreport.Facts
 
 	Token     string `json:"token,omitempty"`     // public key, Nix format
 	TokenSign string `json:"tokenSign,omitempty"` // by it, over the statement (Nix format)
@@ -55,14 +58,14 @@ type Joined struct {
 	Message string    `json:"message,omitempty"` // what the device waits for, or why not
 
 	// Admission is the operator's word, and Grant one for the token's bearer to give it.
-	Admission *florete.SignedAdmission `json:"admission,omitempty"`
-	Grant     *florete.SignedGrant     `json:"grant,omitempty"`
+	Admission *trust.SignedAdmission `json:"admission,omitempty"`
+	Grant     *trust.SignedGrant     `json:"grant,omitempty"`
 }
 
 // Statement are the lines that device and token sign: the version, trust domain, node,
 // provider, then in lower-case hex the SHA-256 of device key, token and facts, and the channel
 // binding. No other connection, provider, node or device can use them.
-func (j Join) Statement(provider florete.ID, binding []byte) []byte {
+func (j Join) Statement(provider spiffe.ID, binding []byte) []byte {
 	hash := func(b []byte) string {
 		sum := sha256.Sum256(b)
 		return hex.EncodeToString(sum[:])
@@ -79,7 +82,7 @@ func TokenID(public string) string {
 
 // Verify checks both signatures, made on the connection with a binding, and returns the
 // device's key. Without a token there is one signature.
-func (j Join) Verify(provider florete.ID, binding []byte) (ssh.PublicKey, error) {
+func (j Join) Verify(provider spiffe.ID, binding []byte) (ssh.PublicKey, error) {
 	key, err := ParseHostKey(j.Device)
 	if err != nil {
 		return nil, fmt.Errorf("device key: %w", err)
@@ -100,7 +103,7 @@ func (j Join) Verify(provider florete.ID, binding []byte) (ssh.PublicKey, error)
 	}
 	public, err := signature.ParsePublicKey(j.Token)
 	if err == nil {
-		err = florete.CheckEd25519(public.Data)
+		err = pubkey.CheckEd25519(public.Data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("token: %w", err)
@@ -114,7 +117,7 @@ func (j Join) Verify(provider florete.ID, binding []byte) (ssh.PublicKey, error)
 
 // Join requests that the client's device key, HostKey, is admitted as its node. token is nil
 // where the provider knows the device already.
-func (c *Client) Join(ctx context.Context, facts florete.Facts, token *JoinToken) (a Joined, err error) {
+func (c *Client) Join(ctx context.Context, facts hostreport.Facts, token *JoinToken) (a Joined, err error) {
 	text, err := json.Marshal(facts)
 	if err != nil {
 		return a, Errorf(Invalid, CodeMalformed, "facts: %v", err)
@@ -142,7 +145,7 @@ func (c *Client) Join(ctx context.Context, facts florete.Facts, token *JoinToken
 	return a, err
 }
 
-func (j *Join) sign(device ssh.Signer, token *JoinToken, provider florete.ID, binding []byte) error {
+func (j *Join) sign(device ssh.Signer, token *JoinToken, provider spiffe.ID, binding []byte) error {
 	if token != nil {
 		j.Token = token.Public()
 		secret, err := token.Secret()

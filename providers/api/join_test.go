@@ -7,21 +7,22 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 )
 
 // joinVector is join.json.
 type joinVector struct {
-	Provider   florete.ID              `json:"provider"`
-	Binding    string                  `json:"binding"`
-	PrivateKey string                  `json:"privateKey"` // of the device
-	Token      string                  `json:"token"`
-	Request    api.Join                `json:"request"`
-	Statement  string                  `json:"statement"`
-	Key        string                  `json:"key"` // of an operator
-	Admission  florete.SignedAdmission `json:"admission"`
-	ByToken    florete.SignedAdmission `json:"byToken"`
+	Provider   spiffe.ID             `json:"provider"`
+	Binding    string                `json:"binding"`
+	PrivateKey string                `json:"privateKey"` // of the device
+	Token      string                `json:"token"`
+	Request    api.Join              `json:"request"`
+	Statement  string                `json:"statement"`
+	Key        string                `json:"key"` // of an operator
+	Admission  trust.SignedAdmission `json:"admission"`
+	ByToken    trust.SignedAdmission `json:"byToken"`
 }
 
 // TestJoinVector holds what device, token and operator sign.
@@ -69,26 +70,26 @@ func TestJoinVector(t *testing.T) {
 		t.Error("another connection is accepted")
 	}
 
-	for name, s := range map[string]florete.SignedAdmission{"an operator's": v.Admission, "a token's": v.ByToken} {
+	for name, s := range map[string]trust.SignedAdmission{"an operator's": v.Admission, "a token's": v.ByToken} {
 		a, until, err := s.Verify("demo", v.Request.Node, []string{v.Key})
 		if err != nil || a.Key != v.Request.Device || until.IsZero() != (s.Grant == nil) {
 			t.Errorf("%s: %+v, %s, %v", name, a, until, err)
 		}
-		for what, change := range map[string]func(*florete.SignedAdmission) (string, florete.ID, []string){
-			"cluster": func(*florete.SignedAdmission) (string, florete.ID, []string) {
+		for what, change := range map[string]func(*trust.SignedAdmission) (string, spiffe.ID, []string){
+			"cluster": func(*trust.SignedAdmission) (string, spiffe.ID, []string) {
 				return "other", v.Request.Node, []string{v.Key}
 			},
-			"node": func(*florete.SignedAdmission) (string, florete.ID, []string) {
+			"node": func(*trust.SignedAdmission) (string, spiffe.ID, []string) {
 				return "demo", v.Provider, []string{v.Key}
 			},
-			"key": func(*florete.SignedAdmission) (string, florete.ID, []string) {
+			"key": func(*trust.SignedAdmission) (string, spiffe.ID, []string) {
 				return "demo", v.Request.Node, []string{v.Request.Token}
 			},
-			"signature": func(s *florete.SignedAdmission) (string, florete.ID, []string) {
+			"signature": func(s *trust.SignedAdmission) (string, spiffe.ID, []string) {
 				s.Signature = v.Request.TokenSign
 				return "demo", v.Request.Node, []string{v.Key}
 			},
-			"text": func(s *florete.SignedAdmission) (string, florete.ID, []string) {
+			"text": func(s *trust.SignedAdmission) (string, spiffe.ID, []string) {
 				s.Admission = strings.Replace(s.Admission, "demo", "dem0", 1)
 				return "demo", v.Request.Node, []string{v.Key}
 			},
@@ -99,7 +100,7 @@ func TestJoinVector(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := (florete.SignedAdmission{Admission: v.ByToken.Admission, Signature: v.ByToken.Signature}).Verify("demo", v.Request.Node, []string{v.Key}); err == nil {
+	if _, _, err := (trust.SignedAdmission{Admission: v.ByToken.Admission, Signature: v.ByToken.Signature}).Verify("demo", v.Request.Node, []string{v.Key}); err == nil {
 		t.Error("a token admits without a grant")
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -12,14 +14,14 @@ import (
 // TestNoNull: an identity file of one identity has no documents, but the revocation list where the
 // cluster has one. What is written is read again, null is not.
 func TestNoNull(t *testing.T) {
-	f := api.IdentityFile{Format: florete.NewestFormat, SVIDs: []api.IdentitySVID{{ID: kit.ID("vertex/gate")}}}
-	f.Artifact.Revocations = &florete.SignedRevocations{}
+	f := api.IdentityFile{Format: document.NewestFormat, SVIDs: []api.IdentitySVID{{ID: kit.ID("vertex/gate")}}}
+	f.Artifact.Revocations = &trust.SignedRevocations{}
 	b, err := json.Marshal(f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var again api.IdentityFile
-	if err := florete.Decode(b, &again); err != nil || again.Artifact.Revocations == nil || !again.Artifact.Unchanged() {
+	if err := strictjson.Decode(b, &again); err != nil || again.Artifact.Revocations == nil || !again.Artifact.Unchanged() {
 		t.Errorf("%s: %+v, %v", b, again, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
 )
 
 // leastStall is when a call of a pass stalls, or after four times what the handshake took: then the
@@ -54,7 +54,7 @@ func (p *Pass) Close() {
 // and request travel on one connection, to which the proof by HostKey is bound. r.Body is a CertBody.
 func (p *Pass) Enrol(ctx context.Context, r Request) (Answer, error) {
 	var body CertBody
-	if err := florete.Decode(r.Body, &body); err != nil {
+	if err := strictjson.Decode(r.Body, &body); err != nil {
 		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: body: %v", r.Need, err)
 	}
 	block, _ := pem.Decode([]byte(body.CSR))
@@ -130,7 +130,7 @@ func (p *Pass) Watch(ctx context.Context, from int64) (a Artifact, err error) {
 	return a, err
 }
 
-// Report sends what the node reports of itself, a florete.HostReport.
+// Report sends what the node reports of itself, a hostreport.Report.
 func (p *Pass) Report(ctx context.Context, report []byte) (r Reported, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		header := s.device()

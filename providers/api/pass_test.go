@@ -13,7 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
@@ -211,10 +212,10 @@ func TestHedge(t *testing.T) {
 				d.serve(first, d.Issue(provider, time.Hour), answerNeed)
 				d.serve(next, d.Issue(spare, time.Hour), answerNeed)
 				c := d.client(d.Issue(provider, time.Hour), nil)
-				c.Provider.Addresses = florete.Addresses{"first:1"}
-				c.Others = []florete.Provider{{ID: spare, Addresses: florete.Addresses{"next:1"}}}
-				var reached florete.ID
-				c.Reached = func(id florete.ID) { reached = id }
+				c.Provider.Addresses = document.Addresses{"first:1"}
+				c.Others = []document.Provider{{ID: spare, Addresses: document.Addresses{"next:1"}}}
+				var reached spiffe.ID
+				c.Reached = func(id spiffe.ID) { reached = id }
 				c.Dial = func(ctx context.Context, _, address string) (net.Conn, error) {
 					if address == "next:1" {
 						return next.dial(ctx, "", "")

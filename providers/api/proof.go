@@ -10,7 +10,9 @@ import (
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/pubkey"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 )
 
 // ProofNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of proofs.
@@ -18,12 +20,12 @@ const ProofNamespace = "florete-enrol"
 
 // Proof shows at enrolment that the caller holds the node's SSH host key.
 type Proof struct {
-	Node      florete.ID `json:"node"`
-	Nonce     string     `json:"nonce"`
-	Signature string     `json:"signature"` // armored sshsig over Statement.Bytes
+	Node      spiffe.ID `json:"node"`
+	Nonce     string    `json:"nonce"`
+	Signature string    `json:"signature"` // armored sshsig over Statement.Bytes
 
 	// Admission is that of the key, where the policy has none for the node.
-	Admission *florete.SignedAdmission `json:"admission,omitempty"` // since format 1.1
+	Admission *trust.SignedAdmission `json:"admission,omitempty"` // since format 1.1
 }
 
 // Nonce is the answer of POST /cert/nonce.
@@ -34,8 +36,8 @@ type Nonce struct {
 // Statement is what a proof signs. It binds the key to one provider, one CSR and
 // one TLS connection.
 type Statement struct {
-	Node     florete.ID
-	Provider florete.ID
+	Node     spiffe.ID
+	Provider spiffe.ID
 	Nonce    string
 	CSR      []byte // DER
 	Binding  []byte // from ChannelBinding
@@ -72,7 +74,7 @@ func checkHostKey(key ssh.PublicKey) error {
 	if !ok {
 		return fmt.Errorf("key of type %s, want a plain one", key.Type())
 	}
-	return florete.CheckHostKey(k.CryptoPublicKey())
+	return pubkey.CheckHost(k.CryptoPublicKey())
 }
 
 // Verify checks a proof's signature by a host key.

@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 )
 
 // Request is for one need. Body is the need's request with what the host adds
@@ -31,8 +34,8 @@ type Request struct {
 
 // CertBody is the body of a request for an SVID.
 type CertBody struct {
-	ID  florete.ID `json:"id"`
-	CSR string     `json:"csr"` // PEM, PKCS #10 (RFC 2986), signed by the SVID's key
+	ID  spiffe.ID `json:"id"`
+	CSR string    `json:"csr"` // PEM, PKCS #10 (RFC 2986), signed by the SVID's key
 }
 
 // ValueRotation is the value of an answer that has the number of the rotation in force, in
@@ -52,7 +55,7 @@ type Artifact struct {
 
 	// Revocations is the cluster's list, where it is newer than the node's. Without documents
 	// beside it the node has those.
-	Revocations *florete.SignedRevocations `json:"revocations,omitempty"` // since format 1.1
+	Revocations *trust.SignedRevocations `json:"revocations,omitempty"` // since format 1.1
 
 	// NotModified is set by Client instead of Documents when the provider has those that
 	// the request named.
@@ -80,7 +83,7 @@ func (a Artifact) Tag() string {
 // the sorted lines, quotes included. An envelope has the digest of its body.
 func Tag(envelopes ...[]byte) string {
 	sorted := slices.SortedFunc(slices.Values(envelopes), bytes.Compare)
-	return `"` + florete.Digest(bytes.Join(sorted, []byte("\n"))) + `"`
+	return `"` + document.Digest(bytes.Join(sorted, []byte("\n"))) + `"`
 }
 
 // Reported is the answer of POST /config/report.
@@ -102,8 +105,8 @@ type SignedDocument struct {
 // Key is the request's idempotency key: lower-case hex SHA-256 over the lines
 // caller, need and the canonical JSON of {"body":…,"generation":…,"rotation":…}, the last
 // only where it is requested. Both numbers are part of it, so that another secret is a
-// request of its own. The body is one that florete.Decode takes, as in a request that it took.
-func (r Request) Key(caller florete.ID) (string, error) {
+// request of its own. The body is one that strictjson.Decode takes, as in a request that it took.
+func (r Request) Key(caller spiffe.ID) (string, error) {
 	body, err := canonical(r.Body)
 	if err != nil {
 		return "", fmt.Errorf("need %s: body: %w", r.Need, err)
@@ -119,7 +122,7 @@ func (r Request) Key(caller florete.ID) (string, error) {
 
 // Asked is the canonical JSON of a body without what the host adds to its need's
 // request, which is a field "csr". It equals Canonical of the request. The body is one that
-// florete.Decode takes.
+// strictjson.Decode takes.
 func Asked(body []byte) ([]byte, error) {
 	v, err := parse(body)
 	if err != nil {
@@ -139,13 +142,13 @@ func Asked(body []byte) ([]byte, error) {
 // that documents hold. Canonical(Canonical(x)) == Canonical(x).
 func Canonical(b []byte) ([]byte, error) {
 	var raw json.RawMessage
-	if err := florete.Decode(b, &raw); err != nil {
+	if err := strictjson.Decode(b, &raw); err != nil {
 		return nil, err
 	}
 	return canonical(raw)
 }
 
-// canonical is that of a value that florete.Decode takes.
+// canonical is that of a value that strictjson.Decode takes.
 func canonical(b []byte) ([]byte, error) {
 	v, err := parse(b)
 	if err != nil {

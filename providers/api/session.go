@@ -20,7 +20,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api/race"
 )
 
@@ -273,7 +274,7 @@ func (s *session) call(ctx context.Context, method, path string, header http.Hea
 		return AsError(err)
 	}
 	req.Header = header
-	header.Set(florete.HeaderFormat, florete.NewestFormat.String())
+	header.Set(document.HeaderFormat, document.NewestFormat.String())
 	header.Set(HeaderRevocations, strconv.FormatInt(s.client.Revocations, 10))
 	most := MaxAnswer
 	if _, ok := answer.(*Artifact); ok {
@@ -284,9 +285,9 @@ func (s *session) call(ctx context.Context, method, path string, header http.Hea
 		return AsError(fmt.Errorf("%s %s at %s: %w", method, path, s.address, err))
 	}
 	odd := func(why any) error {
-		if f, err := florete.ParseFormat(resp.Header.Get(florete.HeaderFormat)); err == nil && f.Newer(florete.NewestFormat) {
+		if f, err := document.ParseFormat(resp.Header.Get(document.HeaderFormat)); err == nil && f.Newer(document.NewestFormat) {
 			return Errorf(Transient, CodeNewerFormat, "%s %s: %s answered in a newer format than %s, %v: upgrade this host's programs",
-				method, path, s.address, florete.NewestFormat, why)
+				method, path, s.address, document.NewestFormat, why)
 		}
 		return Errorf(Transient, CodeUnavailable, "%s %s: %s answered with status %d and what is no answer: %v",
 			method, path, s.address, resp.StatusCode, why)
@@ -302,7 +303,7 @@ func (s *session) call(ctx context.Context, method, path string, header http.Hea
 	case len(b) > most:
 		return odd(fmt.Sprintf("longer than %d bytes", most))
 	case resp.StatusCode == http.StatusOK:
-		if err := florete.Decode(b, answer); err != nil {
+		if err := strictjson.Decode(b, answer); err != nil {
 			return odd(err)
 		}
 		return nil

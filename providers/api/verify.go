@@ -5,14 +5,15 @@ import (
 	"errors"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 )
 
 // resumed is when a host that is suspended requests again: it learns soon that it is not.
 const resumed = 30 * time.Second
 
 // Revoked is the refusal of what the revocation list has: transient where it is suspended.
-func Revoked(place string, err *florete.RevokedError) *Error {
+func Revoked(place string, err *trust.RevokedError) *Error {
 	if err.Suspended {
 		return Errorf(Transient, CodeRevoked, "%s%v", place, err).After(resumed)
 	}
@@ -22,17 +23,17 @@ func Revoked(place string, err *florete.RevokedError) *Error {
 // Peer verifies the chain that the other side of a connection presented, for the part
 // that it plays there, and returns whose it is, also where it is revoked. The error is an *Error: transient and
 // clock when nothing but the time is wrong, denied and revoked, or denied and untrusted.
-func Peer(chain []*x509.Certificate, roots *florete.Roots, part ...x509.ExtKeyUsage) (florete.ID, error) {
+func Peer(chain []*x509.Certificate, roots *trust.Roots, part ...x509.ExtKeyUsage) (spiffe.ID, error) {
 	id, err := roots.Verify(chain, time.Now(), part...)
-	var late *florete.ValidityError
-	var revoked *florete.RevokedError
+	var late *trust.ValidityError
+	var revoked *trust.RevokedError
 	switch {
 	case errors.As(err, &revoked):
 		return id, Revoked("peer's certificate: ", revoked)
 	case errors.As(err, &late):
-		return florete.ID{}, Errorf(Transient, CodeClock, "%v", err)
+		return spiffe.ID{}, Errorf(Transient, CodeClock, "%v", err)
 	case err != nil:
-		return florete.ID{}, Errorf(Denied, CodeUntrusted, "peer's certificate: %v", err)
+		return spiffe.ID{}, Errorf(Denied, CodeUntrusted, "peer's certificate: %v", err)
 	}
 	return id, nil
 }

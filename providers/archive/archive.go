@@ -32,7 +32,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
@@ -59,13 +60,13 @@ type Archive struct {
 // Version is one publication.
 type Version struct {
 	publish.Head
-	Rev      string       `json:"rev"`      // of the flake
-	Signer   string       `json:"signer"`   // name of the key
-	Imported florete.Time `json:"imported"` // at this provider
-	Content  string       `json:"content"`  // digest of all bodies and closures: a version that goes back has that of the one it goes back to
-	Digest   string       `json:"digest"`   // of all envelopes
-	Tree     string       `json:"tree"`     // of its index
-	Buckets  int          `json:"buckets"`
+	Rev      string        `json:"rev"`      // of the flake
+	Signer   string        `json:"signer"`   // name of the key
+	Imported unixtime.Time `json:"imported"` // at this provider
+	Content  string        `json:"content"`  // digest of all bodies and closures: a version that goes back has that of the one it goes back to
+	Digest   string        `json:"digest"`   // of all envelopes
+	Tree     string        `json:"tree"`     // of its index
+	Buckets  int           `json:"buckets"`
 
 	// Restored is that it came from a backup. Hosts may have had newer ones since, so it is
 	// history: offered to nobody until it is published again.
@@ -221,7 +222,7 @@ func (a Archive) Closures(ctx context.Context, v Version) (map[string]string, er
 	named := map[string]string{}
 	for host, entries := range whole {
 		for _, entry := range entries {
-			var e florete.Envelope
+			var e document.Envelope
 			if err := json.Unmarshal([]byte(entry.Envelope), &e); err != nil {
 				return nil, fmt.Errorf("envelope of %s: %w", host, err)
 			}
@@ -290,7 +291,7 @@ func (a Archive) body(ctx context.Context, digest string) ([]byte, error) {
 		packed.Write(c.Value)
 	}
 	b, err := decompress(packed.Bytes())
-	if err == nil && florete.Digest(b) != digest {
+	if err == nil && document.Digest(b) != digest {
 		err = errors.New("another digest")
 	}
 	if err != nil {

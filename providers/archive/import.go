@@ -13,7 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/store"
@@ -33,7 +35,7 @@ type Terms struct {
 	AtOnce bool
 
 	// Before are the problems of hosts. It may be nil.
-	Before func(ctx context.Context, plan florete.Rollout, now time.Time) (map[string]rollout.Problems, error)
+	Before func(ctx context.Context, plan document.Rollout, now time.Time) (map[string]rollout.Problems, error)
 
 	// Record may refuse that next is served instead of last, and returns what is changed in
 	// the same transaction. It may be nil, and last zero.
@@ -136,11 +138,11 @@ type tree struct {
 	rev, signer         string
 	all, digest, bodies hash.Hash // of lines: with signatures, envelopes alone, bodies alone
 
-	plan       *florete.Rollout // of the policy of this provider; nil for none
-	unreadable error            // that policy
+	plan       *document.Rollout // of the policy of this provider; nil for none
+	unreadable error             // that policy
 }
 
-func (t *tree) add(host string, e entry, envelope florete.Envelope) {
+func (t *tree) add(host string, e entry, envelope document.Envelope) {
 	t.hosts[host] = append(t.hosts[host], e)
 	t.rev = envelope.Rev
 	t.signer, _, _ = strings.Cut(e.Signature, ":")
@@ -152,7 +154,7 @@ func (t *tree) add(host string, e entry, envelope florete.Envelope) {
 func (t *tree) version(head publish.Head) Version {
 	sum := func(h hash.Hash) string { return fmt.Sprintf("%x", h.Sum(nil)) }
 	head.Follow = 0
-	return Version{Head: head, Rev: t.rev, Signer: t.signer, Imported: florete.TimeOf(time.Now()),
+	return Version{Head: head, Rev: t.rev, Signer: t.signer, Imported: unixtime.Of(time.Now()),
 		Content: sum(t.bodies), Digest: sum(t.digest), Tree: sum(t.all),
 		Buckets: (len(t.hosts) + perBucket - 1) / perBucket}
 }
@@ -165,16 +167,16 @@ func (l *lock) write(ctx context.Context, r *publish.Reader, terms Terms) (*tree
 			return nil, refuse(err)
 		}
 		for _, d := range h.Documents {
-			var envelope florete.Envelope
-			if err := florete.Decode([]byte(d.Envelope), &envelope); err != nil {
+			var envelope document.Envelope
+			if err := strictjson.Decode([]byte(d.Envelope), &envelope); err != nil {
 				return nil, refuse(err)
 			}
 			if err := l.body(ctx, envelope.Digest, d.Body); err != nil {
 				return nil, err
 			}
 			t.add(h.Name, entry{Envelope: d.Envelope, Signature: d.Signature, Digest: envelope.Digest}, envelope)
-			if h.Name == terms.Host && envelope.Kind == florete.DocPolicy {
-				policy, err := florete.Open([]byte(d.Envelope), []byte(d.Body), d.Signature)
+			if h.Name == terms.Host && envelope.Kind == document.DocPolicy {
+				policy, err := document.Open([]byte(d.Envelope), []byte(d.Body), d.Signature)
 				t.plan, t.unreadable = policy.Policy().Rollout, err
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
 )
@@ -114,6 +114,6 @@ func (l *lock) assign(ctx context.Context, t Terms, made *tree, bridge *Version,
 
 // isPolicy reports whether a document that was opened before is a policy.
 func isPolicy(e entry) bool {
-	var envelope florete.Envelope
-	return json.Unmarshal([]byte(e.Envelope), &envelope) == nil && envelope.Kind == florete.DocPolicy
+	var envelope document.Envelope
+	return json.Unmarshal([]byte(e.Envelope), &envelope) == nil && envelope.Kind == document.DocPolicy
 }

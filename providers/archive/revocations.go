@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -17,7 +17,7 @@ const revoking = everything + "revocations"
 const RevocationsKey = revoking
 
 // DecodeRevocations returns the signed list that the value of RevocationsKey has.
-func DecodeRevocations(value []byte) (florete.SignedRevocations, error) {
+func DecodeRevocations(value []byte) (trust.SignedRevocations, error) {
 	var r Revocations
 	err := json.Unmarshal(value, &r)
 	return r.Signed, err
@@ -25,9 +25,9 @@ func DecodeRevocations(value []byte) (florete.SignedRevocations, error) {
 
 // Revocations is the revocation list that hosts are offered.
 type Revocations struct {
-	Signed  florete.SignedRevocations `json:"signed"`
-	Number  int64                     `json:"number"` // zero where there is none
-	Entries int                       `json:"entries"`
+	Signed  trust.SignedRevocations `json:"signed"`
+	Number  int64                   `json:"number"` // zero where there is none
+	Entries int                     `json:"entries"`
 
 	revision int64 // of the key
 }
@@ -54,12 +54,12 @@ type ListTerms struct {
 	Keys    []string // one of which signed it
 
 	// Record returns what is changed in the same transaction; last is nil for none. It may be nil.
-	Record func(last, next *florete.Revocations) []store.Op
+	Record func(last, next *trust.Revocations) []store.Op
 }
 
 // SetRevocations offers hosts a list, if it is signed and its number is above that of the one
 // before. The same again changes nothing.
-func (a Archive) SetRevocations(ctx context.Context, s florete.SignedRevocations, t ListTerms) (next Revocations, changed bool, err error) {
+func (a Archive) SetRevocations(ctx context.Context, s trust.SignedRevocations, t ListTerms) (next Revocations, changed bool, err error) {
 	list, err := s.Open()
 	if err == nil {
 		err = s.Verify(list, t.Cluster, t.Keys)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/providertest"
@@ -22,18 +22,18 @@ import (
 )
 
 // waves are a to begin with, then b; p provides, and nobody waits for it.
-var waves = &florete.Rollout{Waves: [][]string{{"a"}, {"b"}}, Healthy: 60, Within: 600}
+var waves = &document.Rollout{Waves: [][]string{{"a"}, {"b"}}, Healthy: 60, Within: 600}
 
 // planned is a tree of p, a and b, with a plan in the policy of p.
-func (s *shop) planned(serial int64, note string, plan *florete.Rollout) publish.Tree {
-	all := map[string][]florete.Document{}
+func (s *shop) planned(serial int64, note string, plan *document.Rollout) publish.Tree {
+	all := map[string][]document.Document{}
 	for _, h := range []string{"p", "a", "b"} {
-		policy := florete.Policy{Cluster: "demo", Host: h, TrustDomain: kit.Domain, Provider: map[string]florete.Listening{},
+		policy := document.Policy{Cluster: "demo", Host: h, TrustDomain: kit.Domain, Provider: map[string]document.Listening{},
 			Kinds: map[string]json.RawMessage{"note": kit.JSON(note)}}
 		if h == "p" {
 			policy.Rollout = plan
 		}
-		all[h] = []florete.Document{kit.Document(serial, policy)}
+		all[h] = []document.Document{kit.Document(serial, policy)}
 	}
 	tree, err := publish.Sign(all, s.key, time.Now())
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *shop) offered() string {
 		if err != nil || len(documents) != 1 {
 			s.t.Fatal(host, documents, err)
 		}
-		var e florete.Envelope
+		var e document.Envelope
 		if err := json.Unmarshal([]byte(documents[0].Envelope), &e); err != nil {
 			s.t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestOfferedInWindow(t *testing.T) {
 	s := newShop(t)
 	plan := *waves
 	plan.Waves = [][]string{{"a", "b"}}
-	plan.Maintenance = []florete.Maintenance{{Group: "eu", Hosts: []string{"b"}}}
+	plan.Maintenance = []document.Maintenance{{Group: "eu", Hosts: []string{"b"}}}
 	if _, err := s.offer(archive.Terms{}, s.planned(10, "former", nil)); err != nil {
 		t.Fatal(err)
 	}

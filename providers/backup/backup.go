@@ -30,7 +30,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -41,10 +42,10 @@ const maxLine = 4 << 20
 
 // Header says what a backup is of.
 type Header struct {
-	Format      string       `json:"format"`
-	TrustDomain string       `json:"trustDomain"`
-	Host        string       `json:"host"`
-	Time        florete.Time `json:"time"`
+	Format      string        `json:"format"`
+	TrustDomain string        `json:"trustDomain"`
+	Host        string        `json:"host"`
+	Time        unixtime.Time `json:"time"`
 }
 
 // Section begins the keys of a kind.
@@ -146,7 +147,7 @@ func Read(from io.ReadSeeker) (*Backup, error) {
 	r := newReader(from)
 	first, err := r.next()
 	if err == nil {
-		err = florete.Decode(first, &b.Header)
+		err = strictjson.Decode(first, &b.Header)
 	}
 	switch {
 	case err == nil && b.Format != format, errors.As(err, new(*json.SyntaxError)), errors.Is(err, io.ErrUnexpectedEOF) && r.offset == 0:
@@ -228,7 +229,7 @@ func (r *reader) line() (l line, err error) {
 	if err != nil {
 		return l, err
 	}
-	if err := florete.Decode(text, &l); err != nil {
+	if err := strictjson.Decode(text, &l); err != nil {
 		return l, fmt.Errorf("edited or damaged: %w", err)
 	}
 	return l, nil

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/backup"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/store"
@@ -40,7 +40,7 @@ func put(t *testing.T, s store.Store, keys ...string) {
 
 func remembers(key string) bool { return strings.HasPrefix(key, "kept/") }
 
-var header = backup.Header{TrustDomain: "demo.flor", Host: "forge", Time: florete.TimeOf(time.Unix(1784011430, 0).UTC())}
+var header = backup.Header{TrustDomain: "demo.flor", Host: "forge", Time: unixtime.Of(time.Unix(1784011430, 0).UTC())}
 
 func taken(t *testing.T, stores map[string]store.Store, kinds ...string) string {
 	t.Helper()

@@ -21,7 +21,8 @@ import (
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 )
 
 // Lifetimes of the certificates that a person signs.
@@ -84,7 +85,7 @@ func (a *Authority) SignIssuing(csr []byte, lifetime time.Duration, now time.Tim
 
 // SVID is what an Authority certifies.
 type SVID struct {
-	ID     florete.ID
+	ID     spiffe.ID
 	Node   string // that it is issued to; empty for none
 	Device string // fingerprint of the node's device key, where it joined; empty for none
 	Key    crypto.PublicKey
@@ -103,7 +104,7 @@ func (a *Authority) Issue(s SVID, now time.Time) (*x509.Certificate, error) {
 	}
 	return create(&x509.Certificate{
 		URIs:                  []*url.URL{u},
-		Subject:               pkix.Name{OrganizationalUnit: florete.Subject(s.Node, s.Device)},
+		Subject:               pkix.Name{OrganizationalUnit: trust.Subject(s.Node, s.Device)},
 		NotAfter:              s.Until,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
@@ -129,7 +130,7 @@ func authority(trustDomain *url.URL, what string, until time.Time) *x509.Certifi
 // create signs a certificate that is valid within its parent's time. A serial
 // number is left to x509, which makes a random one.
 func create(t, parent *x509.Certificate, pub crypto.PublicKey, key crypto.Signer, now time.Time) (*x509.Certificate, error) {
-	t.NotBefore = now.Add(-florete.Backdated)
+	t.NotBefore = now.Add(-trust.Backdated)
 	if t != parent {
 		if now.After(parent.NotAfter) {
 			return nil, fmt.Errorf("the certificate of %q ended %s: it signs nothing any more, renew it", parent.Subject.CommonName, parent.NotAfter.Format(time.RFC3339))

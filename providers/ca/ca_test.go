@@ -22,7 +22,8 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
 )
@@ -71,7 +72,7 @@ func TestIssue(t *testing.T) {
 		len(leaf.ExtKeyUsage) != 2 || len(leaf.DNSNames)+len(leaf.IPAddresses)+len(leaf.EmailAddresses) != 0 {
 		t.Errorf("leaf: CA %v, usage %v %v, names %v", leaf.IsCA, leaf.KeyUsage, leaf.ExtKeyUsage, leaf.DNSNames)
 	}
-	if !leaf.NotBefore.Equal(now.Add(-florete.Backdated)) && !leaf.NotBefore.Equal(issuing.Certificate.NotBefore) || !leaf.NotAfter.Equal(now.Add(time.Hour)) {
+	if !leaf.NotBefore.Equal(now.Add(-trust.Backdated)) && !leaf.NotBefore.Equal(issuing.Certificate.NotBefore) || !leaf.NotAfter.Equal(now.Add(time.Hour)) {
 		t.Errorf("leaf: valid from %s to %s", leaf.NotBefore, leaf.NotAfter)
 	}
 	if leaf.SerialNumber.BitLen() < 100 {
@@ -106,7 +107,7 @@ func TestLifetimes(t *testing.T) {
 	if _, err := issuing.Issue(ca.SVID{ID: u, Key: key.Public(), Until: end.Add(time.Hour)}, end.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "it signs nothing any more") {
 		t.Errorf("after the end: got %v", err)
 	}
-	other, err := florete.ParseID("spiffe://other.flor/node/ursula")
+	other, err := spiffe.ParseID("spiffe://other.flor/node/ursula")
 	if err != nil {
 		t.Fatal(err)
 	}

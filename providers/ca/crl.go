@@ -6,14 +6,14 @@ import (
 	"math/big"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 )
 
 // SignCRL signs a certificate revocation list (RFC 5280 section 5) of certificates that the
 // authority issued.
 func (a *Authority) SignCRL(revoked []x509.RevocationListEntry, number *big.Int, lifetime time.Duration, now time.Time) (*x509.RevocationList, error) {
 	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{
-		RevokedCertificateEntries: revoked, Number: number, ThisUpdate: now.Add(-florete.Backdated), NextUpdate: now.Add(lifetime),
+		RevokedCertificateEntries: revoked, Number: number, ThisUpdate: now.Add(-trust.Backdated), NextUpdate: now.Add(lifetime),
 	}, a.Certificate, a.Key)
 	if err != nil {
 		return nil, err

@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/pubkey"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // NewCSR makes the PEM certificate request (RFC 2986) of id.
-func NewCSR(id florete.ID, key crypto.Signer) ([]byte, error) { return newCSR(id.String(), key) }
+func NewCSR(id spiffe.ID, key crypto.Signer) ([]byte, error) { return newCSR(id.String(), key) }
 
 // NewIssuingCSR makes the PEM certificate request of an issuing CA.
 func NewIssuingCSR(trustDomain string, key crypto.Signer) ([]byte, error) {
@@ -47,7 +48,7 @@ func DecodeCSR(csr []byte) ([]byte, error) {
 
 // ParseCSR is the public key of a request for an SVID of id, in PEM. It need not name id, but
 // it must not name anything else.
-func ParseCSR(csr []byte, id florete.ID) (crypto.PublicKey, error) {
+func ParseCSR(csr []byte, id spiffe.ID) (crypto.PublicKey, error) {
 	r, err := parseCSR(csr)
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func parseCSR(b []byte) (*x509.CertificateRequest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificate request: %w", err)
 	}
-	if err := florete.CheckKey(r.PublicKey); err != nil {
+	if err := pubkey.Check(r.PublicKey); err != nil {
 		return nil, fmt.Errorf("certificate request: %w", err)
 	}
 	if err := r.CheckSignature(); err != nil {

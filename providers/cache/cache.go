@@ -24,7 +24,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/server"
@@ -80,7 +80,7 @@ func Run(ctx context.Context, c Config) {
 	var all sync.WaitGroup
 	all.Go(func() { a.sweeps(ctx) })
 	announced.Run(ctx, announced.Config{
-		Socket: c.Socket, Forwarder: c.Forwarder, Service: florete.CacheService, Kind: Kind,
+		Socket: c.Socket, Forwarder: c.Forwarder, Service: spiffe.CacheService, Kind: Kind,
 		Conns: maxConns, ConnsOfCaller: maxConnsOfCaller, Audit: c.Audit, Logger: c.Logger,
 		Wanted:  func() bool { return len(c.Policies.Current().Cache) > 0 && a.prepare() },
 		Handler: a.routes(),

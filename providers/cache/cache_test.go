@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/cache"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
@@ -28,7 +28,7 @@ func TestNamed(t *testing.T) {
 	e.publish(1000, map[string]string{"laptop": laptops.info.StorePath, "ursula": ursulas.info.StorePath})
 
 	for _, c := range []struct {
-		caller florete.ID
+		caller spiffe.ID
 		reads  []item
 	}{
 		{laptop, []item{lib, laptops}}, {ursula, []item{ursulas}}, {bob, []item{lib, laptops, ursulas}}, {alice, []item{lib, laptops, ursulas, nobodys}},

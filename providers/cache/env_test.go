@@ -22,8 +22,9 @@ import (
 	"github.com/nix-community/go-nix/pkg/nixhash"
 	"github.com/nix-community/go-nix/pkg/storepath"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/cache"
 	"github.com/florete/florete/providers/config"
@@ -36,7 +37,7 @@ import (
 var (
 	alice, bob     = agenttest.Alice, agenttest.Bob
 	laptop, ursula = agenttest.Laptop, agenttest.Ursula
-	service        = kit.ID("service/ursula/" + florete.CacheService)
+	service        = kit.ID("service/ursula/" + spiffe.CacheService)
 )
 
 const name = "florete-cache.ursula.demo.flor.rete"
@@ -58,8 +59,8 @@ func start(t *testing.T) *env {
 	}
 	e := &env{Env: providertest.NewEnv(t, "laptop"), t: t, key: kit.SigningKey("demo-1"), socket: filepath.Join(t.TempDir(), "cache.sock")}
 	e.Policy.Trust.SigningKeys = []string{e.key.ToPublicKey().String()}
-	e.Policy.Cache = florete.Operators{{ID: laptop, Access: florete.AccessRead}, {ID: ursula, Access: florete.AccessRead},
-		{ID: alice, Access: florete.AccessWrite}, {ID: bob, Access: florete.AccessRead}}
+	e.Policy.Cache = document.Operators{{ID: laptop, Access: document.AccessRead}, {ID: ursula, Access: document.AccessRead},
+		{ID: alice, Access: document.AccessWrite}, {ID: bob, Access: document.AccessRead}}
 	e.Grant(laptop, "config-documents", "config", struct{}{})
 	e.Runs("config", struct{}{}, func(p *providertest.Env) server.Kind {
 		log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -87,16 +88,16 @@ func (e *env) listening() {
 // publish has the documents of a host name a closure.
 func (e *env) publish(serial int64, closures map[string]string) {
 	e.t.Helper()
-	hosts := map[string][]florete.Document{}
+	hosts := map[string][]document.Document{}
 	for _, host := range []string{"laptop", "ursula"} {
 		h := agenttest.NewHost(e.t, host, e.CA)
 		h.Serial = serial - 1
-		h.Accept(florete.Forwarder{})
+		h.Accept(document.Forwarder{})
 		d, err := h.Layout.Manifest()
 		if err != nil {
 			e.t.Fatal(err)
 		}
-		hosts[host] = []florete.Document{d}
+		hosts[host] = []document.Document{d}
 	}
 	if err := publish.NameClosures(hosts, closures); err != nil {
 		e.t.Fatal(err)
@@ -114,7 +115,7 @@ func (e *env) as() agenttest.Announced {
 }
 
 // do sends a request of a caller.
-func (e *env) do(caller florete.ID, method, path string, body []byte, header ...string) (int, string) {
+func (e *env) do(caller spiffe.ID, method, path string, body []byte, header ...string) (int, string) {
 	e.t.Helper()
 	r, err := http.NewRequestWithContext(e.t.Context(), method, "http://"+name+path, bytes.NewReader(body))
 	if err != nil {
@@ -128,7 +129,7 @@ func (e *env) do(caller florete.ID, method, path string, body []byte, header ...
 }
 
 // want sends a request that is to be answered so, with words in its body.
-func (e *env) want(status int, words string, caller florete.ID, method, path string, body []byte, header ...string) string {
+func (e *env) want(status int, words string, caller spiffe.ID, method, path string, body []byte, header ...string) string {
 	e.t.Helper()
 	got, text := e.do(caller, method, path, body, header...)
 	if got != status || !strings.Contains(text, words) {

@@ -10,16 +10,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // notFound is the error of a path that is not here, or that the caller may not read: it
 // does not learn which.
 func (c *call) notFound(hash string) error {
 	switch {
-	case c.access == florete.AccessWrite:
+	case c.access == document.AccessWrite:
 		return missing{fmt.Errorf("path %s: not here, not whole, or not signed by one of trust.signingKeys", hash)}
-	case c.caller.Kind() == florete.KindNode:
+	case c.caller.Kind() == spiffe.KindNode:
 		return missing{fmt.Errorf("path %s: no closure that the documents of %s name needs it, or it was not copied here yet: florctl publish --closure names one", hash, c.caller.Short())}
 	}
 	return missing{fmt.Errorf("path %s: no closure that a host's documents name needs it, or it was not copied here yet: florctl publish --closure names one", hash)}

@@ -6,7 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/announced"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
@@ -24,9 +25,9 @@ type call struct {
 	*cache
 	w      http.ResponseWriter
 	r      *http.Request
-	policy florete.Policy
-	caller florete.ID
-	access florete.Access
+	policy document.Policy
+	caller spiffe.ID
+	access document.Access
 	row    server.Row // of an upload, or of a refusal
 }
 
@@ -36,19 +37,19 @@ type missing struct{ error }
 // endpoint is a method and path, who may call it, and what answers.
 type endpoint struct {
 	pattern string
-	access  florete.Access
+	access  document.Access
 	answer  func(*call) error
 }
 
 var endpoints = []endpoint{
-	{"GET /nix-cache-info", florete.AccessRead, (*call).info},
-	{"GET /{info}", florete.AccessRead, (*call).getInfo},
-	{"PUT /{info}", florete.AccessWrite, (*call).putInfo},
-	{"GET /nar/{hash}/{file}", florete.AccessRead, (*call).getContents},
-	{"GET /nar/{file}", florete.AccessWrite, (*call).findContents},
-	{"PUT /nar/{file}", florete.AccessWrite, (*call).putContents},
-	{"GET /", florete.AccessRead, (*call).nothing},
-	{"/", florete.AccessRead, (*call).unknown},
+	{"GET /nix-cache-info", document.AccessRead, (*call).info},
+	{"GET /{info}", document.AccessRead, (*call).getInfo},
+	{"PUT /{info}", document.AccessWrite, (*call).putInfo},
+	{"GET /nar/{hash}/{file}", document.AccessRead, (*call).getContents},
+	{"GET /nar/{file}", document.AccessWrite, (*call).findContents},
+	{"PUT /nar/{file}", document.AccessWrite, (*call).putContents},
+	{"GET /", document.AccessRead, (*call).nothing},
+	{"/", document.AccessRead, (*call).unknown},
 }
 
 func (c *cache) routes() http.Handler {
@@ -80,7 +81,7 @@ func (c *cache) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 }
 
 func (c *call) decide(e endpoint) error {
-	if err := announced.Access(c.r, florete.CacheGroup, c.access, e.access); err != nil {
+	if err := announced.Access(c.r, spiffe.CacheGroup, c.access, e.access); err != nil {
 		return err
 	}
 	return e.answer(c)

@@ -15,7 +15,8 @@ import (
 	"github.com/nix-community/go-nix/pkg/nixhash"
 	"github.com/nix-community/go-nix/pkg/storepath"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/pubkey"
 )
 
 // hashLen is how long the hash in a store path is.
@@ -50,11 +51,11 @@ func parseInfo(hash string, b []byte) (i *narinfo.NarInfo, file string, err erro
 	if err := i.Check(); err != nil {
 		return nil, "", err
 	}
-	if err := florete.CheckStorePath(i.StorePath); err != nil || hashOf(i.StorePath) != hash {
+	if err := document.CheckStorePath(i.StorePath); err != nil || hashOf(i.StorePath) != hash {
 		return nil, "", fmt.Errorf("StorePath %.100q, want %s/%s-…", i.StorePath, storepath.StoreDir, hash)
 	}
 	for _, r := range i.References {
-		if err := florete.CheckStorePath(storepath.StoreDir + "/" + r); err != nil {
+		if err := document.CheckStorePath(storepath.StoreDir + "/" + r); err != nil {
 			return nil, "", fmt.Errorf("reference %w", err)
 		}
 	}
@@ -92,7 +93,7 @@ func verify(i *narinfo.NarInfo, keys []string) error {
 		names = append(names, s.Name)
 		for _, k := range keys {
 			pin, err := signature.ParsePublicKey(k)
-			if err == nil && florete.CheckEd25519(pin.Data) == nil && pin.Verify(text, s) {
+			if err == nil && pubkey.CheckEd25519(pin.Data) == nil && pin.Verify(text, s) {
 				return nil
 			}
 		}

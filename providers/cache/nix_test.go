@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -23,15 +24,15 @@ import (
 func (e *env) network() *agenttest.Cluster {
 	e.t.Helper()
 	c := agenttest.NewCluster(e.t, "127.0.0.1:1")
-	c.Publish.Publish = []florete.Published{{ID: service, Upstream: "unix:" + e.socket, Identity: florete.ProxyV2,
-		Allow: []florete.Allow{{ID: laptop}, {ID: alice}, {ID: bob}}}}
-	callers := []florete.ID{laptop, alice, bob}
-	c.Reach.Reach = []florete.Reachable{{ID: service, Callers: callers, Listen: agenttest.Loopback(), Endpoints: []florete.Addresses{{c.Publish.Listen[0]}}}}
-	c.Reach.Callers, c.Reach.SOCKS, c.SOCKS = nil, nil, map[florete.ID]string{}
+	c.Publish.Publish = []document.Published{{ID: service, Upstream: "unix:" + e.socket, Identity: document.ProxyV2,
+		Allow: []document.Allow{{ID: laptop}, {ID: alice}, {ID: bob}}}}
+	callers := []spiffe.ID{laptop, alice, bob}
+	c.Reach.Reach = []document.Reachable{{ID: service, Callers: callers, Listen: agenttest.Loopback(), Endpoints: []document.Addresses{{c.Publish.Listen[0]}}}}
+	c.Reach.Callers, c.Reach.SOCKS, c.SOCKS = nil, nil, map[spiffe.ID]string{}
 	for _, id := range callers {
 		at := agenttest.Loopback()
-		c.Reach.Callers = append(c.Reach.Callers, florete.Caller{ID: id, UIDs: []uint32{uint32(os.Getuid())}})
-		c.Reach.SOCKS = append(c.Reach.SOCKS, florete.SOCKS{ID: id, Listen: at})
+		c.Reach.Callers = append(c.Reach.Callers, document.Caller{ID: id, UIDs: []uint32{uint32(os.Getuid())}})
+		c.Reach.SOCKS = append(c.Reach.SOCKS, document.SOCKS{ID: id, Listen: at})
 		c.SOCKS[id] = at.String()
 	}
 	c.Ursula.Deliver(c.CA, service, time.Hour)

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/store"
 )
@@ -105,13 +106,13 @@ func (c *cache) needs(roots []string, hash string) bool {
 // readable is the path with a hash, nil where the caller is not to find it.
 func (c *call) readable(hash string) (*path, error) {
 	var roots []string
-	if c.access != florete.AccessWrite {
+	if c.access != document.AccessWrite {
 		named, err := c.names(c.r.Context())
 		if err != nil {
 			return nil, err
 		}
 		for host, hashes := range named {
-			if c.caller.Kind() != florete.KindNode || c.caller.Name() == host {
+			if c.caller.Kind() != spiffe.KindNode || c.caller.Name() == host {
 				roots = append(roots, hashes...)
 			}
 		}
@@ -122,14 +123,14 @@ func (c *call) readable(hash string) (*path, error) {
 		c.keys = keys
 		clear(c.known)
 	}
-	if c.access != florete.AccessWrite && !c.needs(roots, hash) {
+	if c.access != document.AccessWrite && !c.needs(roots, hash) {
 		return nil, nil
 	}
 	p := c.path(hash)
 	if p == nil || !p.signed || !c.whole(hash) {
 		return nil, nil
 	}
-	if c.access == florete.AccessWrite {
+	if c.access == document.AccessWrite {
 		c.keep(c.infoFile(hash))
 	}
 	return p, nil

@@ -21,7 +21,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/seal"
@@ -34,13 +37,13 @@ const Name = "cert"
 
 // Policy is a policy's part for this kind, decoded.
 type Policy struct {
-	florete.Policy
+	document.Policy
 	lifetime time.Duration // of an SVID
-	roots    *florete.Roots
+	roots    *trust.Roots
 	bundle   string // of the roots, PEM
 }
 
-// minLifetime is the shortest that a policy can set, florete.MaxLifetime the longest.
+// minLifetime is the shortest that a policy can set, trust.MaxLifetime the longest.
 const minLifetime = 10 * time.Second
 
 // Settings are the kind's section of the settings file.
@@ -88,13 +91,13 @@ type Config struct {
 	Policy func() *Policy
 
 	// Revoked is the revocation list in force; nil for none ever.
-	Revoked func() *florete.Revocations
+	Revoked func() *trust.Revocations
 
 	// CRL is the file of the certificate revocation list that it signs; empty for none.
 	CRL string
 }
 
-func (c Config) revoked() *florete.Revocations {
+func (c Config) revoked() *trust.Revocations {
 	if c.Revoked == nil {
 		return nil
 	}
@@ -128,7 +131,7 @@ func (i *Issuer) Name() string { return Name }
 
 // Compile rejects lifetimes out of range and roots that the issuing certificate does not
 // lead to.
-func (i *Issuer) Compile(policy florete.Policy) (any, error) {
+func (i *Issuer) Compile(policy document.Policy) (any, error) {
 	p, err := compile(policy)
 	if err != nil {
 		return nil, err
@@ -137,7 +140,7 @@ func (i *Issuer) Compile(policy florete.Policy) (any, error) {
 	return p, err
 }
 
-func compile(policy florete.Policy) (*Policy, error) {
+func compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Lifetime int64 `json:"lifetime"` // in seconds
 	}
@@ -145,11 +148,11 @@ func compile(policy florete.Policy) (*Policy, error) {
 		return nil, err
 	}
 	p := &Policy{Policy: policy, lifetime: time.Duration(settings.Lifetime) * time.Second}
-	if settings.Lifetime > int64(florete.MaxLifetime/time.Second) || p.lifetime < minLifetime {
-		return nil, fmt.Errorf("policy of %s: kind %q: lifetime %d, want %.0f to %.0f seconds", policy.Host, Name, settings.Lifetime, minLifetime.Seconds(), florete.MaxLifetime.Seconds())
+	if settings.Lifetime > int64(trust.MaxLifetime/time.Second) || p.lifetime < minLifetime {
+		return nil, fmt.Errorf("policy of %s: kind %q: lifetime %d, want %.0f to %.0f seconds", policy.Host, Name, settings.Lifetime, minLifetime.Seconds(), trust.MaxLifetime.Seconds())
 	}
 	var err error
-	if p.roots, err = florete.NewRoots(policy.TrustDomain, policy.Trust.Roots); err != nil {
+	if p.roots, err = trust.NewRoots(policy.TrustDomain, policy.Trust.Roots); err != nil {
 		return nil, err
 	}
 	p.bundle = string(ca.EncodeCertificates(p.roots.Certificates()...))
@@ -183,7 +186,7 @@ type trusted struct {
 
 // Trusted rejects an issuing CA whose SVIDs hosts would reject: its certificate leads to no
 // root of a policy, or is not constrained to its trust domain.
-func Trusted(a *ca.Authority, policy florete.Policy) error {
+func Trusted(a *ca.Authority, policy document.Policy) error {
 	p, err := compile(policy)
 	if err != nil {
 		return err
@@ -249,9 +252,9 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 }
 
 // refuseRevoked refuses to issue what hosts would refuse.
-func refuseRevoked(list *florete.Revocations, chain []*x509.Certificate, id florete.ID) error {
+func refuseRevoked(list *trust.Revocations, chain []*x509.Certificate, id spiffe.ID) error {
 	err := list.CheckChain(chain, id)
-	var revoked *florete.RevokedError
+	var revoked *trust.RevokedError
 	switch {
 	case !errors.As(err, &revoked):
 		return err
@@ -268,14 +271,14 @@ func (i *Issuer) InForce(context.Context) (server.Version, error) {
 		return server.Version{}, nil
 	}
 	return server.Version{
-		Name: "the issuing certificate", Digest: florete.SerialNumber(a.Certificate),
+		Name: "the issuing certificate", Digest: trust.SerialNumber(a.Certificate),
 		Detail: map[string]string{"issuer": a.Certificate.Issuer.CommonName, "until": a.Certificate.NotAfter.Format(time.RFC3339)},
 	}, nil
 }
 
 // decode reads the body of a request.
 func decode(r api.Request) (body api.CertBody, err error) {
-	if err := florete.Decode(r.Body, &body); err != nil {
+	if err := strictjson.Decode(r.Body, &body); err != nil {
 		return body, malformed(r, fmt.Errorf("body: %w", err))
 	}
 	return body, nil

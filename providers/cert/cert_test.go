@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
@@ -25,7 +27,7 @@ var (
 )
 
 // body asks for the SVID of id with a new key.
-func body(id florete.ID) json.RawMessage {
+func body(id spiffe.ID) json.RawMessage {
 	return kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, kit.NewKey())})
 }
 
@@ -61,7 +63,7 @@ func TestAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	roots, err := florete.NewRoots(kit.Domain, []string{a.Values["bundle"]})
+	roots, err := trust.NewRoots(kit.Domain, []string{a.Values["bundle"]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,15 +122,15 @@ func TestCompile(t *testing.T) {
 	if _, err := issuer.Compile(e.Policy); err != nil {
 		t.Fatal(err)
 	}
-	for want, change := range map[string]func(*florete.Policy){
-		`lifetime 9, want 10 to 7776000 seconds`: func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":9}`) },
-		`lifetime 9000000000000000000, want`:     func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":9000000000000000000}`) },
-		`unknown field "life"`:                   func(p *florete.Policy) { p.Kinds["cert"] = json.RawMessage(`{"life":9}`) },
-		`sign it with a root that the policy of drhorrible trusts`: func(p *florete.Policy) {
+	for want, change := range map[string]func(*document.Policy){
+		`lifetime 9, want 10 to 7776000 seconds`: func(p *document.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":9}`) },
+		`lifetime 9000000000000000000, want`:     func(p *document.Policy) { p.Kinds["cert"] = json.RawMessage(`{"lifetime":9000000000000000000}`) },
+		`unknown field "life"`:                   func(p *document.Policy) { p.Kinds["cert"] = json.RawMessage(`{"life":9}`) },
+		`sign it with a root that the policy of drhorrible trusts`: func(p *document.Policy) {
 			p.Trust.Roots = []string{kit.NewCA().RootPEM()}
 		},
 	} {
-		var p florete.Policy
+		var p document.Policy
 		if err := json.Unmarshal(kit.JSON(e.Policy), &p); err != nil {
 			t.Fatal(err)
 		}

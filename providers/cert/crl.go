@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/replace"
@@ -109,12 +109,12 @@ func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
 	}
 	number := big.NewInt(now.Unix()) // above those of before, whatever was restored
 	if l := last.RevocationList; l != nil {
-		age := now.Sub(l.ThisUpdate) - florete.Backdated
+		age := now.Sub(l.ThisUpdate) - trust.Backdated
 		same := slices.EqualFunc(entries, l.RevokedCertificateEntries, func(a, b x509.RevocationListEntry) bool {
 			return a.SerialNumber.Cmp(b.SerialNumber) == 0 && a.ReasonCode == b.ReasonCode
 		})
 		if same && age >= 0 && age < crlRenewed {
-			is.pem = florete.EncodeCRLs(l)
+			is.pem = trust.EncodeCRLs(l)
 			i.crl.Store(is)
 			return nil
 		}
@@ -125,7 +125,7 @@ func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
 	if is.RevocationList, err = a.SignCRL(entries, number, crlLifetime, now); err != nil {
 		return err
 	}
-	is.pem = florete.EncodeCRLs(is.RevocationList)
+	is.pem = trust.EncodeCRLs(is.RevocationList)
 	if err := replace.File(i.CRL, is.pem, 0o644); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
 
 // revokedEntries are the SVIDs of an issuing CA that a revocation list revokes, and whatever
 // else it has serial numbers of. What was in the last CRL keeps its time.
-func (i *Issuer) revokedEntries(ctx context.Context, list *florete.Revocations, a *ca.Authority, last *x509.RevocationList, now time.Time) (entries []x509.RevocationListEntry, err error) {
+func (i *Issuer) revokedEntries(ctx context.Context, list *trust.Revocations, a *ca.Authority, last *x509.RevocationList, now time.Time) (entries []x509.RevocationListEntry, err error) {
 	if list == nil {
 		return nil, nil
 	}
@@ -159,8 +159,8 @@ func (i *Issuer) revokedEntries(ctx context.Context, list *florete.Revocations, 
 		entries = append(entries, x509.RevocationListEntry{SerialNumber: n, RevocationTime: at, ReasonCode: reason})
 	}
 	by := hex.EncodeToString(a.Certificate.SubjectKeyId)
-	err = i.issued(ctx, now.Add(-keptAfter), func(c florete.Issued) {
-		var revoked *florete.RevokedError
+	err = i.issued(ctx, now.Add(-keptAfter), func(c trust.Issued) {
+		var revoked *trust.RevokedError
 		if c.Issuer != by || !errors.As(list.CheckLeaf(c), &revoked) {
 			return
 		}
@@ -187,7 +187,7 @@ func readCRL(path string, a *ca.Authority) (*crl, error) {
 	if err != nil {
 		return nil, err
 	}
-	lists, err := florete.ParseCRLs(b)
+	lists, err := trust.ParseCRLs(b)
 	if err != nil || len(lists) != 1 || !bytes.Equal(lists[0].AuthorityKeyId, a.Certificate.SubjectKeyId) || lists[0].CheckSignatureFrom(a.Certificate) != nil {
 		return &crl{}, nil
 	}

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
@@ -35,7 +37,7 @@ func TestCRL(t *testing.T) {
 	e.Grant(ursula, "cert-user-alice", "cert", map[string]any{"id": alice})
 	e.Start()
 	c := e.Client(ursula)
-	svid := func(c *api.Client, need string, id florete.ID) []*x509.Certificate {
+	svid := func(c *api.Client, need string, id spiffe.ID) []*x509.Certificate {
 		t.Helper()
 		a, err := c.Do(t.Context(), api.Path("cert"), api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: body(id)})
 		if err != nil {
@@ -54,7 +56,7 @@ func TestCRL(t *testing.T) {
 			if err != nil || answer.List != number {
 				return fmt.Errorf("the CRL is of list %d, want %d: %w", answer.List, number, err)
 			}
-			lists, err := florete.ParseCRLs([]byte(answer.CRL))
+			lists, err := trust.ParseCRLs([]byte(answer.CRL))
 			if err != nil || len(lists) != 1 || answer.Number != lists[0].Number.Text(16) {
 				t.Fatalf("%+v, %v", answer, err)
 			}
@@ -93,7 +95,7 @@ func TestCRL(t *testing.T) {
 	if again := list(1); again.Number.Cmp(first.Number) != 0 {
 		t.Errorf("signed anew by a restart: number %s after %s", again.Number, first.Number)
 	}
-	second := revoke(2, revocation.Target{ID: ursula}, revocation.Target{Certificates: []string{florete.SerialNumber(other[0])}})
+	second := revoke(2, revocation.Target{ID: ursula}, revocation.Target{Certificates: []string{trust.SerialNumber(other[0])}})
 	verify("raishan by its serial number", other, second, "certificate revoked")
 	for _, was := range first.RevokedCertificateEntries {
 		for _, is := range second.RevokedCertificateEntries {
@@ -134,7 +136,7 @@ func TestCRL(t *testing.T) {
 		answer, err = raishan.Pass().CRL(t.Context(), "cert", "")
 		return err
 	})
-	lists, err := florete.ParseCRLs([]byte(answer.CRL))
+	lists, err := trust.ParseCRLs([]byte(answer.CRL))
 	if err != nil || len(lists) != 1 {
 		t.Fatal(lists, err)
 	}
@@ -153,7 +155,7 @@ func openssl(t *testing.T, root *x509.Certificate, chain []*x509.Certificate, l 
 	dir := t.TempDir()
 	for name, b := range map[string][]byte{
 		"root.pem": ca.EncodeCertificates(root), "leaf.pem": ca.EncodeCertificates(chain[0]), "issuing.pem": ca.EncodeCertificates(chain[1:]...),
-		"crl.pem": florete.EncodeCRLs(append(more, l)...),
+		"crl.pem": trust.EncodeCRLs(append(more, l)...),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
@@ -180,10 +182,10 @@ func TestIssuedKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		of := map[florete.ID]string{}
+		of := map[spiffe.ID]string{}
 		for _, k := range kept {
-			var is florete.Issued
-			if err := florete.Decode(k.Value, &is); err != nil {
+			var is trust.Issued
+			if err := strictjson.Decode(k.Value, &is); err != nil {
 				t.Fatal(err)
 			}
 			of[is.ID] = is.Node
@@ -228,7 +230,7 @@ func TestCRLOfItsOwn(t *testing.T) {
 		}
 		return nil
 	})
-	lists, err := florete.ParseCRLs([]byte(is.CRL))
+	lists, err := trust.ParseCRLs([]byte(is.CRL))
 	if err != nil || len(lists) != 1 {
 		t.Fatal(lists, err)
 	}

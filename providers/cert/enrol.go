@@ -12,7 +12,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/server"
@@ -148,7 +149,7 @@ func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
 	if err != nil || d.SSHHostKey == "" { // enrolled at another provider, or the state was lost
 		return on, err
 	}
-	if since, issued := time.Unix(d.Since, 0), c.SVID.NotBefore.Add(florete.Backdated); issued.Before(since) {
+	if since, issued := time.Unix(d.Since, 0), c.SVID.NotBefore.Add(trust.Backdated); issued.Before(since) {
 		return on, api.Errorf(api.Transient, api.CodeUntrusted, "certificate of %s: issued %s, before another machine enrolled as it, %s: enrol again with its host key",
 			c.Caller, issued.Format(time.RFC3339), since.UTC().Format(time.RFC3339))
 	}
@@ -157,7 +158,7 @@ func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
 
 // device is what is remembered of a node, and the revision that wrote it; zero when
 // it never enrolled here.
-func (i *Issuer) device(ctx context.Context, node florete.ID) (d Device, modified int64, err error) {
+func (i *Issuer) device(ctx context.Context, node spiffe.ID) (d Device, modified int64, err error) {
 	e, err := i.Store.Get(ctx, devicePrefix+node.Name())
 	if errors.Is(err, store.ErrNotFound) {
 		return d, 0, nil

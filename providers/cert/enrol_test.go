@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
@@ -158,12 +158,12 @@ func (w *wire) post(path, key string, v, answer any) error {
 	}
 	if resp.StatusCode != http.StatusOK {
 		var e api.Error
-		if err := florete.Decode(b, &e); err != nil {
+		if err := strictjson.Decode(b, &e); err != nil {
 			w.t.Fatalf("%q: %v", b, err)
 		}
 		return &e
 	}
-	if err := florete.Decode(b, answer); err != nil {
+	if err := strictjson.Decode(b, answer); err != nil {
 		w.t.Fatal(err)
 	}
 	return nil

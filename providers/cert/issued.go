@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -23,8 +24,8 @@ const keptAfter = time.Hour
 func issuedBefore(t time.Time) string { return fmt.Sprintf("%s%010x", issuedPrefix, t.Unix()) }
 
 // keepIssued records an SVID, in the transaction that issues it.
-func keepIssued(leaf *x509.Certificate, id florete.ID) store.Op {
-	is := florete.IssuedOf(leaf, id)
+func keepIssued(leaf *x509.Certificate, id spiffe.ID) store.Op {
+	is := trust.IssuedOf(leaf, id)
 	b, err := json.Marshal(is)
 	if err != nil {
 		panic(err) // strings and integers
@@ -33,7 +34,7 @@ func keepIssued(leaf *x509.Certificate, id florete.ID) store.Op {
 }
 
 // issued calls each for what is on record of SVIDs that end after a time.
-func (i *Issuer) issued(ctx context.Context, end time.Time, each func(florete.Issued)) error {
+func (i *Issuer) issued(ctx context.Context, end time.Time, each func(trust.Issued)) error {
 	for after := issuedBefore(end); ; {
 		page, err := i.Store.Page(ctx, issuedPrefix, after, 1000)
 		if err != nil {
@@ -41,7 +42,7 @@ func (i *Issuer) issued(ctx context.Context, end time.Time, each func(florete.Is
 		}
 		for _, e := range page {
 			after = e.Key
-			var is florete.Issued
+			var is trust.Issued
 			if err := json.Unmarshal(e.Value, &is); err != nil {
 				return fmt.Errorf("%s: %w", e.Key, err)
 			}
@@ -99,6 +100,6 @@ func (i *Issuer) recordSelf(ctx context.Context) error {
 }
 
 // issuedDetail is what the audit row of an SVID has of it.
-func issuedDetail(leaf *x509.Certificate, id florete.ID) map[string]string {
-	return map[string]string{"id": id.String(), "certificate": florete.SerialNumber(leaf), "until": leaf.NotAfter.Format(time.RFC3339)}
+func issuedDetail(leaf *x509.Certificate, id spiffe.ID) map[string]string {
+	return map[string]string{"id": id.String(), "certificate": trust.SerialNumber(leaf), "until": leaf.NotAfter.Format(time.RFC3339)}
 }

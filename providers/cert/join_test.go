@@ -10,7 +10,10 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
@@ -25,7 +28,7 @@ func joining(t *testing.T) (*providertest.Env, signature.SecretKey) {
 	t.Helper()
 	e, key := providertest.NewEnv(t, "ursula"), kit.SigningKey("demo-1")
 	e.Policy.Trust.SigningKeys = []string{key.ToPublicKey().String()}
-	e.Policy.Devices = append(e.Policy.Devices, florete.Device{ID: elm, Joins: true})
+	e.Policy.Devices = append(e.Policy.Devices, document.Device{ID: elm, Joins: true})
 	e.Grant(elm, "cert-node", "cert", map[string]any{"id": elm})
 	e.Grant(elm, "cert-service-outline", "cert", map[string]any{"id": outline})
 	e.Start()
@@ -42,10 +45,10 @@ func signed(t *testing.T, key signature.SecretKey, text string) string {
 }
 
 // admit has a key admit a client's device.
-func admit(t *testing.T, c *api.Client, key signature.SecretKey, grant *florete.SignedGrant) {
+func admit(t *testing.T, c *api.Client, key signature.SecretKey, grant *trust.SignedGrant) {
 	t.Helper()
-	text := string(kit.JSON(florete.NewAdmission("demo", elm, kit.Authorized(c.HostKey.PublicKey()), time.Now())))
-	c.Admission = &florete.SignedAdmission{Admission: text, Signature: signed(t, key, florete.AdmissionText(text)), Grant: grant}
+	text := string(kit.JSON(trust.NewAdmission("demo", elm, kit.Authorized(c.HostKey.PublicKey()), time.Now())))
+	c.Admission = &trust.SignedAdmission{Admission: text, Signature: signed(t, key, trust.AdmissionText(text)), Grant: grant}
 }
 
 // machine is another device that wants to be elm.
@@ -80,7 +83,7 @@ func TestJoined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, leaf := range map[string]string{"its own": florete.GivenToDevice(first.SVID.Leaf), "a service's": florete.GivenToDevice(of.Leaf)} {
+	for what, leaf := range map[string]string{"its own": trust.GivenToDevice(first.SVID.Leaf), "a service's": trust.GivenToDevice(of.Leaf)} {
 		if leaf != fingerprint {
 			t.Errorf("%s certificate is of device %q, want %q", what, leaf, fingerprint)
 		}
@@ -126,13 +129,13 @@ func TestJoinedByToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grant := func(by signature.SecretKey, node florete.ID, until time.Time) *florete.SignedGrant {
-		text := string(kit.JSON(florete.JoinGrant{Schema: florete.JoinGrantSchema, Format: florete.NewestFormat, Cluster: "demo", Node: node, Token: token.Public(), Until: florete.TimeOf(until)}))
-		return &florete.SignedGrant{Grant: text, Signature: signed(t, by, florete.JoinGrantText(text))}
+	grant := func(by signature.SecretKey, node spiffe.ID, until time.Time) *trust.SignedGrant {
+		text := string(kit.JSON(trust.JoinGrant{Schema: trust.JoinGrantSchema, Format: document.NewestFormat, Cluster: "demo", Node: node, Token: token.Public(), Until: unixtime.Of(until)}))
+		return &trust.SignedGrant{Grant: text, Signature: signed(t, by, trust.JoinGrantText(text))}
 	}
 	soon, over := time.Now().Add(time.Hour), time.Now().Add(-time.Second)
 	c := machine(e)
-	for what, g := range map[string]*florete.SignedGrant{
+	for what, g := range map[string]*trust.SignedGrant{
 		"no grant":           nil,
 		"a grant of oneself": grant(secret, elm, soon),
 		"another node's":     grant(key, ursula, soon),

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -51,14 +51,14 @@ func (i *Issuer) extendLine(ctx context.Context, c server.Call, leaf, issuing *x
 		return d, fmt.Errorf("%s: %w", key, err)
 	}
 	by := hex.EncodeToString(issuing.SubjectKeyId)
-	is := line{Newest: florete.SerialNumber(leaf), Since: leaf.NotBefore.Unix(), Issuers: []string{by}}
+	is := line{Newest: trust.SerialNumber(leaf), Since: leaf.NotBefore.Unix(), Issuers: []string{by}}
 	for _, other := range was.Issuers {
 		if other != by && len(is.Issuers) < maxIssuers {
 			is.Issuers = append(is.Issuers, other)
 		}
 	}
 	if c.SVID != nil {
-		is.Before = florete.SerialNumber(c.SVID)
+		is.Before = trust.SerialNumber(c.SVID)
 		ours := slices.Contains(is.Issuers, hex.EncodeToString(c.SVID.AuthorityKeyId))
 		if ours && is.Before != was.Newest && is.Before != was.Before && c.SVID.NotBefore.Unix() <= was.Since {
 			d.Alarm = &server.Alarm{

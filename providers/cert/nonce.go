@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // nonceLife is how long a nonce can be used.
@@ -23,7 +23,7 @@ const head = 8 + 16
 type nonces struct{ key []byte }
 
 // make returns a nonce, for which check(make(p, t), p, t) == nil.
-func (n nonces) make(provider florete.ID, now time.Time) string {
+func (n nonces) make(provider spiffe.ID, now time.Time) string {
 	b := make([]byte, head, head+sha256.Size)
 	binary.BigEndian.PutUint64(b, uint64(now.UnixMilli()))
 	rand.Read(b[8:])
@@ -31,14 +31,14 @@ func (n nonces) make(provider florete.ID, now time.Time) string {
 }
 
 // mac appends the HMAC of a head and the provider to the head.
-func (n nonces) mac(b []byte, provider florete.ID) []byte {
+func (n nonces) mac(b []byte, provider spiffe.ID) []byte {
 	h := hmac.New(sha256.New, n.key)
 	h.Write(b)
 	h.Write([]byte(provider.String()))
 	return h.Sum(b)
 }
 
-func (n nonces) check(nonce string, provider florete.ID, now time.Time) error {
+func (n nonces) check(nonce string, provider spiffe.ID, now time.Time) error {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(nonce)
 	// The decoder skips line breaks. Two spellings of a nonce would be two nonces to
 	// whoever remembers the used ones.

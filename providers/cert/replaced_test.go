@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
@@ -36,7 +36,7 @@ func enrol(t *testing.T, c *api.Client) {
 	c.SVID = next
 }
 
-func obtain(t *testing.T, c *api.Client, need string, id florete.ID, do func(context.Context, string, api.Request) (api.Answer, error)) (*tls.Certificate, error) {
+func obtain(t *testing.T, c *api.Client, need string, id spiffe.ID, do func(context.Context, string, api.Request) (api.Answer, error)) (*tls.Certificate, error) {
 	t.Helper()
 	key := kit.NewKey()
 	r := api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, key)})}

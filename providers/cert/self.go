@@ -9,14 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/ca"
 )
 
 // selfSVID is the provider's own SVID, which it issues to itself.
 type selfSVID struct {
 	mu    sync.Mutex
-	id    florete.ID
+	id    spiffe.ID
 	roots []string // of the policy it was made under
 	from  time.Time
 	svid  *tls.Certificate
@@ -27,7 +27,7 @@ type selfSVID struct {
 // selfIssued is one of the provider's own SVIDs.
 type selfIssued struct {
 	leaf *x509.Certificate
-	id   florete.ID
+	id   spiffe.ID
 	at   time.Time
 }
 

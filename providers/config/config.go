@@ -23,7 +23,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
@@ -132,7 +133,7 @@ func New(a archive.Archive) Provider { return Provider{a.Remembering()} }
 func (p Provider) Name() string { return Name }
 
 // Compile rejects settings, of which there are none.
-func (p Provider) Compile(policy florete.Policy) (any, error) {
+func (p Provider) Compile(policy document.Policy) (any, error) {
 	return nil, server.Settings(policy, Name, &struct{}{})
 }
 
@@ -161,7 +162,7 @@ func (p Provider) Read(ctx context.Context, c server.Call, has string) (api.Arti
 }
 
 // Revocations is the list that operators signed last.
-func (p Provider) Revocations(ctx context.Context) (*florete.SignedRevocations, int64, error) {
+func (p Provider) Revocations(ctx context.Context) (*trust.SignedRevocations, int64, error) {
 	list, err := p.archive.Revocations(ctx)
 	if err != nil || list.Number == 0 {
 		return nil, 0, err

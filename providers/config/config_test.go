@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
@@ -56,7 +56,7 @@ func TestArtifact(t *testing.T) {
 			t.Fatalf("got %d documents", len(last.Documents))
 		}
 		got := last.Documents[0]
-		d, err := florete.Open([]byte(got.Envelope), []byte(got.Body), got.Signature)
+		d, err := document.Open([]byte(got.Envelope), []byte(got.Body), got.Signature)
 		if err != nil || d.Envelope.Host != "ursula" || d.Envelope.Serial != 1000+serial {
 			t.Fatalf("got %+v, %v", d.Envelope, err)
 		}
@@ -153,7 +153,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	p := florete.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{"config": json.RawMessage(`{"a":1}`)}}
+	p := document.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{"config": json.RawMessage(`{"a":1}`)}}
 	_, err := config.New(archive.Archive{}).Compile(p)
 	if want := `policy of drhorrible: kind "config": unknown field "a"`; fmt.Sprint(err) != want {
 		t.Errorf("got %v, want %s", err, want)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/server"
@@ -34,8 +34,8 @@ func List(kind string, s store.Store, file string, log *slog.Logger) *server.Lis
 
 // leave writes each list for all of this host to read: it is no secret, and signed. None is left
 // over from before: a reader would take it at most for what it is, an older one.
-func leave(file string, log *slog.Logger) func(*florete.Revocations) {
-	return func(list *florete.Revocations) {
+func leave(file string, log *slog.Logger) func(*trust.Revocations) {
+	return func(list *trust.Revocations) {
 		if list == nil {
 			return
 		}

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/server"
@@ -53,7 +53,7 @@ func (r relist) compare(ctx context.Context) error {
 	policy := r.policies.Current()
 	_, _, err = r.archive.SetRevocations(ctx, here.AsSigned(), archive.ListTerms{
 		Cluster: policy.Cluster, Keys: policy.Trust.SigningKeys,
-		Record: func(last, next *florete.Revocations) []store.Op {
+		Record: func(last, next *trust.Revocations) []store.Op {
 			rows := control.RevokedRows(server.Row{Time: time.Now().UTC(), Caller: "this host, on which it is in force", Kind: Name}, last, next)
 			for i := range rows {
 				rows[i].Outcome = server.Changed

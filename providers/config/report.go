@@ -8,7 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/server"
@@ -22,14 +25,14 @@ func (p Provider) Receive(c server.Call, last, report []byte) (is server.Receive
 		return api.Errorf(api.Invalid, api.CodeMalformed, "report of %s: %v", c.Caller.Short(), what)
 	}
 	var fields map[string]json.RawMessage
-	if err := florete.Decode(report, &fields); err != nil {
+	if err := strictjson.Decode(report, &fields); err != nil {
 		return is, malformed(err)
 	}
-	r := florete.ReceivedReport{Received: florete.TimeOf(c.Now), Report: report}
+	r := hostreport.Kept{Received: unixtime.Of(c.Now), Report: report}
 	if err := json.Unmarshal(fields["sequence"], &r.Sequence); err != nil || r.Sequence <= 0 {
 		return is, malformed(fmt.Sprintf("sequence %.40q: want an integer above zero", fields["sequence"]))
 	}
-	var kept florete.ReceivedReport
+	var kept hostreport.Kept
 	if last != nil {
 		if err := json.Unmarshal(last, &kept); err != nil {
 			return is, err
@@ -50,10 +53,10 @@ func (p Provider) Receive(c server.Call, last, report []byte) (is server.Receive
 const codeAuditAccepted = "audit-accepted"
 
 // accepted are the faults of audit logs that were accepted on a host since its last report.
-func accepted(last, now florete.ReceivedReport) (acts []server.Row) {
+func accepted(last, now hostreport.Kept) (acts []server.Row) {
 	was, _ := last.Decode()
 	is, err := now.Decode()
-	if err != nil || len(is.Accepted) > florete.MaxAccepted {
+	if err != nil || len(is.Accepted) > hostdir.MaxAccepted {
 		return nil
 	}
 	for _, a := range is.Accepted {
@@ -76,7 +79,7 @@ const next = 0
 func Order(ctx context.Context, s store.Store, host, need string, row server.Row) error {
 	key := server.ReportPrefix + host
 	for {
-		var r florete.ReceivedReport
+		var r hostreport.Kept
 		e, err := s.Get(ctx, key)
 		if err == nil {
 			err = json.Unmarshal(e.Value, &r)
@@ -101,7 +104,7 @@ func Order(ctx context.Context, s store.Store, host, need string, row server.Row
 
 // ordered are the rotations that the host has not reported yet, of needs that it has. One
 // that is not the next is of a provider's state that was lost.
-func ordered(rotate map[string]int, r florete.ReceivedReport) (map[string]int, error) {
+func ordered(rotate map[string]int, r hostreport.Kept) (map[string]int, error) {
 	if len(rotate) == 0 {
 		return nil, nil
 	}

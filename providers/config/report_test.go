@@ -12,7 +12,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
@@ -32,7 +34,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("sequence %d: %+v, %v, want %d", r.sequence, got, err, r.want)
 		}
 	}
-	kept := func(host string) (r florete.ReceivedReport) {
+	kept := func(host string) (r hostreport.Kept) {
 		entry, err := e.Store.Get(context.Background(), server.ReportPrefix+host)
 		if errors.Is(err, store.ErrNotFound) {
 			return r
@@ -99,11 +101,11 @@ func TestOrder(t *testing.T) {
 func TestAccepted(t *testing.T) {
 	e := start(t)
 	c := e.Client(ursula)
-	word := func(at int64) florete.AcceptedAudit {
-		return florete.AcceptedAudit{ReportedAudit: florete.ReportedAudit{Provider: "forge", Kind: "cert", Fault: "2 rows are gone\x1b[2J", Since: florete.UnixTime(1000)},
-			At: florete.UnixTime(at), By: "eve", Reason: "restored"}
+	word := func(at int64) hostdir.AcceptedAudit {
+		return hostdir.AcceptedAudit{ReportedAudit: hostdir.ReportedAudit{Provider: "forge", Kind: "cert", Fault: "2 rows are gone\x1b[2J", Since: unixtime.Unix(1000)},
+			At: unixtime.Unix(at), By: "eve", Reason: "restored"}
 	}
-	for i, words := range [][]florete.AcceptedAudit{{}, {word(2000)}, {word(2000)}, {word(2000), word(3000)}, make([]florete.AcceptedAudit, florete.MaxAccepted+1)} {
+	for i, words := range [][]hostdir.AcceptedAudit{{}, {word(2000)}, {word(2000)}, {word(2000), word(3000)}, make([]hostdir.AcceptedAudit, hostdir.MaxAccepted+1)} {
 		if _, err := c.Report(t.Context(), fmt.Appendf(nil, `{"sequence":%d,"accepted":%s}`, i+1, kit.JSON(words))); err != nil {
 			t.Fatal(err)
 		}

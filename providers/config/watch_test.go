@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/store"
@@ -238,7 +238,7 @@ func TestWatchRefused(t *testing.T) {
 	}
 	answer := watch(t, e.Client(raishan), mine)
 	waits(t, 1, answer)
-	e.Policy.Grants = slices.DeleteFunc(e.Policy.Grants, func(g florete.Grant) bool { return g.Caller == raishan && g.Kind == "config" })
+	e.Policy.Grants = slices.DeleteFunc(e.Policy.Grants, func(g document.Grant) bool { return g.Caller == raishan && g.Kind == "config" })
 	e.Publish(providertest.Serial + 1)
 	kit.Eventually(t, "the policy to be in force", func() bool {
 		_, serial := e.Policies.Versioned()

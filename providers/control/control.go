@@ -12,7 +12,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/limit"
@@ -57,7 +57,7 @@ type api struct {
 func Run(ctx context.Context, c Config) {
 	a := &api{c, announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}, make(chan struct{}, maxRequests), limit.New[string](maxRequestsOfCaller)}
 	announced.Run(ctx, announced.Config{
-		Socket: c.Socket, Forwarder: c.Forwarder, Service: florete.ControlService, Kind: Kind,
+		Socket: c.Socket, Forwarder: c.Forwarder, Service: spiffe.ControlService, Kind: Kind,
 		Conns: maxConns, ConnsOfCaller: maxConnsOfCaller, Audit: c.Audit, Logger: c.Logger,
 		Wanted:  func() bool { return len(c.Policies.Current().Operators) > 0 },
 		Handler: a.routes(),

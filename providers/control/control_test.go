@@ -16,8 +16,9 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/control"
@@ -30,7 +31,7 @@ import (
 var (
 	alice, bob, ursula = kit.ID("user/alice"), kit.ID("user/bob"), kit.ID("node/ursula")
 	elm                = kit.ID("node/elm") // joins
-	service            = kit.ID("service/drhorrible/" + florete.ControlService)
+	service            = kit.ID("service/drhorrible/" + spiffe.ControlService)
 )
 
 const name = "florete-control.drhorrible.demo.flor.rete"
@@ -59,8 +60,8 @@ func startWith(t *testing.T, others func(e *env, run, account string)) *env {
 	}
 	e := &env{Env: providertest.NewEnv(t, "ursula"), t: t, key: kit.SigningKey("demo-1"), socket: filepath.Join(t.TempDir(), "control.sock")}
 	e.Policy.Trust.SigningKeys = []string{e.key.ToPublicKey().String()}
-	e.Policy.Operators = []florete.Operator{{ID: alice, Access: florete.AccessWrite}, {ID: bob, Access: florete.AccessRead}}
-	e.Policy.Devices = append(e.Policy.Devices, florete.Device{ID: elm, Joins: true})
+	e.Policy.Operators = []document.Operator{{ID: alice, Access: document.AccessWrite}, {ID: bob, Access: document.AccessRead}}
+	e.Policy.Devices = append(e.Policy.Devices, document.Device{ID: elm, Joins: true})
 	e.Logged = true
 	run := t.TempDir()
 	if others != nil {
@@ -97,7 +98,7 @@ func (e *env) as() agenttest.Announced {
 }
 
 // do sends a request of a caller.
-func (e *env) do(caller florete.ID, r *http.Request) (int, []byte) {
+func (e *env) do(caller spiffe.ID, r *http.Request) (int, []byte) {
 	e.t.Helper()
 	return e.as().Do(e.t, caller, r)
 }
@@ -111,7 +112,7 @@ func (e *env) request(method, path string, body io.Reader) *http.Request {
 }
 
 // answer is what the caller receives, decoded to v.
-func (e *env) answer(caller florete.ID, method, path string, body io.Reader, v any) {
+func (e *env) answer(caller spiffe.ID, method, path string, body io.Reader, v any) {
 	e.t.Helper()
 	status, b := e.do(caller, e.request(method, path, body))
 	if status != http.StatusOK {
@@ -212,7 +213,7 @@ func TestRefused(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name         string
-		caller       florete.ID
+		caller       spiffe.ID
 		method, path string
 		edit         func(*http.Request)
 		status       int
@@ -303,7 +304,7 @@ func TestPolicyIsReadAnew(t *testing.T) {
 	if got := status(); got != http.StatusOK {
 		t.Fatal(got)
 	}
-	e.Policy.Operators[0].Access = florete.AccessRead
+	e.Policy.Operators[0].Access = document.AccessRead
 	e.Publish(providertest.Serial + 1)
 	// A look at the policy a moment ago may have been before that.
 	e.until("publishing to be refused", func() bool { return status() != http.StatusOK })

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/announced"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
@@ -15,52 +15,52 @@ type call struct {
 	*api
 	w      http.ResponseWriter
 	r      *http.Request
-	policy florete.Policy
+	policy document.Policy
 	row    server.Row // of an act, or of a refusal
 }
 
 // endpoint is a method and path, who may call it, and what answers.
 type endpoint struct {
 	method, path string
-	access       florete.Access
+	access       document.Access
 	// answer returns what is sent, nil where it sent that itself.
 	answer func(*call) (any, error)
 }
 
 var endpoints = []endpoint{
-	{"GET", "/v1/versions", florete.AccessRead, (*call).versions},
-	{"GET", "/v1/versions/{serial}", florete.AccessRead, (*call).export},
-	{"POST", "/v1/publish", florete.AccessWrite, (*call).publish},
-	{"POST", "/v1/rollback/{serial}", florete.AccessWrite, (*call).rollback},
-	{"GET", "/v1/rollout", florete.AccessRead, (*call).rollout},
-	{"POST", "/v1/rollout/{act}", florete.AccessWrite, (*call).changeRollout},
-	{"POST", "/v1/rotate", florete.AccessWrite, (*call).rotate},
-	{"GET", "/v1/revocations", florete.AccessRead, (*call).revocations},
-	{"POST", "/v1/revocations", florete.AccessWrite, (*call).setRevocations},
-	{"GET", "/v1/tokens", florete.AccessRead, (*call).tokens},
-	{"POST", "/v1/tokens", florete.AccessWrite, (*call).createToken},
-	{"POST", "/v1/tokens/{id}/revoke", florete.AccessWrite, (*call).revokeToken},
-	{"GET", "/v1/joins", florete.AccessRead, (*call).joins},
-	{"POST", "/v1/joins/{host}", florete.AccessWrite, (*call).decideJoin},
-	{"GET", "/v1/files", florete.AccessRead, relayed("file")},
-	{"POST", "/v1/files", florete.AccessWrite, relayed("file")},
-	{"GET", "/v1/secrets", florete.AccessRead, relayed("secret")},
-	{"GET", "/v1/tls/root", florete.AccessRead, relayed("tls")},
-	{"GET", "/v1/tenants", florete.AccessRead, relayed("token")},
-	{"GET", "/v1/tenants/{tenant}/rules", florete.AccessRead, relayed("token")},
-	{"POST", "/v1/tenants/{tenant}/policies", florete.AccessWrite, relayed("token")},
-	{"POST", "/v1/tenants/{tenant}/policies/remove", florete.AccessWrite, relayed("token")},
-	{"POST", "/v1/tenants/{tenant}/groupings", florete.AccessWrite, relayed("token")},
-	{"POST", "/v1/tenants/{tenant}/groupings/remove", florete.AccessWrite, relayed("token")},
-	{"POST", "/v1/tenants/{tenant}/delete", florete.AccessWrite, relayed("token")},
-	{"POST", "/v1/issued", florete.AccessWrite, (*call).issued},
-	{"GET", "/v1/hosts", florete.AccessRead, (*call).hosts},
-	{"GET", "/v1/needs", florete.AccessRead, (*call).needs},
-	{"GET", "/v1/audit", florete.AccessRead, (*call).audit},
-	{"GET", "/v1/audit/log", florete.AccessRead, (*call).auditHead},
-	{"GET", "/v1/audit/log/rows", florete.AccessRead, (*call).auditRows},
-	{"GET", "/v1/audit/log/proof", florete.AccessRead, (*call).auditProof},
-	{"GET", "/v1/openapi.json", florete.AccessRead, (*call).openAPI},
+	{"GET", "/v1/versions", document.AccessRead, (*call).versions},
+	{"GET", "/v1/versions/{serial}", document.AccessRead, (*call).export},
+	{"POST", "/v1/publish", document.AccessWrite, (*call).publish},
+	{"POST", "/v1/rollback/{serial}", document.AccessWrite, (*call).rollback},
+	{"GET", "/v1/rollout", document.AccessRead, (*call).rollout},
+	{"POST", "/v1/rollout/{act}", document.AccessWrite, (*call).changeRollout},
+	{"POST", "/v1/rotate", document.AccessWrite, (*call).rotate},
+	{"GET", "/v1/revocations", document.AccessRead, (*call).revocations},
+	{"POST", "/v1/revocations", document.AccessWrite, (*call).setRevocations},
+	{"GET", "/v1/tokens", document.AccessRead, (*call).tokens},
+	{"POST", "/v1/tokens", document.AccessWrite, (*call).createToken},
+	{"POST", "/v1/tokens/{id}/revoke", document.AccessWrite, (*call).revokeToken},
+	{"GET", "/v1/joins", document.AccessRead, (*call).joins},
+	{"POST", "/v1/joins/{host}", document.AccessWrite, (*call).decideJoin},
+	{"GET", "/v1/files", document.AccessRead, relayed("file")},
+	{"POST", "/v1/files", document.AccessWrite, relayed("file")},
+	{"GET", "/v1/secrets", document.AccessRead, relayed("secret")},
+	{"GET", "/v1/tls/root", document.AccessRead, relayed("tls")},
+	{"GET", "/v1/tenants", document.AccessRead, relayed("token")},
+	{"GET", "/v1/tenants/{tenant}/rules", document.AccessRead, relayed("token")},
+	{"POST", "/v1/tenants/{tenant}/policies", document.AccessWrite, relayed("token")},
+	{"POST", "/v1/tenants/{tenant}/policies/remove", document.AccessWrite, relayed("token")},
+	{"POST", "/v1/tenants/{tenant}/groupings", document.AccessWrite, relayed("token")},
+	{"POST", "/v1/tenants/{tenant}/groupings/remove", document.AccessWrite, relayed("token")},
+	{"POST", "/v1/tenants/{tenant}/delete", document.AccessWrite, relayed("token")},
+	{"POST", "/v1/issued", document.AccessWrite, (*call).issued},
+	{"GET", "/v1/hosts", document.AccessRead, (*call).hosts},
+	{"GET", "/v1/needs", document.AccessRead, (*call).needs},
+	{"GET", "/v1/audit", document.AccessRead, (*call).audit},
+	{"GET", "/v1/audit/log", document.AccessRead, (*call).auditHead},
+	{"GET", "/v1/audit/log/rows", document.AccessRead, (*call).auditRows},
+	{"GET", "/v1/audit/log/proof", document.AccessRead, (*call).auditProof},
+	{"GET", "/v1/openapi.json", document.AccessRead, (*call).openAPI},
 }
 
 func (a *api) routes() http.Handler {
@@ -68,7 +68,7 @@ func (a *api) routes() http.Handler {
 	for _, e := range endpoints {
 		mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, e) })
 	}
-	unknown := endpoint{access: florete.AccessRead, answer: func(c *call) (any, error) {
+	unknown := endpoint{access: document.AccessRead, answer: func(c *call) (any, error) {
 		return nil, wire.Errorf(wire.Invalid, wire.CodeUnknownMethod, "%s %.100q: no such endpoint: /v1/openapi.json has them", c.r.Method, c.r.URL.Path)
 	}}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, unknown) })

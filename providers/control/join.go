@@ -5,7 +5,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/providers/store"
@@ -24,7 +25,7 @@ type Joins struct {
 // Decision is on the join request of a host: with an admission it is approved, without it is
 // rejected.
 type Decision struct {
-	Admission *florete.SignedAdmission `json:"admission,omitempty"`
+	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 }
 
 func (c *call) tokens() (any, error) {
@@ -70,7 +71,7 @@ func act[V any](c *call, body any, do func(*join.Operator) (V, error)) (any, err
 	if body != nil {
 		b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 16<<10))
 		if err == nil {
-			err = florete.Decode(b, body)
+			err = strictjson.Decode(b, body)
 		}
 		if err != nil {
 			return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "body: %v: /v1/openapi.json has its form", err)

@@ -11,7 +11,10 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
@@ -20,7 +23,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-var facts = florete.Facts{System: "Debian", Capabilities: []string{}}
+var facts = hostreport.Facts{System: "Debian", Capabilities: []string{}}
 
 // token is one for elm, once, that alice has the provider record.
 func (e *env) token(t *testing.T, change ...func(*join.Token)) (api.JoinToken, join.Token) {
@@ -29,7 +32,7 @@ func (e *env) token(t *testing.T, change ...func(*join.Token)) (api.JoinToken, j
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := join.Token{ID: api.TokenID(token.Public()), Hosts: "elm", Uses: 1, Until: florete.TimeOf(time.Now().Add(time.Hour))}
+	record := join.Token{ID: api.TokenID(token.Public()), Hosts: "elm", Uses: 1, Until: unixtime.Of(time.Now().Add(time.Hour))}
 	for _, c := range change {
 		c(&record)
 	}
@@ -38,14 +41,14 @@ func (e *env) token(t *testing.T, change ...func(*join.Token)) (api.JoinToken, j
 }
 
 // admission is that of elm's device.
-func (e *env) admission(t *testing.T, key signature.SecretKey, device ssh.Signer) *florete.SignedAdmission {
+func (e *env) admission(t *testing.T, key signature.SecretKey, device ssh.Signer) *trust.SignedAdmission {
 	t.Helper()
-	text := string(kit.JSON(florete.NewAdmission("demo", elm, kit.Authorized(device.PublicKey()), time.Now())))
-	sig, err := key.Sign(nil, florete.AdmissionText(text))
+	text := string(kit.JSON(trust.NewAdmission("demo", elm, kit.Authorized(device.PublicKey()), time.Now())))
+	sig, err := key.Sign(nil, trust.AdmissionText(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &florete.SignedAdmission{Admission: text, Signature: sig.String()}
+	return &trust.SignedAdmission{Admission: text, Signature: sig.String()}
 }
 
 // decide is what the API says to a decision of alice about elm.
@@ -75,7 +78,7 @@ func TestJoin(t *testing.T) {
 	if len(joins.Joins) != 1 || joins.Joins[0].State != api.JoinPending || joins.Joins[0].Facts.System != "Debian" {
 		t.Fatalf("got %+v", joins)
 	}
-	for what, a := range map[string]*florete.SignedAdmission{
+	for what, a := range map[string]*trust.SignedAdmission{
 		"another key's":    e.admission(t, kit.SigningKey("demo-1"), c.HostKey),
 		"another device's": e.admission(t, e.key, kit.NewHostKey()),
 	} {
@@ -186,13 +189,13 @@ func TestTokens(t *testing.T) {
 	}
 
 	_, good := e.token(t)
-	grant := func(by signature.SecretKey, token, host string) *florete.SignedGrant {
-		text := string(kit.JSON(florete.JoinGrant{Schema: florete.JoinGrantSchema, Format: florete.NewestFormat, Cluster: "demo", Node: kit.ID("node/" + host), Token: token, Until: good.Until}))
-		sig, err := by.Sign(nil, florete.JoinGrantText(text))
+	grant := func(by signature.SecretKey, token, host string) *trust.SignedGrant {
+		text := string(kit.JSON(trust.JoinGrant{Schema: trust.JoinGrantSchema, Format: document.NewestFormat, Cluster: "demo", Node: kit.ID("node/" + host), Token: token, Until: good.Until}))
+		sig, err := by.Sign(nil, trust.JoinGrantText(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &florete.SignedGrant{Grant: text, Signature: sig.String()}
+		return &trust.SignedGrant{Grant: text, Signature: sig.String()}
 	}
 	made, _ := api.NewJoinToken("drhorrible")
 	id := api.TokenID(made.Public())
@@ -201,8 +204,8 @@ func TestTokens(t *testing.T) {
 		"a pattern that is none":     func(r *join.Token) { r.Hosts = "[" },
 		"no use":                     func(r *join.Token) { r.Uses = 0 },
 		"too many uses":              func(r *join.Token) { r.Uses = join.MaxUses + 1 },
-		"too long":                   func(r *join.Token) { r.Until = florete.TimeOf(time.Now().Add(join.MaxLifetime + time.Hour)) },
-		"over already":               func(r *join.Token) { r.Until = florete.TimeOf(time.Now().Add(-time.Second)) },
+		"too long":                   func(r *join.Token) { r.Until = unixtime.Of(time.Now().Add(join.MaxLifetime + time.Hour)) },
+		"over already":               func(r *join.Token) { r.Until = unixtime.Of(time.Now().Add(-time.Second)) },
 		"a grant by another key":     func(r *join.Token) { r.Grant = grant(kit.SigningKey("demo-1"), made.Public(), "elm") },
 		"a grant for another token":  func(r *join.Token) { r.Grant = grant(e.key, token.Public(), "elm") },
 		"a grant for another host":   func(r *join.Token) { r.Grant = grant(e.key, made.Public(), "ursula") },

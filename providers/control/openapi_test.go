@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/controltest"
@@ -58,9 +61,9 @@ func TestOpenAPI(t *testing.T) {
 	// One of everything that an answer can have.
 	e.answer(alice, "POST", "/v1/publish", e.text(1000, "one"), &control.Published{})
 	e.answer(alice, "POST", "/v1/publish", e.text(1001, "two"), &control.Published{})
-	report := florete.HostReport{Documents: []florete.ReportedDocument{}, Units: []florete.ReportedUnit{}, Facts: florete.Facts{Capabilities: []string{}}, Sequence: 1, Release: "1", Format: florete.NewestFormat, Needs: []florete.ReportedNeed{
-		{ID: "cert-node", Kind: "cert", State: florete.NeedFulfilled},
-		{ID: "oidc-wiki", Kind: "oidc", State: "waiting", Error: &florete.NeedError{Kind: "transient", Code: "busy", Message: "later"}},
+	report := hostreport.Report{Documents: []document.Reported{}, Units: []hostreport.Unit{}, Facts: hostreport.Facts{Capabilities: []string{}}, Sequence: 1, Release: "1", Format: document.NewestFormat, Needs: []hostreport.Need{
+		{ID: "cert-node", Kind: "cert", State: hostdir.NeedFulfilled},
+		{ID: "oidc-wiki", Kind: "oidc", State: "waiting", Error: &hostdir.NeedError{Kind: "transient", Code: "busy", Message: "later"}},
 	}}
 	if _, err := e.Client(ursula).Report(t.Context(), kit.JSON(report)); err != nil {
 		t.Fatal(err)
@@ -81,7 +84,7 @@ func TestOpenAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	joining, record := e.token(t)
-	if _, err := e.Stranger(elm).Join(t.Context(), florete.Facts{Capabilities: []string{}}, &joining); err != nil {
+	if _, err := e.Stranger(elm).Join(t.Context(), hostreport.Facts{Capabilities: []string{}}, &joining); err != nil {
 		t.Fatal(err)
 	}
 	other, _ := api.NewJoinToken("drhorrible")
@@ -92,7 +95,7 @@ func TestOpenAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	bodies := map[string]any{
-		"/v1/issued":             join.Issued{Host: "elm", Device: "SHA256:x", Until: florete.TimeOf(time.Now()), Certificates: []join.IssuedSVID{{ID: elm, Serial: "1f"}}},
+		"/v1/issued":             join.Issued{Host: "elm", Device: "SHA256:x", Until: unixtime.Of(time.Now()), Certificates: []join.IssuedSVID{{ID: elm, Serial: "1f"}}},
 		"/v1/rotate":             control.Rotate{Host: "ursula", Need: "oidc-wiki"},
 		"/v1/revocations":        kit.Revocations(1, e.key, revocation.Target{ID: kit.ID("user/eve")}),
 		"/v1/files":              file.File{Ref: "wiki/smtp", Content: &content},

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -27,7 +28,7 @@ type Hosts struct {
 // Host is the last report of one.
 type Host struct {
 	Host string `json:"host"`
-	florete.ReceivedReport
+	hostreport.Kept
 }
 
 // Needs are a page of how needs stand, those of some hosts.
@@ -38,9 +39,9 @@ type Needs struct {
 
 // Need is how one stood when its host reported.
 type Need struct {
-	Host     string       `json:"host"`
-	Received florete.Time `json:"received"`
-	florete.ReportedNeed
+	Host     string        `json:"host"`
+	Received unixtime.Time `json:"received"`
+	hostreport.Need
 }
 
 // Audit is a page of what this provider decided, oldest first.
@@ -75,7 +76,7 @@ func (c *call) reports() (all []Host, next string, err error) {
 	all = []Host{}
 	for _, e := range entries {
 		h := Host{Host: strings.TrimPrefix(e.Key, server.ReportPrefix)}
-		if err := json.Unmarshal(e.Value, &h.ReceivedReport); err != nil {
+		if err := json.Unmarshal(e.Value, &h.Kept); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", e.Key, err)
 		}
 		if h.Sequence != 0 { // else it has orders alone

@@ -16,7 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/controltest"
@@ -75,7 +76,7 @@ func TestFiles(t *testing.T) {
 	}
 
 	for name, c := range map[string]struct {
-		caller florete.ID
+		caller spiffe.ID
 		body   io.Reader
 		status int
 		part   string
@@ -213,9 +214,9 @@ func TestNotRelayed(t *testing.T) {
 func TestDecidesItself(t *testing.T) {
 	e := startWith(t, (*env).others)
 	b, content := e.beside[file.Name], "correct horse"
-	b.Policy.Operators = florete.Operators{{ID: alice, Access: florete.AccessRead}}
+	b.Policy.Operators = document.Operators{{ID: alice, Access: document.AccessRead}}
 	b.Publish(providertest.Serial + 1)
-	e.until("the new policy", func() bool { return b.Policies.Newest().Operators.Access(alice, time.Now()) == florete.AccessRead })
+	e.until("the new policy", func() bool { return b.Policies.Newest().Operators.Access(alice, time.Now()) == document.AccessRead })
 	status, text := e.do(alice, e.request("POST", "/v1/files", body(file.File{Ref: "wiki/smtp", Content: &content})))
 	if status != http.StatusForbidden || !strings.Contains(string(text), "user/alice may read here, want write") {
 		t.Errorf("%d %s", status, text)

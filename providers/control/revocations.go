@@ -7,7 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/revocation"
@@ -24,10 +25,10 @@ func (c *call) revocations() (any, error) { return c.Archive.Revocations(c.r.Con
 // setRevocations offers hosts the list that the caller sends.
 func (c *call) setRevocations() (any, error) {
 	c.row.Code = string(revocation.Revoked) // of a refusal
-	var s florete.SignedRevocations
-	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 2*florete.MaxRevocations))
+	var s trust.SignedRevocations
+	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 2*trust.MaxRevocations))
 	if err == nil {
-		err = florete.Decode(b, &s)
+		err = strictjson.Decode(b, &s)
 	}
 	if err != nil {
 		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "body: %v: want a list as florctl revoke signs it", err)
@@ -35,7 +36,7 @@ func (c *call) setRevocations() (any, error) {
 	var rows []server.Row
 	next, changed, err := c.Archive.SetRevocations(c.r.Context(), s, archive.ListTerms{
 		Cluster: c.policy.Cluster, Keys: c.policy.Trust.SigningKeys,
-		Record: func(last, next *florete.Revocations) []store.Op {
+		Record: func(last, next *trust.Revocations) []store.Op {
 			rows = RevokedRows(c.row, last, next)
 			return server.Ops(rows)
 		},
@@ -56,7 +57,7 @@ func (c *call) setRevocations() (any, error) {
 }
 
 // RevokedRows are the audit rows of a new revocation list, of each act with whom it was done to.
-func RevokedRows(r server.Row, last, next *florete.Revocations) (rows []server.Row) {
+func RevokedRows(r server.Row, last, next *trust.Revocations) (rows []server.Row) {
 	for _, act := range revocation.Acts(last, next) {
 		r.Outcome, r.Code, r.Serial = server.Granted, string(act.Verb), next.Number
 		r.Message = fmt.Sprintf("revocation list %d is offered to all hosts", next.Number)
@@ -77,7 +78,7 @@ func first(names []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-func describeList(l *florete.Revocations) string {
+func describeList(l *trust.Revocations) string {
 	if l == nil {
 		return "none"
 	}

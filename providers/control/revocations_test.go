@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/revocation"
@@ -18,37 +19,37 @@ import (
 // Each act on the revocation list has an audit row that names whom it was done to.
 func TestRevocationAudited(t *testing.T) {
 	e := start(t)
-	var last *florete.Revocations
+	var last *trust.Revocations
 	carol, elm := kit.ID("user/carol"), kit.ID("node/elm")
 	now := time.Now().Truncate(time.Second) // lists have whole seconds
 	for _, act := range []struct {
 		name string
-		do   func(*florete.Revocations) error
+		do   func(*trust.Revocations) error
 		want []string // code and targets
 	}{
-		{"revoke", func(l *florete.Revocations) error {
+		{"revoke", func(l *trust.Revocations) error {
 			revocation.Revoke(l, revocation.Target{ID: carol})
-			revocation.Revoke(l, revocation.Target{Keys: []string{"SHA256:k"}, Before: []florete.ID{elm}, Certificates: []string{"3f"}})
+			revocation.Revoke(l, revocation.Target{Keys: []string{"SHA256:k"}, Before: []spiffe.ID{elm}, Certificates: []string{"3f"}})
 			return nil
 		}, []string{fmt.Sprintf("revoke SSH host key SHA256:k, certificate 3f, spiffe://demo.flor/node/elm (issued before %s), spiffe://demo.flor/user/carol", now.UTC().Format(time.RFC3339))}},
-		{"nothing", func(*florete.Revocations) error { return nil }, []string{"renew-revocations "}},
-		{"reinstate", func(l *florete.Revocations) error {
+		{"nothing", func(*trust.Revocations) error { return nil }, []string{"renew-revocations "}},
+		{"reinstate", func(l *trust.Revocations) error {
 			return revocation.Reinstate(l, revocation.Target{ID: carol, Certificates: []string{"3f"}})
 		}, []string{"reinstate certificate 3f, spiffe://demo.flor/user/carol"}},
-		{"suspend", func(l *florete.Revocations) error { return revocation.Suspend(l, elm) }, []string{"suspend spiffe://demo.flor/node/elm"}},
-		{"resume", func(l *florete.Revocations) error { return revocation.Resume(l, elm) }, []string{"resume spiffe://demo.flor/node/elm"}},
-		{"several", func(l *florete.Revocations) error {
+		{"suspend", func(l *trust.Revocations) error { return revocation.Suspend(l, elm) }, []string{"suspend spiffe://demo.flor/node/elm"}},
+		{"resume", func(l *trust.Revocations) error { return revocation.Resume(l, elm) }, []string{"resume spiffe://demo.flor/node/elm"}},
+		{"several", func(l *trust.Revocations) error {
 			if err := revocation.Reinstate(l, revocation.Target{Keys: []string{"SHA256:k"}}); err != nil {
 				return err
 			}
 			return revocation.Suspend(l, carol)
 		}, []string{"reinstate SSH host key SHA256:k", "suspend spiffe://demo.flor/user/carol"}},
-		{"what was suspended is revoked", func(l *florete.Revocations) error {
+		{"what was suspended is revoked", func(l *trust.Revocations) error {
 			revocation.Revoke(l, revocation.Target{ID: carol})
 			return nil
 		}, []string{"revoke spiffe://demo.flor/user/carol"}},
-		{"what ended by itself", func(l *florete.Revocations) error {
-			later := revocation.Next(last, l.Cluster, now.Add(2*florete.MaxLifetime), time.Hour)
+		{"what ended by itself", func(l *trust.Revocations) error {
+			later := revocation.Next(last, l.Cluster, now.Add(2*trust.MaxLifetime), time.Hour)
 			l.Signed, l.Entries = later.Signed, later.Entries
 			return nil
 		}, []string{"renew-revocations "}},

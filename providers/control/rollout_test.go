@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/publish"
@@ -19,11 +20,11 @@ import (
 // rollout is a version that ursula is offered first, and tree "two" to go back to.
 func (e *env) rollout(serial int64) *bytes.Buffer {
 	e.t.Helper()
-	policy := florete.Policy{Cluster: "demo", Host: "drhorrible", TrustDomain: kit.Domain, Provider: map[string]florete.Listening{},
+	policy := document.Policy{Cluster: "demo", Host: "drhorrible", TrustDomain: kit.Domain, Provider: map[string]document.Listening{},
 		Kinds: map[string]json.RawMessage{"note": kit.JSON("three")},
-		Rollout: &florete.Rollout{Waves: [][]string{{"ursula"}}, Healthy: 1, Within: 600, Maintenance: []florete.Maintenance{
-			{Group: "eu", Hosts: []string{"ursula"}, Window: florete.MaintenanceWindow{Days: []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}, Start: "00:00", Minutes: 1440}}}}}
-	tree, err := publish.Sign(map[string][]florete.Document{"drhorrible": {kit.Document(serial, policy)}}, e.key, time.Now())
+		Rollout: &document.Rollout{Waves: [][]string{{"ursula"}}, Healthy: 1, Within: 600, Maintenance: []document.Maintenance{
+			{Group: "eu", Hosts: []string{"ursula"}, Window: document.MaintenanceWindow{Days: []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}, Start: "00:00", Minutes: 1440}}}}}
+	tree, err := publish.Sign(map[string][]document.Document{"drhorrible": {kit.Document(serial, policy)}}, e.key, time.Now())
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func (e *env) serves() string {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	envelope, perr := florete.ParseEnvelope([]byte(a.Documents[0].Envelope))
+	envelope, perr := document.ParseEnvelope([]byte(a.Documents[0].Envelope))
 	if perr != nil {
 		e.t.Fatal(perr)
 	}
@@ -61,10 +62,10 @@ func (e *env) serves() string {
 // inForce has ursula report a serial in force, and a unit.
 func (e *env) inForce(sequence, serial int64, active string) {
 	e.t.Helper()
-	r := florete.HostReport{Sequence: sequence, Format: florete.NewestFormat, Needs: []florete.ReportedNeed{},
-		Documents: []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: serial}},
-		Units:     []florete.ReportedUnit{{Name: "wiki.service", Active: active}}, Facts: florete.Facts{Capabilities: []string{}},
-		Forwarder: &florete.ReportedForwarder{State: "running", Refusals: map[string]int64{}, Problems: []string{}}}
+	r := hostreport.Report{Sequence: sequence, Format: document.NewestFormat, Needs: []hostreport.Need{},
+		Documents: []document.Reported{{Kind: document.DocManifest, Serial: serial}},
+		Units:     []hostreport.Unit{{Name: "wiki.service", Active: active}}, Facts: hostreport.Facts{Capabilities: []string{}},
+		Forwarder: &hostreport.Forwarder{State: "running", Refusals: map[string]int64{}, Problems: []string{}}}
 	if _, err := e.Client(ursula).Report(e.t.Context(), kit.JSON(r)); err != nil {
 		e.t.Fatal(err)
 	}

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/strictjson"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -36,7 +38,7 @@ func (c *call) rotate() (any, error) {
 	var o Ordered
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 4<<10))
 	if err == nil {
-		err = florete.Decode(b, &o.Rotate)
+		err = strictjson.Decode(b, &o.Rotate)
 	}
 	if err != nil {
 		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, `body: %v: want {"host":"ursula","need":"oidc-wiki"}`, err)
@@ -55,7 +57,7 @@ func (c *call) order(o *Ordered) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return wire.Errorf(wire.Invalid, wire.CodeMissing, "host %.64q has not reported to this provider: /v1/hosts has those that did", o.Host)
 	}
-	var received florete.ReceivedReport
+	var received hostreport.Kept
 	if err == nil {
 		err = json.Unmarshal(e.Value, &received)
 	}
@@ -66,11 +68,11 @@ func (c *call) order(o *Ordered) error {
 	if err != nil {
 		return fmt.Errorf("report of %s: %w", o.Host, err)
 	}
-	i := slices.IndexFunc(report.Needs, func(n florete.ReportedNeed) bool { return n.ID == o.Need })
+	i := slices.IndexFunc(report.Needs, func(n hostreport.Need) bool { return n.ID == o.Need })
 	if i < 0 {
 		return wire.Errorf(wire.Invalid, wire.CodeMissing, "host %s has no need %.64q: /v1/needs has those that it reported", o.Host, o.Need)
 	}
-	if kind := report.Needs[i].Kind; kind == florete.KindCert || kind == florete.KindConfig {
+	if kind := report.Needs[i].Kind; kind == document.KindCert || kind == document.KindConfig {
 		return wire.Errorf(wire.Invalid, wire.CodeRotation, "need %s of kind %s has no secret to rotate: run flor refetch %[1]s on %[3]s to fetch it again", o.Need, kind, o.Host)
 	}
 	o.Rotation = report.Needs[i].Rotations + 1

@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/server"
@@ -16,7 +19,7 @@ import (
 func (e *env) report(sequence int64, rotations int) api.Reported {
 	e.t.Helper()
 	answer, err := e.Client(ursula).Report(e.t.Context(), kit.JSON(map[string]any{
-		"sequence": sequence, "needs": []florete.ReportedNeed{{ID: "oidc-wiki", Kind: "oidc", State: florete.NeedFulfilled, Rotations: rotations}, {ID: "cert-node", Kind: florete.KindCert}},
+		"sequence": sequence, "needs": []hostreport.Need{{ID: "oidc-wiki", Kind: "oidc", State: hostdir.NeedFulfilled, Rotations: rotations}, {ID: "cert-node", Kind: document.KindCert}},
 	}))
 	if err != nil {
 		e.t.Fatal(err)
@@ -27,7 +30,7 @@ func (e *env) report(sequence int64, rotations int) api.Reported {
 // A rotation that an operator orders is in the answers to reports until one has it.
 func TestRotate(t *testing.T) {
 	e := start(t)
-	order := func(caller florete.ID, body string) (int, string) {
+	order := func(caller spiffe.ID, body string) (int, string) {
 		status, b := e.do(caller, e.request("POST", "/v1/rotate", strings.NewReader(body)))
 		return status, string(b)
 	}

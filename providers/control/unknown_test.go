@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/unixtime"
 	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
@@ -37,7 +37,7 @@ func TestUnknownOutcome(t *testing.T) {
 			return "/v1/revocations", string(kit.JSON(kit.Revocations(n, e.key, targets...)))
 		}},
 		{"token", func(e *env, n int64) (string, string) {
-			return "/v1/tokens", string(kit.JSON(join.Token{ID: fmt.Sprintf("%064x", n), Hosts: "elm", Uses: 1, Until: florete.TimeOf(time.Now().Add(time.Hour))}))
+			return "/v1/tokens", string(kit.JSON(join.Token{ID: fmt.Sprintf("%064x", n), Hosts: "elm", Uses: 1, Until: unixtime.Of(time.Now().Add(time.Hour))}))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/relay"
@@ -59,7 +59,7 @@ func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Lo
 			return &token.Settings{Control: socket, Config: account, Listen: filepath.Join(filepath.Dir(socket), token.Socket), Forwarder: account}
 		},
 	} {
-		dir := filepath.Join(run, florete.Instance("").Unit("provider-"+name))
+		dir := filepath.Join(run, hostdir.Instance("").Unit("provider-"+name))
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -99,7 +99,7 @@ func (d *Databases) answer(ctx context.Context, b backend, now time.Time, s acco
 	user := b.user(want.Name, current.Slot)
 	decision.Answer.Values = values(s, want.Name, user, r.Secrets[current.Slot])
 	decision.Detail = map[string]string{
-		"user": user, "generation": fmt.Sprint(current.Generation), "made": florete.UnixTime(current.Made).Format(time.RFC3339),
+		"user": user, "generation": fmt.Sprint(current.Generation), "made": unixtime.Unix(current.Made).Format(time.RFC3339),
 	}
 	return decision, nil
 }

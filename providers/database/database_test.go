@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
@@ -44,7 +44,7 @@ type fixture struct {
 	t       *testing.T
 	servers map[string]account.Server
 	want    Request
-	grant   florete.Grant // none where its kind is empty
+	grant   document.Grant // none where its kind is empty
 	db      store.Store
 	now     time.Time
 	*Databases
@@ -60,7 +60,7 @@ func newFixture(t *testing.T, s account.Server, dir, name string) *fixture {
 	f := &fixture{t: t, servers: map[string]account.Server{"main": s}, now: time.Now()}
 	f.want = Request{Server: "main", Name: name, Rotate: int64(rotated / time.Second), Overlap: int64(overlap / time.Second)}
 	f.lose(dir)
-	f.grant = florete.Grant{
+	f.grant = document.Grant{
 		Caller: kit.ID("node/elm"), Need: "database-wiki-main", Kind: Name, Generation: 1,
 		Request: kit.JSON(f.want),
 	}
@@ -84,11 +84,11 @@ func (f *fixture) lose(dir string) {
 
 func (f *fixture) policy() *account.Policy[Request] {
 	f.t.Helper()
-	p := florete.Policy{
+	p := document.Policy{
 		Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"servers": f.servers})},
 	}
 	if f.grant.Kind != "" {
-		p.Grants = []florete.Grant{f.grant}
+		p.Grants = []document.Grant{f.grant}
 	}
 	compiled, err := f.Compile(p)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/spiffe/go-spiffe/v2/bundle/spiffebundle"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -31,7 +32,7 @@ type record struct {
 
 // inForce is the bundle of a foreign trust domain: the last good one that was fetched, or the
 // policy's where that came later and is no older. The revision is that of the record.
-func (f *Federation) inForce(ctx context.Context, t *trusted) (b *florete.Bundle, revision int64, err error) {
+func (f *Federation) inForce(ctx context.Context, t *trusted) (b *trust.Bundle, revision int64, err error) {
 	e, err := f.Store.Get(ctx, t.key)
 	if errors.Is(err, store.ErrNotFound) {
 		return t.first, 0, nil
@@ -41,7 +42,7 @@ func (f *Federation) inForce(ctx context.Context, t *trusted) (b *florete.Bundle
 		err = json.Unmarshal(e.Value, &r)
 	}
 	if err == nil {
-		b, err = florete.ParseBundle(t.name, []byte(r.Bundle))
+		b, err = trust.ParseBundle(t.name, []byte(r.Bundle))
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", t.key, err)
@@ -54,7 +55,7 @@ func (f *Federation) inForce(ctx context.Context, t *trusted) (b *florete.Bundle
 
 // accept puts a bundle that was fetched in force, with an audit row, unless it is the one that
 // is. It refuses one that cannot come after that.
-func (f *Federation) accept(ctx context.Context, t *trusted, b *florete.Bundle) error {
+func (f *Federation) accept(ctx context.Context, t *trusted, b *trust.Bundle) error {
 	old, revision, err := f.inForce(ctx, t)
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func (f *Federation) keepOwn(ctx context.Context, p *Policy) error {
 	if err != nil {
 		return err
 	}
-	digest := florete.Digest(text)
+	digest := document.Digest(text)
 	var last served
 	e, err := f.Store.Get(ctx, ownAt)
 	if err == nil {
@@ -151,7 +152,7 @@ func canonical(b *spiffebundle.Bundle) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := florete.ParseBundle(b.TrustDomain().Name(), text)
+	parsed, err := trust.ParseBundle(b.TrustDomain().Name(), text)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"github.com/spiffe/go-spiffe/v2/spiffetls/tlsconfig"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 )
 
 // authentication is how the policy has an endpoint authenticated.
@@ -38,7 +38,7 @@ func (t *trusted) authenticate(by authentication) (err error) {
 		return fmt.Errorf("endpoint profile %q: want %s or %s", by.Profile, profileSPIFFE, profileWeb)
 	}
 	for _, text := range by.EndpointRoots {
-		roots, err := florete.ParseCertificates([]byte(text))
+		roots, err := trust.ParseCertificates([]byte(text))
 		if err != nil {
 			return fmt.Errorf("endpoint roots: %w", err)
 		}
@@ -55,7 +55,7 @@ func (t *trusted) authenticate(by authentication) (err error) {
 // endpointTLS wants the SPIFFE ID of a trust domain's endpoint, by a certificate that the
 // bundle verifies, or by the profile https_web a certificate for its name. Nothing is presented
 // there, and nothing resumed.
-func endpointTLS(t *trusted, by *florete.Bundle) *tls.Config {
+func endpointTLS(t *trusted, by *trust.Bundle) *tls.Config {
 	if t.endpointID.IsZero() {
 		return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: t.webRoots}
 	}
@@ -89,14 +89,14 @@ func checkCost(raw [][]byte) error {
 		}
 		chain = append(chain, c)
 	}
-	return florete.CheckChain(chain)
+	return trust.CheckChain(chain)
 }
 
 // readAll reads no more than a bundle may have.
 func readAll(r io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, florete.MaxBundle+1))
-	if err == nil && len(b) > florete.MaxBundle {
-		err = fmt.Errorf("more than %d bytes", florete.MaxBundle)
+	b, err := io.ReadAll(io.LimitReader(r, trust.MaxBundle+1))
+	if err == nil && len(b) > trust.MaxBundle {
+		err = fmt.Errorf("more than %d bytes", trust.MaxBundle)
 	}
 	return b, err
 }

@@ -30,14 +30,16 @@ import (
 	"github.com/spiffe/go-spiffe/v2/federation"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
 
 // Name of the kind.
-const Name = florete.KindFederation
+const Name = document.KindFederation
 
 // Settings are the kind's section of the settings file.
 type Settings struct {
@@ -95,8 +97,8 @@ func (f *Federation) Name() string { return Name }
 
 // Policy is a policy's part for this kind, decoded.
 type Policy struct {
-	roots    *florete.Roots // of this trust domain
-	refresh  time.Duration  // hint in its bundle
+	roots    *trust.Roots  // of this trust domain
+	refresh  time.Duration // hint in its bundle
 	trusts   map[string]*trusted
 	requests server.Requests[string] // trust domains
 }
@@ -108,12 +110,12 @@ type trusted struct {
 	endpoint   string
 	endpointID spiffeid.ID    // zero for profile https_web
 	webRoots   *x509.CertPool // of that; nil for those of the machine
-	first      *florete.Bundle
+	first      *trust.Bundle
 	digest     string // of the first one's text
 }
 
 // Compile rejects a policy with a foreign trust domain of which nothing could be fetched.
-func (f *Federation) Compile(policy florete.Policy) (any, error) {
+func (f *Federation) Compile(policy document.Policy) (any, error) {
 	var settings struct {
 		Refresh int64 `json:"refresh"` // seconds
 		Trusts  []struct {
@@ -127,19 +129,19 @@ func (f *Federation) Compile(policy florete.Policy) (any, error) {
 	if err := server.Settings(policy, Name, &settings); err != nil {
 		return nil, err
 	}
-	roots, err := florete.NewRoots(policy.TrustDomain, policy.Trust.Roots)
+	roots, err := trust.NewRoots(policy.TrustDomain, policy.Trust.Roots)
 	if err != nil {
 		return nil, fmt.Errorf("policy of %s: %w", policy.Host, err)
 	}
 	p := &Policy{roots: roots, refresh: time.Duration(settings.Refresh) * time.Second, trusts: map[string]*trusted{}}
 	for _, s := range settings.Trusts {
-		t := &trusted{name: s.TrustDomain, key: foreignAt + s.Name, endpoint: s.Endpoint, digest: florete.Digest([]byte(s.Bundle))}
+		t := &trusted{name: s.TrustDomain, key: foreignAt + s.Name, endpoint: s.Endpoint, digest: document.Digest([]byte(s.Bundle))}
 		u, err := url.Parse(s.Endpoint)
 		if err == nil && (u.Scheme != "https" || u.Host == "" || u.User != nil) {
 			err = fmt.Errorf("endpoint %q: want an https URL", s.Endpoint)
 		}
 		if err == nil {
-			t.first, err = florete.ParseBundle(s.TrustDomain, []byte(s.Bundle))
+			t.first, err = trust.ParseBundle(s.TrustDomain, []byte(s.Bundle))
 		}
 		if err == nil {
 			err = t.authenticate(s.authentication)
@@ -154,9 +156,9 @@ func (f *Federation) Compile(policy florete.Policy) (any, error) {
 		}
 		p.trusts[s.TrustDomain] = t
 	}
-	p.requests, err = server.DecodeGrants(policy, Name, func(g florete.Grant) (string, error) {
+	p.requests, err = server.DecodeGrants(policy, Name, func(g document.Grant) (string, error) {
 		var r request
-		err := florete.Decode(g.Request, &r)
+		err := strictjson.Decode(g.Request, &r)
 		if err == nil && p.trusts[r.TrustDomain] == nil {
 			err = fmt.Errorf("trust domain %q is not among those of the policy", r.TrustDomain)
 		}
@@ -194,7 +196,7 @@ const (
 )
 
 // hint is how soon a bundle is fetched again.
-func hint(b *florete.Bundle) time.Duration {
+func hint(b *trust.Bundle) time.Duration {
 	if b.RefreshHint() == 0 {
 		return usual
 	}

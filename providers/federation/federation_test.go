@@ -16,7 +16,9 @@ import (
 	"github.com/spiffe/go-spiffe/v2/federation"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -67,7 +69,7 @@ func newEndpoint(t *testing.T) *endpoint {
 }
 
 func (e *endpoint) svid(ca *kit.CA) *tls.Certificate {
-	id, err := florete.ParseID("spiffe://" + blue + "/service/bundles")
+	id, err := spiffe.ParseID("spiffe://" + blue + "/service/bundles")
 	if err != nil {
 		panic(err)
 	}
@@ -109,8 +111,8 @@ func run(t *testing.T, e *endpoint) *running {
 	}
 	var p *Policy
 	f := New(Config{Store: db, Policy: func() *Policy { return p }, Web: e.listen})
-	compiled, err := f.Compile(florete.Policy{
-		Host: "forge", TrustDomain: kit.Domain, Trust: florete.Trust{Roots: []string{kit.NewCA().RootPEM()}},
+	compiled, err := f.Compile(document.Policy{
+		Host: "forge", TrustDomain: kit.Domain, Trust: document.Trust{Roots: []string{kit.NewCA().RootPEM()}},
 		Kinds: map[string]json.RawMessage{Name: kit.JSON(e.settings(time.Second))},
 	})
 	if err != nil {
@@ -124,7 +126,7 @@ func run(t *testing.T, e *endpoint) *running {
 	return &running{f, t, db}
 }
 
-func (r *running) bundle() *florete.Bundle {
+func (r *running) bundle() *trust.Bundle {
 	b, _, err := r.inForce(r.t.Context(), r.Policy().trusts[blue])
 	if err != nil {
 		r.t.Fatal(err)
@@ -165,7 +167,7 @@ func TestFollows(t *testing.T) {
 // TestRefuses: whatever an endpoint does, the last good bundle stays.
 func TestRefuses(t *testing.T) {
 	stranger := kit.NewCAOf(blue)
-	id, err := florete.ParseID("spiffe://" + blue + "/service/other")
+	id, err := spiffe.ParseID("spiffe://" + blue + "/service/other")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +209,7 @@ func TestNewerInFlake(t *testing.T) {
 	r := run(t, e)
 	kit.Eventually(t, "it is fetched", func() bool { return r.bundle().Sequence() == 5 })
 	for sequence, want := range map[uint64]uint64{2: 5, 7: 7} {
-		first, err := florete.ParseBundle(blue, e.ca.Bundle(sequence, time.Second))
+		first, err := trust.ParseBundle(blue, e.ca.Bundle(sequence, time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -116,7 +116,7 @@ func (w *follower) follow(ctx context.Context, f *Federation, t *trusted) {
 	if err != nil {
 		b = t.first
 	} else {
-		var next *florete.Bundle
+		var next *trust.Bundle
 		if next, err = fetch(ctx, t, b); err == nil {
 			err = f.accept(ctx, t, next)
 		}
@@ -156,7 +156,7 @@ func (w *follower) refuse(ctx context.Context, f *Federation, t *trusted, refuse
 
 // fetch gets the bundle of a foreign trust domain from its endpoint, which the one in force
 // must verify.
-func fetch(ctx context.Context, t *trusted, by *florete.Bundle) (*florete.Bundle, error) {
+func fetch(ctx context.Context, t *trusted, by *trust.Bundle) (*trust.Bundle, error) {
 	transport := &http.Transport{
 		TLSClientConfig: endpointTLS(t, by), TLSHandshakeTimeout: within / 2, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10,
 	}
@@ -184,7 +184,7 @@ func fetch(ctx context.Context, t *trusted, by *florete.Bundle) (*florete.Bundle
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.endpoint, err)
 	}
-	b, err := florete.ParseBundle(t.name, text)
+	b, err := trust.ParseBundle(t.name, text)
 	if err != nil {
 		return nil, &refusedError{codeBundle, err}
 	}

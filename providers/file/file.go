@@ -24,7 +24,8 @@ import (
 	"syscall"
 	"unicode/utf8"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/seal"
@@ -80,12 +81,12 @@ type Request struct {
 }
 
 // Compile decodes which files are granted. There are no settings.
-func (f Files) Compile(p florete.Policy) (any, error) {
+func (f Files) Compile(p document.Policy) (any, error) {
 	if err := server.Settings(p, Name, &struct{}{}); err != nil {
 		return nil, err
 	}
-	return server.DecodeGrants(p, Name, func(g florete.Grant) (r Request, err error) {
-		if err := florete.Decode(g.Request, &r); err != nil {
+	return server.DecodeGrants(p, Name, func(g document.Grant) (r Request, err error) {
+		if err := strictjson.Decode(g.Request, &r); err != nil {
 			return r, err
 		}
 		if !fs.ValidPath(r.Ref) || r.Ref == "." {

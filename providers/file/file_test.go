@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
@@ -109,8 +109,8 @@ func TestRefusals(t *testing.T) {
 		`{"ref":"socket"}`:          {"", "no such device"},
 		`{"ref":"dir"}`:             {"", "want a regular file"},
 	} {
-		grant := florete.Grant{Caller: kit.ID("node/ursula"), Need: "file-wiki-smtp", Kind: Name, Request: json.RawMessage(body), Generation: 1}
-		compiled, err := files.Compile(florete.Policy{Kinds: map[string]json.RawMessage{Name: json.RawMessage(`{}`)}, Grants: []florete.Grant{grant}})
+		grant := document.Grant{Caller: kit.ID("node/ursula"), Need: "file-wiki-smtp", Kind: Name, Request: json.RawMessage(body), Generation: 1}
+		compiled, err := files.Compile(document.Policy{Kinds: map[string]json.RawMessage{Name: json.RawMessage(`{}`)}, Grants: []document.Grant{grant}})
 		if err == nil {
 			_, err = files.Answer(t.Context(), server.Call{Caller: grant.Caller, Grant: grant, Compiled: compiled})
 		}

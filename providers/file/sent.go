@@ -10,7 +10,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/relay"
@@ -33,10 +36,10 @@ const (
 
 // File is a file that an operator sends, or sent.
 type File struct {
-	Ref     string       `json:"ref"`
-	Content *string      `json:"content,omitempty"` // nil has none sent any more; never answered
-	Sent    florete.Time `json:"sent,omitzero"`
-	By      florete.ID   `json:"by,omitzero"`
+	Ref     string        `json:"ref"`
+	Content *string       `json:"content,omitempty"` // nil has none sent any more; never answered
+	Sent    unixtime.Time `json:"sent,omitzero"`
+	By      spiffe.ID     `json:"by,omitzero"`
 }
 
 // Sent is the answer of GET /v1/files.
@@ -46,17 +49,17 @@ type Sent struct {
 
 // record is one in the store; the content is sealed.
 type record struct {
-	Sent    florete.Time `json:"sent"`
-	By      florete.ID   `json:"by"`
-	Content []byte       `json:"content"`
+	Sent    unixtime.Time `json:"sent"`
+	By      spiffe.ID     `json:"by"`
+	Content []byte        `json:"content"`
 }
 
 // Run leads operators here, through kind config's API.
 func (f Files) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	relay.Run(ctx, f.Relay,
-		relay.Endpoint{Method: "GET", Path: "/v1/files", Access: florete.AccessRead, Answer: f.list},
-		relay.Endpoint{Method: "POST", Path: "/v1/files", Access: florete.AccessWrite, Answer: f.receive})
+		relay.Endpoint{Method: "GET", Path: "/v1/files", Access: document.AccessRead, Answer: f.list},
+		relay.Endpoint{Method: "POST", Path: "/v1/files", Access: document.AccessWrite, Answer: f.receive})
 	return nil
 }
 
@@ -110,7 +113,7 @@ func (f Files) receive(c *relay.Call) (any, error) {
 	if err := check(sent, c.Policy); err != nil {
 		return nil, err
 	}
-	sent.Sent, sent.By = florete.TimeOf(c.Row.Time), announced.From(c.R.Context()).ID
+	sent.Sent, sent.By = unixtime.Of(c.Row.Time), announced.From(c.R.Context()).ID
 	key := sentPrefix + sent.Ref
 	op := store.Delete(key)
 	c.Row.Message = fmt.Sprintf("file %q is no longer there as it was sent", sent.Ref)
@@ -135,16 +138,16 @@ func (f Files) receive(c *relay.Call) (any, error) {
 }
 
 // check refuses what no host would be given.
-func check(sent File, p florete.Policy) error {
+func check(sent File, p document.Policy) error {
 	if !fs.ValidPath(sent.Ref) || sent.Ref == "." || len(sent.Ref) > 255 {
 		return api.Errorf(api.Invalid, api.CodeMalformed, "ref %.64q: want the name of a file, as in services.<name>.files.<file>.ref", sent.Ref)
 	}
 	if sent.Content == nil {
 		return nil
 	}
-	granted := slices.ContainsFunc(p.Grants, func(g florete.Grant) bool {
+	granted := slices.ContainsFunc(p.Grants, func(g document.Grant) bool {
 		var r Request
-		return g.Kind == Name && florete.Decode(g.Request, &r) == nil && r.Ref == sent.Ref
+		return g.Kind == Name && strictjson.Decode(g.Request, &r) == nil && r.Ref == sent.Ref
 	})
 	switch {
 	case !granted:

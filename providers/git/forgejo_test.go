@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/tests/kit"
 )
@@ -322,7 +322,7 @@ func TestGrantsDiffer(t *testing.T) {
 	first := f.reads()["token"]
 	other := f.grant
 	other.Caller, other.Generation = kit.ID("node/oak"), 2
-	f.others = []florete.Grant{other}
+	f.others = []document.Grant{other}
 	next := f.reads()["token"]
 	if next == first || f.reads()["token"] != next {
 		t.Error("not one other token for both grants")

@@ -22,7 +22,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -93,7 +93,7 @@ func (t *Tokens) answer(ctx context.Context, b forge, now time.Time, f account.S
 	current := r.Tokens[0]
 	decision := server.Decision{If: []store.Cond{t.Is(want.Of(), &r)}, Repeated: r.until(now)}
 	decision.Answer.Values = values(f, want.Account, r.Secrets[current.Name])
-	decision.Detail = map[string]string{"token": current.Name, "access": current.Access, "until": florete.UnixTime(current.Ends).Format(time.RFC3339)}
+	decision.Detail = map[string]string{"token": current.Name, "access": current.Access, "until": unixtime.Unix(current.Ends).Format(time.RFC3339)}
 	return decision, nil
 }
 

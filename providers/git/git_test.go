@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
@@ -45,8 +45,8 @@ type fixture struct {
 	t      *testing.T
 	forges map[string]account.Server
 	want   Request
-	grant  florete.Grant // none where its kind is empty
-	others []florete.Grant
+	grant  document.Grant // none where its kind is empty
+	others []document.Grant
 	db     store.Store
 	key    *seal.Key
 	now    time.Time
@@ -70,7 +70,7 @@ func newFixture(t *testing.T, f account.Server, dir, user string, repositories .
 // wants changes what the policy grants.
 func (f *fixture) wants(r Request) {
 	f.want = r
-	f.grant = florete.Grant{Caller: kit.ID("node/elm"), Need: "git-ci-token", Kind: Name, Generation: max(f.grant.Generation, 1), Request: kit.JSON(r)}
+	f.grant = document.Grant{Caller: kit.ID("node/elm"), Need: "git-ci-token", Kind: Name, Generation: max(f.grant.Generation, 1), Request: kit.JSON(r)}
 }
 
 // lose makes a state with nothing in it.
@@ -86,11 +86,11 @@ func (f *fixture) lose(dir string) {
 
 func (f *fixture) policy() *account.Policy[Request] {
 	f.t.Helper()
-	p := florete.Policy{
+	p := document.Policy{
 		Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"forges": f.forges})},
 	}
 	if f.grant.Kind != "" {
-		p.Grants = append([]florete.Grant{f.grant}, f.others...)
+		p.Grants = append([]document.Grant{f.grant}, f.others...)
 	}
 	compiled, err := f.Compile(p)
 	if err != nil {
@@ -161,9 +161,9 @@ func TestPolicy(t *testing.T) {
 	} {
 		r, f := good, forge
 		change(&r, &f)
-		_, err := New(Config{}).Compile(florete.Policy{
+		_, err := New(Config{}).Compile(document.Policy{
 			Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"forges": map[string]account.Server{"forge": f}})},
-			Grants: []florete.Grant{{Caller: kit.ID("node/elm"), Need: "git-ci-token", Kind: Name, Generation: 1, Request: kit.JSON(r)}},
+			Grants: []document.Grant{{Caller: kit.ID("node/elm"), Need: "git-ci-token", Kind: Name, Generation: 1, Request: kit.JSON(r)}},
 		})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/server"
 )
@@ -37,7 +37,7 @@ const (
 )
 
 // Compile decodes which tokens are granted, and of which forges.
-func (t *Tokens) Compile(p florete.Policy) (any, error) {
+func (t *Tokens) Compile(p document.Policy) (any, error) {
 	var is struct {
 		Forges map[string]account.Server `json:"forges"`
 	}

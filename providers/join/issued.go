@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -18,16 +19,16 @@ const MaxIssued = 64
 
 // Issued are certificates that an operator issued without a provider.
 type Issued struct {
-	Host         string       `json:"host,omitempty"`   // empty for a machine that is no host
-	Device       string       `json:"device,omitempty"` // fingerprint of its device key, where it joins
-	Until        florete.Time `json:"until"`            // the end of all of them
-	Certificates []IssuedSVID `json:"certificates"`
+	Host         string        `json:"host,omitempty"`   // empty for a machine that is no host
+	Device       string        `json:"device,omitempty"` // fingerprint of its device key, where it joins
+	Until        unixtime.Time `json:"until"`            // the end of all of them
+	Certificates []IssuedSVID  `json:"certificates"`
 }
 
 // IssuedSVID is one of them.
 type IssuedSVID struct {
-	ID     florete.ID `json:"id"`
-	Serial string     `json:"serial"` // in hex
+	ID     spiffe.ID `json:"id"`
+	Serial string    `json:"serial"` // in hex
 }
 
 // Issued records certificates in the audit log: that is all that a provider knows of them.

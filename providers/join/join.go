@@ -24,7 +24,11 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -38,33 +42,33 @@ const (
 
 // Token is one as it is remembered.
 type Token struct {
-	ID      string       `json:"id"`    // api.TokenID
-	Hosts   string       `json:"hosts"` // a name, or a pattern of path.Match
-	Uses    int          `json:"uses"`
-	Left    int          `json:"left"`
-	By      string       `json:"by"`
-	Created florete.Time `json:"created"`
-	Until   florete.Time `json:"until"`
-	Revoked florete.Time `json:"revoked,omitzero"`
+	ID      string        `json:"id"`    // api.TokenID
+	Hosts   string        `json:"hosts"` // a name, or a pattern of path.Match
+	Uses    int           `json:"uses"`
+	Left    int           `json:"left"`
+	By      string        `json:"by"`
+	Created unixtime.Time `json:"created"`
+	Until   unixtime.Time `json:"until"`
+	Revoked unixtime.Time `json:"revoked,omitzero"`
 
 	// Grant lets who has the token admit one device as one host. Without it an operator does.
-	Grant *florete.SignedGrant `json:"grant,omitempty"`
+	Grant *trust.SignedGrant `json:"grant,omitempty"`
 }
 
 // Request is the last one of a host.
 type Request struct {
-	Host      string        `json:"host"`
-	Device    string        `json:"device"` // public key, in authorized_keys form
-	Facts     florete.Facts `json:"facts"`
-	From      string        `json:"from"`  // network address
-	Token     string        `json:"token"` // ID of the one that it came with
-	State     api.JoinState `json:"state"`
-	Requested florete.Time  `json:"requested"`
-	Decided   florete.Time  `json:"decided,omitzero"`
-	By        string        `json:"by,omitempty"` // who decided
+	Host      string           `json:"host"`
+	Device    string           `json:"device"` // public key, in authorized_keys form
+	Facts     hostreport.Facts `json:"facts"`
+	From      string           `json:"from"`  // network address
+	Token     string           `json:"token"` // ID of the one that it came with
+	State     api.JoinState    `json:"state"`
+	Requested unixtime.Time    `json:"requested"`
+	Decided   unixtime.Time    `json:"decided,omitzero"`
+	By        string           `json:"by,omitempty"` // who decided
 
-	Admission *florete.SignedAdmission `json:"admission,omitempty"`
-	Grant     *florete.SignedGrant     `json:"grant,omitempty"`
+	Admission *trust.SignedAdmission `json:"admission,omitempty"`
+	Grant     *trust.SignedGrant     `json:"grant,omitempty"`
 }
 
 // Fingerprint returns the fingerprint of the device key, SHA256:…, and "no key" where Device is
@@ -114,7 +118,7 @@ func put(d *server.Decision, key string, modified int64, v any) error {
 }
 
 // revoked refuses a node, or a device, that the revocation list has.
-func (r Request) revoked(node florete.ID, list *florete.Revocations) error {
+func (r Request) revoked(node spiffe.ID, list *trust.Revocations) error {
 	if err := list.CheckID(node); err != nil {
 		return err
 	}
@@ -122,7 +126,7 @@ func (r Request) revoked(node florete.ID, list *florete.Revocations) error {
 }
 
 // Standing is the state of a request with a revocation list in force.
-func (r Request) Standing(node florete.ID, list *florete.Revocations) api.JoinState {
+func (r Request) Standing(node spiffe.ID, list *trust.Revocations) api.JoinState {
 	if r.State == api.JoinApproved && r.revoked(node, list) != nil {
 		return api.JoinRevoked
 	}
@@ -140,7 +144,7 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j api.Join, from
 	}
 	is := Request{
 		Host: c.Caller.Name(), Device: j.Device, From: from,
-		Token: api.TokenID(j.Token), State: api.JoinPending, Requested: florete.TimeOf(c.Now),
+		Token: api.TokenID(j.Token), State: api.JoinPending, Requested: unixtime.Of(c.Now),
 	}
 	if err := is.revoked(c.Caller, c.Revoked); err != nil {
 		return api.Joined{State: api.JoinRevoked, Message: err.Error()}, d, nil
@@ -148,7 +152,7 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j api.Join, from
 	if was.Device == is.Device && (was.State != api.JoinRejected || j.Token == "" || was.Token == is.Token) {
 		return was.answer(), d, nil
 	}
-	if err := florete.Decode(j.Facts, &is.Facts); err != nil {
+	if err := strictjson.Decode(j.Facts, &is.Facts); err != nil {
 		return a, d, api.Errorf(api.Invalid, api.CodeMalformed, "facts: %v", err)
 	}
 	if err := use(ctx, s, c, j.Token, &is, &d); err != nil {

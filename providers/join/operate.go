@@ -11,7 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -39,7 +42,7 @@ const kept = 30 * 24 * time.Hour
 // Operator is one who acts, or the account of the host, by the policy in force.
 type Operator struct {
 	Store  store.Store
-	Policy florete.Policy
+	Policy document.Policy
 	Row    server.Row // of the act, with the caller
 }
 
@@ -50,8 +53,8 @@ func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrAct, fmt.Sprintf(format, args...))
 }
 
-func (o Operator) node(host string) (florete.ID, error) {
-	return florete.NewID(o.Policy.TrustDomain, florete.KindNode, "", host)
+func (o Operator) node(host string) (spiffe.ID, error) {
+	return spiffe.NewID(o.Policy.TrustDomain, spiffe.KindNode, "", host)
 }
 
 // commit makes changes together with the act's row.
@@ -81,7 +84,7 @@ func Tokens(ctx context.Context, s store.Store) ([]Token, error) {
 }
 
 // Requests are the last ones of hosts, by host, as they stand with a revocation list.
-func Requests(ctx context.Context, s store.Store, p florete.Policy, list *florete.Revocations) ([]Request, error) {
+func Requests(ctx context.Context, s store.Store, p document.Policy, list *trust.Revocations) ([]Request, error) {
 	requests, err := all[Request](ctx, s, RequestPrefix)
 	for i, r := range requests {
 		if node, err := (Operator{Policy: p}).node(r.Host); err == nil {
@@ -94,7 +97,7 @@ func Requests(ctx context.Context, s store.Store, p florete.Policy, list *floret
 // Create records a token that the caller made: its public half is all that it is known by.
 func (o *Operator) Create(ctx context.Context, t Token) (Token, error) {
 	now := o.Row.Time
-	t.By, t.Created, t.Left, t.Revoked = o.Row.Caller, florete.TimeOf(now), t.Uses, florete.Time{}
+	t.By, t.Created, t.Left, t.Revoked = o.Row.Caller, unixtime.Of(now), t.Uses, unixtime.Time{}
 	if err := o.check(t); err != nil {
 		return t, err
 	}
@@ -171,7 +174,7 @@ func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
 	if !t.Revoked.IsZero() {
 		return t, nil
 	}
-	t.Revoked = florete.TimeOf(o.Row.Time)
+	t.Revoked = unixtime.Of(o.Row.Time)
 	var d server.Decision
 	if err := put(&d, TokenPrefix+id, modified, t); err != nil {
 		return t, err
@@ -182,7 +185,7 @@ func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
 
 // Decide approves the request of a host, with the admission of its device that an operator
 // signed, or rejects it: nil. The same again changes nothing.
-func (o *Operator) Decide(ctx context.Context, host string, admission *florete.SignedAdmission) (r Request, err error) {
+func (o *Operator) Decide(ctx context.Context, host string, admission *trust.SignedAdmission) (r Request, err error) {
 	at := RequestPrefix + host
 	modified, err := read(ctx, o.Store, at, &r)
 	if err != nil {
@@ -212,7 +215,7 @@ func (o *Operator) Decide(ctx context.Context, host string, admission *florete.S
 	case r.State != api.JoinPending:
 		return r, refuse("device %s is %s: it takes another token", r.Fingerprint(), r.State)
 	}
-	r.State, r.Decided, r.By, r.Admission = want, florete.TimeOf(o.Row.Time), o.Row.Caller, admission
+	r.State, r.Decided, r.By, r.Admission = want, unixtime.Of(o.Row.Time), o.Row.Caller, admission
 	var d server.Decision
 	if err := put(&d, at, modified, r); err != nil {
 		return r, err

@@ -25,7 +25,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/pages"
 	"github.com/florete/florete/providers/seal"
@@ -35,7 +37,7 @@ import (
 )
 
 // Name of the kind.
-const Name = florete.KindJWT
+const Name = document.KindJWT
 
 // keysAt is where the signing keys are, sealed.
 const keysAt = "jwt/keys"
@@ -109,11 +111,11 @@ func (i *Issuer) Name() string { return Name }
 type Policy struct {
 	issuer     *url.URL
 	generation int // of the signing keys, at least
-	requests   server.Requests[florete.JWTRequest]
+	requests   server.Requests[document.JWTRequest]
 }
 
 // Compile rejects a policy without a usable issuer, and identities of another trust domain.
-func (i *Issuer) Compile(policy florete.Policy) (any, error) {
+func (i *Issuer) Compile(policy document.Policy) (any, error) {
 	var settings struct {
 		Issuer     string `json:"issuer"`
 		Generation int    `json:"generation"`
@@ -127,13 +129,13 @@ func (i *Issuer) Compile(policy florete.Policy) (any, error) {
 	if p.issuer, err = pages.ParseIssuer(settings.Issuer); err != nil {
 		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
 	}
-	p.requests, err = server.DecodeGrants(policy, Name, func(g florete.Grant) (florete.JWTRequest, error) {
-		r, err := florete.Need{ID: g.Need, Request: g.Request}.JWT()
+	p.requests, err = server.DecodeGrants(policy, Name, func(g document.Grant) (document.JWTRequest, error) {
+		r, err := document.Need{ID: g.Need, Request: g.Request}.JWT()
 		switch {
 		case err != nil:
 		case r.Issuer != settings.Issuer:
 			err = fmt.Errorf("issuer %q: this provider is %s", r.Issuer, settings.Issuer)
-		case !r.ID.IsZero() && (r.ID.TrustDomain() != policy.TrustDomain || r.ID.Kind() != florete.KindService):
+		case !r.ID.IsZero() && (r.ID.TrustDomain() != policy.TrustDomain || r.ID.Kind() != spiffe.KindService):
 			err = fmt.Errorf("id %q: want a service of %s", r.ID, policy.TrustDomain)
 		}
 		return r, err
@@ -178,9 +180,9 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 }
 
 // refuseRevoked refuses to issue what hosts would refuse.
-func refuseRevoked(c server.Call, id florete.ID) error {
+func refuseRevoked(c server.Call, id spiffe.ID) error {
 	err := c.Revoked.CheckIssued(id, c.Caller.Name(), c.Now)
-	var revoked *florete.RevokedError
+	var revoked *trust.RevokedError
 	switch {
 	case err == nil:
 		return nil
@@ -191,7 +193,7 @@ func refuseRevoked(c server.Call, id florete.ID) error {
 }
 
 // sign makes the JWT-SVID of an identity for one audience.
-func sign(k signing.Key, r florete.JWTRequest, audience, node string, now, until time.Time) (string, error) {
+func sign(k signing.Key, r document.JWTRequest, audience, node string, now, until time.Time) (string, error) {
 	signer, err := k.Signer("JWT")
 	if err != nil {
 		return "", err
@@ -200,7 +202,7 @@ func sign(k signing.Key, r florete.JWTRequest, audience, node string, now, until
 		Issuer: r.Issuer, Subject: r.ID.String(), Audience: jwt.Audience{audience},
 		IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(until),
 	}
-	return jwt.Signed(signer).Claims(claims).Claims(map[string]any{florete.ClaimNode: node}).Serialize()
+	return jwt.Signed(signer).Claims(claims).Claims(map[string]any{document.ClaimNode: node}).Serialize()
 }
 
 // InForce is the newest signing key, so that each has an audit row.

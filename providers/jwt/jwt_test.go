@@ -18,7 +18,9 @@ import (
 	"github.com/spiffe/go-spiffe/v2/svid/jwtsvid"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
@@ -42,7 +44,7 @@ type settings struct {
 func TestConformance(t *testing.T) {
 	providertest.Run(t, providertest.Suite{
 		Kind: Name, Need: "jwt-service-wiki",
-		Request:  florete.JWTRequest{Issuer: issuer, ID: wiki, Audiences: []string{"vault", "https://s3.example.org"}},
+		Request:  document.JWTRequest{Issuer: issuer, ID: wiki, Audiences: []string{"vault", "https://s3.example.org"}},
 		Settings: settings{issuer, 1},
 		Make: func(e *providertest.Env) server.Kind {
 			return struct{ server.Answerer }{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies)})}
@@ -54,7 +56,7 @@ func TestConformance(t *testing.T) {
 // fixture is an Issuer without its server.
 type fixture struct {
 	t      *testing.T
-	policy florete.Policy
+	policy document.Policy
 	db     store.Store
 	*Issuer
 	compiled *Policy
@@ -72,10 +74,10 @@ func newFixture(t *testing.T, issuer string) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{t: t, db: db}
-	f.policy = florete.Policy{Host: "forge", TrustDomain: kit.Domain, Grants: []florete.Grant{
+	f.policy = document.Policy{Host: "forge", TrustDomain: kit.Domain, Grants: []document.Grant{
 		{Caller: kit.ID("node/elm"), Need: "jwt-service-wiki", Kind: Name, Generation: 1,
-			Request: kit.JSON(florete.JWTRequest{Issuer: issuer, ID: wiki, Audiences: []string{"vault", "s3"}})},
-		{Caller: kit.ID("node/elm"), Need: "jwt-keys", Kind: Name, Generation: 1, Request: kit.JSON(florete.JWTRequest{Issuer: issuer})},
+			Request: kit.JSON(document.JWTRequest{Issuer: issuer, ID: wiki, Audiences: []string{"vault", "s3"}})},
+		{Caller: kit.ID("node/elm"), Need: "jwt-keys", Kind: Name, Generation: 1, Request: kit.JSON(document.JWTRequest{Issuer: issuer})},
 	}}
 	f.Issuer = New(Config{Store: db, Key: key, Policy: func() *Policy { return f.compiled }, Listen: "127.0.0.1:0"})
 	f.generation(issuer, 1)
@@ -139,7 +141,7 @@ func TestSPIFFE(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if svid.ID != wiki.SPIFFE() || len(svid.Audience) != 1 || svid.Expiry.Sub(now) > 5*time.Minute || svid.Claims["iss"] != issuer || svid.Claims[florete.ClaimNode] != "elm" {
+		if svid.ID != wiki.SPIFFE() || len(svid.Audience) != 1 || svid.Expiry.Sub(now) > 5*time.Minute || svid.Claims["iss"] != issuer || svid.Claims[document.ClaimNode] != "elm" {
 			t.Errorf("%+v", svid)
 		}
 	}
@@ -298,12 +300,12 @@ func TestRevoked(t *testing.T) {
 	f := newFixture(t, issuer)
 	now := time.Now()
 	for _, c := range []struct {
-		entry florete.Revocation
+		entry trust.Revocation
 		kind  api.ErrorKind
 	}{
-		{florete.Revocation{ID: wiki}, api.Denied},
-		{florete.Revocation{ID: kit.ID("node/elm")}, api.Denied},
-		{florete.Revocation{ID: wiki, ValidAfter: florete.Time{Time: now.Add(time.Minute)}}, api.Transient},
+		{trust.Revocation{ID: wiki}, api.Denied},
+		{trust.Revocation{ID: kit.ID("node/elm")}, api.Denied},
+		{trust.Revocation{ID: wiki, ValidAfter: unixtime.Time{Time: now.Add(time.Minute)}}, api.Transient},
 	} {
 		call := f.call(0, now)
 		call.Revoked = revocations(t, c.entry)
@@ -311,16 +313,16 @@ func TestRevoked(t *testing.T) {
 		providertest.WantError(t, err, c.kind, api.CodeRevoked)
 	}
 	call := f.call(0, now)
-	call.Revoked = revocations(t, florete.Revocation{ID: wiki, ValidAfter: florete.Time{Time: now.Add(-time.Minute)}})
+	call.Revoked = revocations(t, trust.Revocation{ID: wiki, ValidAfter: unixtime.Time{Time: now.Add(-time.Minute)}})
 	if _, err := f.Answer(t.Context(), call); err != nil {
 		t.Errorf("reinstated: %v", err)
 	}
 }
 
-func revocations(t *testing.T, entries ...florete.Revocation) *florete.Revocations {
+func revocations(t *testing.T, entries ...trust.Revocation) *trust.Revocations {
 	t.Helper()
-	list, err := florete.SignedRevocations{List: string(kit.JSON(florete.Revocations{
-		Schema: florete.RevocationsSchema, Format: florete.NewestFormat, Cluster: "demo", Number: 1, Entries: entries, Certificates: []florete.RevokedCertificate{},
+	list, err := trust.SignedRevocations{List: string(kit.JSON(trust.Revocations{
+		Schema: trust.RevocationsSchema, Format: document.NewestFormat, Cluster: "demo", Number: 1, Entries: entries, Certificates: []trust.RevokedCertificate{},
 	}))}.Open()
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/seal/keyring"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -35,9 +35,9 @@ const (
 
 // Mark is what is recorded of a move.
 type Mark struct {
-	Host string       `json:"host"`         // whose file it was
-	To   []string     `json:"to,omitempty"` // endpoints of the store, in the file
-	Time florete.Time `json:"time"`
+	Host string        `json:"host"`         // whose file it was
+	To   []string      `json:"to,omitempty"` // endpoints of the store, in the file
+	Time unixtime.Time `json:"time"`
 }
 
 // Of is the mark of a file whose state has moved, or of the tree that it moved to; zero for
@@ -78,7 +78,7 @@ func Nothing(ctx context.Context, to store.Store, host string) error {
 	return err
 }
 
-func now() florete.Time { return florete.TimeOf(time.Now().UTC().Truncate(time.Second)) }
+func now() unixtime.Time { return unixtime.Of(time.Now().UTC().Truncate(time.Second)) }
 
 // Move is one of a file into a tree.
 type Move struct {

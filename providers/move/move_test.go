@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/move"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
@@ -72,7 +72,7 @@ func fill(t *testing.T, s store.Store) (secret []byte) {
 	return secret
 }
 
-func device(t *testing.T, name string) (florete.Device, []byte) {
+func device(t *testing.T, name string) (document.Device, []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
 	public := kit.Authorized(kit.WriteHostKey(path))
@@ -80,7 +80,7 @@ func device(t *testing.T, name string) (florete.Device, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return florete.Device{ID: kit.ID("node/" + name), SSHHostKey: public}, pem
+	return document.Device{ID: kit.ID("node/" + name), SSHHostKey: public}, pem
 }
 
 // same checks that a tree has what a file has, but for what does not move.
@@ -119,7 +119,7 @@ func TestMove(t *testing.T) {
 	secret := fill(t, from)
 	a, pem := device(t, "a")
 	to := &providertest.Faulty{Store: etcd.Open(t)}
-	m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: secret, Named: keyring.Named{Replicas: []florete.Device{a}},
+	m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: secret, Named: keyring.Named{Replicas: []document.Device{a}},
 		Opened: func(k keyring.Keys) error {
 			if len(k.Secrets) != 1 || !bytes.Equal(k.Secrets[0], secret) {
 				t.Errorf("the keyring does not begin with the key of the file")
@@ -227,7 +227,7 @@ func TestKilledWhenFrozen(t *testing.T) {
 	from := file(t, filepath.Join(t.TempDir(), "state.db"))
 	a, _ := device(t, "a")
 	to := &providertest.Faulty{Store: etcd.Open(t)}
-	m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: fill(t, from), Named: keyring.Named{Replicas: []florete.Device{a}},
+	m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: fill(t, from), Named: keyring.Named{Replicas: []document.Device{a}},
 		Opened: func(keyring.Keys) error { return nil }}
 	killed := errors.New("killed")
 	last := m
@@ -262,7 +262,7 @@ func TestInUse(t *testing.T) {
 	secret := fill(t, from)
 	for name, prepare := range map[string]func(to store.Store) error{
 		"a new one": func(to store.Store) error {
-			_, err := keyring.Make(t.Context(), to, keyring.Named{Replicas: []florete.Device{b}}, seal.Secret())
+			_, err := keyring.Make(t.Context(), to, keyring.Named{Replicas: []document.Device{b}}, seal.Secret())
 			return err
 		},
 		"moved":  func(to store.Store) error { return move.Nothing(t.Context(), to, "b") },
@@ -272,7 +272,7 @@ func TestInUse(t *testing.T) {
 		if err := prepare(to); err != nil {
 			t.Fatal(err)
 		}
-		m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: secret, Named: keyring.Named{Replicas: []florete.Device{a}},
+		m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: secret, Named: keyring.Named{Replicas: []document.Device{a}},
 			Opened: func(keyring.Keys) error { return nil }}
 		if err := m.Run(t.Context()); !errors.Is(err, move.ErrInUse) {
 			t.Errorf("%s: got %v", name, err)
@@ -285,10 +285,10 @@ func TestInUse(t *testing.T) {
 }
 
 // prepareMoving leaves a move of another host unfinished.
-func prepareMoving(t *testing.T, to store.Store, b florete.Device) error {
+func prepareMoving(t *testing.T, to store.Store, b document.Device) error {
 	from := file(t, filepath.Join(t.TempDir(), "state.db"))
 	stop := errors.New("stop")
-	err := move.Move{File: from, To: to, Host: "b", Secret: fill(t, from), Named: keyring.Named{Replicas: []florete.Device{b}},
+	err := move.Move{File: from, To: to, Host: "b", Secret: fill(t, from), Named: keyring.Named{Replicas: []document.Device{b}},
 		Opened: func(keyring.Keys) error { return stop }}.Run(t.Context())
 	if !errors.Is(err, stop) {
 		return fmt.Errorf("got %v", err)

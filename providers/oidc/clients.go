@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -19,9 +19,9 @@ import (
 
 // registration is the record of a client: all of it but the secret.
 type registration struct {
-	Service      florete.ID `json:"service"`
-	RedirectURIs []string   `json:"redirectURIs"`
-	Generation   int        `json:"generation"` // the last that the policy granted
+	Service      spiffe.ID `json:"service"`
+	RedirectURIs []string  `json:"redirectURIs"`
+	Generation   int       `json:"generation"` // the last that the policy granted
 
 	// PKCE reports whether sign-ins must have a code challenge: of clients that were registered since
 	// releases want it. Others may have a library that knows none.
@@ -42,11 +42,11 @@ func (r registration) rotation() server.Rotation {
 
 // client is the client id of the service: its user-facing name.
 func (r registration) client() string {
-	d, err := florete.Dial(r.Service)
+	d, err := spiffe.Dial(r.Service)
 	if err != nil {
 		panic(err) // decode let no other service in
 	}
-	return florete.Render(d)
+	return spiffe.Render(d)
 }
 
 func (r registration) equal(o registration) bool {

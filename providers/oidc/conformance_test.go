@@ -7,7 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
@@ -49,13 +50,13 @@ func TestRotationStaysWithTheClient(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula", "raishan")
 	e.Runs(Name, settings, making(t))
 	ursula, raishan := kit.ID("node/ursula"), kit.ID("node/raishan")
-	runsOn := func(node florete.ID) {
-		e.Policy.Grants = slices.DeleteFunc(e.Policy.Grants, func(g florete.Grant) bool { return g.Kind == Name })
+	runsOn := func(node spiffe.ID) {
+		e.Policy.Grants = slices.DeleteFunc(e.Policy.Grants, func(g document.Grant) bool { return g.Kind == Name })
 		e.Grant(node, "oidc-outline", Name, client)
 		e.Publish(providertest.Serial)
 		e.Restart()
 	}
-	request := func(node florete.ID, rotation int) string {
+	request := func(node spiffe.ID, rotation int) string {
 		t.Helper()
 		r := api.Request{Need: "oidc-outline", Serial: providertest.Serial, Generation: 1, Rotation: rotation, Body: kit.JSON(client)}
 		a, err := e.Client(node).Do(t.Context(), api.Path(Name), r)

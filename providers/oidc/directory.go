@@ -7,7 +7,7 @@ import (
 
 	"github.com/dexidp/dex/storage"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 )
 
 // directory is Dex's storage with the clients that are registered, granted and not revoked.
@@ -16,7 +16,7 @@ type directory struct {
 	storage.Storage
 	clients clients
 	policy  func() *Policy
-	revoked func() *florete.Revocations
+	revoked func() *trust.Revocations
 }
 
 var errReadOnly = errors.New("oidc: clients are registered by POST /oidc/request alone")

@@ -20,7 +20,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -70,7 +70,7 @@ type Config struct {
 
 	// Revoked is the revocation list in force, nil for none. A client ends with its service, and
 	// with the last host that has it.
-	Revoked func() *florete.Revocations
+	Revoked func() *trust.Revocations
 
 	// Listen is where the issuer's pages are served: plain HTTP, which is why
 	// it must be a loopback host:port. The forwarder publishes it.

@@ -19,7 +19,8 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/oauth2"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/oidc/dexstore"
 	"github.com/florete/florete/providers/providertest"
@@ -64,10 +65,10 @@ type fixture struct {
 	want func(*Request) // of outline, besides what all request; nil for nothing
 
 	mu     sync.Mutex
-	policy florete.Policy
+	policy document.Policy
 	logs   bytes.Buffer
 
-	revoked atomic.Pointer[florete.Revocations]
+	revoked atomic.Pointer[trust.Revocations]
 
 	db   store.Store
 	p    *Provider
@@ -96,7 +97,7 @@ func (f *fixture) inForce() *Policy {
 func (f *fixture) name(issuer string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.policy = florete.Policy{Cluster: "demo", Host: "drhorrible", TrustDomain: "demo.flor"}
+	f.policy = document.Policy{Cluster: "demo", Host: "drhorrible", TrustDomain: "demo.flor"}
 	if issuer != "" {
 		f.policy.Kinds = map[string]json.RawMessage{Name: json.RawMessage(`{"issuer":"` + issuer + `"` + f.more + `}`)}
 	}
@@ -114,7 +115,7 @@ func (f *fixture) grant(redirectURIs ...string) {
 			f.want(&r)
 		}
 		body := must(json.Marshal(r))
-		f.policy.Grants = []florete.Grant{{Caller: ursula, Need: "oidc-outline", Kind: Name, Request: body, Generation: 1}}
+		f.policy.Grants = []document.Grant{{Caller: ursula, Need: "oidc-outline", Kind: Name, Request: body, Generation: 1}}
 	}
 }
 

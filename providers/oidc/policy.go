@@ -8,7 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/pages"
 	"github.com/florete/florete/providers/server"
 )
@@ -16,9 +19,9 @@ import (
 // Request is what a need requests. Issuer is part of it, so that hosts request anew when
 // it changes.
 type Request struct {
-	Issuer       string     `json:"issuer"`
-	Service      florete.ID `json:"service"`
-	RedirectURIs []string   `json:"redirectURIs"`
+	Issuer       string    `json:"issuer"`
+	Service      spiffe.ID `json:"service"`
+	RedirectURIs []string  `json:"redirectURIs"`
 
 	// What the topology leaves out is nil or false.
 	PostLogoutRedirectURIs []string `json:"postLogoutRedirectURIs,omitempty"` // where signing out may lead
@@ -40,21 +43,21 @@ type Policy struct {
 	connectors      []connector
 	made            string // what the pages are made of: other settings are another issuer's
 	requests        server.Requests[registration]
-	generations     map[florete.ID]int          // the highest that is granted, by service
-	hosts           map[florete.ID][]florete.ID // that are granted the client, by service
-	clients         map[string]Request          // what is granted, by client id
+	generations     map[spiffe.ID]int         // the highest that is granted, by service
+	hosts           map[spiffe.ID][]spiffe.ID // that are granted the client, by service
+	clients         map[string]Request        // what is granted, by client id
 }
 
 // ends is whether the client of a service has ended by a revocation list: the service is revoked,
 // or each host that has the client.
-func (p *Policy) ends(list *florete.Revocations, service florete.ID) bool {
-	return list.CheckID(service) != nil || !slices.ContainsFunc(p.hosts[service], func(host florete.ID) bool { return list.CheckID(host) == nil })
+func (p *Policy) ends(list *trust.Revocations, service spiffe.ID) bool {
+	return list.CheckID(service) != nil || !slices.ContainsFunc(p.hosts[service], func(host spiffe.ID) bool { return list.CheckID(host) == nil })
 }
 
 // Compile rejects a policy without a usable issuer, and clients that nobody could use.
-func (p *Provider) Compile(policy florete.Policy) (any, error) { return compile(policy) }
+func (p *Provider) Compile(policy document.Policy) (any, error) { return compile(policy) }
 
-func compile(policy florete.Policy) (*Policy, error) {
+func compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Issuer       string               `json:"issuer"`
 		Registration string               `json:"registration,omitempty"`
@@ -81,13 +84,13 @@ func compile(policy florete.Policy) (*Policy, error) {
 	}
 	p := &Policy{
 		cluster: policy.Cluster, issuer: settings.Issuer, registration: settings.Registration, registrar: settings.Registrar, made: policy.Cluster + string(policy.Kinds[Name]),
-		generations: map[florete.ID]int{}, hosts: map[florete.ID][]florete.ID{}, clients: map[string]Request{},
+		generations: map[spiffe.ID]int{}, hosts: map[spiffe.ID][]spiffe.ID{}, clients: map[string]Request{},
 	}
 	var err error
 	if p.connectors, err = connectors(settings.Issuer, settings.LDAP, settings.Upstream); err != nil {
 		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
 	}
-	p.requests, err = server.DecodeGrants(policy, Name, func(g florete.Grant) (registration, error) {
+	p.requests, err = server.DecodeGrants(policy, Name, func(g document.Grant) (registration, error) {
 		want, err := decode(g, p.issuer)
 		r := want.registration(g.Generation)
 		if err == nil {
@@ -128,11 +131,11 @@ func validRegistration(at string, connectors int) error {
 }
 
 // decode reads what a grant lets a host register with the issuer.
-func decode(g florete.Grant, issuer string) (r Request, err error) {
-	if err := florete.Decode(g.Request, &r); err != nil {
+func decode(g document.Grant, issuer string) (r Request, err error) {
+	if err := strictjson.Decode(g.Request, &r); err != nil {
 		return r, err
 	}
-	if _, err := florete.Dial(r.Service); err != nil || r.Service.Kind() != florete.KindService {
+	if _, err := spiffe.Dial(r.Service); err != nil || r.Service.Kind() != spiffe.KindService {
 		return r, fmt.Errorf("service %q: only a service can be a client", r.Service)
 	}
 	if len(r.RedirectURIs) == 0 {

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -121,10 +121,10 @@ func TestMalformed(t *testing.T) {
 }
 
 // granting is a policy that grants what body requests.
-func granting(body string, generation int) florete.Policy {
-	return florete.Policy{
+func granting(body string, generation int) document.Policy {
+	return document.Policy{
 		Host: "drhorrible", Kinds: map[string]json.RawMessage{Name: json.RawMessage(`{"issuer":"` + issuerURL + `"}`)},
-		Grants: []florete.Grant{{Caller: ursula, Need: "oidc-outline", Kind: Name, Request: json.RawMessage(body), Generation: generation}},
+		Grants: []document.Grant{{Caller: ursula, Need: "oidc-outline", Kind: Name, Request: json.RawMessage(body), Generation: generation}},
 	}
 }
 
@@ -133,7 +133,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"issuer":"`+issuerURL+`","service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"]}`), 1)
 	f.Add([]byte(`{"issuer":"`+issuerURL+`","service":"spiffe://demo.flor/service/ursula/wiki","redirectURIs":["https://a.rete/?b=c"]}`), 7)
 	f.Fuzz(func(t *testing.T, body []byte, generation int) {
-		want, err := decode(florete.Grant{Request: body, Generation: generation}, issuerURL)
+		want, err := decode(document.Grant{Request: body, Generation: generation}, issuerURL)
 		if err != nil {
 			return
 		}
@@ -161,7 +161,7 @@ func TestCompile(t *testing.T) {
 		`{"issuer":"http://auth.demo.flor.rete","upstream":{"corp":{"issuer":"accounts.example"}}}`:                          `upstream "corp": issuer "accounts.example"`,
 		`{"issuer":"http://auth.demo.flor.rete","upstream":{"local":{"issuer":"https://accounts.example","clientId":"us"}}}`: `"local": the name is taken`,
 	} {
-		policy := florete.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{Name: json.RawMessage(raw)}}
+		policy := document.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{Name: json.RawMessage(raw)}}
 		if _, err := compile(policy); err == nil || !strings.Contains(err.Error(), part) || !strings.Contains(err.Error(), "drhorrible") {
 			t.Errorf("%s: error is %v, want drhorrible and %q in it", raw, err, part)
 		}

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 )
@@ -20,7 +20,7 @@ func TestRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	number := int64(0)
-	revoke := func(ids ...florete.ID) {
+	revoke := func(ids ...spiffe.ID) {
 		t.Helper()
 		number++
 		var targets []revocation.Target
@@ -48,7 +48,7 @@ func TestRevoked(t *testing.T) {
 	if err := goesOn(); err != nil {
 		t.Error(err)
 	}
-	for _, id := range []florete.ID{ursula, outline} {
+	for _, id := range []spiffe.ID{ursula, outline} {
 		revoke(id)
 		refused(t, "the client of "+id.Short(), goesOn(), "invalid_client")
 		if _, err := f.p.cfg.Store.Get(t.Context(), key("outline.demo.flor.rete")); err != nil {

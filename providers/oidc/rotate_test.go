@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
@@ -92,7 +92,7 @@ func TestSharedClient(t *testing.T) {
 	f := newFixture(t)
 	f.register(1)
 	other := f.policy.Grants[0]
-	other.Caller = must(florete.ParseID("spiffe://demo.flor/node/raishan"))
+	other.Caller = must(spiffe.ParseID("spiffe://demo.flor/node/raishan"))
 	f.policy.Grants = append(f.policy.Grants, other)
 	call := f.call(1)
 	if _, err := f.p.Rotation(t.Context(), call); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/secretfile"
 )
 
@@ -49,7 +49,7 @@ func parseUsers(b []byte) ([]storage.Password, error) {
 		return nil, err
 	}
 	var users []user
-	if err := florete.Decode(plain, &users); err != nil {
+	if err := strictjson.Decode(plain, &users); err != nil {
 		return nil, err
 	}
 	emails, ids := map[string]bool{}, map[string]bool{}

@@ -16,7 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/sockdiag"
@@ -63,7 +63,7 @@ func (k *Kind) call(ctx context.Context, p *Policy, c call) (a api.Answer, err e
 // read reads an answer, which has the values that the policy names.
 func read(b []byte, values []string, now time.Time) (a api.Answer, err error) {
 	var out output
-	switch err := florete.Decode(b, &out); {
+	switch err := strictjson.Decode(b, &out); {
 	case len(b) > maxAnswer:
 		return a, fmt.Errorf("answer: over %d bytes", maxAnswer)
 	case len(bytes.TrimSpace(b)) == 0:

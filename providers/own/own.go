@@ -20,7 +20,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -83,8 +83,8 @@ func (k *Kind) Name() string { return k.Config.Name }
 // call is what the executable reads.
 type call struct {
 	Key        string            `json:"key"`
-	Caller     florete.ID        `json:"caller"`
-	Service    florete.ID        `json:"service"`
+	Caller     spiffe.ID         `json:"caller"`
+	Service    spiffe.ID         `json:"service"`
 	Need       string            `json:"need"`
 	Request    json.RawMessage   `json:"request"`
 	Generation int               `json:"generation"`

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/own"
 	"github.com/florete/florete/providers/providertest"
@@ -121,7 +122,7 @@ json.dump({"values": {"password": json.dumps(call)}}, sys.stdout)
 	}
 	var got struct {
 		Key, Need, Secret, Cwd string
-		Caller, Service        florete.ID
+		Caller, Service        spiffe.ID
 		Request                map[string]string
 		Generation, Rotation   int
 		Last, Env              map[string]string
@@ -305,13 +306,13 @@ func TestCompile(t *testing.T) {
 		`{"url":"unix:a","values":["a"]}`:                     "in clear",
 		`{"run":"/a","values":["a"],"environment":{"A":"b"}}`: "environment",
 	} {
-		p := florete.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{kind: json.RawMessage(text)}}
+		p := document.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{kind: json.RawMessage(text)}}
 		if _, err := k.Compile(p); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want …%s…", text, err, want)
 		}
 	}
-	p := florete.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{kind: json.RawMessage(`{"run":"/a","values":["a"]}`)},
-		Grants: []florete.Grant{{Kind: kind, Need: need, Request: kit.JSON(map[string]any{"service": kit.ID("node/a"), "request": map[string]any{}})}}}
+	p := document.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{kind: json.RawMessage(`{"run":"/a","values":["a"]}`)},
+		Grants: []document.Grant{{Kind: kind, Need: need, Request: kit.JSON(map[string]any{"service": kit.ID("node/a"), "request": map[string]any{}})}}}
 	if _, err := k.Compile(p); err == nil || !strings.Contains(err.Error(), "only a service") {
 		t.Errorf("a node's need: %v", err)
 	}

@@ -10,14 +10,16 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/server"
 )
 
 // Request is what a need requests. The compiler has compared the request with what the
 // topology says of it, and the policy grants it as it is.
 type Request struct {
-	Service florete.ID      `json:"service"`
+	Service spiffe.ID       `json:"service"`
 	Request json.RawMessage `json:"request"`
 }
 
@@ -36,7 +38,7 @@ type settings struct {
 }
 
 // Compile rejects a policy by which nothing could be called.
-func (k *Kind) Compile(p florete.Policy) (any, error) {
+func (k *Kind) Compile(p document.Policy) (any, error) {
 	policy := &Policy{hosts: map[string]int{}}
 	if err := server.Settings(p, k.Name(), &policy.settings); err != nil {
 		return nil, err
@@ -45,11 +47,11 @@ func (k *Kind) Compile(p florete.Policy) (any, error) {
 		return nil, fmt.Errorf("policy of %s: kind %q: %w", p.Host, k.Name(), err)
 	}
 	var err error
-	policy.requests, err = server.DecodeGrants(p, k.Name(), func(g florete.Grant) (r Request, err error) {
-		if err := florete.Decode(g.Request, &r); err != nil {
+	policy.requests, err = server.DecodeGrants(p, k.Name(), func(g document.Grant) (r Request, err error) {
+		if err := strictjson.Decode(g.Request, &r); err != nil {
 			return r, err
 		}
-		if r.Service.Kind() != florete.KindService {
+		if r.Service.Kind() != spiffe.KindService {
 			return r, fmt.Errorf("service %q: only a service has needs of this kind", r.Service)
 		}
 		policy.hosts[k.place(r, server.Call{Grant: g})]++

@@ -13,7 +13,7 @@ import (
 	"github.com/ThalesGroup/crypto11"
 	"github.com/miekg/pkcs11"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/pubkey"
 )
 
 // Token is one that is unlocked. Whoever opens it closes it.
@@ -58,7 +58,7 @@ func (t *Token) Key() (crypto.Signer, error) {
 	case len(found) > 1:
 		return nil, fmt.Errorf("token %s: %d keys %s: name one of them by its id in the URI too", t.uri.name(), len(found), t.uri.key())
 	}
-	if err := florete.CheckKey(found[0].Public()); err != nil {
+	if err := pubkey.Check(found[0].Public()); err != nil {
 		return nil, fmt.Errorf("token %s: key %s: %w", t.uri.name(), t.uri.key(), err)
 	}
 	return found[0], nil

@@ -7,13 +7,15 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
 // HostKey is the SSH host key of a node.
-func (e *Env) HostKey(node florete.ID) ssh.Signer {
+func (e *Env) HostKey(node spiffe.ID) ssh.Signer {
 	if e.keys[node] == nil {
 		e.keys[node] = kit.NewHostKey()
 	}
@@ -21,7 +23,7 @@ func (e *Env) HostKey(node florete.ID) ssh.Signer {
 }
 
 // ReplaceHostKey gives a node another SSH host key, from the next Publish also in the policy.
-func (e *Env) ReplaceHostKey(node florete.ID) {
+func (e *Env) ReplaceHostKey(node spiffe.ID) {
 	e.keys[node] = kit.NewHostKey()
 	for i := range e.Policy.Devices {
 		if e.Policy.Devices[i].ID == node {
@@ -31,7 +33,7 @@ func (e *Env) ReplaceHostKey(node florete.ID) {
 }
 
 // Client requests as a node, with an SVID that did not come through the provider.
-func (e *Env) Client(node florete.ID) *api.Client {
+func (e *Env) Client(node spiffe.ID) *api.Client {
 	e.t.Helper()
 	c := e.Stranger(node)
 	c.SVID = e.Issue(node, time.Hour)
@@ -39,9 +41,9 @@ func (e *Env) Client(node florete.ID) *api.Client {
 }
 
 // Stranger requests as a node that has no SVID.
-func (e *Env) Stranger(node florete.ID) *api.Client {
+func (e *Env) Stranger(node spiffe.ID) *api.Client {
 	e.t.Helper()
-	roots, err := florete.NewRoots(kit.Domain, e.Policy.Trust.Roots)
+	roots, err := trust.NewRoots(kit.Domain, e.Policy.Trust.Roots)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -49,9 +51,9 @@ func (e *Env) Stranger(node florete.ID) *api.Client {
 }
 
 // Provider is the process as a manifest has it.
-func (e *Env) Provider() florete.Provider {
+func (e *Env) Provider() document.Provider {
 	p := e.Policy.Provider[e.kind]
-	return florete.Provider{ID: p.ID, Addresses: p.Listen}
+	return document.Provider{ID: p.ID, Addresses: p.Listen}
 }
 
 // Dial connects to the provider wherever it listens.

@@ -18,7 +18,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/seal"
@@ -38,13 +39,13 @@ type Env struct {
 	t   *testing.T
 	Dir string // state and policy
 
-	Policy florete.Policy // changes count from the next Publish
-	Logger *slog.Logger   // nil for the test's output
-	Watch  time.Duration  // see server.Config
-	Logged bool           // audit rows go into a tamper-evident log
+	Policy document.Policy // changes count from the next Publish
+	Logger *slog.Logger    // nil for the test's output
+	Watch  time.Duration   // see server.Config
+	Logged bool            // audit rows go into a tamper-evident log
 
 	*kit.CA
-	keys   map[florete.ID]ssh.Signer
+	keys   map[spiffe.ID]ssh.Signer
 	shared *shared // nil for a state of its own
 
 	// Of the provider that runs.
@@ -62,17 +63,17 @@ type Env struct {
 // NewEnv makes a trust domain whose policy lets nodes enrol.
 func NewEnv(t *testing.T, nodes ...string) *Env {
 	t.Helper()
-	e := &Env{t: t, Dir: t.TempDir(), CA: kit.NewCA(), kind: cert.Name, keys: map[florete.ID]ssh.Signer{}}
-	e.Policy = florete.Policy{
+	e := &Env{t: t, Dir: t.TempDir(), CA: kit.NewCA(), kind: cert.Name, keys: map[spiffe.ID]ssh.Signer{}}
+	e.Policy = document.Policy{
 		Cluster: "demo", Host: "drhorrible", TrustDomain: kit.Domain,
-		Trust:    florete.Trust{Roots: []string{e.RootPEM()}},
-		Provider: map[string]florete.Listening{},
+		Trust:    document.Trust{Roots: []string{e.RootPEM()}},
+		Provider: map[string]document.Listening{},
 		Kinds:    map[string]json.RawMessage{},
 	}
 	e.Provide(cert.Name, map[string]any{"lifetime": 86400})
 	for _, n := range nodes {
 		id := kit.ID("node/" + n)
-		e.Policy.Devices = append(e.Policy.Devices, florete.Device{ID: id, SSHHostKey: kit.Authorized(e.HostKey(id).PublicKey())})
+		e.Policy.Devices = append(e.Policy.Devices, document.Device{ID: id, SSHHostKey: kit.Authorized(e.HostKey(id).PublicKey())})
 		e.Grant(id, "cert-node", "cert", map[string]any{"id": id})
 	}
 	t.Cleanup(func() { e.Stop() })
@@ -82,7 +83,7 @@ func NewEnv(t *testing.T, nodes ...string) *Env {
 // Provide has the policy run a kind with these settings.
 func (e *Env) Provide(kind string, settings any) {
 	e.Policy.Kinds[kind] = kit.JSON(settings)
-	e.Policy.Provider[kind] = florete.Listening{ID: kit.ProviderID(e.Policy.Host, kind), Listen: []string{"127.0.0.1:4600"}}
+	e.Policy.Provider[kind] = document.Listening{ID: kit.ProviderID(e.Policy.Host, kind), Listen: []string{"127.0.0.1:4600"}}
 }
 
 // Runs has the process run another kind than "cert".
@@ -105,7 +106,7 @@ func (e *Env) Share(open func() store.Store) {
 		e.t.Fatal(err)
 	}
 	e.shared = &shared{open, key}
-	e.Policy.Store = &florete.SharedStore{Kind: "etcd", Endpoints: []string{}, Replicas: map[string][]florete.Device{}}
+	e.Policy.Store = &document.SharedStore{Kind: "etcd", Endpoints: []string{}, Replicas: map[string][]document.Device{}}
 }
 
 // Beside makes another provider host of e's trust domain, which grants the same and has
@@ -125,15 +126,15 @@ func (e *Env) Beside(host string) *Env {
 }
 
 // Grant adds a grant of generation 1 to the policy.
-func (e *Env) Grant(caller florete.ID, need, kind string, request any) {
-	e.Policy.Grants = append(e.Policy.Grants, florete.Grant{Caller: caller, Need: need, Kind: kind, Request: kit.JSON(request), Generation: 1})
-	slices.SortFunc(e.Policy.Grants, func(a, b florete.Grant) int {
+func (e *Env) Grant(caller spiffe.ID, need, kind string, request any) {
+	e.Policy.Grants = append(e.Policy.Grants, document.Grant{Caller: caller, Need: need, Kind: kind, Request: kit.JSON(request), Generation: 1})
+	slices.SortFunc(e.Policy.Grants, func(a, b document.Grant) int {
 		return strings.Compare(a.Caller.String()+" "+a.Need, b.Caller.String()+" "+b.Need)
 	})
 }
 
 // Rotate grants a need in another generation, from the next Publish.
-func (e *Env) Rotate(caller florete.ID, need string, generation int) {
+func (e *Env) Rotate(caller spiffe.ID, need string, generation int) {
 	for i, g := range e.Policy.Grants {
 		if g.Caller == caller && g.Need == need {
 			e.Policy.Grants[i].Generation = generation

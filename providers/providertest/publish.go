@@ -8,7 +8,7 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/store"
@@ -18,10 +18,10 @@ import (
 // Tree is a policy for each host, signed. Their bodies have a note, by which versions
 // differ. What cannot be signed is a mistake of the test.
 func Tree(key signature.SecretKey, serial int64, note string, hosts ...string) publish.Tree {
-	all := map[string][]florete.Document{}
+	all := map[string][]document.Document{}
 	for _, h := range hosts {
-		all[h] = append(all[h], kit.Document(serial, florete.Policy{
-			Cluster: "demo", Host: h, TrustDomain: kit.Domain, Provider: map[string]florete.Listening{},
+		all[h] = append(all[h], kit.Document(serial, document.Policy{
+			Cluster: "demo", Host: h, TrustDomain: kit.Domain, Provider: map[string]document.Listening{},
 			Kinds: map[string]json.RawMessage{"note": kit.JSON(note)},
 		}))
 	}

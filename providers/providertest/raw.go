@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -38,7 +38,7 @@ func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body [
 		return resp.StatusCode, nil
 	}
 	var refusal api.Error
-	if err := florete.Decode(b, &refusal); err != nil {
+	if err := strictjson.Decode(b, &refusal); err != nil {
 		t.Fatalf("status %d with %q: %v", resp.StatusCode, b, err)
 	}
 	return resp.StatusCode, &refusal

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -15,11 +15,11 @@ import (
 // ones, with the grants of the former ones beside. For a need that both grant, and for a node
 // that both name, the next one counts. Hosts whose policies are the same, that are new, or
 // that do not receive documents over the network, have none.
-func Bridge(next, former map[string][]florete.Document, serial int64) (map[string][]florete.Document, error) {
-	all := map[string][]florete.Document{}
+func Bridge(next, former map[string][]document.Document, serial int64) (map[string][]document.Document, error) {
+	all := map[string][]document.Document{}
 	for _, host := range slices.Sorted(maps.Keys(next)) {
 		is, was := policyOf(next[host]), policyOf(former[host])
-		var d florete.Document
+		var d document.Document
 		var err error
 		switch {
 		case is == nil || former[host] == nil || !receives(next[host]):
@@ -35,13 +35,13 @@ func Bridge(next, former map[string][]florete.Document, serial int64) (map[strin
 		if err != nil {
 			return nil, fmt.Errorf("policy of %s for the time of the rollout: %w", host, err)
 		}
-		all[host] = []florete.Document{d}
+		all[host] = []document.Document{d}
 	}
 	return all, nil
 }
 
-func policyOf(documents []florete.Document) *florete.Document {
-	i := slices.IndexFunc(documents, func(d florete.Document) bool { return d.Envelope.Kind == florete.DocPolicy })
+func policyOf(documents []document.Document) *document.Document {
+	i := slices.IndexFunc(documents, func(d document.Document) bool { return d.Envelope.Kind == document.DocPolicy })
 	if i < 0 {
 		return nil
 	}
@@ -49,15 +49,15 @@ func policyOf(documents []florete.Document) *florete.Document {
 }
 
 // receives reports whether the manifest has its host fetch documents.
-func receives(documents []florete.Document) bool {
-	return slices.ContainsFunc(documents, func(d florete.Document) bool {
-		return d.Envelope.Kind == florete.DocManifest &&
-			slices.ContainsFunc(d.Manifest().Needs, func(n florete.Need) bool { return n.Kind == florete.KindConfig })
+func receives(documents []document.Document) bool {
+	return slices.ContainsFunc(documents, func(d document.Document) bool {
+		return d.Envelope.Kind == document.DocManifest &&
+			slices.ContainsFunc(d.Manifest().Needs, func(n document.Need) bool { return n.Kind == document.KindConfig })
 	})
 }
 
 // union is the next policy with what of the former one it does not decide.
-func union(next, former florete.Document, serial int64) (florete.Document, error) {
+func union(next, former document.Document, serial int64) (document.Document, error) {
 	var is, was struct {
 		Devices []json.RawMessage `json:"devices"`
 		Grants  []json.RawMessage `json:"grants"`
@@ -67,20 +67,20 @@ func union(next, former florete.Document, serial int64) (florete.Document, error
 	var fields map[string]json.RawMessage
 	for _, err := range []error{json.Unmarshal(body, &fields), json.Unmarshal(body, &is), json.Unmarshal(old, &was)} {
 		if err != nil {
-			return florete.Document{}, err
+			return document.Document{}, err
 		}
 	}
 	kinds := next.Policy().Kinds
-	grants, err := merge(is.Grants, was.Grants, func(g florete.Grant) (string, bool) {
+	grants, err := merge(is.Grants, was.Grants, func(g document.Grant) (string, bool) {
 		_, runs := kinds[g.Kind]
 		return g.Caller.String() + " " + g.Need, runs
 	})
 	if err != nil {
-		return florete.Document{}, err
+		return document.Document{}, err
 	}
-	devices, err := merge(is.Devices, was.Devices, func(d florete.Device) (string, bool) { return d.ID.String(), true })
+	devices, err := merge(is.Devices, was.Devices, func(d document.Device) (string, bool) { return d.ID.String(), true })
 	if err != nil {
-		return florete.Document{}, err
+		return document.Document{}, err
 	}
 	fields["grants"], fields["devices"] = grants, devices
 	text, err := json.Marshal(fields)
@@ -88,13 +88,13 @@ func union(next, former florete.Document, serial int64) (florete.Document, error
 		text, err = api.Canonical(text)
 	}
 	if err != nil {
-		return florete.Document{}, err
+		return document.Document{}, err
 	}
 	format := next.Envelope.Format
 	if former.Envelope.Format.Newer(format) {
 		format = former.Envelope.Format
 	}
-	return edit(envelope, text, map[string]any{"digest": florete.Digest(text), "serial": serial, "format": format})
+	return edit(envelope, text, map[string]any{"digest": document.Digest(text), "serial": serial, "format": format})
 }
 
 // merge are the values of next and those of former whose keys next lacks, by key; key may

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
 
 // provider is the documents of a provider host that grants needs, "node need generation".
-func provider(host string, serial int64, kinds []string, grants ...string) []florete.Document {
-	p := florete.Policy{Cluster: "demo", Host: host, TrustDomain: kit.Domain, Provider: map[string]florete.Listening{}, Kinds: map[string]json.RawMessage{}}
+func provider(host string, serial int64, kinds []string, grants ...string) []document.Document {
+	p := document.Policy{Cluster: "demo", Host: host, TrustDomain: kit.Domain, Provider: map[string]document.Listening{}, Kinds: map[string]json.RawMessage{}}
 	for _, kind := range kinds {
 		p.Kinds[kind] = json.RawMessage("{}")
 	}
@@ -23,29 +23,29 @@ func provider(host string, serial int64, kinds []string, grants ...string) []flo
 		if _, err := fmt.Sscan(g, &node, &need, &kind, &generation); err != nil {
 			panic(err)
 		}
-		p.Grants = append(p.Grants, florete.Grant{Caller: kit.ID("node/" + node), Need: need, Kind: kind, Request: json.RawMessage("{}"), Generation: generation})
+		p.Grants = append(p.Grants, document.Grant{Caller: kit.ID("node/" + node), Need: need, Kind: kind, Request: json.RawMessage("{}"), Generation: generation})
 		if len(p.Devices) == 0 || p.Devices[len(p.Devices)-1].ID != kit.ID("node/"+node) {
-			p.Devices = append(p.Devices, florete.Device{ID: kit.ID("node/" + node), SSHHostKey: fmt.Sprintf("of serial %d", serial)})
+			p.Devices = append(p.Devices, document.Device{ID: kit.ID("node/" + node), SSHHostKey: fmt.Sprintf("of serial %d", serial)})
 		}
 	}
 	m := manifest(host)
-	m.Providers["x"] = map[string]florete.Provider{"config": {ID: kit.ProviderID("x", "config"), Addresses: florete.Addresses{"127.0.0.1:1"}}}
-	m.Needs = []florete.Need{{ID: "config-documents", Kind: florete.KindConfig, Generation: 1, Providers: []string{"x"}, For: kit.ID("node/" + host), Request: json.RawMessage("{}"), Deliver: florete.Deliver{Files: map[string]florete.File{}}}}
-	return []florete.Document{kit.Document(serial, m), kit.Document(serial, p)}
+	m.Providers["x"] = map[string]document.Provider{"config": {ID: kit.ProviderID("x", "config"), Addresses: document.Addresses{"127.0.0.1:1"}}}
+	m.Needs = []document.Need{{ID: "config-documents", Kind: document.KindConfig, Generation: 1, Providers: []string{"x"}, For: kit.ID("node/" + host), Request: json.RawMessage("{}"), Deliver: document.Deliver{Files: map[string]document.File{}}}}
+	return []document.Document{kit.Document(serial, m), kit.Document(serial, p)}
 }
 
-func manifest(host string) florete.Manifest {
-	return florete.Manifest{Cluster: "demo", Host: host, TrustDomain: kit.Domain, Identity: florete.Identity{ID: kit.ID("node/" + host)}, Providers: map[string]map[string]florete.Provider{}}
+func manifest(host string) document.Manifest {
+	return document.Manifest{Cluster: "demo", Host: host, TrustDomain: kit.Domain, Identity: document.Identity{ID: kit.ID("node/" + host)}, Providers: map[string]map[string]document.Provider{}}
 }
 
 // A bridge grants what either version needs, in the words of the next one where both do.
 func TestBridge(t *testing.T) {
 	both := []string{"cert", "oidc"}
-	former := map[string][]florete.Document{
+	former := map[string][]document.Document{
 		"p":    provider("p", 10, append(both, "file"), "a cert-node cert 1", "a file-x file 1", "b cert-node cert 1", "b oidc-w oidc 1"),
 		"same": provider("same", 10, both, "a cert-node cert 1"),
 	}
-	next := map[string][]florete.Document{
+	next := map[string][]document.Document{
 		"p":      provider("p", 20, both, "b cert-node cert 2", "c cert-node cert 1"),
 		"same":   provider("same", 10, both, "a cert-node cert 1"),
 		"new":    provider("new", 20, both, "a cert-node cert 1"),
@@ -58,7 +58,7 @@ func TestBridge(t *testing.T) {
 	if err != nil || len(got) != 2 || len(got["p"]) != 1 || len(got["begins"]) != 1 {
 		t.Fatalf("%v, %v", got, err)
 	}
-	if d := got["p"][0].Envelope; d.Serial != 19 || d.Kind != florete.DocPolicy || d.Host != "p" {
+	if d := got["p"][0].Envelope; d.Serial != 19 || d.Kind != document.DocPolicy || d.Host != "p" {
 		t.Errorf("%+v", d)
 	}
 	if d := got["begins"][0]; d.Envelope.Serial != 19 || d.Envelope.Digest != next["begins"][1].Envelope.Digest {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -23,10 +23,10 @@ import (
 const ahead = 10 * time.Minute
 
 // Tree is the signed documents of each host, all of one serial.
-type Tree map[string][]florete.Document
+type Tree map[string][]document.Document
 
 // Sign signs the documents of a committed cluster.
-func Sign(hosts map[string][]florete.Document, key signature.SecretKey, now time.Time) (Tree, error) {
+func Sign(hosts map[string][]document.Document, key signature.SecretKey, now time.Time) (Tree, error) {
 	tree := Tree{}
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		for _, d := range hosts[host] {
@@ -34,11 +34,11 @@ func Sign(hosts map[string][]florete.Document, key signature.SecretKey, now time
 				return nil, err
 			}
 			envelope, body, _ := d.Bytes()
-			sig, err := key.Sign(nil, florete.SignedText(envelope))
+			sig, err := key.Sign(nil, document.SignedText(envelope))
 			if err != nil {
 				return nil, err
 			}
-			signed, err := florete.Open(envelope, body, sig.String())
+			signed, err := document.Open(envelope, body, sig.String())
 			if err != nil {
 				return nil, err
 			}
@@ -52,22 +52,22 @@ func Sign(hosts map[string][]florete.Document, key signature.SecretKey, now time
 }
 
 // Renumber is a document under another serial, unsigned.
-func Renumber(d florete.Document, serial int64) (florete.Document, error) {
+func Renumber(d document.Document, serial int64) (document.Document, error) {
 	envelope, body, _ := d.Bytes()
 	return edit(envelope, body, map[string]any{"serial": serial})
 }
 
 // NameClosures has the manifests of hosts name the store paths of their systems.
-func NameClosures(hosts map[string][]florete.Document, closures map[string]string) error {
+func NameClosures(hosts map[string][]document.Document, closures map[string]string) error {
 	for _, host := range slices.Sorted(maps.Keys(closures)) {
 		if hosts[host] == nil {
 			return fmt.Errorf("closure of %q: not a host of the cluster", host)
 		}
-		if err := florete.CheckStorePath(closures[host]); err != nil {
+		if err := document.CheckStorePath(closures[host]); err != nil {
 			return fmt.Errorf("closure of %s: %w", host, err)
 		}
 		for i, d := range hosts[host] {
-			if d.Envelope.Kind != florete.DocManifest {
+			if d.Envelope.Kind != document.DocManifest {
 				continue
 			}
 			format := d.Envelope.Format
@@ -86,15 +86,15 @@ func NameClosures(hosts map[string][]florete.Document, closures map[string]strin
 }
 
 // closureFormat is that of documents that name a closure.
-var closureFormat = florete.Format{Major: 1, Minor: 1}
+var closureFormat = document.Format{Major: 1, Minor: 1}
 
 // edit is a document with other fields in its envelope, unsigned.
-func edit(envelope, body []byte, set map[string]any) (florete.Document, error) {
+func edit(envelope, body []byte, set map[string]any) (document.Document, error) {
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(envelope))
 	decoder.UseNumber()
 	if err := decoder.Decode(&fields); err != nil {
-		return florete.Document{}, err
+		return document.Document{}, err
 	}
 	maps.Copy(fields, set)
 	b, err := json.Marshal(fields)
@@ -102,17 +102,17 @@ func edit(envelope, body []byte, set map[string]any) (florete.Document, error) {
 		b, err = api.Canonical(b) // the bytes that Nix makes
 	}
 	if err != nil {
-		return florete.Document{}, err
+		return document.Document{}, err
 	}
-	return florete.Open(b, body, "")
+	return document.Open(b, body, "")
 }
 
 // RejectUnpinned refuses a key that a host's manifest does not have among its trust.signingKeys: the
 // host would refuse the documents. While keys change over, both are there.
-func RejectUnpinned(hosts map[string][]florete.Document, key signature.PublicKey) error {
+func RejectUnpinned(hosts map[string][]document.Document, key signature.PublicKey) error {
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		for _, d := range hosts[host] {
-			if d.Envelope.Kind != florete.DocManifest {
+			if d.Envelope.Kind != document.DocManifest {
 				continue
 			}
 			m := d.Manifest()
@@ -125,7 +125,7 @@ func RejectUnpinned(hosts map[string][]florete.Document, key signature.PublicKey
 	return nil
 }
 
-func publishable(e florete.Envelope, now time.Time) error {
+func publishable(e document.Envelope, now time.Time) error {
 	at := time.Unix(e.Serial, 0)
 	if at.After(now.Add(ahead)) {
 		return fmt.Errorf("serial %d is %s, more than %s ahead of the clock, %s: set the clock, and commit anew if the commit has the wrong time",

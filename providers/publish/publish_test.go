@@ -8,7 +8,7 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
@@ -17,18 +17,18 @@ import (
 var now = time.Unix(1_784_011_430, 0)
 
 // tree is the manifests of two hosts, signed.
-func tree(k signature.SecretKey, serial int64, change ...func(*florete.Manifest)) (publish.Tree, error) {
-	hosts := map[string][]florete.Document{}
+func tree(k signature.SecretKey, serial int64, change ...func(*document.Manifest)) (publish.Tree, error) {
+	hosts := map[string][]document.Document{}
 	for _, host := range []string{"ursula", "raishan"} {
-		m := florete.Manifest{
+		m := document.Manifest{
 			Cluster: "demo", Host: host, TrustDomain: kit.Domain,
-			Identity:  florete.Identity{ID: kit.ID("node/" + host)},
-			Providers: map[string]map[string]florete.Provider{},
+			Identity:  document.Identity{ID: kit.ID("node/" + host)},
+			Providers: map[string]map[string]document.Provider{},
 		}
 		for _, f := range change {
 			f(&m)
 		}
-		hosts[host] = []florete.Document{kit.Document(serial, m)}
+		hosts[host] = []document.Document{kit.Document(serial, m)}
 	}
 	return publish.Sign(hosts, k, now)
 }
@@ -54,9 +54,9 @@ func TestSign(t *testing.T) {
 }
 
 // TestRenumber: another serial, and nothing else, is what signing covers.
-func opened(t *testing.T, envelope, body []byte, sig string) florete.Document {
+func opened(t *testing.T, envelope, body []byte, sig string) document.Document {
 	t.Helper()
-	d, err := florete.Open(envelope, body, sig)
+	d, err := document.Open(envelope, body, sig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestNameClosures(t *testing.T) {
 	}
 	d := named["ursula"][0]
 	want := was.Envelope
-	want.Closure, want.Format = system, florete.Format{Major: 1, Minor: 1}
+	want.Closure, want.Format = system, document.Format{Major: 1, Minor: 1}
 	if d.Envelope != want {
 		t.Errorf("%+v, want %+v", d.Envelope, want)
 	}

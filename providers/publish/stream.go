@@ -11,7 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -100,7 +101,7 @@ func readHead(lines *bufio.Reader) (*Reader, error) {
 	s := &Reader{lines: lines}
 	line, err := s.line()
 	if err == nil {
-		err = florete.Decode(line, &s.Head)
+		err = strictjson.Decode(line, &s.Head)
 	}
 	switch {
 	case err != nil:
@@ -163,7 +164,7 @@ func (r *Reader) All(keys []string) iter.Seq2[Host, error] {
 func (r *Reader) next(before string, keys []string) (h Host, err error) {
 	line, err := r.line()
 	if err == nil {
-		err = florete.Decode(line, &h)
+		err = strictjson.Decode(line, &h)
 	}
 	switch {
 	case err != nil:
@@ -177,9 +178,9 @@ func (r *Reader) next(before string, keys []string) (h Host, err error) {
 	}
 	kinds := map[string]bool{}
 	for _, raw := range h.Documents {
-		d, err := florete.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
+		d, err := document.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
 		// Hosts may be ahead of their provider: its own documents alone are for it.
-		if newer := new(florete.NewerFormatError); err == nil || errors.As(err, &newer) {
+		if newer := new(document.NewerFormatError); err == nil || errors.As(err, &newer) {
 			err = d.Verify(keys)
 		}
 		e := d.Envelope

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
@@ -88,11 +88,11 @@ func TestStreamOfNewer(t *testing.T) {
 	}
 	d := made["ursula"][0]
 	e, body := d.Envelope, `{"anything":"new"}`
-	e.Format.Minor = florete.NewestFormat.Minor + 1
-	e.Digest = florete.Digest([]byte(body))
+	e.Format.Minor = document.NewestFormat.Minor + 1
+	e.Digest = document.Digest([]byte(body))
 	envelope := kit.JSON(e)
 	sign := func(text string) string {
-		s, err := k.Sign(nil, florete.SignedText([]byte(text)))
+		s, err := k.Sign(nil, document.SignedText([]byte(text)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,9 @@ import (
 
 	"github.com/pires/go-proxyproto"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
@@ -49,7 +51,7 @@ type Config struct {
 // Endpoint is a method and path, who may call it, and what answers.
 type Endpoint struct {
 	Method, Path string
-	Access       florete.Access
+	Access       document.Access
 	Answer       func(*Call) (any, error)
 }
 
@@ -58,7 +60,7 @@ type Call struct {
 	R      *http.Request
 	W      http.ResponseWriter
 	Row    server.Row
-	Policy florete.Policy
+	Policy document.Policy
 }
 
 // Body decodes a request of at most so many bytes. Nothing of what cannot be read is in the
@@ -68,7 +70,7 @@ func (c *Call) Body(most int64, v any) error {
 	if err != nil {
 		return api.Errorf(api.Invalid, api.CodeMalformed, "body: %v", err)
 	}
-	if !utf8.Valid(b) || florete.Decode(b, v) != nil {
+	if !utf8.Valid(b) || strictjson.Decode(b, v) != nil {
 		return api.Errorf(api.Invalid, api.CodeMalformed, "body: not of the form that /v1/openapi.json has")
 	}
 	return nil
@@ -98,7 +100,7 @@ func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 		})
 	}
 	announced.Run(ctx, announced.Config{
-		Socket: c.Socket, Forwarder: c.Account, Service: florete.ControlService, Kind: Kind,
+		Socket: c.Socket, Forwarder: c.Account, Service: spiffe.ControlService, Kind: Kind,
 		Conns: conns, ConnsOfCaller: conns / 4, Audit: c.Audit, Logger: c.Logger,
 		Wanted:  func() bool { return len(c.Policies.Current().Operators) > 0 },
 		Handler: mux,
@@ -136,7 +138,7 @@ func dial(ctx context.Context, socket string, caller announced.Caller, from stri
 	h := proxyproto.HeaderProxyFromAddrs(2, net.TCPAddrFromAddrPort(at), net.TCPAddrFromAddrPort(at))
 	err = h.SetTLVs([]proxyproto.TLV{
 		{Type: proxyproto.PP2_TYPE_AUTHORITY, Value: []byte(caller.Name)},
-		{Type: florete.ProxyCaller, Value: []byte(caller.ID.String())},
+		{Type: spiffe.ProxyCaller, Value: []byte(caller.ID.String())},
 	})
 	if err != nil {
 		return nil, err

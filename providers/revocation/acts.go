@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 )
 
 // Verb is what an operator did to the list, as audit rows have it.
@@ -30,7 +30,7 @@ type Act struct {
 var forever = time.Unix(1<<40, 0)
 
 // Acts are what led from a list, nil for none, to another. What ended by itself is no act.
-func Acts(last, next *florete.Revocations) (acts []Act) {
+func Acts(last, next *trust.Revocations) (acts []Act) {
 	was, is := revoked(last), revoked(next)
 	paused, pauses := suspended(last), suspended(next)
 	of := map[Verb][]string{}
@@ -65,14 +65,14 @@ func Acts(last, next *florete.Revocations) (acts []Act) {
 }
 
 // revoked is what a list revokes, and when nothing that it concerns can be good any more.
-func revoked(list *florete.Revocations) map[string]time.Time {
+func revoked(list *trust.Revocations) map[string]time.Time {
 	all := map[string]time.Time{}
 	if list == nil {
 		return all
 	}
 	for _, e := range list.Entries {
 		if !e.ValidAfter.IsZero() {
-			all[e.ID.String()] = e.ValidAfter.Add(florete.MaxLifetime + florete.Backdated).Time
+			all[e.ID.String()] = e.ValidAfter.Add(trust.MaxLifetime + trust.Backdated).Time
 		} else if !e.ID.IsZero() && !e.Suspended {
 			all[e.ID.String()] = forever
 		}
@@ -86,7 +86,7 @@ func revoked(list *florete.Revocations) map[string]time.Time {
 	return all
 }
 
-func suspended(list *florete.Revocations) map[string]bool {
+func suspended(list *trust.Revocations) map[string]bool {
 	all := map[string]bool{}
 	if list != nil {
 		for _, e := range list.Entries {
@@ -99,7 +99,7 @@ func suspended(list *florete.Revocations) map[string]bool {
 }
 
 // issuedBefore is which certificates of an identity are revoked, empty for all.
-func issuedBefore(list *florete.Revocations, id string) string {
+func issuedBefore(list *trust.Revocations, id string) string {
 	for _, e := range list.Entries {
 		if e.ID.String() == id && !e.ValidAfter.IsZero() {
 			return " (issued before " + e.ValidAfter.UTC().Format(time.RFC3339) + ")"

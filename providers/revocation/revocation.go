@@ -1,5 +1,5 @@
 // Package revocation changes and signs a cluster's revocation list, as operators do: what
-// hosts have of it is florete.Revocations.
+// hosts have of it is trust.Revocations.
 package revocation
 
 import (
@@ -13,7 +13,10 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/ca"
 )
 
@@ -23,29 +26,29 @@ const Lifetime = 30 * 24 * time.Hour
 
 // Target is what an operator revokes or reinstates.
 type Target struct {
-	ID   florete.ID // zero for none
-	Keys []string   // fingerprints of SSH host keys; where there is an ID, its own
+	ID   spiffe.ID // zero for none
+	Keys []string  // fingerprints of SSH host keys; where there is an ID, its own
 
 	// Before are nodes whose certificates of until now are revoked, and those alone.
-	Before []florete.ID
+	Before []spiffe.ID
 
 	Certificates []string // serial numbers
 }
 
 // Next is the list that follows one, nil for none: the same entries, but for those that no
 // certificate can be concerned by any more.
-func Next(list *florete.Revocations, cluster string, now time.Time, lifetime time.Duration) *florete.Revocations {
-	next := &florete.Revocations{
-		Schema: florete.RevocationsSchema, Cluster: cluster, Number: list.InForce() + 1,
-		Signed: florete.TimeOf(now), NextUpdate: florete.TimeOf(now.Add(lifetime)),
-		Entries: []florete.Revocation{}, Certificates: []florete.RevokedCertificate{},
+func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.Duration) *trust.Revocations {
+	next := &trust.Revocations{
+		Schema: trust.RevocationsSchema, Cluster: cluster, Number: list.InForce() + 1,
+		Signed: unixtime.Of(now), NextUpdate: unixtime.Of(now.Add(lifetime)),
+		Entries: []trust.Revocation{}, Certificates: []trust.RevokedCertificate{},
 	}
 	if list == nil {
 		return next
 	}
 	next.KeepReinstated(list)
 	next.Former = list.Digest()
-	ended := now.Add(-florete.MaxLifetime - florete.Backdated)
+	ended := now.Add(-trust.MaxLifetime - trust.Backdated)
 	for _, e := range list.Entries {
 		if len(e.EnrolKeyFingerprints) > 0 || e.Suspended || e.ValidAfter.IsZero() || e.ValidAfter.After(ended) {
 			e.EnrolKeyFingerprints = slices.Clone(e.EnrolKeyFingerprints)
@@ -62,7 +65,7 @@ func Next(list *florete.Revocations, cluster string, now time.Time, lifetime tim
 
 // Keep adds to a list that Next made what another one revokes and the one before lacks. The list then
 // continues both, so it names neither: hosts that have either accept it.
-func Keep(next, before, other *florete.Revocations) {
+func Keep(next, before, other *trust.Revocations) {
 	next.Former = ""
 	entries, certificates := before.Lacking(other)
 	for _, lacks := range entries {
@@ -72,7 +75,7 @@ func Keep(next, before, other *florete.Revocations) {
 		case lacks.ID.IsZero():
 		case len(next.Entries) == was && e.ValidAfter.IsZero() && !e.Suspended: // for good already, by a third list
 		case lacks.ValidAfter.IsZero() && !lacks.Suspended:
-			e.ValidAfter, e.Suspended = florete.Time{}, false
+			e.ValidAfter, e.Suspended = unixtime.Time{}, false
 		default:
 			if lacks.ValidAfter.After(e.ValidAfter.Time) {
 				e.ValidAfter = lacks.ValidAfter
@@ -82,18 +85,18 @@ func Keep(next, before, other *florete.Revocations) {
 		e.EnrolKeyFingerprints = union(e.EnrolKeyFingerprints, lacks.EnrolKeyFingerprints)
 	}
 	for _, lacks := range certificates {
-		if !slices.ContainsFunc(next.Certificates, func(c florete.RevokedCertificate) bool { return c.Serial == lacks.Serial }) {
+		if !slices.ContainsFunc(next.Certificates, func(c trust.RevokedCertificate) bool { return c.Serial == lacks.Serial }) {
 			next.Certificates = append(next.Certificates, lacks)
 		}
 	}
-	slices.SortFunc(next.Certificates, func(a, b florete.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
+	slices.SortFunc(next.Certificates, func(a, b trust.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
 }
 
 // Revoke adds a target to a list that Next made.
-func Revoke(list *florete.Revocations, t Target) {
+func Revoke(list *trust.Revocations, t Target) {
 	if !t.ID.IsZero() || len(t.Keys) > 0 {
 		e := entry(list, t.ID)
-		e.ValidAfter, e.Suspended = florete.Time{}, false
+		e.ValidAfter, e.Suspended = unixtime.Time{}, false
 		e.EnrolKeyFingerprints = union(e.EnrolKeyFingerprints, t.Keys)
 	}
 	for _, id := range t.Before {
@@ -106,17 +109,17 @@ func Revoke(list *florete.Revocations, t Target) {
 	// as the root, as florctl ca sign --lifetime has it: forgotten earlier, it were good again.
 	until := list.Signed.Add(ca.RootLifetime)
 	for _, serial := range t.Certificates {
-		list.Certificates = slices.DeleteFunc(list.Certificates, func(c florete.RevokedCertificate) bool { return c.Serial == serial })
-		list.Certificates = append(list.Certificates, florete.RevokedCertificate{Serial: serial, Until: until})
+		list.Certificates = slices.DeleteFunc(list.Certificates, func(c trust.RevokedCertificate) bool { return c.Serial == serial })
+		list.Certificates = append(list.Certificates, trust.RevokedCertificate{Serial: serial, Until: until})
 	}
-	slices.SortFunc(list.Certificates, func(a, b florete.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
+	slices.SortFunc(list.Certificates, func(a, b trust.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
 }
 
 // Reinstate removes a target from a list that Next made. Certificates of an identity that were
 // issued until now stay revoked. The error is of what is not revoked.
-func Reinstate(list *florete.Revocations, t Target) error {
+func Reinstate(list *trust.Revocations, t Target) error {
 	if !t.ID.IsZero() {
-		i := slices.IndexFunc(list.Entries, func(e florete.Revocation) bool { return e.ID == t.ID })
+		i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == t.ID })
 		if i < 0 {
 			return fmt.Errorf("%s is not revoked: florctl revocations has what is", t.ID.Short())
 		}
@@ -129,23 +132,23 @@ func Reinstate(list *florete.Revocations, t Target) error {
 			if !removeKey(list, key) {
 				return fmt.Errorf("SSH host key %s is not revoked: florctl revocations has what is", key)
 			}
-			list.NameReinstated(florete.Reinstated{Key: key})
+			list.NameReinstated(trust.Reinstated{Key: key})
 		}
 	}
 	for _, serial := range t.Certificates {
-		i := slices.IndexFunc(list.Certificates, func(c florete.RevokedCertificate) bool { return c.Serial == serial })
+		i := slices.IndexFunc(list.Certificates, func(c trust.RevokedCertificate) bool { return c.Serial == serial })
 		if i < 0 {
 			return fmt.Errorf("certificate %s is not revoked: florctl revocations has what is", serial)
 		}
 		list.Certificates = slices.Delete(list.Certificates, i, i+1)
-		list.NameReinstated(florete.Reinstated{Certificate: serial})
+		list.NameReinstated(trust.Reinstated{Certificate: serial})
 	}
 	return nil
 }
 
 // Suspend has an identity obtain and reach nothing until it is resumed, in a list that Next
 // made. The error is of what is revoked, which is more.
-func Suspend(list *florete.Revocations, id florete.ID) error {
+func Suspend(list *trust.Revocations, id spiffe.ID) error {
 	was := len(list.Entries)
 	e := entry(list, id)
 	if len(list.Entries) == was && !e.Suspended && e.ValidAfter.IsZero() {
@@ -156,35 +159,35 @@ func Suspend(list *florete.Revocations, id florete.ID) error {
 }
 
 // Resume ends that. Certificates of before are good again, but for those that were revoked.
-func Resume(list *florete.Revocations, id florete.ID) error {
-	i := slices.IndexFunc(list.Entries, func(e florete.Revocation) bool { return e.ID == id && e.Suspended })
+func Resume(list *trust.Revocations, id spiffe.ID) error {
+	i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == id && e.Suspended })
 	if i < 0 {
 		return fmt.Errorf("%s is not suspended: florctl revocations has what is", id.Short())
 	}
 	if list.Entries[i].Suspended = false; list.Entries[i].ValidAfter.IsZero() {
 		list.Entries = slices.Delete(list.Entries, i, i+1)
 	}
-	list.NameReinstated(florete.Reinstated{ID: id})
+	list.NameReinstated(trust.Reinstated{ID: id})
 	return nil
 }
 
 // removeKey removes a key from all entries.
-func removeKey(list *florete.Revocations, key string) (removed bool) {
+func removeKey(list *trust.Revocations, key string) (removed bool) {
 	for i, e := range list.Entries {
 		if k := slices.Index(e.EnrolKeyFingerprints, key); k >= 0 {
 			list.Entries[i].EnrolKeyFingerprints = slices.Delete(e.EnrolKeyFingerprints, k, k+1)
 			removed = true
 		}
 	}
-	list.Entries = slices.DeleteFunc(list.Entries, func(e florete.Revocation) bool { return e.ID.IsZero() && len(e.EnrolKeyFingerprints) == 0 })
+	list.Entries = slices.DeleteFunc(list.Entries, func(e trust.Revocation) bool { return e.ID.IsZero() && len(e.EnrolKeyFingerprints) == 0 })
 	return removed
 }
 
 // entry is that of an identity, or of keys alone, which is added where there is none.
-func entry(list *florete.Revocations, id florete.ID) *florete.Revocation {
-	i, found := slices.BinarySearchFunc(list.Entries, id, func(e florete.Revocation, id florete.ID) int { return cmp.Compare(e.ID.String(), id.String()) })
+func entry(list *trust.Revocations, id spiffe.ID) *trust.Revocation {
+	i, found := slices.BinarySearchFunc(list.Entries, id, func(e trust.Revocation, id spiffe.ID) int { return cmp.Compare(e.ID.String(), id.String()) })
 	if !found {
-		list.Entries = slices.Insert(list.Entries, i, florete.Revocation{ID: id})
+		list.Entries = slices.Insert(list.Entries, i, trust.Revocation{ID: id})
 	}
 	return &list.Entries[i]
 }
@@ -205,14 +208,14 @@ func Fingerprint(key string) (string, error) {
 }
 
 // Sign sets the format of a list, signs it, and refuses one that hosts would not read.
-func Sign(list *florete.Revocations, key signature.SecretKey) (s florete.SignedRevocations, err error) {
+func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevocations, err error) {
 	list.Format = list.Needs()
 	b, err := json.Marshal(list)
 	if err != nil {
 		return s, err
 	}
 	s.List = string(b)
-	sig, err := key.Sign(nil, florete.RevocationsText(s.List))
+	sig, err := key.Sign(nil, trust.RevocationsText(s.List))
 	if err != nil {
 		return s, err
 	}
@@ -221,15 +224,15 @@ func Sign(list *florete.Revocations, key signature.SecretKey) (s florete.SignedR
 	if err == nil {
 		err = s.Verify(read, list.Cluster, []string{key.ToPublicKey().String()})
 	}
-	if err != nil && len(b) > florete.MaxRevocations {
+	if err != nil && len(b) > trust.MaxRevocations {
 		err = errors.Join(err, errors.New("reinstate what no longer matters: florctl revocations"))
 	}
 	return s, err
 }
 
 // Supply reads the file of a list as hosts keep it.
-func Supply(b []byte) (s florete.SignedRevocations, list *florete.Revocations, err error) {
-	if err = florete.Decode(b, &s); err == nil {
+func Supply(b []byte) (s trust.SignedRevocations, list *trust.Revocations, err error) {
+	if err = strictjson.Decode(b, &s); err == nil {
 		list, err = s.Open()
 	}
 	return s, list, err

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
 )
 
 // Problems are what is wrong with a host, and of each whether it passes by itself only when
@@ -19,7 +21,7 @@ const (
 )
 
 // ProblemsOf are those of a host by its last report, which is zero where it never reported.
-func ProblemsOf(r florete.ReceivedReport, within time.Duration, now time.Time) Problems {
+func ProblemsOf(r hostreport.Kept, within time.Duration, now time.Time) Problems {
 	found := Problems{}
 	if now.Sub(r.Received.Time) > max(within, silence) {
 		found[silent] = false
@@ -32,8 +34,8 @@ func ProblemsOf(r florete.ReceivedReport, within time.Duration, now time.Time) P
 		return found
 	}
 	for _, n := range h.Needs {
-		if n.State != florete.NeedFulfilled {
-			found[needProblem(n.ID)] = n.State == florete.NeedDenied || n.State == florete.NeedInvalid
+		if n.State != hostdir.NeedFulfilled {
+			found[needProblem(n.ID)] = n.State == hostdir.NeedDenied || n.State == hostdir.NeedInvalid
 		}
 	}
 	for _, u := range h.Units {
@@ -50,7 +52,7 @@ func ProblemsOf(r florete.ReceivedReport, within time.Duration, now time.Time) P
 func needProblem(id string) string { return "need " + id + " is not fulfilled" }
 
 // judge returns why a host that is offered something stops the rollout, or why that waits.
-func (s State) judge(now time.Time, h Host, r florete.ReceivedReport) (fails, waits []string) {
+func (s State) judge(now time.Time, h Host, r hostreport.Kept) (fails, waits []string) {
 	report, _ := r.Decode()
 	if u := report.Undone; u != nil && serialOf(u.Documents, h.document()) == h.Serial {
 		return []string{h.Name + ": went back by itself"}, nil
@@ -81,16 +83,16 @@ func (s State) judge(now time.Time, h Host, r florete.ReceivedReport) (fails, wa
 }
 
 // InForce reports whether what the host is to put in force is, by its report.
-func (h Host) InForce(r florete.ReceivedReport) bool {
+func (h Host) InForce(r hostreport.Kept) bool {
 	report, err := r.Decode()
 	return err == nil && serialOf(report.Documents, h.document()) >= h.Serial
 }
 
 func (h Host) document() string {
 	if h.Wave == 0 {
-		return florete.DocPolicy
+		return document.DocPolicy
 	}
-	return florete.DocManifest
+	return document.DocManifest
 }
 
 // excuses reports whether the host had the problem before, no less than now.
@@ -99,7 +101,7 @@ func (h Host) excuses(problem string, lasting bool) bool {
 	return had && (was || !lasting)
 }
 
-func serialOf(documents []florete.ReportedDocument, kind string) int64 {
+func serialOf(documents []document.Reported, kind string) int64 {
 	for _, d := range documents {
 		if d.Kind == kind {
 			return d.Serial

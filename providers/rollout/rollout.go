@@ -22,7 +22,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 )
 
 // Status of a rollout.
@@ -47,17 +49,17 @@ type State struct {
 
 	Wave    int `json:"wave"` // reached, from 1; 0 while only provider hosts are
 	Waves   int `json:"waves"`
-	Healthy int `json:"healthy"` // as florete.Rollout has them
+	Healthy int `json:"healthy"` // as document.Rollout has them
 	Within  int `json:"within"`
 
-	Windows map[string]florete.MaintenanceWindow `json:"windows,omitempty"` // by group
-	Opened  map[string]int                       `json:"opened,omitempty"`  // the wave that the hosts of a group with a window are offered, by group
+	Windows map[string]document.MaintenanceWindow `json:"windows,omitempty"` // by group
+	Opened  map[string]int                        `json:"opened,omitempty"`  // the wave that the hosts of a group with a window are offered, by group
 
-	Began    florete.Time `json:"began"`
-	Since    florete.Time `json:"since"`             // when something was offered last
-	Steady   florete.Time `json:"steady,omitzero"`   // since when all hosts reached are healthy
-	Unsteady florete.Time `json:"unsteady,omitzero"` // since when one of them is not
-	Ended    florete.Time `json:"ended,omitzero"`
+	Began    unixtime.Time `json:"began"`
+	Since    unixtime.Time `json:"since"`             // when something was offered last
+	Steady   unixtime.Time `json:"steady,omitzero"`   // since when all hosts reached are healthy
+	Unsteady unixtime.Time `json:"unsteady,omitzero"` // since when one of them is not
+	Ended    unixtime.Time `json:"ended,omitzero"`
 }
 
 // Host is one that is waited for.
@@ -71,12 +73,12 @@ type Host struct {
 }
 
 // New is a rollout of a version that begins. With bridged, provider hosts come first.
-func New(serial, former int64, plan florete.Rollout, bridged bool, now time.Time) State {
+func New(serial, former int64, plan document.Rollout, bridged bool, now time.Time) State {
 	s := State{Serial: serial, Former: former, Status: Active, Waves: len(plan.Waves), Healthy: plan.Healthy, Within: plan.Within,
-		Began: florete.TimeOf(now), Since: florete.TimeOf(now)}
+		Began: unixtime.Of(now), Since: unixtime.Of(now)}
 	for _, m := range plan.Maintenance {
 		if s.Windows == nil {
-			s.Windows = map[string]florete.MaintenanceWindow{}
+			s.Windows = map[string]document.MaintenanceWindow{}
 		}
 		s.Windows[m.Group] = m.Window
 	}
@@ -115,7 +117,7 @@ func (s *State) open(now time.Time) (opened bool) {
 
 // Step is the rollout a moment later: hosts are those that are waited for, report is the last
 // one of a host, zero where it never reported.
-func (s State) Step(now time.Time, hosts []Host, report func(host string) florete.ReceivedReport) State {
+func (s State) Step(now time.Time, hosts []Host, report func(host string) hostreport.Kept) State {
 	if s.Status != Active {
 		return s
 	}
@@ -134,9 +136,9 @@ func (s State) Step(now time.Time, hosts []Host, report func(host string) floret
 		}
 	}
 	if len(waiting) == 0 {
-		s.Unsteady = florete.Time{}
+		s.Unsteady = unixtime.Time{}
 	} else if s.Unsteady.IsZero() {
-		s.Unsteady = florete.TimeOf(now)
+		s.Unsteady = unixtime.Of(now)
 	}
 	within := time.Duration(s.Within) * time.Second
 	switch {
@@ -145,13 +147,13 @@ func (s State) Step(now time.Time, hosts []Host, report func(host string) floret
 	case len(waiting) > 0 && now.Sub(s.Unsteady.Time) >= within:
 		return s.End(Stopped, fmt.Sprintf("for %s: %s", within, some(waiting)), now)
 	case len(waiting) > 0:
-		s.Steady, s.Reason = florete.Time{}, "waits for hosts: "+some(waiting)
+		s.Steady, s.Reason = unixtime.Time{}, "waits for hosts: "+some(waiting)
 		return s
 	case s.Wave == 0:
 		return s.advance(now)
 	}
 	if s.Steady.IsZero() {
-		s.Steady = florete.TimeOf(now)
+		s.Steady = unixtime.Of(now)
 	}
 	steady := now.Sub(s.Steady.Time) >= time.Duration(s.Healthy)*time.Second
 	switch {
@@ -177,13 +179,13 @@ func (s State) advance(now time.Time) State {
 
 // offered starts the times anew.
 func (s *State) offered(now time.Time) {
-	s.Since, s.Steady, s.Unsteady, s.Reason = florete.TimeOf(now), florete.Time{}, florete.Time{}, ""
+	s.Since, s.Steady, s.Unsteady, s.Reason = unixtime.Of(now), unixtime.Time{}, unixtime.Time{}, ""
 }
 
 // End is a rollout that ends. Of one that has ended nothing changes.
 func (s State) End(status Status, reason string, now time.Time) State {
 	if s.AtWork() {
-		s.Status, s.Reason, s.Ended = status, reason, florete.TimeOf(now)
+		s.Status, s.Reason, s.Ended = status, reason, unixtime.Of(now)
 	}
 	return s
 }

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 )
 
 // fleet is what the hosts of a rollout report, at a time that passes.
@@ -17,15 +20,15 @@ type fleet struct {
 	now     time.Time
 	state   State
 	hosts   []Host
-	reports map[string]florete.ReceivedReport
+	reports map[string]hostreport.Kept
 }
 
 const next, former, bridge = 30, 10, 29
 
 // newFleet is a rollout to the canary, then to a and b, then to c.
 func newFleet(t *testing.T, bridged bool) *fleet {
-	f := &fleet{t: t, now: time.Date(2026, 7, 15, 12, 0, 0, 0, time.UTC), reports: map[string]florete.ReceivedReport{}} // a Wednesday
-	plan := florete.Rollout{Waves: [][]string{{"canary"}, {"a", "b"}, {"c"}}, Healthy: 60, Within: 600}
+	f := &fleet{t: t, now: time.Date(2026, 7, 15, 12, 0, 0, 0, time.UTC), reports: map[string]hostreport.Kept{}} // a Wednesday
+	plan := document.Rollout{Waves: [][]string{{"canary"}, {"a", "b"}, {"c"}}, Healthy: 60, Within: 600}
 	f.hosts = []Host{{Name: "canary", Wave: 1}, {Name: "a", Wave: 2}, {Name: "b", Wave: 2}, {Name: "c", Wave: 3}}
 	for i, h := range f.hosts {
 		f.hosts[i].Serial = next
@@ -40,12 +43,12 @@ func newFleet(t *testing.T, bridged bool) *fleet {
 }
 
 // report is one of a host that is well with documents of a serial, but for what is changed.
-func (f *fleet) report(host string, serial int64, change ...func(*florete.HostReport)) {
+func (f *fleet) report(host string, serial int64, change ...func(*hostreport.Report)) {
 	f.t.Helper()
-	r := florete.HostReport{Format: florete.NewestFormat,
-		Documents: []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: serial}, {Kind: florete.DocPolicy, Serial: serial}},
-		Needs:     []florete.ReportedNeed{{ID: "cert-node", State: florete.NeedFulfilled}},
-		Forwarder: &florete.ReportedForwarder{State: "running"},
+	r := hostreport.Report{Format: document.NewestFormat,
+		Documents: []document.Reported{{Kind: document.DocManifest, Serial: serial}, {Kind: document.DocPolicy, Serial: serial}},
+		Needs:     []hostreport.Need{{ID: "cert-node", State: hostdir.NeedFulfilled}},
+		Forwarder: &hostreport.Forwarder{State: "running"},
 	}
 	for _, c := range change {
 		c(&r)
@@ -54,7 +57,7 @@ func (f *fleet) report(host string, serial int64, change ...func(*florete.HostRe
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.reports[host] = florete.ReceivedReport{Received: florete.TimeOf(f.now), Report: b}
+	f.reports[host] = hostreport.Kept{Received: unixtime.Of(f.now), Report: b}
 }
 
 // after lets time pass in steps of five seconds, in which all hosts report what they did, as
@@ -65,7 +68,7 @@ func (f *fleet) after(d time.Duration, silent ...string) {
 		f.now = f.now.Add(5 * time.Second)
 		for host, r := range f.reports {
 			if !slices.Contains(silent, host) {
-				r.Received = florete.TimeOf(f.now)
+				r.Received = unixtime.Of(f.now)
 				f.reports[host] = r
 			}
 		}
@@ -77,7 +80,7 @@ func (f *fleet) step() {
 	f.t.Helper()
 	before := f.state
 	opened := maps.Clone(before.Opened)
-	stepped := f.state.Step(f.now, f.hosts, func(host string) florete.ReceivedReport { return f.reports[host] })
+	stepped := f.state.Step(f.now, f.hosts, func(host string) hostreport.Kept { return f.reports[host] })
 	if !maps.Equal(opened, before.Opened) {
 		f.t.Fatal("a step changed the state that it began with")
 	}
@@ -98,12 +101,12 @@ func (f *fleet) want(status Status, wave int, reason string) {
 	}
 }
 
-func failed(r *florete.HostReport) {
-	r.Units = []florete.ReportedUnit{{Name: "wiki.service", Active: "failed"}}
+func failed(r *hostreport.Report) {
+	r.Units = []hostreport.Unit{{Name: "wiki.service", Active: "failed"}}
 }
 
-func waiting(r *florete.HostReport) { r.Needs[0].State = florete.NeedWaiting }
-func denied(r *florete.HostReport)  { r.Needs[0].State = florete.NeedDenied }
+func waiting(r *hostreport.Report) { r.Needs[0].State = hostdir.NeedWaiting }
+func denied(r *hostreport.Report)  { r.Needs[0].State = hostdir.NeedDenied }
 
 func TestWaves(t *testing.T) {
 	f := newFleet(t, false)
@@ -147,31 +150,31 @@ func TestBridge(t *testing.T) {
 func TestStops(t *testing.T) {
 	for name, c := range map[string]struct {
 		before Problems
-		change func(*florete.HostReport)
+		change func(*hostreport.Report)
 		after  time.Duration
 		reason string // empty where it goes on
 	}{
 		"a unit that failed":                {change: failed, after: 5 * time.Second, reason: "canary: unit wiki.service does not run"},
 		"a need that is denied":             {change: denied, after: 5 * time.Second, reason: "canary: need cert-node is not fulfilled"},
 		"a need that waits":                 {change: waiting, after: 605 * time.Second, reason: "for 10m0s: canary: need cert-node is not fulfilled"},
-		"a forwarder that does not run":     {change: func(r *florete.HostReport) { r.Forwarder = nil }, after: 605 * time.Second, reason: "forwarder"},
-		"a forwarder with a problem":        {change: func(r *florete.HostReport) { r.Forwarder.Problems = []string{"x"} }, after: 605 * time.Second, reason: "forwarder"},
-		"a host that does not put in force": {change: func(r *florete.HostReport) { r.Documents[0].Serial = former }, after: 605 * time.Second, reason: "has not put serial 30 in force"},
-		"a host that went back": {change: func(r *florete.HostReport) {
+		"a forwarder that does not run":     {change: func(r *hostreport.Report) { r.Forwarder = nil }, after: 605 * time.Second, reason: "forwarder"},
+		"a forwarder with a problem":        {change: func(r *hostreport.Report) { r.Forwarder.Problems = []string{"x"} }, after: 605 * time.Second, reason: "forwarder"},
+		"a host that does not put in force": {change: func(r *hostreport.Report) { r.Documents[0].Serial = former }, after: 605 * time.Second, reason: "has not put serial 30 in force"},
+		"a host that went back": {change: func(r *hostreport.Report) {
 			r.Documents[0].Serial = former
-			r.Undone = &florete.Commit{Documents: []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: next}}}
+			r.Undone = &hostdir.Commit{Documents: []document.Reported{{Kind: document.DocManifest, Serial: next}}}
 		}, after: 5 * time.Second, reason: "canary: went back by itself"},
-		"a host that has not confirmed it": {change: func(r *florete.HostReport) {
-			r.Pending = &florete.Commit{Documents: []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: next}}}
+		"a host that has not confirmed it": {change: func(r *hostreport.Report) {
+			r.Pending = &hostdir.Commit{Documents: []document.Reported{{Kind: document.DocManifest, Serial: next}}}
 		}, after: 605 * time.Second, reason: "has not confirmed serial 30"},
 		"what was so before":                {before: Problems{"unit wiki.service does not run": true}, change: failed, after: 65 * time.Second},
 		"what waited before and still does": {before: Problems{"need cert-node is not fulfilled": false}, change: waiting, after: 65 * time.Second},
 		"what was denied and waits":         {before: Problems{"need cert-node is not fulfilled": true}, change: waiting, after: 65 * time.Second},
 		"what waited and is denied":         {before: Problems{"need cert-node is not fulfilled": false}, change: denied, after: 5 * time.Second, reason: "canary: need cert-node"},
 		"another problem than before":       {before: Problems{"need oidc-wiki is not fulfilled": true}, change: failed, after: 5 * time.Second, reason: "wiki.service"},
-		"a host that was silent before":     {before: Problems{silent: false}, change: func(r *florete.HostReport) { r.Documents[0].Serial = former }, after: 65 * time.Second},
+		"a host that was silent before":     {before: Problems{silent: false}, change: func(r *hostreport.Report) { r.Documents[0].Serial = former }, after: 65 * time.Second},
 		"one that had no documents before": {before: Problems{needProblem("config-documents"): false},
-			change: func(r *florete.HostReport) { r.Documents[0].Serial = former }, after: 65 * time.Second},
+			change: func(r *hostreport.Report) { r.Documents[0].Serial = former }, after: 65 * time.Second},
 		"one that was silent, and breaks": {before: Problems{silent: false}, change: failed, after: 5 * time.Second, reason: "wiki.service"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -259,8 +262,8 @@ func TestPause(t *testing.T) {
 // A group with a window is offered nothing before it, and the next wave waits for that.
 func TestMaintenance(t *testing.T) {
 	f := newFleet(t, false)
-	plan := florete.Rollout{Waves: [][]string{{"canary"}, {"a", "b"}, {"c"}}, Healthy: 60, Within: 600, Maintenance: []florete.Maintenance{
-		{Group: "eu", Window: florete.MaintenanceWindow{Days: []string{"wed"}, Start: "14:00", Minutes: 60}, Hosts: []string{"b"}}}}
+	plan := document.Rollout{Waves: [][]string{{"canary"}, {"a", "b"}, {"c"}}, Healthy: 60, Within: 600, Maintenance: []document.Maintenance{
+		{Group: "eu", Window: document.MaintenanceWindow{Days: []string{"wed"}, Start: "14:00", Minutes: 60}, Hosts: []string{"b"}}}}
 	f.state = New(next, former, plan, false, f.now)
 	f.hosts[2].Group = "eu"
 	f.report("canary", next)

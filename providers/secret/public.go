@@ -7,18 +7,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/store"
 )
 
 // Public is what operators may read of a secret: where it is a key pair, the public halves.
 type Public struct {
-	Secret     string       `json:"secret"`
-	Generate   string       `json:"generate"`
-	Generation int          `json:"generation"` // of the newest
-	Made       florete.Time `json:"made"`       // likewise
-	Public     []string     `json:"public"`     // in use first, then the next or the former one
+	Secret     string        `json:"secret"`
+	Generate   string        `json:"generate"`
+	Generation int           `json:"generation"` // of the newest
+	Made       unixtime.Time `json:"made"`       // likewise
+	Public     []string      `json:"public"`     // in use first, then the next or the former one
 }
 
 // Publics is the answer of GET /v1/secrets.
@@ -32,7 +33,7 @@ func (s *Secrets) Run(ctx context.Context, ready func()) error {
 	var owned sync.WaitGroup
 	defer owned.Wait()
 	owned.Go(func() { s.retain(ctx) })
-	relay.Run(ctx, s.relay, relay.Endpoint{Method: "GET", Path: "/v1/secrets", Access: florete.AccessRead, Answer: func(c *relay.Call) (any, error) {
+	relay.Run(ctx, s.relay, relay.Endpoint{Method: "GET", Path: "/v1/secrets", Access: document.AccessRead, Answer: func(c *relay.Call) (any, error) {
 		all, err := s.publics(c.R.Context(), time.Now())
 		return Publics{all}, err
 	}})
@@ -55,7 +56,7 @@ func (v values) publics(ctx context.Context, now time.Time) ([]Public, error) {
 			}
 			newest := r[len(r)-1]
 			p := Public{
-				Secret: strings.TrimPrefix(e.Key, prefix), Generate: newest.Generate, Generation: newest.Generation, Made: florete.UnixTime(newest.Made), Public: []string{},
+				Secret: strings.TrimPrefix(e.Key, prefix), Generate: newest.Generate, Generation: newest.Generation, Made: unixtime.Unix(newest.Made), Public: []string{},
 			}
 			for _, half := range []string{r[r.at(now)].Public, r.other(now).Public} {
 				if half != "" {

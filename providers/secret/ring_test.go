@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 const day = 24 * time.Hour
@@ -93,7 +93,7 @@ func TestGenerationWithOverlap(t *testing.T) {
 	if other := f.reads(0, now)["other"]; other != "" {
 		t.Error("another before any rotation")
 	}
-	f.policy.Grants = []florete.Grant{grant("elm", 2, two), grant("oak", 2, r)}
+	f.policy.Grants = []document.Grant{grant("elm", 2, two), grant("oak", 2, r)}
 	if f.reads(1, now)["secret"] != first {
 		t.Error("a reader has the next one before those that hold two")
 	}

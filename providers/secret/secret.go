@@ -28,7 +28,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -118,14 +119,14 @@ type Policy struct {
 //
 // While a version reaches hosts one after the other, the policy grants what the former version
 // does, too, so readers may differ: the highest generation is what all of them have.
-func (s *Secrets) Compile(p florete.Policy) (any, error) {
+func (s *Secrets) Compile(p document.Policy) (any, error) {
 	if err := server.Settings(p, Name, &struct{}{}); err != nil {
 		return nil, err
 	}
 	policy := &Policy{specs: map[string]spec{}}
 	var err error
-	policy.requests, err = server.DecodeGrants(p, Name, func(g florete.Grant) (r Request, err error) {
-		if err = florete.Decode(g.Request, &r); err == nil {
+	policy.requests, err = server.DecodeGrants(p, Name, func(g document.Grant) (r Request, err error) {
+		if err = strictjson.Decode(g.Request, &r); err == nil {
 			err = r.validate()
 		}
 		if err != nil {

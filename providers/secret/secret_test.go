@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
@@ -41,12 +41,12 @@ func TestConformance(t *testing.T) {
 // fixture is the kind without its server, on a store that replicas share.
 type fixture struct {
 	t      *testing.T
-	policy florete.Policy
+	policy document.Policy
 	db     store.Store
 	*Secrets
 }
 
-func newFixture(t *testing.T, grants ...florete.Grant) *fixture {
+func newFixture(t *testing.T, grants ...document.Grant) *fixture {
 	t.Helper()
 	db, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})
 	if err != nil {
@@ -58,13 +58,13 @@ func newFixture(t *testing.T, grants ...florete.Grant) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{t: t, db: db, Secrets: New(Config{Store: db, Key: key})}
-	f.policy = florete.Policy{Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: json.RawMessage(`{}`)}, Grants: grants}
+	f.policy = document.Policy{Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: json.RawMessage(`{}`)}, Grants: grants}
 	return f
 }
 
 // grant is one of a reader.
-func grant(node string, generation int, r Request) florete.Grant {
-	return florete.Grant{Caller: kit.ID("node/" + node), Need: "secret-node-" + r.Secret, Kind: Name, Generation: generation, Request: kit.JSON(r)}
+func grant(node string, generation int, r Request) document.Grant {
+	return document.Grant{Caller: kit.ID("node/" + node), Need: "secret-node-" + r.Secret, Kind: Name, Generation: generation, Request: kit.JSON(r)}
 }
 
 // reads is what the i-th reader of the policy receives at a time, once it is committed.

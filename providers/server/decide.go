@@ -9,7 +9,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/store"
 )
@@ -246,7 +247,7 @@ func (a *request) read(ctx context.Context, k Reader, node, has string) (any, ch
 }
 
 // grant finds the grant of a caller's request.
-func (f *compiledPolicy) grant(caller florete.ID, kind string, r api.Request) (florete.Grant, error) {
+func (f *compiledPolicy) grant(caller spiffe.ID, kind string, r api.Request) (document.Grant, error) {
 	at := grantKey{caller, r.Need}
 	g, ok := f.grants[at]
 	if !ok {

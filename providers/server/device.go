@@ -8,13 +8,15 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 )
 
 // hostKeys parses the SSH host keys of a policy, by node; nil of those that join.
-func hostKeys(p florete.Policy) (map[florete.ID]ssh.PublicKey, error) {
-	keys := map[florete.ID]ssh.PublicKey{}
+func hostKeys(p document.Policy) (map[spiffe.ID]ssh.PublicKey, error) {
+	keys := map[spiffe.ID]ssh.PublicKey{}
 	for _, d := range p.Devices {
 		if d.Joins && d.SSHHostKey == "" {
 			keys[d.ID] = nil
@@ -72,7 +74,7 @@ func (a *request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 	if err == nil && a.svid != nil {
 		err = list.CheckChain(a.chain, a.caller)
 	}
-	var revoked *florete.RevokedError
+	var revoked *trust.RevokedError
 	if errors.As(err, &revoked) {
 		return api.Revoked("", revoked)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 )
@@ -14,26 +14,26 @@ import (
 // TestNewerFormat: what only a newer provider could read has the host wait, and is audited.
 func TestNewerFormat(t *testing.T) {
 	e, _ := start(t, new(echo))
-	send := func(path, body string, f florete.Format) error {
+	send := func(path, body string, f document.Format) error {
 		t.Helper()
 		c := connect(t, e, e.Issue(ursula, time.Hour))
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://provider"+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set(florete.HeaderFormat, f.String())
+		req.Header.Set(document.HeaderFormat, f.String())
 		return c.send(req)
 	}
-	newer := florete.Format{Major: florete.NewestFormat.Major, Minor: florete.NewestFormat.Minor + 1}
+	newer := document.Format{Major: document.NewestFormat.Major, Minor: document.NewestFormat.Minor + 1}
 	const field = `{"need":"a","serial":1,"generation":1,"body":{},"new":1}`
 	for _, c := range []struct{ path, body, code string }{
 		{api.Path("oidc"), field, api.CodeMalformed},
 		{"/oidc/new", "{}", api.CodeUnknownMethod},
 	} {
-		providertest.WantError(t, send(c.path, c.body, florete.NewestFormat), api.Invalid, c.code)
+		providertest.WantError(t, send(c.path, c.body, document.NewestFormat), api.Invalid, c.code)
 		err := send(c.path, c.body, newer)
 		providertest.WantError(t, err, api.Transient, api.CodeNewerFormat)
-		for _, part := range []string{newer.String(), florete.NewestFormat.String(), "upgrade"} {
+		for _, part := range []string{newer.String(), document.NewestFormat.String(), "upgrade"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%v, want %q in it", err, part)
 			}

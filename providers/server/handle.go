@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/conns"
 )
@@ -106,7 +106,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 func (a *request) reply(w http.ResponseWriter, r *http.Request, decide func() (any, change, error)) {
 	answer, err := a.withSlot(r.Context(), func() (any, change, error) {
 		answer, c, err := decide()
-		return answer, c, newerFormat(err, r.Header.Get(florete.HeaderFormat))
+		return answer, c, newerFormat(err, r.Header.Get(document.HeaderFormat))
 	})
 	if err == nil && a.row.Enrolment {
 		peerOf(r.Context()).enrol(answer)
@@ -118,12 +118,12 @@ func (a *request) reply(w http.ResponseWriter, r *http.Request, decide func() (a
 // release: then it is this provider that is to be upgraded.
 func newerFormat(err error, announced string) error {
 	var e *api.Error
-	f, unreadable := florete.ParseFormat(announced)
-	if unreadable != nil || !f.Newer(florete.NewestFormat) || !errors.As(err, &e) || e.Kind != api.Invalid {
+	f, unreadable := document.ParseFormat(announced)
+	if unreadable != nil || !f.Newer(document.NewestFormat) || !errors.As(err, &e) || e.Kind != api.Invalid {
 		return err
 	}
 	return api.Errorf(api.Transient, api.CodeNewerFormat, "%s: the host understands formats up to %s, this provider up to %s: upgrade the provider's programs",
-		e.Message, f, florete.NewestFormat)
+		e.Message, f, document.NewestFormat)
 }
 
 // slotPatience is how long a request waits for a slot: the hosts of a large cluster that
@@ -196,7 +196,7 @@ func write(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set(florete.HeaderFormat, florete.NewestFormat.String())
+	w.Header().Set(document.HeaderFormat, document.NewestFormat.String())
 	w.WriteHeader(status)
 	w.Write(b) // without it the caller repeats the request
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -95,7 +95,7 @@ func (s *versionRecorder) record(ctx context.Context) {
 func (s *versionRecorder) recordAll(ctx context.Context) error {
 	f := s.Policies.now.Load()
 	versions := map[string]Version{"policy": {
-		Name: "the policy", Digest: florete.Digest(f.envelope), Serial: f.serial,
+		Name: "the policy", Digest: document.Digest(f.envelope), Serial: f.serial,
 		Detail: map[string]string{"rev": f.rev, "grants": fmt.Sprint(len(f.Grants)), "roots": strings.Join(f.roots.Fingerprints(), " ")},
 	}}
 	list := Version{Name: "the revocation list", Digest: "none"}

@@ -10,7 +10,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/conns"
 )
@@ -99,10 +101,10 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, k Joiner) {
 func receiveJoin(body io.Reader, j *api.Join) error {
 	b, err := io.ReadAll(body)
 	if err == nil {
-		err = florete.Decode(b, j)
+		err = strictjson.Decode(b, j)
 	}
 	if err == nil {
-		err = florete.Decode(j.Facts, new(florete.Facts))
+		err = strictjson.Decode(j.Facts, new(hostreport.Facts))
 	}
 	if err != nil {
 		return api.Errorf(api.Invalid, api.CodeMalformed, "join request: %v: want at most %d bytes", err, api.MaxJoin)
@@ -158,7 +160,7 @@ func (f *compiledPolicy) enrolKey(p *api.Proof) (key ssh.PublicKey, until time.T
 // deviceKey is the key of a node that joined, by which it signed a connection: the one that its
 // SVID was issued to.
 func (a *request) deviceKey() (ssh.PublicKey, error) {
-	to := florete.GivenToDevice(a.svid)
+	to := trust.GivenToDevice(a.svid)
 	if to == "" {
 		return nil, api.Errorf(api.Denied, api.CodeDeviceKey, "certificate of %s: issued to no device key, and the policy has no SSH host key of it any more: flor join -", a.caller)
 	}

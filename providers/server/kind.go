@@ -9,7 +9,10 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/store"
 )
@@ -23,7 +26,7 @@ type Kind interface {
 	// Compile decodes the kind's part of a policy, its settings and grants, and
 	// rejects what the kind cannot serve. It is called once for every policy, before that
 	// comes into force. What it returns comes with each Call.
-	Compile(p florete.Policy) (any, error)
+	Compile(p document.Policy) (any, error)
 }
 
 // Answerer is a Kind that answers requests, at POST api.Path(Name()).
@@ -47,7 +50,7 @@ type Reader interface {
 	Kind
 
 	// Revocations is the revocation list that all nodes get, and its number; nil for none.
-	Revocations(ctx context.Context) (*florete.SignedRevocations, int64, error)
+	Revocations(ctx context.Context) (*trust.SignedRevocations, int64, error)
 
 	// Read is what is in force for the node: that this is NotModified where its tag is has.
 	Read(ctx context.Context, c Call, has string) (api.Artifact, error)
@@ -109,17 +112,17 @@ type Runner interface {
 
 // Call is one authenticated request that the policy grants.
 type Call struct {
-	Caller  florete.ID        // the node
+	Caller  spiffe.ID         // the node
 	SVID    *x509.Certificate // its own; nil where it proves itself otherwise
 	HostKey ssh.PublicKey     // of a node that enrols: the policy's, or admitted; nil for none
 	Device  string            // fingerprint of the caller's device key; empty where the policy has its key
 	Until   time.Time         // for a device that joined by a token alone: when it must have enrolled first
 	Request api.Request       // as it came; the zero Request for a Reader
-	Grant   florete.Grant     // of the policy in force, for Request
-	Policy  florete.Policy
-	Serial  int64                // of Policy
-	Revoked *florete.Revocations // the list in force here, nil for none
-	Now     time.Time            // of the decision
+	Grant   document.Grant    // of the policy in force, for Request
+	Policy  document.Policy
+	Serial  int64              // of Policy
+	Revoked *trust.Revocations // the list in force here, nil for none
+	Now     time.Time          // of the decision
 
 	Rotation Rotation // whose secret to answer with; zero but for a Rotator
 
@@ -138,12 +141,12 @@ func (c Call) Last() (api.Answer, error) {
 }
 
 // Settings decodes a policy's settings of a kind, strictly.
-func Settings(p florete.Policy, kind string, v any) error {
+func Settings(p document.Policy, kind string, v any) error {
 	raw, ok := p.Kinds[kind]
 	if !ok {
 		return fmt.Errorf("policy of %s: kind %q is not among those it runs", p.Host, kind)
 	}
-	if err := florete.Decode(raw, v); err != nil {
+	if err := strictjson.Decode(raw, v); err != nil {
 		return fmt.Errorf("policy of %s: kind %q: %w", p.Host, kind, err)
 	}
 	return nil
@@ -153,7 +156,7 @@ func Settings(p florete.Policy, kind string, v any) error {
 type Requests[R any] map[grantKey]R
 
 // DecodeGrants decodes the requests of all grants of a kind.
-func DecodeGrants[R any](p florete.Policy, kind string, decode func(g florete.Grant) (R, error)) (Requests[R], error) {
+func DecodeGrants[R any](p document.Policy, kind string, decode func(g document.Grant) (R, error)) (Requests[R], error) {
 	all := Requests[R]{}
 	for _, g := range p.Grants {
 		if g.Kind != kind {

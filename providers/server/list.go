@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/store"
 )
@@ -22,13 +22,13 @@ type ListSource struct {
 	Key   string
 
 	// Decode returns the signed list that a value of Key has.
-	Decode func(value []byte) (florete.SignedRevocations, error)
+	Decode func(value []byte) (trust.SignedRevocations, error)
 
 	// Shared is that several hosts keep the store, which does not answer without a majority.
 	Shared bool
 
 	// Taken is called with each list that is read, nil for none. It may be nil.
-	Taken func(*florete.Revocations)
+	Taken func(*trust.Revocations)
 }
 
 // newestList has the list of a ListSource in force, and knows the revision of its key. Whatever
@@ -88,7 +88,7 @@ func (l *newestList) read(ctx context.Context) error {
 // take has a list in force, then its revision is that of what is granted. An older list that comes
 // late changes nothing in force, and its revision makes commits fail until the newest is read.
 func (l *newestList) take(e store.Entry) error {
-	var list *florete.Revocations
+	var list *trust.Revocations
 	var err error
 	if e.Modified != 0 {
 		list, err = l.open(e.Value)
@@ -105,7 +105,7 @@ func (l *newestList) take(e store.Entry) error {
 	return err
 }
 
-func (l *newestList) open(value []byte) (*florete.Revocations, error) {
+func (l *newestList) open(value []byte) (*trust.Revocations, error) {
 	s, err := l.source.Decode(value)
 	if err != nil {
 		return nil, fmt.Errorf("revocation list: %w", err)
@@ -118,7 +118,7 @@ func (l *newestList) open(value []byte) (*florete.Revocations, error) {
 }
 
 // verifiedList opens a list that a key of the policy in force must have signed.
-func (p *Policies) verifiedList(s florete.SignedRevocations) (*florete.Revocations, error) {
+func (p *Policies) verifiedList(s trust.SignedRevocations) (*trust.Revocations, error) {
 	list, err := s.Open()
 	if err == nil {
 		policy := p.Current()
@@ -206,9 +206,9 @@ func (p *Policies) pollLists() bool {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && f.read != nil && os.SameFile(info, f.read) && info.ModTime().Equal(f.read.ModTime()) && info.Size() == f.read.Size() {
 			continue
 		}
-		var list *florete.Revocations
+		var list *trust.Revocations
 		if err == nil {
-			list, err = florete.ReadRevocations(f.path, was)
+			list, err = trust.ReadRevocations(f.path, was)
 		}
 		if err == nil && f.signed && list != nil {
 			_, err = p.verifiedList(list.AsSigned())
@@ -227,14 +227,14 @@ func (p *Policies) pollLists() bool {
 }
 
 // supply brings a list in force unless one is that is as new.
-func (p *Policies) supply(list *florete.Revocations) {
+func (p *Policies) supply(list *trust.Revocations) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.adopt(list)
 }
 
 // adopt is supply for who holds p.mu.
-func (p *Policies) adopt(list *florete.Revocations) {
+func (p *Policies) adopt(list *trust.Revocations) {
 	old := p.now.Load()
 	if !list.Newer(old.roots.Revocations()) {
 		return

@@ -11,7 +11,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/store"
 )
@@ -20,9 +21,9 @@ import (
 // requests do not verify it again while roots and time allow no other result.
 type peer struct {
 	mu            sync.Mutex
-	binding       []byte         // of the connection; nil for not yet
-	roots         *florete.Roots // that the rest was found with; nil for none yet
-	id            florete.ID
+	binding       []byte       // of the connection; nil for not yet
+	roots         *trust.Roots // that the rest was found with; nil for none yet
+	id            spiffe.ID
 	err           error
 	begin, expiry time.Time // within which it holds; an untrusted chain never becomes good
 
@@ -58,7 +59,7 @@ func (p *peer) enrol(answer any) {
 	if b, ok := answer.(encoded); !ok || json.Unmarshal(b, &a) != nil {
 		return
 	}
-	chain, err := florete.ParseCertificates([]byte(a.Values["svid"]))
+	chain, err := trust.ParseCertificates([]byte(a.Values["svid"]))
 	if err != nil {
 		return // the host enrolled, and connects with what it received
 	}
@@ -118,7 +119,7 @@ func (p *peer) readmit() {
 func peerOf(ctx context.Context) *peer { return ctx.Value(peerKey{}).(*peer) }
 
 // verify is api.Peer of a client, once per connection and roots.
-func (p *peer) verify(chain []*x509.Certificate, roots *florete.Roots) (florete.ID, error) {
+func (p *peer) verify(chain []*x509.Certificate, roots *trust.Roots) (spiffe.ID, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -127,7 +128,7 @@ func (p *peer) verify(chain []*x509.Certificate, roots *florete.Roots) (florete.
 	if p.roots != roots || !untrusted && !valid {
 		p.id, p.err = api.Peer(chain, roots, x509.ExtKeyUsageClientAuth)
 		p.roots = roots
-		p.begin, p.expiry = florete.Window(chain)
+		p.begin, p.expiry = trust.Window(chain)
 	}
 	return p.id, p.err
 }

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -22,7 +22,7 @@ func TestPeerIsVerifiedOnce(t *testing.T) {
 		good, other, forged := chain(trusted, "ursula"), chain(trusted, "raishan"), chain(stranger, "ursula")
 		compiledPolicy := trusted.Roots()
 		var p peer
-		want := func(chain []*x509.Certificate, roots *florete.Roots, name, code string) {
+		want := func(chain []*x509.Certificate, roots *trust.Roots, name, code string) {
 			t.Helper()
 			id, err := p.verify(chain, roots)
 			if code == "" && (err != nil || id.Name() != name) || code != "" && (err == nil || api.AsError(err).Code != code) {

@@ -16,7 +16,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 )
 
@@ -33,11 +35,11 @@ const chains = 8192
 type Policies struct {
 	dir     string
 	kind    string
-	compile func(florete.Policy) (any, error) // of the Kind; nil before the Server has it
+	compile func(document.Policy) (any, error) // of the Kind; nil before the Server has it
 	log     *slog.Logger
 	now     atomic.Pointer[compiledPolicy]
 
-	verified *florete.Verified
+	verified *trust.Verified
 
 	mu      sync.Mutex
 	polled  time.Time // last
@@ -49,22 +51,22 @@ type Policies struct {
 
 // compiledPolicy is a policy with what is looked up in it: the grants are those of the kind.
 type compiledPolicy struct {
-	florete.Policy
-	self     florete.Listening // this process
+	document.Policy
+	self     document.Listening // this process
 	serial   int64
 	rev      string
 	envelope []byte
-	roots    *florete.Roots
-	grants   map[grantKey]florete.Grant
+	roots    *trust.Roots
+	grants   map[grantKey]document.Grant
 	requests map[grantKey]string // the canonical JSON of each grant's request
-	reads    map[florete.ID]florete.Grant
-	hostKeys map[florete.ID]ssh.PublicKey
+	reads    map[spiffe.ID]document.Grant
+	hostKeys map[spiffe.ID]ssh.PublicKey
 	compiled any // by the kind; nil where the policy does not run it
 }
 
 // grantKey is what a grant is found by.
 type grantKey struct {
-	caller florete.ID
+	caller spiffe.ID
 	need   string
 }
 
@@ -74,13 +76,13 @@ func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	p := &Policies{dir: dir, lists: []*listFile{{path: list}}, kind: kind, log: log, verified: florete.NewVerified(chains)}
+	p := &Policies{dir: dir, lists: []*listFile{{path: list}}, kind: kind, log: log, verified: trust.NewVerified(chains)}
 	p.newest = &newestList{policies: p}
 	f, err := p.read()
 	if err != nil {
 		return nil, err
 	}
-	revoked, err := florete.ReadRevocations(list, nil)
+	revoked, err := trust.ReadRevocations(list, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -90,25 +92,25 @@ func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 }
 
 // Current is the policy in force.
-func (p *Policies) Current() florete.Policy { return p.now.Load().Policy }
+func (p *Policies) Current() document.Policy { return p.now.Load().Policy }
 
 // Versioned is the policy in force, and its serial.
-func (p *Policies) Versioned() (florete.Policy, int64) {
+func (p *Policies) Versioned() (document.Policy, int64) {
 	f := p.now.Load()
 	return f.Policy, f.serial
 }
 
 // Newest is the policy in force, read anew unless it was a moment ago.
-func (p *Policies) Newest() florete.Policy {
+func (p *Policies) Newest() document.Policy {
 	p.poll()
 	return p.Current()
 }
 
 // Revoked is the revocation list in force, nil for none.
-func (p *Policies) Revoked() *florete.Revocations { return p.now.Load().roots.Revocations() }
+func (p *Policies) Revoked() *trust.Revocations { return p.now.Load().roots.Revocations() }
 
 // Self is who this process is, and where it listens.
-func (p *Policies) Self() florete.Listening { return p.now.Load().self }
+func (p *Policies) Self() document.Listening { return p.now.Load().self }
 
 // Compiled returns what the kind made of the policy in force, nil where that does not run it
 // and before the Server has the kind.
@@ -135,19 +137,19 @@ func (p *Policies) use(k Kind) error {
 }
 
 func (p *Policies) read() (*compiledPolicy, error) {
-	d, err := florete.Read(p.dir, florete.DocPolicy)
+	d, err := document.Read(p.dir, document.DocPolicy)
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
 	policy := d.Policy()
-	f := &compiledPolicy{Policy: policy, serial: d.Envelope.Serial, grants: map[grantKey]florete.Grant{},
-		requests: map[grantKey]string{}, reads: map[florete.ID]florete.Grant{}}
+	f := &compiledPolicy{Policy: policy, serial: d.Envelope.Serial, grants: map[grantKey]document.Grant{},
+		requests: map[grantKey]string{}, reads: map[spiffe.ID]document.Grant{}}
 	f.envelope, _, _ = d.Bytes()
 	f.rev = d.Envelope.Rev
 	if f.hostKeys, err = hostKeys(policy); err != nil {
 		return nil, err
 	}
-	roots, err := florete.NewRoots(policy.TrustDomain, policy.Trust.Roots)
+	roots, err := trust.NewRoots(policy.TrustDomain, policy.Trust.Roots)
 	if err != nil {
 		return nil, fmt.Errorf("policy of %s: %w", policy.Host, err)
 	}
@@ -175,16 +177,16 @@ func (p *Policies) read() (*compiledPolicy, error) {
 
 // self is this process in a policy. One that runs the kind no longer grants nothing, and
 // may come into force; one that moves it may not.
-func (p *Policies) self(policy florete.Policy) (florete.Listening, error) {
+func (p *Policies) self(policy document.Policy) (document.Listening, error) {
 	self, runs := policy.Provider[p.kind]
 	old := p.now.Load()
-	id, want := self.ID, florete.ProviderService(p.kind)
+	id, want := self.ID, spiffe.ProviderService(p.kind)
 	switch {
 	case !runs && old != nil:
 		return old.self, nil
 	case !runs:
 		return self, fmt.Errorf("policy of %s: kind %q is not among those it runs: name %[1]s in providers.%[2]s.hosts, or stop this process", policy.Host, p.kind)
-	case id.Kind() != florete.KindService || id.Name() != want || id.TrustDomain() != policy.TrustDomain:
+	case id.Kind() != spiffe.KindService || id.Name() != want || id.TrustDomain() != policy.TrustDomain:
 		return self, fmt.Errorf("policy of %s: provider %s, want service/<node>/%s of %s", policy.Host, id, want, policy.TrustDomain)
 	case old != nil && (old.self.ID != id || !slices.Equal(old.self.Listen, self.Listen)):
 		return self, fmt.Errorf("policy of %s: this provider becomes %s at %s, and was %s at %s: restart it",
@@ -215,7 +217,7 @@ func (p *Policies) run(ctx context.Context, record func()) {
 
 // rootsAfter returns the trust roots of the newest policy: those that a peer was refused by
 // may have been replaced since the last look.
-func (p *Policies) rootsAfter() *florete.Roots {
+func (p *Policies) rootsAfter() *trust.Roots {
 	p.poll()
 	return p.now.Load().roots
 }
@@ -231,7 +233,7 @@ func (p *Policies) poll() {
 	}
 	defer func() { p.polled = time.Now() }()
 	old := p.now.Load()
-	envelope, err := os.ReadFile(filepath.Join(p.dir, florete.EnvelopeFile(florete.DocPolicy)))
+	envelope, err := os.ReadFile(filepath.Join(p.dir, document.EnvelopeFile(document.DocPolicy)))
 	if errors.Is(err, os.ErrNotExist) {
 		envelope = []byte{} // seen, and nothing there
 	}

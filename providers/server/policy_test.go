@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
@@ -107,22 +107,22 @@ func TestNewRoot(t *testing.T) {
 }
 
 func TestPolicyRefused(t *testing.T) {
-	for want, change := range map[string]func(*florete.Policy){
-		`provider spiffe://demo.flor/service/outline, want service/<node>/florete-provider-cert of demo.flor`: func(p *florete.Policy) {
-			p.Provider["cert"] = florete.Listening{ID: kit.ID("service/outline"), Listen: []string{}}
+	for want, change := range map[string]func(*document.Policy){
+		`provider spiffe://demo.flor/service/outline, want service/<node>/florete-provider-cert of demo.flor`: func(p *document.Policy) {
+			p.Provider["cert"] = document.Listening{ID: kit.ID("service/outline"), Listen: []string{}}
 		},
-		`florete-provider-oidc, want service/<node>/florete-provider-cert of demo.flor`: func(p *florete.Policy) {
-			p.Provider["cert"] = florete.Listening{ID: kit.ID("service/drhorrible/florete-provider-oidc"), Listen: []string{}}
+		`florete-provider-oidc, want service/<node>/florete-provider-cert of demo.flor`: func(p *document.Policy) {
+			p.Provider["cert"] = document.Listening{ID: kit.ID("service/drhorrible/florete-provider-oidc"), Listen: []string{}}
 		},
-		`policy of drhorrible: kind "cert" is not among those it runs: name drhorrible in providers.cert.hosts`: func(p *florete.Policy) { delete(p.Provider, "cert") },
-		`need "cert-node" of spiffe://demo.flor/node/ursula: granted twice`:                                     func(p *florete.Policy) { p.Grants = append(p.Grants, p.Grants[0]) },
-		`need "cert-node" of spiffe://demo.flor/node/ursula: kind "oidc" is not among`:                          func(p *florete.Policy) { p.Grants[0].Kind = "oidc" },
-		`host key of spiffe://demo.flor/node/ursula: ssh: no key found`:                                         func(p *florete.Policy) { p.Devices[0].SSHHostKey = "ssh-ed25519 x" },
-		`host key of spiffe://demo.flor/node/ursula: Ed25519 key of small order`: func(p *florete.Policy) {
+		`policy of drhorrible: kind "cert" is not among those it runs: name drhorrible in providers.cert.hosts`: func(p *document.Policy) { delete(p.Provider, "cert") },
+		`need "cert-node" of spiffe://demo.flor/node/ursula: granted twice`:                                     func(p *document.Policy) { p.Grants = append(p.Grants, p.Grants[0]) },
+		`need "cert-node" of spiffe://demo.flor/node/ursula: kind "oidc" is not among`:                          func(p *document.Policy) { p.Grants[0].Kind = "oidc" },
+		`host key of spiffe://demo.flor/node/ursula: ssh: no key found`:                                         func(p *document.Policy) { p.Devices[0].SSHHostKey = "ssh-ed25519 x" },
+		`host key of spiffe://demo.flor/node/ursula: Ed25519 key of small order`: func(p *document.Policy) {
 			p.Devices[0].SSHHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 		},
-		`trust domain demo.flor: no trust roots`:       func(p *florete.Policy) { p.Trust.Roots = []string{} },
-		`trust root 0: no PEM block CERTIFICATE in it`: func(p *florete.Policy) { p.Trust.Roots = []string{"x"} },
+		`trust domain demo.flor: no trust roots`:       func(p *document.Policy) { p.Trust.Roots = []string{} },
+		`trust root 0: no PEM block CERTIFICATE in it`: func(p *document.Policy) { p.Trust.Roots = []string{"x"} },
 	} {
 		e := providertest.NewEnv(t, "ursula")
 		change(&e.Policy)
@@ -143,7 +143,7 @@ func TestMoved(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	e.Start()
-	e.Policy.Provider["cert"] = florete.Listening{ID: e.Provider().ID, Listen: []string{"127.0.0.1:4601"}}
+	e.Policy.Provider["cert"] = document.Listening{ID: e.Provider().ID, Listen: []string{"127.0.0.1:4601"}}
 	e.Publish(providertest.Serial + 1)
 	log.has(t, "and was spiffe://demo.flor/service/drhorrible/florete-provider-cert at 127.0.0.1:4600: restart it", 1)
 	if a := e.Policies.Self().Listen; !slices.Equal(a, []string{"127.0.0.1:4600"}) {

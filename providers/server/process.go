@@ -3,7 +3,7 @@ package server
 import (
 	"log/slog"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/tlog"
@@ -11,7 +11,7 @@ import (
 
 // Process is what a kind receives from its process.
 type Process struct {
-	Instance florete.Instance
+	Instance hostdir.Instance
 	Dir      string // for what is this process's alone
 	Store    store.Store
 	Key      *seal.Key

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/store"
 )
@@ -24,7 +24,7 @@ type record struct {
 
 const answersPrefix = "answers/"
 
-func place(caller florete.ID, need string) string {
+func place(caller spiffe.ID, need string) string {
 	return answersPrefix + caller.Short() + "/" + need
 }
 

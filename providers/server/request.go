@@ -8,7 +8,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/printable"
 )
@@ -20,7 +21,7 @@ const maxNeed = 63
 type request struct {
 	*Server
 	row    Row
-	caller florete.ID // zero when it has no certificate and may enrol
+	caller spiffe.ID // zero when it has no certificate and may enrol
 	svid   *x509.Certificate
 	chain  []*x509.Certificate // that it came with
 	peer   *peer
@@ -60,7 +61,7 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 	if err != nil {
 		return err
 	}
-	if id.Kind() != florete.KindNode {
+	if id.Kind() != spiffe.KindNode {
 		return api.Errorf(api.Denied, api.CodeUntrusted, "certificate of %s: only nodes call providers", id)
 	}
 	a.caller, a.svid, a.chain, a.enrolled = id, chain[0], chain, len(cs.PeerCertificates) == 0
@@ -99,7 +100,7 @@ func (a *request) receive(body io.Reader, header http.Header) error {
 	if err != nil {
 		return malformed("request: %v: want at most %d bytes, sent without delay", err, api.MaxRequest)
 	}
-	if err := florete.Decode(b, &a.request); err != nil {
+	if err := strictjson.Decode(b, &a.request); err != nil {
 		return malformed("request: %v", err)
 	}
 	r := a.request
@@ -108,7 +109,7 @@ func (a *request) receive(body io.Reader, header http.Header) error {
 	}
 	a.row.Need, a.row.Serial = printable.Text(r.Need), r.Serial
 	if r.Proof != nil && a.enrolled { // once more, as one who presented no certificate
-		a.caller, a.svid, a.chain, a.peer, a.enrolled = florete.ID{}, nil, nil, nil, false
+		a.caller, a.svid, a.chain, a.peer, a.enrolled = spiffe.ID{}, nil, nil, nil, false
 	}
 	claimed := a.caller
 	switch {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -96,7 +96,7 @@ func (s *Server) sweep(ctx context.Context, now time.Time) error {
 		return err
 	}
 	return s.each(ctx, ReportPrefix, "", none, func(e store.Entry) []store.Op {
-		var r florete.ReceivedReport
+		var r hostreport.Kept
 		if json.Unmarshal(e.Value, &r) != nil || nodes[e.Key] || !r.Received.Before(over) {
 			return nil
 		}

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
@@ -28,9 +30,9 @@ func TestRetention(t *testing.T) {
 	begin := time.Unix(1_784_011_430, 0)
 	day := func(n int) time.Time { return begin.AddDate(0, 0, n) }
 	policy := func(nodes ...string) {
-		f := &compiledPolicy{grants: map[grantKey]florete.Grant{}}
+		f := &compiledPolicy{grants: map[grantKey]document.Grant{}}
 		for _, n := range nodes {
-			f.grants[grantKey{kit.ID("node/" + n), "oidc-wiki"}] = florete.Grant{}
+			f.grants[grantKey{kit.ID("node/" + n), "oidc-wiki"}] = document.Grant{}
 		}
 		s.Policies.now.Store(f)
 	}
@@ -63,7 +65,7 @@ func TestRetention(t *testing.T) {
 	put(Row{Time: day(5)}.Op())
 	answer := kit.JSON(record{Key: "k", Generation: 1, Answer: []byte("sealed")})
 	report := func(on int) []byte {
-		return kit.JSON(florete.ReceivedReport{Received: florete.TimeOf(day(on)), Report: json.RawMessage("{}")})
+		return kit.JSON(hostreport.Kept{Received: unixtime.Of(day(on)), Report: json.RawMessage("{}")})
 	}
 	put(store.Put("answers/node/ursula/oidc-wiki", answer), store.Put("answers/node/raishan/oidc-wiki", answer),
 		store.Put("answers/node/odd/oidc-wiki", []byte("what")), store.Put(ReportPrefix+"ursula", report(0)), store.Put(ReportPrefix+"raishan", report(0)),

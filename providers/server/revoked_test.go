@@ -11,7 +11,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
@@ -54,9 +55,9 @@ func TestRevokedCaller(t *testing.T) {
 	}
 	revoke(revocation.Target{Keys: []string{ssh.FingerprintSHA256(e.HostKey(ursula).PublicKey())}})
 	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
-	revoke(revocation.Target{Certificates: []string{florete.SerialNumber(c.SVID.Leaf)}})
+	revoke(revocation.Target{Certificates: []string{trust.SerialNumber(c.SVID.Leaf)}})
 	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
-	revoke(revocation.Target{Before: []florete.ID{ursula}})
+	revoke(revocation.Target{Before: []spiffe.ID{ursula}})
 	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
 	revoke(revocation.Target{ID: kit.ID("node/raishan")})
 	if err := do(); err != nil {
@@ -135,8 +136,8 @@ func TestListBeside(t *testing.T) {
 func TestSuspendedCaller(t *testing.T) {
 	e, r := start(t, &echo{})
 	key := kit.SigningKey("demo-1")
-	var last *florete.Revocations
-	change := func(do func(*florete.Revocations) error) {
+	var last *trust.Revocations
+	change := func(do func(*trust.Revocations) error) {
 		t.Helper()
 		next := revocation.Next(last, "demo", time.Now(), revocation.Lifetime)
 		if err := do(next); err != nil {
@@ -157,8 +158,8 @@ func TestSuspendedCaller(t *testing.T) {
 		_, err := c.Do(t.Context(), api.Path("oidc"), r)
 		return err
 	}
-	suspend := func(l *florete.Revocations) error { return revocation.Suspend(l, ursula) }
-	resume := func(l *florete.Revocations) error { return revocation.Resume(l, ursula) }
+	suspend := func(l *trust.Revocations) error { return revocation.Suspend(l, ursula) }
+	resume := func(l *trust.Revocations) error { return revocation.Resume(l, ursula) }
 	change(suspend)
 	err := do()
 	providertest.WantError(t, err, api.Transient, api.CodeRevoked)
@@ -176,26 +177,26 @@ func TestSuspendedCaller(t *testing.T) {
 		t.Errorf("the list still has %+v", last.Entries)
 	}
 
-	change(func(l *florete.Revocations) error {
-		revocation.Revoke(l, revocation.Target{Before: []florete.ID{ursula}})
+	change(func(l *trust.Revocations) error {
+		revocation.Revoke(l, revocation.Target{Before: []spiffe.ID{ursula}})
 		return nil
 	})
 	change(suspend)
 	change(resume)
 	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
 	change(suspend)
-	change(func(l *florete.Revocations) error { revocation.Revoke(l, revocation.Target{ID: ursula}); return nil })
+	change(func(l *trust.Revocations) error { revocation.Revoke(l, revocation.Target{ID: ursula}); return nil })
 	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
 	raishan := kit.ID("node/raishan")
 	both := revocation.Next(nil, "demo", time.Now(), time.Hour)
 	if err := revocation.Suspend(both, raishan); err != nil {
 		t.Fatal(err)
 	}
-	revocation.Revoke(both, revocation.Target{Before: []florete.ID{raishan}})
+	revocation.Revoke(both, revocation.Target{Before: []spiffe.ID{raishan}})
 	if err := revocation.Resume(both, raishan); err != nil || len(both.Entries) != 1 || both.Entries[0].ValidAfter.IsZero() {
 		t.Errorf("what was revoked while it was suspended is good again: %+v, %v", both.Entries, err)
 	}
-	for what, do := range map[string]func(*florete.Revocations) error{"suspended": suspend, "resumed": resume} {
+	for what, do := range map[string]func(*trust.Revocations) error{"suspended": suspend, "resumed": resume} {
 		if err := do(revocation.Next(last, "demo", time.Now(), time.Hour)); err == nil {
 			t.Errorf("what is revoked was %s", what)
 		}

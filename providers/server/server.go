@@ -14,7 +14,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/limit"
 	"github.com/florete/florete/providers/seal"
@@ -191,7 +191,7 @@ func (s *Server) tls() *tls.Config {
 		NextProtos:             []string{"http/1.1"},
 		ClientAuth:             tls.RequestClientCert,
 		SessionTicketsDisabled: true,
-		VerifyConnection:       func(cs tls.ConnectionState) error { return florete.CheckChain(cs.PeerCertificates) },
+		VerifyConnection:       func(cs tls.ConnectionState) error { return trust.CheckChain(cs.PeerCertificates) },
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			err := conns.Begin(hello.Conn) // before anything is computed
 			if full := (*conns.FullError)(nil); errors.As(err, &full) {

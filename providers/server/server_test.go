@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
@@ -35,7 +36,7 @@ type echo struct {
 
 func (*echo) Name() string { return "oidc" }
 
-func (*echo) Compile(p florete.Policy) (any, error) {
+func (*echo) Compile(p document.Policy) (any, error) {
 	if strings.Contains(string(p.Kinds["oidc"]), "bad") {
 		return nil, errors.New("bad settings")
 	}
@@ -163,21 +164,21 @@ func TestBusy(t *testing.T) {
 	raishan := kit.ID("node/raishan")
 	const share = 16
 	for i := range share { // of one need one is decided at a time
-		for _, node := range []florete.ID{ursula, raishan} {
+		for _, node := range []spiffe.ID{ursula, raishan} {
 			e.Grant(node, fmt.Sprintf("echo-%d", i), "oidc", map[string]any{"word": "hello"})
 		}
 	}
 	e.Publish(providertest.Serial)
 	e.Restart()
 	results := make(chan error)
-	ask := func(node florete.ID) {
+	ask := func(node spiffe.ID) {
 		c, q := e.Client(node), r
 		go func() {
 			_, err := c.Do(t.Context(), api.Path("oidc"), q)
 			results <- err
 		}()
 	}
-	fill := func(node florete.ID) {
+	fill := func(node spiffe.ID) {
 		until := k.calls.Load() + share
 		for i := range share {
 			r.Need = fmt.Sprintf("echo-%d", i)
@@ -185,7 +186,7 @@ func TestBusy(t *testing.T) {
 		}
 		kit.Eventually(t, "the slots to be full", func() bool { return k.calls.Load() >= until })
 	}
-	wantBusy := func(node florete.ID, says string) {
+	wantBusy := func(node spiffe.ID, says string) {
 		t.Helper()
 		ask(node)
 		err := <-results

@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
@@ -20,10 +21,10 @@ import (
 // long is a kind with documents that no buffer between two hosts takes.
 type long struct{}
 
-func (long) Name() string                        { return "config" }
-func (long) Compile(florete.Policy) (any, error) { return nil, nil }
+func (long) Name() string                         { return "config" }
+func (long) Compile(document.Policy) (any, error) { return nil, nil }
 
-func (long) Revocations(context.Context) (*florete.SignedRevocations, int64, error) {
+func (long) Revocations(context.Context) (*trust.SignedRevocations, int64, error) {
 	return nil, 0, nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -59,7 +59,7 @@ func (s State) Ends(key string) (within time.Duration, ends bool) {
 }
 
 // Answered is whether a store has the answer to a need of a caller.
-func Answered(ctx context.Context, s store.Store, caller florete.ID, need string) (bool, error) {
+func Answered(ctx context.Context, s store.Store, caller spiffe.ID, need string) (bool, error) {
 	_, err := s.Get(ctx, place(caller, need))
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/store"
@@ -204,7 +204,7 @@ func (s *Server) watch(rw http.ResponseWriter, r *http.Request, k Watcher) {
 	w := &watching{
 		request: request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}},
 		ctx:     context.WithoutCancel(r.Context()), kind: k,
-		has: strings.Clone(r.Header.Get(api.HeaderHas)), format: strings.Clone(r.Header.Get(florete.HeaderFormat)),
+		has: strings.Clone(r.Header.Get(api.HeaderHas)), format: strings.Clone(r.Header.Get(document.HeaderFormat)),
 		lasts: s.Watch - rand.N(s.Watch/5+1), done: func() {},
 	}
 	err := w.receiveRead(r)

@@ -25,7 +25,9 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -38,7 +40,7 @@ func (k Kinds) Names() []string { return slices.Sorted(maps.Keys(k)) }
 // Common is what the processes of all kinds read.
 type Common struct {
 	State      string           `json:"state" path:"" want:"name a directory for the state of all kinds"`
-	Activation florete.Layout   `json:"activation" path:"" want:"name the state directory of flor activate, /var/lib/florete"`
+	Activation hostdir.Layout   `json:"activation" path:"" want:"name the state directory of flor activate, /var/lib/florete"`
 	Retention  server.Retention `json:"retention"`
 
 	// List is the file in which the process of kind config leaves the newest revocation list for
@@ -61,11 +63,11 @@ type Settings struct {
 func (c Common) Dir(kind string) string { return filepath.Join(c.State, kind) }
 
 // Policy is the directory of the documents in force, whose policy the processes answer by.
-func (c Common) Policy() string { return florete.Current(c.Activation.Documents()) }
+func (c Common) Policy() string { return hostdir.Current(c.Activation.Documents()) }
 
 // Identity is the directory of the need that delivers the SVID of the process of a kind.
 func (c Common) Identity(kind string) string {
-	return c.Activation.Need("cert-service-" + florete.ProviderService(kind))
+	return c.Activation.Need("cert-service-" + spiffe.ProviderService(kind))
 }
 
 // Load reads the settings of the process of a kind, or with none what all have in common.
@@ -145,7 +147,7 @@ func parse(b []byte, kinds Kinds, kind string) (*Settings, error) {
 
 func decode(v hujson.Value, to any) error {
 	v.Standardize()
-	return florete.Decode(v.Pack(), to)
+	return strictjson.Decode(v.Pack(), to)
 }
 
 // each calls f for the fields of a struct that section points to.

@@ -22,7 +22,7 @@ import (
 	legolog "github.com/go-acme/lego/v4/log"
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/providers/outside"
 )
 
@@ -96,7 +96,7 @@ func (k *Certificates) account(p *Policy) (*api.Core, error) {
 		return nil, err
 	}
 	client.Transport = &bound{ctx: k.ctx, to: client.Transport}
-	core, err := api.New(client, "florete/"+florete.Release, p.Directory, "", k.accountKey(p))
+	core, err := api.New(client, "florete/"+release.Number, p.Directory, "", k.accountKey(p))
 	if err != nil {
 		return nil, err
 	}

@@ -16,13 +16,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 )
 
 // Request is what a need requests.
-type Request struct{ florete.PublicNames }
+type Request struct{ document.PublicNames }
 
 func (r Request) account() bool { return len(r.Names) == 0 }
 
@@ -42,7 +43,7 @@ type settings struct {
 }
 
 // Compile decodes the settings, and which names are granted.
-func (k *Certificates) Compile(p florete.Policy) (any, error) {
+func (k *Certificates) Compile(p document.Policy) (any, error) {
 	policy := &Policy{trustDomain: p.TrustDomain}
 	if err := server.Settings(p, Name, &policy.settings); err != nil {
 		return nil, err
@@ -54,8 +55,8 @@ func (k *Certificates) Compile(p florete.Policy) (any, error) {
 		return nil, fmt.Errorf("policy of %s: kind %q: dns %q: want one of %s", p.Host, Name, policy.DNS, strings.Join(dnsNames(), ", "))
 	}
 	var err error
-	policy.requests, err = server.DecodeGrants(p, Name, func(g florete.Grant) (r Request, err error) {
-		if err = florete.Decode(g.Request, &r); err == nil {
+	policy.requests, err = server.DecodeGrants(p, Name, func(g document.Grant) (r Request, err error) {
+		if err = strictjson.Decode(g.Request, &r); err == nil {
 			err = policy.validate(r)
 		}
 		return r, err

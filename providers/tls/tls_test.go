@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
@@ -112,9 +112,9 @@ func TestConformance(t *testing.T) {
 	var at ingress
 	at.start(t, ca)
 	for name, r := range map[string]Request{
-		"own key":    {florete.PublicNames{Names: []string{"wiki.example.org"}}},
-		"shared key": {florete.PublicNames{Names: []string{"auth.example.org"}, Shared: true}},
-		"internal":   {florete.PublicNames{Names: []string{"wiki.internal"}, Internal: true}},
+		"own key":    {document.PublicNames{Names: []string{"wiki.example.org"}}},
+		"shared key": {document.PublicNames{Names: []string{"auth.example.org"}, Shared: true}},
+		"internal":   {document.PublicNames{Names: []string{"wiki.internal"}, Internal: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +141,7 @@ type fixture struct {
 	t      *testing.T
 	ca     *acmetest.CA
 	at     ingress
-	policy florete.Policy
+	policy document.Policy
 	db     store.Store
 	now    time.Time
 	*Certificates
@@ -167,9 +167,9 @@ func newFixture(t *testing.T, ca *acmetest.CA, s settings, requests ...Request) 
 	}
 	f.Certificates = New(c)
 	t.Cleanup(f.Close)
-	f.policy = florete.Policy{Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(s)}}
+	f.policy = document.Policy{Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(s)}}
 	for i, r := range requests {
-		f.policy.Grants = append(f.policy.Grants, florete.Grant{Caller: kit.ID(fmt.Sprintf("node/gate%d", i)), Need: "tls-wiki", Kind: Name, Generation: 1, Request: kit.JSON(r)})
+		f.policy.Grants = append(f.policy.Grants, document.Grant{Caller: kit.ID(fmt.Sprintf("node/gate%d", i)), Need: "tls-wiki", Kind: Name, Generation: 1, Request: kit.JSON(r)})
 	}
 	if ca != nil && s.DNS == "" {
 		f.at.set("wiki.example.org", f.thumbprint(&Policy{settings: s}))
@@ -213,7 +213,7 @@ func TestRenewal(t *testing.T) {
 	}
 	t.Parallel()
 	ca := acmetest.Start(t, acmetest.Options{Validity: 9 * 24 * time.Hour})
-	r := Request{florete.PublicNames{Names: []string{"wiki.example.org"}}}
+	r := Request{document.PublicNames{Names: []string{"wiki.example.org"}}}
 	f := newFixture(t, ca, settings{}, r)
 	key := newKeyOf(t)
 	first, leaf := f.must(0, body(t, r, key))
@@ -247,7 +247,7 @@ func TestRenewal(t *testing.T) {
 func TestAnotherCA(t *testing.T) {
 	t.Parallel()
 	names := []string{"wiki.example.org"}
-	f := newFixture(t, acmetest.Start(t, acmetest.Options{}), settings{}, Request{florete.PublicNames{Names: names}})
+	f := newFixture(t, acmetest.Start(t, acmetest.Options{}), settings{}, Request{document.PublicNames{Names: names}})
 	compiled, err := f.Compile(f.policy)
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func intermediates(a api.Answer) *x509.CertPool {
 func TestOneOrder(t *testing.T) {
 	t.Parallel()
 	ca := acmetest.Start(t, acmetest.Options{})
-	r := Request{florete.PublicNames{Names: []string{"wiki.example.org"}, Shared: true}}
+	r := Request{document.PublicNames{Names: []string{"wiki.example.org"}, Shared: true}}
 	f := newFixture(t, ca, settings{}, r, r, r, r)
 	var all sync.WaitGroup
 	answers := make([]api.Answer, 4)
@@ -310,7 +310,7 @@ func TestOneOrder(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	ca := acmetest.Start(t, acmetest.Options{})
-	r := Request{florete.PublicNames{Names: []string{"wiki.example.org"}}}
+	r := Request{document.PublicNames{Names: []string{"wiki.example.org"}}}
 	f := newFixture(t, ca, settings{}, r)
 	right := f.at.thumbprints["wiki.example.org"]
 	f.at.set("wiki.example.org", "")
@@ -356,7 +356,7 @@ func TestDNS(t *testing.T) {
 		ca.TXT(m.FQDN, m.Value)
 	}))
 	defer zone.Close()
-	r := Request{florete.PublicNames{Names: []string{"*.example.org"}, Shared: true}}
+	r := Request{document.PublicNames{Names: []string{"*.example.org"}, Shared: true}}
 	f := newFixture(t, ca, settings{DNS: "httpreq"}, r)
 	f.Environment = filepath.Join(t.TempDir(), "tls.env")
 	text := "# of the zone\nHTTPREQ_ENDPOINT=" + zone.URL + "\nHTTPREQ_USERNAME=florete\nHTTPREQ_PASSWORD=s3cret\nHTTPREQ_POLLING_INTERVAL=1\n"
@@ -378,7 +378,7 @@ func TestDNS(t *testing.T) {
 // TestInternal: the own CA is the same whenever it is derived, and good for its domains alone.
 func TestInternal(t *testing.T) {
 	t.Parallel()
-	r := Request{florete.PublicNames{Names: []string{"wiki.internal"}, Internal: true}}
+	r := Request{document.PublicNames{Names: []string{"wiki.internal"}, Internal: true}}
 	f := newFixture(t, nil, settings{Internal: []string{"internal", "home.arpa"}}, r)
 	_, leaf := f.must(0, body(t, r, newKeyOf(t)))
 	compiled, err := f.Compile(f.policy)
@@ -398,7 +398,7 @@ func TestInternal(t *testing.T) {
 	if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "wiki.internal"}); err != nil {
 		t.Error(err)
 	}
-	evil := wanted{Request: Request{florete.PublicNames{Names: []string{"bank.example.org"}}}, policy: p}
+	evil := wanted{Request: Request{document.PublicNames{Names: []string{"bank.example.org"}}}, policy: p}
 	if evil.csr, err = parseCSR(body(t, evil.Request, newKeyOf(t)), evil.Names); err != nil {
 		t.Fatal(err)
 	}
@@ -417,14 +417,14 @@ func TestInternal(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for want, r := range map[string]Request{
-		"two labels":          {florete.PublicNames{Names: []string{"wiki"}}},
-		"not sorted":          {florete.PublicNames{Names: []string{"b.example.org", "a.example.org"}}},
-		"without DNS-01":      {florete.PublicNames{Names: []string{"*.example.org"}}},
-		"internal is true":    {florete.PublicNames{Names: []string{"wiki.example.org"}, Internal: true}},
-		"internal is false":   {florete.PublicNames{Names: []string{"wiki.internal"}}},
-		`name "a,b.example"`:  {florete.PublicNames{Names: []string{"a,b.example"}}},
-		`name "*.*.ex.org"`:   {florete.PublicNames{Names: []string{"*.*.ex.org"}}},
-		`name "../x.example"`: {florete.PublicNames{Names: []string{"../x.example"}}},
+		"two labels":          {document.PublicNames{Names: []string{"wiki"}}},
+		"not sorted":          {document.PublicNames{Names: []string{"b.example.org", "a.example.org"}}},
+		"without DNS-01":      {document.PublicNames{Names: []string{"*.example.org"}}},
+		"internal is true":    {document.PublicNames{Names: []string{"wiki.example.org"}, Internal: true}},
+		"internal is false":   {document.PublicNames{Names: []string{"wiki.internal"}}},
+		`name "a,b.example"`:  {document.PublicNames{Names: []string{"a,b.example"}}},
+		`name "*.*.ex.org"`:   {document.PublicNames{Names: []string{"*.*.ex.org"}}},
+		`name "../x.example"`: {document.PublicNames{Names: []string{"../x.example"}}},
 	} {
 		f := newFixture(t, nil, settings{Internal: []string{"internal"}}, r)
 		if _, err := f.Compile(f.policy); err == nil || !strings.Contains(err.Error(), want) {
@@ -432,11 +432,11 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	names := []string{"wiki.example.org"}
-	good := body(t, Request{florete.PublicNames{Names: names}}, newKeyOf(t))
+	good := body(t, Request{document.PublicNames{Names: names}}, newKeyOf(t))
 	for what, b := range map[string]json.RawMessage{
-		"other names": body(t, Request{florete.PublicNames{Names: []string{"evil.example.org"}}}, newKeyOf(t)),
-		"one more":    body(t, Request{florete.PublicNames{Names: []string{"evil.example.org", "wiki.example.org"}}}, newKeyOf(t)),
-		"none":        kit.JSON(Request{florete.PublicNames{Names: names}}),
+		"other names": body(t, Request{document.PublicNames{Names: []string{"evil.example.org"}}}, newKeyOf(t)),
+		"one more":    body(t, Request{document.PublicNames{Names: []string{"evil.example.org", "wiki.example.org"}}}, newKeyOf(t)),
+		"none":        kit.JSON(Request{document.PublicNames{Names: names}}),
 		"rubbish":     kit.JSON(map[string]string{"csr": "-----BEGIN"}),
 		"two":         kit.JSON(map[string]string{"csr": strings.Repeat(csrOf(t, good), 2)}),
 	} {

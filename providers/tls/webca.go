@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/relay"
 )
@@ -104,7 +104,7 @@ func encode(der []byte) string {
 
 // endpoint is what operators read here: the root that browsers are to trust.
 func (k *Certificates) endpoint() relay.Endpoint {
-	return relay.Endpoint{Method: "GET", Path: "/v1/tls/root", Access: florete.AccessRead, Answer: func(*relay.Call) (any, error) {
+	return relay.Endpoint{Method: "GET", Path: "/v1/tls/root", Access: document.AccessRead, Answer: func(*relay.Call) (any, error) {
 		p := k.Policy()
 		if p == nil || len(p.Internal) == 0 {
 			return nil, api.Errorf(api.Denied, api.CodeMissing, "no names outside DNS: write providers.tls.internal")

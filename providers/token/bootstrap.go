@@ -16,7 +16,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/replace"
@@ -34,7 +36,7 @@ const maxAdmins = 20
 
 // Bootstrap is the request of POST /v1/tenants/{tenant}/bootstrap at the bootstrap socket.
 type Bootstrap struct {
-	Admins []florete.ID `json:"admins"` // who may change all rules of the tenant from now on
+	Admins []spiffe.ID `json:"admins"` // who may change all rules of the tenant from now on
 }
 
 // serveBootstrap serves the bootstrap socket until ctx ends. It lies in a directory that the
@@ -97,7 +99,7 @@ func (t *Tokens) nameAdmins(w http.ResponseWriter, r *http.Request, row server.R
 	var b Bootstrap
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
-		err = florete.Decode(body, &b)
+		err = strictjson.Decode(body, &b)
 	}
 	switch n := len(b.Admins); {
 	case err != nil:
@@ -105,7 +107,7 @@ func (t *Tokens) nameAdmins(w http.ResponseWriter, r *http.Request, row server.R
 	case n == 0 || n > maxAdmins:
 		return TenantRules{}, malformed("%d admins, want 1 to %d", n, maxAdmins)
 	}
-	slices.SortFunc(b.Admins, func(a, b florete.ID) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(b.Admins, func(a, b spiffe.ID) int { return strings.Compare(a.String(), b.String()) })
 	b.Admins = slices.Compact(b.Admins)
 	if _, err := t.Store.Get(r.Context(), bootstrapped+tenant.name); err == nil {
 		return TenantRules{}, api.Errorf(api.Denied, api.CodeReplayed, "tenant %s has had its first administrators named, which is once: whoever has %s there adds others", tenant.name, rules.ManagePolicies)
@@ -122,7 +124,7 @@ func (t *Tokens) nameAdmins(w http.ResponseWriter, r *http.Request, row server.R
 		names = append(names, id.String())
 		for _, action := range []string{rules.View, rules.ManagePolicies, rules.ManageGroupings} {
 			rule := Rule{Policy: &rules.Policy{Subject: id.String(), Action: action, Object: object.Tenant(tenant.name).String()},
-				Origin: OfRuntime, By: row.Caller, Added: florete.TimeOf(row.Time)}
+				Origin: OfRuntime, By: row.Caller, Added: unixtime.Of(row.Time)}
 			if err := rule.check(tenant.names); err != nil {
 				return TenantRules{}, malformed("tenant %s: %v", tenant.name, err)
 			}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/server"
@@ -32,12 +32,12 @@ const codeInUse = "in-use"
 
 // Kept is a tenant of which there is something.
 type Kept struct {
-	Tenant       string       `json:"tenant"`
-	Policies     int          `json:"policies"`  // the flake's, and those of run time
-	Groupings    int          `json:"groupings"` // likewise
-	RuntimeRules *Quota       `json:"runtimeRules,omitempty"`
-	Dropped      florete.Time `json:"dropped,omitzero"` // when the flake dropped it; none while it has it
-	Until        florete.Time `json:"until,omitzero"`   // when what is kept of it is deleted
+	Tenant       string        `json:"tenant"`
+	Policies     int           `json:"policies"`  // the flake's, and those of run time
+	Groupings    int           `json:"groupings"` // likewise
+	RuntimeRules *Quota        `json:"runtimeRules,omitempty"`
+	Dropped      unixtime.Time `json:"dropped,omitzero"` // when the flake dropped it; none while it has it
+	Until        unixtime.Time `json:"until,omitzero"`   // when what is kept of it is deleted
 }
 
 // Tenants is the answer of GET /v1/tenants.
@@ -210,7 +210,7 @@ func (t *Tokens) list(c *relay.Call) (any, error) {
 		} else if since, _, err := t.tenants.since(ctx, droppedPrefix+name); err != nil {
 			return nil, err
 		} else if !since.IsZero() {
-			k.Dropped, k.Until = florete.TimeOf(since), florete.TimeOf(since.Add(grace))
+			k.Dropped, k.Until = unixtime.Of(since), unixtime.Of(since.Add(grace))
 		}
 		answer.Tenants = append(answer.Tenants, k)
 	}
@@ -253,5 +253,5 @@ func (t *Tokens) delete(c *relay.Call) (any, error) {
 		return nil, err
 	}
 	row.Log(ctx, t.Logger)
-	return Kept{Tenant: name, Dropped: florete.TimeOf(since)}, nil
+	return Kept{Tenant: name, Dropped: unixtime.Of(since)}, nil
 }

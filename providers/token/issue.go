@@ -10,7 +10,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/signing"
@@ -106,9 +107,9 @@ func (i issued) scope() string {
 
 // refuseRevoked refuses to issue for an identity that hosts would refuse, by what proved it: of
 // a node, where that is known, and at a time.
-func refuseRevoked(list *florete.Revocations, id florete.ID, node string, proved time.Time) error {
+func refuseRevoked(list *trust.Revocations, id spiffe.ID, node string, proved time.Time) error {
 	err := list.CheckIssued(id, node, proved)
-	var revoked *florete.RevokedError
+	var revoked *trust.RevokedError
 	switch {
 	case err == nil:
 		return nil

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/relay"
@@ -39,7 +40,7 @@ type TenantRules struct {
 // operate answers operators until ctx ends, through kind config's API.
 func (t *Tokens) operate(ctx context.Context) {
 	change := func(path, code string, remove bool, decode func(*relay.Call) (Rule, error)) relay.Endpoint {
-		return relay.Endpoint{Method: "POST", Path: path, Access: florete.AccessWrite, Answer: func(c *relay.Call) (any, error) {
+		return relay.Endpoint{Method: "POST", Path: path, Access: document.AccessWrite, Answer: func(c *relay.Call) (any, error) {
 			c.Row.Code = code
 			return t.change(c, remove, decode)
 		}}
@@ -53,13 +54,13 @@ func (t *Tokens) operate(ctx context.Context) {
 		return r, c.Body(maxBody, r.Grouping)
 	}
 	relay.Run(ctx, relay.Config{Socket: t.Control, Account: t.Operators, Policies: t.Policies, Audit: t.Audit, Logger: t.Logger},
-		relay.Endpoint{Method: "GET", Path: "/v1/tenants", Access: florete.AccessRead, Answer: t.list},
-		relay.Endpoint{Method: "GET", Path: path("{tenant}") + "/rules", Access: florete.AccessRead, Answer: t.rules},
+		relay.Endpoint{Method: "GET", Path: "/v1/tenants", Access: document.AccessRead, Answer: t.list},
+		relay.Endpoint{Method: "GET", Path: path("{tenant}") + "/rules", Access: document.AccessRead, Answer: t.rules},
 		change(path("{tenant}")+"/policies", CodePolicyAdd, false, policy),
 		change(path("{tenant}")+"/policies/remove", CodePolicyRemove, true, policy),
 		change(path("{tenant}")+"/groupings", CodeGroupingAdd, false, grouping),
 		change(path("{tenant}")+"/groupings/remove", CodeGroupingRemove, true, grouping),
-		relay.Endpoint{Method: "POST", Path: path("{tenant}") + "/delete", Access: florete.AccessWrite, Answer: t.delete})
+		relay.Endpoint{Method: "POST", Path: path("{tenant}") + "/delete", Access: document.AccessWrite, Answer: t.delete})
 }
 
 // named is the tenant of a request, which the policy has.
@@ -138,7 +139,7 @@ func (t *Tokens) change(c *relay.Call, remove bool, decode func(*relay.Call) (Ru
 	}
 	caller := announced.From(c.R.Context()).ID.String()
 	c.Row.Detail = map[string]string{"tenant": tenant.name}
-	r.Origin, r.By, r.Added = OfRuntime, caller, florete.TimeOf(c.Row.Time)
+	r.Origin, r.By, r.Added = OfRuntime, caller, unixtime.Of(c.Row.Time)
 	for range tries {
 		f, err := t.tenants.inForce(c.R.Context(), tenant)
 		if err != nil {

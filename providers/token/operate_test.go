@@ -15,8 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/relay"
@@ -47,8 +48,8 @@ func runtime() Tenant {
 func operated(t *testing.T, tenant Tenant) *env {
 	t.Helper()
 	e := startWith(t, tenant, func(e *env) {
-		for id, access := range map[florete.ID]florete.Access{alice: florete.AccessWrite, bob: florete.AccessRead, eve: florete.AccessWrite, pat: florete.AccessWrite} {
-			e.Policy.Operators = append(e.Policy.Operators, florete.Operator{ID: id, Access: access})
+		for id, access := range map[spiffe.ID]document.Access{alice: document.AccessWrite, bob: document.AccessRead, eve: document.AccessWrite, pat: document.AccessWrite} {
+			e.Policy.Operators = append(e.Policy.Operators, document.Operator{ID: id, Access: access})
 		}
 	})
 	for _, socket := range []string{relay.Socket, "bootstrap/bootstrap.sock"} {
@@ -63,7 +64,7 @@ func (e *env) until(what string, holds func() bool) {
 }
 
 // operate is the answer to an operator whom kind config announces. Without a body it reads.
-func (e *env) operate(caller florete.ID, path string, body any) (int, []byte) {
+func (e *env) operate(caller spiffe.ID, path string, body any) (int, []byte) {
 	e.t.Helper()
 	method, content := "GET", io.Reader(nil)
 	if body != nil {
@@ -73,12 +74,12 @@ func (e *env) operate(caller florete.ID, path string, body any) (int, []byte) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	a := agenttest.Announced{Socket: filepath.Join(e.dir, relay.Socket), Service: kit.ID("service/drhorrible/" + florete.ControlService)}
+	a := agenttest.Announced{Socket: filepath.Join(e.dir, relay.Socket), Service: kit.ID("service/drhorrible/" + spiffe.ControlService)}
 	return a.Do(e.t, caller, r)
 }
 
 // must is the decoded answer to what is not refused.
-func must[T any](e *env, caller florete.ID, path string, body any) (v T) {
+func must[T any](e *env, caller spiffe.ID, path string, body any) (v T) {
 	e.t.Helper()
 	status, b := e.operate(caller, path, body)
 	if status != http.StatusOK || json.Unmarshal(b, &v) != nil {
@@ -88,7 +89,7 @@ func must[T any](e *env, caller florete.ID, path string, body any) (v T) {
 }
 
 // refused wants a refusal, with its row.
-func (e *env) refused(caller florete.ID, path string, body any, part string) {
+func (e *env) refused(caller spiffe.ID, path string, body any, part string) {
 	e.t.Helper()
 	before := len(e.Audit())
 	status, b := e.operate(caller, path, body)
@@ -176,7 +177,7 @@ func TestScope(t *testing.T) {
 	x := "role:x"
 	must[Rule](e, alice, "/acme/policies", policy("role:wide", "stream.publish", "namespace:acme/*"))
 	for _, c := range []struct {
-		caller florete.ID
+		caller spiffe.ID
 		path   string
 		body   any
 		part   string
@@ -282,7 +283,7 @@ func TestDropped(t *testing.T) {
 		s := settingsOf(runtime())
 		if !with {
 			delete(s.Tenants, "acme")
-			e.Policy.Grants = slices.DeleteFunc(e.Policy.Grants, func(g florete.Grant) bool { return g.Kind == Name })
+			e.Policy.Grants = slices.DeleteFunc(e.Policy.Grants, func(g document.Grant) bool { return g.Kind == Name })
 		}
 		serial++
 		e.Provide(Name, s)

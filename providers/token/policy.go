@@ -8,7 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/pages"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/token/object"
@@ -17,11 +19,11 @@ import (
 
 // Request is what a need requests: a token for a service, or without ID the keys of a tenant.
 type Request struct {
-	Issuer    string     `json:"issuer"` // providers.token.issuer
-	Tenant    string     `json:"tenant"`
-	ID        florete.ID `json:"id,omitzero"`
-	Requested []string   `json:"requested,omitempty"` // actions; none for all that is permitted
-	Resources []string   `json:"resources,omitempty"` // objects; likewise
+	Issuer    string    `json:"issuer"` // providers.token.issuer
+	Tenant    string    `json:"tenant"`
+	ID        spiffe.ID `json:"id,omitzero"`
+	Requested []string  `json:"requested,omitempty"` // actions; none for all that is permitted
+	Resources []string  `json:"resources,omitempty"` // objects; likewise
 
 	objects []object.Object
 }
@@ -74,7 +76,7 @@ type Issuer struct {
 const longest = time.Hour
 
 // Compile decodes tenants and grants, and rejects rules that are not a tenant's own.
-func (t *Tokens) Compile(policy florete.Policy) (any, error) {
+func (t *Tokens) Compile(policy document.Policy) (any, error) {
 	var s settings
 	if err := server.Settings(policy, Name, &s); err != nil {
 		return nil, err
@@ -94,8 +96,8 @@ func (t *Tokens) Compile(policy florete.Policy) (any, error) {
 		}
 		p.tenants[name] = &tenant
 	}
-	p.requests, err = server.DecodeGrants(policy, Name, func(g florete.Grant) (r Request, err error) {
-		if err = florete.Decode(g.Request, &r); err != nil {
+	p.requests, err = server.DecodeGrants(policy, Name, func(g document.Grant) (r Request, err error) {
+		if err = strictjson.Decode(g.Request, &r); err != nil {
 			return r, err
 		}
 		tenant := p.tenants[r.Tenant]
@@ -104,7 +106,7 @@ func (t *Tokens) Compile(policy florete.Policy) (any, error) {
 			return r, fmt.Errorf("issuer %q: this provider is %s", r.Issuer, s.Issuer)
 		case tenant == nil:
 			return r, fmt.Errorf("tenant %q: not one of the policy", r.Tenant)
-		case !r.ID.IsZero() && (r.ID.TrustDomain() != policy.TrustDomain || r.ID.Kind() != florete.KindService):
+		case !r.ID.IsZero() && (r.ID.TrustDomain() != policy.TrustDomain || r.ID.Kind() != spiffe.KindService):
 			return r, fmt.Errorf("id %q: want a service of %s", r.ID, policy.TrustDomain)
 		case r.ID.IsZero() && len(r.Requested)+len(r.Resources) > 0:
 			return r, fmt.Errorf("the keys of tenant %s, with what to request of its tokens", r.Tenant)

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
@@ -24,7 +24,7 @@ func TestRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	number := int64(0)
-	revoke := func(ids ...florete.ID) {
+	revoke := func(ids ...spiffe.ID) {
 		t.Helper()
 		number++
 		var targets []revocation.Target
@@ -34,7 +34,7 @@ func TestRevoked(t *testing.T) {
 		kit.WriteRevocations(e.Revocations(), kit.Revocations(number, kit.SigningKey("demo-1"), targets...))
 		e.until("the list", func() bool { return e.Policies.Revoked().InForce() == number })
 	}
-	by := func(id florete.ID, form url.Values, want int) {
+	by := func(id spiffe.ID, form url.Values, want int) {
 		t.Helper()
 		status, answer := e.exchange(id, "acme", form)
 		if status != want || want != http.StatusOK && answer["access_token"] != nil {

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/token/object"
 	"github.com/florete/florete/providers/token/rules"
@@ -35,10 +35,10 @@ type Rule struct {
 	*rules.Policy
 	*rules.Grouping
 
-	Origin  Origin       `json:"origin"`
-	By      string       `json:"by,omitempty"`      // who added it at run time
-	Added   florete.Time `json:"added,omitzero"`    // likewise
-	Ignored string       `json:"ignored,omitempty"` // why it counts for nothing; empty where it does
+	Origin  Origin        `json:"origin"`
+	By      string        `json:"by,omitempty"`      // who added it at run time
+	Added   unixtime.Time `json:"added,omitzero"`    // likewise
+	Ignored string        `json:"ignored,omitempty"` // why it counts for nothing; empty where it does
 }
 
 // Origin is where a rule is from.

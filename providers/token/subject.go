@@ -16,7 +16,9 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"github.com/spiffe/go-spiffe/v2/svid/jwtsvid"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/token/rules"
 )
@@ -35,7 +37,7 @@ var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, j
 const maxGroups = 200
 
 // subjectOf verifies a subject token.
-func (t *Tokens) subjectOf(ctx context.Context, tenant *Tenant, token, trustDomain string, revoked *florete.Revocations, now time.Time) (subject, error) {
+func (t *Tokens) subjectOf(ctx context.Context, tenant *Tenant, token, trustDomain string, revoked *trust.Revocations, now time.Time) (subject, error) {
 	parsed, err := jwt.ParseSigned(token, algorithms)
 	var unverified jwt.Claims
 	if err == nil {
@@ -56,7 +58,7 @@ func (t *Tokens) subjectOf(ctx context.Context, tenant *Tenant, token, trustDoma
 }
 
 // ofSVID verifies a JWT-SVID of the cluster, for the tenant.
-func (t *Tokens) ofSVID(tenant *Tenant, token, trustDomain string, revoked *florete.Revocations, now time.Time) (subject, error) {
+func (t *Tokens) ofSVID(tenant *Tenant, token, trustDomain string, revoked *trust.Revocations, now time.Time) (subject, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil {
 		return subject{}, err
@@ -76,11 +78,11 @@ func (t *Tokens) ofSVID(tenant *Tenant, token, trustDomain string, revoked *flor
 	if !svid.Expiry.After(now) { // go-spiffe accepts it for a minute more
 		return subject{}, malformed("subject_token: a JWT-SVID that ended at %s, want one that is still good: fetch another", svid.Expiry.UTC().Format(time.RFC3339))
 	}
-	id, err := florete.ParseID(svid.ID.String())
+	id, err := spiffe.ParseID(svid.ID.String())
 	if err != nil {
 		return subject{}, malformed("subject_token: %v", err)
 	}
-	node, _ := svid.Claims[florete.ClaimNode].(string)
+	node, _ := svid.Claims[document.ClaimNode].(string)
 	issued, _ := svid.Claims["iat"].(float64)
 	if err := refuseRevoked(revoked, id, node, time.Unix(int64(issued), 0)); err != nil {
 		return subject{}, err

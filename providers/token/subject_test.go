@@ -22,7 +22,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/tests/kit"
 )
@@ -190,7 +190,7 @@ func (e *env) jwtSVIDUntil(ring signing.Ring, audience string, end time.Time) ur
 		e.t.Fatal(err)
 	}
 	token, err := jwt.Signed(s).Claims(jwt.Claims{Issuer: "https://svids.example", Subject: wiki.String(), Audience: jwt.Audience{audience},
-		IssuedAt: jwt.NewNumericDate(time.Now()), Expiry: jwt.NewNumericDate(end)}).Claims(map[string]any{florete.ClaimNode: "elm"}).Serialize()
+		IssuedAt: jwt.NewNumericDate(time.Now()), Expiry: jwt.NewNumericDate(end)}).Claims(map[string]any{document.ClaimNode: "elm"}).Serialize()
 	if err != nil {
 		e.t.Fatal(err)
 	}

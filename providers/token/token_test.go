@@ -18,8 +18,9 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/relay"
@@ -134,7 +135,7 @@ func startWith(t *testing.T, tenant Tenant, change func(*env)) *env {
 }
 
 // as is a client whom the forwarder announces.
-func (e *env) as(caller florete.ID) *http.Client {
+func (e *env) as(caller spiffe.ID) *http.Client {
 	a := agenttest.Announced{Socket: e.socket, Service: kit.ID("service/tokens")}
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -143,7 +144,7 @@ func (e *env) as(caller florete.ID) *http.Client {
 }
 
 // exchange is the answer to a form, and its status.
-func (e *env) exchange(caller florete.ID, tenant string, form url.Values) (int, map[string]any) {
+func (e *env) exchange(caller spiffe.ID, tenant string, form url.Values) (int, map[string]any) {
 	e.t.Helper()
 	if !form.Has("grant_type") {
 		form.Set("grant_type", GrantType)
@@ -374,14 +375,14 @@ func TestPolicyRefused(t *testing.T) {
 		"this provider is":          func(_ *Tenant, r *Request) { r.Issuer = "http://else" },
 		"not one of the policy":     func(_ *Tenant, r *Request) { r.Tenant = "nobody" },
 		"want a service of":         func(_ *Tenant, r *Request) { r.ID = alice },
-		"what to request of its":    func(_ *Tenant, r *Request) { r.ID = florete.ID{} },
+		"what to request of its":    func(_ *Tenant, r *Request) { r.ID = spiffe.ID{} },
 		"requested: action \"*\"":   func(_ *Tenant, r *Request) { r.Requested = []string{"*"} },
 		"resources: object \"a:*\"": func(_ *Tenant, r *Request) { r.Resources = []string{"a:*"} },
 	} {
 		tenant, r := acme("https://login.example.org"), wikiRequest
 		change(&tenant, &r)
-		p := florete.Policy{Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(settingsOf(tenant))},
-			Grants: []florete.Grant{{Caller: kit.ID("node/elm"), Need: "token-wiki-events", Kind: Name, Generation: 1, Request: kit.JSON(r)}}}
+		p := document.Policy{Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(settingsOf(tenant))},
+			Grants: []document.Grant{{Caller: kit.ID("node/elm"), Need: "token-wiki-events", Kind: Name, Generation: 1, Request: kit.JSON(r)}}}
 		if _, err := New(Config{}).Compile(p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

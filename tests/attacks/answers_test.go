@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -58,7 +58,7 @@ func TestAnswers(t *testing.T) {
 		return func(t *testing.T, c *cluster) error {
 			device := kit.NewHostKey()
 			token := c.token(t, "h", 1, time.Hour, false)
-			if _, err := c.device(t, "h", "config", device).Join(t.Context(), florete.Facts{Capabilities: []string{}}, &token); err != nil {
+			if _, err := c.device(t, "h", "config", device).Join(t.Context(), hostreport.Facts{Capabilities: []string{}}, &token); err != nil {
 				t.Fatal(err)
 			}
 			defer func() {

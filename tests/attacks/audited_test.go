@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
@@ -186,7 +188,7 @@ func refused(err error) error {
 func (c *cluster) post(t *testing.T, path, body string) error {
 	text := fmt.Sprintf("POST %s HTTP/1.1\r\nConnection: close\r\nHost: florete-control.p.demo.flor.rete\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 	return kit.Poll(t.Context(), func() error {
-		answer, err := c.sayAs(t, uidDora, florete.ControlService, text)
+		answer, err := c.sayAs(t, uidDora, spiffe.ControlService, text)
 		if !strings.HasPrefix(answer, "HTTP/1.1 200") {
 			return fmt.Errorf("%s: %w", answer, errors.Join(err, context.DeadlineExceeded))
 		}
@@ -221,7 +223,7 @@ func (c *cluster) acceptLog(t *testing.T) error {
 			_ = os.WriteFile(l.WitnessedFile(), before, 0o644)
 		}
 	})
-	fault := kit.JSON([]florete.Witnessed{{Provider: "p", Kind: "cert", Size: 5, Fault: "2 rows are gone", Since: florete.UnixTime(1784011430)}})
+	fault := kit.JSON([]hostdir.Witnessed{{Provider: "p", Kind: "cert", Size: 5, Fault: "2 rows are gone", Since: unixtime.Unix(1784011430)}})
 	if err := os.WriteFile(l.WitnessedFile(), fault, 0o644); err != nil {
 		return err
 	}

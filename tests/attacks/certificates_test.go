@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
@@ -150,13 +150,13 @@ func (c *cluster) root(t *testing.T) *ca.Authority {
 }
 
 // issue makes an SVID below a CA that the operator's root signed, changed.
-func (c *cluster) issue(t *testing.T, id florete.ID, change func(*x509.Certificate)) *tls.Certificate {
+func (c *cluster) issue(t *testing.T, id spiffe.ID, change func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	return (&kit.CA{Issuing: kit.OddIssuing(c.root(t), kit.NewKey(), change)}).Issue(id, time.Hour)
 }
 
 // leafCA is a certificate of id that could sign others, by the operator's root.
-func (c *cluster) leafCA(t *testing.T, id florete.ID) *tls.Certificate {
+func (c *cluster) leafCA(t *testing.T, id spiffe.ID) *tls.Certificate {
 	t.Helper()
 	u, err := url.Parse(id.String())
 	if err != nil {
@@ -171,7 +171,7 @@ func (c *cluster) leafCA(t *testing.T, id florete.ID) *tls.Certificate {
 
 // equalNames is an SVID of a CA whose root has all of the operator's but the key, and comes
 // with the chain.
-func (c *cluster) equalNames(t *testing.T, id florete.ID) *tls.Certificate {
+func (c *cluster) equalNames(t *testing.T, id spiffe.ID) *tls.Certificate {
 	t.Helper()
 	key, template := kit.NewKey(), *c.root(t).Certificate
 	template.PublicKey, template.SignatureAlgorithm = nil, 0
@@ -182,7 +182,7 @@ func (c *cluster) equalNames(t *testing.T, id florete.ID) *tls.Certificate {
 }
 
 // lookAlikes is an SVID with n CAs behind it, each of which could have signed it.
-func lookAlikes(id florete.ID, n int) *tls.Certificate {
+func lookAlikes(id spiffe.ID, n int) *tls.Certificate {
 	by := kit.NewCA()
 	svid := by.Issue(id, time.Hour)
 	svid.Certificate = append(svid.Certificate[:1], kit.LookAlikes(n, by.Issuing)...)

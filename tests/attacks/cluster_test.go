@@ -18,8 +18,11 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/tests/kit"
@@ -51,7 +54,7 @@ type cluster struct {
 	serving  []net.Listener   // of the services
 	blue     *foreign         // a trust domain that the cluster federates with
 	sockets  string           // directory that every account may enter
-	instance florete.Instance // of p, whose directory in /run is its alone
+	instance hostdir.Instance // of p, whose directory in /run is its alone
 }
 
 // shared is the cluster of all tables, which each may attack once: a test that comes again, by
@@ -101,7 +104,7 @@ func bringUp(ctx context.Context) (*cluster, error) {
 		return nil, err
 	}
 	c := &cluster{Operator: local.Operator{Repo: repo, Bin: filepath.Join(work, "bin"), Work: work},
-		loopback: fmt.Sprintf("127.%d", 192+os.Getpid()%63), instance: florete.Instance(fmt.Sprintf("a%d", os.Getpid()))}
+		loopback: fmt.Sprintf("127.%d", 192+os.Getpid()%63), instance: hostdir.Instance(fmt.Sprintf("a%d", os.Getpid()))}
 	if c.blue, err = newForeign(c.loopback + ".0.9:0"); err != nil {
 		return nil, err
 	}
@@ -161,7 +164,7 @@ func (c *cluster) provide(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	relayed := filepath.Join(c.sockets, florete.Instance("").Unit("provider-token"))
+	relayed := filepath.Join(c.sockets, hostdir.Instance("").Unit("provider-token"))
 	if err := os.Mkdir(relayed, 0o700); err != nil {
 		return err
 	}
@@ -171,7 +174,7 @@ func (c *cluster) provide(ctx context.Context) error {
 		"oidc":       map[string]string{"listen": c.loopback + ".0.1:5556", "users": "users.hujson"},
 		"file":       map[string]string{"dir": "files"},
 		"jwt":        map[string]string{"listen": c.loopback + ".0.1:5557"},
-		"federation": map[string]string{"keys": filepath.Join(c.p.Layout().Need("jwt-keys"), "current", florete.FileJWTKeys)},
+		"federation": map[string]string{"keys": filepath.Join(c.p.Layout().Need("jwt-keys"), "current", document.FileJWTKeys)},
 		"config":     map[string]string{"control": c.controlSocket(), "forwarder": account.Username, "run": c.sockets},
 		"token": map[string]string{"listen": filepath.Join(c.sockets, "token.sock"), "forwarder": account.Username,
 			"control": filepath.Join(relayed, relay.Socket), "config": account.Username, "bootstrap": c.bootstrapSocket()},
@@ -311,7 +314,7 @@ func (c *cluster) audit(t *testing.T) []local.Decision {
 // client speaks to the process of a kind on p as a host does, with the host's own certificate and SSH host key.
 func (c *cluster) client(t *testing.T, h *local.Host, kind string) *api.Client {
 	t.Helper()
-	roots, err := florete.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
+	roots, err := trust.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +341,7 @@ func (c *cluster) svid(t *testing.T, h *local.Host, need string) *tls.Certificat
 
 // knock opens a stream to a service of b with an SVID, past the forwarder of the caller.
 func (c *cluster) knock(ctx context.Context, service string, svid *tls.Certificate) error {
-	target, err := florete.NewID(kit.Domain, florete.KindService, "", service)
+	target, err := spiffe.NewID(kit.Domain, spiffe.KindService, "", service)
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -37,7 +37,7 @@ func (c *cluster) operate(t *testing.T, uid uint32, request string, headers ...s
 		headers = append([]string{"Host: florete-control.p.demo.flor.rete"}, headers...)
 	}
 	text := fmt.Sprintf("%s HTTP/1.1\r\nConnection: close\r\n%s\r\n\r\n", request, strings.Join(headers, "\r\n"))
-	return c.sayAs(t, uid, florete.ControlService, text)
+	return c.sayAs(t, uid, spiffe.ControlService, text)
 }
 
 // TestControl: others than operators at the config provider.
@@ -77,7 +77,7 @@ func TestControl(t *testing.T) {
 		{
 			name: "a user without the group past the own forwarder",
 			try: func(t *testing.T, c *cluster) error {
-				target, err := florete.NewID("demo.flor", florete.KindService, "p", florete.ControlService)
+				target, err := spiffe.NewID("demo.flor", spiffe.KindService, "p", spiffe.ControlService)
 				if err != nil {
 					return err
 				}

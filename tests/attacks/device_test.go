@@ -12,9 +12,10 @@ import (
 	"github.com/google/go-tpm/tpm2/transport/linuxudstpm"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -31,10 +32,10 @@ func TestJoinTPM(t *testing.T) {
 	}
 	kit.Eventually(t, "the needs of f", f.Fulfilled)
 	r := c.requested(t, "f")
-	if in := f.Layout().DeviceKeyIn(); in != florete.InTPM || r.Facts.DeviceKey != florete.InTPM || !strings.HasPrefix(r.Device, ssh.KeyAlgoECDSA256) {
+	if in := f.Layout().DeviceKeyIn(); in != hostdir.InTPM || r.Facts.DeviceKey != hostdir.InTPM || !strings.HasPrefix(r.Device, ssh.KeyAlgoECDSA256) {
 		t.Fatalf("its key is in %s, and an operator sees %+v", in, r)
 	}
-	if got := florete.GivenToDevice(c.svid(t, f, "cert-node").Leaf); got != r.Fingerprint() {
+	if got := trust.GivenToDevice(c.svid(t, f, "cert-node").Leaf); got != r.Fingerprint() {
 		t.Errorf("the certificate is of device %q, want %q", got, r.Fingerprint())
 	}
 	if err := f.Stop("activate", syscall.SIGTERM); err != nil {

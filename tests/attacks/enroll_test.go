@@ -18,7 +18,9 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/revocation"
@@ -102,7 +104,7 @@ func listing(t *testing.T, dir string) string {
 	}
 	var b strings.Builder
 	for _, e := range all {
-		b.WriteString(e.Name() + ": " + florete.Digest(kit.ReadFile(filepath.Join(dir, e.Name()))) + "\n")
+		b.WriteString(e.Name() + ": " + document.Digest(kit.ReadFile(filepath.Join(dir, e.Name()))) + "\n")
 	}
 	return b.String()
 }
@@ -130,7 +132,7 @@ func TestEnroll(t *testing.T) {
 	}
 	alice := kit.ID("user/alice")
 	// svid replaces alice's by one that an authority signed at another time.
-	svid := func(by *ca.Authority, id florete.ID, now, until time.Time) func(*api.IdentityFile) {
+	svid := func(by *ca.Authority, id spiffe.ID, now, until time.Time) func(*api.IdentityFile) {
 		return func(file *api.IdentityFile) {
 			private := kit.NewKey()
 			leaf, err := by.Issue(ca.SVID{ID: id, Node: "g", Key: private.Public(), Until: until}, now)
@@ -169,7 +171,7 @@ func TestEnroll(t *testing.T) {
 			if offered := c.offered(t); offered.List != "" {
 				last = offered
 			}
-			list := c.revoke(t, last, func(l *florete.Revocations) { revocation.Revoke(l, revocation.Target{ID: alice}) })
+			list := c.revoke(t, last, func(l *trust.Revocations) { revocation.Revoke(l, revocation.Target{ID: alice}) })
 			file.Artifact.Revocations = &list
 		})),
 	})

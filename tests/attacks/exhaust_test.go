@@ -17,11 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -42,7 +43,7 @@ func TestExhaustion(t *testing.T) {
 		},
 		{
 			name:    "streams over TCP opened and reset as fast as can be",
-			try:     bounded(300, 120, florete.OverTCP, over(florete.OverTCP, churn)),
+			try:     bounded(300, 120, document.OverTCP, over(document.OverTCP, churn)),
 			refusal: "slowed down",
 		},
 		{
@@ -52,31 +53,31 @@ func TestExhaustion(t *testing.T) {
 		},
 		{
 			name:    "connections over TCP that begin no handshake, as fast as can be",
-			try:     bounded(160, 80, florete.OverTCP, mute),
+			try:     bounded(160, 80, document.OverTCP, mute),
 			refusal: "closed",
 		},
 		{
 			name:    "4500 streams over TCP that stand still",
-			try:     bounded(400, 120, florete.OverTCP, still),
+			try:     bounded(400, 120, document.OverTCP, still),
 			refusal: "refused: busy",
 		},
 		{
 			name:    "100 streams over TCP full of bytes to a service that does not read",
-			try:     bounded(200, 120, florete.OverTCP, over(florete.OverTCP, stall)),
+			try:     bounded(200, 120, document.OverTCP, over(document.OverTCP, stall)),
 			refusal: "stalled",
 		},
 	})
 }
 
 // stall sends as much as it can to a service that does not read.
-func stall(t *testing.T, c *cluster, over florete.Transport) error {
+func stall(t *testing.T, c *cluster, over document.Transport) error {
 	const most = 4 << 30
 	var sent atomic.Int64
 	var refused atomic.Pointer[error] // the first
 	var all sync.WaitGroup
 	b := make([]byte, 32<<10)
 	pools, each := 3, 1500
-	if over == florete.OverTCP { // whose windows are the kernel's
+	if over == document.OverTCP { // whose windows are the kernel's
 		pools, each = 1, 100
 	}
 	for range pools {
@@ -102,7 +103,7 @@ func stall(t *testing.T, c *cluster, over florete.Transport) error {
 		}
 		defer p.Close()
 	}
-	if over == florete.OverTCP {
+	if over == document.OverTCP {
 		for last := int64(-1); last != sent.Load() && sent.Load() < most; { // it stalls
 			last = kit.Settled(sent.Load)
 		}
@@ -110,7 +111,7 @@ func stall(t *testing.T, c *cluster, over florete.Transport) error {
 		kit.Eventually(t, "it to be refused", func() bool { return refused.Load() != nil || sent.Load() >= most })
 	}
 	t.Logf("%d MB sent", sent.Load()>>20)
-	if over == florete.OverTCP && sent.Load() < most {
+	if over == document.OverTCP && sent.Load() < most {
 		return errors.New("stalled")
 	}
 	if err := refused.Load(); err != nil {
@@ -120,7 +121,7 @@ func stall(t *testing.T, c *cluster, over florete.Transport) error {
 }
 
 // churn opens streams and resets them, for a while.
-func churn(t *testing.T, c *cluster, over florete.Transport) error {
+func churn(t *testing.T, c *cluster, over document.Transport) error {
 	const (
 		connections = 12
 		lasting     = 15 * time.Second
@@ -155,7 +156,7 @@ func churn(t *testing.T, c *cluster, over florete.Transport) error {
 	}
 	all.Wait()
 	t.Logf("%d streams in %s", opened.Load(), lasting)
-	if over == florete.OverTCP { // each is served, and waits until the other side is done with it
+	if over == document.OverTCP { // each is served, and waits until the other side is done with it
 		return errors.New("slowed down")
 	}
 	if most := int64(connections*transport.MaxStreams + rate*(lasting/time.Second+2)); opened.Load() > most {
@@ -168,7 +169,7 @@ func churn(t *testing.T, c *cluster, over florete.Transport) error {
 }
 
 // letIn waits until alice is let in: who took much memory is not, for a while.
-func (c *cluster) letIn(t *testing.T, over florete.Transport) {
+func (c *cluster) letIn(t *testing.T, over document.Transport) {
 	t.Helper()
 	p := c.pool(t)
 	defer p.Close()
@@ -238,7 +239,7 @@ func still(t *testing.T, c *cluster) (refused error) {
 	defer p.Close()
 	in := 0
 	for range 4500 {
-		st, err := c.openOver(t, p, "user/alice", "echo", florete.OverTCP)
+		st, err := c.openOver(t, p, "user/alice", "echo", document.OverTCP)
 		if err == nil {
 			err = st.Answer(t.Context())
 		}
@@ -267,31 +268,31 @@ func (c *cluster) pool(t *testing.T) *transport.Pool {
 	return p
 }
 
-const anyTransport = florete.AnyTransport
+const anyTransport = document.AnyTransport
 
 func (c *cluster) open(t *testing.T, p *transport.Pool, caller, service string) (*transport.Stream, error) {
 	t.Helper()
 	return c.openOver(t, p, caller, service, anyTransport)
 }
 
-func (c *cluster) openOver(t *testing.T, p *transport.Pool, caller, service string, over florete.Transport) (*transport.Stream, error) {
+func (c *cluster) openOver(t *testing.T, p *transport.Pool, caller, service string, over document.Transport) (*transport.Stream, error) {
 	t.Helper()
 	return c.openFor(t, p, caller, service, over, wire.TCP)
 }
 
-func (c *cluster) openFor(t *testing.T, p *transport.Pool, caller, service string, over florete.Transport, carries wire.StreamType) (*transport.Stream, error) {
+func (c *cluster) openFor(t *testing.T, p *transport.Pool, caller, service string, over document.Transport, carries wire.StreamType) (*transport.Stream, error) {
 	t.Helper()
-	target, err := florete.Dial(kit.ID("service/" + service))
+	target, err := spiffe.Dial(kit.ID("service/" + service))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), local.Limit)
 	defer cancel()
-	return p.Open(ctx, transport.Route{Caller: kit.ID(caller), Target: target, Endpoints: []florete.Addresses{c.b.Manifest.Forwarder.Listen}, Transport: over}, carries)
+	return p.Open(ctx, transport.Route{Caller: kit.ID(caller), Target: target, Endpoints: []document.Addresses{c.b.Manifest.Forwarder.Listen}, Transport: over}, carries)
 }
 
 // bounded tries an attack, in which b's forwarder may take so many MiB, and afterwards.
-func bounded(peak, after int64, over florete.Transport, try func(*testing.T, *cluster) error) func(*testing.T, *cluster) error {
+func bounded(peak, after int64, over document.Transport, try func(*testing.T, *cluster) error) func(*testing.T, *cluster) error {
 	return func(t *testing.T, c *cluster) error {
 		before, highest := c.logged(t), int64(0)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -326,7 +327,7 @@ func bounded(peak, after int64, over florete.Transport, try func(*testing.T, *cl
 // others are let in until ctx ends, each time with a connection of its own, and never refused.
 // On a busy machine one may have to try again, as every process does, and c's forwarder where TCP
 // has taken over.
-func (c *cluster) others(ctx context.Context, t *testing.T, over florete.Transport) {
+func (c *cluster) others(ctx context.Context, t *testing.T, over document.Transport) {
 	times, again := 0, 0
 	for ctx.Err() == nil {
 		p := c.pool(t)

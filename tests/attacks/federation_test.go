@@ -19,8 +19,8 @@ import (
 	"github.com/spiffe/go-spiffe/v2/federation"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
@@ -30,8 +30,8 @@ import (
 const blueDomain = "blue.example"
 
 // blueID is an identity of it.
-func blueID(short string) florete.ID {
-	id, err := florete.ParseID("spiffe://" + blueDomain + "/" + short)
+func blueID(short string) spiffe.ID {
+	id, err := spiffe.ParseID("spiffe://" + blueDomain + "/" + short)
 	if err != nil {
 		panic(err)
 	}
@@ -187,7 +187,7 @@ func TestForeign(t *testing.T) {
 		{
 			name: "guest of a trust domain that is not declared",
 			try: func(t *testing.T, c *cluster) error {
-				id, err := florete.ParseID("spiffe://green.example/user/guest")
+				id, err := spiffe.ParseID("spiffe://green.example/user/guest")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
@@ -73,7 +73,7 @@ func TestIdentity(t *testing.T) {
 // need requests a need of h as its manifest has it, changed before it is sent.
 func (c *cluster) need(t *testing.T, h *local.Host, name string, change func(*api.Client, *api.Request)) error {
 	t.Helper()
-	i := slices.IndexFunc(h.Manifest.Needs, func(n florete.Need) bool { return n.ID == name })
+	i := slices.IndexFunc(h.Manifest.Needs, func(n document.Need) bool { return n.ID == name })
 	if i < 0 {
 		t.Fatalf("%s has no need %s", h.Name, name)
 	}

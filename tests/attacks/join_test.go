@@ -21,8 +21,11 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/devicekey"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
@@ -50,12 +53,12 @@ func (c *cluster) token(t *testing.T, hosts string, uses int, lifetime time.Dura
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := join.Token{ID: api.TokenID(token.Public()), Hosts: hosts, Uses: uses, Until: florete.TimeOf(time.Now().Add(lifetime))}
+	record := join.Token{ID: api.TokenID(token.Public()), Hosts: hosts, Uses: uses, Until: unixtime.Of(time.Now().Add(lifetime))}
 	if approves {
-		text := string(kit.JSON(florete.JoinGrant{
-			Schema: florete.JoinGrantSchema, Format: florete.NewestFormat, Cluster: "sec", Node: kit.ID("node/" + hosts), Token: token.Public(), Until: record.Until,
+		text := string(kit.JSON(trust.JoinGrant{
+			Schema: trust.JoinGrantSchema, Format: document.NewestFormat, Cluster: "sec", Node: kit.ID("node/" + hosts), Token: token.Public(), Until: record.Until,
 		}))
-		record.Grant = &florete.SignedGrant{Grant: text, Signature: sign(t, c.signingKey(t), florete.JoinGrantText(text))}
+		record.Grant = &trust.SignedGrant{Grant: text, Signature: sign(t, c.signingKey(t), trust.JoinGrantText(text))}
 	}
 	if err := c.joins(t, record, &record, "create-token"); err != nil {
 		t.Fatal(err)
@@ -82,9 +85,9 @@ func sign(t *testing.T, key signature.SecretKey, text string) string {
 }
 
 // admission is one of a device, signed by a key.
-func admission(t *testing.T, key signature.SecretKey, node, device string) *florete.SignedAdmission {
-	text := string(kit.JSON(florete.NewAdmission("sec", kit.ID("node/"+node), device, time.Now())))
-	return &florete.SignedAdmission{Admission: text, Signature: sign(t, key, florete.AdmissionText(text))}
+func admission(t *testing.T, key signature.SecretKey, node, device string) *trust.SignedAdmission {
+	text := string(kit.JSON(trust.NewAdmission("sec", kit.ID("node/"+node), device, time.Now())))
+	return &trust.SignedAdmission{Admission: text, Signature: sign(t, key, trust.AdmissionText(text))}
 }
 
 // device is what a machine without an SVID calls p as.
@@ -180,7 +183,7 @@ func TestJoin(t *testing.T) {
 		c.wantRow(t, 0, row)
 	}
 	svid := c.svid(t, d, "cert-node")
-	if got := florete.GivenToDevice(svid.Leaf); got != r.Fingerprint() {
+	if got := trust.GivenToDevice(svid.Leaf); got != r.Fingerprint() {
 		t.Errorf("the certificate is of device %q, want %q", got, r.Fingerprint())
 	}
 	for _, secret := range []string{token.Public(), api.TokenID(token.Public())} {
@@ -203,14 +206,14 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var admitted florete.SignedAdmission
+	var admitted trust.SignedAdmission
 	if err := json.Unmarshal(kit.ReadFile(d.Layout().Admission()), &admitted); err != nil {
 		t.Fatal(err)
 	}
 	thief := kit.NewHostKey()
 	attempt := func(node string, key ssh.Signer, token api.JoinToken) func(*testing.T, *cluster) error {
 		return func(t *testing.T, c *cluster) error {
-			_, err := c.device(t, node, "config", key).Join(t.Context(), florete.Facts{Capabilities: []string{}}, &token)
+			_, err := c.device(t, node, "config", key).Join(t.Context(), hostreport.Facts{Capabilities: []string{}}, &token)
 			return err
 		}
 	}
@@ -335,7 +338,7 @@ func replayedJoin(t *testing.T, c *cluster, key ssh.Signer, token api.JoinToken)
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	j := api.Join{Node: client.Node, Device: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey()))), Facts: kit.JSON(florete.Facts{Capabilities: []string{}}), Token: token.Public()}
+	j := api.Join{Node: client.Node, Device: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey()))), Facts: kit.JSON(hostreport.Facts{Capabilities: []string{}}), Token: token.Public()}
 	statement := j.Statement(client.Provider.ID, make([]byte, 32))
 	secret, err := token.Secret()
 	if err != nil {

@@ -3,8 +3,9 @@ package attacks
 import (
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -12,8 +13,8 @@ import (
 // who may, and each name leads to a certificate of its own.
 func TestBothNames(t *testing.T) {
 	c := start(t)
-	for need, id := range map[string]florete.ID{"cert-shared-echo": kit.ID("service/echo"), "cert-service-echo": kit.ID("service/b/echo")} {
-		if _, err := florete.LoadSVID(c.b.Layout().Need(need), id); err != nil {
+	for need, id := range map[string]spiffe.ID{"cert-shared-echo": kit.ID("service/echo"), "cert-service-echo": kit.ID("service/b/echo")} {
+		if _, err := hostdir.LoadSVID(c.b.Layout().Need(need), id); err != nil {
 			t.Error(err)
 		}
 		reached := false

@@ -16,8 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -32,7 +33,7 @@ func (c *cluster) florctl(t *testing.T, args ...string) (string, error) {
 // account of its process can do.
 func (c *cluster) florctlLied(t *testing.T, lie func(answer *http.Response) error, args ...string) (string, error) {
 	t.Helper()
-	at := c.listener(t, florete.ControlService)
+	at := c.listener(t, spiffe.ControlService)
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "http", p.In.Host, p.In.Host
@@ -85,7 +86,7 @@ func (c *cluster) rejectJoin(t *testing.T) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.device(t, "h", "config", kit.NewHostKey()).Join(t.Context(), florete.Facts{Capabilities: []string{}}, &token); err != nil {
+	if _, err := c.device(t, "h", "config", kit.NewHostKey()).Join(t.Context(), hostreport.Facts{Capabilities: []string{}}, &token); err != nil {
 		return err
 	}
 	_, err = c.florctl(t, "join", "reject", "h")

@@ -21,7 +21,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
@@ -66,10 +68,10 @@ func (w *rawConn) post(path, key string, body, answer any) error {
 		w.t.Fatal(err)
 	}
 	if resp.StatusCode == http.StatusOK {
-		return florete.Decode(b, answer)
+		return strictjson.Decode(b, answer)
 	}
 	var e api.Error
-	if err := florete.Decode(b, &e); err != nil {
+	if err := strictjson.Decode(b, &e); err != nil {
 		w.t.Fatalf("%v: %q", err, b)
 	}
 	return &e
@@ -259,13 +261,13 @@ func TestProofs(t *testing.T) {
 	}
 	block, _ := pem.Decode([]byte(answer.Values["svid"]))
 	leaf, err := x509.ParseCertificate(block.Bytes)
-	if err != nil || leaf.IsCA || leaf.Subject.CommonName != "" || florete.GivenTo(leaf) != "b" || florete.GivenToDevice(leaf) != "" || leaf.KeyUsage != x509.KeyUsageDigitalSignature {
+	if err != nil || leaf.IsCA || leaf.Subject.CommonName != "" || trust.GivenTo(leaf) != "b" || trust.GivenToDevice(leaf) != "" || leaf.KeyUsage != x509.KeyUsageDigitalSignature {
 		t.Errorf("a CSR that requests to be a CA, of another node, got %+v, %v", leaf, err)
 	}
 }
 
 // request is a CSR of id for a key, changed before it is signed.
-func request(t *testing.T, id florete.ID, key any, change func(*x509.CertificateRequest)) string {
+func request(t *testing.T, id spiffe.ID, key any, change func(*x509.CertificateRequest)) string {
 	t.Helper()
 	u, err := url.Parse(id.String())
 	if err != nil {

@@ -21,9 +21,11 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
@@ -52,7 +54,7 @@ func TestRevocation(t *testing.T) {
 		number = list.Number
 	}
 	by := func(list int64) string { return fmt.Sprintf("by revocation list %d", number+list) }
-	first := c.revoke(t, before, func(l *florete.Revocations) { revocation.Revoke(l, revocation.Target{ID: kit.ID(carol)}) })
+	first := c.revoke(t, before, func(l *trust.Revocations) { revocation.Revoke(l, revocation.Target{ID: kit.ID(carol)}) })
 	began := time.Now()
 	if err := c.offer(t.Context(), first); err != nil {
 		t.Fatal(err)
@@ -85,7 +87,7 @@ func TestRevocation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := c.revoke(t, first, func(l *florete.Revocations) {
+	second := c.revoke(t, first, func(l *trust.Revocations) {
 		revocation.Revoke(l, revocation.Target{ID: kit.ID("node/c"), Keys: []string{ssh.FingerprintSHA256(key.PublicKey())}})
 	})
 	if err := c.offer(t.Context(), second); err != nil {
@@ -199,10 +201,10 @@ func TestRevocation(t *testing.T) {
 		t.Errorf("the list that b has is not supplied: %v", err)
 	}
 	c.waitList(t, c.p, number+2)
-	beside := c.revoke(t, c.revoke(t, first, func(l *florete.Revocations) {
+	beside := c.revoke(t, c.revoke(t, first, func(l *trust.Revocations) {
 		entries, _ := second.Open()
 		l.Entries = entries.Entries
-	}), func(*florete.Revocations) {})
+	}), func(*trust.Revocations) {})
 	run(t, []attack{{
 		name:    "a list that continues another one beside that in force, and drops nothing",
 		try:     func(t *testing.T, c *cluster) error { return c.offer(t.Context(), beside) },
@@ -213,7 +215,7 @@ func TestRevocation(t *testing.T) {
 	}
 	run(t, refused)
 
-	third := c.revoke(t, second, func(l *florete.Revocations) {
+	third := c.revoke(t, second, func(l *trust.Revocations) {
 		for _, id := range []string{carol, "node/c"} {
 			if err := revocation.Reinstate(l, revocation.Target{ID: kit.ID(id)}); err != nil {
 				t.Error(err)
@@ -254,9 +256,9 @@ func TestSuspendedHost(t *testing.T) {
 	id := kit.ID("node/c")
 	number := int64(0)
 	was := c.offered(t)
-	offer := func(change func(*florete.Revocations) error) {
+	offer := func(change func(*trust.Revocations) error) {
 		t.Helper()
-		was = c.revoke(t, was, func(l *florete.Revocations) {
+		was = c.revoke(t, was, func(l *trust.Revocations) {
 			if err := change(l); err != nil {
 				t.Fatal(err)
 			}
@@ -268,8 +270,8 @@ func TestSuspendedHost(t *testing.T) {
 		c.waitList(t, c.p, number)
 		c.waitList(t, c.b, number)
 	}
-	offer(func(l *florete.Revocations) error {
-		revocation.Revoke(l, revocation.Target{Before: []florete.ID{id}})
+	offer(func(l *trust.Revocations) error {
+		revocation.Revoke(l, revocation.Target{Before: []spiffe.ID{id}})
 		return nil
 	})
 	c.refetch(t, c.c, "cert-node")
@@ -280,7 +282,7 @@ func TestSuspendedHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	offer(func(l *florete.Revocations) error { return revocation.Suspend(l, id) })
+	offer(func(l *trust.Revocations) error { return revocation.Suspend(l, id) })
 	if took := live.Ended(within).Sub(began); took > within {
 		t.Errorf("a live connection of a suspended host goes on %s after", took)
 	}
@@ -299,12 +301,12 @@ func TestSuspendedHost(t *testing.T) {
 			refusal: refusal, row: local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: api.CodeRevoked},
 		},
 	})
-	offer(func(l *florete.Revocations) error { return revocation.Resume(l, id) })
+	offer(func(l *trust.Revocations) error { return revocation.Resume(l, id) })
 	kit.Succeeds(t, "c once it is resumed", func() error { return c.knock(t.Context(), "echo", svid) })
 }
 
 // signed is the file of a list.
-func signed(b []byte) florete.SignedRevocations {
+func signed(b []byte) trust.SignedRevocations {
 	s, _, err := revocation.Supply(b)
 	if err != nil {
 		panic(err)
@@ -313,14 +315,14 @@ func signed(b []byte) florete.SignedRevocations {
 }
 
 // revoke signs the list after another, as florctl does.
-func (c *cluster) revoke(t *testing.T, last any, change func(*florete.Revocations)) florete.SignedRevocations {
+func (c *cluster) revoke(t *testing.T, last any, change func(*trust.Revocations)) trust.SignedRevocations {
 	t.Helper()
 	key, err := signature.LoadSecretKey(strings.TrimSpace(string(kit.ReadFile(c.Path("operator", "signing.key")))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var was *florete.Revocations
-	if s, ok := last.(florete.SignedRevocations); ok && s.List != "" {
+	var was *trust.Revocations
+	if s, ok := last.(trust.SignedRevocations); ok && s.List != "" {
 		if was, err = s.Open(); err != nil {
 			t.Fatal(err)
 		}
@@ -346,16 +348,16 @@ func (c *cluster) listCommand(ctx context.Context, in io.Reader, args ...string)
 }
 
 // offer has p offer a list.
-func (c *cluster) offer(ctx context.Context, s florete.SignedRevocations) error {
+func (c *cluster) offer(ctx context.Context, s trust.SignedRevocations) error {
 	_, err := c.listCommand(ctx, bytes.NewReader(kit.JSON(s)), "--import")
 	return err
 }
 
 // offered is the list that p offers.
-func (c *cluster) offered(t *testing.T) florete.SignedRevocations {
+func (c *cluster) offered(t *testing.T) trust.SignedRevocations {
 	t.Helper()
 	out, err := c.listCommand(t.Context(), nil)
-	var r struct{ Signed florete.SignedRevocations }
+	var r struct{ Signed trust.SignedRevocations }
 	if err == nil {
 		err = json.Unmarshal(out, &r)
 	}
@@ -370,7 +372,7 @@ func (c *cluster) offered(t *testing.T) florete.SignedRevocations {
 func (c *cluster) waitList(t *testing.T, h *local.Host, number int64) {
 	t.Helper()
 	kit.Succeeds(t, "the list", func() error {
-		list, err := florete.ReadRevocations(h.Layout().Revocations(), nil)
+		list, err := trust.ReadRevocations(h.Layout().Revocations(), nil)
 		if err == nil && list.InForce() != number {
 			err = fmt.Errorf("%s has list %d, want %d", h.Name, list.InForce(), number)
 		}
@@ -409,7 +411,7 @@ func (c *cluster) backup(t *testing.T, kind string) (restore func()) {
 // enrol enrols a host by its SSH host key.
 func (c *cluster) enrol(t *testing.T, h *local.Host) error {
 	t.Helper()
-	i := slices.IndexFunc(h.Manifest.Needs, func(n florete.Need) bool { return n.ID == "cert-node" })
+	i := slices.IndexFunc(h.Manifest.Needs, func(n document.Need) bool { return n.ID == "cert-node" })
 	n := h.Manifest.Needs[i]
 	id := h.Manifest.Identity.ID
 	client := c.client(t, h, "cert")

@@ -10,7 +10,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
@@ -52,7 +54,7 @@ func TestRevokedReturns(t *testing.T) {
 	restoreCert := c.backup(t, "cert")
 
 	was := c.offered(t)
-	list := c.revoke(t, was, func(l *florete.Revocations) { revocation.Revoke(l, revocation.Target{ID: kit.ID("node/h")}) })
+	list := c.revoke(t, was, func(l *trust.Revocations) { revocation.Revoke(l, revocation.Target{ID: kit.ID("node/h")}) })
 	open, err := list.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +70,7 @@ func TestRevokedReturns(t *testing.T) {
 	}
 	joins := func(key ssh.Signer) func(*testing.T, *cluster) error {
 		return func(t *testing.T, c *cluster) error {
-			a, err := c.device(t, "h", "config", key).Join(t.Context(), florete.Facts{Capabilities: []string{}}, &token)
+			a, err := c.device(t, "h", "config", key).Join(t.Context(), hostreport.Facts{Capabilities: []string{}}, &token)
 			if err == nil && a.State == api.JoinRevoked {
 				err = errors.New(a.Message)
 			}
@@ -105,7 +107,7 @@ func TestRevokedReturns(t *testing.T) {
 		if err := errors.Join(c.b.Deploy(c.Path(documents, "b")), c.b.Activate()); err != nil {
 			t.Fatal(err)
 		}
-		want, err := florete.Read(c.Path(documents, "b"), florete.DocManifest)
+		want, err := document.Read(c.Path(documents, "b"), document.DocManifest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +127,7 @@ func TestRevokedReturns(t *testing.T) {
 	kit.Eventually(t, "the restored provider to offer the list", func() bool { return c.offered(t).List == list.List })
 	run(t, []attack{{name: "a revoked host with an old join token, which a restored database has unused", try: joins(device), refusal: "node/h is revoked", row: row("config", "")}})
 
-	again := c.revoke(t, list, func(l *florete.Revocations) {
+	again := c.revoke(t, list, func(l *trust.Revocations) {
 		if err := revocation.Reinstate(l, revocation.Target{ID: kit.ID("node/h")}); err != nil {
 			t.Error(err)
 		}

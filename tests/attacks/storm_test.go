@@ -15,9 +15,10 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/datagram"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -42,18 +43,18 @@ func TestStorms(t *testing.T) {
 		},
 		{
 			name:    "datagrams over TCP as fast as can be",
-			try:     bounded(200, 120, florete.OverTCP, over(florete.OverTCP, datagrams)),
+			try:     bounded(200, 120, document.OverTCP, over(document.OverTCP, datagrams)),
 			refusal: "datagrams arrive",
 		},
 	})
 }
 
 // over is an attack over a transport.
-func over(transport florete.Transport, try func(*testing.T, *cluster, florete.Transport) error) func(*testing.T, *cluster) error {
+func over(transport document.Transport, try func(*testing.T, *cluster, document.Transport) error) func(*testing.T, *cluster) error {
 	return func(t *testing.T, c *cluster) error { return try(t, c, transport) }
 }
 
-func overAny(try func(*testing.T, *cluster, florete.Transport) error) func(*testing.T, *cluster) error {
+func overAny(try func(*testing.T, *cluster, document.Transport) error) func(*testing.T, *cluster) error {
 	return over(anyTransport, try)
 }
 
@@ -110,11 +111,11 @@ func (c *cluster) hello(t *testing.T, user string) *tls.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := florete.Dial(kit.ID("service/echo"))
+	target, err := spiffe.Dial(kit.ID("service/echo"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: florete.SNI(target), NextProtos: []string{wire.ALPN}, Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true}
+	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: spiffe.SNI(target), NextProtos: []string{wire.ALPN}, Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true}
 }
 
 // unheard drops all that comes, as for who writes another's address on what it sends.
@@ -158,7 +159,7 @@ func initials(t *testing.T, c *cluster) error {
 }
 
 // datagrams sends as many as it can to a service from several sockets, for a while.
-func datagrams(t *testing.T, c *cluster, over florete.Transport) error {
+func datagrams(t *testing.T, c *cluster, over document.Transport) error {
 	const sessions, lasting = 8, 8 * time.Second
 	upstream, err := net.ListenPacket("udp", c.loopback+".0.2:8902")
 	if err != nil {

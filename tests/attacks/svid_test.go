@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
@@ -59,7 +59,7 @@ func TestSVIDs(t *testing.T) {
 		if x.row == (local.Decision{}) {
 			x.row = untrusted
 		}
-		odd := func(t *testing.T, c *cluster, id florete.ID) *tls.Certificate {
+		odd := func(t *testing.T, c *cluster, id spiffe.ID) *tls.Certificate {
 			key := x.key
 			if key == nil {
 				key = kit.NewKey()
@@ -115,7 +115,7 @@ func all(change func(*x509.Certificate)) func(string) func(*x509.Certificate) {
 }
 
 // oddLeaf is an SVID below the operator's root as p would issue it, changed before it is signed.
-func (c *cluster) oddLeaf(t *testing.T, id florete.ID, key crypto.Signer, change func(*x509.Certificate)) *tls.Certificate {
+func (c *cluster) oddLeaf(t *testing.T, id spiffe.ID, key crypto.Signer, change func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	by := kit.OddIssuing(c.root(t), kit.NewKey())
 	template := &x509.Certificate{

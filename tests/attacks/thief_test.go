@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
 )
 
 // signedBy is an SVID of id that the key of a stolen one signed, which is no CA's.
-func signedBy(t *testing.T, stolen *tls.Certificate, id florete.ID) *tls.Certificate {
+func signedBy(t *testing.T, stolen *tls.Certificate, id spiffe.ID) *tls.Certificate {
 	t.Helper()
 	leaf, err := x509.ParseCertificate(stolen.Certificate[0])
 	if err != nil {

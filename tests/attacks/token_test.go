@@ -19,7 +19,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
@@ -28,7 +29,7 @@ import (
 // tokenRequest is one for the tokens of wiki, with audiences.
 func tokenRequest(audiences ...string) api.Request {
 	return api.Request{Need: "jwt-service-wiki", Serial: 1, Generation: 1,
-		Body: kit.JSON(florete.JWTRequest{Issuer: kit.TokenIssuer, ID: kit.ID("service/wiki"), Audiences: audiences})}
+		Body: kit.JSON(document.JWTRequest{Issuer: kit.TokenIssuer, ID: kit.ID("service/wiki"), Audiences: audiences})}
 }
 
 // TestTokens attacks the issuer of JWT-SVIDs.
@@ -146,7 +147,7 @@ func TestTokenVerified(t *testing.T) {
 		t.Error("no audit row of the token")
 	}
 	var delivered map[string]string
-	b, err := florete.ReadDelivered(c.b.Layout().Need("jwt-service-wiki"), florete.FileTokens)
+	b, err := hostdir.ReadDelivered(c.b.Layout().Need("jwt-service-wiki"), document.FileTokens)
 	if err == nil {
 		err = json.Unmarshal(b, &delivered)
 	}

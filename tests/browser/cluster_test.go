@@ -15,8 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/ingress/ingresstest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
@@ -32,7 +33,7 @@ const (
 type cluster struct {
 	local.Operator
 	forge, gate *local.Host
-	instance    florete.Instance // of forge, whose directory in /run is its alone
+	instance    hostdir.Instance // of forge, whose directory in /run is its alone
 	facts       map[string]any
 	nginx       ingresstest.Nginx
 	stopNginx   func()
@@ -70,7 +71,7 @@ func start(t *testing.T) *cluster {
 	work := t.TempDir()
 	c := &cluster{
 		Operator: local.Operator{Repo: repo, Bin: os.Getenv(bin), Work: work},
-		instance: florete.Instance(fmt.Sprintf("w%d", os.Getpid())), nginx: ingresstest.NewNginx(t),
+		instance: hostdir.Instance(fmt.Sprintf("w%d", os.Getpid())), nginx: ingresstest.NewNginx(t),
 	}
 	c.forge = &local.Host{Name: "forge", Dir: c.Path("forge"), Bin: c.Bin}
 	c.gate = &local.Host{Name: "gate", Dir: c.Path("gate"), Bin: c.Bin}
@@ -103,7 +104,7 @@ func (c *cluster) provide(t *testing.T) {
 	check(t, c.forge.People(password, "alice"))
 	run := "/run/" + c.instance.Unit("provider-config")
 	t.Cleanup(func() { os.RemoveAll(run) })
-	relayed := filepath.Join(run, florete.Instance("").Unit("provider-tls"))
+	relayed := filepath.Join(run, hostdir.Instance("").Unit("provider-tls"))
 	check(t, os.MkdirAll(relayed, 0o700))
 	check(t, local.Write(filepath.Join(c.forge.Dir, "provider.hujson"), map[string]any{
 		"activation": string(c.forge.Layout()), "state": "provider",
@@ -157,7 +158,7 @@ func (c *cluster) rebuildGate(t *testing.T) {
 // fetchRoot has florctl fetch what browsers are to trust.
 func (c *cluster) fetchRoot(t *testing.T) {
 	t.Helper()
-	i := slices.IndexFunc(c.gate.Manifest.Forwarder.SOCKS, func(l florete.SOCKS) bool { return l.ID == kit.ID("user/olga") })
+	i := slices.IndexFunc(c.gate.Manifest.Forwarder.SOCKS, func(l document.SOCKS) bool { return l.ID == kit.ID("user/olga") })
 	if i < 0 {
 		t.Fatal("gate has no SOCKS5 listener for olga")
 	}

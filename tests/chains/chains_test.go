@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -23,12 +23,12 @@ func TestChains(t *testing.T) {
 	m := maker{t}
 	trusted := m.unconstrained()
 	good := kit.OddIssuing(trusted.Root, m.key())
-	by := func(change func(*x509.Certificate)) func(florete.ID, bool) tls.Certificate {
+	by := func(change func(*x509.Certificate)) func(spiffe.ID, bool) tls.Certificate {
 		i := kit.OddIssuing(trusted.Root, m.key(), change)
-		return func(id florete.ID, _ bool) tls.Certificate { return m.leaf(i, id, m.key()) }
+		return func(id spiffe.ID, _ bool) tls.Certificate { return m.leaf(i, id, m.key()) }
 	}
-	leaf := func(key crypto.Signer, change ...func(*x509.Certificate)) func(florete.ID, bool) tls.Certificate {
-		return func(id florete.ID, _ bool) tls.Certificate { return m.leaf(good, id, key, change...) }
+	leaf := func(key crypto.Signer, change ...func(*x509.Certificate)) func(spiffe.ID, bool) tls.Certificate {
+		return func(id spiffe.ID, _ bool) tls.Certificate { return m.leaf(good, id, key, change...) }
 	}
 	usage := func(u ...x509.ExtKeyUsage) func(*x509.Certificate) {
 		return func(c *x509.Certificate) { c.ExtKeyUsage = u }
@@ -39,17 +39,17 @@ func TestChains(t *testing.T) {
 	other := func(c *x509.Certificate) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "other.flor"}} }
 
 	for name, c := range map[string]struct {
-		chain func(id florete.ID, client bool) tls.Certificate
+		chain func(id spiffe.ID, client bool) tls.Certificate
 		want  string // part of the reason; empty for none
 	}{
 		"as issued":    {leaf(m.key()), ""},
 		"key P-384":    {leaf(m.ecdsa(elliptic.P384())), ""},
 		"key Ed25519":  {leaf(ed), ""},
 		"key RSA-2048": {leaf(m.rsa(2048)), ""},
-		"issuing CA Ed25519": {func(id florete.ID, _ bool) tls.Certificate {
+		"issuing CA Ed25519": {func(id spiffe.ID, _ bool) tls.Certificate {
 			return m.leaf(kit.OddIssuing(trusted.Root, ed), id, m.key())
 		}, ""},
-		"below the root itself": {func(id florete.ID, _ bool) tls.Certificate {
+		"below the root itself": {func(id spiffe.ID, _ bool) tls.Certificate {
 			return m.leaf(trusted.Root, id, m.key())
 		}, "no name constraint"},
 		"issuing CA unconstrained":                          {by(func(c *x509.Certificate) { c.PermittedURIDomains = nil }), `issuing certificate "issuing": no name constraint, want one for demo.flor: sign it anew`},
@@ -60,14 +60,14 @@ func TestChains(t *testing.T) {
 		"constraint that is not critical":                   {by(func(c *x509.Certificate) { c.PermittedDNSDomainsCritical = false }), "want a critical one"},
 		"issuing CA for code signing":                       {by(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning} }), "lacks the extended key usage"},
 		"issuing certificate of no CA":                      {by(func(c *x509.Certificate) { c.IsCA, c.PermittedURIDomains = false, nil }), "not the certificate of a CA"},
-		"issuing CA RSA-1024": {func(id florete.ID, _ bool) tls.Certificate {
+		"issuing CA RSA-1024": {func(id spiffe.ID, _ bool) tls.Certificate {
 			return m.leaf(kit.OddIssuing(trusted.Root, rsa1024), id, m.key())
 		}, "key is RSA of 1024 bits"},
-		"a stranger's": {func(id florete.ID, _ bool) tls.Certificate {
+		"a stranger's": {func(id spiffe.ID, _ bool) tls.Certificate {
 			return m.leaf(kit.OddIssuing(kit.NewCA().Root, m.key()), id, m.key())
 		}, "unknown authority"},
-		"SVID of another trust domain": {func(id florete.ID, _ bool) tls.Certificate {
-			there, err := florete.ParseID("spiffe://other.flor/" + id.Short())
+		"SVID of another trust domain": {func(id spiffe.ID, _ bool) tls.Certificate {
+			there, err := spiffe.ParseID("spiffe://other.flor/" + id.Short())
 			m.must(err)
 			return m.leaf(good, there, m.key())
 		}, "want one of trust domain demo.flor"},
@@ -76,10 +76,10 @@ func TestChains(t *testing.T) {
 		"code signing":         {leaf(m.key(), usage(x509.ExtKeyUsageCodeSigning)), "lacks the extended key usage"},
 		"no extended usage":    {leaf(m.key(), usage()), "lacks the extended key usage"},
 		"any extended usage":   {leaf(m.key(), usage(x509.ExtKeyUsageAny)), "lacks the extended key usage"},
-		"for this side alone": {func(id florete.ID, client bool) tls.Certificate {
+		"for this side alone": {func(id spiffe.ID, client bool) tls.Certificate {
 			return m.leaf(good, id, m.key(), usage(side(client)))
 		}, ""},
-		"for the other side alone": {func(id florete.ID, client bool) tls.Certificate {
+		"for the other side alone": {func(id spiffe.ID, client bool) tls.Certificate {
 			return m.leaf(good, id, m.key(), usage(side(!client)))
 		}, "lacks the extended key usage"},
 		"key RSA-1024":          {leaf(rsa1024), "key is RSA of 1024 bits, want"},
@@ -89,13 +89,13 @@ func TestChains(t *testing.T) {
 		"may sign certificates": {leaf(m.key(), func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageCRLSign }), "it is a CA's"},
 		"no URI":                {leaf(m.key(), kit.URIs()), "0 URI SANs, want exactly one"},
 		"no SAN":                {leaf(m.key(), func(c *x509.Certificate) { c.URIs = nil }), "0 URI SANs, want exactly one"},
-		"two URIs": {func(id florete.ID, _ bool) tls.Certificate {
+		"two URIs": {func(id spiffe.ID, _ bool) tls.Certificate {
 			return m.leaf(good, id, m.key(), kit.URIs(id.String(), "https://demo.flor/"))
 		}, "2 URI SANs, want exactly one"},
-		"empty fragment": {func(id florete.ID, _ bool) tls.Certificate {
+		"empty fragment": {func(id spiffe.ID, _ bool) tls.Certificate {
 			return m.leaf(good, id, m.key(), kit.URIs(id.String()+"#"))
 		}, "path segment characters"},
-		"upper-case scheme": {func(id florete.ID, _ bool) tls.Certificate {
+		"upper-case scheme": {func(id spiffe.ID, _ bool) tls.Certificate {
 			return m.leaf(good, id, m.key(), kit.URIs(strings.Replace(id.String(), "spiffe:", "SPIFFE:", 1)))
 		}, "scheme"},
 		"expired": {leaf(m.key(), func(c *x509.Certificate) {
@@ -104,17 +104,17 @@ func TestChains(t *testing.T) {
 		"not valid yet": {leaf(m.key(), func(c *x509.Certificate) {
 			c.NotBefore, c.NotAfter = time.Now().Add(time.Minute), time.Now().Add(time.Hour)
 		}), "renew it or set the clock"},
-		"five certificates": {func(id florete.ID, _ bool) tls.Certificate {
+		"five certificates": {func(id spiffe.ID, _ bool) tls.Certificate {
 			c := m.leaf(good, id, m.key())
 			c.Certificate = append(c.Certificate, good.Certificate.Raw, good.Certificate.Raw, good.Certificate.Raw)
 			return c
 		}, "chain of 5 certificates, want at most 4"},
-		"11 look-alike issuers RSA-8192": {func(id florete.ID, _ bool) tls.Certificate {
+		"11 look-alike issuers RSA-8192": {func(id spiffe.ID, _ bool) tls.Certificate {
 			c := m.leaf(good, id, m.key())
 			c.Certificate = append(c.Certificate[:1], kit.LookAlikes(11, good)...)
 			return c
 		}, "chain of 12 certificates, want at most 4"},
-		"3 look-alike issuers RSA-8192": {func(id florete.ID, _ bool) tls.Certificate {
+		"3 look-alike issuers RSA-8192": {func(id spiffe.ID, _ bool) tls.Certificate {
 			c := m.leaf(good, id, m.key())
 			c.Certificate = append(c.Certificate[:1], kit.LookAlikes(3, good)...)
 			return c
@@ -124,18 +124,18 @@ func TestChains(t *testing.T) {
 	}
 
 	// QUIC takes no more than 16 KiB of a handshake.
-	long := func(id florete.ID, _ bool) tls.Certificate {
+	long := func(id spiffe.ID, _ bool) tls.Certificate {
 		return m.leaf(good, id, m.key(), func(c *x509.Certificate) {
 			c.ExtraExtensions = append(c.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{1, 2, 3}, Value: make([]byte, 17<<10)})
 		})
 	}
-	many := func(id florete.ID, _ bool) tls.Certificate {
+	many := func(id spiffe.ID, _ bool) tls.Certificate {
 		c := m.leaf(good, id, m.key())
 		c.Certificate = append(c.Certificate[:1], kit.LookAlikes(90, good)...)
 		return c
 	}
 	for _, v := range verifiers(t, trusted)[:2] {
-		for want, chain := range map[string]func(florete.ID, bool) tls.Certificate{
+		for want, chain := range map[string]func(spiffe.ID, bool) tls.Certificate{
 			"bytes, want at most 16384":                long,
 			"chain of 91 certificates, want at most 4": many,
 		} {
@@ -146,7 +146,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-func attack(t *testing.T, ca *kit.CA, chain func(florete.ID, bool) tls.Certificate, want string) {
+func attack(t *testing.T, ca *kit.CA, chain func(spiffe.ID, bool) tls.Certificate, want string) {
 	for _, v := range verifiers(t, ca) {
 		got := v.present(t, chain(v.peer, v.client))
 		if want == "" && got != "" || !strings.Contains(got, want) {

@@ -12,7 +12,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
 )
@@ -52,7 +52,7 @@ func (m maker) unconstrained() *kit.CA {
 }
 
 // leaf is an SVID of id as the cert provider issues it, changed, with its chain.
-func (m maker) leaf(by *ca.Authority, id florete.ID, key crypto.Signer, change ...func(*x509.Certificate)) tls.Certificate {
+func (m maker) leaf(by *ca.Authority, id spiffe.ID, key crypto.Signer, change ...func(*x509.Certificate)) tls.Certificate {
 	m.Helper()
 	uri, err := url.Parse(id.String())
 	m.must(err)

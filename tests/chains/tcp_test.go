@@ -5,11 +5,12 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -56,7 +57,7 @@ func inboundOverTCP(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 // outboundOverTCP is a forwarder that connects to outline for alice.
 func outboundOverTCP(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	set := host(t, ca, alice)
-	target, err := florete.Dial(outline)
+	target, err := spiffe.Dial(outline)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func outboundOverTCP(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate)
 			t.Fatal(err)
 		}
 		defer p.Close()
-		_, err = p.Probe(t.Context(), transport.Route{Caller: alice, Target: target, Endpoints: []florete.Addresses{{l.Addr().String()}}, Transport: florete.OverTCP})
+		_, err = p.Probe(t.Context(), transport.Route{Caller: alice, Target: target, Endpoints: []document.Addresses{{l.Addr().String()}}, Transport: document.OverTCP})
 		if wrong := new(transport.ImpostorError); errors.As(err, &wrong) {
 			return wrong.Err.Error()
 		} else if err != nil {

@@ -14,12 +14,13 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
@@ -41,8 +42,8 @@ const badCertificate = quic.TransportErrorCode(0x12a)
 // verifier is one of the four ends of a connection that believe a chain.
 type verifier struct {
 	name   string
-	client bool       // the peer is a TLS client
-	peer   florete.ID // whom it would let in
+	client bool      // the peer is a TLS client
+	peer   spiffe.ID // whom it would let in
 	// present shows the chain in a real handshake and returns why it was refused, as
 	// either side knows it; empty when it was not.
 	present func(t *testing.T, c tls.Certificate) string
@@ -99,7 +100,7 @@ func providerClient(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 		s := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"documents":[]}`)) })}
 		go s.Serve(l)
 		defer s.Close()
-		client := &api.Client{Node: node, Provider: florete.Provider{ID: provider, Addresses: []string{l.Addr().String()}}, Roots: ca.Roots(), SVID: &svid}
+		client := &api.Client{Node: node, Provider: document.Provider{ID: provider, Addresses: []string{l.Addr().String()}}, Roots: ca.Roots(), SVID: &svid}
 		if _, err := client.Artifact(t.Context()); err != nil {
 			return err.Error()
 		}
@@ -107,9 +108,9 @@ func providerClient(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 	}
 }
 
-func host(t *testing.T, ca *kit.CA, id florete.ID) *identity.Set {
+func host(t *testing.T, ca *kit.CA, id spiffe.ID) *identity.Set {
 	h := agenttest.NewHost(t, id.Name(), ca)
-	h.Accept(florete.Forwarder{}, id)
+	h.Accept(document.Forwarder{}, id)
 	h.Deliver(ca, id, time.Hour)
 	return h.Identities(t)
 }
@@ -117,7 +118,7 @@ func host(t *testing.T, ca *kit.CA, id florete.ID) *identity.Set {
 // publishing is a forwarder that publishes outline.
 func publishing(t *testing.T, ca *kit.CA) (s transport.Server, rejected chan transport.Rejection) {
 	set := host(t, ca, outline)
-	registry, err := transport.NewRegistry([]florete.Published{{ID: outline}})
+	registry, err := transport.NewRegistry([]document.Published{{ID: outline}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func inbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string 
 // outbound is a forwarder that connects to outline for alice.
 func outbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	set := host(t, ca, alice)
-	target, err := florete.Dial(outline)
+	target, err := spiffe.Dial(outline)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +206,7 @@ func outbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string
 			t.Fatal(err)
 		}
 		defer p.Close()
-		_, err = p.Probe(t.Context(), transport.Route{Caller: alice, Target: target, Endpoints: []florete.Addresses{{l.Addr().String()}}})
+		_, err = p.Probe(t.Context(), transport.Route{Caller: alice, Target: target, Endpoints: []document.Addresses{{l.Addr().String()}}})
 		if wrong := new(transport.ImpostorError); errors.As(err, &wrong) {
 			return wrong.Err.Error()
 		} else if err != nil {

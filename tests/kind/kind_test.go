@@ -11,9 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/agent/credentials"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
@@ -62,7 +63,7 @@ func TestToy(t *testing.T) {
 		return s.Section.Kind(server.Process{Store: e.Store, Key: e.Key, Policies: e.Policies})
 	})
 	manifest, state, summary := activated(t, cluster, keys, toy.Name, issuing, greeting)
-	got, err := os.ReadFile(filepath.Join(florete.Current(state.Need("toy-outline")), "greeting"))
+	got, err := os.ReadFile(filepath.Join(hostdir.Current(state.Need("toy-outline")), "greeting"))
 	if err != nil || string(got) != "hello outline!" {
 		t.Errorf("delivered %q, %v; %+v", got, err, summary)
 	}
@@ -83,7 +84,7 @@ func TestWanted(t *testing.T) {
 
 // activated has providers of certificates and of a kind serve a cluster, and activates ursula, whose
 // key is in a directory.
-func activated(t *testing.T, cluster compile.Cluster, keys, kind string, issuing, other *providertest.Env) (florete.Manifest, florete.Layout, activation.Summary) {
+func activated(t *testing.T, cluster compile.Cluster, keys, kind string, issuing, other *providertest.Env) (document.Manifest, hostdir.Layout, activation.Summary) {
 	t.Helper()
 	for _, e := range []*providertest.Env{issuing, other} {
 		e.Policy = cluster.Documents["drhorrible"][1].Policy()
@@ -93,7 +94,7 @@ func activated(t *testing.T, cluster compile.Cluster, keys, kind string, issuing
 	manifest := document.Manifest()
 	closure := t.TempDir()
 	must(t, document.Write(closure))
-	state := florete.Layout(t.TempDir())
+	state := hostdir.Layout(t.TempDir())
 	summary, err := activation.Run(t.Context(), activation.Config{
 		State: state, Closure: closure, HostKey: filepath.Join(keys, "ursula"), Once: true,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {

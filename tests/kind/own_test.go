@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/credentials"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/own"
 	"github.com/florete/florete/providers/providertest"
@@ -76,7 +76,7 @@ func TestOwn(t *testing.T) {
 	manifest, state, summary := activated(t, cluster, keys, "mailbox", issuing, mail)
 	delivered := func(name string) string {
 		t.Helper()
-		b, err := os.ReadFile(filepath.Join(florete.Current(state.Need("mailbox-wiki-mail")), name))
+		b, err := os.ReadFile(filepath.Join(hostdir.Current(state.Need("mailbox-wiki-mail")), name))
 		if err != nil {
 			t.Fatalf("%v; %+v", err, summary)
 		}

@@ -10,7 +10,9 @@ import (
 	"github.com/spiffe/go-spiffe/v2/bundle/spiffebundle"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 )
 
@@ -49,8 +51,8 @@ func (c *CA) issuing(key crypto.Signer, lifetime time.Duration) *ca.Authority {
 func (c *CA) RootPEM() string { return string(ca.EncodeCertificates(c.Root.Certificate)) }
 
 // Roots is what trusts the CA alone.
-func (c *CA) Roots() *florete.Roots {
-	return must(florete.NewRoots(c.Root.TrustDomain(), []string{c.RootPEM()}))
+func (c *CA) Roots() *trust.Roots {
+	return must(trust.NewRoots(c.Root.TrustDomain(), []string{c.RootPEM()}))
 }
 
 // Bundle is the SPIFFE bundle with the root, and those of others, as bundle endpoints serve it.
@@ -65,24 +67,24 @@ func (c *CA) Bundle(sequence uint64, refresh time.Duration, others ...*CA) []byt
 }
 
 // Issue makes an SVID, valid until now+lifetime, which may be negative.
-func (c *CA) Issue(id florete.ID, lifetime time.Duration) *tls.Certificate {
+func (c *CA) Issue(id spiffe.ID, lifetime time.Duration) *tls.Certificate {
 	now := time.Now()
 	return c.IssueAt(id, now.Add(min(lifetime, 0)), now.Add(lifetime))
 }
 
 // IssueAt is Issue by another clock, which shows now.
-func (c *CA) IssueAt(id florete.ID, now, until time.Time) *tls.Certificate {
+func (c *CA) IssueAt(id spiffe.ID, now, until time.Time) *tls.Certificate {
 	key := NewKey()
 	leaf := must(c.Issuing.Issue(ca.SVID{ID: id, Key: key.Public(), Until: until}, now))
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, c.Issuing.Certificate.Raw}, PrivateKey: key, Leaf: leaf}
 }
 
 // Deliver issues an SVID and puts it in the directory of its need, as activation does.
-func (c *CA) Deliver(need string, id florete.ID, lifetime time.Duration) *tls.Certificate {
+func (c *CA) Deliver(need string, id spiffe.ID, lifetime time.Duration) *tls.Certificate {
 	svid := c.Issue(id, lifetime)
 	chain, key := EncodeSVID(svid)
-	Swap(florete.Current(need), map[string][]byte{
-		florete.FileSVID: chain, florete.FileKey: key, florete.FileBundle: []byte(c.RootPEM()),
+	Swap(hostdir.Current(need), map[string][]byte{
+		hostdir.FileSVID: chain, hostdir.FileKey: key, hostdir.FileBundle: []byte(c.RootPEM()),
 	})
 	return svid
 }
@@ -99,4 +101,4 @@ func EncodeSVID(svid *tls.Certificate) (chain, key []byte) {
 func NewKey() *ecdsa.PrivateKey { return must(ca.NewKey()) }
 
 // CSR is a request of the SVID of id for a key, as PEM.
-func CSR(id florete.ID, key crypto.Signer) string { return string(must(ca.NewCSR(id, key))) }
+func CSR(id spiffe.ID, key crypto.Signer) string { return string(must(ca.NewCSR(id, key))) }

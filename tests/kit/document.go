@@ -8,36 +8,37 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/replace"
 )
 
 // Document is a manifest or a policy with its envelope, unsigned. Lists that are nil are
 // written as empty ones: a document has no nulls.
-func Document(serial int64, body any) florete.Document {
+func Document(serial int64, body any) document.Document {
 	raw := bytes.ReplaceAll(JSON(body), []byte(":null"), []byte(":[]"))
-	e := florete.Envelope{Schema: florete.EnvelopeSchema, Format: florete.NewestFormat, Digest: florete.Digest(raw), Serial: serial, Rev: "8eeec93"}
+	e := document.Envelope{Schema: document.EnvelopeSchema, Format: document.NewestFormat, Digest: document.Digest(raw), Serial: serial, Rev: "8eeec93"}
 	switch b := body.(type) {
-	case florete.Manifest:
-		e.Kind, e.Cluster, e.Host = florete.DocManifest, b.Cluster, b.Host
-	case florete.Policy:
-		e.Kind, e.Cluster, e.Host = florete.DocPolicy, b.Cluster, b.Host
+	case document.Manifest:
+		e.Kind, e.Cluster, e.Host = document.DocManifest, b.Cluster, b.Host
+	case document.Policy:
+		e.Kind, e.Cluster, e.Host = document.DocPolicy, b.Cluster, b.Host
 	default:
 		panic(fmt.Sprintf("no document has a body of type %T", body))
 	}
-	return must(florete.Open(JSON(e), raw, ""))
+	return must(document.Open(JSON(e), raw, ""))
 }
 
 // Signed is a document as the network carries it.
 func Signed(serial int64, body any, key signature.SecretKey) api.SignedDocument {
 	envelope, raw, _ := Document(serial, body).Bytes()
-	sig := must(key.Sign(nil, florete.SignedText(envelope)))
+	sig := must(key.Sign(nil, document.SignedText(envelope)))
 	return api.SignedDocument{Envelope: string(envelope), Body: string(raw), Signature: sig.String()}
 }
 
 // Write puts a document in a directory.
-func Write(dir string, d florete.Document) {
+func Write(dir string, d document.Document) {
 	check(os.MkdirAll(dir, 0o755))
 	check(d.Write(dir))
 }
@@ -50,7 +51,7 @@ func Swap(link string, files map[string][]byte) {
 	check(os.Chmod(dir, 0o755))
 	for name, b := range files {
 		mode := os.FileMode(0o444)
-		if name == florete.FileKey {
+		if name == hostdir.FileKey {
 			mode = 0o400
 		}
 		check(os.WriteFile(filepath.Join(dir, name), b, mode))

@@ -6,23 +6,23 @@ package kit
 import (
 	"encoding/json"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Domain is the trust domain of everything here.
 const Domain = "demo.flor"
 
 // ID is the ID in Domain of a short form, "kind/name" or "kind/node/name".
-func ID(short string) florete.ID { return IDIn(Domain, short) }
+func ID(short string) spiffe.ID { return IDIn(Domain, short) }
 
 // IDIn is an ID in another trust domain.
-func IDIn(domain, short string) florete.ID {
-	return must(florete.ParseID("spiffe://" + domain + "/" + short))
+func IDIn(domain, short string) spiffe.ID {
+	return must(spiffe.ParseID("spiffe://" + domain + "/" + short))
 }
 
 // ProviderID is what the process of a kind presents on a provider host.
-func ProviderID(host, kind string) florete.ID {
-	return ID("service/" + host + "/" + florete.ProviderService(kind))
+func ProviderID(host, kind string) spiffe.ID {
+	return ID("service/" + host + "/" + spiffe.ProviderService(kind))
 }
 
 // JSON is v as JSON.

@@ -8,13 +8,14 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/revocation"
 )
 
 // Revocations is a signed list of cluster demo with a number, which revokes targets.
-func Revocations(number int64, key signature.SecretKey, targets ...revocation.Target) florete.SignedRevocations {
+func Revocations(number int64, key signature.SecretKey, targets ...revocation.Target) trust.SignedRevocations {
 	list := revocation.Next(nil, "demo", time.Now(), revocation.Lifetime)
 	list.Number = number
 	for _, t := range targets {
@@ -25,7 +26,7 @@ func Revocations(number int64, key signature.SecretKey, targets ...revocation.Ta
 
 // Suspensions is one that suspends identities whose certificates of before yesterday are revoked:
 // those of today are refused by their suspension alone.
-func Suspensions(number int64, key signature.SecretKey, ids ...florete.ID) florete.SignedRevocations {
+func Suspensions(number int64, key signature.SecretKey, ids ...spiffe.ID) trust.SignedRevocations {
 	list := revocation.Next(nil, "demo", time.Now().Add(-24*time.Hour), revocation.Lifetime)
 	list.Number = number
 	revocation.Revoke(list, revocation.Target{Before: ids})
@@ -36,13 +37,13 @@ func Suspensions(number int64, key signature.SecretKey, ids ...florete.ID) flore
 }
 
 // Continued is the list after another, which revokes nothing more.
-func Continued(s florete.SignedRevocations, key signature.SecretKey) florete.SignedRevocations {
+func Continued(s trust.SignedRevocations, key signature.SecretKey) trust.SignedRevocations {
 	list := must(s.Open())
 	return must(revocation.Sign(revocation.Next(list, list.Cluster, time.Now(), revocation.Lifetime), key))
 }
 
 // RevocationsSigned is list 1 of cluster demo, of a time, which revokes nothing.
-func RevocationsSigned(at time.Time) florete.SignedRevocations {
+func RevocationsSigned(at time.Time) trust.SignedRevocations {
 	return must(revocation.Sign(revocation.Next(nil, "demo", at, revocation.Lifetime), SigningKey("demo-1")))
 }
 
@@ -50,7 +51,7 @@ func RevocationsSigned(at time.Time) florete.SignedRevocations {
 func ReadFile(path string) []byte { return must(os.ReadFile(path)) }
 
 // WriteRevocations puts a list in force, as activation does.
-func WriteRevocations(path string, s florete.SignedRevocations) {
+func WriteRevocations(path string, s trust.SignedRevocations) {
 	check(os.MkdirAll(filepath.Dir(path), 0o755))
 	check(replace.File(path, must(json.Marshal(s)), 0o644))
 }

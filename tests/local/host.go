@@ -17,7 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -29,9 +30,9 @@ const Limit = kit.Patience
 // programs are in Bin.
 type Host struct {
 	Name, Dir, Bin string
-	Manifest       florete.Manifest // of the documents that were deployed last
-	Silent         bool             // its activation cannot report: a release before reports
-	TPM            string           // socket of its TPM; empty for none
+	Manifest       document.Manifest // of the documents that were deployed last
+	Silent         bool              // its activation cannot report: a release before reports
+	TPM            string            // socket of its TPM; empty for none
 
 	mu      sync.Mutex
 	running map[string]*process
@@ -43,7 +44,7 @@ type process struct {
 }
 
 // Where a host has what is its own.
-func (h *Host) Layout() florete.Layout { return florete.Layout(filepath.Join(h.Dir, "state")) }
+func (h *Host) Layout() hostdir.Layout { return hostdir.Layout(filepath.Join(h.Dir, "state")) }
 func (h *Host) Closure() string        { return filepath.Join(h.Dir, "closure") }
 func (h *Host) HostKey() string        { return filepath.Join(h.Dir, "ssh_host_ed25519_key") }
 func (h *Host) Socket() string         { return filepath.Join(h.Dir, "agent.sock") }
@@ -53,7 +54,7 @@ func (h *Host) Log(part string) string { return filepath.Join(h.Dir, part+".log"
 // Deploy does what nixos-rebuild switch does: the host's closure is now this set of
 // documents.
 func (h *Host) Deploy(documents string) error {
-	d, err := florete.Read(documents, florete.DocManifest)
+	d, err := document.Read(documents, document.DocManifest)
 	if err != nil {
 		return err
 	}
@@ -188,15 +189,15 @@ func (h *Host) Once(ctx context.Context) (int, string, error) {
 }
 
 // Needs reads the state of every need of the host.
-func (h *Host) Needs() (map[string]florete.NeedState, error) {
-	all := map[string]florete.NeedState{}
+func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
+	all := map[string]hostdir.NeedState{}
 	for _, n := range h.Manifest.Needs {
 		s, err := h.Layout().NeedState(n.ID)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", h.Name, err)
 		}
 		if s.State == "" {
-			s.State = florete.NeedWaiting
+			s.State = hostdir.NeedWaiting
 		}
 		all[n.ID] = s
 	}
@@ -207,7 +208,7 @@ func (h *Host) Needs() (map[string]florete.NeedState, error) {
 func (h *Host) Fulfilled() bool {
 	all, err := h.Needs()
 	for _, n := range h.Manifest.Needs {
-		if s := all[n.ID]; s.State != florete.NeedFulfilled || len(n.OnChange) > 0 && s.NotifiedGeneration == 0 {
+		if s := all[n.ID]; s.State != hostdir.NeedFulfilled || len(n.OnChange) > 0 && s.NotifiedGeneration == 0 {
 			return false
 		}
 	}
@@ -216,25 +217,25 @@ func (h *Host) Fulfilled() bool {
 
 // Requesting tells whether a request has no answer yet.
 func (h *Host) Requesting() bool {
-	return slices.ContainsFunc(h.Manifest.Needs, func(n florete.Need) bool {
+	return slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool {
 		return exists(filepath.Join(h.Layout().Need(n.ID), "pending.json"))
 	})
 }
 
 // Value is a delivered file.
 func (h *Host) Value(need, file string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(florete.Current(h.Layout().Need(need)), file))
+	b, err := os.ReadFile(filepath.Join(hostdir.Current(h.Layout().Need(need)), file))
 	return string(b), err
 }
 
 // SVID is a delivered certificate with its key.
 func (h *Host) SVID(need string) (*tls.Certificate, error) {
-	i := slices.IndexFunc(h.Manifest.Needs, func(n florete.Need) bool { return n.ID == need })
+	i := slices.IndexFunc(h.Manifest.Needs, func(n document.Need) bool { return n.ID == need })
 	id, err := h.Manifest.Needs[i].CertID()
 	if err != nil {
 		return nil, err
 	}
-	svid, err := florete.LoadSVID(h.Layout().Need(need), id)
+	svid, err := hostdir.LoadSVID(h.Layout().Need(need), id)
 	if err != nil {
 		return nil, err
 	}

@@ -7,14 +7,14 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Knock connects to a forwarder as whoever has the SVID, past the caller's own, and
 // opens a TCP connection
 // to a target. The error is how it was refused; without one the target was reached.
-func Knock(ctx context.Context, address string, target florete.ID, svid *tls.Certificate) error {
+func Knock(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) error {
 	h, err := Hold(ctx, address, target, svid)
 	if err == nil {
 		h.conn.CloseWithError(0, "")
@@ -36,15 +36,15 @@ func (h Held) Ended(within time.Duration) time.Time {
 }
 
 // Hold is Knock that stays.
-func Hold(ctx context.Context, address string, target florete.ID, svid *tls.Certificate) (h Held, err error) {
-	dialable, err := florete.Dial(target)
+func Hold(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) (h Held, err error) {
+	dialable, err := spiffe.Dial(target)
 	if err != nil {
 		return h, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	conn, err := quic.DialAddr(ctx, address, &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{wire.ALPN}, ServerName: florete.SNI(dialable),
+		MinVersion: tls.VersionTLS13, NextProtos: []string{wire.ALPN}, ServerName: spiffe.SNI(dialable),
 		Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true, // it is the caller who is on trial
 	}, &quic.Config{KeepAlivePeriod: time.Second})
 	if err != nil {

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 )
 
 // check holds the laws that are about how a story ends.
@@ -58,8 +60,8 @@ func (h *Host) whole() {
 }
 
 // delivered reads what is in force for a need, by value.
-func delivered(l florete.Layout, n florete.Need) (map[string]string, error) {
-	dir := florete.Current(l.Need(n.ID))
+func delivered(l hostdir.Layout, n document.Need) (map[string]string, error) {
+	dir := hostdir.Current(l.Need(n.ID))
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -89,17 +91,17 @@ func delivered(l florete.Layout, n florete.Need) (map[string]string, error) {
 	return files, nil
 }
 
-func (h *Host) matches(n florete.Need, files map[string]string) {
+func (h *Host) matches(n document.Need, files map[string]string) {
 	id, err := n.CertID()
 	h.f.must(err)
-	if _, err := florete.ParseSVID([]byte(files["svid"]), []byte(files["key"]), id); err != nil {
+	if _, err := trust.ParseSVID([]byte(files["svid"]), []byte(files["key"]), id); err != nil {
 		h.f.violated("key", "%s: %s: %v", h.name, n.ID, err)
 	}
 }
 
 // source is the answer that files are, nil when they are none. The key is the
 // host's own, and its manifest has the roots.
-func (f *Fleet) source(h *Host, n florete.Need, files map[string]string) *answer {
+func (f *Fleet) source(h *Host, n document.Need, files map[string]string) *answer {
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
 	for _, p := range f.Providers {

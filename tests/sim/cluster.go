@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
@@ -17,11 +17,11 @@ const ungranted = "oidc-ungranted"
 
 // needs are what a host of a fleet requests: SVIDs of its own and of a service, an
 // OIDC client of that, and its documents.
-func (f *Fleet) needs(host string) []florete.Need {
+func (f *Fleet) needs(host string) []document.Need {
 	node := kit.ID("node/" + host)
 	config := kit.ConfigNeed(node, f.providers()...)
 	config.Renew.Interval = int(f.Every.Seconds())
-	return []florete.Need{
+	return []document.Need{
 		kit.CertNeed(node, f.providers()...),
 		kit.CertNeed(kit.ID("service/app-"+host), f.providers()...),
 		config,
@@ -30,7 +30,7 @@ func (f *Fleet) needs(host string) []florete.Need {
 }
 
 // OIDC is a need for the client of a host's service.
-func (f *Fleet) OIDC(name, host string) florete.Need {
+func (f *Fleet) OIDC(name, host string) document.Need {
 	return kit.OIDCNeed(name, kit.ID("service/"+strings.TrimPrefix(name, "oidc-")+"-"+host), f.providers()...)
 }
 
@@ -42,14 +42,14 @@ func (f *Fleet) providers() (names []string) {
 }
 
 // manifest is the newest one of a host.
-func (f *Fleet) manifest(h *Host) florete.Manifest {
-	m := florete.Manifest{
+func (f *Fleet) manifest(h *Host) document.Manifest {
+	m := document.Manifest{
 		Cluster: "sim", Host: h.name, TrustDomain: kit.Domain, Trust: f.trust(),
-		Identity:  florete.Identity{ID: h.id, SSHHostKey: h.publicKey},
-		Providers: map[string]map[string]florete.Provider{}, Needs: h.needs,
+		Identity:  document.Identity{ID: h.id, SSHHostKey: h.publicKey},
+		Providers: map[string]map[string]document.Provider{}, Needs: h.needs,
 	}
 	for _, p := range f.Providers {
-		m.Providers[p.name] = map[string]florete.Provider{}
+		m.Providers[p.name] = map[string]document.Provider{}
 		for _, kind := range kinds {
 			m.Providers[p.name][kind] = p.self(kind)
 		}
@@ -58,43 +58,43 @@ func (f *Fleet) manifest(h *Host) florete.Manifest {
 }
 
 // policy is the newest one of a provider.
-func (f *Fleet) policy(p *Provider) florete.Policy {
-	policy := florete.Policy{
-		Cluster: "sim", Host: p.name, TrustDomain: kit.Domain, Trust: f.trust(), Provider: map[string]florete.Listening{},
+func (f *Fleet) policy(p *Provider) document.Policy {
+	policy := document.Policy{
+		Cluster: "sim", Host: p.name, TrustDomain: kit.Domain, Trust: f.trust(), Provider: map[string]document.Listening{},
 		Kinds: map[string]json.RawMessage{
 			"cert": kit.JSON(map[string]int{"lifetime": int(f.Lifetime.Seconds())}), "config": kit.JSON(struct{}{}),
 			"oidc": kit.JSON(map[string]string{"issuer": kit.Issuer}),
 		},
 	}
 	for _, kind := range kinds {
-		policy.Provider[kind] = florete.Listening{ID: p.self(kind).ID, Listen: []string{":4600"}}
+		policy.Provider[kind] = document.Listening{ID: p.self(kind).ID, Listen: []string{":4600"}}
 	}
 	for _, h := range f.Hosts {
-		policy.Devices = append(policy.Devices, florete.Device{ID: h.id, SSHHostKey: h.publicKey})
+		policy.Devices = append(policy.Devices, document.Device{ID: h.id, SSHHostKey: h.publicKey})
 		for _, n := range h.needs {
 			if !strings.HasPrefix(n.ID, ungranted) {
-				policy.Grants = append(policy.Grants, florete.Grant{Caller: h.id, Need: n.ID, Kind: n.Kind, Request: n.Request, Generation: n.Generation})
+				policy.Grants = append(policy.Grants, document.Grant{Caller: h.id, Need: n.ID, Kind: n.Kind, Request: n.Request, Generation: n.Generation})
 			}
 		}
 	}
 	return policy
 }
 
-func (f *Fleet) trust() florete.Trust {
-	return florete.Trust{
+func (f *Fleet) trust() document.Trust {
+	return document.Trust{
 		Roots: []string{f.ca.RootPEM()}, SigningKeys: []string{f.signing.ToPublicKey().String()},
 	}
 }
 
 // Commit is a new commit of the flake, in which change is made to each host's
 // needs. Nobody has it yet: see Deploy and Publish.
-func (f *Fleet) Commit(change func(host string, needs []florete.Need) []florete.Need) {
+func (f *Fleet) Commit(change func(host string, needs []document.Need) []document.Need) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.serial = max(f.serial+1, time.Now().Unix())
 	for _, h := range f.Hosts {
 		h.needs = change(h.name, slices.Clone(h.needs))
-		slices.SortFunc(h.needs, func(a, b florete.Need) int { return strings.Compare(a.ID, b.ID) })
+		slices.SortFunc(h.needs, func(a, b document.Need) int { return strings.Compare(a.ID, b.ID) })
 	}
 	f.log("commit %d", f.serial)
 }
@@ -102,7 +102,7 @@ func (f *Fleet) Commit(change func(host string, needs []florete.Need) []florete.
 // Rotate is a commit that raises the generation of every need that can have another:
 // certificates are renewed instead, and documents have serials.
 func (f *Fleet) Rotate() {
-	f.Commit(func(_ string, needs []florete.Need) []florete.Need {
+	f.Commit(func(_ string, needs []document.Need) []document.Need {
 		for i := range needs {
 			if needs[i].Kind == "oidc" {
 				needs[i].Generation++
@@ -117,9 +117,9 @@ func (f *Fleet) Rotate() {
 func (f *Fleet) Publish(providers ...*Provider) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	hosts := map[string][]florete.Document{}
+	hosts := map[string][]document.Document{}
 	for _, h := range f.Hosts {
-		hosts[h.name] = []florete.Document{kit.Document(f.serial, f.manifest(h))}
+		hosts[h.name] = []document.Document{kit.Document(f.serial, f.manifest(h))}
 		h.target = f.serial
 	}
 	tree, err := publish.Sign(hosts, f.signing, time.Now())

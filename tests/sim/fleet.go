@@ -14,8 +14,8 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -73,7 +73,7 @@ func newFleet(t testing.TB, c Config, seed uint64) *Fleet {
 	for i := range c.Hosts {
 		f.Hosts = append(f.Hosts, newHost(f, hostName(i)))
 	}
-	f.Commit(func(host string, _ []florete.Need) []florete.Need { return f.needs(host) })
+	f.Commit(func(host string, _ []document.Need) []document.Need { return f.needs(host) })
 	f.Publish(f.Providers...)
 	f.Deploy(f.Hosts...)
 	return f

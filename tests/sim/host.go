@@ -10,21 +10,24 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/tests/kit"
 )
 
 // Host is a host that runs activation.
 type Host struct {
 	process
-	id        florete.ID
+	id        spiffe.ID
 	hostKey   string // file
 	publicKey string
 
-	needs  []florete.Need // of the newest commit
-	target int64          // serial of the newest commit that it can know of
+	needs  []document.Need // of the newest commit
+	target int64           // serial of the newest commit that it can know of
 
 	mu     sync.Mutex
 	disk   int   // which of its directories is the host's disk
@@ -48,13 +51,13 @@ func (h *Host) path(names ...string) string {
 func (h *Host) closure() string { return h.path("closure") }
 
 // State is the host's state directory, until it dies next.
-func (h *Host) State() florete.Layout {
+func (h *Host) State() hostdir.Layout {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.state()
 }
 
-func (h *Host) state() florete.Layout { return florete.Layout(h.path(fmt.Sprintf("disk-%d", h.disk))) }
+func (h *Host) state() hostdir.Layout { return hostdir.Layout(h.path(fmt.Sprintf("disk-%d", h.disk))) }
 
 // activate is one life.
 func (h *Host) activate(ctx context.Context, l *life) {
@@ -129,7 +132,7 @@ func (h *Host) Clock(d time.Duration) {
 		if !s.Expires.IsZero() { // which is by the provider's clock
 			renewal = d * time.Duration(100-n.Renew.AtPercent) / 100
 		}
-		for at, by := range map[*florete.Time]time.Duration{&s.LastAttempt: d, &s.StateSince: d, &s.Fulfilled: d, &s.Next: renewal} {
+		for at, by := range map[*unixtime.Time]time.Duration{&s.LastAttempt: d, &s.StateSince: d, &s.Fulfilled: d, &s.Next: renewal} {
 			if !at.IsZero() {
 				*at = at.Add(by)
 			}
@@ -152,11 +155,11 @@ func (h *Host) open() string {
 		open = append(open, "does not run")
 	}
 	for _, n := range h.status.Needs {
-		want := florete.NeedFulfilled
+		want := hostdir.NeedFulfilled
 		if strings.HasPrefix(n.ID, ungranted) {
-			want = florete.NeedDenied
+			want = hostdir.NeedDenied
 		}
-		if n.State != want || want == florete.NeedFulfilled && n.Error != nil {
+		if n.State != want || want == hostdir.NeedFulfilled && n.Error != nil {
 			open = append(open, fmt.Sprintf("%s is %s after %d attempts, want %s: %+v", n.ID, n.State, n.Attempts, want, n.Error))
 		}
 	}

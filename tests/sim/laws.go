@@ -7,8 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -19,14 +20,14 @@ import (
 type laws struct {
 	lines   []string
 	seen    map[string]int
-	answers map[string][]answer         // by what was asked: provider, then place of the record
-	granted map[string]time.Time        // by provider and idempotency key, until when
-	rows    map[string]int              // audit rows, by caller, need and outcome
-	told    map[string]int              // what hosts heard, likewise
-	quiet   map[string]quiet            // by host and need
-	asking  map[string]string           // key of a request not known to be fulfilled, by host and need
-	inForce map[string]florete.Document // manifest, by host
-	opened  map[string]time.Time        // when that was, by host
+	answers map[string][]answer          // by what was asked: provider, then place of the record
+	granted map[string]time.Time         // by provider and idempotency key, until when
+	rows    map[string]int               // audit rows, by caller, need and outcome
+	told    map[string]int               // what hosts heard, likewise
+	quiet   map[string]quiet             // by host and need
+	asking  map[string]string            // key of a request not known to be fulfilled, by host and need
+	inForce map[string]document.Document // manifest, by host
+	opened  map[string]time.Time         // when that was, by host
 }
 
 // answer is one that a provider has committed to.
@@ -47,7 +48,7 @@ var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 func newLaws() laws {
 	return laws{
 		seen: map[string]int{}, answers: map[string][]answer{}, granted: map[string]time.Time{}, rows: map[string]int{},
-		told: map[string]int{}, quiet: map[string]quiet{}, asking: map[string]string{}, inForce: map[string]florete.Document{}, opened: map[string]time.Time{},
+		told: map[string]int{}, quiet: map[string]quiet{}, asking: map[string]string{}, inForce: map[string]document.Document{}, opened: map[string]time.Time{},
 	}
 }
 
@@ -153,7 +154,7 @@ func end(row server.Row) time.Time {
 
 // host is the host that a caller is.
 func host(caller string) string {
-	id, err := florete.ParseID(caller)
+	id, err := spiffe.ParseID(caller)
 	if err != nil {
 		return "nobody"
 	}

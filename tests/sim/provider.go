@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
@@ -56,9 +56,9 @@ func newProvider(f *Fleet, name string) *Provider {
 
 func (p *Provider) path(name string) string { return filepath.Join(p.dir, name) }
 
-func (p *Provider) self(kind string) florete.Provider {
+func (p *Provider) self(kind string) document.Provider {
 	at := fmt.Sprintf("%s:%d", p.name, 4600+slices.Index(kinds, kind))
-	return florete.Provider{ID: kit.ProviderID(p.name, kind), Addresses: florete.Addresses{at}}
+	return document.Provider{ID: kit.ProviderID(p.name, kind), Addresses: document.Addresses{at}}
 }
 
 // Skew sets the clock by which the provider issues: certificates, its own too, and

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // Hosts boot while no provider is up; providers come last.
@@ -91,8 +91,8 @@ func TestSecondProvider(t *testing.T) {
 }
 
 // with adds a need to each host.
-func (f *Fleet) with(id string) func(string, []florete.Need) []florete.Need {
-	return func(host string, needs []florete.Need) []florete.Need { return append(needs, f.OIDC(id, host)) }
+func (f *Fleet) with(id string) func(string, []document.Need) []document.Need {
+	return func(host string, needs []document.Need) []document.Need { return append(needs, f.OIDC(id, host)) }
 }
 
 // Hosts have a commit that their provider does not have yet.
@@ -166,7 +166,7 @@ func TestWipedHost(t *testing.T) {
 		f.Boot()
 		f.Settle(time.Minute)
 		h := f.Hosts[0]
-		client := h.needs[slices.IndexFunc(h.needs, func(n florete.Need) bool { return n.ID == "oidc-app" })]
+		client := h.needs[slices.IndexFunc(h.needs, func(n document.Need) bool { return n.ID == "oidc-app" })]
 		before, err := delivered(h.State(), client)
 		f.must(err)
 		f.Providers[0].Kill()

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 const day = 24 * time.Hour
@@ -47,8 +47,8 @@ func (f *Fleet) good(d time.Duration) {
 // other, then and when they renew.
 func TestThunderingHerd(t *testing.T) {
 	Run(t, Config{Hosts: 200}, func(f *Fleet) {
-		f.Commit(func(_ string, needs []florete.Need) []florete.Need {
-			return slices.DeleteFunc(needs, func(n florete.Need) bool { return n.ID != "cert-node" && n.Kind != "config" })
+		f.Commit(func(_ string, needs []document.Need) []document.Need {
+			return slices.DeleteFunc(needs, func(n document.Need) bool { return n.ID != "cert-node" && n.Kind != "config" })
 		})
 		f.Publish(f.Providers...)
 		f.Deploy(f.Hosts...)

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	agentstatus "github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -110,7 +110,7 @@ func (c *cluster) renews(t *testing.T, h *local.Host, needs ...string) {
 	for _, need := range needs {
 		c.until(t, fmt.Sprintf("%s of %s to be renewed", need, h.Name), func() bool {
 			s := state(t, h, need)
-			return s.State == florete.NeedFulfilled && s.Answers > answers[need]
+			return s.State == hostdir.NeedFulfilled && s.Answers > answers[need]
 		})
 		if old, ok := numbers[need]; ok && number(need) == old {
 			t.Errorf("%s of %s is the same certificate", need, h.Name)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -126,7 +126,7 @@ func (c *cluster) refusesFirst(t *testing.T, of release, closure string) {
 // closureWaits waits until a host has refused its closure for its format.
 func (c *cluster) closureWaits(t *testing.T, h *local.Host) {
 	t.Helper()
-	var e *florete.NeedError
+	var e *hostdir.NeedError
 	c.until(t, "the closure of "+h.Name+" to wait", func() (ok bool) {
 		var err error
 		e, err = h.Layout().ClosureError()

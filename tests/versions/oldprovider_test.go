@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/local"
 )
@@ -38,7 +39,7 @@ func TestOldProvider(t *testing.T) {
 	t.Log("a policy of a newer format waits, with the grants that it has for the late service")
 	closure := c.Path("newer")
 	check(t, local.Copy(c.Path("late", "p"), closure))
-	edit(t, closure, florete.EnvelopeFile(florete.DocPolicy), `"format":"1.0"`, `"format":"1.1"`)
+	edit(t, closure, document.EnvelopeFile(document.DocPolicy), `"format":"1.0"`, `"format":"1.1"`)
 	check(t, c.p.Deploy(closure))
 	check(t, c.p.Activate())
 	c.closureWaits(t, c.p)
@@ -55,9 +56,9 @@ func TestOldProvider(t *testing.T) {
 	c.exchange(t, c.p, new)
 	c.until(t, "the secret to be rotated", func() bool { return secret() != former })
 	c.reaches(t, c.b, "tcp", "late")
-	policy, err := florete.Read(florete.Current(c.p.Layout().Documents()), florete.DocPolicy)
+	policy, err := document.Read(hostdir.Current(c.p.Layout().Documents()), document.DocPolicy)
 	check(t, err)
-	if policy.Envelope.Format != (florete.Format{Major: 1, Minor: 1}) {
+	if policy.Envelope.Format != (document.Format{Major: 1, Minor: 1}) {
 		t.Errorf("the policy in force has format %s", policy.Envelope.Format)
 	}
 
@@ -114,12 +115,12 @@ func (c *cluster) foreign(t *testing.T, name string) {
 // same checks that two commits have the same documents, but for their envelopes.
 func (c *cluster) same(t *testing.T, one, other string) {
 	t.Helper()
-	kinds := map[*local.Host][]string{c.p: {florete.DocManifest, florete.DocPolicy}, c.b: {florete.DocManifest}, c.c: {florete.DocManifest}}
+	kinds := map[*local.Host][]string{c.p: {document.DocManifest, document.DocPolicy}, c.b: {document.DocManifest}, c.c: {document.DocManifest}}
 	for h, of := range kinds {
 		for _, kind := range of {
-			a, err := florete.Read(c.Path(one, h.Name), kind)
+			a, err := document.Read(c.Path(one, h.Name), kind)
 			check(t, err)
-			b, err := florete.Read(c.Path(other, h.Name), kind)
+			b, err := document.Read(c.Path(other, h.Name), kind)
 			check(t, err)
 			_, was, _ := a.Bytes()
 			_, is, _ := b.Bytes()

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/local"
 )
@@ -29,7 +29,7 @@ func (c *cluster) until(t *testing.T, what string, ok func() bool) {
 				fmt.Fprintf(&all, "\n%s", log[max(0, len(log)-1000):])
 			}
 			for id, s := range needs {
-				if s.State != florete.NeedFulfilled || s.Error != nil {
+				if s.State != hostdir.NeedFulfilled || s.Error != nil {
 					fmt.Fprintf(&all, "\n  %s is %s: %+v", id, s.State, s.Error)
 				}
 			}
@@ -63,7 +63,7 @@ func serial(t *testing.T, h *local.Host) int64 {
 	return d.Envelope.Serial
 }
 
-func state(t *testing.T, h *local.Host, need string) florete.NeedState {
+func state(t *testing.T, h *local.Host, need string) hostdir.NeedState {
 	t.Helper()
 	s, err := h.Layout().NeedState(need)
 	check(t, err)
@@ -74,19 +74,19 @@ func state(t *testing.T, h *local.Host, need string) florete.NeedState {
 // learn of both formats and of what to do.
 func (c *cluster) waits(t *testing.T, h *local.Host, need string, formats ...string) {
 	t.Helper()
-	var s florete.NeedState
+	var s hostdir.NeedState
 	c.until(t, fmt.Sprintf("%s of %s to wait for another release", need, h.Name), func() bool {
 		s = state(t, h, need)
 		return s.Error != nil && s.Error.Code == api.CodeNewerFormat
 	})
 	newer(t, *s.Error, formats...)
-	if s.State != florete.NeedWaiting {
-		t.Errorf("%s of %s is %s, want %s", need, h.Name, s.State, florete.NeedWaiting)
+	if s.State != hostdir.NeedWaiting {
+		t.Errorf("%s of %s is %s, want %s", need, h.Name, s.State, hostdir.NeedWaiting)
 	}
 }
 
 // newer checks what is reported about a format.
-func newer(t *testing.T, e florete.NeedError, formats ...string) {
+func newer(t *testing.T, e hostdir.NeedError, formats ...string) {
 	t.Helper()
 	if e.Kind != string(api.Transient) || e.Code != api.CodeNewerFormat {
 		t.Errorf("%+v, want %s %s", e, api.Transient, api.CodeNewerFormat)
@@ -98,7 +98,7 @@ func newer(t *testing.T, e florete.NeedError, formats ...string) {
 	}
 }
 
-func needs(t *testing.T, h *local.Host) map[string]florete.NeedState {
+func needs(t *testing.T, h *local.Host) map[string]hostdir.NeedState {
 	t.Helper()
 	all, err := h.Needs()
 	check(t, err)
@@ -107,7 +107,7 @@ func needs(t *testing.T, h *local.Host) map[string]florete.NeedState {
 
 // kept checks that needs but that for documents stand as before: nothing was requested again,
 // and no unit notified again.
-func kept(t *testing.T, h *local.Host, before map[string]florete.NeedState) {
+func kept(t *testing.T, h *local.Host, before map[string]hostdir.NeedState) {
 	t.Helper()
 	for id, s := range needs(t, h) {
 		was := before[id]

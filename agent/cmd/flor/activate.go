@@ -13,7 +13,6 @@ import (
 	"github.com/coreos/go-systemd/v22/util"
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/notify"
@@ -21,6 +20,7 @@ import (
 	"github.com/florete/florete/agent/facts"
 	hostreport "github.com/florete/florete/agent/report"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/journal"
 )
 
@@ -63,9 +63,9 @@ is no failure.`,
 	f.BoolVar(&c.Undivided, "undivided", false, "leave all files to this account, as it is without root")
 	f.StringToStringVar(&c.Adopt, "adopt", nil, "take a need over from files that are there, as `NEED=DIR`, without a request; may be repeated")
 	f.StringVar(&c.Refetch, "refetch", "", "directory where touching a file named after a need requests it again")
-	m.follow(cmd, "refetch", florete.Instance.Refetch)
+	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	f.StringVar(&socket, "agent-socket", "", "Unix socket of the agent, for what this host reports of itself")
-	m.follow(cmd, "agent-socket", florete.Instance.Agent)
+	m.follow(cmd, "agent-socket", hostdir.Instance.Agent)
 	f.StringVar(&hook, "hook", "", "program that is called with each unit to restart, instead of systemd")
 	f.BoolVar(&c.Once, "once", false, "make one pass and end")
 	f.DurationVar(&c.CommitTimeout, "commit-timeout", activation.CommitTimeout, "how long documents from the network stay in force that no provider answers under")

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
@@ -148,7 +148,7 @@ func TestActivateOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.want(activation.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once", "--owner", "daemon")
-	for file, want := range map[string]uint32{"cert-node/current/" + florete.FileKey: 1, "oidc-outline/current/client-secret": 0} {
+	for file, want := range map[string]uint32{"cert-node/current/" + hostdir.FileKey: 1, "oidc-outline/current/client-secret": 0} {
 		info, err := os.Stat(filepath.Join(m.args[3], "needs", file))
 		if err != nil {
 			t.Fatal(err)

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/confine"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/processors"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 func newAgentCmd(m *instance) *cobra.Command {
@@ -55,7 +55,7 @@ ExecReload= of the unit runs. Where it fails, nothing has changed.`,
 	for _, cmd := range []*cobra.Command{run, reload} {
 		m.state(cmd, &c.Layout)
 		cmd.Flags().StringVar(&c.Socket, "socket", "", "Unix socket for flor status")
-		m.follow(cmd, "socket", florete.Instance.Agent)
+		m.follow(cmd, "socket", hostdir.Instance.Agent)
 		cmd.Flags().StringVar(&c.Metrics, "metrics", "", "loopback `ADDRESS`, such as 127.0.0.1:9464, where every account of the host may read the metrics too")
 		cmd.Flags().StringVar(&c.Traces, "traces", "", "`URL` of a collector of OpenTelemetry traces over OTLP/HTTP, such as http://127.0.0.1:4318")
 		cmd.Flags().IntVar(&c.OneTraceIn, "one-trace-in", 100, "send one trace in `N`; hosts with the same number send the same ones")

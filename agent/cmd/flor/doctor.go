@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/doctor"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // exitFindings is the exit status of a host that is not well.
@@ -44,7 +44,7 @@ Exit status: 0 all is fine; 1 usage; 2 there are findings.`,
 	f := cmd.Flags()
 	m.state(cmd, &c.Layout)
 	f.StringVar(&c.Socket, "socket", "", "Unix socket of the agent")
-	m.follow(cmd, "socket", florete.Instance.Agent)
+	m.follow(cmd, "socket", hostdir.Instance.Agent)
 	f.StringVar(&c.HostKey, "ssh-host-key", doctor.DefaultHostKey, "SSH host key that proves this host at enrolment")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

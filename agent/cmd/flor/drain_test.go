@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	agentstatus "github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -66,7 +66,7 @@ func TestDenied(t *testing.T) {
 			return len(d) == 1 && d[0].Process == s.cmd.Process.Pid && d[0].Connections == 1
 		})
 	}
-	c.Publish.Publish[0].Allow = []florete.Allow{{ID: agenttest.Bob}}
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: agenttest.Bob}}
 	c.AcceptUrsula()
 	wantCut(t, open)
 }

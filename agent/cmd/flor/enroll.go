@@ -13,10 +13,10 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/enrol"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/sealing"
 )
@@ -125,7 +125,7 @@ func enrollOne(w io.Writer, file string, sealed []byte, identities []age.Identit
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	fmt.Fprintf(w, "%s: certificate of %s until %s\n", florete.Current(dir), svid.ID.Short(), svid.Cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	fmt.Fprintf(w, "%s: certificate of %s until %s\n", hostdir.Current(dir), svid.ID.Short(), svid.Cert.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	return nil
 }
 

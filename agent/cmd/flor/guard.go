@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/guard"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 func newGuardCmd(m *instance) *cobra.Command {
@@ -26,6 +26,6 @@ It needs nft(8) and CAP_NET_ADMIN, and takes the table out when it stops.`,
 	}
 	m.state(cmd, &c.Layout)
 	cmd.Flags().StringVar(&c.Account, "account", "", "the forwarder's account")
-	m.follow(cmd, "account", florete.Instance.String)
+	m.follow(cmd, "account", hostdir.Instance.String)
 	return cmd
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/hostapi"
 	agentstatus "github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 func newHostCmd(m *instance) *cobra.Command {
@@ -53,10 +53,10 @@ requests: publish the sockets as services. systemd may pass one or both.`,
 	f.StringVar(&c.Refetch, "refetch", "", "directory that flor activate --refetch watches")
 	f.StringVar(&read, "socket", "", "Unix socket to answer on, unless systemd passes some")
 	f.StringVar(&admin, "refetch-socket", "", "Unix socket for requests to fetch a need again, likewise")
-	m.follow(run, "agent", florete.Instance.Agent)
-	m.follow(run, "refetch", florete.Instance.Refetch)
-	m.follow(run, "socket", func(m florete.Instance) string { return m.Run() + "-host.sock" })
-	m.follow(run, "refetch-socket", func(m florete.Instance) string { return m.Run() + "-host-refetch.sock" })
+	m.follow(run, "agent", hostdir.Instance.Agent)
+	m.follow(run, "refetch", hostdir.Instance.Refetch)
+	m.follow(run, "socket", func(m hostdir.Instance) string { return m.Run() + "-host.sock" })
+	m.follow(run, "refetch-socket", func(m hostdir.Instance) string { return m.Run() + "-host-refetch.sock" })
 	parent.AddCommand(run)
 	return parent
 }

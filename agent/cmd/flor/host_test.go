@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -24,7 +24,7 @@ func TestHostIsPassedSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []florete.Instance{"", "blue"} {
+	for _, m := range []hostdir.Instance{"", "blue"} {
 		dir := t.TempDir()
 		called, path := filepath.Join(dir, m.Program("flor")), filepath.Join(dir, "host.sock")
 		if err := os.Symlink(program, called); err != nil {

@@ -6,13 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // instance is which of this host's clusters a command is about. Defaults of flags
 // follow it.
 type instance struct {
-	florete.Instance
+	hostdir.Instance
 	followers []func()
 }
 
@@ -26,7 +26,7 @@ func (m *instance) flag(root *cobra.Command) {
 
 // set is what --instance does.
 func (m *instance) set(name string) (err error) {
-	if m.Instance, err = florete.ParseInstance(name); err != nil {
+	if m.Instance, err = hostdir.ParseInstance(name); err != nil {
 		return err
 	}
 	for _, f := range m.followers {
@@ -36,7 +36,7 @@ func (m *instance) set(name string) (err error) {
 }
 
 // follow has the instance decide a flag's default.
-func (m *instance) follow(cmd *cobra.Command, name string, of func(florete.Instance) string) {
+func (m *instance) follow(cmd *cobra.Command, name string, of func(hostdir.Instance) string) {
 	f := cmd.Flags().Lookup(name)
 	set := func() {
 		if !f.Changed {
@@ -49,7 +49,7 @@ func (m *instance) follow(cmd *cobra.Command, name string, of func(florete.Insta
 }
 
 // state adds --state, where activation keeps what the host has.
-func (m *instance) state(cmd *cobra.Command, l *florete.Layout) {
+func (m *instance) state(cmd *cobra.Command, l *hostdir.Layout) {
 	cmd.Flags().StringVar((*string)(l), "state", "", "directory that flor activate keeps")
-	m.follow(cmd, "state", func(m florete.Instance) string { return string(m.State()) })
+	m.follow(cmd, "state", func(m hostdir.Instance) string { return string(m.State()) })
 }

@@ -12,11 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/agent/facts"
 	"github.com/florete/florete/agent/hostapi"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/printable"
 )
@@ -25,7 +27,7 @@ import (
 const joinPoll = 2 * time.Second
 
 func newJoinCmd(m *instance) *cobra.Command {
-	var state florete.Layout
+	var state hostdir.Layout
 	var dir, tpm string
 	cmd := &cobra.Command{
 		Use:   "join [TOKEN | -]",
@@ -48,7 +50,7 @@ Exit status: 0 the device is admitted, and activation enrols it; 1 usage or conf
 				return err
 			}
 			manifest := doc.Manifest()
-			roots, err := florete.NewRoots(manifest.TrustDomain, manifest.Trust.Roots)
+			roots, err := trust.NewRoots(manifest.TrustDomain, manifest.Trust.Roots)
 			if err != nil {
 				return err
 			}
@@ -63,7 +65,7 @@ Exit status: 0 the device is admitted, and activation enrols it; 1 usage or conf
 				}
 				in := "in a file, which can be copied: this machine has no TPM"
 				switch {
-				case state.DeviceKeyIn() == florete.InTPM:
+				case state.DeviceKeyIn() == hostdir.InTPM:
 					in = "in the TPM, and in no other"
 				case tpm == devicekey.None:
 					in = "in a file, which can be copied"
@@ -80,7 +82,7 @@ Exit status: 0 the device is admitted, and activation enrols it; 1 usage or conf
 	m.state(cmd, &state)
 	cmd.Flags().StringVar(&tpm, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the key, or a Unix socket to one; \"none\" for a key in a file")
 	cmd.Flags().StringVar(&dir, "refetch", "", "directory that flor activate --refetch watches")
-	m.follow(cmd, "refetch", florete.Instance.Refetch)
+	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	return cmd
 }
 
@@ -130,15 +132,15 @@ func awaitJoin(ctx context.Context, h *fetch.Host, out io.Writer) error {
 
 // enrolNow has activation request the node's certificate at once, not when its backoff ends,
 // unless it has done so.
-func enrolNow(l florete.Layout, m florete.Manifest, dir string) error {
+func enrolNow(l hostdir.Layout, m document.Manifest, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for _, n := range m.Needs {
-		if id, err := n.CertID(); n.Kind != florete.KindCert || err != nil || id != m.Identity.ID {
+		if id, err := n.CertID(); n.Kind != document.KindCert || err != nil || id != m.Identity.ID {
 			continue
 		}
-		if s, err := l.NeedState(n.ID); err != nil || s.State != florete.NeedFulfilled {
+		if s, err := l.NeedState(n.ID); err != nil || s.State != hostdir.NeedFulfilled {
 			return hostapi.Refetch(m, dir, n.ID)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/nix/subcommand"
 	"github.com/florete/florete/providers/journal"
 	"github.com/florete/florete/providers/memory"
@@ -36,7 +36,7 @@ func run() int {
 	root := &cobra.Command{
 		Use:           filepath.Base(os.Args[0]),
 		Short:         "Runs a host of a Florete cluster",
-		Version:       florete.Version(),
+		Version:       release.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	agentstatus "github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 			c := agenttest.NewCluster(t, strings.TrimPrefix(upstream.URL, "http://"))
 			// A host of its own, so that ursula is as she is everywhere.
 			api := agenttest.NewHost(t, "ursula", c.CA)
-			api.Accept(florete.Forwarder{Publish: []florete.Published{{ID: kit.ID("service/ursula/host"), Upstream: "unix:/run/florete-host.sock", Allow: []florete.Allow{}}}})
+			api.Accept(document.Forwarder{Publish: []document.Published{{ID: kit.ID("service/ursula/host"), Upstream: "unix:/run/florete-host.sock", Allow: []document.Allow{}}}})
 			e.Setenv("API", string(api.Layout))
 			e.Setenv("URSULA", string(c.Ursula.Layout))
 			e.Setenv("LAPTOP", string(c.Laptop.Layout))

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/ping"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 func newPingCmd(m *instance) *cobra.Command {
@@ -42,7 +42,7 @@ Exit status: 0 it is reached; 1 usage, or no agent; 2 a step is broken.`,
 		},
 	}
 	cmd.Flags().StringVar(&c.Socket, "socket", "", "Unix socket of the agent for this command, ping.sock")
-	m.follow(cmd, "socket", func(m florete.Instance) string { return ping.Beside(m.Agent()) })
+	m.follow(cmd, "socket", func(m hostdir.Instance) string { return ping.Beside(m.Agent()) })
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

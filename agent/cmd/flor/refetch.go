@@ -6,8 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/hostapi"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 func newRefetchCmd(m *instance) *cobra.Command {
@@ -34,8 +35,8 @@ replaces them.`,
 }
 
 // requests is a command that leaves requests to activation.
-func requests(m *instance, leave func(florete.Manifest, string, string) error, what string, cmd *cobra.Command) *cobra.Command {
-	var state florete.Layout
+func requests(m *instance, leave func(document.Manifest, string, string) error, what string, cmd *cobra.Command) *cobra.Command {
+	var state hostdir.Layout
 	var dir string
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, needs []string) error {
@@ -56,6 +57,6 @@ func requests(m *instance, leave func(florete.Manifest, string, string) error, w
 	}
 	m.state(cmd, &state)
 	cmd.Flags().StringVar(&dir, "refetch", "", "directory that flor activate --refetch watches")
-	m.follow(cmd, "refetch", florete.Instance.Refetch)
+	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	return cmd
 }

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	agentstatus "github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -120,10 +120,10 @@ func (x *transfer) end(t *testing.T) {
 // TestReload: a transfer, and requests one after another, live through three upgrades in a
 // row at each side.
 func TestReload(t *testing.T) {
-	for _, over := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
+	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		t.Run(string(over), func(t *testing.T) {
 			agenttest.Transport = over
-			defer func() { agenttest.Transport = florete.AnyTransport }()
+			defer func() { agenttest.Transport = document.AnyTransport }()
 			testReload(t)
 		})
 	}

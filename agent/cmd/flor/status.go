@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	agentstatus "github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 func newStatusCmd(m *instance) *cobra.Command {
-	var state florete.Layout
+	var state hostdir.Layout
 	var socket string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -42,7 +42,7 @@ func newStatusCmd(m *instance) *cobra.Command {
 	}
 	m.state(cmd, &state)
 	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of the agent")
-	m.follow(cmd, "socket", florete.Instance.Agent)
+	m.follow(cmd, "socket", hostdir.Instance.Agent)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

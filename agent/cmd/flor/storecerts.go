@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/notify"
 	"github.com/florete/florete/agent/storecerts"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 func newStoreCertsCmd(m *instance) *cobra.Command {
-	var layout florete.Layout
+	var layout hostdir.Layout
 	cmd := &cobra.Command{
 		Use:   "store-certificates",
 		Short: "Restart what has former certificates of the store that provider hosts share",

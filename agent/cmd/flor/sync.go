@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/commit"
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // exitWentBack is the exit status of a change that was not confirmed in time.
@@ -75,7 +75,7 @@ unless a commit was printed; 2 (--confirm-when-healthy) it went back.`,
 	f.StringVar(&s.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host at enrolment")
 	f.StringVar(&s.TPM, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the device key, or a Unix socket to one")
 	f.StringVar(&s.socket, "agent-socket", "", "Unix socket of the agent, for --confirm-when-healthy")
-	m.follow(cmd, "agent-socket", florete.Instance.Agent)
+	m.follow(cmd, "agent-socket", hostdir.Instance.Agent)
 	f.DurationVar(&s.timeout, "commit-timeout", 5*time.Minute, "how long to wait for a confirmation before going back")
 	f.DurationVar(&s.hold, "hold", 0, "have documents from the network wait for flor sync that long, 0 to end that")
 	f.StringVar(&s.confirm, "confirm", "", "keep what the commit `ID` put in force")

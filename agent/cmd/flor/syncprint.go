@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/commit"
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/plan"
 )
@@ -16,8 +17,8 @@ import (
 type synced struct {
 	Provider string          `json:"provider"`
 	Changes  plan.Plan       `json:"changes"`
-	Commit   *florete.Commit `json:"commit,omitempty"`
-	Undone   *florete.Commit `json:"undone,omitempty"` // what was fetched, when it went back before
+	Commit   *hostdir.Commit `json:"commit,omitempty"`
+	Undone   *hostdir.Commit `json:"undone,omitempty"` // what was fetched, when it went back before
 }
 
 // changes are those between the documents in force and what was fetched, as florctl plan has
@@ -27,14 +28,14 @@ func changes(c commit.Change) (plan.Plan, error) {
 }
 
 func snapshot(s documents.Set) compile.Snapshot {
-	raw := map[string]compile.Raw{florete.DocManifest: asRaw(s.Document)}
+	raw := map[string]compile.Raw{document.DocManifest: asRaw(s.Document)}
 	if s.Policy != nil {
-		raw[florete.DocPolicy] = asRaw(*s.Policy)
+		raw[document.DocPolicy] = asRaw(*s.Policy)
 	}
 	return compile.Snapshot{Topology: compile.Topology{Name: s.Manifest.Cluster}, Documents: map[string]map[string]compile.Raw{s.Manifest.Host: raw}}
 }
 
-func asRaw(d florete.Document) compile.Raw {
+func asRaw(d document.Document) compile.Raw {
 	envelope, body, _ := d.Bytes()
 	return compile.Raw{Body: string(body), Envelope: string(envelope)}
 }

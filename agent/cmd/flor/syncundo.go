@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/commit"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 func newArmCmd(m *instance) *cobra.Command {
@@ -56,7 +56,7 @@ the one that is in force now will be again. Prints ID, or nothing where nothing 
 }
 
 func newRollbackCmd(m *instance) *cobra.Command {
-	var state florete.Layout
+	var state hostdir.Layout
 	var system bool
 	cmd := &cobra.Command{
 		Use:   "rollback",
@@ -80,7 +80,7 @@ end. It is what florete-rollback.service runs, which is there before anything ch
 
 // startUndo starts the service that goes back from a system or a bundle. It runs this very
 // program, wherever links lead later.
-func startUndo(ctx context.Context, m florete.Instance, state florete.Layout) error {
+func startUndo(ctx context.Context, m hostdir.Instance, state hostdir.Layout) error {
 	self, err := os.Executable()
 	if err == nil {
 		self, err = filepath.EvalSymlinks(self)

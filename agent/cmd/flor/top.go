@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/top"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 func newTopCmd(m *instance) *cobra.Command {
@@ -56,7 +56,7 @@ before.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&socket, "socket", "", "Unix socket of the agent")
-	m.follow(cmd, "socket", florete.Instance.Agent)
+	m.follow(cmd, "socket", hostdir.Instance.Agent)
 	f.DurationVar(&interval, "interval", 2*time.Second, "between tables")
 	f.BoolVar(&once, "once", false, "show one table and end")
 	f.BoolVar(&asJSON, "json", false, "print JSON, an object for each interval")

@@ -7,8 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 func newWhoisCmd(m *instance) *cobra.Command {
@@ -34,7 +35,7 @@ accounts those whose user they are.`,
 				}
 			}
 			if udp {
-				q.Protocol = florete.UDP
+				q.Protocol = document.UDP
 			}
 			answer, err := whois.Fetch(cmd.Context(), socket, q)
 			if err != nil {
@@ -50,7 +51,7 @@ accounts those whose user they are.`,
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of the agent for this command, whois.sock")
-	m.follow(cmd, "socket", func(m florete.Instance) string { return whois.Beside(m.Agent()) })
+	m.follow(cmd, "socket", func(m hostdir.Instance) string { return whois.Beside(m.Agent()) })
 	cmd.Flags().StringVar(&to, "to", "", "address that the service listens on, where several connections come from one port")
 	cmd.Flags().BoolVar(&udp, "udp", false, "the service is over UDP")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -13,8 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation/witness"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/nss"
 	"github.com/florete/florete/providers/printable"
 )
@@ -23,7 +24,7 @@ import (
 const exitFault exit = 2
 
 func newWitnessCmd(m *instance) *cobra.Command {
-	var state florete.Layout
+	var state hostdir.Layout
 	var dir string
 	var asJSON, now bool
 	cmd := &cobra.Command{
@@ -42,7 +43,7 @@ Exits 2 where something is wrong that nobody accepted.`,
 				if err := os.MkdirAll(dir, 0o755); err != nil {
 					return err
 				}
-				file := filepath.Join(dir, florete.WitnessFile)
+				file := filepath.Join(dir, hostdir.WitnessFile)
 				if err := os.WriteFile(file, nil, 0o644); err != nil {
 					return err
 				}
@@ -55,8 +56,8 @@ Exits 2 where something is wrong that nobody accepted.`,
 			}
 			if asJSON {
 				err = json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Witnessed []florete.Witnessed     `json:"witnessed"`
-					Accepted  []florete.AcceptedAudit `json:"accepted"`
+					Witnessed []hostdir.Witnessed     `json:"witnessed"`
+					Accepted  []hostdir.AcceptedAudit `json:"accepted"`
 				}{all, state.Accepted()})
 			} else {
 				err = printWitnessed(cmd.OutOrStdout(), all, state.Accepted())
@@ -70,14 +71,14 @@ Exits 2 where something is wrong that nobody accepted.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with checkpoints as the provider signed them")
 	cmd.Flags().BoolVar(&now, "now", false, "have activation witness all logs at once")
 	cmd.Flags().StringVar(&dir, "refetch", "", "directory that flor activate --refetch watches")
-	m.follow(cmd, "refetch", florete.Instance.Refetch)
+	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	m.state(cmd, &state)
 	cmd.AddCommand(newAcceptCmd(m))
 	return cmd
 }
 
 func newAcceptCmd(m *instance) *cobra.Command {
-	var state florete.Layout
+	var state hostdir.Layout
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "accept PROVIDER KIND --reason TEXT",
@@ -92,7 +93,7 @@ and why is kept, reported, and has a row in the audit log of this host's provide
 			if err != nil {
 				return err
 			}
-			word := florete.AcceptedAudit{At: florete.TimeOf(time.Now()), By: account.Username, Reason: reason}
+			word := hostdir.AcceptedAudit{At: unixtime.Of(time.Now()), By: account.Username, Reason: reason}
 			if by := os.Getenv("SUDO_USER"); by != "" {
 				word.By = by + " as " + account.Username
 			}
@@ -109,7 +110,7 @@ and why is kept, reported, and has a row in the audit log of this host's provide
 	return cmd
 }
 
-func printWitnessed(w io.Writer, all []florete.Witnessed, accepted []florete.AcceptedAudit) error {
+func printWitnessed(w io.Writer, all []hostdir.Witnessed, accepted []hostdir.AcceptedAudit) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "no audit log was witnessed yet: flor witness --now")
 		return err
@@ -118,7 +119,7 @@ func printWitnessed(w io.Writer, all []florete.Witnessed, accepted []florete.Acc
 	fmt.Fprintln(t, "PROVIDER\tKIND\tROWS\tSEEN\tFAULT")
 	for _, x := range all {
 		fault := cmp.Or(printable.Text(x.Fault), "-")
-		if x.Fault != "" && florete.Accepts(accepted, x) {
+		if x.Fault != "" && hostdir.Accepts(accepted, x) {
 			fault = "accepted: " + fault
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", printable.Text(x.Provider), printable.Text(x.Kind), x.Size, x.Seen.UTC().Format(time.RFC3339), fault)

@@ -17,7 +17,8 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 	"golang.org/x/time/rate"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 const (
@@ -33,18 +34,18 @@ const (
 
 // Entry is a connection that has ended.
 type Entry struct {
-	Caller    florete.ID        `json:"caller"`
-	Service   florete.ID        `json:"service"`
-	Port      string            `json:"port,omitempty"` // of several that the service has
-	From      string            `json:"from"`           // address of the caller's forwarder
-	Upstream  string            `json:"upstream"`       // where it went
-	Protocol  florete.Protocol  `json:"protocol,omitempty"`
-	Transport florete.Transport `json:"transport"` // between the forwarders
-	Begun     time.Time         `json:"begun"`
-	Duration  time.Duration     `json:"nanoseconds"`
-	Sent      int64             `json:"sent"`     // bytes from caller to service
-	Received  int64             `json:"received"` // bytes from service to caller
-	End       string            `json:"end"`
+	Caller    spiffe.ID          `json:"caller"`
+	Service   spiffe.ID          `json:"service"`
+	Port      string             `json:"port,omitempty"` // of several that the service has
+	From      string             `json:"from"`           // address of the caller's forwarder
+	Upstream  string             `json:"upstream"`       // where it went
+	Protocol  document.Protocol  `json:"protocol,omitempty"`
+	Transport document.Transport `json:"transport"` // between the forwarders
+	Begun     time.Time          `json:"begun"`
+	Duration  time.Duration      `json:"nanoseconds"`
+	Sent      int64              `json:"sent"`     // bytes from caller to service
+	Received  int64              `json:"received"` // bytes from service to caller
+	End       string             `json:"end"`
 }
 
 // Log is where entries go. The nil Log writes none.
@@ -71,11 +72,11 @@ func New(w io.Writer, log *slog.Logger) *Log {
 }
 
 // Wants reports whether the next entry of a service is to be written.
-func (l *Log) Wants(which florete.AccessLog) bool {
+func (l *Log) Wants(which document.AccessLog) bool {
 	if l == nil {
 		return false
 	}
-	return which == florete.AccessFull || which == florete.AccessSampled && l.random(Every) == 0
+	return which == document.AccessFull || which == document.AccessSampled && l.random(Every) == 0
 }
 
 // Write writes an entry, unless there were too many.
@@ -123,7 +124,7 @@ func send(e Entry) error {
 	if e.Port != "" {
 		fields["FLORETE_PORT"] = e.Port
 	}
-	if e.Protocol != florete.TCP {
+	if e.Protocol != document.TCP {
 		fields["FLORETE_PROTOCOL"] = string(e.Protocol)
 	}
 	return journal.Send(message(e), journal.PriInfo, fields)

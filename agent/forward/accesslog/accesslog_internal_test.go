@@ -11,12 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
 var entry = Entry{
-	Caller: kit.ID("user/alice"), Service: kit.ID("service/wiki"), From: "192.0.2.7:4610", Upstream: "127.0.0.1:8080", Transport: florete.OverQUIC,
+	Caller: kit.ID("user/alice"), Service: kit.ID("service/wiki"), From: "192.0.2.7:4610", Upstream: "127.0.0.1:8080", Transport: document.OverQUIC,
 	Begun: time.Unix(1, 0).UTC(), Duration: 1500 * time.Microsecond, Sent: 12, Received: 34, End: "done",
 }
 
@@ -75,7 +75,7 @@ func TestStorm(t *testing.T) {
 func TestWants(t *testing.T) {
 	l := New(nil, nil)
 	l.random = rand.New(rand.NewPCG(1, 2)).IntN
-	for which, want := range map[florete.AccessLog][2]int{florete.AccessOff: {0, 0}, florete.AccessFull: {10000, 10000}, florete.AccessSampled: {60, 140}} {
+	for which, want := range map[document.AccessLog][2]int{document.AccessOff: {0, 0}, document.AccessFull: {10000, 10000}, document.AccessSampled: {60, 140}} {
 		n := 0
 		for range 10000 {
 			if l.Wants(which) {
@@ -86,7 +86,7 @@ func TestWants(t *testing.T) {
 			t.Errorf("%q: %d of 10000, want %v", which, n, want)
 		}
 	}
-	if (*Log)(nil).Wants(florete.AccessFull) {
+	if (*Log)(nil).Wants(document.AccessFull) {
 		t.Error("no log wants something")
 	}
 }

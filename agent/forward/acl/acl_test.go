@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/acl"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -16,17 +18,17 @@ func TestList(t *testing.T) {
 	outline, wiki, names := kit.ID("service/outline"), kit.ID("service/wiki"), kit.ID("service/names")
 	alice, bob := kit.ID("user/alice"), kit.ID("user/bob")
 	one, other := &x509.Certificate{Raw: []byte("one")}, &x509.Certificate{Raw: []byte("other")}
-	list := acl.Compile([]florete.Published{
-		{ID: outline, Allow: []florete.Allow{{ID: alice}, {ID: bob, Fingerprint: acl.Fingerprint(one)}}},
+	list := acl.Compile([]document.Published{
+		{ID: outline, Allow: []document.Allow{{ID: alice}, {ID: bob, Fingerprint: acl.Fingerprint(one)}}},
 		{ID: wiki},
-		{ID: names, Port: "dns", Allow: []florete.Allow{{ID: alice}, {ID: bob}}},
-		{ID: names, Port: "metrics", Allow: []florete.Allow{{ID: alice}}},
+		{ID: names, Port: "dns", Allow: []document.Allow{{ID: alice}, {ID: bob}}},
+		{ID: names, Port: "metrics", Allow: []document.Allow{{ID: alice}}},
 	})
 	for _, x := range []struct {
 		list   acl.List
-		target florete.ID
+		target spiffe.ID
 		port   string
-		caller florete.ID
+		caller spiffe.ID
 		leaf   *x509.Certificate
 		want   bool
 	}{
@@ -51,12 +53,12 @@ func TestList(t *testing.T) {
 func TestListEnds(t *testing.T) {
 	wiki, alice, bob := kit.ID("service/wiki"), kit.ID("user/alice"), kit.ID("user/bob")
 	leaf, at := &x509.Certificate{}, time.Unix(2000000000, 0)
-	list := acl.Compile([]florete.Published{{ID: wiki, Allow: []florete.Allow{
-		{ID: alice, Until: florete.TimeOf(at)},
-		{ID: bob, Until: florete.TimeOf(at.Add(time.Hour))},
+	list := acl.Compile([]document.Published{{ID: wiki, Allow: []document.Allow{
+		{ID: alice, Until: unixtime.Of(at)},
+		{ID: bob, Until: unixtime.Of(at.Add(time.Hour))},
 	}}})
 	for _, x := range []struct {
-		caller florete.ID
+		caller spiffe.ID
 		now    time.Time
 		want   bool
 	}{

@@ -8,23 +8,24 @@ import (
 	"encoding/hex"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // List is a compiled allow list. The zero List allows nothing.
 type List struct {
-	allowed map[pair][]florete.Allow
+	allowed map[pair][]document.Allow
 }
 
 // pair is a caller of a service; without a port, of any of those that it has.
 type pair struct {
-	target, caller florete.ID
+	target, caller spiffe.ID
 	port           string
 }
 
 // Compile makes the list of all published services.
-func Compile(published []florete.Published) List {
-	l := List{allowed: map[pair][]florete.Allow{}}
+func Compile(published []document.Published) List {
+	l := List{allowed: map[pair][]document.Allow{}}
 	for _, p := range published {
 		for _, a := range p.Allow {
 			k := pair{p.ID, a.ID, ""}
@@ -40,7 +41,7 @@ func Compile(published []florete.Published) List {
 
 // Allows reports whether caller, presenting leaf, may be connected to target now: to the port
 // of that name, or, without one, to anything of it.
-func (l List) Allows(target florete.ID, port string, caller florete.ID, leaf *x509.Certificate, now time.Time) bool {
+func (l List) Allows(target spiffe.ID, port string, caller spiffe.ID, leaf *x509.Certificate, now time.Time) bool {
 	for _, a := range l.allowed[pair{target, caller, port}] {
 		ended := !a.Until.IsZero() && !now.Before(a.Until.Time)
 		if !ended && (a.Fingerprint == "" || a.Fingerprint == Fingerprint(leaf)) {

@@ -28,24 +28,24 @@ import (
 	"github.com/pires/go-proxyproto"
 	"github.com/pires/go-proxyproto/tlvparse"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Caller is who calls a service.
 type Caller struct {
-	ID       florete.ID
+	ID       spiffe.ID
 	Leaf     *x509.Certificate // that proves it
-	Service  florete.ID        // what it called
+	Service  spiffe.ID         // what it called
 	From, To netip.AddrPort    // of the caller's forwarder, and of this one
 }
 
 // Name is what callers call the service.
 func (c Caller) Name() string {
-	d, err := florete.Dial(c.Service)
+	d, err := spiffe.Dial(c.Service)
 	if err != nil {
 		return c.Service.Short()
 	}
-	return florete.Render(d)
+	return spiffe.Render(d)
 }
 
 // ProxyHeader is the PROXY protocol header of a connection.
@@ -62,7 +62,7 @@ func (c Caller) ProxyHeader() ([]byte, error) {
 		return nil, err
 	}
 	h := proxyproto.HeaderProxyFromAddrs(2, net.TCPAddrFromAddrPort(c.From), net.TCPAddrFromAddrPort(c.To))
-	if err := h.SetTLVs([]proxyproto.TLV{{Type: proxyproto.PP2_TYPE_AUTHORITY, Value: []byte(c.Name())}, {Type: florete.ProxyCaller, Value: id}, tls}); err != nil {
+	if err := h.SetTLVs([]proxyproto.TLV{{Type: proxyproto.PP2_TYPE_AUTHORITY, Value: []byte(c.Name())}, {Type: spiffe.ProxyCaller, Value: id}, tls}); err != nil {
 		return nil, err
 	}
 	return h.Format()

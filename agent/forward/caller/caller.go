@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/nss"
 )
 
@@ -21,7 +22,7 @@ type Process struct {
 type Table struct{ rows []row }
 
 type row struct {
-	id       florete.ID
+	id       spiffe.ID
 	uids     []uint32
 	units    []string
 	workload bool
@@ -34,7 +35,7 @@ func (r row) has(p Process) bool {
 
 // NewTable resolves account names to uids. An account that does not exist is a
 // problem, and the other callers are in the table all the same.
-func NewTable(callers []florete.Caller) (Table, []error) {
+func NewTable(callers []document.Caller) (Table, []error) {
 	var t Table
 	var problems []error
 	var names []string
@@ -72,18 +73,18 @@ func uidOf(f nss.Found) (uint32, error) {
 }
 
 // Identity is the identity of the first caller that has the process.
-func (t Table) Identity(p Process) (florete.ID, bool) {
+func (t Table) Identity(p Process) (spiffe.ID, bool) {
 	for _, r := range t.rows {
 		if r.has(p) {
 			return r.id, true
 		}
 	}
-	return florete.ID{}, false
+	return spiffe.ID{}, false
 }
 
 // UIDs are the accounts that may act as one of ids: as those whose first caller it is, or, with
 // all, as any that names them.
-func (t Table) UIDs(ids []florete.ID, all bool) (uids []uint32) {
+func (t Table) UIDs(ids []spiffe.ID, all bool) (uids []uint32) {
 	for _, r := range t.rows {
 		for _, uid := range r.uids {
 			first, _ := t.Identity(Process{UID: uid})
@@ -97,12 +98,12 @@ func (t Table) UIDs(ids []florete.ID, all bool) (uids []uint32) {
 }
 
 // MayAct reports whether the process is among the callers of id.
-func (t Table) MayAct(p Process, id florete.ID) bool {
+func (t Table) MayAct(p Process, id spiffe.ID) bool {
 	return slices.ContainsFunc(t.rows, func(r row) bool { return r.id == id && r.has(p) })
 }
 
 // Workload are the identities whose keys the process may have, those of the first callers first.
-func (t Table) Workload(p Process) (ids []florete.ID) {
+func (t Table) Workload(p Process) (ids []spiffe.ID) {
 	for _, r := range t.rows {
 		if r.workload && r.has(p) {
 			ids = append(ids, r.id)

@@ -13,9 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -178,7 +179,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, problems := caller.NewTable([]florete.Caller{
+	table, problems := caller.NewTable([]document.Caller{
 		{ID: alice, UIDs: []uint32{1000, 1001}},
 		{ID: outline, Users: []string{"no-such-account", me.Username}},
 		{ID: node, UIDs: []uint32{1001, uint32(uid)}},
@@ -186,7 +187,7 @@ func TestTable(t *testing.T) {
 	if len(problems) != 1 || !strings.Contains(problems[0].Error(), outline.String()) || !strings.Contains(problems[0].Error(), "no-such-account") {
 		t.Errorf("problems %v, want one about no-such-account", problems)
 	}
-	for want, uids := range map[florete.ID][]uint32{alice: {1000, 1001}, outline: {uint32(uid)}, {}: {999}} {
+	for want, uids := range map[spiffe.ID][]uint32{alice: {1000, 1001}, outline: {uint32(uid)}, {}: {999}} {
 		for _, u := range uids {
 			if got, _ := table.Identity(caller.Process{UID: u}); got != want {
 				t.Errorf("uid %d is %s, want %s", u, got, want)
@@ -195,7 +196,7 @@ func TestTable(t *testing.T) {
 	}
 	for _, x := range []struct {
 		uid  uint32
-		id   florete.ID
+		id   spiffe.ID
 		want bool
 	}{{1001, alice, true}, {1001, node, true}, {1000, node, false}, {uint32(uid), node, true}, {0, alice, false}} {
 		if got := table.MayAct(caller.Process{UID: x.uid}, x.id); got != x.want {

@@ -3,9 +3,10 @@ package caller_test
 import (
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -13,14 +14,14 @@ import (
 // group, and not by the name at its end.
 func TestUnits(t *testing.T) {
 	wiki, db := kit.ID("service/wiki"), kit.ID("service/db")
-	table, problems := caller.NewTable([]florete.Caller{
+	table, problems := caller.NewTable([]document.Caller{
 		{ID: wiki, Units: []string{"florete-test-wiki.service"}},
 		{ID: db, Units: []string{"florete-test-db@a.service"}},
 	})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	for path, want := range map[string]florete.ID{
+	for path, want := range map[string]spiffe.ID{
 		"/system.slice/florete-test-wiki.service":                                         wiki,
 		`/system.slice/system-florete\x2dtest\x2ddb.slice/florete-test-db@a.service`:      db,
 		`/system.slice/system-florete\x2dtest\x2ddb.slice/florete-test-db@b.service`:      {},
@@ -58,7 +59,7 @@ func TestUnits(t *testing.T) {
 
 // TestUnitThatDoesNotRun: nobody is in it, least of all who has no known control group.
 func TestUnitThatDoesNotRun(t *testing.T) {
-	table, _ := caller.NewTable([]florete.Caller{{ID: kit.ID("service/wiki"), Units: []string{"florete-test-none.service"}, Workload: true}})
+	table, _ := caller.NewTable([]document.Caller{{ID: kit.ID("service/wiki"), Units: []string{"florete-test-none.service"}, Workload: true}})
 	if id, ok := table.Identity(caller.Process{UID: 0}); ok {
 		t.Errorf("uid 0 acts as %s", id)
 	}

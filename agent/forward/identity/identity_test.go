@@ -8,9 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -20,11 +21,11 @@ func setup(t *testing.T) (*kit.CA, *agenttest.Host) {
 	t.Helper()
 	ca := kit.NewCA()
 	h := agenttest.NewHost(t, "laptop", ca)
-	h.Accept(florete.Forwarder{}, alice)
+	h.Accept(document.Forwarder{}, alice)
 	return ca, h
 }
 
-func manifest(t *testing.T, h *agenttest.Host) florete.Manifest {
+func manifest(t *testing.T, h *agenttest.Host) document.Manifest {
 	t.Helper()
 	doc, err := h.Layout.Manifest()
 	if err != nil {
@@ -82,10 +83,10 @@ func TestUnusable(t *testing.T) {
 	ca, h := setup(t)
 	h.Deliver(ca, alice, time.Hour)
 	good := h.Identities(t)
-	current := florete.Current(h.Layout.Need(kit.CertNeed(alice).ID))
+	current := hostdir.Current(h.Layout.Need(kit.CertNeed(alice).ID))
 	otherSVID, otherKey := kit.EncodeSVID(ca.Issue(kit.ID("user/bob"), time.Hour))
 	strangers, strangersKey := kit.EncodeSVID(kit.NewCA().Issue(alice, time.Hour))
-	key, err := os.ReadFile(filepath.Join(current, florete.FileKey))
+	key, err := os.ReadFile(filepath.Join(current, hostdir.FileKey))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestUnusable(t *testing.T) {
 		{"no certificate", nil, key, "failed to find any PEM data in certificate input"},
 	} {
 		t.Run(x.what, func(t *testing.T) {
-			for name, b := range map[string][]byte{florete.FileSVID: x.svid, florete.FileKey: x.key} {
+			for name, b := range map[string][]byte{hostdir.FileSVID: x.svid, hostdir.FileKey: x.key} {
 				os.Remove(filepath.Join(current, name))
 				if err := os.WriteFile(filepath.Join(current, name), b, 0o400); err != nil {
 					t.Fatal(err)

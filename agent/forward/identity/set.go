@@ -8,35 +8,38 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 )
 
 // Set is the SVIDs of one host at one moment. It does not change. The zero Set
 // has none.
 type Set struct {
-	Trust   *florete.Roots
-	Bundles []*florete.Bundle // of foreign trust domains, which Trust is federated with
-	svids   map[florete.ID]*florete.SVID
+	Trust   *trust.Roots
+	Bundles []*trust.Bundle // of foreign trust domains, which Trust is federated with
+	svids   map[spiffe.ID]*trust.SVID
 }
 
 // SVID is the SVID of id, nil when it has not been delivered.
-func (s *Set) SVID(id florete.ID) *florete.SVID { return s.svids[id] }
+func (s *Set) SVID(id spiffe.ID) *trust.SVID { return s.svids[id] }
 
 // Load reads the SVIDs of all cert needs. One that is unchanged is the same pointer
 // as in previous; one that cannot be used is left as it was in previous and is
 // among the problems, as is one that is revoked, which is left out. The trust has the
 // revocation list. previous may be the zero Set.
-func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []error) {
-	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
+func Load(layout hostdir.Layout, m document.Manifest, previous *Set) (*Set, []error) {
+	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		return previous, []error{fmt.Errorf("manifest of %s: %w", m.Host, err)}
 	}
 	var problems []error
-	var old *florete.Revocations
+	var old *trust.Revocations
 	if previous.Trust != nil {
 		old = previous.Trust.Revocations()
 	}
-	list, err := florete.ReadRevocations(layout.Revocations(), old)
+	list, err := trust.ReadRevocations(layout.Revocations(), old)
 	if err != nil {
 		problems = append(problems, err)
 	}
@@ -54,7 +57,7 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 		roots = previous.Trust
 	}
 	roots = roots.With(list)
-	set := &Set{Trust: roots, Bundles: bundles, svids: map[florete.ID]*florete.SVID{}}
+	set := &Set{Trust: roots, Bundles: bundles, svids: map[spiffe.ID]*trust.SVID{}}
 	for _, n := range m.Needs {
 		if !Delivers(n) {
 			continue
@@ -66,7 +69,7 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 		}
 		old := previous.SVID(id)
 		svid, err := load(roots, layout.Need(n.ID), id)
-		var revoked *florete.RevokedError
+		var revoked *trust.RevokedError
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && old == nil:
 			continue
@@ -88,20 +91,20 @@ func Load(layout florete.Layout, m florete.Manifest, previous *Set) (*Set, []err
 
 // Delivers tells whether a need is for an SVID of the forwarder: one that belongs
 // to another account is not.
-func Delivers(n florete.Need) bool { return n.Kind == florete.KindCert && n.Deliver.Owner == "" }
+func Delivers(n document.Need) bool { return n.Kind == document.KindCert && n.Deliver.Owner == "" }
 
 // Reads reports whether Load reads what a need delivers.
-func Reads(n florete.Need) bool { return Delivers(n) || n.Kind == florete.KindFederation }
+func Reads(n document.Need) bool { return Delivers(n) || n.Kind == document.KindFederation }
 
 // load reads the SVID of id and refuses one that would be of no use to a peer at any time.
 // One that has expired, or by a wrong clock is not valid yet, is accepted: its users check
 // the time, and nothing has to be read again when the clock is set.
-func load(roots *florete.Roots, dir string, id florete.ID) (*florete.SVID, error) {
-	svid, err := florete.LoadSVID(dir, id)
+func load(roots *trust.Roots, dir string, id spiffe.ID) (*trust.SVID, error) {
+	svid, err := hostdir.LoadSVID(dir, id)
 	if err != nil {
 		return nil, err
 	}
-	if err, late := svid.Check(roots, time.Now()), new(florete.ValidityError); err != nil && !errors.As(err, &late) {
+	if err, late := svid.Check(roots, time.Now()), new(trust.ValidityError); err != nil && !errors.As(err, &late) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return svid, nil

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/announce"
 	"github.com/florete/florete/agent/forward/drain"
 	"github.com/florete/florete/agent/forward/logsum"
@@ -20,6 +19,7 @@ import (
 	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/document"
 )
 
 const (
@@ -50,7 +50,7 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 		transport.Reset(st, code)
 		return
 	}
-	if service.Protocol == florete.UDP {
+	if service.Protocol == document.UDP {
 		ends.Go(func() { s.carryDatagrams(r.accepting, in, st, conn.(*net.UDPConn), forget, service, begun) })
 		return
 	}
@@ -64,7 +64,7 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 		transport.Reset(st, wire.Reset)
 		return
 	}
-	if service.Identity == florete.HTTPHeaders {
+	if service.Identity == document.HTTPHeaders {
 		ends.Go(func() { s.carryRequests(ctx, in, st, service, requests{local, forget, counted}) })
 		return
 	}
@@ -106,8 +106,8 @@ func (s *Server) service(in *transport.Incoming, st wire.Stream) (published, wir
 }
 
 // carries is the type of a stream to a service.
-func carries(p florete.Protocol) wire.StreamType {
-	if p == florete.UDP {
+func carries(p document.Protocol) wire.StreamType {
+	if p == document.UDP {
 		return wire.UDP
 	}
 	return wire.TCP
@@ -134,7 +134,7 @@ func (s *Server) dial(ctx context.Context, in *transport.Incoming, service publi
 	conn, forget, err := s.Whois.Dial(whois.Upstream{
 		Caller: in.Peer.ID, Service: in.Target, Protocol: service.Protocol, MayQuery: service.owner.Is,
 	}, func() (net.Conn, error) { return upstream.Dial(ctx, service.Published, service.owner) })
-	if err != nil || service.Identity != florete.ProxyV2 {
+	if err != nil || service.Identity != document.ProxyV2 {
 		return conn, forget, err
 	}
 	header, err := announced(in).ProxyHeader()

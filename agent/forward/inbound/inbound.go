@@ -15,7 +15,6 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/accesslog"
 	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/drain"
@@ -30,6 +29,8 @@ import (
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/limit"
 )
 
@@ -57,7 +58,7 @@ type Server struct {
 
 	refused   *logsum.Log
 	quic, tcp connLimit
-	streams   *limit.PerKey[florete.ID] // of each peer
+	streams   *limit.PerKey[spiffe.ID] // of each peer
 	peers     peers
 	limits    limits.Table
 
@@ -73,7 +74,7 @@ type Server struct {
 // rules are what is published, compiled.
 type rules struct {
 	registry  transport.Registry
-	published map[florete.ID][]published // a service's ports
+	published map[spiffe.ID][]published // a service's ports
 }
 
 // portKey is what rules decide about a stream to one of several ports.
@@ -84,7 +85,7 @@ type portKey struct {
 
 // published is a service, and whose its upstream may be.
 type published struct {
-	florete.Published
+	document.Published
 	owner upstream.Owner
 }
 
@@ -93,7 +94,7 @@ func New(c Config) *Server {
 	c.Limits = c.Limits.orDefaults()
 	s := &Server{
 		Config: c, refused: logsum.New(c.Log, logsum.Interval), quic: newConnLimit(c.Limits.Connections, c.Limits.Total),
-		tcp: newConnLimit(c.Limits.OverTCP, c.Limits.TotalOverTCP), streams: limit.New[florete.ID](c.Limits.Streams),
+		tcp: newConnLimit(c.Limits.OverTCP, c.Limits.TotalOverTCP), streams: limit.New[spiffe.ID](c.Limits.Streams),
 		peers: peers{limits: c.Limits}, running: map[listenAt]*running{}, connections: drain.New(),
 	}
 	s.rules.Store(&rules{})
@@ -103,11 +104,11 @@ func New(c Config) *Server {
 // Apply puts the manifest's rules and the identities in force. It closes what
 // they deny, keeps the rest, and listens where they say. Errors are of single services or
 // addresses; what is denied is denied all the same, and Apply may be called again.
-func (s *Server) Apply(f florete.Forwarder) []error {
+func (s *Server) Apply(f document.Forwarder) []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	registry, err := transport.NewRegistry(f.Publish)
-	services := map[florete.ID][]published{}
+	services := map[spiffe.ID][]published{}
 	for _, p := range f.Publish {
 		owner, unknown := upstream.NewOwner(p.User)
 		if unknown != nil {
@@ -268,7 +269,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		return
 	}
 	room := &s.quic
-	if in.Transport == florete.OverTCP {
+	if in.Transport == document.OverTCP {
 		room = &s.tcp
 	}
 	release, err := room.acquire(in.Peer.ID)

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
 )
 
 const (
@@ -104,7 +104,7 @@ func (c *served) leave() {
 
 // wait closes the connection in a while. Over TCP it closes itself. The caller holds the lock.
 func (c *served) wait() {
-	if !c.left || c.streams > 0 || c.in.Transport == florete.OverTCP {
+	if !c.left || c.streams > 0 || c.in.Transport == document.OverTCP {
 		return
 	}
 	c.idle = time.AfterFunc(linger, func() {

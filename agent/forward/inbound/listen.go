@@ -9,19 +9,20 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // listenAt is where peers are accepted, and over what.
 type listenAt struct {
-	transport florete.Transport
+	transport document.Transport
 	addr      string
 }
 
-func listenAts(f florete.Forwarder) (all []listenAt) {
-	for _, t := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
-		if f.Transport != florete.AnyTransport && f.Transport != t {
+func listenAts(f document.Forwarder) (all []listenAt) {
+	for _, t := range []document.Transport{document.OverQUIC, document.OverTCP} {
+		if f.Transport != document.AnyTransport && f.Transport != t {
 			continue
 		}
 		for _, addr := range f.Listen {
@@ -76,7 +77,7 @@ func (s *Server) close(which func(listenAt) bool, grace time.Duration) {
 func (s *Server) bind(l listenAt) (listener, error) {
 	t := transport.Server{
 		Addr:       l.addr,
-		Lookup:     func(sni string) (florete.ID, bool) { return s.rules.Load().registry.Lookup(sni) },
+		Lookup:     func(sni string) (spiffe.ID, bool) { return s.rules.Load().registry.Lookup(sni) },
 		Identities: s.Identities,
 		Rejected:   s.rejected,
 		ResetKey:   s.ResetKey,
@@ -84,7 +85,7 @@ func (s *Server) bind(l listenAt) (listener, error) {
 	if s.Sockets != nil {
 		t.Bind, t.BindTCP, t.Inherited = s.Sockets.ListenQUIC, s.Sockets.ListenTLS, s.Sockets.Others
 	}
-	if l.transport == florete.OverTCP {
+	if l.transport == document.OverTCP {
 		return t.ListenTCP()
 	}
 	return t.Listen()
@@ -98,7 +99,7 @@ func (s *Server) retain(all []listenAt) (errs []error) {
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("forwarder listen %q: %w", l.addr, err))
-		case l.transport == florete.OverTCP:
+		case l.transport == document.OverTCP:
 			tcp = append(tcp, at.AddrPort())
 		default:
 			quic = append(quic, at.AddrPort())

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/inbound"
@@ -19,6 +18,8 @@ import (
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -35,7 +36,7 @@ type cluster struct {
 func start(t *testing.T, upstream string) *cluster {
 	t.Helper()
 	c := &cluster{t, agenttest.NewCluster(t, upstream), &metrics.Counters{}}
-	c.Publish.Publish[0].Allow = []florete.Allow{{ID: agenttest.Alice}, {ID: agenttest.Bob}}
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: agenttest.Alice}, {ID: agenttest.Bob}}
 	ursula := c.Ursula.Identities(t)
 	s := inbound.New(inbound.Config{
 		Identities: func() *identity.Set { return ursula }, Metrics: c.counted, Log: slog.New(slog.DiscardHandler), Limits: inbound.Limits{Connections: 2, Streams: 2}, Usage: &usage.Table{}, Whois: &whois.Table{},
@@ -60,15 +61,15 @@ func (c *cluster) pool() *transport.Pool {
 }
 
 // open opens a stream, and returns what is answered.
-func (c *cluster) open(p *transport.Pool, as florete.ID) (*transport.Stream, error) {
+func (c *cluster) open(p *transport.Pool, as spiffe.ID) (*transport.Stream, error) {
 	c.t.Helper()
-	outline, err := florete.Dial(agenttest.Outline)
+	outline, err := spiffe.Dial(agenttest.Outline)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), kit.Patience)
 	defer cancel()
-	st, err := p.Open(ctx, transport.Route{Caller: as, Target: outline, Endpoints: []florete.Addresses{c.Publish.Listen}}, wire.TCP)
+	st, err := p.Open(ctx, transport.Route{Caller: as, Target: outline, Endpoints: []document.Addresses{c.Publish.Listen}}, wire.TCP)
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/datagram"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/limit"
 )
 
@@ -46,16 +46,16 @@ func (l Limits) orDefaults() Limits {
 
 // connLimit bounds connections of each peer, and of all.
 type connLimit struct {
-	each *limit.PerKey[florete.ID]
+	each *limit.PerKey[spiffe.ID]
 	all  *limit.PerKey[struct{}]
 }
 
 func newConnLimit(each, all int) connLimit {
-	return connLimit{limit.New[florete.ID](each), limit.New[struct{}](all)}
+	return connLimit{limit.New[spiffe.ID](each), limit.New[struct{}](all)}
 }
 
 // acquire counts a connection of a peer in, unless there are too many.
-func (l *connLimit) acquire(peer florete.ID) (release func(), err error) {
+func (l *connLimit) acquire(peer spiffe.ID) (release func(), err error) {
 	releaseOwn, ok := l.each.Acquire(peer)
 	if !ok {
 		return nil, fmt.Errorf("has %d connections to this host", l.each.Max())
@@ -73,14 +73,14 @@ func (l *connLimit) acquire(peer florete.ID) (release func(), err error) {
 type peers struct {
 	limits Limits
 	mu     sync.Mutex
-	all    map[florete.ID]*peer
+	all    map[spiffe.ID]*peer
 }
 
-func (p *peers) of(id florete.ID) *peer {
+func (p *peers) of(id spiffe.ID) *peer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all == nil {
-		p.all = map[florete.ID]*peer{}
+		p.all = map[spiffe.ID]*peer{}
 	}
 	one := p.all[id]
 	if one == nil {

@@ -6,7 +6,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // least is what may go at once however low a rate is: the largest datagram fits in it.
@@ -14,14 +15,14 @@ const least = 64 << 10
 
 // budget is what one service, or one caller, may have, and has.
 type budget struct {
-	id    florete.ID
+	id    spiffe.ID
 	open  atomic.Int64
 	most  atomic.Int64                 // 0 is any number
 	opens atomic.Pointer[rate.Limiter] // nil is any number
 	bytes atomic.Pointer[rate.Limiter]
 }
 
-func (b *budget) apply(l florete.Limits) {
+func (b *budget) apply(l document.Limits) {
 	b.most.Store(int64(l.Connections))
 	set(&b.opens, float64(l.OpensPerSecond), l.OpensPerSecond)
 	set(&b.bytes, float64(l.BytesPerSecond), int(max(l.BytesPerSecond/parts, least)))

@@ -6,7 +6,8 @@ package limits
 import (
 	"sync"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Table is the limits in force, and what is had of them. The zero Table limits nothing and
@@ -18,17 +19,17 @@ type Table struct {
 	shares            map[sharing]*Share
 }
 
-type sharing struct{ service, caller florete.ID }
+type sharing struct{ service, caller spiffe.ID }
 
 // group is the limits of several, by ID.
 type group struct {
-	inForce map[florete.ID]florete.Limits
-	known   map[florete.ID]*budget
+	inForce map[spiffe.ID]document.Limits
+	known   map[spiffe.ID]*budget
 }
 
 // Apply puts a manifest's limits in force. What is open stays open, and counts.
-func (t *Table) Apply(f florete.Forwarder) {
-	services, callers := map[florete.ID]florete.Limits{}, map[florete.ID]florete.Limits{}
+func (t *Table) Apply(f document.Forwarder) {
+	services, callers := map[spiffe.ID]document.Limits{}, map[spiffe.ID]document.Limits{}
 	for _, p := range f.Publish {
 		services[p.ID] = p.Limits
 	}
@@ -41,18 +42,18 @@ func (t *Table) Apply(f florete.Forwarder) {
 	t.callers.apply(callers)
 }
 
-func (g *group) apply(limits map[florete.ID]florete.Limits) {
+func (g *group) apply(limits map[spiffe.ID]document.Limits) {
 	g.inForce = limits
 	for id, b := range g.known {
 		b.apply(limits[id])
 	}
 }
 
-func (g *group) of(id florete.ID) *budget {
+func (g *group) of(id spiffe.ID) *budget {
 	b := g.known[id]
 	if b == nil {
 		if g.known == nil {
-			g.known = map[florete.ID]*budget{}
+			g.known = map[spiffe.ID]*budget{}
 		}
 		b = &budget{id: id}
 		b.apply(g.inForce[id])
@@ -62,7 +63,7 @@ func (g *group) of(id florete.ID) *budget {
 }
 
 // Share is what a caller has of a service, whatever limits come into force.
-func (t *Table) Share(service, caller florete.ID) *Share {
+func (t *Table) Share(service, caller spiffe.ID) *Share {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := sharing{service, caller}

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/limits"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -18,10 +18,10 @@ var (
 )
 
 // apply puts limits of wiki, and of ann, in force.
-func apply(t *limits.Table, service, caller florete.Limits) {
-	t.Apply(florete.Forwarder{
-		Publish: []florete.Published{{ID: chat}, {ID: wiki, Limits: service}},
-		Limits:  []florete.CallerLimits{{ID: ann, Limits: caller}},
+func apply(t *limits.Table, service, caller document.Limits) {
+	t.Apply(document.Forwarder{
+		Publish: []document.Published{{ID: chat}, {ID: wiki, Limits: service}},
+		Limits:  []document.CallerLimits{{ID: ann, Limits: caller}},
 	})
 }
 
@@ -47,7 +47,7 @@ func TestConnections(t *testing.T) {
 	var table limits.Table
 	s, other, elsewhere := table.Share(wiki, ann), table.Share(wiki, bob), table.Share(chat, ann)
 	open(t, s, "")
-	apply(&table, florete.Limits{Connections: 3}, florete.Limits{Connections: 2})
+	apply(&table, document.Limits{Connections: 3}, document.Limits{Connections: 2})
 	release := open(t, elsewhere, "")
 	open(t, s, "user/ann has 2 TCP connections and UDP sessions")
 	open(t, other, "")
@@ -62,7 +62,7 @@ func TestConnections(t *testing.T) {
 func TestOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var table limits.Table
-		apply(&table, florete.Limits{}, florete.Limits{OpensPerSecond: 2})
+		apply(&table, document.Limits{}, document.Limits{OpensPerSecond: 2})
 		s := table.Share(wiki, ann)
 		for range 3 {
 			open(t, s, "")()
@@ -75,7 +75,7 @@ func TestOpens(t *testing.T) {
 		}
 		open(t, s, "")()
 		open(t, s, "")()
-		apply(&table, florete.Limits{}, florete.Limits{OpensPerSecond: 100})
+		apply(&table, document.Limits{}, document.Limits{OpensPerSecond: 100})
 		time.Sleep(100 * time.Millisecond)
 		for range 10 {
 			open(t, s, "")()
@@ -110,7 +110,7 @@ func TestBytesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, seconds = 1_000_000, 100
 		var table limits.Table
-		apply(&table, florete.Limits{BytesPerSecond: rate}, florete.Limits{})
+		apply(&table, document.Limits{BytesPerSecond: rate}, document.Limits{})
 		var few, many int
 		var both sync.WaitGroup
 		end := time.Now().Add(seconds * time.Second)
@@ -132,18 +132,18 @@ func TestBytesOfANewLimit(t *testing.T) {
 		var table limits.Table
 		s := table.Share(wiki, ann)
 		s.Wait(nil, 1<<40)
-		apply(&table, florete.Limits{}, florete.Limits{BytesPerSecond: 1000})
+		apply(&table, document.Limits{}, document.Limits{BytesPerSecond: 1000})
 		began := time.Now()
 		s.Wait(nil, 64<<10) // goes at once
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("the first bytes wait for %s", waited)
 		}
-		time.AfterFunc(10*time.Second, func() { apply(&table, florete.Limits{}, florete.Limits{}) })
+		time.AfterFunc(10*time.Second, func() { apply(&table, document.Limits{}, document.Limits{}) })
 		s.Wait(nil, 1<<30)
 		if waited := time.Since(began); waited < 10*time.Second || waited > 12*time.Second {
 			t.Errorf("waited for %s, want until there is no limit", waited)
 		}
-		apply(&table, florete.Limits{BytesPerSecond: 1000}, florete.Limits{})
+		apply(&table, document.Limits{BytesPerSecond: 1000}, document.Limits{})
 		stop := make(chan struct{})
 		time.AfterFunc(time.Second, func() { close(stop) })
 		began = time.Now()
@@ -163,7 +163,7 @@ func TestDatagrams(t *testing.T) {
 				t.Error("dropped without a limit")
 			}
 		}
-		apply(&table, florete.Limits{BytesPerSecond: 10_000}, florete.Limits{BytesPerSecond: 1000})
+		apply(&table, document.Limits{BytesPerSecond: 10_000}, document.Limits{BytesPerSecond: 1000})
 		if !s.Allow(65507) || s.Allow(1000) {
 			t.Error("want the largest datagram to pass, and nothing behind it")
 		}

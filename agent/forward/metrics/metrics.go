@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Direction is where a connection comes from.
@@ -47,16 +47,16 @@ type Refused struct {
 
 // Path sums up what went between one local identity and one peer, at one port of its target.
 type Path struct {
-	Direction Direction  `json:"direction"`
-	Target    florete.ID `json:"target"`
-	Port      string     `json:"port,omitempty"` // of several that the target has
-	Caller    florete.ID `json:"caller"`
-	Live      int64      `json:"live"`     // connections now
-	Total     int64      `json:"total"`    // connections ever
-	Sent      int64      `json:"sent"`     // bytes from caller to target
-	Received  int64      `json:"received"` // bytes from target to caller
-	Dropped   int64      `json:"dropped"`  // datagrams of the local end that found a queue full, and those that exceed a limit
-	Opens     Latency    `json:"opens"`    // of those whose upstream was connected
+	Direction Direction `json:"direction"`
+	Target    spiffe.ID `json:"target"`
+	Port      string    `json:"port,omitempty"` // of several that the target has
+	Caller    spiffe.ID `json:"caller"`
+	Live      int64     `json:"live"`     // connections now
+	Total     int64     `json:"total"`    // connections ever
+	Sent      int64     `json:"sent"`     // bytes from caller to target
+	Received  int64     `json:"received"` // bytes from target to caller
+	Dropped   int64     `json:"dropped"`  // datagrams of the local end that found a queue full, and those that exceed a limit
+	Opens     Latency   `json:"opens"`    // of those whose upstream was connected
 }
 
 const (
@@ -77,9 +77,9 @@ type Counters struct {
 
 type pathKey struct {
 	direction Direction
-	target    florete.ID
+	target    spiffe.ID
 	port      string
-	caller    florete.ID
+	caller    spiffe.ID
 }
 
 // path is what its connections have counted, and those that are live.
@@ -102,7 +102,7 @@ type Conn struct {
 }
 
 // Begin counts a connection in, to a port of a target that has several, else to "".
-func (c *Counters) Begin(direction Direction, target florete.ID, port string, caller florete.ID) Conn {
+func (c *Counters) Begin(direction Direction, target spiffe.ID, port string, caller spiffe.ID) Conn {
 	one := &counts{}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 
 	"github.com/things-go/go-socks5/statute"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // associate serves the request UDP ASSOCIATE (RFC 1928 section 7): the client has a
@@ -38,8 +39,8 @@ func (s *Server) associate(local *net.TCPConn, c connection) error {
 }
 
 // named is the service that a client's datagram names. Fragments are not put together.
-func named(r *rules, as florete.ID, b []byte) (destination, *refusal) {
-	d := destination{connKey: connKey{as: as, socks: true, serviceKey: serviceKey{protocol: florete.UDP}}}
+func named(r *rules, as spiffe.ID, b []byte) (destination, *refusal) {
+	d := destination{connKey: connKey{as: as, socks: true, serviceKey: serviceKey{protocol: document.UDP}}}
 	parsed, err := statute.ParseDatagram(b)
 	if err == nil && parsed.Frag != 0 {
 		err = fmt.Errorf("fragment %d", parsed.Frag)
@@ -47,7 +48,7 @@ func named(r *rules, as florete.ID, b []byte) (destination, *refusal) {
 	if err != nil {
 		return d, &refusal{"bad-datagram", err.Error()}
 	}
-	if d.serviceKey, _, err = r.resolve(&parsed.DstAddr, florete.UDP); err != nil {
+	if d.serviceKey, _, err = r.resolve(&parsed.DstAddr, document.UDP); err != nil {
 		return d, &refusal{"bad-name", err.Error()}
 	}
 	d.payload, d.head = parsed.Data, b[:len(b)-len(parsed.Data)]

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/drain"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/splice"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
 )
 
 const (
@@ -131,7 +131,7 @@ func (s *Server) dial(ctx context.Context, c connection) (*transport.Stream, err
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	carries := wire.TCP
-	if c.protocol == florete.UDP {
+	if c.protocol == document.UDP {
 		carries = wire.UDP
 	}
 	reach := c.rules.reach[c.serviceKey]

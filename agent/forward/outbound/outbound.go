@@ -18,7 +18,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/forward/drain"
@@ -27,6 +26,7 @@ import (
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/trace"
 	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/limit"
 )
@@ -83,7 +83,7 @@ func New(c Config) *Server {
 // Apply puts the manifest's rules in force: it closes connections that they deny,
 // keeps the rest, and listens where they say. Errors are of single callers or
 // listeners; all else is in force, and Apply may be called again.
-func (s *Server) Apply(m florete.Manifest) []error {
+func (s *Server) Apply(m document.Manifest) []error {
 	r, errs := compile(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrP
 		return
 	}
 	ends.Add(release)
-	if c.serviceKey, ok = c.rules.reachAt[listenerKey{addr, florete.TCP}]; ok {
+	if c.serviceKey, ok = c.rules.reachAt[listenerKey{addr, document.TCP}]; ok {
 		c.as, _ = c.rules.callers.Identity(c.by)
 		s.direct(ctx, local, c, ends)
 		return

@@ -9,12 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/agent/ping"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // parting is how long a service has to end a ping's connection too, before it is reset.
@@ -93,7 +94,7 @@ func (p *pinging) proven(c connection) {
 }
 
 // find is the service of a name as people write it.
-func (r *rules) find(name string) (florete.Dialable, error) {
+func (r *rules) find(name string) (spiffe.Dialable, error) {
 	d, err := r.named(name, ping.Find)
 	if _, reached := r.ports[d]; reached && err == nil {
 		return d, nil
@@ -124,7 +125,7 @@ func (p *pinging) run(ctx context.Context, c connection) {
 	}
 	c.serviceKey = ports[at]
 	reach := c.rules.reach[c.serviceKey]
-	p.result.ID, p.result.Host, p.result.Listen = c.target.ID().String(), florete.Render(c.target), reach.Listen.String()
+	p.result.ID, p.result.Host, p.result.Listen = c.target.ID().String(), spiffe.Render(c.target), reach.Listen.String()
 	p.ok(ping.Name, p.result.Host)
 	if !p.server.listens(reach) {
 		p.fail(ping.Listener, fmt.Sprintf("the agent does not listen at %s", reach.Listen), "flor status shows why; ss --listening --tcp --udp --processes names who has the port")
@@ -173,7 +174,7 @@ func (p *pinging) admit(ctx context.Context, c connection) (context.Context, fun
 }
 
 // open does the steps that go to the forwarder there.
-func (p *pinging) open(ctx context.Context, c connection, reach florete.Reachable) {
+func (p *pinging) open(ctx context.Context, c connection, reach document.Reachable) {
 	counted := p.server.Metrics.Begin(metrics.Out, c.target.ID(), c.port, c.as)
 	defer counted.Done()
 	fresh, err := p.server.Pool.Probe(ctx, transport.Route{Caller: c.as, Target: c.target, Endpoints: reach.Endpoints, Transport: reach.Transport})
@@ -205,8 +206,8 @@ func (p *pinging) open(ctx context.Context, c connection, reach florete.Reachabl
 }
 
 // shown is what an answer to a stream proves.
-func shown(over florete.Protocol) string {
-	if over == florete.UDP {
+func shown(over document.Protocol) string {
+	if over == document.UDP {
 		return "the forwarder there has a socket for it; whether something answers, a datagram alone would show"
 	}
 	return "connected"
@@ -225,10 +226,10 @@ func part(ctx context.Context, st *transport.Stream) {
 }
 
 // listens reports whether there is a service's local listener.
-func (s *Server) listens(r florete.Reachable) bool {
+func (s *Server) listens(r document.Reachable) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Protocol == florete.UDP {
+	if r.Protocol == document.UDP {
 		return s.udp[r.Listen] != nil
 	}
 	return s.tcp[r.Listen] != nil

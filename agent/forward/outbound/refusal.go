@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/logsum"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/trust"
 )
 
 // refusal is why a local process is not let through.
@@ -24,7 +24,7 @@ type refusal struct {
 func explain(err error) *refusal {
 	var refused *transport.RefusedError
 	var impostor *transport.ImpostorError
-	var revoked *florete.RevokedError
+	var revoked *trust.RevokedError
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return nil

@@ -8,30 +8,31 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // rules are the manifest's part about local processes, compiled.
 type rules struct {
 	trustDomain string
-	aliases     florete.Aliases
-	abroad      map[string]florete.Dialable // services of other trust domains, by their whole names
+	aliases     document.Aliases
+	abroad      map[string]spiffe.Dialable // services of other trust domains, by their whole names
 	callers     caller.Table
-	reach       map[serviceKey]florete.Reachable
-	ports       map[florete.Dialable][]serviceKey // all ways to a service
+	reach       map[serviceKey]document.Reachable
+	ports       map[spiffe.Dialable][]serviceKey // all ways to a service
 	reachAt     map[listenerKey]serviceKey
-	socksAt     map[netip.AddrPort]florete.ID
+	socksAt     map[netip.AddrPort]spiffe.ID
 	aloneTo     map[serviceKey]bool // services that one account reaches at the listener
-	aloneAs     map[florete.ID]bool // identities that one account acts under over SOCKS
+	aloneAs     map[spiffe.ID]bool  // identities that one account acts under over SOCKS
 }
 
 // serviceKey is what is reached: a service, where it has several ports one of them by its name,
 // over a protocol.
 type serviceKey struct {
-	target   florete.Dialable
+	target   spiffe.Dialable
 	port     string
-	protocol florete.Protocol
+	protocol document.Protocol
 }
 
 func (k serviceKey) String() string {
@@ -44,25 +45,25 @@ func (k serviceKey) String() string {
 // listenerKey is a local listener of a service.
 type listenerKey struct {
 	addr     netip.AddrPort
-	protocol florete.Protocol
+	protocol document.Protocol
 }
 
-func compile(m florete.Manifest) (*rules, []error) {
+func compile(m document.Manifest) (*rules, []error) {
 	r := &rules{
 		trustDomain: m.TrustDomain,
 		aliases:     m.Aliases(),
-		abroad:      map[string]florete.Dialable{},
-		reach:       map[serviceKey]florete.Reachable{},
-		ports:       map[florete.Dialable][]serviceKey{},
+		abroad:      map[string]spiffe.Dialable{},
+		reach:       map[serviceKey]document.Reachable{},
+		ports:       map[spiffe.Dialable][]serviceKey{},
 		reachAt:     map[listenerKey]serviceKey{},
-		socksAt:     map[netip.AddrPort]florete.ID{},
+		socksAt:     map[netip.AddrPort]spiffe.ID{},
 		aloneTo:     map[serviceKey]bool{},
-		aloneAs:     map[florete.ID]bool{},
+		aloneAs:     map[spiffe.ID]bool{},
 	}
 	callers, problems := caller.NewTable(m.Forwarder.Callers)
 	r.callers = callers
 	for _, x := range m.Forwarder.Reach {
-		target, err := florete.Dial(x.ID)
+		target, err := spiffe.Dial(x.ID)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("reach: %w", err))
 			continue
@@ -73,13 +74,13 @@ func compile(m florete.Manifest) (*rules, []error) {
 		r.ports[target] = append(r.ports[target], k)
 		r.reachAt[listenerKey{x.Listen, x.Protocol}] = k
 		if x.ID.TrustDomain() != m.TrustDomain {
-			r.abroad[florete.Render(target)] = target
+			r.abroad[spiffe.Render(target)] = target
 		}
 		r.aloneTo[k] = len(callers.UIDs(x.Callers, false)) == 1
 	}
 	for _, x := range m.Forwarder.SOCKS {
 		r.socksAt[x.Listen] = x.ID
-		r.aloneAs[x.ID] = len(callers.UIDs([]florete.ID{x.ID}, true)) == 1
+		r.aloneAs[x.ID] = len(callers.UIDs([]spiffe.ID{x.ID}, true)) == 1
 	}
 	return r, problems
 }
@@ -87,21 +88,21 @@ func compile(m florete.Manifest) (*rules, []error) {
 // spread orders forwarders as this host uses them: each host has an order of its own
 // (rendezvous hashing), so that one that comes or goes moves only its share of callers.
 // Of many, the pool uses the first ones.
-func spread(host florete.ID, endpoints []florete.Addresses) []florete.Addresses {
-	score := func(e florete.Addresses) uint64 {
+func spread(host spiffe.ID, endpoints []document.Addresses) []document.Addresses {
+	score := func(e document.Addresses) uint64 {
 		h := fnv.New64a()
 		fmt.Fprint(h, host, e)
 		// FNV leaves what differs at the end in the low bits.
 		return bits.Reverse64(h.Sum64())
 	}
-	return slices.SortedStableFunc(slices.Values(endpoints), func(a, b florete.Addresses) int { return cmp.Compare(score(a), score(b)) })
+	return slices.SortedStableFunc(slices.Values(endpoints), func(a, b document.Addresses) int { return cmp.Compare(score(a), score(b)) })
 }
 
 // addresses are where TCP listens, and where UDP does.
 func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
 	tcp, udp = map[netip.AddrPort]bool{}, map[netip.AddrPort]bool{}
 	for a := range r.reachAt {
-		if a.protocol == florete.UDP {
+		if a.protocol == document.UDP {
 			udp[a.addr] = true
 		} else {
 			tcp[a.addr] = true
@@ -117,7 +118,7 @@ func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
 // by a process, as an identity, to a target.
 type connKey struct {
 	by caller.Process
-	as florete.ID
+	as spiffe.ID
 	serviceKey
 	socks bool // the listener decided the identity
 	doubt doubt

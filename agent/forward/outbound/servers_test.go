@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/fdstore"
 	"github.com/florete/florete/agent/forward/identity"
@@ -14,6 +13,7 @@ import (
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -50,7 +50,7 @@ func start(t *testing.T, perUser int) *servers {
 // apply puts Reach in force.
 func (s *servers) apply(t *testing.T) {
 	t.Helper()
-	if errs := s.out.Apply(florete.Manifest{TrustDomain: kit.Domain, Forwarder: s.Reach}); len(errs) > 0 {
+	if errs := s.out.Apply(document.Manifest{TrustDomain: kit.Domain, Forwarder: s.Reach}); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 }

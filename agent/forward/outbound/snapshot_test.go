@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -46,8 +47,8 @@ func TestSnapshotOfAccept(t *testing.T) {
 	s := start(t, 0)
 	before := s.accepted(t)
 	reach := s.Reach.Reach[0]
-	reach.Endpoints = []florete.Addresses{{agenttest.Loopback().String()}} // nobody is there
-	s.Reach.Reach = []florete.Reachable{reach}
+	reach.Endpoints = []document.Addresses{{agenttest.Loopback().String()}} // nobody is there
+	s.Reach.Reach = []document.Reachable{reach}
 	s.apply(t)
 	if code := request(t, before); code != 0 {
 		t.Fatalf("reply %d, want 0: the endpoint is that of the manifest at accept", code)
@@ -61,7 +62,7 @@ func TestSnapshotOfAccept(t *testing.T) {
 func TestNewerManifestDenies(t *testing.T) {
 	s := start(t, 0)
 	before := s.accepted(t)
-	s.Reach.Reach[0].Callers = []florete.ID{agenttest.Bob}
+	s.Reach.Reach[0].Callers = []spiffe.ID{agenttest.Bob}
 	s.apply(t)
 	if code := request(t, before); code != 2 {
 		t.Fatalf("reply %d, want 2", code)

@@ -15,11 +15,12 @@ import (
 
 	"github.com/things-go/go-socks5/statute"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/drain"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // negotiationTimeout bounds what comes before the SOCKS5 request.
@@ -118,7 +119,7 @@ func (o *otherProtocol) answer(local *net.TCPConn) {
 
 // connect serves the request CONNECT. Its reply waits for the far side's answer.
 func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.AddrSpec, c connection, ends *drain.Ends) error {
-	to, code, err := c.rules.resolve(&dest, florete.TCP)
+	to, code, err := c.rules.resolve(&dest, document.TCP)
 	c.serviceKey = to
 	if err != nil {
 		s.refuse(c, &refusal{"bad-name", err.Error()})
@@ -151,12 +152,12 @@ func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.A
 // resolve finds the service behind a destination. It must be given by name; a name
 // is one service. Where that has one port, the destination's means nothing; of several it is
 // the one that callers use.
-func (r *rules) resolve(dest *statute.AddrSpec, over florete.Protocol) (serviceKey, uint8, error) {
+func (r *rules) resolve(dest *statute.AddrSpec, over document.Protocol) (serviceKey, uint8, error) {
 	k := serviceKey{protocol: over}
 	if dest.FQDN == "" {
 		return k, statute.RepAddrTypeNotSupported, fmt.Errorf("destination %s: want a name that ends in .rete", dest)
 	}
-	d, err := r.named(dest.FQDN, florete.Resolve)
+	d, err := r.named(dest.FQDN, spiffe.Resolve)
 	if err != nil {
 		return k, statute.RepHostUnreachable, err
 	}
@@ -180,7 +181,7 @@ func (r *rules) resolve(dest *statute.AddrSpec, over florete.Protocol) (serviceK
 
 // named is the service of a name: the one that it is the name of, or that has it as an alias, or
 // one of another trust domain that is reached from here.
-func (r *rules) named(name string, resolve func(name, trustDomain string) (florete.Dialable, error)) (florete.Dialable, error) {
+func (r *rules) named(name string, resolve func(name, trustDomain string) (spiffe.Dialable, error)) (spiffe.Dialable, error) {
 	d, err := resolve(name, r.trustDomain)
 	if _, reached := r.ports[d]; reached && err == nil {
 		return d, nil

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -12,9 +12,9 @@ import (
 // those of one that is gone with another.
 func TestSpread(t *testing.T) {
 	const hosts, forwarders = 300, 3
-	var all []florete.Addresses
+	var all []document.Addresses
 	for i := range forwarders {
-		all = append(all, florete.Addresses{fmt.Sprintf("192.0.2.%d:4610", i+1)})
+		all = append(all, document.Addresses{fmt.Sprintf("192.0.2.%d:4610", i+1)})
 	}
 	first := map[string]int{}
 	for i := range hosts {
@@ -24,7 +24,7 @@ func TestSpread(t *testing.T) {
 		if len(order) != forwarders {
 			t.Fatalf("%s tries %v, want all of %v", host, order, all)
 		}
-		if again := spread(host, []florete.Addresses{all[2], all[0], all[1]}); again[0][0] != order[0][0] {
+		if again := spread(host, []document.Addresses{all[2], all[0], all[1]}); again[0][0] != order[0][0] {
 			t.Errorf("%s begins with %v or %v, as they come", host, order[0], again[0])
 		}
 		if fewer := spread(host, all[:2]); order[0][0] != all[2][0] && fewer[0][0] != order[0][0] {

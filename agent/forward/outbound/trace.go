@@ -4,9 +4,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/trace"
 	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/internal/document"
 )
 
 // trace has the opening of a stream sent; where there is none, err is why.
@@ -38,7 +38,7 @@ func (s *Server) trace(c connection, st *transport.Stream, begun time.Time, err 
 type tracedError struct {
 	error
 	trace     trace.Context
-	over      florete.Transport
+	over      document.Transport
 	forwarder string
 }
 

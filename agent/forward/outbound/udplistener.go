@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/forward/datagram"
+	"github.com/florete/florete/internal/document"
 )
 
 // udpListener is the local listener of a service that is reached over UDP, or of a SOCKS5
@@ -50,7 +50,7 @@ func (s *Server) listenUDP(addr netip.AddrPort) (*udpListener, error) {
 		return nil, err
 	}
 	l := s.newUDPListener(conn, func(r *rules, b []byte) (destination, *refusal) {
-		return destination{connKey: connKey{serviceKey: r.reachAt[listenerKey{addr, florete.UDP}]}, payload: b}, nil
+		return destination{connKey: connKey{serviceKey: r.reachAt[listenerKey{addr, document.UDP}]}, payload: b}, nil
 	})
 	s.accepts.Go(l.receive)
 	return l, nil

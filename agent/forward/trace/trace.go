@@ -18,7 +18,8 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // label is of the exporter.
@@ -61,7 +62,7 @@ type Span struct {
 
 // Attributes are what a span has of a connection. address is where the forwarder at the other
 // side is.
-func Attributes(caller, service florete.ID, over florete.Transport, address string) map[string]string {
+func Attributes(caller, service spiffe.ID, over document.Transport, address string) map[string]string {
 	return map[string]string{"florete.caller": caller.String(), "florete.service": service.String(), "florete.transport": string(over), "network.peer.address": address}
 }
 

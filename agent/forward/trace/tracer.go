@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/release"
 )
 
 const (
@@ -122,7 +122,7 @@ func (t *Tracer) send(client *http.Client, spans []Span) error {
 		all[i] = s.otlp()
 	}
 	body, err := json.Marshal(otlpRequest{[]otlpResourceSpans{{
-		Resource: otlpResource{attributes(map[string]string{"service.name": "florete-forwarder", "service.version": florete.Version(), "host.name": t.host()})},
+		Resource: otlpResource{attributes(map[string]string{"service.name": "florete-forwarder", "service.version": release.Version(), "host.name": t.host()})},
 		Scopes:   []otlpScopeSpans{{otlpScope{"github.com/florete/florete/agent/forward"}, all}},
 	}}})
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api/race/racetest"
 	"github.com/florete/florete/tests/kit"
 )
@@ -34,7 +34,7 @@ func silent(t *testing.T) string {
 func several(t *testing.T, addresses ...string) transport.Route {
 	t.Helper()
 	r := route(t, outline, "127.0.0.1:1")
-	r.Endpoints = []florete.Addresses{addresses}
+	r.Endpoints = []document.Addresses{addresses}
 	return r
 }
 
@@ -107,7 +107,7 @@ func TestBlackHoleOfAFamily(t *testing.T) {
 		laptop := host(t, "laptop", ca, alice)
 		p := pool(t, func() *identity.Set { return laptop })
 		r := several(t, "ursula.example.org:"+port)
-		r.Transport = florete.OverQUIC
+		r.Transport = document.OverQUIC
 		if err := try(t, p, r); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -131,7 +131,7 @@ func TestOrder(t *testing.T) {
 	p.InOrder()
 	r := route(t, outline, "127.0.0.1:1")
 	dead, other := silent(t), silent(t)
-	r.Endpoints = []florete.Addresses{{bad.addr, other}, {dead, s.addr}}
+	r.Endpoints = []document.Addresses{{bad.addr, other}, {dead, s.addr}}
 	if got, want := p.Order(r), []string{bad.addr, other, dead, s.addr}; !slices.Equal(got, want) {
 		t.Errorf("at first %v, want %v", got, want)
 	}

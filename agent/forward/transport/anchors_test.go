@@ -7,21 +7,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
 )
 
 // TestAnchors: the roots of the peers that new streams go to, whatever carries them.
 func TestAnchors(t *testing.T) {
-	for _, over := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
+	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		n := newNetwork(t)
 		laptop := agenttest.NewHost(t, "laptop", n.ca)
 		set := func(roots ...string) *identity.Set {
 			laptop.Roots = roots
-			laptop.Accept(florete.Forwarder{}, alice)
+			laptop.Accept(document.Forwarder{}, alice)
 			return laptop.Identities(t)
 		}
 		laptop.Deliver(n.ca, alice, time.Hour)
@@ -36,12 +37,12 @@ func TestAnchors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := n.pool.Anchors(); !slices.Equal(got, []string{florete.Fingerprint(n.ca.Root.Certificate)}) {
+		if got := n.pool.Anchors(); !slices.Equal(got, []string{trust.Fingerprint(n.ca.Root.Certificate)}) {
 			t.Errorf("over %s: %v", over, got)
 		}
 		laptop.Deliver(next, alice, time.Hour)
 		current.Store(set(next.RootPEM()))
-		if got := n.pool.Anchors(); !slices.Equal(got, []string{florete.AnchorUnknown}) {
+		if got := n.pool.Anchors(); !slices.Equal(got, []string{trust.AnchorUnknown}) {
 			t.Errorf("over %s, without its root: %v", over, got)
 		}
 		n.pool.Recheck()
@@ -53,7 +54,7 @@ func TestAnchors(t *testing.T) {
 // TestSuperseded: connections to a target that proved itself below the former root take no new
 // streams once the caller has an SVID below the newer one, and open streams go on.
 func TestSuperseded(t *testing.T) {
-	for _, over := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
+	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		n := newNetwork(t)
 		root, err := ca.NewRoot(kit.Domain, time.Now())
 		if err != nil {
@@ -62,7 +63,7 @@ func TestSuperseded(t *testing.T) {
 		next := (&kit.CA{Root: root}).Beside()
 		laptop := agenttest.NewHost(t, "laptop", n.ca)
 		laptop.Roots = []string{n.ca.RootPEM(), next.RootPEM()}
-		laptop.Accept(florete.Forwarder{}, alice)
+		laptop.Accept(document.Forwarder{}, alice)
 		var current atomic.Pointer[identity.Set]
 		deliver := func(by *kit.CA) {
 			laptop.Deliver(by, alice, time.Hour)
@@ -74,7 +75,7 @@ func TestSuperseded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		former := florete.Fingerprint(n.ca.Root.Certificate)
+		former := trust.Fingerprint(n.ca.Root.Certificate)
 		takes := func(when string, after time.Duration, want ...string) {
 			t.Helper()
 			n.pool.RetireSuperseded(time.Now().Add(after))

@@ -13,10 +13,12 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/datagram"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 )
 
 // link is what streams are opened on: a connection over QUIC, or those over TCP.
@@ -26,7 +28,7 @@ type link interface {
 	Context() context.Context // ends with it
 	stats() usage.Stats
 	// trusted reports whether all of it would be let through by these roots.
-	trusted(*florete.Roots) bool
+	trusted(*trust.Roots) bool
 	// issuers are the ends of its peers' chains.
 	issuers() []*x509.Certificate
 }
@@ -35,9 +37,9 @@ type link interface {
 // as streams need.
 type conn struct {
 	link
-	transport florete.Transport
+	transport document.Transport
 	route     Route
-	svid      *florete.SVID
+	svid      *trust.SVID
 	peer      Peer
 	endpoint  *endpoint
 	address   string         // of the endpoint, as the route has it
@@ -60,14 +62,14 @@ type conn struct {
 }
 
 // usable reports whether new streams may go over the connection with svid.
-func (c *conn) usable(svid *florete.SVID) bool {
+func (c *conn) usable(svid *trust.SVID) bool {
 	return c.svid == svid && c.Context().Err() == nil && time.Now().Before(c.until)
 }
 
 // silent reports whether nothing has come for longer than a peer that is there lets pass.
 func (c *conn) silent(now time.Time) bool {
 	received := c.usage.Received()
-	return c.transport == florete.OverQUIC && !received.IsZero() && now.Sub(received) > silence
+	return c.transport == document.OverQUIC && !received.IsZero() && now.Sub(received) > silence
 }
 
 // acquire counts a stream in, unless the connection is retired.
@@ -146,9 +148,9 @@ func (l *quicLink) OpenStream(context.Context) (wire.Stream, error) {
 	return st, nil
 }
 
-func (l *quicLink) stats() usage.Stats            { return usage.OfQUIC(l.Conn)() }
-func (l *quicLink) trusted(t *florete.Roots) bool { return l.peer.TrustedBy(t) }
-func (l *quicLink) issuers() []*x509.Certificate  { return []*x509.Certificate{l.peer.issuer()} }
+func (l *quicLink) stats() usage.Stats           { return usage.OfQUIC(l.Conn)() }
+func (l *quicLink) trusted(t *trust.Roots) bool  { return l.peer.TrustedBy(t) }
+func (l *quicLink) issuers() []*x509.Certificate { return []*x509.Certificate{l.peer.issuer()} }
 
 // open begins a stream to the target. It does not wait for others to end.
 func (c *conn) open(ctx context.Context, carries wire.StreamType, port string) (wire.Stream, error) {
@@ -173,7 +175,7 @@ func (c *conn) open(ctx context.Context, carries wire.StreamType, port string) (
 
 // tlsTo is the configuration for a connection to a route's target, whose own certificate
 // alone will do. peer is set when it has proved that.
-func (p *Pool) tlsTo(r Route, alpn string, svid *florete.SVID, address string, peer *Peer) *tls.Config {
+func (p *Pool) tlsTo(r Route, alpn string, svid *trust.SVID, address string, peer *Peer) *tls.Config {
 	want := r.Target.ID()
 	trust := p.identities().Trust
 	config := tlsConfig(alpn, svid, func(cs tls.ConnectionState) error {
@@ -187,7 +189,7 @@ func (p *Pool) tlsTo(r Route, alpn string, svid *florete.SVID, address string, p
 		}
 		return nil
 	})
-	config.ServerName = florete.SNI(r.Target)
+	config.ServerName = spiffe.SNI(r.Target)
 	config.InsecureSkipVerify = true // host names; VerifyConnection checks chain and SPIFFE ID
 	return config
 }
@@ -209,20 +211,20 @@ func (p *Pool) dialQUIC(ctx context.Context, to destination) (*conn, error) {
 		return nil, fmt.Errorf("%s at %s: %w", want, to.address, explain(err, want))
 	}
 	l := &quicLink{Conn: q, peer: peer, mux: datagram.NewMux(q, &p.busy), tasks: &p.busy}
-	return to.conn(florete.OverQUIC, l, peer, l.mux), nil
+	return to.conn(document.OverQUIC, l, peer, l.mux), nil
 }
 
 // destination is where a connection is made to, and as whom.
 type destination struct {
 	route    Route
-	svid     *florete.SVID
+	svid     *trust.SVID
 	endpoint *endpoint
 	address  string
 	at       netip.AddrPort
 	source   netip.Addr // of this host, for it
 }
 
-func (to destination) conn(over florete.Transport, l link, peer Peer, mux *datagram.Mux) *conn {
+func (to destination) conn(over document.Transport, l link, peer Peer, mux *datagram.Mux) *conn {
 	c := &conn{
 		link: l, transport: over, route: to.route, svid: to.svid, peer: peer, endpoint: to.endpoint, address: to.address, at: to.at, source: to.source,
 		made: time.Now(), until: earliest(to.svid, peer), mux: mux,
@@ -247,7 +249,7 @@ func sourceTo(at netip.AddrPort) (netip.Addr, error) {
 // target.
 type ImpostorError struct {
 	Endpoint     string
-	Want, Claims florete.ID
+	Want, Claims spiffe.ID
 	Err          error
 }
 

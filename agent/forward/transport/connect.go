@@ -10,17 +10,18 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api/race"
 )
 
 // connect returns a connection to the first of the endpoints that has one or gets one. They
 // are raced, so a dead one costs race.Stagger. What loses is not given up: it may be far
 // away, and serves later streams.
-func (p *Pool) connect(ctx context.Context, r Route, svid *florete.SVID, order []*endpoint) (*conn, error) {
+func (p *Pool) connect(ctx context.Context, r Route, svid *trust.SVID, order []*endpoint) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	return race.First(ctx, order, func(ctx context.Context, e *endpoint) (*conn, error) {
@@ -40,7 +41,7 @@ func (p *Pool) connect(ctx context.Context, r Route, svid *florete.SVID, order [
 }
 
 // dial makes the connection to an endpoint, once for all who wait for it.
-func (p *Pool) dial(r Route, svid *florete.SVID, e *endpoint) <-chan singleflight.Result {
+func (p *Pool) dial(r Route, svid *trust.SVID, e *endpoint) <-chan singleflight.Result {
 	key := fmt.Sprint(r.Caller, r.Target.ID(), r.Transport, e.addresses)
 	return p.dials.DoChan(key, func() (any, error) { return p.connectTo(r, svid, e) })
 }
@@ -64,7 +65,7 @@ func (p *Pool) waitAvoided(ctx context.Context, e *endpoint) bool {
 
 // connectTo returns the connection to an endpoint, and makes it unless there is one. All
 // its addresses are raced.
-func (p *Pool) connectTo(r Route, svid *florete.SVID, e *endpoint) (*conn, error) {
+func (p *Pool) connectTo(r Route, svid *trust.SVID, e *endpoint) (*conn, error) {
 	if c := p.current(e, svid, r.Transport); c != nil {
 		return c, nil
 	}
@@ -79,9 +80,9 @@ func (p *Pool) connectTo(r Route, svid *florete.SVID, e *endpoint) (*conn, error
 	var won *conn
 	var err error
 	switch r.Transport {
-	case florete.OverQUIC:
+	case document.OverQUIC:
 		won, err = p.race(ctx, to, addresses, p.dialQUIC)
-	case florete.OverTCP:
+	case document.OverTCP:
 		won, err = p.race(ctx, to, addresses, p.dialTCP)
 	default:
 		won, err = p.dialEither(ctx, to, addresses)
@@ -93,7 +94,7 @@ func (p *Pool) connectTo(r Route, svid *florete.SVID, e *endpoint) (*conn, error
 		e.fail(time.Now())
 		return nil, err
 	}
-	if won.transport == florete.OverQUIC {
+	if won.transport == document.OverQUIC {
 		p.pass(e) // whether the route wants it or not
 	}
 	if won == e.current {
@@ -163,7 +164,7 @@ func (p *Pool) install(r Route, c *conn) error {
 	e := c.endpoint
 	if old := e.current; old != nil {
 		old.retire()
-		if old.doubt == silent && c.transport == florete.OverTCP {
+		if old.doubt == silent && c.transport == document.OverTCP {
 			old.lose()
 		}
 	}
@@ -180,7 +181,7 @@ func (p *Pool) install(r Route, c *conn) error {
 	if l, ok := c.link.(*quicLink); ok {
 		p.busy.Go(func() { p.receive(c, l) })
 	}
-	if c.transport == florete.OverTCP && r.Transport == florete.AnyTransport {
+	if c.transport == document.OverTCP && r.Transport == document.AnyTransport {
 		p.retryLater(c)
 	}
 	return nil

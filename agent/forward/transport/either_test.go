@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -68,7 +68,7 @@ func newService(t *testing.T, ca *kit.CA, ip string, answer func(wire.Stream)) *
 				if err != nil {
 					return
 				}
-				if in.Transport == florete.OverTCP {
+				if in.Transport == document.OverTCP {
 					e.overTCP.Add(1)
 				}
 				e.last.Store(in)
@@ -228,7 +228,7 @@ func newNetworkAt(t *testing.T, ip string) *network {
 }
 
 // open opens a stream that is answered.
-func (n *network) open(t *testing.T, over florete.Transport) (*transport.Stream, error) {
+func (n *network) open(t *testing.T, over document.Transport) (*transport.Stream, error) {
 	t.Helper()
 	r := route(t, outline, n.addr)
 	r.Transport = over
@@ -270,7 +270,7 @@ func finish(t *testing.T, st *transport.Stream) {
 }
 
 // goes opens a stream, exchanges something, and returns what it went over.
-func (n *network) goes(t *testing.T, over florete.Transport) florete.Transport {
+func (n *network) goes(t *testing.T, over document.Transport) document.Transport {
 	t.Helper()
 	st, err := n.open(t, over)
 	if err != nil {
@@ -281,19 +281,19 @@ func (n *network) goes(t *testing.T, over florete.Transport) florete.Transport {
 	return st.Transport()
 }
 
-func (n *network) wait(t *testing.T, over florete.Transport) {
+func (n *network) wait(t *testing.T, over document.Transport) {
 	t.Helper()
-	kit.Eventually(t, fmt.Sprintf("streams over %s", over), func() bool { return n.goes(t, florete.AnyTransport) == over })
+	kit.Eventually(t, fmt.Sprintf("streams over %s", over), func() bool { return n.goes(t, document.AnyTransport) == over })
 }
 
 // TestQUICComesFirst: where both lead to a forwarder, streams go over QUIC; where somebody
 // wants one, over that.
 func TestQUICComesFirst(t *testing.T) {
 	n := newNetwork(t)
-	for _, c := range []struct{ over, want florete.Transport }{
-		{florete.AnyTransport, florete.OverQUIC},
-		{florete.OverTCP, florete.OverTCP},
-		{florete.OverQUIC, florete.OverQUIC},
+	for _, c := range []struct{ over, want document.Transport }{
+		{document.AnyTransport, document.OverQUIC},
+		{document.OverTCP, document.OverTCP},
+		{document.OverQUIC, document.OverQUIC},
 	} {
 		if got := n.goes(t, c.over); got != c.want {
 			t.Errorf("wanted %q, went over %s", c.over, got)
@@ -309,7 +309,7 @@ func TestQUICComesFirst(t *testing.T) {
 func TestUDPBlocked(t *testing.T) {
 	n := newNetwork(t)
 	n.drop.Store(true)
-	if got := n.goes(t, florete.AnyTransport); got != florete.OverTCP {
+	if got := n.goes(t, document.AnyTransport); got != document.OverTCP {
 		t.Fatalf("went over %s", got)
 	}
 	f := n.pool.Fallbacks()
@@ -317,14 +317,14 @@ func TestUDPBlocked(t *testing.T) {
 		t.Errorf("fallbacks %+v", f)
 	}
 	r := route(t, outline, n.addr)
-	r.Transport = florete.OverQUIC
+	r.Transport = document.OverQUIC
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // nothing ends the wait for what is dropped
 	defer cancel()
 	if _, err := n.pool.Probe(ctx, r); err == nil {
 		t.Error("UDP leads there")
 	}
 	n.drop.Store(false)
-	n.wait(t, florete.OverQUIC)
+	n.wait(t, document.OverQUIC)
 	if f := n.pool.Fallbacks(); len(f) > 0 {
 		t.Errorf("fallbacks %+v", f)
 	}
@@ -334,7 +334,7 @@ func TestUDPBlocked(t *testing.T) {
 // what may come, and go on when it does.
 func TestUDPFallsSilent(t *testing.T) {
 	n := newNetwork(t)
-	old, err := n.open(t, florete.AnyTransport)
+	old, err := n.open(t, document.AnyTransport)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +348,7 @@ func TestUDPFallsSilent(t *testing.T) {
 		t.Errorf("a stream without answer ended with %v", err)
 	}
 	unanswered.Release()
-	if got := n.goes(t, florete.AnyTransport); got != florete.OverTCP {
+	if got := n.goes(t, document.AnyTransport); got != document.OverTCP {
 		t.Errorf("went over %s", got)
 	}
 	if f := n.pool.Fallbacks(); len(f) != 1 || !strings.Contains(f[0].Reason, "nothing came over UDP") {
@@ -357,13 +357,13 @@ func TestUDPFallsSilent(t *testing.T) {
 	n.drop.Store(false)
 	exchange(t, old, 100<<10)
 	finish(t, old)
-	n.wait(t, florete.OverQUIC)
+	n.wait(t, document.OverQUIC)
 }
 
 // TestUDPLoses: where UDP loses half of what is sent, TCP takes over.
 func TestUDPLoses(t *testing.T) {
 	n := newNetwork(t)
-	st, err := n.open(t, florete.AnyTransport)
+	st, err := n.open(t, document.AnyTransport)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -385,7 +385,7 @@ func TestUDPLoses(t *testing.T) {
 			}
 		}
 	})
-	n.wait(t, florete.OverTCP)
+	n.wait(t, document.OverTCP)
 	if f := n.pool.Fallbacks(); len(f) != 1 || !strings.Contains(f[0].Reason, "packets over UDP were lost") {
 		t.Errorf("fallbacks %+v", f)
 	}
@@ -398,7 +398,7 @@ func TestUDPLoses(t *testing.T) {
 func TestTCPConnectionsAreReused(t *testing.T) {
 	n := newNetwork(t)
 	for range 20 {
-		n.goes(t, florete.OverTCP)
+		n.goes(t, document.OverTCP)
 	}
 	if got := n.echo.overTCP.Load(); got != 1 {
 		t.Errorf("%d connections for streams one after another", got)
@@ -406,7 +406,7 @@ func TestTCPConnectionsAreReused(t *testing.T) {
 	for range 3 {
 		var open []*transport.Stream
 		for range 8 {
-			st, err := n.open(t, florete.OverTCP)
+			st, err := n.open(t, document.OverTCP)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -421,7 +421,7 @@ func TestTCPConnectionsAreReused(t *testing.T) {
 		t.Errorf("%d connections for 8 streams at a time", got)
 	}
 	rows := n.table.Rows()
-	if len(rows) != 1 || rows[0].Transport != florete.OverTCP || rows[0].Opened != 44 || rows[0].Streams != 0 {
+	if len(rows) != 1 || rows[0].Transport != document.OverTCP || rows[0].Opened != 44 || rows[0].Streams != 0 {
 		t.Errorf("rows %+v", rows)
 	}
 }

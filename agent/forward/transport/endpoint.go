@@ -12,7 +12,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api/race"
 )
 
@@ -38,7 +38,7 @@ const (
 
 // endpoint is what is known of one forwarder that publishes a target, for one caller.
 type endpoint struct {
-	addresses florete.Addresses
+	addresses document.Addresses
 	current   *conn
 	good      string         // address that connected last
 	at        netip.AddrPort // where that led

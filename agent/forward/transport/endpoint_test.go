@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -27,7 +27,7 @@ func replicas(t *testing.T, n int) ([]*server, *transport.Pool, transport.Route)
 		s := &server{}
 		s.start(t, host(t, "ursula", ca, outline))
 		all = append(all, s)
-		r.Endpoints = append(r.Endpoints, florete.Addresses{s.addr})
+		r.Endpoints = append(r.Endpoints, document.Addresses{s.addr})
 	}
 	laptop := host(t, "laptop", ca, alice)
 	return all, pool(t, func() *identity.Set { return laptop }), r
@@ -124,7 +124,7 @@ func TestFewConnections(t *testing.T) {
 func TestDeadEndpoint(t *testing.T) {
 	_, p, r := replicas(t, 1)
 	p.InOrder()
-	r.Endpoints = append([]florete.Addresses{{silent(t), silent(t), silent(t)}}, r.Endpoints...)
+	r.Endpoints = append([]document.Addresses{{silent(t), silent(t), silent(t)}}, r.Endpoints...)
 	open(t, p, r).Release()
 	if n := p.Failures(r); n != 0 {
 		t.Errorf("the stream was opened after %d failures of the dead endpoint, want it not to wait for one", n)

@@ -10,10 +10,10 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -58,7 +58,7 @@ func TestForgedAddresses(t *testing.T) {
 	var begun, most atomic.Int64
 	config := transport.Server{
 		Addr: "127.0.0.1:0",
-		Lookup: func(sni string) (florete.ID, bool) {
+		Lookup: func(sni string) (spiffe.ID, bool) {
 			begun.Add(1)
 			<-listening
 			if n := ln.Handshakes(); n > most.Load() {

@@ -17,11 +17,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -86,8 +87,8 @@ func hashes(st wire.Stream, random *mrand.Rand, abandoned bool) error {
 // TestTenThousand: of so many streams at once, of which a quarter is reset, all bytes of the
 // others arrive, and nothing remains afterwards: no goroutine, file or memory.
 func TestTenThousand(t *testing.T) {
-	callers := []florete.ID{alice, kit.ID("user/bob"), kit.ID("user/carol")} // each has 4,096 at most
-	for _, over := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
+	callers := []spiffe.ID{alice, kit.ID("user/bob"), kit.ID("user/carol")} // each has 4,096 at most
+	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		t.Run(string(over), func(t *testing.T) {
 			ca := kit.NewCA()
 			e := newService(t, ca, "127.0.0.1", hashed)
@@ -98,7 +99,7 @@ func TestTenThousand(t *testing.T) {
 			}
 			t.Cleanup(p.Close)
 			once := func(i int, open func()) error {
-				r := route(t, outline, map[florete.Transport]string{florete.OverQUIC: e.quic, florete.OverTCP: e.tcp}[over])
+				r := route(t, outline, map[document.Transport]string{document.OverQUIC: e.quic, document.OverTCP: e.tcp}[over])
 				r.Caller, r.Transport = callers[i%len(callers)], over
 				st, err := p.Open(t.Context(), r, wire.TCP)
 				if err != nil {
@@ -152,14 +153,14 @@ func TestTenThousand(t *testing.T) {
 }
 
 // atOnce is ten thousand, or as many as this process may have files for.
-func atOnce(t *testing.T, over florete.Transport) int {
+func atOnce(t *testing.T, over document.Transport) int {
 	const all = 10_000
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
 	files := (int(limit.Cur) - 500) / 2 // both ends are here
-	if over == florete.OverTCP && files < all {
+	if over == document.OverTCP && files < all {
 		t.Logf("%d streams alone: of %d files each takes two", files, limit.Cur)
 		return files
 	}

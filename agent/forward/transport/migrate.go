@@ -7,8 +7,8 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/routes"
+	"github.com/florete/florete/internal/document"
 )
 
 const (
@@ -118,7 +118,7 @@ func (p *Pool) follow() {
 		c.source = source
 		if l, ok := c.link.(*quicLink); ok {
 			p.migrate(l)
-		} else if c.transport == florete.OverTCP && c.endpoint.current == c {
+		} else if c.transport == document.OverTCP && c.endpoint.current == c {
 			c.endpoint.current = nil
 			c.retire()
 		}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -22,7 +22,7 @@ const fits = 1250
 // TestNATForgets: a NAT that forgets a connection, which goes on behind another port.
 func TestNATForgets(t *testing.T) {
 	n := newNetwork(t)
-	st, err := n.open(t, florete.OverQUIC)
+	st, err := n.open(t, document.OverQUIC)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestPacketsBecomeTooLarge(t *testing.T) {
 	}{{"to the forwarder", fits, 0}, {"from the forwarder", 0, fits}, {"both ways", fits, fits}} {
 		t.Run(c.name, func(t *testing.T) {
 			n := newNetwork(t)
-			st, err := n.open(t, florete.OverQUIC)
+			st, err := n.open(t, document.OverQUIC)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestPacketsBecomeTooLarge(t *testing.T) {
 			n.out.Store(c.out)
 			exchange(t, st, 1<<20)
 			finish(t, st)
-			if got := n.goes(t, florete.OverQUIC); got != florete.OverQUIC {
+			if got := n.goes(t, document.OverQUIC); got != document.OverQUIC {
 				t.Errorf("went over %s", got)
 			}
 		})
@@ -69,7 +69,7 @@ func TestSmallPacketsFromTheStart(t *testing.T) {
 	n := newNetwork(t)
 	n.in.Store(1200)
 	n.out.Store(1200)
-	if got := n.goes(t, florete.AnyTransport); got != florete.OverQUIC {
+	if got := n.goes(t, document.AnyTransport); got != document.OverQUIC {
 		t.Errorf("went over %s", got)
 	}
 }
@@ -82,7 +82,7 @@ func TestOneDirectionIsDropped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNetwork(t)
-			old, err := n.open(t, florete.AnyTransport)
+			old, err := n.open(t, document.AnyTransport)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +97,7 @@ func TestOneDirectionIsDropped(t *testing.T) {
 				t.Errorf("a stream without answer ended with %v", err)
 			}
 			unanswered.Release()
-			if got := n.goes(t, florete.AnyTransport); got != florete.OverTCP {
+			if got := n.goes(t, document.AnyTransport); got != document.OverTCP {
 				t.Errorf("went over %s", got)
 			}
 			if f := n.pool.Fallbacks(); len(f) != 1 || !strings.Contains(f[0].Reason, "over UDP") {
@@ -128,7 +128,7 @@ func TestHostMoves(t *testing.T) {
 	from(first)
 	n := newNetworkAt(t, there)
 	n.addr = n.echo.quic
-	st, err := n.open(t, florete.OverQUIC)
+	st, err := n.open(t, document.OverQUIC)
 	if err != nil {
 		t.Fatal(err)
 	}

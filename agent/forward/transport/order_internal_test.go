@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // InOrder makes the pool draw the first working endpoint of a route each time.
@@ -94,7 +94,7 @@ func TestSlow(t *testing.T) {
 	p := &Pool{near: near, targets: map[targetKey]map[string]*endpoint{}}
 	turn := 0
 	p.random = func(n int) int { turn++; return turn / 2 % n } // each pair of draws, as often
-	r := Route{Endpoints: []florete.Addresses{{"slow"}, {"fast"}}}
+	r := Route{Endpoints: []document.Addresses{{"slow"}, {"fast"}}}
 	took := map[string]time.Duration{"slow": 6 * near, "fast": near / 10}
 	now := time.Now()
 	drawn := map[string]int{}

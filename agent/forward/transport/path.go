@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 
 // path is what is known of UDP to one forwarder, to which TCP leads.
 type path struct {
-	addresses florete.Addresses
+	addresses document.Addresses
 	blocked   bool
 	since     time.Time // that it is, or is not
 	reason    string
@@ -29,22 +31,22 @@ type path struct {
 }
 
 // Fallbacks are those that there are now, sorted.
-func (p *Pool) Fallbacks() (all []florete.Fallback) {
+func (p *Pool) Fallbacks() (all []hostreport.Fallback) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, x := range p.paths {
 		if x.blocked && p.leads(x) {
-			all = append(all, florete.Fallback{Forwarder: x.addresses, Since: florete.TimeOf(x.since), Reason: x.reason, Retry: florete.TimeOf(x.until)})
+			all = append(all, hostreport.Fallback{Forwarder: x.addresses, Since: unixtime.Of(x.since), Reason: x.reason, Retry: unixtime.Of(x.until)})
 		}
 	}
-	slices.SortFunc(all, func(a, b florete.Fallback) int { return slices.Compare(a.Forwarder, b.Forwarder) })
+	slices.SortFunc(all, func(a, b hostreport.Fallback) int { return slices.Compare(a.Forwarder, b.Forwarder) })
 	return all
 }
 
 // leads reports whether connections go over TCP because of a path.
 func (p *Pool) leads(x *path) bool {
 	for c := range p.conns {
-		if c.transport == florete.OverTCP && c.route.Transport == florete.AnyTransport && slices.Equal(c.endpoint.addresses, x.addresses) {
+		if c.transport == document.OverTCP && c.route.Transport == document.AnyTransport && slices.Equal(c.endpoint.addresses, x.addresses) {
 			return true
 		}
 	}

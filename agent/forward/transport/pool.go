@@ -12,11 +12,13 @@ import (
 	"github.com/quic-go/quic-go"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/datagram"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 )
 
 const (
@@ -27,11 +29,11 @@ const (
 
 // Route is who wants to reach what, and where it is published.
 type Route struct {
-	Caller    florete.ID
-	Target    florete.Dialable
-	Port      string              // of the target, where it has several
-	Endpoints []florete.Addresses // of each forwarder that publishes it; streams go to the first few that work
-	Transport florete.Transport
+	Caller    spiffe.ID
+	Target    spiffe.Dialable
+	Port      string               // of the target, where it has several
+	Endpoints []document.Addresses // of each forwarder that publishes it; streams go to the first few that work
+	Transport document.Transport
 }
 
 // Pool keeps the connections that this host's identities use: one per caller
@@ -57,8 +59,8 @@ type Pool struct {
 }
 
 type targetKey struct {
-	caller florete.ID
-	target florete.Dialable
+	caller spiffe.ID
+	target spiffe.Dialable
 }
 
 // NewPool makes an empty pool on UDP sockets of its own. Its connections are in the
@@ -224,7 +226,7 @@ func (s *Stream) Explain(err error) error {
 }
 
 // Transport is what the stream goes over.
-func (s *Stream) Transport() florete.Transport { return s.conn.transport }
+func (s *Stream) Transport() document.Transport { return s.conn.transport }
 
 // Forwarder is the address of the forwarder that it goes to.
 func (s *Stream) Forwarder() string { return s.conn.address }
@@ -336,7 +338,7 @@ var errReplaced = errors.New("connection was replaced while it was made")
 func (p *Pool) giveUp(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c.transport == florete.OverTCP && c.endpoint.current == c {
+	if c.transport == document.OverTCP && c.endpoint.current == c {
 		c.endpoint.current = nil
 		c.retire()
 	}
@@ -344,15 +346,15 @@ func (p *Pool) giveUp(c *conn) {
 
 // current is an endpoint's connection; one that must not be used any more is retired. One
 // that UDP may not lead to any more is none until that is known.
-func (p *Pool) current(e *endpoint, svid *florete.SVID, over florete.Transport) *conn {
+func (p *Pool) current(e *endpoint, svid *trust.SVID, over document.Transport) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := e.current
 	if c == nil {
 		return nil
 	}
-	if c.usable(svid) && (over == florete.AnyTransport || over == c.transport) {
-		if c.doubt != sure && over == florete.AnyTransport {
+	if c.usable(svid) && (over == document.AnyTransport || over == c.transport) {
+		if c.doubt != sure && over == document.AnyTransport {
 			return nil
 		}
 		return c

@@ -4,12 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
-var published = []florete.Published{
+var published = []document.Published{
 	{ID: kit.ID("service/outline")},
 	{ID: kit.ID("service/ursula/outline")},
 	{ID: kit.ID("vertex/outline")},
@@ -25,7 +26,7 @@ func registry(t testing.TB) transport.Registry {
 }
 
 func TestRegistryRefuses(t *testing.T) {
-	_, err := transport.NewRegistry([]florete.Published{{ID: kit.ID("user/alice")}})
+	_, err := transport.NewRegistry([]document.Published{{ID: kit.ID("user/alice")}})
 	if want := "publish: spiffe://demo.flor/user/alice: a user cannot be dialled"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
@@ -46,15 +47,15 @@ func FuzzLookup(f *testing.F) {
 		id, ok := r.Lookup(sni)
 		if !ok {
 			for _, p := range published {
-				if d, _ := florete.Dial(p.ID); florete.SNI(d) == sni {
+				if d, _ := spiffe.Dial(p.ID); spiffe.SNI(d) == sni {
 					t.Fatalf("SNI %q of %s is not found", sni, p.ID)
 				}
 			}
 			return
 		}
-		d, err := florete.Dial(id)
-		if err != nil || florete.SNI(d) != sni {
-			t.Fatalf("SNI %q finds %s, whose SNI is %q", sni, id, florete.SNI(d))
+		d, err := spiffe.Dial(id)
+		if err != nil || spiffe.SNI(d) != sni {
+			t.Fatalf("SNI %q finds %s, whose SNI is %q", sni, id, spiffe.SNI(d))
 		}
 	})
 }

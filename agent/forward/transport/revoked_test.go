@@ -5,9 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 )
@@ -16,7 +17,7 @@ import (
 func TestRevokedCaller(t *testing.T) {
 	n := newNetwork(t)
 	laptop := agenttest.NewHost(t, "laptop", n.ca)
-	laptop.Accept(florete.Forwarder{}, alice)
+	laptop.Accept(document.Forwarder{}, alice)
 	laptop.Deliver(n.ca, alice, time.Hour)
 	kit.WriteRevocations(laptop.Layout.Revocations(), kit.Revocations(1, kit.SigningKey("demo-1"), revocation.Target{ID: alice}))
 	m, err := laptop.Layout.Manifest()
@@ -25,8 +26,8 @@ func TestRevokedCaller(t *testing.T) {
 	}
 	set, _ := identity.Load(laptop.Layout, m.Manifest(), &identity.Set{})
 	n.pool = pool(t, func() *identity.Set { return set })
-	var revoked *florete.RevokedError
-	if _, err := n.open(t, florete.AnyTransport); !errors.As(err, &revoked) || revoked.What != alice.Short() {
+	var revoked *trust.RevokedError
+	if _, err := n.open(t, document.AnyTransport); !errors.As(err, &revoked) || revoked.What != alice.Short() {
 		t.Errorf("got %v, want that %s is revoked", err, alice.Short())
 	}
 }

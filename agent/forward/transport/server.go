@@ -14,7 +14,6 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/datagram"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/limits"
@@ -22,6 +21,9 @@ import (
 	"github.com/florete/florete/agent/forward/tcpstream"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 )
 
 // Server accepts connections for what this host publishes.
@@ -30,7 +32,7 @@ type Server struct {
 	// answered from the one that it called.
 	Addr string
 	// Lookup finds what an SNI stands for.
-	Lookup func(sni string) (florete.ID, bool)
+	Lookup func(sni string) (spiffe.ID, bool)
 	// Identities is the set in force.
 	Identities func() *identity.Set
 	// Rejected is called for handshakes that failed: who the peer claims to be,
@@ -50,19 +52,19 @@ type Server struct {
 
 // Rejection is a handshake that failed.
 type Rejection struct {
-	Reason string     // "unknown-name", "no-identity" or "bad-certificate"
-	SNI    string     // as sent
-	Target florete.ID // zero when the SNI is unknown
-	Claims florete.ID // zero when there is no readable SPIFFE ID
+	Reason string    // "unknown-name", "no-identity" or "bad-certificate"
+	SNI    string    // as sent
+	Target spiffe.ID // zero when the SNI is unknown
+	Claims spiffe.ID // zero when there is no readable SPIFFE ID
 	Remote net.Addr
 	Err    error
 }
 
 // Incoming is an accepted connection: Peer wants to reach Target.
 type Incoming struct {
-	Target    florete.ID
+	Target    spiffe.ID
 	Peer      Peer
-	Transport florete.Transport
+	Transport document.Transport
 	Mux       *datagram.Mux
 	Usage     *usage.Conn   // once it is registered
 	Limits    *limits.Share // once it is let in
@@ -168,7 +170,7 @@ func (l *Listener) Accept() (*Incoming, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in := h.in
-	in.Transport, in.conn, in.stats, in.Mux = florete.OverQUIC, quicConn{conn}, usage.OfQUIC(conn), datagram.NewMux(conn, &l.muxes)
+	in.Transport, in.conn, in.stats, in.Mux = document.OverQUIC, quicConn{conn}, usage.OfQUIC(conn), datagram.NewMux(conn, &l.muxes)
 	l.muxes.Go(func() { answerChecks(conn, &in.Mux.Read) })
 	return &in, nil
 }
@@ -226,7 +228,7 @@ func (s *Server) config(alpn string, hello *tls.ClientHelloInfo) (*tls.Config, e
 	return config, nil
 }
 
-func earliest(svid *florete.SVID, peer Peer) time.Time {
+func earliest(svid *trust.SVID, peer Peer) time.Time {
 	a, b := svid.Cert.Leaf.NotAfter, peer.Leaf().NotAfter
 	if b.Before(a) {
 		return b

@@ -16,11 +16,12 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/datagram"
 	"github.com/florete/florete/agent/forward/tcpstream"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 )
 
 // tcpIdle is how long a connection over TCP waits for its next stream.
@@ -61,7 +62,7 @@ func (p *Pool) dialTCP(ctx context.Context, to destination) (*conn, error) {
 	if at, ok := first.LocalAddr().(*net.TCPAddr); ok {
 		to.source = at.AddrPort().Addr().Unmap()
 	}
-	return to.conn(florete.OverTCP, l, first.peer, datagram.NewMux(nil, nil)), nil
+	return to.conn(document.OverTCP, l, first.peer, datagram.NewMux(nil, nil)), nil
 }
 
 // shakeTCP makes a connection of a link.
@@ -216,7 +217,7 @@ func (l *tcpLink) issuers() (all []*x509.Certificate) {
 	return all
 }
 
-func (l *tcpLink) trusted(t *florete.Roots) bool {
+func (l *tcpLink) trusted(t *trust.Roots) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.conns {

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/datagram"
 	"github.com/florete/florete/agent/forward/tcpstream"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/conns"
 )
 
@@ -108,7 +108,7 @@ func (l *TCPListener) shake(c net.Conn) error {
 	}
 	conn := tcpstream.New(t, nil, &l.conns)
 	in := h.in
-	in.Transport, in.conn, in.stats, in.Mux = florete.OverTCP, conn, conn.Stats, datagram.NewMux(nil, nil)
+	in.Transport, in.conn, in.stats, in.Mux = document.OverTCP, conn, conn.Stats, datagram.NewMux(nil, nil)
 	select {
 	case l.accepted <- &in:
 	case <-l.ctx.Done():

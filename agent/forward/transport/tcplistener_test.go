@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -35,7 +36,7 @@ func TestSilentOverTCP(t *testing.T) {
 		silent = append(silent, c)
 	}
 	for range 10 {
-		if got := n.goes(t, florete.OverTCP); got != florete.OverTCP {
+		if got := n.goes(t, document.OverTCP); got != document.OverTCP {
 			t.Fatal(got)
 		}
 	}
@@ -77,7 +78,7 @@ func TestHandshakesOverTCP(t *testing.T) {
 	for _, c := range []struct {
 		name, reason, want string
 		set                *identity.Set
-		target             florete.ID
+		target             spiffe.ID
 	}{
 		{"a stranger", "bad-certificate", "", host(t, "laptop", other, alice), outline},
 		{"a name that is not published", "unknown-name", "refused: not-published", host(t, "laptop", ca, alice), wiki},
@@ -87,7 +88,7 @@ func TestHandshakesOverTCP(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := route(t, c.target, ln.Addr().String())
-		r.Transport = florete.OverTCP
+		r.Transport = document.OverTCP
 		if err := try(t, p, r); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}

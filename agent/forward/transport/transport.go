@@ -17,8 +17,9 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 )
 
 // Defaults of both sides.
@@ -56,16 +57,16 @@ const skew = time.Minute
 
 // Peer is the verified other side of a connection.
 type Peer struct {
-	ID    florete.ID
+	ID    spiffe.ID
 	Chain []*x509.Certificate // leaf first
-	trust *florete.Roots      // that Chain was verified against
+	trust *trust.Roots        // that Chain was verified against
 	side  x509.ExtKeyUsage    // that the peer is on
 	at    time.Time
 }
 
 // TrustedBy reports whether t, with its revocation list, would have let the peer in when it
 // connected.
-func (p Peer) TrustedBy(t *florete.Roots) bool {
+func (p Peer) TrustedBy(t *trust.Roots) bool {
 	if t.Equal(p.trust) {
 		return t.Revocations().CheckChain(p.Chain, p.ID) == nil
 	}
@@ -75,7 +76,7 @@ func (p Peer) TrustedBy(t *florete.Roots) bool {
 
 // verify checks the other side's certificates. With an error, the peer's ID is
 // what it claims.
-func verify(t *florete.Roots, cs tls.ConnectionState, side x509.ExtKeyUsage) (Peer, error) {
+func verify(t *trust.Roots, cs tls.ConnectionState, side x509.ExtKeyUsage) (Peer, error) {
 	at := time.Now()
 	id, err := t.Verify(cs.PeerCertificates, at, side)
 	return Peer{ID: id, Chain: cs.PeerCertificates, trust: t, side: side, at: at}, err
@@ -90,14 +91,14 @@ func (p Peer) Leaf() *x509.Certificate { return p.Chain[0] }
 // RefusedError says that the other forwarder refused, and how.
 type RefusedError struct {
 	Code wire.Code
-	Peer florete.ID // who refused
+	Peer spiffe.ID // who refused
 }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.Peer, e.Code) }
 
 // explain turns QUIC's errors into a RefusedError where the peer gave the reason, in a
 // code of ours or in a TLS alert.
-func explain(err error, peer florete.ID) error {
+func explain(err error, peer spiffe.ID) error {
 	var app *quic.ApplicationError
 	if errors.As(err, &app) && app.Remote {
 		return &RefusedError{wire.Code(app.ErrorCode), peer}
@@ -142,7 +143,7 @@ func quicConfig() *quic.Config {
 }
 
 // tlsConfig is what both sides share.
-func tlsConfig(alpn string, svid *florete.SVID, verify func(tls.ConnectionState) error) *tls.Config {
+func tlsConfig(alpn string, svid *trust.SVID, verify func(tls.ConnectionState) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{alpn},

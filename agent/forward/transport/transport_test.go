@@ -11,12 +11,13 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -27,10 +28,10 @@ var (
 )
 
 // host has SVIDs of all ids.
-func host(t *testing.T, name string, ca *kit.CA, ids ...florete.ID) *identity.Set {
+func host(t *testing.T, name string, ca *kit.CA, ids ...spiffe.ID) *identity.Set {
 	t.Helper()
 	h := agenttest.NewHost(t, name, ca)
-	h.Accept(florete.Forwarder{}, ids...)
+	h.Accept(document.Forwarder{}, ids...)
 	for _, id := range ids {
 		h.Deliver(ca, id, time.Hour)
 	}
@@ -124,15 +125,15 @@ func pool(t *testing.T, set func() *identity.Set) *transport.Pool {
 	return p
 }
 
-func route(t *testing.T, target florete.ID, endpoints ...string) transport.Route {
+func route(t *testing.T, target spiffe.ID, endpoints ...string) transport.Route {
 	t.Helper()
-	d, err := florete.Dial(target)
+	d, err := spiffe.Dial(target)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := transport.Route{Caller: alice, Target: d}
 	for _, e := range endpoints {
-		r.Endpoints = append(r.Endpoints, florete.Addresses{e})
+		r.Endpoints = append(r.Endpoints, document.Addresses{e})
 	}
 	return r
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // What is measured of connections over QUIC that may go over TCP.
@@ -91,7 +91,7 @@ func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 		case c.busy():
 			p.prepare(l, now)
 		}
-		if c.doubt != sure && was == sure && c.route.Transport == florete.AnyTransport && c.endpoint.current == c {
+		if c.doubt != sure && was == sure && c.route.Transport == document.AnyTransport && c.endpoint.current == c {
 			found = append(found, c)
 		}
 	}

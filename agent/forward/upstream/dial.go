@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/sockdiag"
 )
 
@@ -19,11 +19,11 @@ const attempts = 3
 // Dial connects to what a service of this host is published from: TCP, UDP or a Unix
 // socket. The error is a ForeignError when somebody else is there. UDP has no connections:
 // a Peer checks each datagram.
-func Dial(ctx context.Context, p florete.Published, o Owner) (conn net.Conn, err error) {
+func Dial(ctx context.Context, p document.Published, o Owner) (conn net.Conn, err error) {
 	if path, ok := strings.CutPrefix(p.Upstream, "unix:"); ok {
 		return dialUnix(ctx, path, o)
 	}
-	if p.Protocol == florete.UDP {
+	if p.Protocol == document.UDP {
 		return new(net.Dialer).DialContext(ctx, "udp", p.Upstream)
 	}
 	for range attempts {

@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 )
 
 // Loopback are the addresses of a service's upstream that every account of its host can
 // connect to, and nobody else can.
-func Loopback(p florete.Published) []netip.AddrPort {
+func Loopback(p document.Published) []netip.AddrPort {
 	host, port, err := net.SplitHostPort(p.Upstream)
 	number, errPort := strconv.ParseUint(port, 10, 16)
 	if strings.HasPrefix(p.Upstream, "unix:") || err != nil || errPort != nil {

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/upstream"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -75,7 +75,7 @@ func dial(t *testing.T, addr, user string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
-	c, err := upstream.Dial(ctx, florete.Published{Upstream: addr}, owner)
+	c, err := upstream.Dial(ctx, document.Published{Upstream: addr}, owner)
 	if err != nil {
 		return "", err
 	}
@@ -143,7 +143,7 @@ func TestOwnerOfUDP(t *testing.T) {
 			t.Fatal(err)
 		}
 		addr := conn.LocalAddr().String()
-		c, err := upstream.Dial(t.Context(), florete.Published{Upstream: addr, Protocol: florete.UDP}, owner)
+		c, err := upstream.Dial(t.Context(), document.Published{Upstream: addr, Protocol: document.UDP}, owner)
 		if err != nil {
 			t.Fatal(err)
 		}

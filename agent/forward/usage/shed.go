@@ -7,7 +7,7 @@ import (
 	"runtime/metrics"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 const (
@@ -109,8 +109,8 @@ func (t *Table) close(of func(*Conn) int64) bool {
 func (t *Table) heaviest(of func(*Conn) int64) (conns []*Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	callers := map[florete.ID]int64{}
-	var most florete.ID
+	callers := map[spiffe.ID]int64{}
+	var most spiffe.ID
 	for c := range t.conns {
 		callers[c.row.Caller] += of(c)
 		if callers[c.row.Caller] > callers[most] {
@@ -121,7 +121,7 @@ func (t *Table) heaviest(of func(*Conn) int64) (conns []*Conn) {
 		return nil
 	}
 	if t.shed == nil {
-		t.shed = map[florete.ID]time.Time{}
+		t.shed = map[spiffe.ID]time.Time{}
 	}
 	t.shed[most] = time.Now()
 	for c := range t.conns {

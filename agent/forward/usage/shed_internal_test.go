@@ -13,14 +13,14 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
 // pair is a connection, whose server's end is in the table.
-func pair(t *testing.T, table *Table, caller florete.ID, close func()) (client, server *quic.Conn, c *Conn) {
+func pair(t *testing.T, table *Table, caller spiffe.ID, close func()) (client, server *quic.Conn, c *Conn) {
 	t.Helper()
 	config := &tls.Config{Certificates: []tls.Certificate{*kit.NewCA().Issue(agenttest.Outline, time.Hour)}, NextProtos: []string{"test"}, InsecureSkipVerify: true}
 	ln, err := quic.ListenAddr("127.0.0.1:0", config, &quic.Config{InitialConnectionReceiveWindow: 256 << 20, MaxConnectionReceiveWindow: 256 << 20})

@@ -11,26 +11,27 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Table is the connections there are, of both sides. The zero Table is empty and ready.
 type Table struct {
 	mu         sync.Mutex
 	conns      map[*Conn]struct{}
-	shed       map[florete.ID]time.Time // callers who lost their connections, and when
-	handshakes map[Handshakes]int64     // without their Count
+	shed       map[spiffe.ID]time.Time // callers who lost their connections, and when
+	handshakes map[Handshakes]int64    // without their Count
 }
 
 // Handshakes is how many connections between forwarders there were since the start, of one
 // caller to one target: each is a handshake after which both sides were let in.
 type Handshakes struct {
-	Direction metrics.Direction `json:"direction"`
-	Target    florete.ID        `json:"target"`
-	Caller    florete.ID        `json:"caller"`
-	Transport florete.Transport `json:"transport"`
-	Count     int64             `json:"count"`
+	Direction metrics.Direction  `json:"direction"`
+	Target    spiffe.ID          `json:"target"`
+	Caller    spiffe.ID          `json:"caller"`
+	Transport document.Transport `json:"transport"`
+	Count     int64              `json:"count"`
 }
 
 // Conn is one connection. Whoever carries its streams counts.
@@ -79,15 +80,15 @@ func OfQUIC(c *quic.Conn) func() Stats {
 // Row describes connections between two forwarders, of one caller to one target, in flor
 // status: one over QUIC, or all of them over TCP.
 type Row struct {
-	Direction metrics.Direction `json:"direction"`
-	Target    florete.ID        `json:"target"`
-	Caller    florete.ID        `json:"caller"`
-	Transport florete.Transport `json:"transport"`
-	Remote    string            `json:"remote"`  // address of the other forwarder; of a caller over TCP, without its port
-	Streams   int64             `json:"streams"` // open now: TCP connections and UDP sessions
-	Allowed   int64             `json:"allowed"` // how many may be open at a time
-	Opened    int64             `json:"opened"`  // since the connection was made
-	Full      bool              `json:"full"`    // the other forwarder let no further stream be opened, the last time one was wanted
+	Direction metrics.Direction  `json:"direction"`
+	Target    spiffe.ID          `json:"target"`
+	Caller    spiffe.ID          `json:"caller"`
+	Transport document.Transport `json:"transport"`
+	Remote    string             `json:"remote"`  // address of the other forwarder; of a caller over TCP, without its port
+	Streams   int64              `json:"streams"` // open now: TCP connections and UDP sessions
+	Allowed   int64              `json:"allowed"` // how many may be open at a time
+	Opened    int64              `json:"opened"`  // since the connection was made
+	Full      bool               `json:"full"`    // the other forwarder let no further stream be opened, the last time one was wanted
 }
 
 // Add counts a connection in until remove is called. What row counts is ignored;
@@ -110,7 +111,7 @@ func (t *Table) Add(row Row, stats func() Stats, datagrams *atomic.Int64, close 
 
 // Shedding reports whether a caller has just lost its connections: what they held is not yet
 // given back, and new ones would hold as much.
-func (t *Table) Shedding(caller florete.ID) bool {
+func (t *Table) Shedding(caller spiffe.ID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at, ok := t.shed[caller]
@@ -133,7 +134,7 @@ func (t *Table) Rows() []Row {
 			i = len(rows)
 			rows = append(rows, c.row)
 		}
-		if c.row.Transport == florete.OverTCP {
+		if c.row.Transport == document.OverTCP {
 			at[c.row] = i
 		}
 		rows[i].Streams += c.Streams.Load()

@@ -45,7 +45,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // ALPN is the protocol that both sides must negotiate.
@@ -76,7 +76,7 @@ const (
 // Preamble opens a stream.
 type Preamble struct {
 	Type   StreamType
-	Target florete.ID
+	Target spiffe.ID
 	Port   string // by its name, where the target has several
 }
 
@@ -123,7 +123,7 @@ func Read(r io.Reader, types ...StreamType) (Preamble, error) {
 			return Preamble{}, fmt.Errorf("preamble: %q names no port", body)
 		}
 	}
-	target, err := florete.ParseID(id)
+	target, err := spiffe.ParseID(id)
 	if err != nil {
 		return Preamble{}, fmt.Errorf("preamble: %w", err)
 	}

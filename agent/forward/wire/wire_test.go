@@ -9,13 +9,13 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/spiffe"
 )
 
 type (
 	preamble struct {
-		Target florete.ID
+		Target spiffe.ID
 		Port   string
 		Hex    string
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/auditlog"
 	"github.com/florete/florete/providers/server"
 )
@@ -67,7 +67,7 @@ func (p published) unread() []string {
 	}
 	kinds := slices.Sorted(maps.Keys(p.topology.Providers))
 	return slices.DeleteFunc(kinds, func(kind string) bool {
-		return kind == florete.KindConfig || len(p.topology.Providers[kind].Hosts) == 0
+		return kind == document.KindConfig || len(p.topology.Providers[kind].Hosts) == 0
 	})
 }
 

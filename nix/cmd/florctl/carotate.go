@@ -14,7 +14,8 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/fleet"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
@@ -56,7 +57,7 @@ func rotating(cmd *cobra.Command) func(args []string) (*rotation, error) {
 		if of := r.Active.URIs[0].Host; of != t.TrustDomain {
 			return nil, fmt.Errorf("%s: root of trust domain %s, cluster %s is of %s: name another --dir", *dir, of, t.Name, t.TrustDomain)
 		}
-		roots, err := florete.NewRoots(t.TrustDomain, t.Trust.Roots)
+		roots, err := trust.NewRoots(t.TrustDomain, t.Trust.Roots)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +87,7 @@ func (r *rotation) examine() error {
 	case ca.Steady:
 		r.next = "a new root is made"
 	case ca.Prepared:
-		r.next, r.waiting = "the new root signs", r.by.Unacknowledged(florete.Fingerprint(r.Next))
+		r.next, r.waiting = "the new root signs", r.by.Unacknowledged(trust.Fingerprint(r.Next))
 		if !r.pinned(r.Next) {
 			r.edit = fmt.Sprintf("copy %s into the flake as %s, list it in trust.roots beside the present one and publish; deploy hosts whose documents come with their system alone", r.dir.Path("next.crt"), inFlake(r.Next))
 		}
@@ -94,15 +95,15 @@ func (r *rotation) examine() error {
 		if !r.pinned(r.Active) {
 			return fmt.Errorf("cluster %s: trust.roots lacks %s, which signs: put it back", r.in.topology.Name, r.dir.Path("ca.crt"))
 		}
-		r.next, r.waiting = "the former root is retired", r.by.Unrenewed(florete.Fingerprint(r.Active))
+		r.next, r.waiting = "the former root is retired", r.by.Unrenewed(trust.Fingerprint(r.Active))
 		switch {
 		case r.pinned(r.Former) && len(r.waiting) == 0:
 			r.edit = "remove the former root from trust.roots and publish; deploy hosts whose documents come with their system alone"
-			r.waiting = r.by.Trusted(florete.Fingerprint(r.Former))
+			r.waiting = r.by.Trusted(trust.Fingerprint(r.Former))
 		case !r.pinned(r.Former) && len(r.waiting) > 0:
 			r.edit = "put the former root back into trust.roots, publish and deploy: certificates lead to it still"
 		case !r.pinned(r.Former):
-			r.waiting = r.by.Trusted(florete.Fingerprint(r.Former))
+			r.waiting = r.by.Trusted(trust.Fingerprint(r.Former))
 		}
 	}
 	return nil
@@ -125,7 +126,7 @@ func (r *rotation) sign(w io.Writer) {
 func (r *rotation) print(w io.Writer) error {
 	t := printable.NewTable(w, "ROOT", "UNTIL", "IN THE FLAKE", "TRUSTED BY", "CERTIFICATES OF", "IS")
 	for _, c := range r.roots() {
-		f := florete.Fingerprint(c)
+		f := trust.Fingerprint(c)
 		pinned := "no"
 		if r.pinned(c) {
 			pinned = "yes"
@@ -209,17 +210,17 @@ next step of a rotation waits for. Exits 2 where one waits, and 0 otherwise.`,
 // json is the same for programs.
 func (r *rotation) json() any {
 	type root struct {
-		Fingerprint string       `json:"fingerprint"`
-		Until       florete.Time `json:"until"`
-		Role        string       `json:"role"`
-		Pinned      bool         `json:"pinned"`
-		Trusted     int          `json:"trusted"` // by so many hosts
-		Leading     int          `json:"leading"` // certificates of so many hosts
+		Fingerprint string        `json:"fingerprint"`
+		Until       unixtime.Time `json:"until"`
+		Role        string        `json:"role"`
+		Pinned      bool          `json:"pinned"`
+		Trusted     int           `json:"trusted"` // by so many hosts
+		Leading     int           `json:"leading"` // certificates of so many hosts
 	}
 	all := []root{}
 	for _, c := range r.roots() {
-		f := florete.Fingerprint(c)
-		all = append(all, root{f, florete.TimeOf(c.NotAfter), r.role(c), r.pinned(c), r.by.Trusting(f), r.by.Leading(f)})
+		f := trust.Fingerprint(c)
+		all = append(all, root{f, unixtime.Of(c.NotAfter), r.role(c), r.pinned(c), r.by.Trusting(f), r.by.Leading(f)})
 	}
 	waiting := r.waiting
 	if waiting == nil {
@@ -317,7 +318,7 @@ func (r *rotation) step(w io.Writer, how *rootKey) error {
 
 // inFlake names a root's file in the flake: by its key, so that no rotation writes over another
 // root that is in use.
-func inFlake(root *x509.Certificate) string { return "root-" + florete.Fingerprint(root)[:8] + ".crt" }
+func inFlake(root *x509.Certificate) string { return "root-" + trust.Fingerprint(root)[:8] + ".crt" }
 
 // prepare makes the next root, whose key is kept no worse than its predecessor's.
 func (r *rotation) prepare(w io.Writer, how *rootKey) error {

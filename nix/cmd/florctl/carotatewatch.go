@@ -13,7 +13,7 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/printable"
@@ -83,7 +83,7 @@ func (r *rotation) progress() string {
 	if r.Stage == ca.Activated {
 		root, is = r.Active, "the new root"
 	}
-	if f := florete.Fingerprint(root); r.edit == "" || len(r.waiting) > 0 {
+	if f := trust.Fingerprint(root); r.edit == "" || len(r.waiting) > 0 {
 		fmt.Fprintf(&b, "%s: trusted by %d of %d hosts, certificates of %d lead to it\n", is, r.by.Trusting(f), r.all, r.by.Leading(f))
 	}
 	if r.edit != "" {
@@ -166,6 +166,6 @@ func (r *rotation) signIssuingOf(ctx context.Context, w io.Writer, host string, 
 
 // signedByActive reports whether the active root signed a certificate.
 func (r *rotation) signedByActive(pem []byte) bool {
-	all, err := florete.ParseCertificates(pem)
+	all, err := trust.ParseCertificates(pem)
 	return err == nil && all[0].CheckSignatureFrom(r.Active) == nil
 }

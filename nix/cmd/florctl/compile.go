@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -21,7 +21,7 @@ into DIR/<host>; directories of hosts that are no more go.`,
 	}
 	from := source(cmd)
 	host := cmd.Flags().String("host", "", "only the documents of the host `NAME`")
-	kind := cmd.Flags().String("kind", florete.DocManifest, "document to print, manifest or policy")
+	kind := cmd.Flags().String("kind", document.DocManifest, "document to print, manifest or policy")
 	out := cmd.Flags().String("out", "", "write documents into this directory")
 	cmd.MarkFlagsMutuallyExclusive("kind", "out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -51,7 +51,7 @@ into DIR/<host>; directories of hosts that are no more go.`,
 	return cmd
 }
 
-func printBody(cmd *cobra.Command, documents []florete.Document, kind string) error {
+func printBody(cmd *cobra.Command, documents []document.Document, kind string) error {
 	for _, d := range documents {
 		if d.Envelope.Kind == kind {
 			_, body, _ := d.Bytes()

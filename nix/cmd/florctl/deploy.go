@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/nix/bundle"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/deploy"
@@ -66,7 +66,7 @@ have, in a directory for nixos-anywhere --extra-files.`,
 		var lines sync.Mutex
 		return deploy.Deployment{
 			Flake: src.Ref(), Timeout: *timeout, Jobs: *jobs,
-			Reports: func(ctx context.Context) (map[string]florete.ReceivedReport, error) {
+			Reports: func(ctx context.Context) (map[string]hostreport.Kept, error) {
 				return newestReports(ctx, providers)
 			},
 			Log: func(host, text string) {

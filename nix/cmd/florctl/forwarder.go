@@ -16,7 +16,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/api"
@@ -35,18 +37,18 @@ type overForwarder struct {
 }
 
 func newOverForwarder(t compile.Topology, host string) (overForwarder, error) {
-	if _, ok := t.Services[florete.ControlService]; !ok {
+	if _, ok := t.Services[spiffe.ControlService]; !ok {
 		return overForwarder{}, fmt.Errorf("cluster %s: nobody may call its config provider: give an operator a role with the groups control-plane and control-plane-write, publish that with --via ssh, and until then add --via ssh to this command", t.Name)
 	}
-	id, err := florete.NewID(t.TrustDomain, florete.KindService, host, florete.ControlService)
+	id, err := spiffe.NewID(t.TrustDomain, spiffe.KindService, host, spiffe.ControlService)
 	if err != nil {
 		return overForwarder{}, err
 	}
-	d, err := florete.Dial(id)
+	d, err := spiffe.Dial(id)
 	if err != nil {
 		return overForwarder{}, err
 	}
-	return overForwarder{host, "http://" + florete.Render(d), &http.Client{Transport: &http.Transport{
+	return overForwarder{host, "http://" + spiffe.Render(d), &http.Client{Transport: &http.Transport{
 		Proxy:                 socksListener,
 		DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		ResponseHeaderTimeout: 2 * time.Minute,
@@ -74,15 +76,15 @@ func (o overForwarder) Versions(ctx context.Context) ([]archive.Version, error) 
 	return v.Versions, err
 }
 
-func (o overForwarder) Reports(ctx context.Context) (map[string]florete.ReceivedReport, error) {
-	all := map[string]florete.ReceivedReport{}
+func (o overForwarder) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
+	all := map[string]hostreport.Kept{}
 	for after := ""; ; {
 		var page control.Hosts
 		if err := o.get(ctx, "/v1/hosts?after="+url.QueryEscape(after), &page); err != nil {
 			return nil, err
 		}
 		for _, h := range page.Hosts {
-			all[h.Host] = h.ReceivedReport
+			all[h.Host] = h.Kept
 		}
 		if after = page.Next; after == "" {
 			return all, nil
@@ -152,7 +154,7 @@ func (o overForwarder) Revocations(ctx context.Context) (r archive.Revocations, 
 	return r, err
 }
 
-func (o overForwarder) SetRevocations(ctx context.Context, s florete.SignedRevocations) error {
+func (o overForwarder) SetRevocations(ctx context.Context, s trust.SignedRevocations) error {
 	list, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -276,7 +278,7 @@ func (o overForwarder) unreachable(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		remedy = "the forwarder of this host does not run: flor doctor, or use --via ssh"
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
-		remedy = fmt.Sprintf("the forwarder closed the connection: either this account acts as nobody who may call it (florctl who-can %s), or the config provider of %s does not answer: flor status, or use --via ssh", florete.ControlService, o.host)
+		remedy = fmt.Sprintf("the forwarder closed the connection: either this account acts as nobody who may call it (florctl who-can %s), or the config provider of %s does not answer: flor status, or use --via ssh", spiffe.ControlService, o.host)
 	default:
 		return err
 	}

@@ -14,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/providers/printable"
@@ -28,12 +30,12 @@ func newIDCmd() *cobra.Command {
 
 // issued is a line of the record of what an enrolment certificate issued, in its directory.
 type issued struct {
-	Time   florete.Time `json:"time"`
-	Host   string       `json:"host,omitempty"` // empty for a machine that is no host
-	ID     florete.ID   `json:"id"`
-	Serial string       `json:"serial"` // of the certificate, in hex
-	Until  florete.Time `json:"until"`
-	Device string       `json:"device,omitempty"` // fingerprint of the host's device key, where it joins
+	Time   unixtime.Time `json:"time"`
+	Host   string        `json:"host,omitempty"` // empty for a machine that is no host
+	ID     spiffe.ID     `json:"id"`
+	Serial string        `json:"serial"` // of the certificate, in hex
+	Until  unixtime.Time `json:"until"`
+	Device string        `json:"device,omitempty"` // fingerprint of the host's device key, where it joins
 }
 
 // readRecord reads the lines, oldest first; the last may have been cut short.
@@ -49,7 +51,7 @@ func readRecord(dir ca.Dir) (all []issued, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(b))
 	for n := 1; lines.Scan(); n++ {
 		var i issued
-		if err := florete.Decode(lines.Bytes(), &i); err != nil {
+		if err := strictjson.Decode(lines.Bytes(), &i); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w: restore it, or remove the line", path, n, err)
 		}
 		all = append(all, i)

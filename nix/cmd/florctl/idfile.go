@@ -11,7 +11,10 @@ import (
 	"filippo.io/age"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/sealing"
@@ -20,7 +23,7 @@ import (
 // issue makes what is in the file, and the record of it. Hosts accept all of it.
 func (i *issuing) issue() error {
 	m := i.manifest
-	roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots)
+	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		return err
 	}
@@ -34,19 +37,19 @@ func (i *issuing) issue() error {
 		}
 		roots = roots.With(list)
 	}
-	i.file.Schema, i.file.Format, i.file.Cluster, i.file.Node = api.IdentityFileSchema, florete.NewestFormat, m.Cluster, m.Identity.ID
+	i.file.Schema, i.file.Format, i.file.Cluster, i.file.Node = api.IdentityFileSchema, document.NewestFormat, m.Cluster, m.Identity.ID
 	device := i.fingerprint()
 	if device != "" {
 		line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves)))
-		text, sig, err := signJSON(i.key, florete.NewAdmission(m.Cluster, m.Identity.ID, line, i.now), florete.AdmissionText)
+		text, sig, err := signJSON(i.key, trust.NewAdmission(m.Cluster, m.Identity.ID, line, i.now), trust.AdmissionText)
 		if err != nil {
 			return err
 		}
-		i.file.Admission = &florete.SignedAdmission{Admission: text, Signature: sig}
+		i.file.Admission = &trust.SignedAdmission{Admission: text, Signature: sig}
 	}
-	granted := map[florete.ID]bool{}
+	granted := map[spiffe.ID]bool{}
 	for _, n := range m.Needs {
-		if n.Kind != florete.KindCert {
+		if n.Kind != document.KindCert {
 			continue
 		}
 		id, err := n.CertID()
@@ -72,7 +75,7 @@ func (i *issuing) issue() error {
 	return nil
 }
 
-func (i *issuing) issueOne(roots *florete.Roots, id florete.ID, device string) error {
+func (i *issuing) issueOne(roots *trust.Roots, id spiffe.ID, device string) error {
 	s := api.IdentitySVID{ID: id}
 	public := i.wanted[id]
 	if public == nil {
@@ -96,7 +99,7 @@ func (i *issuing) issueOne(roots *florete.Roots, id florete.ID, device string) e
 	}
 	s.SVID = string(ca.EncodeCertificates(chain...))
 	i.file.SVIDs = append(i.file.SVIDs, s)
-	i.record = append(i.record, issued{florete.TimeOf(i.now), i.host, id, florete.SerialNumber(leaf), florete.TimeOf(leaf.NotAfter), device})
+	i.record = append(i.record, issued{unixtime.Of(i.now), i.host, id, trust.SerialNumber(leaf), unixtime.Of(leaf.NotAfter), device})
 	return nil
 }
 

@@ -15,7 +15,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
@@ -35,9 +38,9 @@ type issuing struct {
 	dir                   ca.Dir
 	now                   time.Time
 
-	manifest florete.Manifest
-	wanted   map[florete.ID]crypto.PublicKey // keys of the request; nil where they are made here
-	proves   ssh.PublicKey                   // SSH host key or device key of the host
+	manifest document.Manifest
+	wanted   map[spiffe.ID]crypto.PublicKey // keys of the request; nil where they are made here
+	proves   ssh.PublicKey                  // SSH host key or device key of the host
 	file     api.IdentityFile
 	record   []issued
 }
@@ -82,8 +85,8 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 	identities := sealing.Opening(cmd, "ca-", "enrol.key, where it is sealed")
 	seal := sealing.Flags(cmd, "the file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if i.lifetime < time.Minute || i.lifetime > florete.MaxLifetime {
-			return fmt.Errorf("--lifetime %s: want between a minute and %s", i.lifetime, florete.MaxLifetime)
+		if i.lifetime < time.Minute || i.lifetime > trust.MaxLifetime {
+			return fmt.Errorf("--lifetime %s: want between a minute and %s", i.lifetime, trust.MaxLifetime)
 		}
 		if *out != replace.Stdout {
 			if err := secretfile.RefuseTree(*out); err != nil {
@@ -173,7 +176,7 @@ func (i *issuing) read(ctx context.Context, src compile.Source, keyFile string) 
 			return err
 		}
 		var signed api.SignedIdentityRequest
-		if err := florete.Decode(bytes.TrimSpace(b), &signed); err != nil {
+		if err := strictjson.Decode(bytes.TrimSpace(b), &signed); err != nil {
 			return fmt.Errorf("%s: %w: want what flor id create printed", i.request, err)
 		}
 		if request, i.proves, err = signed.Verify(); err != nil {
@@ -196,7 +199,7 @@ func (i *issuing) read(ctx context.Context, src compile.Source, keyFile string) 
 		return fmt.Errorf("cluster %s: %w", c.Name, err)
 	}
 	for _, d := range documents[i.host] {
-		if d.Envelope.Kind == florete.DocManifest {
+		if d.Envelope.Kind == document.DocManifest {
 			i.manifest = d.Manifest()
 		}
 		envelope, body, sig := d.Bytes()
@@ -229,7 +232,7 @@ func (i *issuing) requested(r api.IdentityRequest) error {
 	case !m.Identity.Joins && !bytes.Equal(declared.Marshal(), i.proves.Marshal()):
 		return fmt.Errorf("%s: signed by key %s, the flake declares %s as sshHostKey of %s", i.request, fingerprint, ssh.FingerprintSHA256(declared), i.host)
 	}
-	i.wanted = map[florete.ID]crypto.PublicKey{}
+	i.wanted = map[spiffe.ID]crypto.PublicKey{}
 	for _, s := range r.SVIDs {
 		key, err := ca.ParseCSR([]byte(s.CSR), s.ID)
 		if err != nil {

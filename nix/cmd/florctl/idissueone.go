@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/compile"
 )
 
@@ -24,7 +25,7 @@ func (i *issuing) readOne(ctx context.Context, src compile.Source, keyFile strin
 	if !strings.Contains(text, "://") {
 		text = "spiffe://" + t.TrustDomain + "/" + text
 	}
-	id, err := florete.ParseID(text)
+	id, err := spiffe.ParseID(text)
 	if err == nil && id.TrustDomain() != t.TrustDomain {
 		err = fmt.Errorf("%s: not of trust domain %s", id, t.TrustDomain)
 	}
@@ -34,34 +35,34 @@ func (i *issuing) readOne(ctx context.Context, src compile.Source, keyFile strin
 	if err != nil {
 		return fmt.Errorf("--id %w", err)
 	}
-	request, err := json.Marshal(map[string]florete.ID{"id": id})
+	request, err := json.Marshal(map[string]spiffe.ID{"id": id})
 	if err != nil {
 		return err
 	}
 	i.id, i.file.Roots = id.Short(), t.Trust.Roots
-	i.manifest = florete.Manifest{
-		Cluster: t.Name, TrustDomain: t.TrustDomain, Trust: florete.Trust{Roots: t.Trust.Roots, SigningKeys: t.Trust.SigningKeys},
-		Needs: []florete.Need{{ID: "one", Kind: florete.KindCert, Request: request}},
+	i.manifest = document.Manifest{
+		Cluster: t.Name, TrustDomain: t.TrustDomain, Trust: document.Trust{Roots: t.Trust.Roots, SigningKeys: t.Trust.SigningKeys},
+		Needs: []document.Need{{ID: "one", Kind: document.KindCert, Request: request}},
 	}
 	return nil
 }
 
 // knows refuses an identity that the flake does not have; vertices are in none.
-func knows(t compile.Topology, id florete.ID) error {
+func knows(t compile.Topology, id spiffe.ID) error {
 	switch id.Kind() {
-	case florete.KindNode:
+	case spiffe.KindNode:
 		return fmt.Errorf("%s: a node proves itself by a key of its own: --host %s", id.Short(), id.Name())
-	case florete.KindUser:
+	case spiffe.KindUser:
 		if _, ok := t.Users[id.Name()]; ok {
 			return nil
 		}
-	case florete.KindService:
+	case spiffe.KindService:
 		for _, s := range t.Services {
 			if slices.Contains(s.IDs, id) {
 				return nil
 			}
 		}
-	case florete.KindVertex:
+	case spiffe.KindVertex:
 		return nil
 	}
 	return fmt.Errorf("%s: not in cluster %s: florctl who-can has what is", id.Short(), t.Name)

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	sshkey "golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
@@ -51,7 +52,7 @@ func newJoinListCmd() *cobra.Command {
 		}
 		w := printable.NewTable(cmd.OutOrStdout(), "HOST", "STATE", "DEVICE", "KEY IN", "FROM", "REQUESTED", "SYSTEM", "DECIDED BY")
 		for _, r := range all {
-			w.Row(r.Host, r.State, r.Fingerprint(), cmp.Or(r.Facts.DeviceKey, florete.InFile), r.From, r.Requested.UTC().Format(time.RFC3339), r.Facts.System, r.By)
+			w.Row(r.Host, r.State, r.Fingerprint(), cmp.Or(r.Facts.DeviceKey, hostdir.InFile), r.From, r.Requested.UTC().Format(time.RFC3339), r.Facts.System, r.By)
 		}
 		return w.Flush()
 	}
@@ -86,8 +87,8 @@ the key and asks about. No provider can admit a device without that signature.`,
 		if err := confirmDevice(cmd, r.Host, sshkey.FingerprintSHA256(is), *device); err != nil {
 			return d, err
 		}
-		text, sig, err := signJSON(key, florete.NewAdmission(p.topology.Name, p.topology.Hosts[r.Host].ID, r.Device, time.Now()), florete.AdmissionText)
-		return control.Decision{Admission: &florete.SignedAdmission{Admission: text, Signature: sig}}, err
+		text, sig, err := signJSON(key, trust.NewAdmission(p.topology.Name, p.topology.Hosts[r.Host].ID, r.Device, time.Now()), trust.AdmissionText)
+		return control.Decision{Admission: &trust.SignedAdmission{Admission: text, Signature: sig}}, err
 	})
 }
 

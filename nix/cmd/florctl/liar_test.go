@@ -15,7 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/publish"
@@ -29,7 +32,7 @@ type liar struct {
 	provider
 	r        *rand.Rand
 	versions []publish.Tree
-	lists    []florete.SignedRevocations
+	lists    []trust.SignedRevocations
 }
 
 func (l *liar) Host() string { return "liar" }
@@ -60,13 +63,13 @@ func (l *liar) Revocations(context.Context) (r archive.Revocations, err error) {
 	return r, nil
 }
 
-func (l *liar) SetRevocations(_ context.Context, s florete.SignedRevocations) error {
+func (l *liar) SetRevocations(_ context.Context, s trust.SignedRevocations) error {
 	l.lists = append(l.lists, s)
 	return nil
 }
 
-func (l *liar) Reports(context.Context) (map[string]florete.ReceivedReport, error) {
-	return map[string]florete.ReceivedReport{}, nil
+func (l *liar) Reports(context.Context) (map[string]hostreport.Kept, error) {
+	return map[string]hostreport.Kept{}, nil
 }
 
 // TestLiar: whatever a provider answers, what is signed has the documents of the version that
@@ -77,17 +80,17 @@ func TestLiar(t *testing.T) {
 	pinned := []string{key.ToPublicKey().String()}
 	now := time.Now()
 	// of returns the documents of a version, whose hosts say which one it is.
-	of := func(n int) map[string][]florete.Document {
-		all := map[string][]florete.Document{}
+	of := func(n int) map[string][]document.Document {
+		all := map[string][]document.Document{}
 		for _, host := range []string{"a", "b", "p"} {
-			m := florete.Manifest{Cluster: "demo", Host: host, TrustDomain: fmt.Sprintf("v%d.flor", n), Identity: florete.Identity{ID: kit.ID("node/" + host)}, Providers: map[string]map[string]florete.Provider{}, Trust: florete.Trust{SigningKeys: pinned}}
+			m := document.Manifest{Cluster: "demo", Host: host, TrustDomain: fmt.Sprintf("v%d.flor", n), Identity: document.Identity{ID: kit.ID("node/" + host)}, Providers: map[string]map[string]document.Provider{}, Trust: document.Trust{SigningKeys: pinned}}
 			all[host] = append(all[host], kit.Document(now.Unix()-int64(1000-10*n), m))
 		}
-		p := florete.Policy{Cluster: "demo", Host: "p", TrustDomain: kit.Domain, Provider: map[string]florete.Listening{}, Kinds: map[string]json.RawMessage{}, Rollout: &florete.Rollout{}}
+		p := document.Policy{Cluster: "demo", Host: "p", TrustDomain: kit.Domain, Provider: map[string]document.Listening{}, Kinds: map[string]json.RawMessage{}, Rollout: &document.Rollout{}}
 		all["p"] = append(all["p"], kit.Document(now.Unix()-int64(1000-10*n), p))
 		return all
 	}
-	content := func(tree map[string][]florete.Document) string {
+	content := func(tree map[string][]document.Document) string {
 		if len(tree) != 3 {
 			return fmt.Sprintf("%d hosts", len(tree))
 		}
@@ -107,7 +110,7 @@ func TestLiar(t *testing.T) {
 		cmd.SetContext(t.Context())
 		cmd.SetIn(strings.NewReader("")) // nobody confirms
 		cmd.SetErr(io.Discard)
-		revoked := map[florete.ID]bool{}
+		revoked := map[spiffe.ID]bool{}
 		wayBack := "" // of the version before, which may have gone back
 		for n := range 8 {
 			next := of(n)
@@ -151,7 +154,7 @@ func TestLiar(t *testing.T) {
 			if len(l.lists) > 0 && l.r.IntN(2) == 0 { // another operator was lied to
 				list, err := l.lists[l.r.IntN(len(l.lists))].Open()
 				for range 10 {
-					var s florete.SignedRevocations
+					var s trust.SignedRevocations
 					if err == nil {
 						s, err = revocation.Sign(revocation.Next(list, "demo", now, time.Hour), key)
 					}
@@ -165,7 +168,7 @@ func TestLiar(t *testing.T) {
 				l.lists = append(l.lists, list.AsSigned())
 			}
 			id := kit.ID(fmt.Sprintf("user/u%d", l.r.IntN(4)))
-			list, err := p.nextList(t.Context(), key, r, time.Hour, false, func(list *florete.Revocations) error {
+			list, err := p.nextList(t.Context(), key, r, time.Hour, false, func(list *trust.Revocations) error {
 				if l.r.IntN(3) == 0 {
 					if err := revocation.Reinstate(list, revocation.Target{ID: id}); err == nil {
 						delete(revoked, id)
@@ -202,8 +205,8 @@ func TestLiar(t *testing.T) {
 // confirms it.
 func TestAgain(t *testing.T) {
 	key := kit.SigningKey("demo-1")
-	m := florete.Manifest{Cluster: "demo", Host: "a", TrustDomain: kit.Domain, Identity: florete.Identity{ID: kit.ID("node/a")}, Providers: map[string]map[string]florete.Provider{}}
-	tree, err := publish.Sign(map[string][]florete.Document{"a": {kit.Document(7, m)}}, key, time.Now())
+	m := document.Manifest{Cluster: "demo", Host: "a", TrustDomain: kit.Domain, Identity: document.Identity{ID: kit.ID("node/a")}, Providers: map[string]map[string]document.Provider{}}
+	tree, err := publish.Sign(map[string][]document.Document{"a": {kit.Document(7, m)}}, key, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

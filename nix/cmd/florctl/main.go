@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/nix/subcommand"
 	"github.com/florete/florete/providers/memory"
 	"github.com/florete/florete/providers/printable"
@@ -27,7 +27,7 @@ func run() int {
 	root := &cobra.Command{
 		Use:           "florctl",
 		Short:         "Operate a Florete cluster",
-		Version:       florete.Version(),
+		Version:       release.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
@@ -30,7 +30,7 @@ func (t taker) Import(context.Context, io.Reader, importing) (string, error) { r
 // one that was served; one that none took is an error, and is none. Those that share a store have the same.
 func TestPartly(t *testing.T) {
 	down, up := taker{err: errors.New("down")}, taker{}
-	shares := publish.Tree{"forge": {kit.Document(7, florete.Policy{Cluster: "demo", Host: "forge", TrustDomain: kit.Domain, Provider: map[string]florete.Listening{}, Kinds: map[string]json.RawMessage{}, Store: &florete.SharedStore{Endpoints: []string{"https://192.0.2.1:2379"}, Replicas: map[string][]florete.Device{}}})}}
+	shares := publish.Tree{"forge": {kit.Document(7, document.Policy{Cluster: "demo", Host: "forge", TrustDomain: kit.Domain, Provider: map[string]document.Listening{}, Kinds: map[string]json.RawMessage{}, Store: &document.SharedStore{Endpoints: []string{"https://192.0.2.1:2379"}, Replicas: map[string][]document.Device{}}})}}
 	for name, c := range map[string]struct {
 		providers []provider
 		tree      publish.Tree

@@ -12,7 +12,9 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/fleet"
 	"github.com/florete/florete/providers/publish"
@@ -35,7 +37,7 @@ Where the topology has a rollout, they are offered wave after wave, and the prov
 back to the former ones at the first host that is not healthy: florctl rollout.
 
 Providers are not to serve them where a host that reports lacks a device that the cluster
-cluster requires of it: ` + strings.Join(florete.FoundCapabilities, ", ") + `; nor
+cluster requires of it: ` + strings.Join(hostreport.FoundCapabilities, ", ") + `; nor
 where the flake has lost a root that certificates of a host lead to.
 
 Exits 2 where only some of the providers took them, and these do not share a store: the others
@@ -152,14 +154,14 @@ serve the former documents until the same is published again.`,
 }
 
 // rootsOf returns the fingerprints of the roots that documents have.
-func rootsOf(documents map[string][]florete.Document) []string {
+func rootsOf(documents map[string][]document.Document) []string {
 	for _, all := range documents {
 		for _, d := range all {
-			if d.Envelope.Kind != florete.DocManifest {
+			if d.Envelope.Kind != document.DocManifest {
 				continue
 			}
 			m := d.Manifest()
-			if roots, err := florete.NewRoots(m.TrustDomain, m.Trust.Roots); err == nil {
+			if roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots); err == nil {
 				return roots.Fingerprints()
 			}
 		}
@@ -168,7 +170,7 @@ func rootsOf(documents map[string][]florete.Document) []string {
 }
 
 // rootsLeft returns an error where documents lack a root that hosts have certificates of.
-func rootsLeft(t compile.Topology, roots []string, reports map[string]florete.ReceivedReport, without []string) error {
+func rootsLeft(t compile.Topology, roots []string, reports map[string]hostreport.Kept, without []string) error {
 	by, err := fleet.ReadRoots(t, reports, without, time.Now())
 	if err == nil {
 		err = by.Left(roots)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/secret"
@@ -56,7 +56,7 @@ func record(out io.Writer, path string, wanted map[string]compile.Secret, made [
 	before, err := os.ReadFile(path)
 	all := map[string]recorded{}
 	if err == nil {
-		err = florete.Decode(before, &all)
+		err = strictjson.Decode(before, &all)
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/printable"
 )
 
@@ -41,8 +41,8 @@ older one in force. Exits 2 where there are any, or a newer list is due, and 0 o
 		}
 		if *asJSON {
 			err = printJSON(cmd, struct {
-				List  *florete.Revocations `json:"list"`
-				Hosts map[string]string    `json:"hosts"` // that have it not yet, and what they have
+				List  *trust.Revocations `json:"list"`
+				Hosts map[string]string  `json:"hosts"` // that have it not yet, and what they have
 			}{list, late})
 		} else {
 			err = printList(cmd.OutOrStdout(), list, late, time.Now())
@@ -55,7 +55,7 @@ older one in force. Exits 2 where there are any, or a newer list is due, and 0 o
 	return cmd
 }
 
-func printList(w io.Writer, list *florete.Revocations, late map[string]string, now time.Time) error {
+func printList(w io.Writer, list *trust.Revocations, late map[string]string, now time.Time) error {
 	if list == nil {
 		_, err := fmt.Fprintln(w, "nothing is revoked, nor ever was")
 		return err
@@ -95,12 +95,12 @@ func printLagging(w io.Writer, late map[string]string) error {
 }
 
 // newestList is the list with the highest number that any provider offers, nil for none.
-func (p published) newestList(ctx context.Context) (*florete.Revocations, error) {
+func (p published) newestList(ctx context.Context) (*trust.Revocations, error) {
 	all, err := p.lists(ctx)
 	return newestOf(all), err
 }
 
-func newestOf(all []*florete.Revocations) (newest *florete.Revocations) {
+func newestOf(all []*trust.Revocations) (newest *trust.Revocations) {
 	for _, list := range all {
 		if list.Newer(newest) {
 			newest = list
@@ -110,7 +110,7 @@ func newestOf(all []*florete.Revocations) (newest *florete.Revocations) {
 }
 
 // lists returns the lists that providers offer.
-func (p published) lists(ctx context.Context) (all []*florete.Revocations, err error) {
+func (p published) lists(ctx context.Context) (all []*trust.Revocations, err error) {
 	var failed []error
 	for _, at := range p.providers {
 		r, err := at.Revocations(ctx)
@@ -135,7 +135,7 @@ func (p published) lists(ctx context.Context) (all []*florete.Revocations, err e
 // continued returns the list that the next one continues: the newest of any provider, or the one
 // that was offered last from here, where no provider has one as new. It fails where that list does not
 // follow another of these, unless heal is there, which is given both, and the reason.
-func (p published) continued(ctx context.Context, r *signedRecord, heal func(list, other *florete.Revocations, why error)) (*florete.Revocations, error) {
+func (p published) continued(ctx context.Context, r *signedRecord, heal func(list, other *trust.Revocations, why error)) (*trust.Revocations, error) {
 	all, err := p.lists(ctx)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (p published) continued(ctx context.Context, r *signedRecord, heal func(lis
 		return nil, err
 	}
 	if own != nil {
-		all = append([]*florete.Revocations{own}, all...)
+		all = append([]*trust.Revocations{own}, all...)
 	}
 	list, seen := newestOf(all), map[string]bool{}
 	for _, other := range all {
@@ -163,7 +163,7 @@ func (p published) continued(ctx context.Context, r *signedRecord, heal func(lis
 }
 
 // offer has all providers offer a list.
-func (p published) offer(ctx context.Context, s florete.SignedRevocations) error {
+func (p published) offer(ctx context.Context, s trust.SignedRevocations) error {
 	return p.all(func(at provider) error { return at.SetRevocations(ctx, s) })
 }
 
@@ -182,7 +182,7 @@ func (p published) ahead(ctx context.Context, number int64) (highest int64, host
 
 // lagging are the hosts on which a list is not in force by their last report, with what is, and of
 // how many it should be. A host that the list revokes gets nothing any more.
-func (p published) lagging(ctx context.Context, list *florete.Revocations) (late map[string]string, of int, err error) {
+func (p published) lagging(ctx context.Context, list *trust.Revocations) (late map[string]string, of int, err error) {
 	late = map[string]string{}
 	if list == nil {
 		return late, 0, nil
@@ -192,7 +192,7 @@ func (p published) lagging(ctx context.Context, list *florete.Revocations) (late
 		return nil, 0, err
 	}
 	for name, h := range p.topology.Hosts {
-		if slices.ContainsFunc(list.Entries, func(e florete.Revocation) bool { return e.ID == h.ID && (e.Suspended || e.ValidAfter.IsZero()) }) {
+		if slices.ContainsFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == h.ID && (e.Suspended || e.ValidAfter.IsZero()) }) {
 			continue
 		}
 		of++
@@ -215,7 +215,7 @@ func (p published) lagging(ctx context.Context, list *florete.Revocations) (late
 }
 
 // await waits until a list is in force on all hosts, and names those on which it is not.
-func (p published) await(cmd *cobra.Command, list *florete.Revocations, began time.Time, most time.Duration) error {
+func (p published) await(cmd *cobra.Command, list *trust.Revocations, began time.Time, most time.Duration) error {
 	for {
 		late, of, err := p.lagging(cmd.Context(), list)
 		if err != nil {
@@ -253,7 +253,7 @@ func (p published) renewList(cmd *cobra.Command, key signature.SecretKey, r *sig
 	if time.Since(list.Signed.Time) < lifetime/2 {
 		return nil
 	}
-	next, err := p.nextList(cmd.Context(), key, r, lifetime, false, func(*florete.Revocations) error { return nil })
+	next, err := p.nextList(cmd.Context(), key, r, lifetime, false, func(*trust.Revocations) error { return nil })
 	if err != nil {
 		return errors.Join(errors.New("the revocation list is not signed anew"), err)
 	}

@@ -13,7 +13,9 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/revocation"
 )
@@ -58,7 +60,7 @@ func (r *revoking) target(args []string) (t revocation.Target, p published, err 
 		id, args = args[0], args[1:]
 	}
 	if r.host != "" {
-		id = string(florete.KindNode) + "/" + r.host
+		id = string(spiffe.KindNode) + "/" + r.host
 	}
 	if p, err = r.cluster(r.cmd.Context(), args); err != nil {
 		return t, p, err
@@ -70,7 +72,7 @@ func (r *revoking) target(args []string) (t revocation.Target, p published, err 
 		if !strings.Contains(id, "://") {
 			id = "spiffe://" + p.topology.TrustDomain + "/" + id
 		}
-		if t.ID, err = florete.ParseID(id); err == nil {
+		if t.ID, err = spiffe.ParseID(id); err == nil {
 			err = declaredDomain(p.topology, t.ID)
 		}
 		if err != nil {
@@ -97,7 +99,7 @@ func (r *revoking) target(args []string) (t revocation.Target, p published, err 
 
 // declaredDomain refuses an identity of a trust domain that the flake does not have: nobody here
 // verifies those.
-func declaredDomain(t compile.Topology, id florete.ID) error {
+func declaredDomain(t compile.Topology, id spiffe.ID) error {
 	known := []string{t.TrustDomain}
 	for _, name := range slices.Sorted(maps.Keys(t.Federated)) {
 		known = append(known, t.Federated[name].TrustDomain)
@@ -109,8 +111,8 @@ func declaredDomain(t compile.Topology, id florete.ID) error {
 }
 
 // declared are the fingerprints of the flake's hosts.
-func declared(t compile.Topology) map[florete.ID]string {
-	all := map[florete.ID]string{}
+func declared(t compile.Topology) map[spiffe.ID]string {
+	all := map[spiffe.ID]string{}
 	for _, h := range t.Hosts {
 		if f, err := revocation.Fingerprint(h.SSHHostKey); err == nil {
 			all[h.ID] = f
@@ -165,7 +167,7 @@ the hosts that have not reported the list yet, and exits 2 where there are any.`
 				t.Before = append(t.Before, id)
 			}
 		}
-		return r.change(p, func(list *florete.Revocations) error { revocation.Revoke(list, t); return nil })
+		return r.change(p, func(list *trust.Revocations) error { revocation.Revoke(list, t); return nil })
 	}
 	return cmd
 }
@@ -185,7 +187,7 @@ within the hour, at once with flor refetch.`,
 		if err != nil {
 			return err
 		}
-		err = r.change(p, func(list *florete.Revocations) error { return revocation.Reinstate(list, t) })
+		err = r.change(p, func(list *trust.Revocations) error { return revocation.Reinstate(list, t) })
 		if err == nil || errors.Is(err, errAttention) {
 			for _, command := range requestsOf(p.topology, t.ID) {
 				fmt.Fprintf(cmd.OutOrStdout(), "its host requests another certificate within the hour, at once by: %s\n", command)
@@ -198,14 +200,14 @@ within the hour, at once with flor refetch.`,
 
 // requestsOf returns the commands by which hosts request the certificates of a reinstated identity at
 // once: those of before stay revoked.
-func requestsOf(t compile.Topology, id florete.ID) (all []string) {
+func requestsOf(t compile.Topology, id spiffe.ID) (all []string) {
 	for _, host := range slices.Sorted(maps.Keys(t.Hosts)) {
 		h := t.Hosts[host]
 		need := ""
 		switch {
 		case h.ID == id:
 			need = "cert-node"
-		case id.TrustDomain() == t.TrustDomain && id.Kind() == florete.KindUser && slices.Contains(h.Users, id.Name()):
+		case id.TrustDomain() == t.TrustDomain && id.Kind() == spiffe.KindUser && slices.Contains(h.Users, id.Name()):
 			need = "cert-user-" + id.Name()
 		}
 		if need != "" {
@@ -216,7 +218,7 @@ func requestsOf(t compile.Topology, id florete.ID) (all []string) {
 }
 
 // change signs the next list, and has all providers offer it.
-func (r *revoking) change(p published, with func(*florete.Revocations) error) error {
+func (r *revoking) change(p published, with func(*trust.Revocations) error) error {
 	key, err := signingKey(*r.keyFile)
 	if err != nil {
 		return err
@@ -260,12 +262,12 @@ func (r *revoking) supply(file string, args []string) error {
 
 // nextList signs the list after the newest that there is, and has all providers offer it. What a
 // list of before revokes, and was not reinstated, it revokes too.
-func (p published) nextList(ctx context.Context, key signature.SecretKey, r *signedRecord, valid time.Duration, force bool, with func(*florete.Revocations) error) (*florete.Revocations, error) {
+func (p published) nextList(ctx context.Context, key signature.SecretKey, r *signedRecord, valid time.Duration, force bool, with func(*trust.Revocations) error) (*trust.Revocations, error) {
 	if public := key.ToPublicKey().String(); !slices.Contains(p.topology.Trust.SigningKeys, public) {
 		return nil, fmt.Errorf("key %s: not among trust.signingKeys of cluster %s: hosts would refuse what it signs", public, p.topology.Name)
 	}
-	var keep []*florete.Revocations
-	last, err := p.continued(ctx, r, func(_, other *florete.Revocations, why error) {
+	var keep []*trust.Revocations
+	last, err := p.continued(ctx, r, func(_, other *trust.Revocations, why error) {
 		fmt.Fprintf(os.Stderr, "warning: %v: the next list revokes what either does\n", why)
 		keep = append(keep, other)
 	})
@@ -283,7 +285,7 @@ func (p published) nextList(ctx context.Context, key signature.SecretKey, r *sig
 	if ahead != 0 {
 		if !force {
 			return nil, fmt.Errorf("host %s reports revocation list %d, and providers have %d: copy %s from it and use florctl revoke --supply; or --force, without what that list revokes",
-				host, ahead, last.InForce(), florete.Instance("").State().Revocations())
+				host, ahead, last.InForce(), hostdir.Instance("").State().Revocations())
 		}
 		next.Number, next.Former = ahead+1, "" // the list before is not known
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/publish"
 )
 
@@ -61,7 +61,7 @@ where only some providers took it: the others serve the former documents until a
 			return err
 		}
 		// Hosts verify by the manifest in force, and whatever comes after by the one that is published.
-		pinned := func(documents map[string][]florete.Document) error {
+		pinned := func(documents map[string][]document.Document) error {
 			if err := publish.RejectUnpinned(documents, key.ToPublicKey()); err != nil {
 				return fmt.Errorf("cluster %s: %s: %w", p.topology.Name, *keyFile, err)
 			}
@@ -102,7 +102,7 @@ func (p published) tree(ctx context.Context, serial int64) (publish.Tree, error)
 	hosts, err := p.read(ctx, serial)
 	for _, h := range hosts {
 		for _, raw := range h.Documents {
-			d, err := florete.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
+			d, err := document.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
 			if err != nil {
 				return nil, err
 			}
@@ -114,7 +114,7 @@ func (p published) tree(ctx context.Context, serial int64) (publish.Tree, error)
 
 // again returns the documents of a version under another serial, to be signed again: those that
 // the record has, or that an operator accepts.
-func (p published) again(cmd *cobra.Command, r *signedRecord, serial, as int64, digest string) (map[string][]florete.Document, signedVersion, error) {
+func (p published) again(cmd *cobra.Command, r *signedRecord, serial, as int64, digest string) (map[string][]document.Document, signedVersion, error) {
 	tree, err := p.tree(cmd.Context(), serial)
 	if err != nil {
 		return nil, signedVersion{}, err
@@ -136,7 +136,7 @@ func (p published) again(cmd *cobra.Command, r *signedRecord, serial, as int64, 
 	if err != nil {
 		return nil, v, err
 	}
-	all := map[string][]florete.Document{}
+	all := map[string][]document.Document{}
 	for host, documents := range tree {
 		for _, d := range documents {
 			again, err := publish.Renumber(d, as)
@@ -175,7 +175,7 @@ func (p published) publishRecorded(cmd *cobra.Command, r *signedRecord, v signed
 func sharesStore(tree publish.Tree) bool {
 	for _, documents := range tree {
 		for _, d := range documents {
-			if d.Envelope.Kind == florete.DocPolicy && d.Policy().Store != nil {
+			if d.Envelope.Kind == document.DocPolicy && d.Policy().Store != nil {
 				return true
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/publish"
@@ -18,7 +18,7 @@ import (
 // former are the documents that a provider needs beside next where that is rolled out: the
 // policies of provider hosts for the time of it, where these change, and the documents to go
 // back to, which an operator published as the version before it.
-func (p published) former(cmd *cobra.Command, r *signedRecord, next map[string][]florete.Document, last int64, digest string, key signature.SecretKey, how importing) ([]publish.Tree, error) {
+func (p published) former(cmd *cobra.Command, r *signedRecord, next map[string][]document.Document, last int64, digest string, key signature.SecretKey, how importing) ([]publish.Tree, error) {
 	serial := publish.Tree(next).Head().Serial
 	if how.atOnce || !p.rolledOut(next) || last == 0 || last >= serial { // the same again, or refused
 		return nil, nil
@@ -43,7 +43,7 @@ func (p published) former(cmd *cobra.Command, r *signedRecord, next map[string][
 		return nil, err
 	}
 	var trees []publish.Tree
-	for _, documents := range []map[string][]florete.Document{bridge, back} {
+	for _, documents := range []map[string][]document.Document{bridge, back} {
 		if len(documents) == 0 {
 			continue
 		}
@@ -57,10 +57,10 @@ func (p published) former(cmd *cobra.Command, r *signedRecord, next map[string][
 }
 
 // rolledOut reports whether the policy of the host that provides documents has waves.
-func (p published) rolledOut(next map[string][]florete.Document) bool {
+func (p published) rolledOut(next map[string][]document.Document) bool {
 	return slices.ContainsFunc(p.topology.Providers[config.Name].Hosts, func(host string) bool {
-		return slices.ContainsFunc(next[host], func(d florete.Document) bool {
-			return d.Envelope.Kind == florete.DocPolicy && d.Policy().Rollout != nil
+		return slices.ContainsFunc(next[host], func(d document.Document) bool {
+			return d.Envelope.Kind == document.DocPolicy && d.Policy().Rollout != nil
 		})
 	})
 }

@@ -15,8 +15,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/controltest"
@@ -38,7 +39,7 @@ func TestSecretScript(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	run, socket := t.TempDir(), filepath.Join(t.TempDir(), "control.sock")
 	e := providertest.NewEnv(t, "ursula")
-	e.Policy.Operators = florete.Operators{{ID: alice, Access: florete.AccessWrite}}
+	e.Policy.Operators = document.Operators{{ID: alice, Access: document.AccessWrite}}
 	others := controltest.Others(t, e, run, me.Username, log)
 	e.Runs(config.Name, struct{}{}, func(p *providertest.Env) server.Kind {
 		return (&config.Settings{Control: socket, Forwarder: me.Username, Run: run}).Kind(server.Process{
@@ -47,7 +48,7 @@ func TestSecretScript(t *testing.T) {
 	})
 	e.Start()
 
-	as := agenttest.Announced{Socket: socket, Service: kit.ID("service/drhorrible/" + florete.ControlService)}
+	as := agenttest.Announced{Socket: socket, Service: kit.ID("service/drhorrible/" + spiffe.ControlService)}
 	forwarder := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "http", p.In.Host, p.In.Host

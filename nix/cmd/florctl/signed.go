@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/replace"
 )
 
@@ -29,7 +29,7 @@ type signedOf struct {
 	Versions []signedVersion `json:"versions"` // by serial
 
 	// Revocations is the newest list that was offered, nil for none.
-	Revocations *florete.SignedRevocations `json:"revocations,omitempty"`
+	Revocations *trust.SignedRevocations `json:"revocations,omitempty"`
 }
 
 // signedVersion is a version, or one to go back to.
@@ -175,7 +175,7 @@ func (r *signedRecord) add(all ...signedVersion) error {
 }
 
 // list returns the newest revocation list that was offered, nil for none.
-func (r *signedRecord) list() (*florete.Revocations, error) {
+func (r *signedRecord) list() (*trust.Revocations, error) {
 	s := r.of().Revocations
 	if s == nil {
 		return nil, nil

@@ -13,7 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
@@ -39,7 +40,7 @@ func (o overSSH) Versions(ctx context.Context) (all []archive.Version, err error
 	return all, nil
 }
 
-func (o overSSH) Reports(ctx context.Context) (all map[string]florete.ReceivedReport, err error) {
+func (o overSSH) Reports(ctx context.Context) (all map[string]hostreport.Kept, err error) {
 	var out bytes.Buffer
 	if err := o.run(ctx, nil, &out, "reports"); err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (o overSSH) Revocations(ctx context.Context) (r archive.Revocations, err er
 	return r, nil
 }
 
-func (o overSSH) SetRevocations(ctx context.Context, s florete.SignedRevocations) error {
+func (o overSSH) SetRevocations(ctx context.Context, s trust.SignedRevocations) error {
 	list, err := json.Marshal(s)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/fleet"
 	"github.com/florete/florete/providers/printable"
@@ -82,8 +82,8 @@ func readFleet(ctx context.Context, s compile.Snapshot, providers []provider) ([
 
 // newestReports are those of each host that any of the providers has. It fails when none
 // of them answers.
-func newestReports(ctx context.Context, providers []provider) (map[string]florete.ReceivedReport, error) {
-	newest := map[string]florete.ReceivedReport{}
+func newestReports(ctx context.Context, providers []provider) (map[string]hostreport.Kept, error) {
+	newest := map[string]hostreport.Kept{}
 	err := all(providers, func(p provider) error {
 		reports, err := p.Reports(ctx)
 		for host, r := range reports {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/secretfile"
 )
@@ -88,7 +88,7 @@ later the host restarts its member and its providers, which then use the new one
 		if err := secretfile.RefuseTree(*key); err != nil {
 			return err
 		}
-		if _, err := florete.ParseID("spiffe://demo.flor/node/" + args[0]); err != nil {
+		if _, err := spiffe.ParseID("spiffe://demo.flor/node/" + args[0]); err != nil {
 			return fmt.Errorf("host %q: want its name in the flake", args[0])
 		}
 		a, err := ca.LoadStore(*crt, *key)

@@ -6,7 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/revocation"
 )
 
@@ -30,7 +31,7 @@ what ended meanwhile the host requests within the hour, at once with flor refetc
 	}, revocation.Resume)
 }
 
-func suspension(cmd *cobra.Command, with func(*florete.Revocations, florete.ID) error) *cobra.Command {
+func suspension(cmd *cobra.Command, with func(*trust.Revocations, spiffe.ID) error) *cobra.Command {
 	r := newRevoking(cmd)
 	for _, other := range []string{"host", "host-key", "serial"} {
 		cmd.Flags().Lookup(other).Hidden = true
@@ -42,14 +43,14 @@ func suspension(cmd *cobra.Command, with func(*florete.Revocations, florete.ID) 
 			return errors.New("a suspension is of a host or another identity: florctl revoke has keys and certificates")
 		}
 		if !strings.Contains(args[0], "/") {
-			args[0] = string(florete.KindNode) + "/" + args[0]
+			args[0] = string(spiffe.KindNode) + "/" + args[0]
 		}
 		t, p, err := r.target(args)
 		if err != nil {
 			return err
 		}
 		r.warn(p.topology, t)
-		return r.change(p, func(list *florete.Revocations) error { return with(list, t.ID) })
+		return r.change(p, func(list *trust.Revocations) error { return with(list, t.ID) })
 	}
 	return cmd
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/token"
 	"github.com/florete/florete/providers/token/rules"
@@ -116,7 +116,7 @@ func newTenantListCmd() *cobra.Command {
 }
 
 // when is a time for people, if there is one.
-func when(t florete.Time) string {
+func when(t unixtime.Time) string {
 	if t.IsZero() {
 		return "-"
 	}

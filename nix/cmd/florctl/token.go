@@ -11,7 +11,9 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/join"
@@ -54,7 +56,7 @@ The provider stores its hash alone: what is printed is not to be had again.`,
 			if err != nil {
 				return err
 			}
-			t := join.Token{ID: api.TokenID(token.Public()), Hosts: *host, Uses: *uses, Until: florete.TimeOf(time.Now().Add(*lifetime))}
+			t := join.Token{ID: api.TokenID(token.Public()), Hosts: *host, Uses: *uses, Until: unixtime.Of(time.Now().Add(*lifetime))}
 			if *approve {
 				if t.Grant, err = grant(p.topology, token, t, *keyFile); err != nil {
 					return err
@@ -84,7 +86,7 @@ func joining(t compile.Topology, pattern string) error {
 }
 
 // grant signs that the bearer of a token decides.
-func grant(t compile.Topology, token api.JoinToken, record join.Token, keyFile string) (*florete.SignedGrant, error) {
+func grant(t compile.Topology, token api.JoinToken, record join.Token, keyFile string) (*trust.SignedGrant, error) {
 	key, err := pinnedKey(t, keyFile)
 	if err != nil {
 		return nil, err
@@ -93,10 +95,10 @@ func grant(t compile.Topology, token api.JoinToken, record join.Token, keyFile s
 	if !ok || record.Uses != 1 {
 		return nil, errors.New("--approve is for one host by its name, and one use")
 	}
-	text, sig, err := signJSON(key, florete.JoinGrant{
-		Schema: florete.JoinGrantSchema, Format: florete.Format{Major: 1, Minor: 1}, Cluster: t.Name, Node: h.ID, Token: token.Public(), Until: record.Until,
-	}, florete.JoinGrantText)
-	return &florete.SignedGrant{Grant: text, Signature: sig}, err
+	text, sig, err := signJSON(key, trust.JoinGrant{
+		Schema: trust.JoinGrantSchema, Format: document.Format{Major: 1, Minor: 1}, Cluster: t.Name, Node: h.ID, Token: token.Public(), Until: record.Until,
+	}, trust.JoinGrantText)
+	return &trust.SignedGrant{Grant: text, Signature: sig}, err
 }
 
 // pinnedKey is a signing key that hosts of the cluster verify with.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/nearest"
 	"github.com/florete/florete/providers/revocation"
@@ -33,14 +33,14 @@ const reservedName = "florete-"
 
 // undeclared is an identity that the flake does not have, and what was probably meant; empty where it
 // has it.
-func undeclared(t compile.Topology, id florete.ID) string {
+func undeclared(t compile.Topology, id spiffe.ID) string {
 	var known []string
 	switch id.Kind() {
-	case florete.KindNode:
+	case spiffe.KindNode:
 		known = slices.Collect(maps.Keys(t.Hosts))
-	case florete.KindUser:
+	case spiffe.KindUser:
 		known = slices.Collect(maps.Keys(t.Users))
-	case florete.KindService:
+	case spiffe.KindService:
 		known = slices.Collect(maps.Keys(t.Services))
 		if node := id.Node(); node != "" {
 			if _, ok := t.Hosts[node]; !ok {

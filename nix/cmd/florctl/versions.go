@@ -12,7 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/plan"
 	"github.com/florete/florete/providers/archive"
@@ -196,8 +197,8 @@ func (p published) snapshot(ctx context.Context, serial int64) (compile.Snapshot
 	for _, h := range hosts {
 		s.Documents[h.Name] = map[string]compile.Raw{}
 		for _, d := range h.Documents {
-			var e florete.Envelope
-			if err := florete.Decode([]byte(d.Envelope), &e); err != nil {
+			var e document.Envelope
+			if err := strictjson.Decode([]byte(d.Envelope), &e); err != nil {
 				return s, err
 			}
 			s.Documents[h.Name][e.Kind] = compile.Raw{Body: d.Body, Envelope: d.Envelope}

@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
@@ -36,7 +37,7 @@ type provider interface {
 	Rollout(ctx context.Context, act advance.Act) (advance.Status, error)
 
 	// Reports are the last ones of hosts, by name.
-	Reports(ctx context.Context) (map[string]florete.ReceivedReport, error)
+	Reports(ctx context.Context) (map[string]hostreport.Kept, error)
 
 	// Audit are the rows of what it decided after a time, oldest first.
 	Audit(ctx context.Context, since auditlog.Moment) iter.Seq2[auditlog.Row, error]
@@ -44,7 +45,7 @@ type provider interface {
 	// Revocations is the revocation list that it offers hosts, and SetRevocations has it offer
 	// another.
 	Revocations(ctx context.Context) (archive.Revocations, error)
-	SetRevocations(ctx context.Context, s florete.SignedRevocations) error
+	SetRevocations(ctx context.Context, s trust.SignedRevocations) error
 
 	// Tokens are the join tokens on record; CreateToken records one, and RevokeToken ends it.
 	Tokens(ctx context.Context) ([]join.Token, error)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/backup"
 	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/server"
@@ -50,7 +50,7 @@ what hosts and people have of those is made anew. The issuing key is backed up a
 			defer db.Close()
 			sources = append(sources, backup.Source{Kind: db.kind, Store: db, Remembers: stateOf(db.kind).Remembers})
 		}
-		header := backup.Header{TrustDomain: policy.TrustDomain, Host: policy.Host, Time: florete.TimeOf(time.Now().UTC())}
+		header := backup.Header{TrustDomain: policy.TrustDomain, Host: policy.Host, Time: unixtime.Of(time.Now().UTC())}
 		if len(args) == 0 || args[0] == replace.Stdout {
 			_, err := backup.Write(cmd.Context(), cmd.OutOrStdout(), header, sources)
 			return err

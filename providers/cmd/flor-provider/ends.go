@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 )
@@ -29,7 +29,7 @@ func (p *process) logEnds(now time.Time) {
 	day := func(t time.Time) string { return t.Format(time.DateOnly) }
 	policy := p.policies.Current()
 	if s, ok := p.Section.(*cert.Settings); ok {
-		if a, err := s.Authority(p.dir()); err == nil && florete.IssuerEnds(a.Certificate, now) {
+		if a, err := s.Authority(p.dir()); err == nil && trust.IssuerEnds(a.Certificate, now) {
 			// It may have been lost since the process was started.
 			if err := ca.Request(policy.TrustDomain, cert.IssuingKey(p.dir()), p.csr()); err != nil {
 				p.log.Error("no request for the next issuing certificate", "error", err)
@@ -44,20 +44,20 @@ func (p *process) logEnds(now time.Time) {
 			if err != nil {
 				continue // the store is refused by then, which says so
 			}
-			all, _ := florete.ParseCertificates(text)
+			all, _ := trust.ParseCertificates(text)
 			for _, c := range all {
-				if florete.RootEnds(c, now) {
+				if trust.RootEnds(c, now) {
 					p.log.Warn("a certificate of the shared store ends soon", "on", day(c.NotAfter), "file", file, "run", "florctl store issue "+policy.Host)
 				}
 			}
 		}
 	}
-	roots, err := florete.NewRoots(policy.TrustDomain, policy.Trust.Roots)
+	roots, err := trust.NewRoots(policy.TrustDomain, policy.Trust.Roots)
 	if err != nil {
 		return // no such policy comes into force
 	}
 	for _, c := range roots.Certificates() {
-		if florete.RootEnds(c, now) {
+		if trust.RootEnds(c, now) {
 			p.log.Warn("a root certificate ends soon", "on", day(c.NotAfter), "name", c.Subject.CommonName, "run", "florctl ca init")
 		}
 	}

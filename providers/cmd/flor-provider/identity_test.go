@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/config"
@@ -34,7 +36,7 @@ func TestDelivered(t *testing.T) {
 	if err := policy(dir, []string{"config"}); err != nil {
 		t.Fatal(err)
 	}
-	d, err := florete.Read(florete.Current(filepath.Join(dir, "activation", "documents")), florete.DocPolicy)
+	d, err := document.Read(hostdir.Current(filepath.Join(dir, "activation", "documents")), document.DocPolicy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,13 +51,13 @@ func TestDelivered(t *testing.T) {
 	ended := make(chan error)
 	go func() {
 		ended <- (&process{Settings: &settings.Settings{
-			Common:  settings.Common{State: filepath.Join(dir, "state"), Activation: florete.Layout(filepath.Join(dir, "activation"))},
+			Common:  settings.Common{State: filepath.Join(dir, "state"), Activation: hostdir.Layout(filepath.Join(dir, "activation"))},
 			Section: &config.Settings{},
 		}, kind: "config", log: slog.New(slog.NewTextHandler(&log, nil))}).serve(ctx)
 	}()
 	log.wait(t, "certificate is of spiffe://demo.flor/service/outline, want spiffe://demo.flor/service/drhorrible/florete-provider-config")
 
-	roots, err := florete.NewRoots(p.TrustDomain, p.Trust.Roots)
+	roots, err := trust.NewRoots(p.TrustDomain, p.Trust.Roots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +73,7 @@ func TestDelivered(t *testing.T) {
 		}
 		conn.Close()
 	}
-	c := &api.Client{Node: kit.ID("node/ursula"), Provider: florete.Provider{ID: self.ID, Addresses: self.Listen}, Roots: roots}
+	c := &api.Client{Node: kit.ID("node/ursula"), Provider: document.Provider{ID: self.ID, Addresses: self.Listen}, Roots: roots}
 	c.SVID = by.Issue(c.Node, time.Hour)
 	_, err = c.Artifact(t.Context())
 	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)

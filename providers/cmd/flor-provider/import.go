@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
@@ -58,7 +58,7 @@ than what it serves, is refused.`,
 }
 
 // readPolicy reads the policy in force.
-func readPolicy(s *settings.Settings) (florete.Policy, error) {
-	doc, err := florete.Read(s.Policy(), florete.DocPolicy)
+func readPolicy(s *settings.Settings) (document.Policy, error) {
+	doc, err := document.Read(s.Policy(), document.DocPolicy)
 	return doc.Policy(), notInForce(err)
 }

@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
@@ -49,7 +50,7 @@ beside the provider.`,
 	})
 	add("create-token", 0, func(ctx context.Context, o *join.Operator, in []byte, _ []string) (any, error) {
 		var t join.Token
-		if err := florete.Decode(in, &t); err != nil {
+		if err := strictjson.Decode(in, &t); err != nil {
 			return nil, fmt.Errorf("standard input: %w", err)
 		}
 		return o.Create(ctx, t)
@@ -62,7 +63,7 @@ beside the provider.`,
 		if err != nil {
 			return nil, err
 		}
-		var open *florete.Revocations
+		var open *trust.Revocations
 		if list.Number > 0 {
 			if open, err = list.Signed.Open(); err != nil {
 				return nil, err
@@ -72,14 +73,14 @@ beside the provider.`,
 	})
 	add("decide HOST", 1, func(ctx context.Context, o *join.Operator, in []byte, args []string) (any, error) {
 		var d control.Decision
-		if err := florete.Decode(in, &d); err != nil {
+		if err := strictjson.Decode(in, &d); err != nil {
 			return nil, fmt.Errorf("standard input: %w", err)
 		}
 		return o.Decide(ctx, args[0], d.Admission)
 	})
 	add("issued", 0, func(ctx context.Context, o *join.Operator, in []byte, _ []string) (any, error) {
 		var i join.Issued
-		if err := florete.Decode(in, &i); err != nil {
+		if err := strictjson.Decode(in, &i); err != nil {
 			return nil, fmt.Errorf("standard input: %w", err)
 		}
 		return o.Issued(ctx, i)

@@ -18,7 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/server"
@@ -49,10 +51,10 @@ func TestKill(t *testing.T) {
 	must(sign(dir))
 
 	ursula := kit.ID("node/ursula")
-	roots, err := florete.NewRoots(p.TrustDomain, p.Trust.Roots)
+	roots, err := trust.NewRoots(p.TrustDomain, p.Trust.Roots)
 	must(err)
 	ask := func() *api.Client {
-		return &api.Client{Node: ursula, Provider: florete.Provider{ID: p.Provider["cert"].ID, Addresses: p.Provider["cert"].Listen}, Roots: roots, HostKey: hostKey}
+		return &api.Client{Node: ursula, Provider: document.Provider{ID: p.Provider["cert"].ID, Addresses: p.Provider["cert"].Listen}, Roots: roots, HostKey: hostKey}
 	}
 	key, err := ca.NewKey()
 	must(err)
@@ -164,7 +166,7 @@ func TestKill(t *testing.T) {
 }
 
 // request asks for the SVID of id for a key.
-func request(need string, id florete.ID, key crypto.Signer) api.Request {
+func request(need string, id spiffe.ID, key crypto.Signer) api.Request {
 	return api.Request{Need: need, Serial: 1000, Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, key)})}
 }
 

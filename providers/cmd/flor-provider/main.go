@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/nix/subcommand"
 	"github.com/florete/florete/providers/journal"
 	"github.com/florete/florete/providers/memory"
@@ -29,7 +29,7 @@ func run() int {
 	root := &cobra.Command{
 		Use:           filepath.Base(os.Args[0]),
 		Short:         "Answer what hosts of a Florete cluster need",
-		Version:       florete.Version(),
+		Version:       release.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
@@ -52,7 +52,7 @@ func deliverKind(dir, kind string) error {
 	if err != nil {
 		return err
 	}
-	service := florete.ProviderService(kind)
+	service := spiffe.ProviderService(kind)
 	(&kit.CA{Root: r, Issuing: r}).Deliver(filepath.Join(dir, "activation", "needs", "cert-service-"+service), kit.ID("service/drhorrible/"+service), time.Hour)
 	return nil
 }

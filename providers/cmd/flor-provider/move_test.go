@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/server"
@@ -23,7 +23,7 @@ func (c *replicas) alone(r *replica) {
 	p, err := policyOf(r.dir, r.addresses["cert"], kit.Authorized(c.hostKey.PublicKey()), []string{"cert"})
 	c.must(err)
 	p.Host = r.name
-	p.Provider["cert"] = florete.Listening{ID: kit.ProviderID(r.name, "cert"), Listen: []string{r.addresses["cert"]}}
+	p.Provider["cert"] = document.Listening{ID: kit.ProviderID(r.name, "cert"), Listen: []string{r.addresses["cert"]}}
 	enforce(r.dir, p)
 }
 

@@ -12,7 +12,10 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/providertest"
@@ -25,7 +28,7 @@ import (
 type replica struct {
 	name, dir, settings string
 	addresses           map[string]string // by kind
-	device              florete.Device
+	device              document.Device
 	run                 provider // of kind "cert"
 }
 
@@ -41,7 +44,7 @@ type replicas struct {
 	svid    *tls.Certificate
 	all     []*replica
 
-	change func(*florete.Policy) // of each policy that is deployed; nil for none
+	change func(*document.Policy) // of each policy that is deployed; nil for none
 }
 
 // newReplicas makes the store and the trust domain.
@@ -64,7 +67,7 @@ func (c *replicas) add(name string) *replica {
 	c.t.Helper()
 	r := &replica{name: name, dir: c.t.TempDir(), addresses: map[string]string{}}
 	hostKey := filepath.Join(r.dir, "ssh_host_ed25519_key")
-	r.device = florete.Device{ID: kit.ID("node/" + name), SSHHostKey: kit.Authorized(kit.WriteHostKey(hostKey))}
+	r.device = document.Device{ID: kit.ID("node/" + name), SSHHostKey: kit.Authorized(kit.WriteHostKey(hostKey))}
 	r.settings = filepath.Join(r.dir, "provider.hujson")
 	hash, err := bcrypt.GenerateFromPassword([]byte("correct horse"), bcrypt.DefaultCost)
 	c.must(err)
@@ -90,7 +93,7 @@ func (c *replicas) add(name string) *replica {
 	c.must(err)
 	by := &kit.CA{Root: root, Issuing: root}
 	for _, kind := range c.kinds {
-		service := florete.ProviderService(kind)
+		service := spiffe.ProviderService(kind)
 		by.Deliver(filepath.Join(r.dir, "activation", "needs", "cert-service-"+service), kit.ID("service/"+name+"/"+service), time.Hour)
 	}
 	c.all = append(c.all, r)
@@ -107,7 +110,7 @@ func (c *replicas) deploy(replicas ...*replica) {
 func (c *replicas) deployOn(on, replicas []*replica) {
 	c.t.Helper()
 	c.serial++
-	shared := &florete.SharedStore{Kind: "etcd", Endpoints: c.etcd.Endpoints(), Replicas: map[string][]florete.Device{}}
+	shared := &document.SharedStore{Kind: "etcd", Endpoints: c.etcd.Endpoints(), Replicas: map[string][]document.Device{}}
 	for _, kind := range c.kinds {
 		if c.from != "" {
 			shared.From = map[string]string{kind: c.from}
@@ -121,12 +124,12 @@ func (c *replicas) deployOn(on, replicas []*replica) {
 		c.must(err)
 		p.Host, p.Store = r.name, shared
 		for _, kind := range c.kinds {
-			p.Provider[kind] = florete.Listening{ID: kit.ProviderID(r.name, kind), Listen: []string{r.addresses[kind]}}
+			p.Provider[kind] = document.Listening{ID: kit.ProviderID(r.name, kind), Listen: []string{r.addresses[kind]}}
 		}
 		if c.change != nil {
 			c.change(&p)
 		}
-		kit.Swap(florete.Current(florete.Layout(filepath.Join(r.dir, "activation")).Documents()), kit.Document(1000+c.serial, p).Files())
+		kit.Swap(hostdir.Current(hostdir.Layout(filepath.Join(r.dir, "activation")).Documents()), kit.Document(1000+c.serial, p).Files())
 	}
 }
 
@@ -134,10 +137,10 @@ func (c *replicas) deployOn(on, replicas []*replica) {
 func (c *replicas) client(r *replica, kind string) *api.Client {
 	b, err := os.ReadFile(filepath.Join(r.dir, "ca.crt"))
 	c.must(err)
-	roots, err := florete.NewRoots(kit.Domain, []string{string(b)})
+	roots, err := trust.NewRoots(kit.Domain, []string{string(b)})
 	c.must(err)
 	return &api.Client{Node: kit.ID("node/ursula"), Roots: roots, HostKey: c.hostKey, SVID: c.svid,
-		Provider: florete.Provider{ID: kit.ProviderID(r.name, kind), Addresses: []string{r.addresses[kind]}}}
+		Provider: document.Provider{ID: kit.ProviderID(r.name, kind), Addresses: []string{r.addresses[kind]}}}
 }
 
 // enrol has the host enrol at a replica.

@@ -16,7 +16,9 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/revocation"
@@ -80,7 +82,7 @@ func TestHistory(t *testing.T) {
 	t.Logf("seed %d", seed)
 	c := newReplicas(t, 3, "cert")
 	cuts := map[string]*cut{}
-	c.change = func(p *florete.Policy) {
+	c.change = func(p *document.Policy) {
 		shared := *p.Store
 		shared.Endpoints = nil
 		for _, e := range c.etcd.Endpoints() {
@@ -295,7 +297,7 @@ type lists struct {
 	c         *replicas
 	published archive.Archive
 	number    int64
-	last      *florete.Revocations
+	last      *trust.Revocations
 	interrupt *rand.Rand // cuts attempts short, perhaps after they were made; nil for none
 }
 
@@ -305,7 +307,7 @@ func newLists(c *replicas) *lists {
 
 // change publishes a list that does to a host what do does, and returns once that is acknowledged.
 // The certificates of that host stay good by themselves: only its suspension refuses them.
-func (l *lists) change(do func(*florete.Revocations, florete.ID) error, host florete.ID) {
+func (l *lists) change(do func(*trust.Revocations, spiffe.ID) error, host spiffe.ID) {
 	l.c.t.Helper()
 	l.number++
 	list := revocation.Next(l.last, "demo", time.Now().Add(-24*time.Hour), revocation.Lifetime)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/server"
@@ -58,9 +58,9 @@ func TestReplicasOIDC(t *testing.T) {
 	need := func(i, rotation int) api.Request {
 		return api.Request{Need: fmt.Sprintf("oidc-s%d", i), Serial: 1000, Generation: 1, Rotation: rotation, Body: body(i)}
 	}
-	c.change = func(p *florete.Policy) {
+	c.change = func(p *document.Policy) {
 		for i := range clients {
-			p.Grants = append(p.Grants, florete.Grant{Caller: ursula, Need: need(i, 0).Need, Kind: "oidc", Request: body(i), Generation: 1})
+			p.Grants = append(p.Grants, document.Grant{Caller: ursula, Need: need(i, 0).Need, Kind: "oidc", Request: body(i), Generation: 1})
 		}
 	}
 	a, b := c.add("a"), c.add("b")

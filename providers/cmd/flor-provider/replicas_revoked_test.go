@@ -12,7 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/revocation"
@@ -34,7 +36,7 @@ func TestReplicasRevoked(t *testing.T) {
 	key := kit.NewKey()
 	c.enrol(a, key)
 	lists := newLists(c)
-	change := func(do func(*florete.Revocations, florete.ID) error) { t.Helper(); lists.change(do, ursula) }
+	change := func(do func(*trust.Revocations, spiffe.ID) error) { t.Helper(); lists.change(do, ursula) }
 	need := func() api.Request { return request("cert-service-s1", kit.ID("service/s1"), kit.NewKey()) }
 	ask := func(r *replica) error {
 		_, err := c.client(r, "cert").Do(t.Context(), api.Path("cert"), need())
@@ -81,7 +83,7 @@ func TestReplicasRevoked(t *testing.T) {
 	}
 
 	t.Log("a list that the policy here has no key for")
-	put := func(list florete.SignedRevocations) {
+	put := func(list trust.SignedRevocations) {
 		t.Helper()
 		lists.number++
 		value, err := json.Marshal(archive.Revocations{Signed: list, Number: lists.number})
@@ -112,8 +114,8 @@ func TestReplicasRevoked(t *testing.T) {
 // watches another provider. Its signed documents are still served.
 func TestReplicasWatch(t *testing.T) {
 	c := newReplicas(t, 3, "cert", "config")
-	c.change = func(p *florete.Policy) {
-		p.Grants = append(p.Grants, florete.Grant{Caller: kit.ID("node/ursula"), Need: "config-documents", Kind: "config", Request: kit.JSON(map[string]any{}), Generation: 1})
+	c.change = func(p *document.Policy) {
+		p.Grants = append(p.Grants, document.Grant{Caller: kit.ID("node/ursula"), Need: "config-documents", Kind: "config", Request: kit.JSON(map[string]any{}), Generation: 1})
 	}
 	a := c.add("a")
 	c.deploy(a)

@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/seal/keyring"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
@@ -43,7 +44,7 @@ func (r *replica) opened(t *testing.T) (k keyring.Keys) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(r.dir, "state", "cert", "seal.ring"))
 	if err == nil {
-		err = florete.Decode(b, &k)
+		err = strictjson.Decode(b, &k)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +77,7 @@ func TestKeyLifetime(t *testing.T) {
 	}
 	c := newReplicas(t, 3, "cert")
 	var lifetime int64
-	c.change = func(p *florete.Policy) { p.Store.KeyLifetime = lifetime }
+	c.change = func(p *document.Policy) { p.Store.KeyLifetime = lifetime }
 	dropped, b, late := c.add("a"), c.add("b"), c.add("c")
 	c.deploy(dropped, b, late)
 	db := c.etcd.Tree(t, kit.Domain+"/cert")

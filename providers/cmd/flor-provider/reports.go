@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
@@ -28,7 +28,7 @@ func reportsCmd(t *target) *cobra.Command {
 			}
 			for _, e := range entries {
 				after = e.Key
-				var r florete.ReceivedReport
+				var r hostreport.Kept
 				if err := json.Unmarshal(e.Value, &r); err != nil {
 					return fmt.Errorf("%s: %w", e.Key, err)
 				}

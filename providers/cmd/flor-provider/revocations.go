@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/control"
@@ -52,17 +53,17 @@ func importRevocations(cmd *cobra.Command, s *settings.Settings, a archive.Archi
 	if err != nil {
 		return err
 	}
-	b, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), 2*florete.MaxRevocations))
+	b, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), 2*trust.MaxRevocations))
 	if err != nil {
 		return err
 	}
-	var list florete.SignedRevocations
-	if err := florete.Decode(b, &list); err != nil {
+	var list trust.SignedRevocations
+	if err := strictjson.Decode(b, &list); err != nil {
 		return err
 	}
 	_, _, err = a.SetRevocations(cmd.Context(), list, archive.ListTerms{
 		Cluster: policy.Cluster, Keys: policy.Trust.SigningKeys,
-		Record: func(last, next *florete.Revocations) []store.Op {
+		Record: func(last, next *trust.Revocations) []store.Op {
 			return server.Ops(control.RevokedRows(server.Row{Time: time.Now().UTC(), Caller: "the account " + by.Username + " of this host", Kind: config.Name}, last, next))
 		},
 	})

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/seal/keyring"
@@ -34,9 +35,9 @@ func TestRotateAfterLateWrites(t *testing.T) {
 	db, err := sqlite.Open(filepath.Join(dir, "state.db"), sqlite.Options{})
 	must(err)
 	defer db.Close()
-	device := florete.Device{ID: kit.ID("node/a"), SSHHostKey: kit.Authorized(kit.WriteHostKey(filepath.Join(dir, "ssh_host_ed25519_key")))}
+	device := document.Device{ID: kit.ID("node/a"), SSHHostKey: kit.Authorized(kit.WriteHostKey(filepath.Join(dir, "ssh_host_ed25519_key")))}
 	s := state{Settings: &settings.Settings{Common: settings.Common{State: dir}, Section: &cert.Settings{}},
-		policy: florete.Policy{Store: &florete.SharedStore{Replicas: map[string][]florete.Device{"cert": {device}}}}}
+		policy: document.Policy{Store: &document.SharedStore{Replicas: map[string][]document.Device{"cert": {device}}}}}
 	keys, err := keyring.Make(t.Context(), db, s.named("cert"), seal.Secret())
 	must(err)
 	key := func(k keyring.Keys) *seal.Key {
@@ -55,7 +56,7 @@ func TestRotateAfterLateWrites(t *testing.T) {
 		b, err := os.ReadFile(opened(s.Dir("cert")))
 		must(err)
 		var now keyring.Keys
-		must(florete.Decode(b, &now))
+		must(strictjson.Decode(b, &now))
 		return now, failed
 	}
 	write := func(at string, k *seal.Key) {

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/journal"
@@ -37,7 +37,7 @@ const poll = time.Second
 type process struct {
 	*settings.Settings
 	kind     string
-	instance florete.Instance
+	instance hostdir.Instance
 	log      *slog.Logger
 	store    store.Store
 	shared   bool // by the policy that it began with

@@ -7,14 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/settings"
 )
 
 // target is the provider that a command is about: of which of this host's clusters, and
 // its settings file, whose default follows that.
 type target struct {
-	florete.Instance
+	hostdir.Instance
 	settings string
 }
 
@@ -26,7 +26,7 @@ func (t *target) flags(root *cobra.Command) {
 	f.StringVar(&t.settings, "settings", file(), "settings `FILE`, HuJSON")
 	settings := f.Lookup("settings")
 	f.Func("instance", "`NAME` of this host's instance, when it is a member of several clusters", func(name string) (err error) {
-		if t.Instance, err = florete.ParseInstance(name); err == nil && !settings.Changed {
+		if t.Instance, err = hostdir.ParseInstance(name); err == nil && !settings.Changed {
 			settings.DefValue = file()
 			t.settings = settings.DefValue
 		}

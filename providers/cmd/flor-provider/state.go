@@ -12,7 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
@@ -23,9 +24,9 @@ import (
 // that the policy names.
 type state struct {
 	*settings.Settings
-	policy   florete.Policy
+	policy   document.Policy
 	serial   int64 // of policy
-	instance florete.Instance
+	instance hostdir.Instance
 }
 
 func (p *process) state() state {
@@ -94,7 +95,7 @@ func (s state) certificates() func(name string) string {
 // stateOf is the state of this host for a command. Without a policy in force it can only be
 // files.
 func (t *target) stateOf(s *settings.Settings) (state, error) {
-	doc, err := florete.Read(s.Policy(), florete.DocPolicy)
+	doc, err := document.Read(s.Policy(), document.DocPolicy)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/seal/keyring"
@@ -79,7 +79,7 @@ func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys 
 	}
 	b, err := secretfile.ReadFile(opened(dir))
 	if err == nil {
-		err = florete.Decode(b, &keys)
+		err = strictjson.Decode(b, &keys)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return keys, fmt.Errorf("%s: %w", opened(dir), err)

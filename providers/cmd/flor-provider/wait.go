@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/secretfile"
@@ -86,11 +86,11 @@ func (p *process) delivered(ctx context.Context) error {
 
 // identity reads the delivered SVID.
 func (p *process) identity() (*tls.Certificate, error) {
-	svid, err := florete.LoadSVID(p.Identity(p.kind), p.policies.Self().ID)
+	svid, err := hostdir.LoadSVID(p.Identity(p.kind), p.policies.Self().ID)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := secretfile.ReadFile(filepath.Join(florete.Current(p.Identity(p.kind)), florete.FileKey)); err != nil {
+	if _, err := secretfile.ReadFile(filepath.Join(hostdir.Current(p.Identity(p.kind)), hostdir.FileKey)); err != nil {
 		return nil, err
 	}
 	return &svid.Cert, nil

@@ -25,7 +25,9 @@ import (
 	"filippo.io/age"
 	"filippo.io/age/agessh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/store"
 )
@@ -35,18 +37,18 @@ const At = "seal/ring"
 
 // Ring is the keyring as it lies in the store.
 type Ring struct {
-	ID       string                `json:"id"`       // another with each rotation
-	Made     time.Time             `json:"made"`     // of the newest secret
-	Serial   int64                 `json:"serial"`   // of the policy that replicas are from
-	Replicas map[florete.ID]string `json:"replicas"` // that can open it, and the SSH host key of each
-	Sealed   []byte                `json:"sealed"`
+	ID       string               `json:"id"`       // another with each rotation
+	Made     time.Time            `json:"made"`     // of the newest secret
+	Serial   int64                `json:"serial"`   // of the policy that replicas are from
+	Replicas map[spiffe.ID]string `json:"replicas"` // that can open it, and the SSH host key of each
+	Sealed   []byte               `json:"sealed"`
 
 	revision int64
 }
 
 // Named are the replicas that a policy names.
 type Named struct {
-	Replicas []florete.Device
+	Replicas []document.Device
 	Serial   int64 // of the policy
 }
 
@@ -65,7 +67,7 @@ func Read(ctx context.Context, s store.Store) (r Ring, err error) {
 	if err != nil {
 		return r, err
 	}
-	if err := florete.Decode(e.Value, &r); err != nil {
+	if err := strictjson.Decode(e.Value, &r); err != nil {
 		return r, fmt.Errorf("%s: %w", At, err)
 	}
 	r.revision = e.Modified
@@ -92,7 +94,7 @@ func (r Ring) Open(hostKey []byte) (k Keys, err error) {
 	if err != nil {
 		return k, fmt.Errorf("%s: %w", At, err)
 	}
-	if err := florete.Decode(b, &k); err != nil {
+	if err := strictjson.Decode(b, &k); err != nil {
 		return k, fmt.Errorf("%s: %w", At, err)
 	}
 	return k, nil
@@ -141,7 +143,7 @@ func (r Ring) write(ctx context.Context, s store.Store, k Keys, named Named, ane
 	if named.Serial < r.Serial {
 		return k, fmt.Errorf("%s: a replica keeps it by its policy of serial %d, the policy here has %d: deploy this provider", At, r.Serial, named.Serial)
 	}
-	to := map[florete.ID]string{}
+	to := map[spiffe.ID]string{}
 	if anew {
 		k.ID = rand.Text()
 		r.ID, r.Made = k.ID, time.Now().UTC()

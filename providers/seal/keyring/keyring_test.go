@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/seal/keyring"
 	"github.com/florete/florete/providers/store"
@@ -20,7 +20,7 @@ import (
 
 // host is a replica with its SSH host key.
 type host struct {
-	florete.Device
+	document.Device
 	pem []byte
 }
 
@@ -32,7 +32,7 @@ func newHost(t *testing.T, name string) host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return host{florete.Device{ID: kit.ID("node/" + name), SSHHostKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(public)))}, pem}
+	return host{document.Device{ID: kit.ID("node/" + name), SSHHostKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(public)))}, pem}
 }
 
 func open(t *testing.T, s store.Store, h host) (keyring.Ring, keyring.Keys, error) {
@@ -203,8 +203,8 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	d := florete.Device{ID: kit.ID("node/a"), SSHHostKey: "ecdsa-sha2-nistp256 AAAA"}
-	if _, err := keyring.Make(t.Context(), s, keyring.Named{Replicas: []florete.Device{d}}, seal.Secret()); err == nil || !strings.Contains(err.Error(), "node/a") {
+	d := document.Device{ID: kit.ID("node/a"), SSHHostKey: "ecdsa-sha2-nistp256 AAAA"}
+	if _, err := keyring.Make(t.Context(), s, keyring.Named{Replicas: []document.Device{d}}, seal.Secret()); err == nil || !strings.Contains(err.Error(), "node/a") {
 		t.Errorf("got %v, want an error that names the host", err)
 	}
 	if _, err := keyring.Read(t.Context(), s); !errors.Is(err, store.ErrNotFound) {

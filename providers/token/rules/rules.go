@@ -21,7 +21,7 @@ import (
 	"github.com/casbin/casbin/v2"
 	"github.com/casbin/casbin/v2/model"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/token/object"
 )
 
@@ -130,7 +130,7 @@ func (t Tenant) checkSubject(s string) error {
 			return nil
 		}
 	case "spiffe":
-		id, err := florete.ParseID(s)
+		id, err := spiffe.ParseID(s)
 		if err == nil && id.TrustDomain() != t.TrustDomain {
 			err = fmt.Errorf("not of trust domain %s", t.TrustDomain)
 		}

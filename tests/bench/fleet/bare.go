@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
@@ -148,7 +148,7 @@ func (c cluster) answerBare(conn *tls.Conn) error {
 }
 
 func (c cluster) verifyBare(conn *tls.Conn, q call, state tls.ConnectionState, binding []byte) error {
-	node, err := florete.ParseID(q.Node)
+	node, err := spiffe.ParseID(q.Node)
 	if err != nil {
 		return err
 	}

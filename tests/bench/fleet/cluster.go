@@ -12,7 +12,9 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
@@ -37,7 +39,7 @@ type cluster struct {
 	began   int64
 	ip      string // of the provider
 	ca      *kit.CA
-	roots   *florete.Roots
+	roots   *trust.Roots
 	signing signature.SecretKey
 	nodes   []node
 }
@@ -45,9 +47,9 @@ type cluster struct {
 // node is a host, with its SSH host key in its directory.
 type node struct {
 	name     string
-	id       florete.ID
-	services []florete.ID
-	needs    []florete.Need // its own SVID, those of its services, and its documents where the cluster has them
+	id       spiffe.ID
+	services []spiffe.ID
+	needs    []document.Need // its own SVID, those of its services, and its documents where the cluster has them
 	dir      string
 	key      ssh.Signer
 }
@@ -106,27 +108,27 @@ const (
 )
 
 // manifest is one with a service, whose name for callers another version changes.
-func (c cluster) manifest(n node, version int) florete.Manifest {
-	return florete.Manifest{
+func (c cluster) manifest(n node, version int) document.Manifest {
+	return document.Manifest{
 		Cluster: "demo", Host: n.name, TrustDomain: kit.Domain,
-		Trust:     florete.Trust{Roots: []string{c.ca.RootPEM()}, SigningKeys: []string{c.signing.ToPublicKey().String()}},
-		Identity:  florete.Identity{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())},
+		Trust:     document.Trust{Roots: []string{c.ca.RootPEM()}, SigningKeys: []string{c.signing.ToPublicKey().String()}},
+		Identity:  document.Identity{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())},
 		Roles:     []string{fmt.Sprintf("version-%d", version+1)},
-		Providers: map[string]map[string]florete.Provider{provider: c.providers()},
+		Providers: map[string]map[string]document.Provider{provider: c.providers()},
 		Needs:     n.needs,
 	}
 }
 
 // providers are the provider's, by kind.
-func (c cluster) providers() map[string]florete.Provider {
-	return map[string]florete.Provider{
-		cert.Name:   {ID: kit.ProviderID(provider, cert.Name), Addresses: florete.Addresses{c.address(portCert)}},
-		config.Name: {ID: kit.ProviderID(provider, config.Name), Addresses: florete.Addresses{c.address(portConfig)}},
+func (c cluster) providers() map[string]document.Provider {
+	return map[string]document.Provider{
+		cert.Name:   {ID: kit.ProviderID(provider, cert.Name), Addresses: document.Addresses{c.address(portCert)}},
+		config.Name: {ID: kit.ProviderID(provider, config.Name), Addresses: document.Addresses{c.address(portConfig)}},
 	}
 }
 
-func (c cluster) needs(n node) []florete.Need {
-	all := []florete.Need{kit.CertNeed(n.id, provider)}
+func (c cluster) needs(n node) []document.Need {
+	all := []document.Need{kit.CertNeed(n.id, provider)}
 	for _, id := range n.services {
 		all = append(all, kit.CertNeed(id, provider))
 	}
@@ -136,19 +138,19 @@ func (c cluster) needs(n node) []florete.Need {
 	return all
 }
 
-func (c cluster) policy() florete.Policy {
-	p := florete.Policy{
-		Cluster: "demo", Host: provider, TrustDomain: kit.Domain, Trust: florete.Trust{Roots: []string{c.ca.RootPEM()}},
-		Provider: map[string]florete.Listening{
+func (c cluster) policy() document.Policy {
+	p := document.Policy{
+		Cluster: "demo", Host: provider, TrustDomain: kit.Domain, Trust: document.Trust{Roots: []string{c.ca.RootPEM()}},
+		Provider: map[string]document.Listening{
 			cert.Name:   {ID: kit.ProviderID(provider, cert.Name), Listen: []string{c.address(portCert)}},
 			config.Name: {ID: kit.ProviderID(provider, config.Name), Listen: []string{c.address(portConfig)}},
 		},
 		Kinds: map[string]json.RawMessage{cert.Name: kit.JSON(map[string]any{"lifetime": 86400}), config.Name: kit.JSON(struct{}{})},
 	}
 	for _, n := range c.nodes {
-		p.Devices = append(p.Devices, florete.Device{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())})
+		p.Devices = append(p.Devices, document.Device{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())})
 		for _, need := range n.needs {
-			p.Grants = append(p.Grants, florete.Grant{Caller: n.id, Need: need.ID, Kind: need.Kind, Request: need.Request, Generation: 1})
+			p.Grants = append(p.Grants, document.Grant{Caller: n.id, Need: need.ID, Kind: need.Kind, Request: need.Request, Generation: 1})
 		}
 	}
 	return p
@@ -156,9 +158,9 @@ func (c cluster) policy() florete.Policy {
 
 // write writes a version as florctl publish does, for the provider to import.
 func (c cluster) write(version int) error {
-	all := map[string][]florete.Document{}
+	all := map[string][]document.Document{}
 	for _, n := range c.nodes {
-		all[n.name] = []florete.Document{kit.Document(c.serial(version), c.manifest(n, version))}
+		all[n.name] = []document.Document{kit.Document(c.serial(version), c.manifest(n, version))}
 	}
 	tree, err := publish.Sign(all, c.signing, time.Now())
 	if err != nil {

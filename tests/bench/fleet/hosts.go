@@ -12,8 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/activation"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
 )
 
 // fleet is hosts that run activation.
@@ -68,12 +70,12 @@ func dial(i int, count *atomic.Int64) func(ctx context.Context, network, address
 // config is a host's, whose disk is memory.
 func (f *fleet) config(c cluster, i int, n node) activation.Config {
 	done, last := false, int64(0)
-	var needs []florete.ReportedNeed
+	var needs []hostreport.Need
 	for _, need := range n.needs {
-		needs = append(needs, florete.ReportedNeed{ID: need.ID, Kind: need.Kind, State: florete.NeedFulfilled})
+		needs = append(needs, hostreport.Need{ID: need.ID, Kind: need.Kind, State: hostdir.NeedFulfilled})
 	}
 	return activation.Config{
-		State: florete.Layout(filepath.Join(n.dir, "state")), Closure: n.closure(), HostKey: n.hostKey(), Undivided: true,
+		State: hostdir.Layout(filepath.Join(n.dir, "state")), Closure: n.closure(), HostKey: n.hostKey(), Undivided: true,
 		Dial:   dial(i, &f.dialed),
 		Arm:    func(context.Context) error { return nil }, // what starts a process on a host
 		Notify: func(context.Context, string) error { return nil },
@@ -90,15 +92,15 @@ func (f *fleet) config(c cluster, i int, n node) activation.Config {
 			})
 		},
 		Status: func(s activation.Summary) {
-			fulfilled := !slices.ContainsFunc(s.Needs, func(n activation.NeedSummary) bool { return n.State != florete.NeedFulfilled })
+			fulfilled := !slices.ContainsFunc(s.Needs, func(n activation.NeedSummary) bool { return n.State != hostdir.NeedFulfilled })
 			if fulfilled && !done {
 				done = true
 				f.note(func() { f.ready = append(f.ready, time.Since(f.began)) })
 			}
 		},
-		HostReport: func(context.Context) florete.HostReport {
-			r := florete.HostReport{Release: "bench", Format: florete.NewestFormat, Units: []florete.ReportedUnit{}, Facts: florete.Facts{Capabilities: []string{}}}
-			r.Documents, r.Needs = []florete.ReportedDocument{{Kind: florete.DocManifest, Serial: last}}, needs
+		HostReport: func(context.Context) hostreport.Report {
+			r := hostreport.Report{Release: "bench", Format: document.NewestFormat, Units: []hostreport.Unit{}, Facts: hostreport.Facts{Capabilities: []string{}}}
+			r.Documents, r.Needs = []document.Reported{{Kind: document.DocManifest, Serial: last}}, needs
 			return r
 		},
 	}

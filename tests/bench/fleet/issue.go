@@ -14,7 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/tests/kit"
@@ -94,7 +96,7 @@ func (c cluster) callers() (all []caller, err error) {
 }
 
 // request is one for the certificate that is needed.
-func (c cluster) request(id florete.ID, need florete.Need, key crypto.Signer) api.Request {
+func (c cluster) request(id spiffe.ID, need document.Need, key crypto.Signer) api.Request {
 	return api.Request{Need: need.ID, Serial: c.serial(-1), Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, key)})}
 }
 
@@ -102,7 +104,7 @@ func (c cluster) request(id florete.ID, need florete.Need, key crypto.Signer) ap
 // parsed and its signature checked, the certificate signed.
 func (c cluster) raw(r api.Request) (float64, error) {
 	var body api.CertBody
-	if err := florete.Decode(r.Body, &body); err != nil {
+	if err := strictjson.Decode(r.Body, &body); err != nil {
 		return 0, err
 	}
 	u, err := url.Parse(body.ID.String())

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
@@ -49,7 +49,7 @@ func provide(c cluster) error {
 	if err != nil {
 		return err
 	}
-	if c.roots, err = florete.NewRoots(kit.Domain, []string{string(pem)}); err != nil {
+	if c.roots, err = trust.NewRoots(kit.Domain, []string{string(pem)}); err != nil {
 		return err
 	}
 	c.ca = &kit.CA{Issuing: issuing}

@@ -9,7 +9,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/bench/pair"
 )
 
@@ -44,7 +44,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	through, err := pair.Forwarders(upstream, florete.UDP, florete.AnyTransport)
+	through, err := pair.Forwarders(upstream, document.UDP, document.AnyTransport)
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/forward/processors"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 const (
@@ -38,7 +39,7 @@ func Child() {
 	profiled, err := profile(filepath.Base(dir))
 	if err == nil {
 		log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-		err = forward.Run(ctx, forward.Config{Layout: florete.Layout(dir), Socket: dir + "/agent.sock", Log: log})
+		err = forward.Run(ctx, forward.Config{Layout: hostdir.Layout(dir), Socket: dir + "/agent.sock", Log: log})
 		profiled()
 	}
 	if err != nil {
@@ -49,7 +50,7 @@ func Child() {
 }
 
 // Forwarders are two that carry a protocol over a transport to upstream.
-func Forwarders(upstream string, protocol florete.Protocol, over florete.Transport) (p *Pair, err error) {
+func Forwarders(upstream string, protocol document.Protocol, over document.Transport) (p *Pair, err error) {
 	p = &Pair{}
 	defer func() {
 		if r := recover(); r != nil { // of tb

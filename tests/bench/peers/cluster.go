@@ -7,8 +7,9 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/bench/pair"
 	"github.com/florete/florete/tests/kit"
 )
@@ -26,7 +27,7 @@ type target struct{ tcp, udp string }
 
 var calm, loud = kit.ID("user/calm"), kit.ID("user/loud")
 
-func start(over florete.Transport) (c *cluster, err error) {
+func start(over document.Transport) (c *cluster, err error) {
 	c = &cluster{}
 	defer func() {
 		if r := recover(); r != nil { // of TB
@@ -47,37 +48,37 @@ func start(over florete.Transport) (c *cluster, err error) {
 		hosts[name] = agenttest.NewHost(c.TB(), name, ca)
 		hosts[name].Deliver(ca, kit.ID("node/"+name), time.Hour)
 	}
-	publish := func(host string, all ...florete.Published) florete.Addresses {
+	publish := func(host string, all ...document.Published) document.Addresses {
 		at := agenttest.Loopback().String()
-		var ids []florete.ID
+		var ids []spiffe.ID
 		for _, p := range all {
 			ids = append(ids, p.ID)
 			hosts[host].Deliver(ca, p.ID, time.Hour)
 		}
-		hosts[host].Accept(florete.Forwarder{Listen: []string{at}, Publish: all}, ids...)
-		return florete.Addresses{at}
+		hosts[host].Accept(document.Forwarder{Listen: []string{at}, Publish: all}, ids...)
+		return document.Addresses{at}
 	}
-	service := func(name string, protocol florete.Protocol, upstream string, caller florete.ID) florete.Published {
-		return florete.Published{ID: kit.ID("service/" + name), Protocol: protocol, Upstream: upstream, Allow: []florete.Allow{{ID: caller}}}
+	service := func(name string, protocol document.Protocol, upstream string, caller spiffe.ID) document.Published {
+		return document.Published{ID: kit.ID("service/" + name), Protocol: protocol, Upstream: upstream, Allow: []document.Allow{{ID: caller}}}
 	}
-	one := publish("one", service("noise", florete.TCP, noisy, loud), service("noise-udp", florete.UDP, noisy, loud), service("quiet", florete.TCP, served, calm))
-	other := publish("other", service("other", florete.TCP, noisy, loud), service("other-udp", florete.UDP, noisy, loud))
-	reach := func(host string, caller florete.ID, all ...florete.Reachable) {
+	one := publish("one", service("noise", document.TCP, noisy, loud), service("noise-udp", document.UDP, noisy, loud), service("quiet", document.TCP, served, calm))
+	other := publish("other", service("other", document.TCP, noisy, loud), service("other-udp", document.UDP, noisy, loud))
+	reach := func(host string, caller spiffe.ID, all ...document.Reachable) {
 		for i := range all {
-			all[i].Callers, all[i].Transport = []florete.ID{caller}, over
+			all[i].Callers, all[i].Transport = []spiffe.ID{caller}, over
 		}
 		hosts[host].Deliver(ca, caller, time.Hour)
-		hosts[host].Accept(florete.Forwarder{Reach: all, Callers: []florete.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}}}, caller)
+		hosts[host].Accept(document.Forwarder{Reach: all, Callers: []document.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}}}, caller)
 	}
-	listener := func(name string, protocol florete.Protocol, endpoint florete.Addresses, at *string) florete.Reachable {
-		r := florete.Reachable{ID: kit.ID("service/" + name), Protocol: protocol, Listen: agenttest.Loopback(), Endpoints: []florete.Addresses{endpoint}}
+	listener := func(name string, protocol document.Protocol, endpoint document.Addresses, at *string) document.Reachable {
+		r := document.Reachable{ID: kit.ID("service/" + name), Protocol: protocol, Listen: agenttest.Loopback(), Endpoints: []document.Addresses{endpoint}}
 		*at = r.Listen.String()
 		return r
 	}
-	reach("still", calm, listener("quiet", florete.TCP, one, &c.quiet))
+	reach("still", calm, listener("quiet", document.TCP, one, &c.quiet))
 	reach("noise", loud,
-		listener("noise", florete.TCP, one, &c.beside.tcp), listener("noise-udp", florete.UDP, one, &c.beside.udp),
-		listener("other", florete.TCP, other, &c.elsewhere.tcp), listener("other-udp", florete.UDP, other, &c.elsewhere.udp))
+		listener("noise", document.TCP, one, &c.beside.tcp), listener("noise-udp", document.UDP, one, &c.beside.udp),
+		listener("other", document.TCP, other, &c.elsewhere.tcp), listener("other-udp", document.UDP, other, &c.elsewhere.udp))
 	if err := onFirst(func() error { return c.StartForwarders(hosts["one"], hosts["other"]) }); err != nil {
 		return c, err
 	}

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/bench/pair"
 )
 
@@ -40,7 +40,7 @@ func run() error {
 	}
 	figures := map[string]float64{}
 	worst := 1.0
-	for _, over := range []florete.Transport{florete.OverQUIC, florete.OverTCP} {
+	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		c, err := start(over)
 		if err != nil {
 			c.Stop()

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/bench/pair"
 	"github.com/florete/florete/tests/kit"
 )
@@ -35,9 +35,9 @@ const (
 
 // tunnels are measured one after the other, again and again.
 var tunnels = []tunnel{
-	{quic, func(u string) (*pair.Pair, error) { return pair.Forwarders(u, "", florete.OverQUIC) }},
+	{quic, func(u string) (*pair.Pair, error) { return pair.Forwarders(u, "", document.OverQUIC) }},
 	{raw, startRaw},
-	{tcp, func(u string) (*pair.Pair, error) { return pair.Forwarders(u, "", florete.OverTCP) }},
+	{tcp, func(u string) (*pair.Pair, error) { return pair.Forwarders(u, "", document.OverTCP) }},
 	{ghostunnel, startGhostunnel},
 	{stunnel, startStunnel},
 	{direct, func(u string) (*pair.Pair, error) { return &pair.Pair{Addr: u}, nil }},

@@ -7,7 +7,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 )
@@ -37,12 +38,12 @@ type policy struct {
 
 func (toy) Name() string { return Name }
 
-func (toy) Compile(p florete.Policy) (any, error) {
+func (toy) Compile(p document.Policy) (any, error) {
 	var c policy
 	err := server.Settings(p, Name, &c)
 	if err == nil {
-		c.requests, err = server.DecodeGrants(p, Name, func(g florete.Grant) (r request, err error) {
-			if err = florete.Decode(g.Request, &r); err == nil && r.Name == "" {
+		c.requests, err = server.DecodeGrants(p, Name, func(g document.Grant) (r request, err error) {
+			if err = strictjson.Decode(g.Request, &r); err == nil && r.Name == "" {
 				err = errors.New("no name")
 			}
 			return r, err

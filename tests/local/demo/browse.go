@@ -14,7 +14,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -76,15 +76,15 @@ func (s *demo) curlSOCKS(ctx context.Context, host, identity, service string) (s
 	if err != nil {
 		return "", err
 	}
-	id, err := florete.NewID(kit.Domain, florete.KindService, "", service)
+	id, err := spiffe.NewID(kit.Domain, spiffe.KindService, "", service)
 	if err != nil {
 		return "", err
 	}
-	name, err := florete.Dial(id)
+	name, err := spiffe.Dial(id)
 	if err != nil {
 		return "", err
 	}
-	return s.curl(ctx, "--socks5-hostname", address.String(), "http://"+florete.Render(name)+"/")
+	return s.curl(ctx, "--socks5-hostname", address.String(), "http://"+spiffe.Render(name)+"/")
 }
 
 var (

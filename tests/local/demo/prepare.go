@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -36,7 +36,7 @@ func (s *demo) prepare(ctx context.Context) error {
 	if err := s.revisions(ctx); err != nil {
 		return err
 	}
-	d, err := florete.Read(s.Path("newer", forge), florete.DocManifest)
+	d, err := document.Read(s.Path("newer", forge), document.DocManifest)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,9 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
@@ -91,7 +93,7 @@ func (s *demo) refused(name string, err error, about ...string) {
 // client speaks to the provider as a host does.
 func (s *demo) client(host, kind string) (*api.Client, error) {
 	h := s.hosts[host]
-	roots, err := florete.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
+	roots, err := trust.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +114,7 @@ func (s *demo) client(host, kind string) (*api.Client, error) {
 
 // knock connects to a service of ursula with a certificate and opens a stream.
 func (s *demo) knock(ctx context.Context, service string, svid *tls.Certificate) error {
-	target, err := florete.NewID(kit.Domain, florete.KindService, "", service)
+	target, err := spiffe.NewID(kit.Domain, spiffe.KindService, "", service)
 	if err != nil {
 		return err
 	}
@@ -205,9 +207,9 @@ func (s *demo) tamper(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	documents := map[string][]florete.Document{}
+	documents := map[string][]document.Document{}
 	for _, host := range hostNames {
-		d, err := florete.Read(s.Path("newer", host), florete.DocManifest)
+		d, err := document.Read(s.Path("newer", host), document.DocManifest)
 		if err != nil {
 			return err
 		}
@@ -216,7 +218,7 @@ func (s *demo) tamper(ctx context.Context) error {
 				return err
 			}
 		}
-		documents[host] = []florete.Document{d}
+		documents[host] = []document.Document{d}
 	}
 	tree, err := publish.Sign(documents, mallory, time.Now())
 	if err != nil {
@@ -241,12 +243,12 @@ func (s *demo) tamper(ctx context.Context) error {
 }
 
 // promoted is the manifest of raishan with the role of an operator.
-func promoted(d florete.Document) (florete.Document, error) {
+func promoted(d document.Document) (document.Document, error) {
 	envelope, body, _ := d.Bytes()
 	evil := bytes.Replace(body, []byte(`"roles":["beacon"`), []byte(`"roles":["operator"`), 1)
 	if bytes.Equal(evil, body) {
 		return d, errors.New("the manifest of raishan has no role to change")
 	}
-	envelope = bytes.Replace(envelope, []byte(florete.Digest(body)), []byte(florete.Digest(evil)), 1)
-	return florete.Open(envelope, evil, "")
+	envelope = bytes.Replace(envelope, []byte(document.Digest(body)), []byte(document.Digest(evil)), 1)
+	return document.Open(envelope, evil, "")
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/florete/florete"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // wikisPassword is the need that delivers a secret which the topology only names.
@@ -25,7 +25,7 @@ func (s *demo) putPassword(secret string) error {
 // wikisSecret is what wiki would read, and whether that is the account's alone.
 func (s *demo) wikisSecret() (secret string, private bool, err error) {
 	h := s.hosts["ursula"]
-	info, err := os.Stat(filepath.Join(florete.Current(h.Layout().Need(wikisPassword)), wikisFile))
+	info, err := os.Stat(filepath.Join(hostdir.Current(h.Layout().Need(wikisPassword)), wikisFile))
 	if err != nil {
 		return "", false, err
 	}

@@ -1,0 +1,203 @@
+package document
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+
+	"github.com/florete/florete/internal/pubkey"
+	"github.com/florete/florete/internal/strictjson"
+)
+
+// Document is an envelope with the body it names, decoded. Only Open and Read make one,
+// so digest, kind, cluster and host of the two always agree. Documents share what they
+// hold, which is not to be changed.
+type Document struct {
+	Envelope  Envelope
+	raw, body []byte
+	signature string
+	manifest  *Manifest
+	policy    *Policy
+}
+
+// Open checks that envelope and body belong together. Where the body is not for this
+// release, the error is a *NewerFormatError, and the document may be verified and passed on,
+// but has no content here. The signature, empty for a document that did not come over the
+// network, is checked by Verify.
+func Open(envelope, body []byte, signature string) (Document, error) {
+	e, err := ParseEnvelope(envelope)
+	if err != nil {
+		return Document{}, err
+	}
+	if got := Digest(body); got != e.Digest {
+		return Document{}, fmt.Errorf("%s of %s: digest is %s, the envelope says %s: the body was changed", e.Kind, e.Host, got, e.Digest)
+	}
+	d := Document{Envelope: e, raw: envelope, body: body, signature: signature}
+	if e.Format.Newer(NewestFormat) {
+		return d, &NewerFormatError{fmt.Sprintf("%s of %s, serial %d", e.Kind, e.Host, e.Serial), e.Format}
+	}
+	cluster, host, err := d.decode()
+	if err != nil {
+		return Document{}, fmt.Errorf("%s of %s: %w", e.Kind, e.Host, err)
+	}
+	if cluster != e.Cluster || host != e.Host {
+		return Document{}, fmt.Errorf("%s: body is for %s/%s, envelope for %s/%s", e.Kind, cluster, host, e.Cluster, e.Host)
+	}
+	return d, nil
+}
+
+// decode decodes the body, once and for all, and returns whose it is.
+func (d *Document) decode() (cluster, host string, err error) {
+	if d.Envelope.Kind == DocPolicy {
+		d.policy = new(Policy)
+		err = strictjson.Decode(d.body, d.policy)
+		return d.policy.Cluster, d.policy.Host, err
+	}
+	d.manifest = new(Manifest)
+	if err = strictjson.Decode(d.body, d.manifest); err == nil {
+		err = d.manifest.check()
+	}
+	return d.manifest.Cluster, d.manifest.Host, err
+}
+
+// Verify checks the signature against pinned keys ("name:base64"). One that anybody can
+// sign for verifies nothing.
+func (d Document) Verify(keys []string) error {
+	return VerifySignature(fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial), SignedText(d.raw), d.signature, keys)
+}
+
+// VerifySignature checks the signature of a text against pinned keys.
+func VerifySignature(what, text, signed string, keys []string) error {
+	if signed == "" {
+		return fmt.Errorf("%s: not signed", what)
+	}
+	sig, err := signature.ParseSignature(signed)
+	if err != nil {
+		return fmt.Errorf("%s: signature: %w", what, err)
+	}
+	var weak error
+	for _, k := range keys {
+		pin, err := signature.ParsePublicKey(k)
+		if err != nil {
+			return fmt.Errorf("pinned key %q: %w", k, err)
+		}
+		if err := pubkey.CheckEd25519(pin.Data); err != nil {
+			weak = fmt.Errorf(", and %q is no key: %w", k, err)
+			continue
+		}
+		// Each pin, not signature.VerifyFirst: two pins may share a name while keys rotate.
+		if pin.Verify(text, sig) {
+			return nil
+		}
+	}
+	if weak != nil {
+		return fmt.Errorf("%s: signature by %q does not verify with any other pinned key%w", what, sig.Name, weak)
+	}
+	return fmt.Errorf("%s: signature by %q does not verify with any pinned key", what, sig.Name)
+}
+
+// Manifest is the body of a manifest; the zero Manifest for another kind of document.
+func (d Document) Manifest() (m Manifest) {
+	if d.manifest != nil {
+		m = *d.manifest
+	}
+	return m
+}
+
+// Policy is the body of a policy; the zero Policy for another kind of document.
+func (d Document) Policy() (p Policy) {
+	if d.policy != nil {
+		p = *d.policy
+	}
+	return p
+}
+
+// Bytes are the document's parts as they came.
+func (d Document) Bytes() (envelope, body []byte, signature string) {
+	return d.raw, d.body, d.signature
+}
+
+// The files of a document are called after its kind.
+const (
+	extBody      = ".json"
+	extEnvelope  = ".envelope.json"
+	extSignature = ".sig"
+)
+
+// FileNames are those that a document of a kind may have in a directory: body, envelope,
+// signature.
+func FileNames(kind string) []string {
+	return []string{kind + extBody, EnvelopeFile(kind), kind + extSignature}
+}
+
+// EnvelopeFile is the file of a document's envelope, which changes with the document.
+func EnvelopeFile(kind string) string { return kind + extEnvelope }
+
+// Files are the document's files, by name. An unsigned document has no signature.
+func (d Document) Files() map[string][]byte {
+	kind := d.Envelope.Kind
+	files := map[string][]byte{kind + extBody: d.body, EnvelopeFile(kind): d.raw}
+	if d.signature != "" {
+		files[kind+extSignature] = []byte(d.signature)
+	}
+	return files
+}
+
+// Read opens the document of a kind in dir. The error is fs.ErrNotExist when there is
+// none. A link to dir is followed once, so that all of it is of one generation.
+func Read(dir, kind string) (Document, error) { return Reread(Document{}, dir, kind) }
+
+// Reread is Read for a reader that has read the document before: it returns old, and
+// decodes nothing, where dir holds the same bytes.
+func Reread(old Document, dir, kind string) (Document, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return Document{}, err
+	}
+	envelope, err := os.ReadFile(filepath.Join(dir, EnvelopeFile(kind)))
+	if err != nil {
+		return Document{}, err
+	}
+	body, err := os.ReadFile(filepath.Join(dir, kind+extBody))
+	if err != nil {
+		return Document{}, err
+	}
+	sig, err := os.ReadFile(filepath.Join(dir, kind+extSignature))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return Document{}, err
+	}
+	if bytes.Equal(envelope, old.raw) && bytes.Equal(body, old.body) && string(sig) == old.signature {
+		return old, nil
+	}
+	d, err := Open(envelope, body, string(sig))
+	if err == nil && d.Envelope.Kind != kind {
+		err = fmt.Errorf("document of %s: is a %s, want a %s", d.Envelope.Host, d.Envelope.Kind, kind)
+	}
+	if err != nil {
+		return Document{}, fmt.Errorf("%s: %w", dir, err)
+	}
+	return d, nil
+}
+
+// ReadEnvelope reads the envelope of a kind of document in dir, without the document.
+func ReadEnvelope(dir, kind string) (Envelope, error) {
+	b, err := os.ReadFile(filepath.Join(dir, EnvelopeFile(kind)))
+	if err != nil {
+		return Envelope{}, err
+	}
+	return ParseEnvelope(b)
+}
+
+// Write puts the document's files in dir, which nobody reads yet: see Layout.
+func (d Document) Write(dir string) error {
+	for name, b := range d.Files() {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package hostdir
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
+)
+
+// maxDelivered limits what is read of a delivered file.
+const maxDelivered = 1 << 20
+
+// LoadSVID reads the SVID of id from the generation in force below dir, a need's, and
+// checks that its key belongs to it. Whether a peer accepts it is for Check. The error is
+// fs.ErrNotExist when nothing is delivered yet.
+func LoadSVID(dir string, id spiffe.ID) (*trust.SVID, error) {
+	gen, err := OpenCurrent(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer gen.Close()
+	svid, err := readDelivered(gen, FileSVID)
+	if err != nil {
+		return nil, err
+	}
+	key, err := readDelivered(gen, FileKey)
+	if err != nil {
+		return nil, err
+	}
+	s, err := trust.ParseSVID(svid, key, id)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func readDelivered(gen *os.Root, name string) ([]byte, error) {
+	f, err := gen.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxDelivered))
+}
+
+// Delivered is what a host has of an SVID for others to see: its chain, leaf first, and the
+// roots of the bundle beside it, nil for none.
+type Delivered struct {
+	Chain []*x509.Certificate
+	Roots *trust.Roots
+}
+
+// LoadDelivered reads the chain and the bundle of the generation in force below dir, a need's;
+// nil where nothing is delivered yet.
+func LoadDelivered(dir, trustDomain string) (*Delivered, error) {
+	gen, err := OpenCurrent(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer gen.Close()
+	svid, err := readDelivered(gen, FileSVID)
+	if err != nil {
+		return nil, err
+	}
+	d := &Delivered{}
+	if d.Chain, err = trust.ParseCertificates(svid); err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", dir, FileSVID, err)
+	}
+	bundle, err := readDelivered(gen, FileBundle)
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.Roots, err = trust.NewRoots(trustDomain, []string{string(bundle)}); err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", dir, FileBundle, err)
+	}
+	return d, nil
+}
+
+// ReadDelivered reads a file of the generation in force below dir, a need's. The error is
+// fs.ErrNotExist when nothing is delivered yet.
+func ReadDelivered(dir, name string) ([]byte, error) {
+	gen, err := OpenCurrent(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer gen.Close()
+	return readDelivered(gen, name)
+}

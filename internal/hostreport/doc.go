@@ -1,0 +1,2 @@
+// Package hostreport has what a host reports of itself to the provider of its documents.
+package hostreport

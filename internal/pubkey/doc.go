@@ -1,0 +1,2 @@
+// Package pubkey refuses public keys that are weak, or that others can sign for.
+package pubkey

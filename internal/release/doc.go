@@ -1,0 +1,2 @@
+// Package release has the version of this source.
+package release

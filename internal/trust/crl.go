@@ -1,0 +1,34 @@
+package trust
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+)
+
+const typeCRL = "X509 CRL"
+
+// EncodeCRLs writes certificate revocation lists as PEM.
+func EncodeCRLs(lists ...*x509.RevocationList) (b []byte) {
+	for _, l := range lists {
+		b = append(b, pem.EncodeToMemory(&pem.Block{Type: typeCRL, Bytes: l.Raw})...)
+	}
+	return b
+}
+
+// ParseCRLs reads certificate revocation lists in PEM.
+func ParseCRLs(b []byte) (lists []*x509.RevocationList, err error) {
+	for {
+		var block *pem.Block
+		if block, b = pem.Decode(b); block == nil {
+			return lists, nil
+		}
+		if block.Type != typeCRL {
+			continue
+		}
+		l, err := x509.ParseRevocationList(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, l)
+	}
+}

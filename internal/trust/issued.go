@@ -1,0 +1,49 @@
+package trust
+
+import (
+	"crypto/x509"
+	"encoding/hex"
+
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixtime"
+)
+
+// Issued is an SVID as the provider that issued it keeps it, for as long as it is valid.
+type Issued struct {
+	Serial string        `json:"serial"`
+	ID     spiffe.ID     `json:"id"`
+	Node   string        `json:"node,omitempty"`   // that it was issued to
+	Device string        `json:"device,omitempty"` // fingerprint of the node's device key, where it joined
+	At     unixtime.Time `json:"at"`
+	Until  unixtime.Time `json:"until"`
+	Issuer string        `json:"issuer"` // key identifier of the issuing CA, in hex
+}
+
+// IssuedOf is what there is to keep of an SVID of an identity.
+func IssuedOf(leaf *x509.Certificate, id spiffe.ID) Issued {
+	return Issued{
+		Serial: SerialNumber(leaf), ID: id, Node: GivenTo(leaf), Device: GivenToDevice(leaf),
+		At: unixtime.Of(leaf.NotBefore.Add(Backdated)), Until: unixtime.Of(leaf.NotAfter), Issuer: hex.EncodeToString(leaf.AuthorityKeyId),
+	}
+}
+
+// CheckLeaf refuses an SVID, whatever its chain.
+func (r *Revocations) CheckLeaf(c Issued) error {
+	if r == nil {
+		return nil
+	}
+	if r.keys[c.Device] {
+		return &RevokedError{What: "device key " + c.Device + ", to which " + c.ID.Short() + " was issued,", Number: r.Number}
+	}
+	if err := r.checkSerial(c.Serial, c.ID); err != nil {
+		return err
+	}
+	return r.CheckIssued(c.ID, c.Node, c.At.Time)
+}
+
+func (r *Revocations) checkSerial(serial string, id spiffe.ID) error {
+	if !r.certs[serial] {
+		return nil
+	}
+	return &RevokedError{What: "certificate " + serial + " of " + id.Short(), Number: r.Number}
+}

@@ -1,0 +1,173 @@
+package trust
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixtime"
+)
+
+// RevocationsFormat is the newest format of a revocation list that this release understands.
+var RevocationsFormat = document.Format{Major: 1, Minor: 2}
+
+// Needs returns the lowest format that has all attributes which the list uses. Releases before format 1.2
+// read a list that uses none of its attributes.
+func (r *Revocations) Needs() document.Format {
+	if len(r.Reinstated) > 0 || r.Former != "" {
+		return document.Format{Major: 1, Minor: 2}
+	}
+	return document.Format{Major: 1, Minor: 1}
+}
+
+// Reinstated is one thing that an operator took off the list, and that no entry is left of: a
+// suspension, an SSH host key, or a certificate. A reinstated identity keeps an entry, whose
+// ValidAfter is the time at which it was reinstated.
+type Reinstated struct {
+	ID          spiffe.ID `json:"id,omitzero"`
+	Key         string    `json:"key,omitempty"`         // fingerprint of an SSH host key
+	Certificate string    `json:"certificate,omitempty"` // serial number
+
+	Number int64         `json:"number"` // of the first list without it
+	Time   unixtime.Time `json:"time"`   // when that was signed
+}
+
+func (r Reinstated) String() string {
+	switch {
+	case r.Key != "":
+		return "SSH host key " + r.Key
+	case r.Certificate != "":
+		return "certificate " + r.Certificate
+	}
+	return r.ID.Short()
+}
+
+// outlived is the time after which nothing is good that a list of an older one revoked, but for
+// keys: a host that was away for so long has no certificate left.
+const outlived = MaxLifetime + Backdated
+
+// Lacking returns what a list revokes, and a newer one neither revokes nor names as reinstated
+// since. Whoever holds the older list refuses such a newer one: it does not follow it, but a list
+// of before. It is empty where list is nil, and where r is so much newer that it need not name
+// any more what was reinstated.
+func (r *Revocations) Lacking(list *Revocations) (entries []Revocation, certificates []RevokedCertificate) {
+	if list == nil || r.Signed.After(list.Signed.Add(outlived).Time) {
+		return nil, nil
+	}
+	for _, e := range list.Entries {
+		is := r.ids[e.ID]
+		if is == nil {
+			is = &Revocation{ValidAfter: unixtime.Of(time.Unix(0, 0))} // revokes nothing
+		}
+		var lacks Revocation
+		reinstated := !is.ValidAfter.IsZero() && !is.ValidAfter.Before(list.Signed.Time)
+		if !e.ID.IsZero() && !is.permanent() && !reinstated {
+			ended := !e.ValidAfter.IsZero() && r.Signed.After(e.ValidAfter.Add(outlived).Time)
+			switch {
+			case e.permanent(), !e.ValidAfter.IsZero() && is.ValidAfter.Before(e.ValidAfter.Time) && !ended,
+				e.Suspended && !is.Suspended && !r.reinstated(list, Reinstated{ID: e.ID}):
+				lacks = Revocation{ID: e.ID, ValidAfter: e.ValidAfter, Suspended: e.Suspended}
+			}
+		}
+		for _, key := range e.EnrolKeyFingerprints {
+			// A key proves its node alone, of which nothing is good while it is revoked.
+			covered := !e.ID.IsZero() && (reinstated || is.permanent())
+			if !r.keys[key] && !covered && !r.reinstated(list, Reinstated{Key: key}) {
+				lacks.ID = e.ID
+				lacks.EnrolKeyFingerprints = append(lacks.EnrolKeyFingerprints, key)
+			}
+		}
+		if !lacks.ID.IsZero() || len(lacks.EnrolKeyFingerprints) > 0 {
+			entries = append(entries, lacks)
+		}
+	}
+	for _, c := range list.Certificates {
+		if !r.certs[c.Serial] && c.Until.After(r.Signed.Time) && !r.reinstated(list, Reinstated{Certificate: c.Serial}) {
+			certificates = append(certificates, c)
+		}
+	}
+	return entries, certificates
+}
+
+// permanent reports whether nothing of an identity is good, until an operator reinstates it.
+func (e Revocation) permanent() bool { return e.ValidAfter.IsZero() && !e.Suspended }
+
+// reinstated reports whether r names that something was reinstated after a list.
+func (r *Revocations) reinstated(after *Revocations, what Reinstated) bool {
+	return slices.ContainsFunc(r.Reinstated, func(is Reinstated) bool {
+		return is.ID == what.ID && is.Key == what.Key && is.Certificate == what.Certificate && is.Number > after.Number
+	})
+}
+
+// Digest returns the digest of the list byte for byte, by which the next list names it.
+func (r *Revocations) Digest() string { return document.Digest([]byte(r.signed.List)) }
+
+// Forked returns an error where the list continues another list than the given one, which was signed under the same
+// number, or has the number of the given one itself. Of lists further apart nothing is known.
+func (r *Revocations) Forked(list *Revocations) error {
+	another := false
+	switch {
+	case list == nil:
+	case r.Number == list.Number:
+		another = r.signed.List != list.signed.List
+	case r.Number == list.Number+1 && r.Former != "":
+		another = r.Former != list.Digest()
+	}
+	if !another {
+		return nil
+	}
+	return fmt.Errorf("revocation list %d does not continue list %d of %s, but another one signed beside it: two operators changed the list at once, or a provider hid a list from one of them: an operator continues both with florctl revoke --renew",
+		r.Number, list.Number, list.Signed.UTC().Format(time.RFC3339))
+}
+
+// Follows returns an error where the list does not continue another one, nil for none, or drops
+// what that revokes.
+func (r *Revocations) Follows(list *Revocations) error {
+	if dropped := r.drops(list); dropped != nil {
+		return dropped
+	}
+	return r.Forked(list)
+}
+
+// drops returns an error where the list drops what another one, nil for none, revokes.
+func (r *Revocations) drops(list *Revocations) error {
+	entries, certificates := r.Lacking(list)
+	var what []string
+	for _, e := range entries {
+		if !e.ID.IsZero() {
+			what = append(what, e.ID.Short())
+		} else {
+			what = append(what, e.EnrolKeyFingerprints...)
+		}
+	}
+	for _, c := range certificates {
+		what = append(what, "certificate "+c.Serial)
+	}
+	if len(what) == 0 {
+		return nil
+	}
+	return fmt.Errorf("revocation list %d drops %s, which list %d revokes and nobody reinstated: an operator revokes or reinstates it with florctl, whose list then says so",
+		r.Number, strings.Join(what[:min(len(what), 5)], ", "), list.Number)
+}
+
+// NameReinstated adds to a list what it is the first one without.
+func (r *Revocations) NameReinstated(what Reinstated) {
+	what.Number, what.Time = r.Number, r.Signed
+	r.Reinstated = append(slices.DeleteFunc(r.Reinstated, func(is Reinstated) bool {
+		return is.ID == what.ID && is.Key == what.Key && is.Certificate == what.Certificate
+	}), what)
+	slices.SortFunc(r.Reinstated, func(a, b Reinstated) int { return cmp.Compare(a.String(), b.String()) })
+}
+
+// KeepReinstated has r name what a list before it does, as long as a host may not have seen that.
+func (r *Revocations) KeepReinstated(list *Revocations) {
+	for _, is := range list.Reinstated {
+		if !r.Signed.After(is.Time.Add(outlived).Time) {
+			r.Reinstated = append(r.Reinstated, is)
+		}
+	}
+}

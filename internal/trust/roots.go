@@ -1,0 +1,211 @@
+package trust
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/florete/florete/internal/pubkey"
+	"github.com/florete/florete/internal/spiffe"
+)
+
+// Roots verify the X.509-SVIDs of one trust domain, and of those that it federates with, but
+// for those that a list revokes. They do not change.
+type Roots struct {
+	domain       string
+	certificates []*x509.Certificate
+	pool         *x509.CertPool
+	revoked      *Revocations
+	foreign      bool              // of a Bundle
+	federated    map[string]*Roots // by trust domain
+	verified     *Verified         // nil to remember nothing
+}
+
+// Federated is the same roots with the bundles of foreign trust domains. Each vouches for the
+// identities of its own, and for no others.
+func (r *Roots) Federated(with []*Bundle) (*Roots, error) {
+	c := *r
+	c.federated = map[string]*Roots{}
+	for _, b := range with {
+		if b.TrustDomain() == r.domain {
+			return nil, fmt.Errorf("bundle of %s: that is this trust domain, whose roots the manifest has", r.domain)
+		}
+		c.federated[b.TrustDomain()] = b.roots
+	}
+	return &c, nil
+}
+
+// of is what verifies an identity.
+func (r *Roots) of(id spiffe.ID) *Roots {
+	if f := r.federated[id.TrustDomain()]; f != nil && id.TrustDomain() != r.domain {
+		return f
+	}
+	return r
+}
+
+// With is the same roots with another revocation list, nil for none.
+func (r *Roots) With(list *Revocations) *Roots {
+	if r.revoked == list {
+		return r
+	}
+	c := *r
+	c.revoked = list
+	return &c
+}
+
+// Revocations is the list that they are with, nil for none.
+func (r *Roots) Revocations() *Revocations { return r.revoked }
+
+// NewRoots reads root certificates: PEM, one or several in each text.
+func NewRoots(trustDomain string, texts []string) (*Roots, error) {
+	td, err := spiffeid.TrustDomainFromString(trustDomain)
+	if err != nil || td.Name() != trustDomain {
+		return nil, fmt.Errorf("trust domain %q: not a SPIFFE trust domain", trustDomain)
+	}
+	r := &Roots{domain: trustDomain, pool: x509.NewCertPool()}
+	for i, text := range texts {
+		certificates, err := ParseCertificates([]byte(text))
+		if err != nil {
+			return nil, fmt.Errorf("trust root %d: %w", i, err)
+		}
+		for _, c := range certificates {
+			if err := pubkey.Check(c.PublicKey); err != nil {
+				return nil, fmt.Errorf("trust root %d: %w", i, err)
+			}
+			r.certificates = append(r.certificates, c)
+			r.pool.AddCert(c)
+		}
+	}
+	if len(r.certificates) == 0 {
+		return nil, fmt.Errorf("trust domain %s: no trust roots", trustDomain)
+	}
+	return r, nil
+}
+
+// ParseCertificates reads PEM blocks CERTIFICATE, at least one, and text around them.
+func ParseCertificates(text []byte) (all []*x509.Certificate, err error) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			return all, fmt.Errorf("a PEM block %q, want CERTIFICATE", block.Type)
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, c)
+	}
+	if all == nil {
+		err = errors.New("no PEM block CERTIFICATE in it")
+	}
+	return all, err
+}
+
+// TrustDomain is whose roots they are.
+func (r *Roots) TrustDomain() string { return r.domain }
+
+// Certificates are the roots, in the order in which they were read.
+func (r *Roots) Certificates() []*x509.Certificate { return slices.Clone(r.certificates) }
+
+// Fingerprint names a certificate: the SHA-256 of its DER form, in lower-case hex.
+func Fingerprint(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// Fingerprints are those of the roots, sorted.
+func (r *Roots) Fingerprints() []string {
+	all := make([]string, 0, len(r.certificates))
+	for _, c := range r.certificates {
+		all = append(all, Fingerprint(c))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Anchor is the fingerprint of the root that signed the end of a chain, AnchorUnknown where
+// none did. Whether the chain is good is for Verify.
+func (r *Roots) Anchor(chain []*x509.Certificate) string {
+	if c := r.root(chain); c != nil {
+		return Fingerprint(c)
+	}
+	return AnchorUnknown
+}
+
+// root returns the root that signed the end of a chain, nil where none did.
+func (r *Roots) root(chain []*x509.Certificate) *x509.Certificate {
+	last := chain[len(chain)-1]
+	for _, c := range r.certificates {
+		if last.CheckSignatureFrom(c) == nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// Superseded reports whether a chain leads to a root that another one is to replace: one that
+// began later is trusted beside it.
+func (r *Roots) Superseded(chain []*x509.Certificate) bool {
+	if len(r.certificates) < 2 {
+		return false
+	}
+	is := r.root(chain)
+	return is != nil && slices.ContainsFunc(r.certificates, func(c *x509.Certificate) bool { return c.NotBefore.After(is.NotBefore) })
+}
+
+// Precedes reports whether a chain leads to a root that began before the one that another chain
+// leads to.
+func (r *Roots) Precedes(chain, other []*x509.Certificate) bool {
+	if len(r.certificates) < 2 {
+		return false
+	}
+	a, b := r.root(chain), r.root(other)
+	return a != nil && b != nil && a.NotBefore.Before(b.NotBefore)
+}
+
+// Equal reports whether r and o trust the same, whatever list each is with.
+func (r *Roots) Equal(o *Roots) bool {
+	return r == o || r.domain == o.domain && slices.EqualFunc(r.certificates, o.certificates, (*x509.Certificate).Equal) &&
+		maps.EqualFunc(r.federated, o.federated, (*Roots).Equal)
+}
+
+// CheckIssuing refuses an issuing certificate, of a key of ours or from a peer's chain,
+// that no verifier would accept at the given time.
+func (r *Roots) CheckIssuing(c *x509.Certificate, at time.Time) error {
+	if err := r.checkIssuer(c); err != nil {
+		return err
+	}
+	_, err := c.Verify(x509.VerifyOptions{Roots: r.pool, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	if err != nil {
+		return fmt.Errorf("issuing certificate: %w", err)
+	}
+	return nil
+}
+
+// checkIssuer wants what keeps a CA to this trust domain: a critical constraint of URI
+// names (RFC 5280 section 4.2.1.10) that permits nothing else. A foreign one, of whatever
+// implementation, is kept to its own by its roots, which verify nothing else.
+func (r *Roots) checkIssuer(c *x509.Certificate) error {
+	switch {
+	case !c.BasicConstraintsValid || !c.IsCA:
+		return fmt.Errorf("issuing certificate %q: not the certificate of a CA", c.Subject.CommonName)
+	case r.foreign:
+	case len(c.PermittedURIDomains) == 0:
+		return fmt.Errorf("issuing certificate %q: no name constraint, want one for %s", c.Subject.CommonName, r.domain)
+	case !slices.Equal(c.PermittedURIDomains, []string{r.domain}) || !c.PermittedDNSDomainsCritical:
+		return fmt.Errorf("issuing certificate %q: its name constraint is for %s, want a critical one for %s",
+			c.Subject.CommonName, strings.Join(c.PermittedURIDomains, " "), r.domain)
+	}
+	return pubkey.Check(c.PublicKey)
+}
+
+// AnchorUnknown stands for the root of an SVID that leads to none that is trusted.
+const AnchorUnknown = "unknown"

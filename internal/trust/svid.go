@@ -1,0 +1,234 @@
+package trust
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/asn1"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/florete/florete/internal/pubkey"
+	"github.com/florete/florete/internal/spiffe"
+)
+
+// What a peer's chain may have at most. Ours are of two certificates, under 2 KB.
+const (
+	maxChain      = 4
+	maxChainBytes = 16 << 10
+)
+
+// ValidityError is the error of a chain with which nothing but the time is wrong.
+type ValidityError struct {
+	ID            spiffe.ID
+	At            time.Time
+	Begin, Expiry time.Time // when all of the chain is valid
+}
+
+func (e *ValidityError) Error() string {
+	return fmt.Sprintf("certificate of %s is valid from %s to %s, here it is %s: renew it or set the clock", e.ID,
+		e.Begin.UTC().Format(time.RFC3339), e.Expiry.UTC().Format(time.RFC3339), e.At.UTC().Format(time.RFC3339))
+}
+
+// CheckChain bounds what verifying a chain costs: how many certificates, their bytes,
+// and keys. A TLS endpoint calls it before it verifies any signature of the peer's.
+func CheckChain(chain []*x509.Certificate) error {
+	if len(chain) > maxChain {
+		return fmt.Errorf("chain of %d certificates, want at most %d", len(chain), maxChain)
+	}
+	size := 0
+	for i, c := range chain {
+		size += len(c.Raw)
+		if err := pubkey.Check(c.PublicKey); err != nil {
+			return fmt.Errorf("certificate %d of the chain: %w", i, err)
+		}
+	}
+	if size > maxChainBytes {
+		return fmt.Errorf("chain of %d bytes, want at most %d", size, maxChainBytes)
+	}
+	return nil
+}
+
+// Verify checks that chain, leaf first, is an X.509-SVID of the trust domain, or by its own
+// bundle of a federated one, for each of the usages, at the given time, and returns its identity. With an error, the identity is
+// what the leaf claims, if anything. The error is a *ValidityError when the chain would
+// be accepted at another time, and a *RevokedError when it would be without the list.
+func (r *Roots) Verify(chain []*x509.Certificate, at time.Time, usages ...x509.ExtKeyUsage) (spiffe.ID, error) {
+	if len(chain) == 0 {
+		return spiffe.ID{}, errors.New("no certificate")
+	}
+	id, err := LeafID(chain[0])
+	if err == nil {
+		err = CheckChain(chain)
+	}
+	by := r.of(id)
+	if err == nil {
+		err = by.checkPurpose(chain, id, usages)
+	}
+	if err != nil {
+		return id, err
+	}
+	begin, expiry := Window(chain)
+	if err = by.verify(chain, at); err != nil && (at.Before(begin) || at.After(expiry)) && by.verify(chain, begin) == nil {
+		err = &ValidityError{id, at, begin, expiry}
+	}
+	if err == nil {
+		err = r.revoked.CheckChain(chain, id)
+	}
+	return id, err
+}
+
+// verify checks signatures and times.
+func (r *Roots) verify(chain []*x509.Certificate, at time.Time) error {
+	if r.verified == nil {
+		_, err := r.chains(chain, at)
+		return err
+	}
+	key := r.chainKey(chain)
+	if r.verified.holds(key, at) {
+		return nil
+	}
+	found, err := r.chains(chain, at)
+	if err == nil {
+		begin, expiry := Window(found[0])
+		r.verified.add(key, validity{begin, expiry})
+	}
+	return err
+}
+
+// chains are those that lead from a leaf to a root, one at least.
+func (r *Roots) chains(chain []*x509.Certificate, at time.Time) ([][]*x509.Certificate, error) {
+	intermediates := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		intermediates.AddCert(c)
+	}
+	return chain[0].Verify(x509.VerifyOptions{
+		Roots: r.pool, Intermediates: intermediates, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+}
+
+// checkPurpose refuses a leaf, or an issuer of one, that is for something else.
+func (r *Roots) checkPurpose(chain []*x509.Certificate, id spiffe.ID, usages []x509.ExtKeyUsage) error {
+	leaf := chain[0]
+	switch {
+	case id.TrustDomain() != r.domain:
+		return fmt.Errorf("certificate of %s: want one of trust domain %s", id, r.domain)
+	case leaf.IsCA || leaf.KeyUsage&(x509.KeyUsageCertSign|x509.KeyUsageCRLSign) != 0:
+		return fmt.Errorf("certificate of %s: it is a CA's, which is no SVID", id)
+	case leaf.KeyUsage&x509.KeyUsageDigitalSignature == 0:
+		return fmt.Errorf("certificate of %s: lacks the key usage digitalSignature", id)
+	}
+	for _, u := range usages {
+		if !slices.Contains(leaf.ExtKeyUsage, u) {
+			return fmt.Errorf("certificate of %s: lacks the extended key usage %s", id, usageName(u))
+		}
+	}
+	for _, c := range chain[1:] {
+		if err := r.checkIssuer(c); err != nil {
+			return fmt.Errorf("%w: sign it anew with florctl ca sign", err)
+		}
+		for _, u := range usages {
+			if len(c.ExtKeyUsage)+len(c.UnknownExtKeyUsage) > 0 && !slices.Contains(c.ExtKeyUsage, u) {
+				return fmt.Errorf("issuing certificate %q: lacks the extended key usage %s", c.Subject.CommonName, usageName(u))
+			}
+		}
+	}
+	return nil
+}
+
+func usageName(u x509.ExtKeyUsage) string {
+	if u == x509.ExtKeyUsageServerAuth {
+		return "serverAuth"
+	}
+	return "clientAuth"
+}
+
+// Window is when every certificate of a chain is valid.
+func Window(chain []*x509.Certificate) (begin, expiry time.Time) {
+	expiry = chain[0].NotAfter
+	for _, c := range chain {
+		if c.NotBefore.After(begin) {
+			begin = c.NotBefore
+		}
+		if c.NotAfter.Before(expiry) {
+			expiry = c.NotAfter
+		}
+	}
+	return begin, expiry
+}
+
+var oidSubjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17}
+
+// LeafID is the identity in a certificate's only URI SAN, which must be written exactly
+// as the identity is: a URL drops an empty fragment, and letter case, when it is parsed.
+func LeafID(c *x509.Certificate) (spiffe.ID, error) {
+	const uriTag = 6 // uniformResourceIdentifier of GeneralName (RFC 5280 section 4.2.1.6)
+	var uris []string
+	for _, e := range c.Extensions {
+		var names []asn1.RawValue
+		if !e.Id.Equal(oidSubjectAltName) {
+			continue
+		}
+		if _, err := asn1.Unmarshal(e.Value, &names); err != nil {
+			return spiffe.ID{}, fmt.Errorf("subject alternative names: %w", err)
+		}
+		for _, n := range names {
+			if n.Class == asn1.ClassContextSpecific && n.Tag == uriTag {
+				uris = append(uris, string(n.Bytes))
+			}
+		}
+	}
+	if len(uris) != 1 {
+		return spiffe.ID{}, fmt.Errorf("certificate with %d URI SANs, want exactly one", len(uris))
+	}
+	id, err := spiffe.ParseID(uris[0])
+	if err == nil && id.String() != uris[0] {
+		return spiffe.ID{}, fmt.Errorf("URI SAN %q: want it written as %s", uris[0], id)
+	}
+	return id, err
+}
+
+// SVID is an X.509-SVID of this host with its key, as it was delivered.
+type SVID struct {
+	ID    spiffe.ID
+	Cert  tls.Certificate     // Leaf is set
+	Chain []*x509.Certificate // the same, leaf first
+}
+
+// ParseSVID is the SVID of id in PEM, with its key.
+func ParseSVID(svid, key []byte, id spiffe.ID) (*SVID, error) {
+	cert, err := tls.X509KeyPair(svid, key)
+	if err != nil {
+		return nil, err
+	}
+	s := &SVID{ID: id, Cert: cert, Chain: []*x509.Certificate{cert.Leaf}}
+	for i, der := range cert.Certificate[1:] {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d of the chain: %w", i+1, err)
+		}
+		s.Chain = append(s.Chain, c)
+	}
+	found, err := LeafID(s.Chain[0])
+	if err != nil {
+		return nil, err
+	}
+	if found != id {
+		return nil, fmt.Errorf("certificate is of %s, want %s", found, id)
+	}
+	return s, nil
+}
+
+// Check refuses an SVID that peers would refuse at the given time, whichever side of a
+// connection they are on. The error is that of Roots.Verify.
+func (s *SVID) Check(r *Roots, at time.Time) error {
+	_, err := r.Verify(s.Chain, at, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+	return err
+}
+
+// Valid reports whether s can prove anything at the given time.
+func (s *SVID) Valid(at time.Time) bool {
+	leaf := s.Cert.Leaf
+	return !at.Before(leaf.NotBefore) && !at.After(leaf.NotAfter)
+}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // adopt takes needs over from whatever has delivered them so far: the files in a
@@ -60,7 +60,7 @@ func (a *activation) adoptOne(n *need, from string) error {
 	if err != nil {
 		return err
 	}
-	n.state.Fulfil(a.observe(n), "", api.Answer{})
+	n.state.Fulfil(a.observe(n), "", hostapi.Answer{})
 	n.state.NotifiedGeneration, n.seen = generation, seen{}
 	a.save(n)
 	a.forget(n)

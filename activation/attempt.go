@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // codeAccount is local and transient: the owner of files does not exist.
@@ -25,7 +25,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 	attempt := fetch.Attempt{
 		Need: n.Need, Digest: n.digest, Answers: n.state.Answers, Rotation: n.state.WantRotation,
 		Provider: a.provider(n, number),
-		Enrol:    last != nil && (last.Code == api.CodeClock || last.Code == api.CodeUntrusted),
+		Enrol:    last != nil && (last.Code == hostapi.CodeClock || last.Code == hostapi.CodeUntrusted),
 	}
 	proof := a.prover.proof
 	getCRL, noteCRL := a.crlWith(n, pass), func() {}
@@ -34,14 +34,14 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 	if enrols {
 		pass.Join() // until what waits for it is begun
 	}
-	var documents func(context.Context) (api.Artifact, *fetch.Error, func())
+	var documents func(context.Context) (hostapi.Artifact, *fetch.Error, func())
 	if n.Kind == document.KindConfig {
 		documents = a.artifact(pass, attempt)
 	}
 	return func(ctx context.Context) outcome {
 		defer pass.Leave()
-		var answer api.Answer
-		var artifact api.Artifact
+		var answer hostapi.Answer
+		var artifact hostapi.Artifact
 		var failed *fetch.Error
 		release := func() {}
 		if n.Kind == document.KindConfig {
@@ -76,7 +76,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) ou
 				}
 			case ctx.Err() != nil: // cut off by this host: what is on disk holds
 				delete(a.tried, n.ID)
-			case attempt.Rotation != 0 && failed.Code == api.CodeRotation:
+			case attempt.Rotation != 0 && failed.Code == hostapi.CodeRotation:
 				a.dropRotation(n, attempt.Provider, failed)
 			default:
 				a.fail(n, attempt.Provider, failed)
@@ -108,10 +108,10 @@ func (a *activation) endAfter() {
 }
 
 // fetch gets an answer, of the provider that it returns or of an identity file, and delivers it.
-func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.Attempt, dir delivery.Dir) (answer api.Answer, provider string, failed *fetch.Error) {
+func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.Attempt, dir delivery.Dir) (answer hostapi.Answer, provider string, failed *fetch.Error) {
 	uid, gid, err := a.owner(a.deliverTo(attempt.Need))
 	if err != nil {
-		return answer, "", &fetch.Error{Error: api.Errorf(api.Transient, codeAccount, "%v", err)}
+		return answer, "", &fetch.Error{Error: hostapi.Errorf(hostapi.Transient, codeAccount, "%v", err)}
 	}
 	answer, enrolled, failed := a.host.Enrolled(attempt.Need)
 	if !enrolled && failed == nil {
@@ -119,36 +119,36 @@ func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.
 		provider = a.host.Reached(attempt)
 	}
 	if failed != nil {
-		return api.Answer{}, provider, failed
+		return hostapi.Answer{}, provider, failed
 	}
 	files, bad := files(attempt.Need, answer.Values, uid, gid)
 	if bad != nil {
-		return api.Answer{}, provider, &fetch.Error{Error: bad, Received: true}
+		return hostapi.Answer{}, provider, &fetch.Error{Error: bad, Received: true}
 	}
 	if _, err := dir.Deliver(files); err != nil {
-		return api.Answer{}, provider, &fetch.Error{Error: api.Errorf(api.Transient, fetch.CodeDisk, "delivery: %v", err)}
+		return hostapi.Answer{}, provider, &fetch.Error{Error: hostapi.Errorf(hostapi.Transient, fetch.CodeDisk, "delivery: %v", err)}
 	}
 	return answer, provider, nil
 }
 
 // files are values as the files that a need delivers.
-func files(n document.Need, values map[string]string, uid, gid int) (map[string]delivery.File, *api.Error) {
+func files(n document.Need, values map[string]string, uid, gid int) (map[string]delivery.File, *hostapi.Error) {
 	files := map[string]delivery.File{}
 	for name, f := range n.Deliver.Files {
 		value, ok := values[f.Value]
 		if !ok {
-			return nil, api.Errorf(api.Invalid, api.CodeMalformed, "answer has no value %q for file %s", f.Value, name)
+			return nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "answer has no value %q for file %s", f.Value, name)
 		}
 		mode, err := f.Perm()
 		if err != nil {
-			return nil, api.Errorf(api.Invalid, api.CodeMalformed, "file %s: %v", name, err)
+			return nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "file %s: %v", name, err)
 		}
 		files[name] = delivery.File{Data: []byte(value), Mode: fs.FileMode(mode), UID: uid, GID: gid}
 	}
 	return files, nil
 }
 
-func (a *activation) fulfil(n *need, provider string, answer api.Answer) {
+func (a *activation) fulfil(n *need, provider string, answer hostapi.Answer) {
 	if a.host.IsNode(n.Need) {
 		a.reinstate()
 	}

@@ -12,11 +12,11 @@ import (
 
 	"github.com/florete/florete/activation/crl"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/replace"
 )
 
 const (
@@ -110,7 +110,7 @@ func (a *activation) crlsOver(pass *fetch.Pass, now time.Time) func(context.Cont
 	k.busy = true
 	has := maps.Clone(k.has)
 	return func(ctx context.Context) func() {
-		answers, failed := map[string]api.CRL{}, map[string]*api.Error{}
+		answers, failed := map[string]hostapi.CRL{}, map[string]*hostapi.Error{}
 		for _, p := range from {
 			answer, e := pass.CRL(ctx, p, has[p])
 			if answers[p] = answer; e != nil {
@@ -144,7 +144,7 @@ func (a *activation) crlWith(n *need, pass *fetch.Pass) func(context.Context, st
 				return
 			}
 			next := k.next
-			a.gotCRLs([]string{provider}, map[string]api.CRL{provider: answer}, nil)
+			a.gotCRLs([]string{provider}, map[string]hostapi.CRL{provider: answer}, nil)
 			if len(n.Providers) > 1 {
 				k.next = next // for those of the others
 			}
@@ -153,7 +153,7 @@ func (a *activation) crlWith(n *need, pass *fetch.Pass) func(context.Context, st
 }
 
 // gotCRLs keeps what providers returned.
-func (a *activation) gotCRLs(from []string, answers map[string]api.CRL, failed map[string]*api.Error) {
+func (a *activation) gotCRLs(from []string, answers map[string]hostapi.CRL, failed map[string]*hostapi.Error) {
 	k, now := &a.crls, time.Now().Round(0)
 	k.busy, k.next = false, now.Add(crlEvery)
 	a.renewBelow(answers, now)
@@ -167,7 +167,7 @@ func (a *activation) gotCRLs(from []string, answers map[string]api.CRL, failed m
 	was, behind := trust.EncodeCRLs(lists...), false
 	for _, p := range from {
 		answer, e := answers[p], failed[p]
-		if e != nil && e.Code == api.CodeUnknownMethod { // of an older release
+		if e != nil && e.Code == hostapi.CodeUnknownMethod { // of an older release
 			k.unknown[p] = now.Add(witnessUnknown)
 			continue
 		}
@@ -194,7 +194,7 @@ func (a *activation) gotCRLs(from []string, answers map[string]api.CRL, failed m
 	if bytes.Equal(b, was) {
 		return
 	}
-	if err := replace.File(a.State.CRL(), b, 0o644); err != nil {
+	if err := atomicfile.File(a.State.CRL(), b, 0o644); err != nil {
 		clear(k.has)
 		a.report(Event{Event: EventDisk, Need: "crl.pem", Message: err.Error()})
 	}

@@ -6,12 +6,12 @@ import (
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // identity is what flor enroll left, nil for nothing, with the time of the file.
 type identity struct {
-	file *api.IdentityFile
+	file *hostapi.IdentityFile
 	left int64
 }
 

@@ -15,23 +15,23 @@ import (
 
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
 // leave leaves an identity file with SVIDs and documents, as flor enroll does.
-func leave(t *testing.T, l hostdir.Layout, documents []api.SignedDocument, svids ...*tls.Certificate) {
+func leave(t *testing.T, l hostdir.Layout, documents []hostapi.SignedDocument, svids ...*tls.Certificate) {
 	t.Helper()
-	f := api.IdentityFile{SVIDs: []api.IdentitySVID{}, Schema: api.IdentityFileSchema, Format: document.NewestFormat, Cluster: "demo", Node: Node, Artifact: api.Artifact{Documents: documents}}
+	f := hostapi.IdentityFile{SVIDs: []hostapi.IdentitySVID{}, Schema: hostapi.IdentityFileSchema, Format: document.NewestFormat, Cluster: "demo", Node: Node, Artifact: hostapi.Artifact{Documents: documents}}
 	for _, s := range svids {
 		id, err := trust.LeafID(s.Leaf)
 		if err != nil {
 			t.Fatal(err)
 		}
 		chain, key := kit.EncodeSVID(s)
-		f.SVIDs = append(f.SVIDs, api.IdentitySVID{ID: id, SVID: string(chain), Key: string(key)})
+		f.SVIDs = append(f.SVIDs, hostapi.IdentitySVID{ID: id, SVID: string(chain), Key: string(key)})
 	}
 	b, err := json.Marshal(f)
 	if err == nil {
@@ -52,7 +52,7 @@ func TestEnrolled(t *testing.T) {
 	h.forge.SetDown(true)
 	h.spare.SetDown(true)
 	older, newer := h.CA.IssueAt(Node, time.Now().Add(-time.Hour), time.Now().Add(time.Hour)), h.CA.Issue(Node, 3*time.Hour)
-	leave(t, h.config.State, []api.SignedDocument{}, newer)
+	leave(t, h.config.State, []hostapi.SignedDocument{}, newer)
 	h.once()
 	h.wantLine("cert-node: fulfilled by an identity file in attempt 1")
 	if s := h.state("cert-node"); s.State != hostdir.NeedFulfilled || s.Provider != "" || s.Expires.Unix() != newer.Leaf.NotAfter.Unix() {
@@ -62,7 +62,7 @@ func TestEnrolled(t *testing.T) {
 		t.Errorf("the identity file is still there: %v", err)
 	}
 	chain, _ := kit.EncodeSVID(newer)
-	leave(t, h.config.State, []api.SignedDocument{}, older)
+	leave(t, h.config.State, []hostapi.SignedDocument{}, older)
 	h.once()
 	if h.file("cert-node", hostdir.FileSVID) != string(chain) {
 		t.Error("an older certificate was delivered")
@@ -72,7 +72,7 @@ func TestEnrolled(t *testing.T) {
 	}
 	newest := h.manifest
 	newest.Roles = []string{"reader"}
-	leave(t, h.config.State, []api.SignedDocument{kit.Signed(7, newest, h.Signing)})
+	leave(t, h.config.State, []hostapi.SignedDocument{kit.Signed(7, newest, h.Signing)})
 	h.serial = 7
 	h.once()
 	h.wantLine("documents: taken from an identity file: manifest of ursula, serial 7")
@@ -124,7 +124,7 @@ func enrolledKilledAt(t *testing.T, at int64) (done bool) {
 	m.Needs = []document.Need{kit.CertNeed(Service, "forge"), kit.CertNeed(Node, "forge")}
 	node, service := c.CA.Issue(Node, time.Hour), c.CA.Issue(Service, time.Hour)
 	layout := hostdir.Layout(v.State)
-	leave(t, layout, []api.SignedDocument{kit.Signed(2, m, c.Signing)}, node, service)
+	leave(t, layout, []hostapi.SignedDocument{kit.Signed(2, m, c.Signing)}, node, service)
 	code, out := v.start(t)
 	if done = code == ExitFulfilled; !done && code != -1 {
 		t.Fatalf("step %d: exit %d\n%s", at, code, out)

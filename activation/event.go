@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // The kinds of event.
@@ -32,17 +32,17 @@ const (
 
 // Event is one line of progress. It holds nothing secret.
 type Event struct {
-	Time      time.Time     `json:"time"`
-	Event     string        `json:"event"`
-	Need      string        `json:"need,omitempty"`
-	Provider  string        `json:"provider,omitempty"` // empty when no provider received a request
-	Attempt   int           `json:"attempt,omitempty"`
-	Kind      api.ErrorKind `json:"kind,omitempty"`
-	Code      string        `json:"code,omitempty"`
-	Message   string        `json:"message,omitempty"`
-	BlockedBy []string      `json:"blockedBy,omitempty"` // needs that this one depends on
-	Next      time.Time     `json:"next,omitzero"`       // attempt or renewal
-	Needs     []NeedSummary `json:"needs,omitempty"`     // of a summary
+	Time      time.Time         `json:"time"`
+	Event     string            `json:"event"`
+	Need      string            `json:"need,omitempty"`
+	Provider  string            `json:"provider,omitempty"` // empty when no provider received a request
+	Attempt   int               `json:"attempt,omitempty"`
+	Kind      hostapi.ErrorKind `json:"kind,omitempty"`
+	Code      string            `json:"code,omitempty"`
+	Message   string            `json:"message,omitempty"`
+	BlockedBy []string          `json:"blockedBy,omitempty"` // needs that this one depends on
+	Next      time.Time         `json:"next,omitzero"`       // attempt or renewal
+	Needs     []NeedSummary     `json:"needs,omitempty"`     // of a summary
 }
 
 // Level is how serious the event is: a failed attempt is a warning, since what lasts
@@ -85,13 +85,13 @@ func (e Event) String() string {
 	case EventBlocked:
 		return fmt.Sprintf("%s: waits for %s", e.Need, strings.Join(e.BlockedBy, ", "))
 	case EventNotified:
-		return fmt.Sprintf("%s: %s", e.Need, printable.Text(e.Message))
+		return fmt.Sprintf("%s: %s", e.Need, terminal.Text(e.Message))
 	case EventNotifyFailed:
-		return fmt.Sprintf("%s: fulfilled, but units could not be notified: %s%s", e.Need, printable.Text(e.Message), e.in("next"))
+		return fmt.Sprintf("%s: fulfilled, but units could not be notified: %s%s", e.Need, terminal.Text(e.Message), e.in("next"))
 	case EventDisk:
 		return fmt.Sprintf("%s: state: %s", e.Need, e.Message)
 	case EventAudit:
-		return fmt.Sprintf("audit: %s: %s", e.Provider, printable.Text(e.Message))
+		return fmt.Sprintf("audit: %s: %s", e.Provider, terminal.Text(e.Message))
 	case EventSummary:
 		return Summary{Needs: e.Needs}.Table()
 	}
@@ -99,11 +99,11 @@ func (e Event) String() string {
 }
 
 func (e Event) reason() string {
-	return fmt.Sprintf("%s (%s): %s", e.Kind, e.Code, printable.Text(e.Message))
+	return fmt.Sprintf("%s (%s): %s", e.Kind, e.Code, terminal.Text(e.Message))
 }
 
 func (e Event) then() string {
-	if e.Kind == api.Invalid && e.Next.IsZero() {
+	if e.Kind == hostapi.Invalid && e.Next.IsZero() {
 		return "; no more requests until the need or the manifest changes"
 	}
 	return e.in("next")

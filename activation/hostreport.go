@@ -9,10 +9,10 @@ import (
 
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 )
 
 const (
@@ -139,7 +139,7 @@ func (a *activation) reportTo() []string {
 
 // send sends a report to the first provider that takes it, over the line where there is one,
 // and returns its answer.
-func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []string, line *fetch.Line) (answer api.Reported, err error) {
+func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []string, line *fetch.Line) (answer hostapi.Reported, err error) {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return answer, err
@@ -150,7 +150,7 @@ func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []strin
 		}
 	}
 	for _, provider := range to {
-		var e *api.Error
+		var e *hostapi.Error
 		if answer, e = host.Report(ctx, provider, b); e == nil {
 			return answer, nil
 		}
@@ -166,14 +166,14 @@ func (a *activation) looked() {
 
 // reported notes what came of a report. A failure is no event: the need for documents,
 // which has the same providers, reports those.
-func (a *activation) reported(standing string, answer api.Reported, err error) {
+func (a *activation) reported(standing string, answer hostapi.Reported, err error) {
 	r := &a.reporter
 	a.looked()
 	// A clock that was set back would otherwise begin below what the provider has.
 	r.sequence = max(r.sequence, answer.Sequence)
 	if err != nil {
 		r.failures++
-		r.look = r.look.Add(min(reportEvery, a.Backoff.Wait(r.failures, api.AsError(err))))
+		r.look = r.look.Add(min(reportEvery, a.Backoff.Wait(r.failures, hostapi.AsError(err))))
 		return
 	}
 	r.failures, r.standing, r.rotate = 0, standing, answer.Rotate

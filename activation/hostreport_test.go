@@ -9,9 +9,9 @@ import (
 
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -72,9 +72,9 @@ func TestReportsChanges(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Hour)
 		before := len(h.forge.Reports())
-		h.forge.SetRefuse(func(c Call) *api.Error {
+		h.forge.SetRefuse(func(c Call) *hostapi.Error {
 			if c.Need == "oidc-late" {
-				return api.Errorf(api.Transient, api.CodePolicyBehind, "later")
+				return hostapi.Errorf(hostapi.Transient, hostapi.CodePolicyBehind, "later")
 			}
 			return nil
 		})

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -113,7 +113,7 @@ func TestHostKeyDeclaredBefore(t *testing.T) {
 		h.publish(2, h.Manifest())
 		time.Sleep(17 * time.Hour)
 		for _, need := range []string{"cert-node", "config-documents"} {
-			if s := h.state(need); s.State != hostdir.NeedDenied || s.Error.Code != api.CodeDeviceKey {
+			if s := h.state(need); s.State != hostdir.NeedDenied || s.Error.Code != hostapi.CodeDeviceKey {
 				t.Errorf("%s with the former key: %+v", need, s)
 			}
 		}
@@ -131,7 +131,7 @@ func TestNetworkManifestInOnePass(t *testing.T) {
 	for took, requests := range map[time.Duration]int{time.Second: 1, 3 * time.Second: 2} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHost(t)
-			h.forge.SetRefuse(func(c Call) *api.Error {
+			h.forge.SetRefuse(func(c Call) *hostapi.Error {
 				switch c.Need {
 				case "oidc-outline":
 					time.Sleep(took) // longer than the documents take
@@ -157,22 +157,22 @@ func TestNetworkManifestInOnePass(t *testing.T) {
 func TestRefusedDocuments(t *testing.T) {
 	for name, c := range map[string]struct {
 		offer func(h *host)
-		kind  api.ErrorKind
+		kind  hostapi.ErrorKind
 		code  string
 	}{
 		"signed by another": {func(h *host) {
 			h.forge.Offer(kit.Signed(6, h.manifest, kit.SigningKey("demo-1")))
-		}, api.Denied, documents.CodeTampered},
+		}, hostapi.Denied, documents.CodeTampered},
 		"changed body": {func(h *host) {
 			d := kit.Signed(6, h.manifest, h.Signing)
 			d.Body += " "
 			h.forge.Offer(d)
-		}, api.Denied, documents.CodeTampered},
+		}, hostapi.Denied, documents.CodeTampered},
 		"of another host": {func(h *host) {
 			m := h.manifest
 			m.Host = "raishan"
 			h.publish(6, m)
-		}, api.Denied, documents.CodeForeign},
+		}, hostapi.Denied, documents.CodeForeign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestManifestWithoutOwnCertificate(t *testing.T) {
 func TestLineForSystemd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", api.Errorf(api.Denied, api.CodeNotGranted, "no\x1b[31m grant"))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no\x1b[31m grant"))
 		s := h.once()
 		next := h.state("oidc-outline").Next.UTC().Format(time.TimeOnly)
 		want := "2/3 needs fulfilled; oidc-outline denied (forge): denied (not-granted): no·[31m grant, next "

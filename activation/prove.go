@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 )
 
 const (
@@ -115,7 +115,7 @@ func (a *activation) unproved(n *need, failed *fetch.Error, now time.Time) {
 		wait = at.Sub(now)
 	}
 	a.prover.next = now.Add(max(wait, time.Duration(failed.RetryAfter)*time.Second))
-	if failed.Code == api.CodeFull || failed.Code == api.CodeBusy {
+	if failed.Code == hostapi.CodeFull || failed.Code == hostapi.CodeBusy {
 		a.extend(now)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 )
 
 // A touched file requests a need again: soon, once, and no more than every ten seconds.
@@ -24,9 +24,9 @@ func TestRefetch(t *testing.T) {
 		h.touch("oidc-outline", time.Now().Add(-time.Hour))
 		h.touch("cert-node", time.Now().Add(365*24*time.Hour)) // a clock that was wrong
 		var granted atomic.Bool
-		h.forge.SetRefuse(func(c Call) *api.Error {
+		h.forge.SetRefuse(func(c Call) *hostapi.Error {
 			if c.Need == "oidc-outline" && !granted.Load() {
-				return api.Errorf(api.Denied, api.CodeNotGranted, "no grant")
+				return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant")
 			}
 			return nil
 		})

@@ -11,8 +11,8 @@ import (
 
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -58,7 +58,7 @@ func TestRenewalFailsWhileTheOldIsGood(t *testing.T) {
 		h := newHost(t)
 		h.wantExit(h.once(), ExitFulfilled)
 		time.Sleep(20 * time.Hour)
-		refuse(h.forge, "cert-node", api.Errorf(api.Transient, api.CodeUnavailable, "down"))
+		refuse(h.forge, "cert-node", hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "down"))
 		h.manifest.Needs = append(h.manifest.Needs, kit.OIDCNeed("oidc-late", Service, "forge"))
 		h.serial++
 		h.deploy()
@@ -91,9 +91,9 @@ func TestRefusedSVIDEnrolsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.wantExit(h.once(), ExitFulfilled)
-		h.forge.SetRefuse(func(c Call) *api.Error {
+		h.forge.SetRefuse(func(c Call) *hostapi.Error {
 			if c.Need == "cert-node" && !c.Enrols {
-				return api.Errorf(api.Transient, api.CodeClock, "certificate is of the past")
+				return hostapi.Errorf(hostapi.Transient, hostapi.CodeClock, "certificate is of the past")
 			}
 			return nil
 		})
@@ -193,7 +193,7 @@ func TestLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		lose := true
-		h.forge.SetRefuse(func(Call) *api.Error {
+		h.forge.SetRefuse(func(Call) *hostapi.Error {
 			if lose {
 				panic("cut")
 			}
@@ -224,7 +224,7 @@ func TestCutOffRenewal(t *testing.T) {
 		h.wantExit(h.once(), ExitFulfilled)
 		time.Sleep(20 * time.Hour)
 		release := make(chan struct{})
-		h.forge.SetRefuse(func(c Call) *api.Error {
+		h.forge.SetRefuse(func(c Call) *hostapi.Error {
 			if c.Need == "cert-node" {
 				<-release
 			}
@@ -250,7 +250,7 @@ func TestCutOffRenewal(t *testing.T) {
 func TestExpiredAnswerIsNotAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.forge.SetRefuse(func(Call) *api.Error { return api.Errorf(api.Transient, api.CodeUnavailable, "down") })
+		h.forge.SetRefuse(func(Call) *hostapi.Error { return hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "down") })
 		h.wantExit(h.once(), ExitWaiting)
 		h.forge.SetRefuse(nil)
 		h.forge.Lifetime = -time.Second

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/replace"
 )
 
 // stopped is the file that an activation leaves when it is stopped in order. It holds the boot.
@@ -28,7 +28,7 @@ func resumed(l hostdir.Layout) bool {
 
 // stop notes that activation is stopped in order. Without the note waits go on.
 func stop(l hostdir.Layout, report func(Event)) {
-	if err := replace.File(stopped(l), []byte(boot()), fs.FileMode(0o600)); err != nil {
+	if err := atomicfile.File(stopped(l), []byte(boot()), fs.FileMode(0o600)); err != nil {
 		report(Event{Event: EventDisk, Message: err.Error()})
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/florete/florete/activation/delivery"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 )
 
 // rootEvery is the interval, give or take a half, at which a host looks whether its providers of certificates
@@ -44,7 +44,7 @@ func (a *activation) deliverBundle(n *need) {
 	uid, gid, err := a.owner(a.deliverTo(n.Need))
 	var all map[string]delivery.File
 	if err == nil {
-		var bad *api.Error
+		var bad *hostapi.Error
 		if all, bad = files(n.Need, values, uid, gid); bad != nil {
 			err = bad
 		}
@@ -90,7 +90,7 @@ func (a *activation) rootsMove(now time.Time) (time.Time, bool) {
 // renewBelow makes SVIDs due that lead to an older root than those which their providers issue
 // now: at once, since hosts look at different times. A provider that still issues below the older
 // root would answer some of the requests.
-func (a *activation) renewBelow(answers map[string]api.CRL, now time.Time) {
+func (a *activation) renewBelow(answers map[string]hostapi.CRL, now time.Time) {
 	for _, n := range a.needs {
 		if n.busy || !a.superseded(n) {
 			continue

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -31,7 +31,7 @@ func TestStaleDocuments(t *testing.T) {
 		time.Sleep(4 * time.Hour) // what is unchanged is an answer
 		alarm(false)
 		for _, c := range h.forge.Calls("config-documents") {
-			if in := (api.Artifact{Documents: []api.SignedDocument{kit.Signed(h.serial, h.manifest, h.Signing)}}).Tag(); c.Has != in {
+			if in := (hostapi.Artifact{Documents: []hostapi.SignedDocument{kit.Signed(h.serial, h.manifest, h.Signing)}}).Tag(); c.Has != in {
 				t.Fatalf("at %s the host has %q, want %q, which is in force", c.At, c.Has, in)
 			}
 		}

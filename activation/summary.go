@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/printable"
 )
 
 // Summary is how the needs of a host stand, in the manifest's order.
@@ -45,7 +45,7 @@ func (n NeedSummary) reason() string {
 	if n.Error == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s (%s): %s", n.Error.Kind, n.Error.Code, printable.Text(n.Error.Message))
+	return fmt.Sprintf("%s (%s): %s", n.Error.Kind, n.Error.Code, terminal.Text(n.Error.Message))
 }
 
 // Exit codes of flor activate.

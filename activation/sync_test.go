@@ -9,9 +9,9 @@ import (
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -28,7 +28,7 @@ func TestCommitBesideActivation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		offer, e := store.Verify(api.Artifact{Documents: []api.SignedDocument{kit.Signed(2, next, h.Signing)}})
+		offer, e := store.Verify(hostapi.Artifact{Documents: []hostapi.SignedDocument{kit.Signed(2, next, h.Signing)}})
 		if e != nil {
 			t.Fatal(e)
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/activation/notify"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 )
 
 // codeNotify is transient: a unit could not be notified.
@@ -71,7 +71,7 @@ func (a *activation) recordNotified(n *need, generation int) {
 
 func (a *activation) recordNotifyFailed(n *need, failed error) {
 	n.notifyFailures++
-	e := api.Errorf(api.Transient, codeNotify, "%v", failed)
+	e := hostapi.Errorf(hostapi.Transient, codeNotify, "%v", failed)
 	n.nextNotify = time.Now().Round(0).Add(a.Backoff.Wait(n.notifyFailures, e))
 	if n.state.State == hostdir.NeedFulfilled {
 		n.state.Error = needstate.NewError(e)

@@ -11,8 +11,8 @@ import (
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -25,8 +25,8 @@ func gaps(calls []Call) (all []time.Duration) {
 }
 
 // refuse makes a provider refuse one need.
-func refuse(p *Provider, need string, e *api.Error) {
-	p.SetRefuse(func(c Call) *api.Error {
+func refuse(p *Provider, need string, e *hostapi.Error) {
+	p.SetRefuse(func(c Call) *hostapi.Error {
 		if c.Need == need {
 			return e
 		}
@@ -128,7 +128,7 @@ func TestFirstWaitsGrow(t *testing.T) {
 func TestRetryAfterIsTheLeastWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", api.Errorf(api.Transient, api.CodeBusy, "busy").After(10*time.Minute))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "busy").After(10*time.Minute))
 		stop := h.run()
 		time.Sleep(3 * time.Hour)
 		stop()
@@ -147,7 +147,7 @@ func TestRetryAfterIsTheLeastWait(t *testing.T) {
 func TestDeniedIsAskedHourly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", api.Errorf(api.Denied, api.CodeNotGranted, "no grant"))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant"))
 		stop := h.run()
 		time.Sleep(24 * time.Hour)
 		h.wantExit(stop(), ExitRefused)
@@ -171,12 +171,12 @@ func TestReinstated(t *testing.T) {
 		h := newHost(t)
 		h.config.Refetch = t.TempDir()
 		var reinstated, answers atomic.Bool
-		h.forge.SetRefuse(func(c Call) *api.Error {
+		h.forge.SetRefuse(func(c Call) *hostapi.Error {
 			if c.Need != "oidc-outline" {
 				return nil
 			}
 			if !reinstated.Load() {
-				return api.Errorf(api.Denied, api.CodeRevoked, "node is revoked")
+				return hostapi.Errorf(hostapi.Denied, hostapi.CodeRevoked, "node is revoked")
 			}
 			if !answers.Load() {
 				time.Sleep(10 * time.Second)
@@ -205,10 +205,10 @@ func TestInvalidToOneProvider(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
 	}
-	odd := api.Errorf(api.Invalid, api.CodeUnknownMethod, "no such endpoint")
-	down := api.Errorf(api.Transient, api.CodeUnavailable, "down")
+	odd := hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "no such endpoint")
+	down := hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "down")
 	for name, c := range map[string]struct {
-		forge, spare *api.Error
+		forge, spare *hostapi.Error
 		want         hostdir.NeedStatus
 		calls        int // of the spare, at most
 	}{
@@ -222,7 +222,7 @@ func TestInvalidToOneProvider(t *testing.T) {
 				h := newHost(t)
 				h.need("oidc-outline").Providers = []string{"forge", "spare"}
 				h.deploy()
-				for p, e := range map[*Provider]*api.Error{h.forge: c.forge, h.spare: c.spare} {
+				for p, e := range map[*Provider]*hostapi.Error{h.forge: c.forge, h.spare: c.spare} {
 					if e != nil {
 						refuse(p, "oidc-outline", e)
 					}
@@ -242,7 +242,7 @@ func TestInvalidToOneProvider(t *testing.T) {
 func TestInvalidStopsUntilSomethingChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", api.Errorf(api.Invalid, api.CodeMalformed, "cannot read it"))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "cannot read it"))
 		stop := h.run()
 		time.Sleep(24 * time.Hour)
 		h.wantExit(stop(), ExitRefused)
@@ -263,7 +263,7 @@ func TestInvalidStopsUntilSomethingChanges(t *testing.T) {
 func TestRestartResumesWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", api.Errorf(api.Denied, api.CodeNotGranted, "no grant"))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant"))
 		for range 12 { // each ten minutes a restart
 			stop := h.run()
 			time.Sleep(5 * time.Minute)
@@ -287,16 +287,16 @@ func TestRestartResumesWaits(t *testing.T) {
 // waits or was refused, but not before the provider wants to be asked again, nor after a reboot.
 func TestOperatorRestarts(t *testing.T) {
 	for name, c := range map[string]struct {
-		refusal *api.Error
+		refusal *hostapi.Error
 		boot    string // empty: this one
 		want    int    // requests of three activations, ten minutes each
 	}{
-		"denied":           {refusal: api.Errorf(api.Denied, api.CodeNotGranted, "no grant"), want: 3},
-		"invalid":          {refusal: api.Errorf(api.Invalid, "bad", "no"), want: 3},
-		"retry after":      {refusal: api.Errorf(api.Denied, api.CodeNotGranted, "no grant").After(45 * time.Minute), want: 1},
-		"busy":             {refusal: api.Errorf(api.Transient, api.CodeBusy, "busy").After(45 * time.Minute), want: 1},
-		"after a reboot":   {refusal: api.Errorf(api.Denied, api.CodeNotGranted, "no grant"), boot: "another", want: 1},
-		"of another state": {refusal: api.Errorf(api.Denied, api.CodeNotGranted, "no grant"), boot: "\x00", want: 1},
+		"denied":           {refusal: hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant"), want: 3},
+		"invalid":          {refusal: hostapi.Errorf(hostapi.Invalid, "bad", "no"), want: 3},
+		"retry after":      {refusal: hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant").After(45 * time.Minute), want: 1},
+		"busy":             {refusal: hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "busy").After(45 * time.Minute), want: 1},
+		"after a reboot":   {refusal: hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant"), boot: "another", want: 1},
+		"of another state": {refusal: hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant"), boot: "\x00", want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -324,7 +324,7 @@ func TestOperatorRestarts(t *testing.T) {
 func TestOnceAsksOnlyWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", api.Errorf(api.Transient, api.CodePolicyBehind, "behind").After(time.Minute))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Transient, hostapi.CodePolicyBehind, "behind").After(time.Minute))
 		h.wantExit(h.once(), ExitWaiting)
 		h.wantExit(h.once(), ExitWaiting)
 		h.wantCalls(h.forge, "oidc-outline", 1)
@@ -340,7 +340,7 @@ func TestOnceAsksOnlyWhatIsDue(t *testing.T) {
 func TestClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", api.Errorf(api.Transient, api.CodeUnavailable, "down"))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "down"))
 		h.once()
 		s := h.state("oidc-outline")
 		// What is on disk was written with a clock that was a year ahead.
@@ -364,12 +364,12 @@ func TestOneBadNeedDelaysNoOther(t *testing.T) {
 		h.manifest.Needs = append(h.manifest.Needs, slow, denied)
 		h.deploy()
 		release := make(chan struct{})
-		h.forge.SetRefuse(func(c Call) *api.Error {
+		h.forge.SetRefuse(func(c Call) *hostapi.Error {
 			switch c.Need {
 			case "oidc-slow": // as a provider that hangs
 				<-release
 			case "oidc-denied":
-				return api.Errorf(api.Denied, api.CodeNotGranted, "no grant")
+				return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant")
 			}
 			return nil
 		})
@@ -432,7 +432,7 @@ func TestClockIsSet(t *testing.T) {
 		h := newHost(t)
 		jumped := make(chan struct{})
 		h.config.ClockChanged = jumped
-		refuse(h.forge, "cert-node", api.Errorf(api.Transient, api.CodeClock, "set the clock"))
+		refuse(h.forge, "cert-node", hostapi.Errorf(hostapi.Transient, hostapi.CodeClock, "set the clock"))
 		stop := h.run()
 		time.Sleep(2 * time.Hour)
 		h.forge.SetRefuse(nil)

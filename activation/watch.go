@@ -9,8 +9,8 @@ import (
 
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 )
 
 const (
@@ -72,7 +72,7 @@ func (a *activation) watches(now time.Time, start func(func(context.Context) out
 	}
 	start(func(ctx context.Context) outcome {
 		line, failed := host.Line(last, provider, others)
-		var artifact api.Artifact
+		var artifact hostapi.Artifact
 		if failed == nil {
 			artifact, failed = line.Watch(ctx, from)
 		}
@@ -83,7 +83,7 @@ func (a *activation) watches(now time.Time, start func(func(context.Context) out
 
 // watched notes what came of a watch. That it failed is no event: the need goes on polling,
 // which reports what is wrong.
-func (a *activation) watched(ctx context.Context, line *fetch.Line, artifact api.Artifact, failed *fetch.Error) {
+func (a *activation) watched(ctx context.Context, line *fetch.Line, artifact hostapi.Artifact, failed *fetch.Error) {
 	w, n, now := &a.watcher, a.documents(), time.Now().Round(0)
 	w.release(line, failed)
 	w.answered = failed == nil
@@ -97,7 +97,7 @@ func (a *activation) watched(ctx context.Context, line *fetch.Line, artifact api
 		a.saw(w.provider, artifact)
 	case ctx.Err() != nil: // cut off by this host
 		w.next = now
-	case failed.Code == api.CodeUnknownMethod: // of an older release
+	case failed.Code == hostapi.CodeUnknownMethod: // of an older release
 		if w.unknown++; w.unknown%len(n.Providers) == 0 {
 			w.next = now.Add(notOffered - rand.N(notOffered/10))
 		}
@@ -111,7 +111,7 @@ func (a *activation) watched(ctx context.Context, line *fetch.Line, artifact api
 
 // received puts what a watch brought in force. That nothing did is as good as a poll, where
 // there is no other provider to poll.
-func (a *activation) received(ctx context.Context, n *need, provider string, artifact api.Artifact) {
+func (a *activation) received(ctx context.Context, n *need, provider string, artifact hostapi.Artifact) {
 	if e := a.accept(ctx, artifact); e != nil {
 		n.state.Begin(a.observe(n))
 		a.fail(n, provider, &fetch.Error{Error: e, Received: true})
@@ -119,25 +119,25 @@ func (a *activation) received(ctx context.Context, n *need, provider string, art
 	}
 	if artifact.Unchanged() {
 		if len(n.Providers) == 1 {
-			n.state.Fulfil(a.observe(n), provider, api.Answer{})
+			n.state.Fulfil(a.observe(n), provider, hostapi.Answer{})
 			a.save(n)
 		}
 		return
 	}
 	n.state.Begin(a.observe(n))
-	a.fulfil(n, provider, api.Answer{})
+	a.fulfil(n, provider, hostapi.Answer{})
 }
 
 // saw notes up to which revision of a provider its documents have been looked at. The next
 // watch goes on from there.
-func (a *activation) saw(provider string, artifact api.Artifact) {
+func (a *activation) saw(provider string, artifact hostapi.Artifact) {
 	a.watcher.watch(provider)
 	a.watcher.revision, a.watcher.tag = artifact.Revision, a.store.Set().Tag()
 }
 
 // accept puts what came from the network in force. A newer revocation list is reported as soon
 // as the forwarder can have it.
-func (a *activation) accept(ctx context.Context, artifact api.Artifact) *api.Error {
+func (a *activation) accept(ctx context.Context, artifact hostapi.Artifact) *hostapi.Error {
 	had := a.store.Set().Roots.Revocations()
 	e := a.store.Accept(ctx, artifact)
 	if list := a.store.Set().Roots.Revocations(); list.Newer(had) {
@@ -166,17 +166,17 @@ func (a *activation) provider(n *need, number int) string {
 
 // artifact gets a host's documents for its need, over the line unless that is in use.
 // release, on the goroutine of Run, ends the use, when the documents are taken in.
-func (a *activation) artifact(pass *fetch.Pass, attempt fetch.Attempt) func(context.Context) (api.Artifact, *fetch.Error, func()) {
+func (a *activation) artifact(pass *fetch.Pass, attempt fetch.Attempt) func(context.Context) (hostapi.Artifact, *fetch.Error, func()) {
 	w, host := &a.watcher, a.host
 	if a.Once || w.busy {
-		return func(ctx context.Context) (api.Artifact, *fetch.Error, func()) {
+		return func(ctx context.Context) (hostapi.Artifact, *fetch.Error, func()) {
 			artifact, failed := pass.Artifact(ctx, attempt)
 			return artifact, failed, func() {}
 		}
 	}
 	w.busy = true
 	last := w.line
-	return func(ctx context.Context) (artifact api.Artifact, failed *fetch.Error, release func()) {
+	return func(ctx context.Context) (artifact hostapi.Artifact, failed *fetch.Error, release func()) {
 		line, failed := host.Line(last, attempt.Provider, len(attempt.Need.Providers) > 1)
 		if failed == nil {
 			artifact, failed = line.Artifact(ctx)

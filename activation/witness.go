@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation/witness"
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/replace"
 )
 
 const (
@@ -80,8 +80,8 @@ func (a *activation) witnessLogs(now time.Time, start func(func(context.Context)
 	}
 	start(func(ctx context.Context) outcome {
 		defer pass.Leave()
-		var answers []api.Checkpoint
-		var failed []*api.Error
+		var answers []hostapi.Checkpoint
+		var failed []*hostapi.Error
 		for _, l := range logs {
 			answer, e := pass.Checkpoint(ctx, l.Provider, l.Kind, uint64(l.Size))
 			answers, failed = append(answers, answer), append(failed, e)
@@ -134,7 +134,7 @@ func (a *activation) fulfilledBy(w hostdir.Witnessed) (last unixtime.Time) {
 
 // witnessed notes what providers returned. Logs of those that are of no use to this host any
 // more stay: they may be again.
-func (a *activation) witnessed(known, logs []hostdir.Witnessed, answers []api.Checkpoint, failed []*api.Error) {
+func (a *activation) witnessed(known, logs []hostdir.Witnessed, answers []hostapi.Checkpoint, failed []*hostapi.Error) {
 	w, now := &a.witnesser, time.Now().Round(0)
 	w.busy, w.next = false, now.Add(witnessEvery/2+rand.N(witnessEvery))
 	changed := false
@@ -145,7 +145,7 @@ func (a *activation) witnessed(known, logs []hostdir.Witnessed, answers []api.Ch
 				a.requestAgain(l.Provider, l.Kind, now)
 			}
 		} else if is = witness.Withhold(l, failed[i].Reached, a.fulfilledBy(l), unixtime.Of(now), a.State.Accepted()); is == l { // the needs report who does not answer
-			if failed[i].Code == api.CodeUnknownMethod {
+			if failed[i].Code == hostapi.CodeUnknownMethod {
 				w.unknown[process{l.Provider, l.Kind}] = now.Add(witnessUnknown)
 			}
 			continue
@@ -168,7 +168,7 @@ func (a *activation) witnessed(known, logs []hostdir.Witnessed, answers []api.Ch
 	}
 	b, err := json.Marshal(known)
 	if err == nil {
-		err = replace.File(a.State.WitnessedFile(), append(b, '\n'), 0o644)
+		err = atomicfile.File(a.State.WitnessedFile(), append(b, '\n'), 0o644)
 	}
 	if err != nil {
 		a.report(Event{Event: EventDisk, Need: "witnessed", Message: err.Error()})

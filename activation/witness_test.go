@@ -11,9 +11,9 @@ import (
 
 	"github.com/florete/florete/activation/witness"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 )
 
 // TestWitness: a host keeps what it has seen of its provider's audit logs, over restarts, and
@@ -81,10 +81,14 @@ func TestWitness(t *testing.T) {
 // answers, whatever it returns instead. One that is down is no fault of its log.
 func TestWithheld(t *testing.T) {
 	const withheld = "it has returned no checkpoint of its audit log since "
-	for name, hide := range map[string]func() *api.Error{
-		"no such endpoint":     func() *api.Error { return api.Errorf(api.Invalid, api.CodeUnknownMethod, "no such endpoint") },
-		"no answer at all":     func() *api.Error { panic(http.ErrAbortHandler) },
-		"no checkpoint so far": func() *api.Error { return api.Errorf(api.Transient, api.CodeUnavailable, "no checkpoint yet") },
+	for name, hide := range map[string]func() *hostapi.Error{
+		"no such endpoint": func() *hostapi.Error {
+			return hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "no such endpoint")
+		},
+		"no answer at all": func() *hostapi.Error { panic(http.ErrAbortHandler) },
+		"no checkpoint so far": func() *hostapi.Error {
+			return hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "no checkpoint yet")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,4 +1,4 @@
-# Public keys by their base64 text, of which Nix has no decoder. Go refuses the same (key.go).
+# Public keys by their base64 text, of which Nix has no decoder. Go refuses the same (internal/pubkey).
 let
   inherit (builtins)
     bitAnd

@@ -23,8 +23,8 @@ var reserved = []struct {
 		[]string{"providers/outside", "tests"},
 		"HTTP_PROXY is for servers of third parties: a request inside the cluster would reach the proxy in clear"},
 	{"os/user", []string{"Lookup", "LookupId", "LookupGroup", "LookupGroupId", "Current"},
-		[]string{"providers/nss", "tests"},
-		"static programs see /etc/passwd alone: providers/nss asks LDAP and SSSD, too"},
+		[]string{"internal/nss", "tests"},
+		"static programs see /etc/passwd alone: internal/nss asks LDAP and SSSD, too"},
 }
 
 // defaulted are the places of an http.Client without a transport, which then is http.DefaultTransport.

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 )
 
@@ -22,7 +22,7 @@ func (p *Provider) SetCRL(number, list int64, by *ca.Authority) {
 	p.cluster.must(err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.crl = api.CRL{Number: big.NewInt(number).Text(16), List: list, CRL: string(trust.EncodeCRLs(signed)), Issuer: string(ca.EncodeCertificates(issuing.Certificate))}
+	p.crl = hostapi.CRL{Number: big.NewInt(number).Text(16), List: list, CRL: string(trust.EncodeCRLs(signed)), Issuer: string(ca.EncodeCertificates(issuing.Certificate))}
 }
 
 func (p *Provider) sendCRL(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,7 @@ func (p *Provider) sendCRL(w http.ResponseWriter, r *http.Request) {
 	p.crls++
 	switch {
 	case is.CRL == "":
-		reply(w, nil, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
+		reply(w, nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
 		return
 	case r.URL.Query().Get("has") == is.Number:
 		is.CRL = ""

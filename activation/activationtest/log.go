@@ -11,7 +11,7 @@ import (
 	"github.com/transparency-dev/merkle/testonly"
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // auditLog is what a provider has nodes witness.
@@ -20,7 +20,7 @@ type auditLog struct {
 	key    string
 	tree   *testonly.Tree
 	fault  string
-	hide   func() *api.Error
+	hide   func() *hostapi.Error
 }
 
 // SetLog makes the provider's audit log one of these rows; the key of the first stays. Without
@@ -43,16 +43,16 @@ func (p *Provider) SetLog(fault string, rows ...string) {
 
 // HideLog has the provider return errors in place of its audit log, until hide is nil. A panic in
 // it cuts the connection.
-func (p *Provider) HideLog(hide func() *api.Error) {
+func (p *Provider) HideLog(hide func() *hostapi.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.log.hide = hide
 }
 
 func (p *Provider) checkpoint(w http.ResponseWriter, r *http.Request) {
-	proof, err := base64.StdEncoding.DecodeString(r.Header.Get(api.HeaderDevice))
+	proof, err := base64.StdEncoding.DecodeString(r.Header.Get(hostapi.HeaderDevice))
 	p.cluster.must(err)
-	if e := p.authenticate(r.TLS, api.Request{Device: string(proof)}); e != nil {
+	if e := p.authenticate(r.TLS, hostapi.Request{Device: string(proof)}); e != nil {
 		reply(w, nil, e)
 		return
 	}
@@ -64,14 +64,14 @@ func (p *Provider) checkpoint(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if l.signer == nil {
-		reply(w, nil, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
+		reply(w, nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
 		return
 	}
 	from, err := strconv.ParseUint(r.URL.Query().Get("from"), 10, 64)
 	p.cluster.must(err)
 	text, err := note.Sign(&note.Note{Text: string(log.Checkpoint{Origin: l.signer.Name(), Size: l.tree.Size(), Hash: l.tree.Hash()}.Marshal())}, l.signer)
 	p.cluster.must(err)
-	c := api.Checkpoint{Key: l.key, Checkpoint: string(text), Fault: l.fault}
+	c := hostapi.Checkpoint{Key: l.key, Checkpoint: string(text), Fault: l.fault}
 	if from > 0 && from < l.tree.Size() {
 		c.Proof, err = l.tree.ConsistencyProof(from, l.tree.Size())
 		p.cluster.must(err)

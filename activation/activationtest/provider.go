@@ -21,10 +21,10 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
 )
@@ -43,16 +43,16 @@ type Provider struct {
 	mu      sync.Mutex
 	down    bool
 	calls   []Call
-	answers map[string]api.Answer
-	offer   []api.SignedDocument
-	refuse  func(Call) *api.Error
+	answers map[string]hostapi.Answer
+	offer   []hostapi.SignedDocument
+	refuse  func(Call) *hostapi.Error
 	lose    func(Call) bool
 	rotated map[string]int // by need
 	reports []Received
 	highest int64
 	orders  map[string]int
 	log     auditLog
-	crl     api.CRL
+	crl     hostapi.CRL
 	crls    int // requests for one
 
 	watching bool
@@ -84,7 +84,7 @@ func (c *Cluster) Start(name string) *Provider { return c.Serve(name, kit.NewPip
 
 // Serve makes a provider on a listener.
 func (c *Cluster) Serve(name string, l net.Listener) *Provider {
-	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]api.Answer{}, rotated: map[string]int{}, ended: make(chan struct{}), changed: make(chan struct{}), accepted: map[net.Conn]bool{}, enrolled: map[string][]*x509.Certificate{}}
+	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]hostapi.Answer{}, rotated: map[string]int{}, ended: make(chan struct{}), changed: make(chan struct{}), accepted: map[net.Conn]bool{}, enrolled: map[string][]*x509.Certificate{}}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -114,7 +114,7 @@ func (p *Provider) SetDown(down bool) {
 
 // SetRefuse sets what comes before every answer, nil for nothing. A panic in it cuts
 // the connection.
-func (p *Provider) SetRefuse(refuse func(Call) *api.Error) {
+func (p *Provider) SetRefuse(refuse func(Call) *hostapi.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse = refuse
@@ -156,7 +156,7 @@ func (p *Provider) Rotated(need string) int {
 }
 
 // Offer sets the documents that the provider has for the node.
-func (p *Provider) Offer(docs ...api.SignedDocument) {
+func (p *Provider) Offer(docs ...hostapi.SignedDocument) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.offer = docs
@@ -196,15 +196,15 @@ func Dial(providers map[string]*Provider) func(context.Context, string, string) 
 }
 
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == api.PathNonce {
-		reply(w, api.Nonce{Nonce: "once"}, nil)
+	if r.URL.Path == hostapi.PathNonce {
+		reply(w, hostapi.Nonce{Nonce: "once"}, nil)
 		return
 	}
-	if r.URL.Path == api.PathReport {
+	if r.URL.Path == hostapi.PathReport {
 		p.receive(w, r)
 		return
 	}
-	if r.URL.Path == api.PathWatch {
+	if r.URL.Path == hostapi.PathWatch {
 		p.watch(w, r)
 		return
 	}
@@ -212,20 +212,20 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.checkpoint(w, r)
 		return
 	}
-	if r.URL.Path == api.PathCRL(document.KindCert) {
+	if r.URL.Path == hostapi.PathCRL(document.KindCert) {
 		p.sendCRL(w, r)
 		return
 	}
-	call := Call{At: time.Now(), Path: r.URL.Path, Key: r.Header.Get(api.HeaderKey), Has: r.Header.Get(api.HeaderHas)}
-	var q api.Request
+	call := Call{At: time.Now(), Path: r.URL.Path, Key: r.Header.Get(hostapi.HeaderKey), Has: r.Header.Get(hostapi.HeaderHas)}
+	var q hostapi.Request
 	if r.Method == http.MethodGet {
 		call.Need = "config-documents"
 		call.Serial, _ = strconv.ParseInt(r.URL.Query().Get("serial"), 10, 64)
-		proof, err := base64.StdEncoding.DecodeString(r.Header.Get(api.HeaderDevice))
+		proof, err := base64.StdEncoding.DecodeString(r.Header.Get(hostapi.HeaderDevice))
 		p.cluster.must(err)
 		q.Device = string(proof)
 	} else if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
-		reply(w, nil, api.Errorf(api.Invalid, api.CodeMalformed, "%v", err))
+		reply(w, nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "%v", err))
 		return
 	} else {
 		call.Need, call.Serial, call.Rotation, call.Body, call.Enrols = q.Need, q.Serial, q.Rotation, string(q.Body), q.Proof != nil
@@ -246,9 +246,9 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method == http.MethodGet {
 		p.mu.Lock()
-		a := api.Artifact{Documents: p.offer}
+		a := hostapi.Artifact{Documents: p.offer}
 		p.mu.Unlock()
-		if len(a.Documents) > 0 && r.Header.Get(api.HeaderHas) == a.Tag() {
+		if len(a.Documents) > 0 && r.Header.Get(hostapi.HeaderHas) == a.Tag() {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -257,7 +257,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := p.answer(call.Key, q)
 	if chain, invalid := trust.ParseCertificates([]byte(answer.Values["svid"])); q.Proof != nil && invalid == nil {
-		binding, err := api.ChannelBinding(r.TLS)
+		binding, err := hostapi.ChannelBinding(r.TLS)
 		p.cluster.must(err)
 		p.mu.Lock()
 		p.enrolled[string(binding)] = chain
@@ -271,9 +271,9 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // receive keeps a report.
 func (p *Provider) receive(w http.ResponseWriter, r *http.Request) {
-	proof, err := base64.StdEncoding.DecodeString(r.Header.Get(api.HeaderDevice))
+	proof, err := base64.StdEncoding.DecodeString(r.Header.Get(hostapi.HeaderDevice))
 	p.cluster.must(err)
-	if e := p.authenticate(r.TLS, api.Request{Device: string(proof)}); e != nil {
+	if e := p.authenticate(r.TLS, hostapi.Request{Device: string(proof)}); e != nil {
 		reply(w, nil, e)
 		return
 	}
@@ -282,7 +282,7 @@ func (p *Provider) receive(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reports = append(p.reports, received)
-	reply(w, api.Reported{Sequence: p.highest + received.Sequence, Rotate: p.orders}, nil)
+	reply(w, hostapi.Reported{Sequence: p.highest + received.Sequence, Rotate: p.orders}, nil)
 }
 
 // Received is a report and when it came.
@@ -306,8 +306,8 @@ func (p *Provider) Ahead(n int64) {
 }
 
 // authenticate checks the node's SVID, and its device proof, or at enrolment its proof.
-func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request) *api.Error {
-	binding, err := api.ChannelBinding(cs)
+func (p *Provider) authenticate(cs *tls.ConnectionState, q hostapi.Request) *hostapi.Error {
+	binding, err := hostapi.ChannelBinding(cs)
 	p.cluster.must(err)
 	if q.Proof == nil {
 		chain := cs.PeerCertificates
@@ -316,62 +316,62 @@ func (p *Provider) authenticate(cs *tls.ConnectionState, q api.Request) *api.Err
 			chain = p.enrolled[string(binding)]
 			p.mu.Unlock()
 		}
-		id, err := api.Peer(chain, p.cluster.trusts(), x509.ExtKeyUsageClientAuth)
+		id, err := hostapi.Peer(chain, p.cluster.trusts(), x509.ExtKeyUsageClientAuth)
 		if err == nil && id != Node {
 			err = fmt.Errorf("%s is a stranger", id)
 		}
 		if err != nil {
-			return api.AsError(err)
+			return hostapi.AsError(err)
 		}
-		statement := api.DeviceStatement{Node: Node, Provider: p.id, Binding: binding}
+		statement := hostapi.DeviceStatement{Node: Node, Provider: p.id, Binding: binding}
 		if err := statement.Verify(q.Device, p.cluster.declared()); err != nil {
-			return api.Errorf(api.Denied, api.CodeDeviceKey, "%v", err)
+			return hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "%v", err)
 		}
 		return nil
 	}
-	var body api.CertBody
+	var body hostapi.CertBody
 	if err := json.Unmarshal(q.Body, &body); err != nil {
-		return api.Errorf(api.Invalid, api.CodeMalformed, "%v", err)
+		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "%v", err)
 	}
 	csr, _ := pem.Decode([]byte(body.CSR))
-	statement := api.Statement{Node: Node, Provider: p.id, Nonce: "once", CSR: csr.Bytes, Binding: binding}
+	statement := hostapi.Statement{Node: Node, Provider: p.id, Nonce: "once", CSR: csr.Bytes, Binding: binding}
 	if err := statement.Verify(q.Proof, p.cluster.declared()); err != nil {
-		return api.Errorf(api.Denied, api.CodeUntrusted, "%v", err)
+		return hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "%v", err)
 	}
 	return nil
 }
 
-func (p *Provider) answer(key string, q api.Request) (api.Answer, *api.Error) {
+func (p *Provider) answer(key string, q hostapi.Request) (hostapi.Answer, *hostapi.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var body api.CertBody
+	var body hostapi.CertBody
 	switch now := p.rotated[q.Need]; q.Rotation {
 	case 0, now:
 	case now + 1:
 		if err := json.Unmarshal(q.Body, &body); err == nil && body.CSR != "" {
-			return api.Answer{}, api.Errorf(api.Denied, api.CodeRotation, "no secret to rotate")
+			return hostapi.Answer{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation, "no secret to rotate")
 		}
 		p.rotated[q.Need]++
 	default:
-		return api.Answer{}, api.Errorf(api.Denied, api.CodeRotation, "rotation %d requested, %d is in force", q.Rotation, now)
+		return hostapi.Answer{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation, "rotation %d requested, %d is in force", q.Rotation, now)
 	}
 	rotated := p.rotated[q.Need]
 	key = fmt.Sprint(key, rotated)
 	if a, ok := p.answers[key]; ok {
 		return a, nil
 	}
-	a := api.Answer{Values: map[string]string{
+	a := hostapi.Answer{Values: map[string]string{
 		"clientId": "outline", "clientSecret": fmt.Sprintf("secret-%d", q.Generation), "issuer": "http://auth",
 	}}
 	if rotated > 0 {
 		a.Values["clientSecret"] += fmt.Sprintf(".%d", rotated)
-		a.Values[api.ValueRotation] = strconv.Itoa(rotated)
+		a.Values[hostapi.ValueRotation] = strconv.Itoa(rotated)
 	}
 	if err := json.Unmarshal(q.Body, &body); err == nil && body.CSR != "" {
 		block, _ := pem.Decode([]byte(body.CSR))
 		csr, err := x509.ParseCertificateRequest(block.Bytes)
 		if err != nil || csr.CheckSignature() != nil {
-			return a, api.Errorf(api.Invalid, api.CodeMalformed, "CSR: %v", err)
+			return a, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "CSR: %v", err)
 		}
 		lifetime := p.Lifetime
 		if lifetime == 0 {
@@ -380,15 +380,15 @@ func (p *Provider) answer(key string, q api.Request) (api.Answer, *api.Error) {
 		now, issuing := time.Now(), p.cluster.CA.Issuing
 		svid, err := issuing.Issue(ca.SVID{ID: body.ID, Node: Node.Name(), Key: csr.PublicKey, Until: now.Add(lifetime)}, now)
 		p.cluster.must(err)
-		a = api.Answer{Expires: now.Add(lifetime).Unix(), Values: map[string]string{
+		a = hostapi.Answer{Expires: now.Add(lifetime).Unix(), Values: map[string]string{
 			"svid": string(ca.EncodeCertificates(svid, issuing.Certificate)), "bundle": "whatever the provider says",
 		}}
 	}
-	p.answers[key] = api.Answer{Values: maps.Clone(a.Values), Expires: a.Expires}
+	p.answers[key] = hostapi.Answer{Values: maps.Clone(a.Values), Expires: a.Expires}
 	return a, nil
 }
 
-func reply(w http.ResponseWriter, answer any, e *api.Error) {
+func reply(w http.ResponseWriter, answer any, e *hostapi.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	if e != nil {
 		w.WriteHeader(e.Status())

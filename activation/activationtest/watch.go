@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // watchHold is how long a watch waits for an answer: not when a host looks for what it reports.
@@ -66,9 +66,9 @@ func (p *Provider) connection(c net.Conn, to http.ConnState) {
 func (p *Provider) watch(w http.ResponseWriter, r *http.Request) {
 	from, err := strconv.ParseInt(r.URL.Query().Get("from"), 10, 64)
 	p.cluster.must(err)
-	proof, err := base64.StdEncoding.DecodeString(r.Header.Get(api.HeaderDevice))
+	proof, err := base64.StdEncoding.DecodeString(r.Header.Get(hostapi.HeaderDevice))
 	p.cluster.must(err)
-	has := r.Header.Get(api.HeaderHas)
+	has := r.Header.Get(hostapi.HeaderHas)
 	p.mu.Lock()
 	offered := p.watching
 	call := Call{At: time.Now(), Path: r.URL.Path, Serial: from, Has: has}
@@ -79,10 +79,10 @@ func (p *Provider) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Unlock()
 	if !offered {
-		reply(w, nil, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
+		reply(w, nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
 		return
 	}
-	if e := p.authenticate(r.TLS, api.Request{Device: string(proof)}); e != nil {
+	if e := p.authenticate(r.TLS, hostapi.Request{Device: string(proof)}); e != nil {
 		reply(w, nil, e)
 		return
 	}
@@ -90,9 +90,9 @@ func (p *Provider) watch(w http.ResponseWriter, r *http.Request) {
 	defer ends.Stop()
 	for {
 		p.mu.Lock()
-		a, changed := api.Artifact{Documents: p.offer, Revision: p.revision}, p.changed
+		a, changed := hostapi.Artifact{Documents: p.offer, Revision: p.revision}, p.changed
 		p.mu.Unlock()
-		w.Header().Set(api.HeaderRevision, strconv.FormatInt(a.Revision, 10))
+		w.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(a.Revision, 10))
 		if from != a.Revision && has != a.Tag() {
 			reply(w, a, nil)
 			return

@@ -23,8 +23,8 @@ import (
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 )
 
 // longest bounds a timeout: who needs more than a day does not watch the host.
@@ -77,7 +77,7 @@ func (h Host) Fetch(ctx context.Context) (Change, error) {
 }
 
 // request requests documents over new connections, from one provider after the other.
-func (h Host) request(ctx context.Context, set documents.Set) (provider string, a api.Artifact, err error) {
+func (h Host) request(ctx context.Context, set documents.Set) (provider string, a hostapi.Artifact, err error) {
 	m, host := set.Manifest, h.under(set)
 	err = fmt.Errorf("manifest of %s: no need of kind %s, want documents that come over the network: deploy = \"network\" in its topology", m.Host, document.KindConfig)
 	for _, n := range m.Needs {

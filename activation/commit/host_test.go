@@ -14,8 +14,8 @@ import (
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -58,7 +58,7 @@ func (h *host) publish(serial int64) {
 	h.forge.Offer(h.version(serial))
 }
 
-func (h *host) version(serial int64) api.SignedDocument {
+func (h *host) version(serial int64) hostapi.SignedDocument {
 	m := h.manifest
 	if serial > 1 {
 		m.Roles = []string{"version-" + string(rune('0'+serial))}
@@ -165,13 +165,13 @@ func (h *host) supervise() {
 }
 
 // poll is what activation does with what the provider has.
-func (h *host) poll(serial int64) *api.Error {
+func (h *host) poll(serial int64) *hostapi.Error {
 	h.Helper()
 	s, _, err := documents.Open(h.State, "", nil)
 	if err != nil {
 		h.Fatal(err)
 	}
-	return s.Accept(h.Context(), api.Artifact{Documents: []api.SignedDocument{h.version(serial)}})
+	return s.Accept(h.Context(), hostapi.Artifact{Documents: []hostapi.SignedDocument{h.version(serial)}})
 }
 
 // clean checks that nothing is left over.

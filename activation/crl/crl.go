@@ -11,13 +11,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 )
 
 // Add is the lists that a host has, once a provider returned its newest. One that has a lower
 // number than the one before, or that no issuing CA of the trust domain signed, is refused.
-func Add(lists []*x509.RevocationList, answer api.CRL, roots *trust.Roots, now time.Time) ([]*x509.RevocationList, error) {
+func Add(lists []*x509.RevocationList, answer hostapi.CRL, roots *trust.Roots, now time.Time) ([]*x509.RevocationList, error) {
 	is, err := open(answer, roots, now)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func Add(lists []*x509.RevocationList, answer api.CRL, roots *trust.Roots, now t
 	return lists, nil
 }
 
-func open(answer api.CRL, roots *trust.Roots, now time.Time) (*x509.RevocationList, error) {
+func open(answer hostapi.CRL, roots *trust.Roots, now time.Time) (*x509.RevocationList, error) {
 	block, _ := pem.Decode([]byte(answer.Issuer))
 	if block == nil {
 		return nil, errors.New("CRL: comes without the certificate of its issuer")

@@ -22,8 +22,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/replace"
 )
 
 // linkNext is a link before it takes the place of the one in force.
@@ -179,7 +179,7 @@ func (d Dir) begin(n int) error {
 	err := os.Mkdir(d.gen(n), 0o700)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = replace.MakeDir(d.Path)
+		err = atomicfile.MakeDir(d.Path)
 	case errors.Is(err, fs.ErrExist):
 		err = d.Clean()
 	default:
@@ -207,10 +207,10 @@ func (d Dir) write(n int, files map[string]File) error {
 		return err
 	}
 	d.step("sync " + name(n))
-	if err := replace.SyncDir(dir); err != nil {
+	if err := atomicfile.SyncDir(dir); err != nil {
 		return err
 	}
-	return replace.SyncDir(d.Path)
+	return atomicfile.SyncDir(d.Path)
 }
 
 // swap puts generation n in force.
@@ -225,7 +225,7 @@ func (d Dir) swap(n int) error {
 		return err
 	}
 	d.step("sync swap " + name(n))
-	return replace.SyncDir(d.Path)
+	return atomicfile.SyncDir(d.Path)
 }
 
 func (d Dir) step(name string) {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/atomicfile"
 )
 
 // diskDir tells a copy of this test binary, in a mount namespace of its own, to
@@ -80,7 +80,7 @@ func TestOnDiskFull(t *testing.T) {
 	if names := generations(t, d.Path); len(names) != 2 {
 		t.Errorf("left over: %v", names)
 	}
-	if err := replace.File(filepath.Join(d.Path, "state.json"), make([]byte, 1<<20), 0o644); !errors.Is(err, syscall.ENOSPC) {
+	if err := atomicfile.File(filepath.Join(d.Path, "state.json"), make([]byte, 1<<20), 0o644); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("error %v, want no space", err)
 	}
 	if _, err := d.Deliver(version("new")); err != nil || whole(t, d.Path) != "new" {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/atomicfile"
 )
 
 // create makes the file and flushes it. A file with an owner is made where nobody
@@ -15,7 +15,7 @@ import (
 func (f File) create(path string, step func(string)) error {
 	base := filepath.Base(path)
 	step("create " + base)
-	w, err := replace.Open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	w, err := atomicfile.Open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/nss"
+	"github.com/florete/florete/internal/nss"
 )
 
 // Owner is whom the files of a delivery belong to: an account, and the group of its name

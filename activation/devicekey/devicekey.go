@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/replace"
 )
 
 // DefaultTPM is where Linux has a TPM that processes share, and None in its place has keys
@@ -66,7 +66,7 @@ func Make(l hostdir.Layout, tpm string) error {
 	if err != nil {
 		return err
 	}
-	return replace.File(l.DeviceKey(), pem.EncodeToMemory(block), 0o600)
+	return atomicfile.File(l.DeviceKey(), pem.EncodeToMemory(block), 0o600)
 }
 
 // Load is the key of a host; the TPM at the path tpm signs with it where it holds it. The

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/atomicfile"
 )
 
 // template is that of device keys: they sign SHA-256 and nothing else, and cannot leave the TPM.
@@ -83,7 +83,7 @@ func makeTPM(file, tpm string) error {
 	if err != nil {
 		return err
 	}
-	return replace.File(file, text, 0o600)
+	return atomicfile.File(file, text, 0o600)
 }
 
 // tpmKey is a key that a TPM holds.

@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/replace"
 )
 
 // noteClosure records why the closure is not in force: newer is nil where that is no matter
@@ -22,9 +22,9 @@ func noteClosure(l hostdir.Layout, newer *document.NewerFormatError) error {
 		}
 		return nil
 	}
-	b, err := json.Marshal(hostdir.NeedError{Kind: string(api.Transient), Code: api.CodeNewerFormat, Message: "closure: " + newer.Error()})
+	b, err := json.Marshal(hostdir.NeedError{Kind: string(hostapi.Transient), Code: hostapi.CodeNewerFormat, Message: "closure: " + newer.Error()})
 	if err != nil {
 		return err
 	}
-	return replace.File(path, append(b, '\n'), 0o644)
+	return atomicfile.File(path, append(b, '\n'), 0o644)
 }

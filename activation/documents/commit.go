@@ -11,9 +11,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/replace"
 )
 
 // Arm returns when a process is at work that goes back from a commit (commit.Supervise).
@@ -280,7 +280,7 @@ func write(l hostdir.Layout, c hostdir.Commit) error {
 	if err != nil {
 		return err
 	}
-	return replace.File(l.CommitFile(), append(b, '\n'), 0o644)
+	return atomicfile.File(l.CommitFile(), append(b, '\n'), 0o644)
 }
 
 // remove removes a file of the state directory, for good.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -19,9 +19,9 @@ import (
 func noArm(context.Context) error { return nil }
 
 // begin puts documents in force as a commit.
-func (o *origins) begin(docs ...api.SignedDocument) {
+func (o *origins) begin(docs ...hostapi.SignedDocument) {
 	o.t.Helper()
-	offer, e := o.store.Verify(api.Artifact{Documents: docs})
+	offer, e := o.store.Verify(hostapi.Artifact{Documents: docs})
 	if e != nil {
 		o.t.Fatal(e)
 	}
@@ -37,7 +37,7 @@ func TestClosureWaits(t *testing.T) {
 	o.open()
 	o.begin(kit.Signed(6, o.version("b"), o.Signing))
 	o.want(6, "b")
-	offer, e := o.store.Verify(api.Artifact{Documents: []api.SignedDocument{kit.Signed(7, o.version("c"), o.Signing)}})
+	offer, e := o.store.Verify(hostapi.Artifact{Documents: []hostapi.SignedDocument{kit.Signed(7, o.version("c"), o.Signing)}})
 	if e != nil {
 		t.Fatal(e)
 	}
@@ -91,7 +91,7 @@ func TestBeginsOnWhatWasVerified(t *testing.T) {
 	o := newOrigins(t)
 	o.deploy(kit.Document(5, o.version("a")))
 	o.open()
-	offer, e := o.store.Verify(api.Artifact{Documents: []api.SignedDocument{kit.Signed(6, o.version("b"), o.Signing)}})
+	offer, e := o.store.Verify(hostapi.Artifact{Documents: []hostapi.SignedDocument{kit.Signed(6, o.version("b"), o.Signing)}})
 	if e != nil {
 		t.Fatal(e)
 	}
@@ -99,7 +99,7 @@ func TestBeginsOnWhatWasVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := other.Accept(o.t.Context(), api.Artifact{Documents: []api.SignedDocument{kit.Signed(7, o.version("c"), o.Signing)}}); e != nil {
+	if e := other.Accept(o.t.Context(), hostapi.Artifact{Documents: []hostapi.SignedDocument{kit.Signed(7, o.version("c"), o.Signing)}}); e != nil {
 		t.Fatal(e)
 	}
 	if _, err := o.store.Begin(o.t.Context(), offer, hostdir.Commit{ID: "x"}, noArm); err == nil || !strings.Contains(err.Error(), "others came in force meanwhile") {

@@ -27,9 +27,9 @@ import (
 
 	"github.com/florete/florete/activation/delivery"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 )
 
 // Set is the documents in force.
@@ -281,7 +281,7 @@ func (s Set) Tag() string {
 		raw, _, _ = s.Policy.Bytes()
 		envelopes = append(envelopes, raw)
 	}
-	return api.Tag(envelopes...)
+	return hostapi.Tag(envelopes...)
 }
 
 // digest identifies a closure, envelopes included.

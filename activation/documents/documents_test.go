@@ -10,9 +10,9 @@ import (
 
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -63,8 +63,8 @@ func (o *origins) open() string {
 	return note
 }
 
-func (o *origins) accept(docs ...api.SignedDocument) *api.Error {
-	return o.store.Accept(o.t.Context(), api.Artifact{Documents: docs})
+func (o *origins) accept(docs ...hostapi.SignedDocument) *hostapi.Error {
+	return o.store.Accept(o.t.Context(), hostapi.Artifact{Documents: docs})
 }
 
 // want checks what is in force, now and for the next activation.
@@ -79,14 +79,14 @@ func (o *origins) want(serial int64, role string) {
 	}
 }
 
-func (o *origins) wantRefused(e *api.Error, kind api.ErrorKind, code, text string) {
+func (o *origins) wantRefused(e *hostapi.Error, kind hostapi.ErrorKind, code, text string) {
 	o.t.Helper()
 	if e == nil || e.Kind != kind || e.Code != code || !strings.Contains(e.Message, text) {
 		o.t.Fatalf("%v, want %s (%s) with %q", e, kind, code, text)
 	}
 }
 
-func (o *origins) wantAccepted(e *api.Error) {
+func (o *origins) wantAccepted(e *hostapi.Error) {
 	o.t.Helper()
 	if e != nil {
 		o.t.Fatal(e)
@@ -110,7 +110,7 @@ func TestOrigins(t *testing.T) {
 	o.want(5, "a")
 	o.wantAccepted(o.accept(kit.Signed(6, b, o.Signing)))
 	o.want(6, "b") // a closure that did not change does not win
-	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), api.Transient, CodeOlder, "manifest has serial 5, this host has already accepted serial 6: publish a newer one, or go back by deploying the closure")
+	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), hostapi.Transient, CodeOlder, "manifest has serial 5, this host has already accepted serial 6: publish a newer one, or go back by deploying the closure")
 	o.want(6, "b")
 
 	o.deploy(kit.Document(4, c)) // may go backwards
@@ -118,7 +118,7 @@ func TestOrigins(t *testing.T) {
 	o.want(4, "c")
 	o.wantAccepted(o.accept(kit.Signed(6, b, o.Signing))) // what the network brought before does not come back
 	o.want(4, "c")
-	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), api.Transient, CodeOlder, "serial 5")
+	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), hostapi.Transient, CodeOlder, "serial 5")
 	o.want(4, "c")
 	o.wantAccepted(o.accept(kit.Signed(7, a, o.Signing)))
 	o.want(7, "a")
@@ -137,7 +137,7 @@ func TestClosureAhead(t *testing.T) {
 	o.wantAccepted(o.accept(kit.Signed(3, o.version("a"), o.Signing)))
 	o.wantAccepted(o.accept(kit.Signed(4, o.version("b"), o.Signing)))
 	o.want(7, "ahead")
-	o.wantRefused(o.accept(kit.Signed(3, o.version("a"), o.Signing)), api.Transient, CodeOlder, "serial 3")
+	o.wantRefused(o.accept(kit.Signed(3, o.version("a"), o.Signing)), hostapi.Transient, CodeOlder, "serial 3")
 	o.want(7, "ahead")
 	o.deploy(kit.Document(6, o.version("back"))) // which is ahead, too
 	o.open()
@@ -173,7 +173,7 @@ func TestGoingBackHolds(t *testing.T) {
 func TestTag(t *testing.T) {
 	o := newOrigins(t)
 	m, p := o.version("a"), o.policy("cert")
-	served := api.Artifact{Documents: []api.SignedDocument{kit.Signed(5, p, o.Signing), kit.Signed(5, m, o.Signing)}}
+	served := hostapi.Artifact{Documents: []hostapi.SignedDocument{kit.Signed(5, p, o.Signing), kit.Signed(5, m, o.Signing)}}
 	o.deploy(kit.Document(5, m), kit.Document(5, p))
 	o.open()
 	if got := o.store.Set().Tag(); got != served.Tag() {
@@ -187,7 +187,7 @@ func TestTag(t *testing.T) {
 	if got := o.store.Set().Tag(); got != served.Tag() {
 		t.Errorf("network: %s, served %s", got, served.Tag())
 	}
-	o.wantAccepted(o.store.Accept(o.t.Context(), api.Artifact{NotModified: true}))
+	o.wantAccepted(o.store.Accept(o.t.Context(), hostapi.Artifact{NotModified: true}))
 	o.want(6, "a")
 }
 
@@ -201,7 +201,7 @@ func TestSerialThenDigest(t *testing.T) {
 	o.open()
 	o.wantAccepted(o.accept(kit.Signed(5, b, o.Signing)))
 	o.want(5, b.Roles[0])
-	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), api.Transient, CodeOlder, "serial 5")
+	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), hostapi.Transient, CodeOlder, "serial 5")
 	o.want(5, b.Roles[0])
 }
 
@@ -210,7 +210,7 @@ func TestPinnedKeys(t *testing.T) {
 	second, third := kit.SigningKey("demo-2"), kit.SigningKey("demo-3")
 	o.deploy(kit.Document(1, o.version("a")))
 	o.open()
-	o.wantRefused(o.accept(kit.Signed(2, o.version("b"), second)), api.Denied, CodeTampered, `signature by "demo-2" does not verify with any pinned key: publish with a key that this host pins, or deploy its closure`)
+	o.wantRefused(o.accept(kit.Signed(2, o.version("b"), second)), hostapi.Denied, CodeTampered, `signature by "demo-2" does not verify with any pinned key: publish with a key that this host pins, or deploy its closure`)
 
 	next := o.version("b")
 	next.Trust.SigningKeys = []string{second.ToPublicKey().String()}
@@ -218,14 +218,14 @@ func TestPinnedKeys(t *testing.T) {
 	o.want(2, "b")
 	last := o.version("c")
 	last.Trust.SigningKeys = []string{third.ToPublicKey().String()}
-	o.wantRefused(o.accept(kit.Signed(3, last, o.Signing)), api.Denied, CodeTampered, `"demo-1"`)
+	o.wantRefused(o.accept(kit.Signed(3, last, o.Signing)), hostapi.Denied, CodeTampered, `"demo-1"`)
 	o.wantAccepted(o.accept(kit.Signed(3, last, second)))
 	o.want(3, "c")
 
 	o.deploy(kit.Document(1, o.version("d"))) // the closure is trusted, and so are its pins
 	o.open()
 	o.want(1, "d")
-	o.wantRefused(o.accept(kit.Signed(9, last, third)), api.Denied, CodeTampered, `"demo-3"`)
+	o.wantRefused(o.accept(kit.Signed(9, last, third)), hostapi.Denied, CodeTampered, `"demo-3"`)
 	o.wantAccepted(o.accept(kit.Signed(9, next, o.Signing)))
 	o.want(9, "b")
 }
@@ -235,7 +235,7 @@ func TestRefusedFromTheNetwork(t *testing.T) {
 	o.deploy(kit.Document(1, o.version("a")))
 	o.open()
 	good := kit.Signed(2, o.version("b"), o.Signing)
-	edit := func(f func(*api.SignedDocument)) api.SignedDocument {
+	edit := func(f func(*hostapi.SignedDocument)) hostapi.SignedDocument {
 		d := good
 		f(&d)
 		return d
@@ -249,24 +249,26 @@ func TestRefusedFromTheNetwork(t *testing.T) {
 	unpinned := o.version("b")
 	unpinned.Trust.SigningKeys = []string{"demo-1"}
 	for name, c := range map[string]struct {
-		docs []api.SignedDocument
-		kind api.ErrorKind
+		docs []hostapi.SignedDocument
+		kind hostapi.ErrorKind
 		code string
 		text string
 	}{
-		"nothing":         {nil, api.Transient, api.CodeMissing, "no manifest for ursula yet: publish it"},
-		"unsigned":        {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Signature = "" })}, api.Denied, CodeTampered, "not signed"},
-		"no signature":    {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Signature = "demo-1" })}, api.Denied, CodeTampered, "signature"},
-		"body":            {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Body += "\n" })}, api.Denied, CodeTampered, "the body was changed"},
-		"envelope":        {[]api.SignedDocument{edit(func(d *api.SignedDocument) { d.Envelope = strings.Replace(d.Envelope, `"serial":2`, `"serial":3`, 1) })}, api.Denied, CodeTampered, "does not verify"},
-		"twice":           {[]api.SignedDocument{good, good}, api.Denied, api.CodeMalformed, "two documents of kind manifest"},
-		"another host":    {[]api.SignedDocument{kit.Signed(2, foreign, o.Signing)}, api.Denied, CodeForeign, "manifest is for demo/raishan, this host is demo/ursula"},
-		"another cluster": {[]api.SignedDocument{kit.Signed(2, elsewhere, o.Signing)}, api.Denied, CodeForeign, "manifest is for other/ursula"},
-		"no roots":        {[]api.SignedDocument{kit.Signed(2, rootless, o.Signing)}, api.Denied, api.CodeMalformed, "no trust roots"},
-		"not a key":       {[]api.SignedDocument{kit.Signed(2, unpinned, o.Signing)}, api.Denied, api.CodeMalformed, `trust key "demo-1"`},
-		"policy alone":    {[]api.SignedDocument{kit.Signed(2, o.policy("cert"), o.Signing)}, api.Transient, api.CodeMissing, "no manifest"},
-		"good manifest, bad policy": {[]api.SignedDocument{good, kit.Signed(2, o.policy("cert"), kit.SigningKey("demo-1"))},
-			api.Denied, CodeTampered, "policy of ursula"},
+		"nothing":      {nil, hostapi.Transient, hostapi.CodeMissing, "no manifest for ursula yet: publish it"},
+		"unsigned":     {[]hostapi.SignedDocument{edit(func(d *hostapi.SignedDocument) { d.Signature = "" })}, hostapi.Denied, CodeTampered, "not signed"},
+		"no signature": {[]hostapi.SignedDocument{edit(func(d *hostapi.SignedDocument) { d.Signature = "demo-1" })}, hostapi.Denied, CodeTampered, "signature"},
+		"body":         {[]hostapi.SignedDocument{edit(func(d *hostapi.SignedDocument) { d.Body += "\n" })}, hostapi.Denied, CodeTampered, "the body was changed"},
+		"envelope": {[]hostapi.SignedDocument{edit(func(d *hostapi.SignedDocument) {
+			d.Envelope = strings.Replace(d.Envelope, `"serial":2`, `"serial":3`, 1)
+		})}, hostapi.Denied, CodeTampered, "does not verify"},
+		"twice":           {[]hostapi.SignedDocument{good, good}, hostapi.Denied, hostapi.CodeMalformed, "two documents of kind manifest"},
+		"another host":    {[]hostapi.SignedDocument{kit.Signed(2, foreign, o.Signing)}, hostapi.Denied, CodeForeign, "manifest is for demo/raishan, this host is demo/ursula"},
+		"another cluster": {[]hostapi.SignedDocument{kit.Signed(2, elsewhere, o.Signing)}, hostapi.Denied, CodeForeign, "manifest is for other/ursula"},
+		"no roots":        {[]hostapi.SignedDocument{kit.Signed(2, rootless, o.Signing)}, hostapi.Denied, hostapi.CodeMalformed, "no trust roots"},
+		"not a key":       {[]hostapi.SignedDocument{kit.Signed(2, unpinned, o.Signing)}, hostapi.Denied, hostapi.CodeMalformed, `trust key "demo-1"`},
+		"policy alone":    {[]hostapi.SignedDocument{kit.Signed(2, o.policy("cert"), o.Signing)}, hostapi.Transient, hostapi.CodeMissing, "no manifest"},
+		"good manifest, bad policy": {[]hostapi.SignedDocument{good, kit.Signed(2, o.policy("cert"), kit.SigningKey("demo-1"))},
+			hostapi.Denied, CodeTampered, "policy of ursula"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.t = t
@@ -295,7 +297,7 @@ func TestPolicies(t *testing.T) {
 	if kind() != "oidc" {
 		t.Error(kind())
 	}
-	o.wantRefused(o.accept(kit.Signed(3, o.version("b"), o.Signing), kit.Signed(1, o.policy("cert"), o.Signing)), api.Transient, CodeOlder, "policy has serial 1")
+	o.wantRefused(o.accept(kit.Signed(3, o.version("b"), o.Signing), kit.Signed(1, o.policy("cert"), o.Signing)), hostapi.Transient, CodeOlder, "policy has serial 1")
 	o.want(1, "a")
 	o.wantAccepted(o.accept(kit.Signed(3, o.version("b"), o.Signing))) // withholding takes nothing away
 	o.want(3, "b")
@@ -365,13 +367,13 @@ func TestNewerFormat(t *testing.T) {
 		t.Error(note)
 	}
 	o.want(5, "a")
-	if e, err := o.layout.ClosureError(); err != nil || e == nil || e.Code != api.CodeNewerFormat || !strings.Contains(e.Message, "upgrade") {
+	if e, err := o.layout.ClosureError(); err != nil || e == nil || e.Code != hostapi.CodeNewerFormat || !strings.Contains(e.Message, "upgrade") {
 		t.Errorf("%+v, %v", e, err)
 	}
 
 	d := kit.Signed(7, o.version("c"), o.Signing)
 	d.Envelope = newer(d.Envelope)
-	o.wantRefused(o.accept(d), api.Transient, api.CodeNewerFormat, "manifest of ursula, serial 7: has format ")
+	o.wantRefused(o.accept(d), hostapi.Transient, hostapi.CodeNewerFormat, "manifest of ursula, serial 7: has format ")
 	o.want(5, "a")
 
 	o.deploy(kit.Document(8, o.version("d")))
@@ -425,15 +427,15 @@ func FuzzAccept(f *testing.F) {
 	m := c.Manifest()
 	m.Roles = []string{"more"}
 	good := kit.Signed(2, m, c.Signing)
-	for _, d := range []api.SignedDocument{{Envelope: good.Envelope, Body: good.Body, Signature: "demo-1:AAAA"}, {Envelope: good.Envelope, Body: "{}", Signature: good.Signature}, kit.Signed(2, m, kit.SigningKey("demo-1"))} {
-		b, err := json.Marshal(api.Artifact{Documents: []api.SignedDocument{d}})
+	for _, d := range []hostapi.SignedDocument{{Envelope: good.Envelope, Body: good.Body, Signature: "demo-1:AAAA"}, {Envelope: good.Envelope, Body: "{}", Signature: good.Signature}, kit.Signed(2, m, kit.SigningKey("demo-1"))} {
+		b, err := json.Marshal(hostapi.Artifact{Documents: []hostapi.SignedDocument{d}})
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var a api.Artifact
+		var a hostapi.Artifact
 		if strictjson.Decode(b, &a) != nil {
 			return
 		}

@@ -8,9 +8,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/replace"
 )
 
 // LongestHold bounds a hold: nobody forgets one for longer.
@@ -43,7 +43,7 @@ func Hold(l hostdir.Layout, d time.Duration) (began bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return true, replace.File(l.HoldFile(), append(b, '\n'), 0o644)
+	return true, atomicfile.File(l.HoldFile(), append(b, '\n'), 0o644)
 }
 
 // readHold is the hold at a time, zero for none. One that cannot be read is none, and so is

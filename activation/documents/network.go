@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // Codes of documents from the network that are refused.
@@ -32,7 +32,7 @@ type Offer struct {
 // policy that is not among them stays: a provider that can withhold cannot remove. What is in
 // force already is accepted, and changes nothing. While a commit is pending, or an operator
 // has them wait, no other documents come in force. A newer revocation list always does.
-func (s *Store) Accept(ctx context.Context, a api.Artifact) *api.Error {
+func (s *Store) Accept(ctx context.Context, a hostapi.Artifact) *hostapi.Error {
 	if a.NotModified {
 		return nil
 	}
@@ -45,17 +45,17 @@ func (s *Store) Accept(ctx context.Context, a api.Artifact) *api.Error {
 	return e
 }
 
-func (s *Store) acceptDocuments(ctx context.Context, a api.Artifact) *api.Error {
+func (s *Store) acceptDocuments(ctx context.Context, a hostapi.Artifact) *hostapi.Error {
 	if a.Unchanged() {
 		return nil
 	}
 	unlock, err := lock(s.layout)
 	if err != nil {
-		return api.Errorf(api.Transient, CodeDisk, "%v", err)
+		return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
 	}
 	defer unlock()
 	if _, err := s.refresh(); err != nil {
-		return api.Errorf(api.Transient, CodeDisk, "%v", err)
+		return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
 	}
 	o, e := s.Verify(a)
 	if e != nil {
@@ -63,13 +63,13 @@ func (s *Store) acceptDocuments(ctx context.Context, a api.Artifact) *api.Error 
 	}
 	if o.Changed {
 		if err := s.dropUnchanged(); err != nil {
-			return api.Errorf(api.Transient, CodeDisk, "%v", err)
+			return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
 		}
 		if err := s.NoneIsPending(); err != nil {
-			return api.Errorf(api.Transient, CodePending, "document from the network: %v", err)
+			return hostapi.Errorf(hostapi.Transient, CodePending, "document from the network: %v", err)
 		}
 		if err := s.isHeld(); err != nil {
-			return api.Errorf(api.Transient, CodeHeld, "document from the network: %v", err)
+			return hostapi.Errorf(hostapi.Transient, CodeHeld, "document from the network: %v", err)
 		}
 	}
 	if s.Arm != nil && !slices.Equal(o.Set.contents(), s.set.contents()) {
@@ -80,15 +80,15 @@ func (s *Store) acceptDocuments(ctx context.Context, a api.Artifact) *api.Error 
 	var unarmed *armError
 	switch {
 	case errors.As(err, &unarmed):
-		return api.Errorf(api.Transient, CodeUnarmed, "document from the network: nobody would go back from it: %v", err)
+		return hostapi.Errorf(hostapi.Transient, CodeUnarmed, "document from the network: nobody would go back from it: %v", err)
 	case err != nil:
-		return api.Errorf(api.Transient, CodeDisk, "%v", err)
+		return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
 	}
 	return nil
 }
 
 // Verify returns what documents from the network would put in force. Nothing changes.
-func (s *Store) Verify(a api.Artifact) (Offer, *api.Error) {
+func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 	if a.Unchanged() {
 		return Offer{Set: s.set}, nil
 	}
@@ -97,19 +97,19 @@ func (s *Store) Verify(a api.Artifact) (Offer, *api.Error) {
 		d, err := document.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
 		var newer *document.NewerFormatError
 		if errors.As(err, &newer) {
-			return Offer{}, api.Errorf(api.Transient, api.CodeNewerFormat, "document from the network: %v", err)
+			return Offer{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeNewerFormat, "document from the network: %v", err)
 		}
 		if err != nil {
-			return Offer{}, api.Errorf(api.Denied, CodeTampered, "document from the network: %v", err)
+			return Offer{}, hostapi.Errorf(hostapi.Denied, CodeTampered, "document from the network: %v", err)
 		}
 		if _, twice := byKind[d.Envelope.Kind]; twice {
-			return Offer{}, api.Errorf(api.Denied, api.CodeMalformed, "two documents of kind %s from the network", d.Envelope.Kind)
+			return Offer{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeMalformed, "two documents of kind %s from the network", d.Envelope.Kind)
 		}
 		byKind[d.Envelope.Kind] = d
 	}
 	manifest, ok := byKind[document.DocManifest]
 	if !ok {
-		return Offer{}, api.Errorf(api.Transient, api.CodeMissing, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
+		return Offer{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
 	}
 	set := s.set
 	pins := s.set.Manifest.Trust.SigningKeys
@@ -120,7 +120,7 @@ func (s *Store) Verify(a api.Artifact) (Offer, *api.Error) {
 	if newer {
 		m, err := newSet(manifest, nil)
 		if err != nil {
-			return Offer{}, api.Errorf(api.Denied, api.CodeMalformed, "document from the network: %v", err)
+			return Offer{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeMalformed, "document from the network: %v", err)
 		}
 		m.Policy = set.Policy
 		set = m
@@ -146,20 +146,20 @@ func (s *Store) Verify(a api.Artifact) (Offer, *api.Error) {
 // newer reports whether a document verifies, is for this host, and is newer than minVersion.
 // That version itself is accepted and changes nothing, and so is an older one where the
 // closure is ahead of what is published. One that is older than the network's own is an error.
-func (s *Store) newer(d document.Document, held document.Envelope, pins []string) (bool, *api.Error) {
+func (s *Store) newer(d document.Document, held document.Envelope, pins []string) (bool, *hostapi.Error) {
 	if err := d.Verify(pins); err != nil {
-		return false, api.Errorf(api.Denied, CodeTampered, "document from the network: %v: publish with a key that this host pins, or deploy its closure", err)
+		return false, hostapi.Errorf(hostapi.Denied, CodeTampered, "document from the network: %v: publish with a key that this host pins, or deploy its closure", err)
 	}
 	e, m := d.Envelope, s.set.Manifest
 	if e.Host != m.Host || e.Cluster != m.Cluster {
-		return false, api.Errorf(api.Denied, CodeForeign, "document from the network: %s is for %s/%s, this host is %s/%s", e.Kind, e.Cluster, e.Host, m.Cluster, m.Host)
+		return false, hostapi.Errorf(hostapi.Denied, CodeForeign, "document from the network: %s is for %s/%s, this host is %s/%s", e.Kind, e.Cluster, e.Host, m.Cluster, m.Host)
 	}
 	least := s.record.minVersion(e.Kind, held)
 	if e.Newer(least) || s.lost(e, held) {
 		return true, nil
 	}
 	if s.record.newest(e.Kind).Newer(e) {
-		return false, api.Errorf(api.Transient, CodeOlder, "document from the network: %s has serial %d, this host has already accepted serial %d: publish a newer one, or go back by deploying the closure", e.Kind, e.Serial, least.Serial)
+		return false, hostapi.Errorf(hostapi.Transient, CodeOlder, "document from the network: %s has serial %d, this host has already accepted serial %d: publish a newer one, or go back by deploying the closure", e.Kind, e.Serial, least.Serial)
 	}
 	return false, nil
 }

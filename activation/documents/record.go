@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/replace"
 )
 
 // record is Layout.State: what was seen of each origin.
@@ -61,7 +61,7 @@ func (r record) save(path string) error {
 	if err != nil {
 		return err
 	}
-	return replace.File(path, append(b, '\n'), 0o644)
+	return atomicfile.File(path, append(b, '\n'), 0o644)
 }
 
 // minVersion is what a document of a kind from the network must be newer than.

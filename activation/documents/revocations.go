@@ -4,30 +4,30 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/replace"
 )
 
 // acceptRevocations puts a list from the network in force if it is newer: an older one, of a
 // provider that was restored, changes nothing.
-func (s *Store) acceptRevocations(signed trust.SignedRevocations) *api.Error {
+func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error {
 	list, err := signed.Open()
 	var newer *document.NewerFormatError
 	if errors.As(err, &newer) {
-		return api.Errorf(api.Transient, api.CodeNewerFormat, "from the network: %v", err)
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeNewerFormat, "from the network: %v", err)
 	}
 	if err == nil {
 		m := s.set.Manifest
 		err = signed.Verify(list, m.Cluster, m.Trust.SigningKeys)
 	}
 	if err != nil {
-		return api.Errorf(api.Denied, CodeTampered, "from the network: %v: sign it with a key that this host pins: florctl revoke --renew", err)
+		return hostapi.Errorf(hostapi.Denied, CodeTampered, "from the network: %v: sign it with a key that this host pins: florctl revoke --renew", err)
 	}
 	unlock, err := lock(s.layout)
 	if err != nil {
-		return api.Errorf(api.Transient, CodeDisk, "%v", err)
+		return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
 	}
 	defer unlock()
 	path := s.layout.Revocations()
@@ -38,18 +38,18 @@ func (s *Store) acceptRevocations(signed trust.SignedRevocations) *api.Error {
 		return nil
 	}
 	if err := list.Follows(s.list); err != nil {
-		return api.Errorf(api.Denied, CodeTampered, "from the network: %v", err)
+		return hostapi.Errorf(hostapi.Denied, CodeTampered, "from the network: %v", err)
 	}
 	b, err := json.Marshal(signed)
 	if err == nil {
 		s.step("save revocations")
-		err = replace.File(path, append(b, '\n'), 0o644)
+		err = atomicfile.File(path, append(b, '\n'), 0o644)
 	}
 	if err == nil {
 		s.list, err = trust.ReadRevocations(path, nil)
 	}
 	if err != nil {
-		return api.Errorf(api.Transient, CodeDisk, "%v", err)
+		return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
 	}
 	return nil
 }

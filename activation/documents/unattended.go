@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/replace"
 )
 
 // beginUnattended puts an offer in force as a commit that activation confirms itself. Its
@@ -71,7 +71,7 @@ func NoteAnswered(l hostdir.Layout, id string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return replace.File(l.UndoneFile(), append(b, '\n'), 0o644)
+	return atomicfile.File(l.UndoneFile(), append(b, '\n'), 0o644)
 }
 
 // Redo puts what went back last in force again: for good, or as a commit once more where again

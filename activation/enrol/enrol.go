@@ -25,13 +25,13 @@ import (
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/replace"
 )
 
 // Host is who comes in.
@@ -42,10 +42,10 @@ type Host struct {
 
 // Offer is an identity file that was verified.
 type Offer struct {
-	File  api.IdentityFile // with the keys that this host made
-	Needs []string         // that it fulfils, of the manifest that it brings or of the one in force
-	Until time.Time        // when the first of its certificates ends
-	Set   documents.Set    // what is in force, and with Changed, what it would put in force
+	File  hostapi.IdentityFile // with the keys that this host made
+	Needs []string             // that it fulfils, of the manifest that it brings or of the one in force
+	Until time.Time            // when the first of its certificates ends
+	Set   documents.Set        // what is in force, and with Changed, what it would put in force
 	Newer bool
 
 	host Host
@@ -79,7 +79,7 @@ func (h Host) proves(m document.Manifest) (ssh.Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", h.HostKey, err)
 	}
-	declared, err := api.ParseHostKey(m.Identity.SSHHostKey)
+	declared, err := hostapi.ParseHostKey(m.Identity.SSHHostKey)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	}
 	o := &Offer{host: h, Set: store.Set()}
 	m := o.Set.Manifest
-	var signed api.SignedIdentityFile
+	var signed hostapi.SignedIdentityFile
 	if err := strictjson.Decode(b, &signed); err != nil {
 		return nil, fmt.Errorf("identity file: %w: want what florctl id issue wrote", err)
 	}
@@ -144,7 +144,7 @@ func newestList(s *trust.SignedRevocations, m document.Manifest, held *trust.Rev
 }
 
 // checkDevice refuses a file that is for another machine than this.
-func (h Host) checkDevice(f api.IdentityFile, m document.Manifest, list *trust.Revocations) error {
+func (h Host) checkDevice(f hostapi.IdentityFile, m document.Manifest, list *trust.Revocations) error {
 	key, err := h.proves(m)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (h Host) checkDevice(f api.IdentityFile, m document.Manifest, list *trust.R
 	if err != nil {
 		return err
 	}
-	admitted, err := api.ParseHostKey(a.Key)
+	admitted, err := hostapi.ParseHostKey(a.Key)
 	if err != nil {
 		return fmt.Errorf("identity file: device: %w", err)
 	}
@@ -239,7 +239,7 @@ func (o *Offer) Install() error {
 	}
 	b, err := json.Marshal(o.File)
 	if err == nil {
-		err = replace.File(o.host.State.IdentityFile(), b, 0o600)
+		err = atomicfile.File(o.host.State.IdentityFile(), b, 0o600)
 	}
 	unlock()
 	if err != nil {

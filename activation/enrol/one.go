@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 )
 
 // One puts the certificate of an identity file for a machine that is no host in force below a
 // directory, as activation does below that of a need. signingKey is the public key that signed it,
 // in Nix format: such a machine knows nothing else.
 func One(b []byte, dir, signingKey string, now time.Time) (*trust.SVID, error) {
-	var signed api.SignedIdentityFile
+	var signed hostapi.SignedIdentityFile
 	if err := strictjson.Decode(b, &signed); err != nil {
 		return nil, fmt.Errorf("identity file: %w: want what florctl id issue wrote", err)
 	}

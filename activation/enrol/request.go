@@ -16,16 +16,16 @@ import (
 
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/replace"
 )
 
 // Request makes the keys of this host that it does not have yet, and the request for an
 // identity file, with the fingerprint of the key that signs it. Made again, it is for the same
 // keys.
-func (h Host) Request() (r api.SignedIdentityRequest, fingerprint string, err error) {
+func (h Host) Request() (r hostapi.SignedIdentityRequest, fingerprint string, err error) {
 	doc, err := h.State.Manifest()
 	if err != nil {
 		return r, "", fmt.Errorf("%w: install this host's documents and start its units first", err)
@@ -50,8 +50,8 @@ func (h Host) Request() (r api.SignedIdentityRequest, fingerprint string, err er
 	if err != nil {
 		return r, "", err
 	}
-	request := api.IdentityRequest{
-		Schema: api.IdentityRequestSchema, Format: document.NewestFormat, Cluster: m.Cluster, Node: m.Identity.ID, Device: line(proves.PublicKey()),
+	request := hostapi.IdentityRequest{
+		Schema: hostapi.IdentityRequestSchema, Format: document.NewestFormat, Cluster: m.Cluster, Node: m.Identity.ID, Device: line(proves.PublicKey()),
 	}
 	for _, n := range m.Needs {
 		id, err := n.CertID()
@@ -67,12 +67,12 @@ func (h Host) Request() (r api.SignedIdentityRequest, fingerprint string, err er
 		if err != nil {
 			return r, "", err
 		}
-		request.SVIDs = append(request.SVIDs, api.CertBody{ID: id, CSR: csr})
+		request.SVIDs = append(request.SVIDs, hostapi.CertBody{ID: id, CSR: csr})
 	}
-	slices.SortFunc(request.SVIDs, func(a, b api.CertBody) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	slices.SortFunc(request.SVIDs, func(a, b hostapi.CertBody) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	b, err := json.Marshal(keys)
 	if err == nil {
-		err = replace.File(h.State.IdentityKeys(), b, 0o600)
+		err = atomicfile.File(h.State.IdentityKeys(), b, 0o600)
 	}
 	if err != nil {
 		return r, "", err
@@ -80,7 +80,7 @@ func (h Host) Request() (r api.SignedIdentityRequest, fingerprint string, err er
 	if b, err = json.Marshal(request); err != nil {
 		return r, "", err
 	}
-	r, err = api.SignIdentityRequest(b, proves)
+	r, err = hostapi.SignIdentityRequest(b, proves)
 	return r, ssh.FingerprintSHA256(proves.PublicKey()), err
 }
 

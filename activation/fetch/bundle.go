@@ -6,10 +6,10 @@ import (
 	"io/fs"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 )
 
 // CodeBundle is that of the bundle of a foreign trust domain which is none, or cannot come after
@@ -17,13 +17,15 @@ import (
 const CodeBundle = "bundle"
 
 // checkBundle refuses what would have the host trust less, or what it trusted before.
-func (h *Host) checkBundle(n document.Need, text string) *api.Error {
-	refuse := func(err error) *api.Error { return api.Errorf(api.Transient, CodeBundle, "answer: %v", err) }
+func (h *Host) checkBundle(n document.Need, text string) *hostapi.Error {
+	refuse := func(err error) *hostapi.Error {
+		return hostapi.Errorf(hostapi.Transient, CodeBundle, "answer: %v", err)
+	}
 	var request struct {
 		TrustDomain string `json:"trustDomain"`
 	}
 	if err := strictjson.Decode(n.Request, &request); err != nil {
-		return api.Errorf(api.Invalid, api.CodeMalformed, "need %q: request: %v", n.ID, err)
+		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "need %q: request: %v", n.ID, err)
 	}
 	next, err := trust.ParseBundle(request.TrustDomain, []byte(text))
 	if err != nil {
@@ -34,7 +36,7 @@ func (h *Host) checkBundle(n document.Need, text string) *api.Error {
 		return nil
 	}
 	if err != nil {
-		return api.Errorf(api.Transient, CodeDisk, "%v", err)
+		return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
 	}
 	last, err := trust.ParseBundle(request.TrustDomain, delivered)
 	if err != nil {

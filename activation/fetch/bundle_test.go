@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -16,8 +16,8 @@ func TestBundles(t *testing.T) {
 	h, a := newHost(t)
 	a.Need = kit.FederationNeed("blue", "blue.example", "forge")
 	ca := kit.NewCAOf("blue.example")
-	answer := func(text []byte) *api.Error {
-		return h.complete(a, pending{}, &api.Answer{Values: map[string]string{"bundle": string(text)}})
+	answer := func(text []byte) *hostapi.Error {
+		return h.complete(a, pending{}, &hostapi.Answer{Values: map[string]string{"bundle": string(text)}})
 	}
 	if e := answer(ca.Bundle(2, time.Minute)); e != nil {
 		t.Fatal(e)
@@ -35,7 +35,7 @@ func TestBundles(t *testing.T) {
 		{nil, "unable to parse"},
 	} {
 		e := answer(c.text)
-		if (e == nil) != (c.part == "") || e != nil && (e.Kind != api.Transient || e.Code != CodeBundle || !strings.Contains(e.Message, c.part)) {
+		if (e == nil) != (c.part == "") || e != nil && (e.Kind != hostapi.Transient || e.Code != CodeBundle || !strings.Contains(e.Message, c.part)) {
 			t.Errorf("%v, want %q", e, c.part)
 		}
 	}

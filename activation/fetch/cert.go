@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 )
 
 // certRequest makes the key of an SVID and the request for its certificate.
@@ -39,15 +39,15 @@ func (h *Host) certRequest(n document.Need) (body json.RawMessage, key string, e
 	if err != nil {
 		return nil, "", err
 	}
-	body, err = json.Marshal(api.CertBody{ID: id, CSR: block("CERTIFICATE REQUEST", csr)})
+	body, err = json.Marshal(hostapi.CertBody{ID: id, CSR: block("CERTIFICATE REQUEST", csr)})
 	return body, block("PRIVATE KEY", der), err
 }
 
 // complete checks an answer and adds the values that the host makes itself: the
 // key, and as bundle the roots of the manifest, which alone decides trust.
-func (h *Host) complete(a Attempt, p pending, answer *api.Answer) *api.Error {
+func (h *Host) complete(a Attempt, p pending, answer *hostapi.Answer) *hostapi.Error {
 	if now := time.Now(); answer.Expires != 0 && answer.Expires <= now.Unix() {
-		return api.Errorf(api.Transient, api.CodeClock, "answer: expired at %s, here it is %s: set the clock",
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeClock, "answer: expired at %s, here it is %s: set the clock",
 			time.Unix(answer.Expires, 0).UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	if a.Need.Kind == document.KindFederation {
@@ -61,14 +61,14 @@ func (h *Host) complete(a Attempt, p pending, answer *api.Answer) *api.Error {
 	}
 	id, err := h.certID(a.Need)
 	if err != nil {
-		return api.Errorf(api.Invalid, api.CodeMalformed, "%v", err)
+		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "%v", err)
 	}
 	svid, err := trust.ParseSVID([]byte(answer.Values["svid"]), []byte(p.PrivateKey), id)
 	if err != nil {
-		return api.Errorf(api.Invalid, api.CodeMalformed, "answer: svid: %v", err)
+		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "answer: svid: %v", err)
 	}
 	if err := h.verify(svid); err != nil {
-		return api.AsError(fmt.Errorf("answer: svid: %w", err))
+		return hostapi.AsError(fmt.Errorf("answer: svid: %w", err))
 	}
 	answer.Expires = svid.Cert.Leaf.NotAfter.Unix()
 	answer.Values["key"] = p.PrivateKey
@@ -80,7 +80,7 @@ func (h *Host) complete(a Attempt, p pending, answer *api.Answer) *api.Error {
 // is revoked is for its provider to decide: a host that was reinstated has an older list, and
 // needs the SVID to fetch the newer one.
 func (h *Host) verify(s *trust.SVID) error {
-	_, err := api.Peer(s.Chain, h.Roots.With(nil), x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+	_, err := hostapi.Peer(s.Chain, h.Roots.With(nil), x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	return err
 }
 

@@ -9,17 +9,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/replace"
 )
 
 // ReadEnrolled reads what flor enroll left for activation, with the time of the file; nil for
 // nothing.
-func ReadEnrolled(l hostdir.Layout) (f *api.IdentityFile, left int64, err error) {
+func ReadEnrolled(l hostdir.Layout) (f *hostapi.IdentityFile, left int64, err error) {
 	at, err := os.Stat(l.IdentityFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
@@ -31,7 +31,7 @@ func ReadEnrolled(l hostdir.Layout) (f *api.IdentityFile, left int64, err error)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
 	}
-	f = new(api.IdentityFile)
+	f = new(hostapi.IdentityFile)
 	if err == nil {
 		err = strictjson.Decode(b, f)
 	}
@@ -43,7 +43,7 @@ func ReadEnrolled(l hostdir.Layout) (f *api.IdentityFile, left int64, err error)
 
 // FinishEnrolment puts the device key of an identity file in its place, and the admission: the
 // file alone is what flor enroll leaves whole.
-func FinishEnrolment(l hostdir.Layout, f api.IdentityFile) error {
+func FinishEnrolment(l hostdir.Layout, f hostapi.IdentityFile) error {
 	unlock, err := LockJoin(l)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func FinishEnrolment(l hostdir.Layout, f api.IdentityFile) error {
 	if f.DeviceKey != "" {
 		_, err := os.Stat(l.DeviceKey())
 		if errors.Is(err, fs.ErrNotExist) {
-			err = replace.File(l.DeviceKey(), []byte(f.DeviceKey), 0o600)
+			err = atomicfile.File(l.DeviceKey(), []byte(f.DeviceKey), 0o600)
 		}
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func FinishEnrolment(l hostdir.Layout, f api.IdentityFile) error {
 	}
 	b, err := json.Marshal(f.Admission)
 	if err == nil {
-		err = replace.File(l.Admission(), b, 0o600)
+		err = atomicfile.File(l.Admission(), b, 0o600)
 	}
 	if err == nil { // it waits for nobody's word any more
 		err = removed(l.JoinRequest())
@@ -80,7 +80,7 @@ func removed(path string) error {
 
 // Enrolled is the answer that an identity file has to a need, where that is newer than what is
 // delivered.
-func (h *Host) Enrolled(n document.Need) (answer api.Answer, ok bool, failed *Error) {
+func (h *Host) Enrolled(n document.Need) (answer hostapi.Answer, ok bool, failed *Error) {
 	if n.Kind != document.KindCert {
 		return answer, false, nil
 	}
@@ -89,7 +89,7 @@ func (h *Host) Enrolled(n document.Need) (answer api.Answer, ok bool, failed *Er
 		err = FinishEnrolment(h.Layout, *f)
 	}
 	if err != nil {
-		return answer, false, local(api.Transient, CodeDisk, err)
+		return answer, false, local(hostapi.Transient, CodeDisk, err)
 	}
 	svid := h.given(f, n)
 	if svid == nil {
@@ -104,7 +104,7 @@ func (h *Host) Enrolled(n document.Need) (answer api.Answer, ok bool, failed *Er
 
 // given is the SVID that an identity file has for a need, nil where it has none that is good
 // still, and was issued after what is delivered.
-func (h *Host) given(f *api.IdentityFile, n document.Need) *api.IdentitySVID {
+func (h *Host) given(f *hostapi.IdentityFile, n document.Need) *hostapi.IdentitySVID {
 	if f == nil || n.Kind != document.KindCert {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 }
 
 // Gives reports whether an identity file, nil for none, has what a need waits for.
-func (h *Host) Gives(f *api.IdentityFile, n document.Need) bool { return h.given(f, n) != nil }
+func (h *Host) Gives(f *hostapi.IdentityFile, n document.Need) bool { return h.given(f, n) != nil }
 
 // ForgetEnrolled removes the identity file of a time, of which nothing is left to deliver.
 func (h *Host) ForgetEnrolled(of int64) error {
@@ -162,7 +162,7 @@ func (h *Host) ForgetEnrolled(of int64) error {
 	}
 	keys, err := IdentityKeys(h.Layout)
 	for id, key := range keys {
-		if !slices.ContainsFunc(f.SVIDs, func(s api.IdentitySVID) bool { return s.ID.String() == id && s.Key == key }) {
+		if !slices.ContainsFunc(f.SVIDs, func(s hostapi.IdentitySVID) bool { return s.ID.String() == id && s.Key == key }) {
 			return err // of a request without an answer yet
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -16,7 +16,7 @@ import (
 // cannot be is an error, and there is no admission without it.
 func TestFinishEnrolment(t *testing.T) {
 	l := hostdir.Layout(filepath.Join(t.TempDir(), "state"))
-	f := api.IdentityFile{DeviceKey: "a key\n", Admission: &trust.SignedAdmission{Admission: "{}", Signature: "x"}}
+	f := hostapi.IdentityFile{DeviceKey: "a key\n", Admission: &trust.SignedAdmission{Admission: "{}", Signature: "x"}}
 	if err := os.MkdirAll(l.DeviceKey()+".new/x", 0o700); err != nil { // in the way of the file
 		t.Fatal(err)
 	}

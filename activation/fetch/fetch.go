@@ -12,10 +12,10 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 )
 
 // Codes of failures on this host itself. No provider received a request.
@@ -64,7 +64,7 @@ type Attempt struct {
 	Provider string // host name
 	Digest   string // of the need
 	Answers  int    // so far: what was pending before the last is answered
-	Rotation int    // to request, see api.Request; zero for none
+	Rotation int    // to request, see hostapi.Request; zero for none
 
 	// Enrol requests the node's SVID by proof even when there is one that seems valid.
 	Enrol bool
@@ -72,30 +72,30 @@ type Attempt struct {
 
 // Error is a failure. Received reports whether the request reached the provider.
 type Error struct {
-	*api.Error
+	*hostapi.Error
 	Received bool
 }
 
 func (e *Error) Unwrap() error { return e.Error }
 
-func local(kind api.ErrorKind, code string, err error) *Error {
-	return &Error{Error: api.Errorf(kind, code, "%v", err)}
+func local(kind hostapi.ErrorKind, code string, err error) *Error {
+	return &Error{Error: hostapi.Errorf(kind, code, "%v", err)}
 }
 
 // Fetch gets the values that answer a need, with what the host adds to them.
-func (p *Pass) Fetch(ctx context.Context, a Attempt) (api.Answer, *Error) {
+func (p *Pass) Fetch(ctx context.Context, a Attempt) (hostapi.Answer, *Error) {
 	h := p.host
 	w, err := h.pending(a)
 	if err != nil {
-		return api.Answer{}, local(api.Transient, CodeDisk, err)
+		return hostapi.Answer{}, local(hostapi.Transient, CodeDisk, err)
 	}
 	answer, failed := p.send(ctx, a, h.request(a, w))
 	if failed != nil {
-		return api.Answer{}, failed
+		return hostapi.Answer{}, failed
 	}
 	if e := h.complete(a, w, &answer); e != nil {
 		_ = h.Forget(a.Need.ID) // the same request would get the same answer
-		return api.Answer{}, &Error{Error: e, Received: true}
+		return hostapi.Answer{}, &Error{Error: e, Received: true}
 	}
 	return answer, nil
 }
@@ -103,57 +103,57 @@ func (p *Pass) Fetch(ctx context.Context, a Attempt) (api.Answer, *Error) {
 // Artifact gets the documents that a provider has for this node, unless they are those in
 // force. They may declare another
 // SSH host key than the manifest in force.
-func (p *Pass) Artifact(ctx context.Context, a Attempt) (api.Artifact, *Error) {
+func (p *Pass) Artifact(ctx context.Context, a Attempt) (hostapi.Artifact, *Error) {
 	calls, failed := p.way(a, p.host.hostKey)
 	if failed != nil {
-		return api.Artifact{}, failed
+		return hostapi.Artifact{}, failed
 	}
 	artifact, err := calls.Artifact(ctx)
 	return artifact, received(err)
 }
 
 // Report sends what this host reports of itself to a provider of its documents.
-func (h *Host) Report(ctx context.Context, provider string, report []byte) (api.Reported, *api.Error) {
+func (h *Host) Report(ctx context.Context, provider string, report []byte) (hostapi.Reported, *hostapi.Error) {
 	calls, failed := h.authenticate(Attempt{Provider: provider, Need: document.Need{Kind: document.KindConfig}}, h.hostKey, nil)
 	if failed != nil {
-		return api.Reported{}, failed.Error
+		return hostapi.Reported{}, failed.Error
 	}
 	defer calls.Close()
 	answer, err := calls.Report(ctx, report)
 	if err != nil {
-		return answer, api.AsError(err)
+		return answer, hostapi.AsError(err)
 	}
 	return answer, nil
 }
 
 // Checkpoint gets the newest one of the audit log of a provider's process, since one of a size.
-func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint64) (api.Checkpoint, *api.Error) {
+func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint64) (hostapi.Checkpoint, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: kind}}, p.host.hostKey)
 	if failed != nil {
-		return api.Checkpoint{}, failed.Error
+		return hostapi.Checkpoint{}, failed.Error
 	}
 	answer, err := calls.Checkpoint(ctx, kind, from)
 	if err != nil {
-		return answer, api.AsError(err)
+		return answer, hostapi.AsError(err)
 	}
 	return answer, nil
 }
 
 // CRL gets the newest of a provider of certificates, without its text where that is the one of
 // a number.
-func (p *Pass) CRL(ctx context.Context, provider, has string) (api.CRL, *api.Error) {
+func (p *Pass) CRL(ctx context.Context, provider, has string) (hostapi.CRL, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: document.KindCert}}, p.host.declaredHostKey)
 	if failed != nil {
-		return api.CRL{}, failed.Error
+		return hostapi.CRL{}, failed.Error
 	}
 	answer, err := calls.CRL(ctx, document.KindCert, has)
 	if err != nil {
-		return answer, api.AsError(err)
+		return answer, hostapi.AsError(err)
 	}
 	return answer, nil
 }
 
-func (p *Pass) send(ctx context.Context, a Attempt, r api.Request) (api.Answer, *Error) {
+func (p *Pass) send(ctx context.Context, a Attempt, r hostapi.Request) (hostapi.Answer, *Error) {
 	h := p.host
 	if h.IsNode(a.Need) {
 		if _, failed := h.svid(); failed != nil || a.Enrol {
@@ -162,25 +162,25 @@ func (p *Pass) send(ctx context.Context, a Attempt, r api.Request) (api.Answer, 
 	}
 	calls, failed := p.way(a, h.declaredHostKey)
 	if failed != nil {
-		return api.Answer{}, failed
+		return hostapi.Answer{}, failed
 	}
-	answer, err := calls.Do(ctx, api.Path(a.Need.Kind), r)
-	if err != nil && api.AsError(err).Code == api.CodeRevoked && h.IsNode(a.Need) {
+	answer, err := calls.Do(ctx, hostapi.Path(a.Need.Kind), r)
+	if err != nil && hostapi.AsError(err).Code == hostapi.CodeRevoked && h.IsNode(a.Need) {
 		return p.enrol(ctx, a, r) // only its certificates of before may be revoked
 	}
 	return answer, received(err)
 }
 
 // enrol requests the node's SVID by proof, on a connection of its own, which After goes on with.
-func (p *Pass) enrol(ctx context.Context, a Attempt, r api.Request) (api.Answer, *Error) {
+func (p *Pass) enrol(ctx context.Context, a Attempt, r hostapi.Request) (hostapi.Answer, *Error) {
 	h := p.host
 	key, failed := h.declaredHostKey()
 	if failed != nil {
-		return api.Answer{}, failed
+		return hostapi.Answer{}, failed
 	}
 	client := h.client(a, nil, key)
 	if client.Admission, failed = h.admission(ctx); failed != nil {
-		return api.Answer{}, failed
+		return hostapi.Answer{}, failed
 	}
 	calls := client.Pass()
 	answer, err := calls.Enrol(ctx, r)
@@ -196,11 +196,11 @@ func received(err error) *Error {
 	if err == nil {
 		return nil
 	}
-	e := api.AsError(err)
+	e := hostapi.AsError(err)
 	return &Error{Error: e, Received: e.Code != CodeTPM}
 }
 
-func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *api.Client {
+func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *hostapi.Client {
 	reached := func(id spiffe.ID) {
 		for _, name := range a.Need.Providers {
 			if h.Manifest.Providers[name][a.Need.Kind].ID == id {
@@ -219,7 +219,7 @@ func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *api.Cli
 		// What it has is signed. A list in which it is reinstated may come from nobody else.
 		roots = roots.With(nil)
 	}
-	return &api.Client{
+	return &hostapi.Client{
 		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[a.Provider][a.Need.Kind], Others: others, Reached: reached, Roots: roots,
 		Serial: h.Serial, Tag: h.Tag, Revocations: h.Roots.Revocations().InForce(), SVID: svid, HostKey: key, Dial: h.Dial,
 	}

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 )
 
 func newHost(t *testing.T) (*Host, Attempt) {
@@ -37,7 +37,7 @@ func TestPendingComesFirst(t *testing.T) {
 		}
 		return nil, errors.New("nobody there")
 	}
-	if _, e := h.Pass().Fetch(t.Context(), a); e == nil || !e.Received || e.Kind != api.Transient {
+	if _, e := h.Pass().Fetch(t.Context(), a); e == nil || !e.Received || e.Kind != hostapi.Transient {
 		t.Errorf("%v", e)
 	}
 }
@@ -97,13 +97,13 @@ func TestAnswersThatAreNotOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, svid := range []string{"", "no PEM", p.PrivateKey, h.Manifest.Trust.Roots[0]} {
-		answer := api.Answer{Values: map[string]string{"svid": svid}}
-		if e := h.complete(a, p, &answer); e == nil || e.Kind != api.Invalid || !strings.Contains(e.Message, "answer: svid: ") {
+		answer := hostapi.Answer{Values: map[string]string{"svid": svid}}
+		if e := h.complete(a, p, &answer); e == nil || e.Kind != hostapi.Invalid || !strings.Contains(e.Message, "answer: svid: ") {
 			t.Errorf("%.20q: %v", svid, e)
 		}
 	}
-	answer := api.Answer{Expires: -1}
-	if e := h.complete(a, p, &answer); e == nil || e.Code != api.CodeClock {
+	answer := hostapi.Answer{Expires: -1}
+	if e := h.complete(a, p, &answer); e == nil || e.Code != hostapi.CodeClock {
 		t.Errorf("expired: %v", e)
 	}
 }
@@ -133,9 +133,9 @@ func TestHostKeyRefuses(t *testing.T) {
 	} {
 		declared := h.Manifest.Identity.SSHHostKey
 		edit()
-		kind := api.Denied
+		kind := hostapi.Denied
 		if passes[h.HostKey] {
-			kind = api.Transient
+			kind = hostapi.Transient
 		}
 		if _, e := h.declaredHostKey(); e == nil || e.Received || e.Code != CodeHostKey || e.Kind != kind || !strings.Contains(e.Message, want) {
 			t.Errorf("%v, want %q", e, want)

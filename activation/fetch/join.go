@@ -16,13 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/activation/devicekey"
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/replace"
 )
 
 // joinRequest is what there is on disk from flor join until it is decided. The token is gone
@@ -39,7 +39,7 @@ func (h *Host) BeginJoin(token string, facts hostreport.Facts) error {
 	if !m.Identity.Joins {
 		return fmt.Errorf("the manifest of %s declares its SSH host key: it enrols with that, and needs no token", m.Host)
 	}
-	t, err := api.ParseJoinToken(token)
+	t, err := hostapi.ParseJoinToken(token)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (h *Host) BeginJoin(token string, facts hostreport.Facts) error {
 	if err != nil {
 		return err
 	}
-	return replace.File(l.JoinRequest(), b, 0o600)
+	return atomicfile.File(l.JoinRequest(), b, 0o600)
 }
 
 // LockJoin waits until no other process writes what a host comes in by: flor join, flor enroll
@@ -87,12 +87,12 @@ func LockJoin(l hostdir.Layout) (unlock func(), err error) {
 }
 
 // Join requests once that this host's device is admitted, and keeps the admission where it is.
-func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
+func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 	var r joinRequest
 	b, err := os.ReadFile(h.Layout.JoinRequest())
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(h.Layout.Admission()); err == nil {
-			return api.Joined{State: api.JoinApproved}, nil
+			return hostapi.Joined{State: hostapi.JoinApproved}, nil
 		}
 		return a, h.unjoined()
 	}
@@ -100,18 +100,18 @@ func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
 		err = strictjson.Decode(b, &r)
 	}
 	if err != nil {
-		return a, local(api.Transient, CodeDisk, fmt.Errorf("join request: %w", err))
+		return a, local(hostapi.Transient, CodeDisk, fmt.Errorf("join request: %w", err))
 	}
-	token, err := api.ParseJoinToken(r.Token)
+	token, err := hostapi.ParseJoinToken(r.Token)
 	if err != nil {
-		return a, local(api.Transient, CodeDisk, fmt.Errorf("join request: %w: flor join TOKEN again", err))
+		return a, local(hostapi.Transient, CodeDisk, fmt.Errorf("join request: %w: flor join TOKEN again", err))
 	}
 	key, failed := h.hostKey()
 	if failed != nil {
 		return a, failed
 	}
 	if h.Manifest.Providers[token.Provider][document.KindConfig].ID.IsZero() {
-		return a, local(api.Denied, api.CodeToken, fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have any more", token.Provider, h.Manifest.Host))
+		return a, local(hostapi.Denied, hostapi.CodeToken, fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have any more", token.Provider, h.Manifest.Host))
 	}
 	client := h.client(Attempt{Provider: token.Provider, Need: document.Need{Kind: document.KindConfig}}, nil, key)
 	if a, err = client.Join(ctx, r.Facts, &token); err != nil {
@@ -119,37 +119,37 @@ func (h *Host) Join(ctx context.Context) (a api.Joined, failed *Error) {
 	}
 	unlock, err := LockJoin(h.Layout)
 	if err != nil {
-		return a, local(api.Transient, CodeDisk, err)
+		return a, local(hostapi.Transient, CodeDisk, err)
 	}
 	defer unlock()
 	switch a.State {
-	case api.JoinApproved:
+	case hostapi.JoinApproved:
 		admission, err := h.admit(key, token, a)
 		if err != nil {
-			return a, local(api.Denied, api.CodeJoin, err)
+			return a, local(hostapi.Denied, hostapi.CodeJoin, err)
 		}
-		if err := replace.File(h.Layout.Admission(), admission, 0o600); err != nil {
-			return a, local(api.Transient, CodeDisk, fmt.Errorf("admission: %w", err))
+		if err := atomicfile.File(h.Layout.Admission(), admission, 0o600); err != nil {
+			return a, local(hostapi.Transient, CodeDisk, fmt.Errorf("admission: %w", err))
 		}
-	case api.JoinPending:
+	case hostapi.JoinPending:
 		return a, nil
 	}
 	if now, err := os.ReadFile(h.Layout.JoinRequest()); err != nil || !bytes.Equal(now, b) {
 		return a, nil // gone, or another begun meanwhile
 	}
 	if err := os.Remove(h.Layout.JoinRequest()); err != nil {
-		return a, local(api.Transient, CodeDisk, err)
+		return a, local(hostapi.Transient, CodeDisk, err)
 	}
 	return a, nil
 }
 
 // unjoined is the failure of a host that requests nothing.
 func (h *Host) unjoined() *Error {
-	return local(api.Transient, api.CodeJoin, fmt.Errorf("%s has no SSH host key in the flake, and no device that was admitted: florctl token create --host %s, then flor join - here", h.Manifest.Host, h.Manifest.Host))
+	return local(hostapi.Transient, hostapi.CodeJoin, fmt.Errorf("%s has no SSH host key in the flake, and no device that was admitted: florctl token create --host %s, then flor join - here", h.Manifest.Host, h.Manifest.Host))
 }
 
 // admit returns the admission to keep, which it signs itself where a grant lets the token do so.
-func (h *Host) admit(key ssh.Signer, token api.JoinToken, a api.Joined) ([]byte, error) {
+func (h *Host) admit(key ssh.Signer, token hostapi.JoinToken, a hostapi.Joined) ([]byte, error) {
 	device := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
 	admission := a.Admission
 	if admission == nil && a.Grant != nil {
@@ -190,10 +190,10 @@ func (h *Host) admission(ctx context.Context) (*trust.SignedAdmission, *Error) {
 		switch a, failed := h.Join(ctx); {
 		case failed != nil:
 			return nil, failed
-		case a.State == api.JoinPending:
-			return nil, local(api.Transient, api.CodeJoin, errors.New(a.Message))
-		case a.State != api.JoinApproved:
-			return nil, local(api.Denied, api.CodeJoin, errors.New(a.Message))
+		case a.State == hostapi.JoinPending:
+			return nil, local(hostapi.Transient, hostapi.CodeJoin, errors.New(a.Message))
+		case a.State != hostapi.JoinApproved:
+			return nil, local(hostapi.Denied, hostapi.CodeJoin, errors.New(a.Message))
 		}
 	}
 	b, err := os.ReadFile(h.Layout.Admission())
@@ -205,7 +205,7 @@ func (h *Host) admission(ctx context.Context) (*trust.SignedAdmission, *Error) {
 		err = strictjson.Decode(bytes.TrimSpace(b), &s)
 	}
 	if err != nil {
-		return nil, local(api.Transient, CodeDisk, fmt.Errorf("admission: %w", err))
+		return nil, local(hostapi.Transient, CodeDisk, fmt.Errorf("admission: %w", err))
 	}
 	return &s, nil
 }

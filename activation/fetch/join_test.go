@@ -13,16 +13,16 @@ import (
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
 // TestBeginJoin: whoever begins, and however often, there is one device key; what is refused
 // leaves nothing on disk.
 func TestBeginJoin(t *testing.T) {
-	token, err := api.NewJoinToken("drhorrible")
+	token, err := hostapi.NewJoinToken("drhorrible")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 const (
@@ -29,8 +29,8 @@ type Line struct {
 
 	at     document.Provider
 	roots  []string
-	client *api.Client
-	calls  *api.Pass
+	client *hostapi.Client
+	calls  *hostapi.Pass
 	ends   time.Time
 	used   time.Time
 }
@@ -78,21 +78,21 @@ func (l *Line) Close() {
 
 // Artifact gets the documents that the provider has for this host, unless they are those in
 // force.
-func (l *Line) Artifact(ctx context.Context) (api.Artifact, *Error) {
+func (l *Line) Artifact(ctx context.Context) (hostapi.Artifact, *Error) {
 	a, err := l.calls.Artifact(ctx)
 	l.used = time.Now()
 	return a, received(err)
 }
 
-// Watch waits for others than those in force, see api.Pass.
-func (l *Line) Watch(ctx context.Context, from int64) (api.Artifact, *Error) {
+// Watch waits for others than those in force, see hostapi.Pass.
+func (l *Line) Watch(ctx context.Context, from int64) (hostapi.Artifact, *Error) {
 	a, err := l.calls.Watch(ctx, from)
 	l.used = time.Now()
 	return a, received(err)
 }
 
 // Report sends what this host reports of itself.
-func (l *Line) Report(ctx context.Context, report []byte) (api.Reported, error) {
+func (l *Line) Report(ctx context.Context, report []byte) (hostapi.Reported, error) {
 	a, err := l.calls.Report(ctx, report)
 	l.used = time.Now()
 	return a, err

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/replace"
 )
 
 // pending is a request that has no answer yet, on disk before it is sent. Body
@@ -71,12 +71,12 @@ func (h *Host) pending(a Attempt) (pending, error) {
 	if err != nil {
 		return pending{}, err
 	}
-	return p, replace.FileIn(h.pendingPath(a.Need.ID), b, 0o600)
+	return p, atomicfile.FileIn(h.pendingPath(a.Need.ID), b, 0o600)
 }
 
 // request is what is pending as it is sent.
-func (h *Host) request(a Attempt, p pending) api.Request {
-	return api.Request{Need: a.Need.ID, Serial: h.Serial, Generation: a.Need.Generation, Rotation: a.Rotation, Body: p.Body, IdempotencyKey: p.Key}
+func (h *Host) request(a Attempt, p pending) hostapi.Request {
+	return hostapi.Request{Need: a.Need.ID, Serial: h.Serial, Generation: a.Need.Generation, Rotation: a.Rotation, Body: p.Body, IdempotencyKey: p.Key}
 }
 
 // Answered reports whether what is pending has its answer among so many.

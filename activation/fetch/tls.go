@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 )
 
 // Values of an answer of kind tls.
@@ -81,10 +81,10 @@ func (h *Host) delivered(n document.Need, now time.Time) crypto.Signer {
 }
 
 // completeTLS checks an answer of kind tls, and adds the key where the host made it.
-func completeTLS(n document.Need, p pending, answer *api.Answer) *api.Error {
+func completeTLS(n document.Need, p pending, answer *hostapi.Answer) *hostapi.Error {
 	r, err := n.PublicNames()
 	if err != nil {
-		return api.Errorf(api.Invalid, api.CodeMalformed, "%v", err)
+		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "%v", err)
 	}
 	if len(r.Names) == 0 {
 		return nil
@@ -97,7 +97,7 @@ func completeTLS(n document.Need, p pending, answer *api.Answer) *api.Error {
 		err = covers(pair.Leaf, r.Names)
 	}
 	if err != nil {
-		return api.Errorf(api.Invalid, api.CodeMalformed, "answer: certificate: %v", err)
+		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "answer: certificate: %v", err)
 	}
 	answer.Expires = pair.Leaf.NotAfter.Unix()
 	return nil

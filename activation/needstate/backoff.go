@@ -9,7 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // Backoff is exponential with full jitter: before attempt n+1 any wait up to
@@ -32,11 +32,11 @@ const longest = 2 * Slow
 // Wait is the time from the failure of an attempt, counted from 1, to the next
 // one. The provider's RetryAfter comes before the jitter. A provider that is full spreads hosts
 // itself, in the order in which they came, so the jitter is that of a first attempt.
-func (b Backoff) Wait(attempt int, e *api.Error) time.Duration {
+func (b Backoff) Wait(attempt int, e *hostapi.Error) time.Duration {
 	switch {
-	case e.Kind == api.Denied:
+	case e.Kind == hostapi.Denied:
 		return max(Slow, after(e)) + rand.N(Slow/20)
-	case e.Code == api.CodeFull:
+	case e.Code == hostapi.CodeFull:
 		attempt = 1
 	}
 	return min(after(e)+b.jitter(attempt), longest)
@@ -44,14 +44,14 @@ func (b Backoff) Wait(attempt int, e *api.Error) time.Duration {
 
 // wait is Wait, but that of a transient error where no provider received the request: this host
 // denied it, which costs nobody else anything, and the cause may pass.
-func (b Backoff) wait(attempt int, e *api.Error, provider string) time.Duration {
+func (b Backoff) wait(attempt int, e *hostapi.Error, provider string) time.Duration {
 	if provider == "" {
 		return b.jitter(attempt)
 	}
 	return b.Wait(attempt, e)
 }
 
-func after(e *api.Error) time.Duration { return time.Duration(e.RetryAfter) * time.Second }
+func after(e *hostapi.Error) time.Duration { return time.Duration(e.RetryAfter) * time.Second }
 
 // settled is an attempt by which every sequence of waits has reached its cap.
 const settled = 64

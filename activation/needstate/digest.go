@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // Digest is over what makes a delivered need fulfilled.
@@ -16,7 +16,7 @@ func Digest(n document.Need) string {
 		Request    json.RawMessage  `json:"request"`
 	}{n.Deliver, n.Generation, n.Request})
 	if err == nil {
-		b, err = api.Canonical(b)
+		b, err = hostapi.Canonical(b)
 	}
 	if err != nil {
 		panic(fmt.Sprintf("need %s of a decoded manifest: %v", n.ID, err))

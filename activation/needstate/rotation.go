@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 )
 
 // RequestRotation has the next attempts request another secret, once for each identity of
@@ -51,8 +51,8 @@ func (s State) secretSince() unixtime.Time {
 
 // noteRotation records the rotation that an answer is of. Where nothing rotates, it leaves a
 // state that releases before rotation read.
-func (s *State) noteRotation(v Observed, answer api.Answer) {
-	number, _ := strconv.Atoi(answer.Values[api.ValueRotation]) // without one there was none
+func (s *State) noteRotation(v Observed, answer hostapi.Answer) {
+	number, _ := strconv.Atoi(answer.Values[hostapi.ValueRotation]) // without one there was none
 	since := s.secretSince()
 	if number+1 < s.NotRotated { // the provider counts anew: what it refused was no next one to it
 		s.NotRotated = 0

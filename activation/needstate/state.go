@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/replace"
 )
 
 // State is what activation knows of a need, with the transitions that only activation makes.
@@ -18,7 +18,7 @@ func (s State) Save(l hostdir.Layout, need string) error {
 	if err != nil {
 		return err
 	}
-	return replace.FileIn(l.NeedStateFile(need), append(b, '\n'), 0o644)
+	return atomicfile.FileIn(l.NeedStateFile(need), append(b, '\n'), 0o644)
 }
 
 // setStatus changes the status.

@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 )
 
 var (
 	now       = time.Unix(1_800_000_000, 500)
-	transient = api.Errorf(api.Transient, api.CodeUnavailable, "down")
-	denied    = api.Errorf(api.Denied, api.CodeNotGranted, "no")
-	invalid   = api.Errorf(api.Invalid, api.CodeMalformed, "what")
+	transient = hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "down")
+	denied    = hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no")
+	invalid   = hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "what")
 )
 
 // observed is of a need that has not changed, at a time after now.
@@ -29,11 +29,11 @@ func fulfilled(lifetime time.Duration) State {
 	v := observed(0)
 	s.Reconcile(v)
 	s.Begin(v)
-	s.Fulfil(v, "forge", api.Answer{Expires: v.Now.Add(lifetime).Unix()})
+	s.Fulfil(v, "forge", hostapi.Answer{Expires: v.Now.Add(lifetime).Unix()})
 	return s
 }
 
-func failed(e *api.Error) State {
+func failed(e *hostapi.Error) State {
 	var s State
 	v := observed(0)
 	s.Reconcile(v)
@@ -75,7 +75,7 @@ func TestRenewalIsDue(t *testing.T) {
 		if c.lifetime != 0 {
 			expires = now.Add(c.lifetime).Unix()
 		}
-		s.Fulfil(v, "forge", api.Answer{Expires: expires})
+		s.Fulfil(v, "forge", hostapi.Answer{Expires: expires})
 		if got := due(t, s, c.renew); got < c.least-time.Second || got > c.most {
 			t.Errorf("%s: due after %s, want %s to %s", name, got, c.least, c.most)
 		}
@@ -111,10 +111,10 @@ func TestReconcile(t *testing.T) {
 		"denied, other manifest":    {failed(denied), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
 		"invalid":                   {failed(invalid), func(v *Observed) {}, hostdir.NeedInvalid, false},
 		"invalid, other manifest":   {failed(invalid), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
-		"waiting, other manifest":   {failed(api.Errorf(api.Transient, api.CodeBusy, "later")), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, false},
+		"waiting, other manifest":   {failed(hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "later")), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, false},
 		"unreachable":               {failed(transient), func(v *Observed) {}, hostdir.NeedWaiting, false},
 		"it is elsewhere now":       {failed(transient), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
-		"another root":              {failed(api.Errorf(api.Transient, api.CodeUntrusted, "")), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
+		"another root":              {failed(hostapi.Errorf(hostapi.Transient, hostapi.CodeUntrusted, "")), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
 		"of a foreign root":         {fulfilled(time.Hour), func(v *Observed) { v.Foreign = true }, hostdir.NeedWaiting, true},
 		"new":                       {State{}, func(v *Observed) {}, hostdir.NeedWaiting, true},
 	} {
@@ -156,7 +156,7 @@ func TestLocalDenial(t *testing.T) {
 // However the clock jumps, the wait is no longer than it was meant to be.
 func TestClockJumps(t *testing.T) {
 	year := 365 * 24 * time.Hour
-	for _, e := range []*api.Error{transient, denied} {
+	for _, e := range []*hostapi.Error{transient, denied} {
 		for _, jump := range []time.Duration{-year, -time.Hour, -2 * time.Second, 0, time.Hour, year} {
 			s := failed(e)
 			meant := s.Next.Sub(now)
@@ -181,8 +181,8 @@ func TestClockJumps(t *testing.T) {
 }
 
 func TestClockChangedRetriesWhatWaitsForTheClock(t *testing.T) {
-	clock := api.Errorf(api.Transient, api.CodeClock, "set the clock")
-	for _, e := range []*api.Error{clock, transient, denied, invalid} {
+	clock := hostapi.Errorf(hostapi.Transient, hostapi.CodeClock, "set the clock")
+	for _, e := range []*hostapi.Error{clock, transient, denied, invalid} {
 		s := failed(e)
 		before := s
 		s.ClockChanged(now)
@@ -236,7 +236,7 @@ func TestAgeOfASecret(t *testing.T) {
 	fulfil := func(after time.Duration, rotate int, values map[string]string) {
 		v := observed(after)
 		v.Need.Renew.Rotate = rotate
-		s.Fulfil(v, "forge", api.Answer{Values: values})
+		s.Fulfil(v, "forge", hostapi.Answer{Values: values})
 	}
 	const day = 24 * 3600
 	for _, c := range []struct {
@@ -249,8 +249,8 @@ func TestAgeOfASecret(t *testing.T) {
 		{2 * time.Hour, day, nil, time.Hour},
 		{3 * time.Hour, day, nil, time.Hour},
 		{4 * time.Hour, 0, nil, 0},
-		{5 * time.Hour, 0, map[string]string{api.ValueRotation: "1"}, 5 * time.Hour},
-		{6 * time.Hour, 0, map[string]string{api.ValueRotation: "1"}, 5 * time.Hour},
+		{5 * time.Hour, 0, map[string]string{hostapi.ValueRotation: "1"}, 5 * time.Hour},
+		{6 * time.Hour, 0, map[string]string{hostapi.ValueRotation: "1"}, 5 * time.Hour},
 	} {
 		fulfil(c.after, c.rotate, c.values)
 		want := unixtime.Time{}

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 )
 
 // Observed is what Reconcile fits a state to.
@@ -32,7 +32,7 @@ func (s *State) Reconcile(v Observed) {
 		s.restart(v.Now)
 	case (s.State == hostdir.NeedDenied || s.State == hostdir.NeedInvalid) && changed:
 		s.restart(v.Now)
-	case s.State == hostdir.NeedWaiting && changed && s.Error != nil && s.Error.Code != api.CodeBusy && s.Error.Code != api.CodeFull:
+	case s.State == hostdir.NeedWaiting && changed && s.Error != nil && s.Error.Code != hostapi.CodeBusy && s.Error.Code != hostapi.CodeFull:
 		// Another address, or another root, may have been what it waited for.
 		s.hurry()
 	}
@@ -69,7 +69,7 @@ func (s *State) Resumed(now time.Time) {
 
 // ClockChanged makes a need due at once that failed because of a wrong clock.
 func (s *State) ClockChanged(now time.Time) {
-	if s.State == hostdir.NeedWaiting && s.Error != nil && s.Error.Code == api.CodeClock {
+	if s.State == hostdir.NeedWaiting && s.Error != nil && s.Error.Code == hostapi.CodeClock {
 		s.restart(now)
 	}
 }
@@ -77,7 +77,7 @@ func (s *State) ClockChanged(now time.Time) {
 // Reinstated makes a need due at once that was denied because this host was revoked, and reports
 // whether it was.
 func (s *State) Reinstated(now time.Time) bool {
-	was := s.State == hostdir.NeedDenied && s.Error != nil && s.Error.Code == api.CodeRevoked
+	was := s.State == hostdir.NeedDenied && s.Error != nil && s.Error.Code == hostapi.CodeRevoked
 	if was {
 		s.restart(now)
 	}
@@ -192,21 +192,21 @@ func (s *State) Begin(v Observed) int {
 }
 
 // NewError is e as a state keeps it.
-func NewError(e *api.Error) *hostdir.NeedError {
+func NewError(e *hostapi.Error) *hostdir.NeedError {
 	return &hostdir.NeedError{Kind: string(e.Kind), Code: e.Code, Message: e.Message}
 }
 
 // Fail records why an attempt failed and when the next one is. What one provider finds
 // invalid another may answer, of a newer release for one: each
 // receives the request before the need is invalid. A fault found by this host is final.
-func (s *State) Fail(v Observed, provider string, e *api.Error, b Backoff) {
+func (s *State) Fail(v Observed, provider string, e *hostapi.Error, b Backoff) {
 	s.Provider = provider
 	s.Error = NewError(e)
 	s.Next, s.NotBefore = unixtime.Time{}, unixtime.Time{}
 	if e.RetryAfter > 0 && provider != "" {
 		s.NotBefore = unixtime.Of(v.Now).Add(after(e))
 	}
-	if e.Kind == api.Invalid {
+	if e.Kind == hostapi.Invalid {
 		s.InvalidInRow++
 	} else {
 		s.InvalidInRow = 0
@@ -215,13 +215,13 @@ func (s *State) Fail(v Observed, provider string, e *api.Error, b Backoff) {
 	case s.InvalidInRow > 0 && (provider == "" || s.InvalidInRow >= len(v.Need.Providers)):
 		s.setStatus(hostdir.NeedInvalid, v.Now)
 		return
-	case e.Kind == api.Denied:
+	case e.Kind == hostapi.Denied:
 		s.setStatus(hostdir.NeedDenied, v.Now)
 	default:
 		s.setStatus(hostdir.NeedWaiting, v.Now)
 	}
 	s.Next = unixtime.Of(v.Now)
-	if round, ends := s.round(v.Need.Providers); ends || e.Code != api.CodeUnavailable {
+	if round, ends := s.round(v.Need.Providers); ends || e.Code != hostapi.CodeUnavailable {
 		s.Next = s.Next.Add(b.wait(round, e, provider))
 	}
 }
@@ -235,7 +235,7 @@ func (s *State) round(providers []string) (number int, ends bool) {
 
 // Fulfil records that what is delivered now answers the need. Renewal comes up to
 // a twentieth earlier than declared, so that hosts do not renew together.
-func (s *State) Fulfil(v Observed, provider string, answer api.Answer) {
+func (s *State) Fulfil(v Observed, provider string, answer hostapi.Answer) {
 	s.noteRotation(v, answer)
 	s.setStatus(hostdir.NeedFulfilled, v.Now)
 	s.Answers++

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/checkpoint"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/checkpoint"
-	"github.com/florete/florete/providers/replace"
 )
 
 // maxReason bounds what a person writes.
@@ -37,7 +37,7 @@ func Accept(l hostdir.Layout, provider, kind string, word hostdir.AcceptedAudit)
 		if err != nil {
 			return err
 		}
-		return replace.File(l.AcceptedFile(), append(b, '\n'), 0o644)
+		return atomicfile.File(l.AcceptedFile(), append(b, '\n'), 0o644)
 	}
 	return fmt.Errorf("audit log of kind %s on %s: this host has not witnessed one: flor witness", kind, provider)
 }

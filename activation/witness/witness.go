@@ -7,16 +7,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/florete/florete/internal/checkpoint"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/checkpoint"
-	"github.com/florete/florete/providers/printable"
 )
 
 // Take is what a host knows of a log once a provider has returned a checkpoint, from what it
 // knew before, which may have nothing but whose log it is.
-func Take(w hostdir.Witnessed, answer api.Checkpoint, now unixtime.Time) hostdir.Witnessed {
+func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hostdir.Witnessed {
 	refuse := func(format string, args ...any) hostdir.Witnessed {
 		w.Refused, w.RefusedKey = answer.Checkpoint, answer.Key
 		return faulty(w, fmt.Sprintf(format, args...), now)
@@ -90,6 +90,6 @@ func faulty(w hostdir.Witnessed, fault string, now unixtime.Time) hostdir.Witnes
 	if w.Fault == "" {
 		w.Since = now
 	}
-	w.Fault = printable.Text(fault)
+	w.Fault = terminal.Text(fault)
 	return w
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation/witness"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/tlog"
 	"github.com/florete/florete/tests/kit"
@@ -40,8 +40,8 @@ func (c *cluster) decide() {
 	c.Helper()
 	calls := c.Client(ursula).Pass()
 	defer calls.Close()
-	_, err := calls.Do(c.Context(), api.Path("cert"), api.Request{Need: "cert-other", Serial: providertest.Serial, Generation: 1, Body: []byte("{}")})
-	if api.AsError(err).Kind != api.Denied {
+	_, err := calls.Do(c.Context(), hostapi.Path("cert"), hostapi.Request{Need: "cert-other", Serial: providertest.Serial, Generation: 1, Body: []byte("{}")})
+	if hostapi.AsError(err).Kind != hostapi.Denied {
 		c.Fatal(err)
 	}
 }
@@ -56,7 +56,7 @@ func (c *cluster) see(more int64) string {
 		answer, err := calls.Checkpoint(c.Context(), "cert", uint64(was.Size))
 		calls.Close()
 		if err != nil {
-			if api.AsError(err).Kind != api.Transient {
+			if hostapi.AsError(err).Kind != hostapi.Transient {
 				c.Fatal(err)
 			}
 			return err

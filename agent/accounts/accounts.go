@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/providers/conns"
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/conns"
 )
 
 // Bounds of the connections for HTTP.
@@ -164,6 +164,6 @@ func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, named fu
 // Client requests of the agent behind the socket. Its idle connections must be closed.
 func Client(socket string) *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return replace.DialSocket(ctx, socket)
+		return atomicfile.DialSocket(ctx, socket)
 	}}
 }

@@ -18,7 +18,7 @@ import (
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/nss"
+	"github.com/florete/florete/internal/nss"
 )
 
 // public are directories where the forwarder, Go and the C library's files for names are:

@@ -18,7 +18,7 @@ import (
 
 	"github.com/florete/florete/agent/confine"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/nss"
+	"github.com/florete/florete/internal/nss"
 )
 
 // dirEnv makes this binary the confined process.

@@ -27,9 +27,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/conns"
 )
 
 // Config locates credentials.

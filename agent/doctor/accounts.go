@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/florete/florete/internal/nss"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/nss"
 )
 
 // accounts are those of this host that the manifest names, of services and of people:

@@ -15,8 +15,8 @@ import (
 
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/race"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api/race"
 )
 
 // tolerance is how far clocks may be apart: enrolment proofs live a minute.

@@ -66,7 +66,7 @@ func remedy(message string) string {
 }
 
 // cure is what helps a need, by the code of its error (activation/README.md,
-// providers/api), unless it follows from another finding.
+// internal/hostapi), unless it follows from another finding.
 func (h *host) cure(n document.Need, s hostdir.NeedState) (f Finding, ok bool) {
 	providers := strings.Join(n.Providers, " or ")
 	deploy := do("", fmt.Sprintf("deploy %s and this host from one revision of the flake", providers))

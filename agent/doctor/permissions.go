@@ -12,7 +12,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/nss"
+	"github.com/florete/florete/internal/nss"
 )
 
 // permissions are who may read what was delivered, and who may change it.

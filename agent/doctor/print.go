@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // Print writes the report for people: a line for each check, and for each finding
@@ -18,13 +18,13 @@ func Print(w io.Writer, r Report) error {
 		if len(c.Findings) > 0 {
 			mark = "!!"
 		}
-		fmt.Fprintf(&out, "%s  %-11s  %s\n", mark, c.Name, printable.Text(c.Seen))
+		fmt.Fprintf(&out, "%s  %-11s  %s\n", mark, c.Name, terminal.Text(c.Seen))
 		for _, f := range c.Findings {
 			kind, cure := "fix", f.Fix
 			if cure == "" {
 				kind, cure = "do", f.Do
 			}
-			fmt.Fprintf(&out, "    %s\n      %s: %s\n", printable.Text(f.Problem), kind, printable.Text(cure))
+			fmt.Fprintf(&out, "    %s\n      %s: %s\n", terminal.Text(f.Problem), kind, terminal.Text(cure))
 		}
 	}
 	switch n := r.Findings(); n {

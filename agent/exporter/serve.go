@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/conns"
 )
 
 // timeout bounds a request.

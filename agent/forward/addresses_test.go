@@ -7,7 +7,7 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api/race/racetest"
+	"github.com/florete/florete/internal/race/racetest"
 )
 
 // TestBehindNAT: what is called is not what is listened on. The address of its own network

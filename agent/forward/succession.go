@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/agent/whois"
-	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/internal/conns"
 )
 
 const (

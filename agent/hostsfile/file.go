@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/atomicfile"
 )
 
 // Remove takes the block out of the file, where there is one.
@@ -48,7 +48,7 @@ func (c Config) rewrite(block string) (changed bool, err error) {
 		err = os.Remove(c.Hosts)
 	} else {
 		dir, name := filepath.Split(c.Hosts)
-		err = replace.Via(filepath.Join(dir, "."+name+"."+c.Instance.String()), c.Hosts, []byte(text), mode)
+		err = atomicfile.Via(filepath.Join(dir, "."+name+"."+c.Instance.String()), c.Hosts, []byte(text), mode)
 	}
 	if fixed(err) {
 		err = overwrite(c.Hosts, []byte(text), old)

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // DefaultCaddy is the Unix socket of Caddy's admin API.
@@ -162,7 +162,7 @@ func (c *Caddy) call(ctx context.Context, method, path string, body []byte) ([]b
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = errors.New(resp.Status + ": " + printable.Text(strings.TrimSpace(string(b))))
+		err = errors.New(resp.Status + ": " + terminal.Text(strings.TrimSpace(string(b))))
 	}
 	return b, err
 }

@@ -21,9 +21,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/conns"
-	"github.com/florete/florete/providers/replace"
 )
 
 // Ensure has a proxy that is no host of the cluster take in strangers for the names that it is
@@ -143,7 +143,7 @@ func (e *Ensure) ensure(ctx context.Context, body io.Reader) (name, kind string,
 	}
 	b, err := json.MarshalIndent(names, "", "  ")
 	if err == nil {
-		err = replace.File(e.File, append(b, '\n'), 0o600)
+		err = atomicfile.File(e.File, append(b, '\n'), 0o600)
 	}
 	return wants.Name, "transient", err
 }

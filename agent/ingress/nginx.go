@@ -13,9 +13,9 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/printable"
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // Where Debian's nginx has files of others, and where strangers come.
@@ -49,7 +49,7 @@ func (n *Nginx) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 	}
 	none := err != nil
 	if !bytes.Equal(before, text) {
-		if err := replace.File(n.File, text, 0o644); err != nil {
+		if err := atomicfile.File(n.File, text, 0o644); err != nil {
 			return false, err
 		}
 		if err := n.run(ctx, "-t", "-q"); err != nil {
@@ -57,7 +57,7 @@ func (n *Nginx) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 			if none {
 				back = os.Remove(n.File)
 			} else {
-				back = replace.File(n.File, before, 0o644)
+				back = atomicfile.File(n.File, before, 0o644)
 			}
 			return false, errors.Join(fmt.Errorf("nginx does not accept %s, which is as it was before: %w", n.File, err), back)
 		}
@@ -81,7 +81,7 @@ func (n *Nginx) run(ctx context.Context, args ...string) error {
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		const most = 1 << 10
-		return fmt.Errorf("%w: %s", err, printable.Text(strings.TrimSpace(string(out[:min(len(out), most)]))))
+		return fmt.Errorf("%w: %s", err, terminal.Text(strings.TrimSpace(string(out[:min(len(out), most)]))))
 	}
 	return nil
 }

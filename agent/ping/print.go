@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // Print writes a line for each step, and what to do about each that failed.
@@ -23,12 +23,12 @@ func Print(w io.Writer, r Result) error {
 			fmt.Fprintf(tw, "%s\t-\t\tnot tried: %s is broken\n", s.Name, s.Needs)
 			continue
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", s.Name, state, elapsed(s.Nanoseconds), printable.Text(detail))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", s.Name, state, elapsed(s.Nanoseconds), terminal.Text(detail))
 	}
 	tw.Flush()
 	for _, s := range r.Steps {
 		if s.Error != "" {
-			fmt.Fprintf(&out, "broken: %s: %s\n", s.Name, printable.Text(s.Remedy))
+			fmt.Fprintf(&out, "broken: %s: %s\n", s.Name, terminal.Text(s.Remedy))
 		}
 	}
 	_, err := out.WriteTo(w)

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // Print writes the report as tables. IDs are without their trust domain; times
@@ -41,29 +41,29 @@ func Print(w io.Writer, r Report, now time.Time) error {
 		if c.Unattended {
 			unless = "a provider answers by then"
 		}
-		fmt.Fprintf(&out, "pending: %s goes back %s, unless %s\n", printable.Text(c.String()), relative(c.Deadline.Time, now), printable.Text(unless))
+		fmt.Fprintf(&out, "pending: %s goes back %s, unless %s\n", terminal.Text(c.String()), relative(c.Deadline.Time, now), terminal.Text(unless))
 	}
 	if c := r.Undone; c != nil {
-		fmt.Fprintf(&out, "undone: %s went back %s, for %s: publish what is right\n", printable.Text(c.String()), relative(c.Deadline.Time, now), c.Missing())
+		fmt.Fprintf(&out, "undone: %s went back %s, for %s: publish what is right\n", terminal.Text(c.String()), relative(c.Deadline.Time, now), c.Missing())
 	}
 	for _, a := range r.Audit {
-		fmt.Fprintf(&out, "audit: log of kind %s on %s: %s: flor witness\n", printable.Text(a.Kind), printable.Text(a.Provider), printable.Text(a.Fault))
+		fmt.Fprintf(&out, "audit: log of kind %s on %s: %s: flor witness\n", terminal.Text(a.Kind), terminal.Text(a.Provider), terminal.Text(a.Fault))
 	}
 	for _, c := range r.Ending {
-		fmt.Fprintf(&out, "ending: the %s certificate %s ends on %s: flor doctor\n", printable.Text(c.Part), printable.Text(c.Name), c.Ends.UTC().Format(time.DateOnly))
+		fmt.Fprintf(&out, "ending: the %s certificate %s ends on %s: flor doctor\n", terminal.Text(c.Part), terminal.Text(c.Name), c.Ends.UTC().Format(time.DateOnly))
 	}
 	for _, x := range r.Fallbacks {
 		fmt.Fprintf(&out, "over TCP: %s, %s: %s; QUIC is tried %s: flor doctor\n",
-			printable.Text(strings.Join(x.Forwarder, "|")), relative(x.Since.Time, now), printable.Text(x.Reason), relative(x.Retry.Time, now))
+			terminal.Text(strings.Join(x.Forwarder, "|")), relative(x.Since.Time, now), terminal.Text(x.Reason), relative(x.Retry.Time, now))
 	}
 	for _, d := range r.Draining {
 		fmt.Fprintf(&out, "draining: %s, %d connections, until they end\n", process(d.Process), d.Connections)
 	}
 	if r.Unconfined != "" {
-		fmt.Fprintf(&out, "unconfined: %s\n", printable.Text(r.Unconfined))
+		fmt.Fprintf(&out, "unconfined: %s\n", terminal.Text(r.Unconfined))
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintf(&out, "problem: %s\n", printable.Text(p))
+		fmt.Fprintf(&out, "problem: %s\n", terminal.Text(p))
 	}
 	for _, t := range tables(r, now) {
 		t.print(&out)
@@ -105,7 +105,7 @@ func (t *table) print(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, cells := range append([][]string{t.head}, t.rows...) {
 		for i, c := range cells {
-			cells[i] = printable.Text(c)
+			cells[i] = terminal.Text(c)
 		}
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}

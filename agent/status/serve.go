@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/providers/conns"
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/conns"
 )
 
 // timeout bounds a request on either side.
@@ -28,7 +28,7 @@ func Listen(socket string, mode fs.FileMode) (*net.UnixListener, error) {
 		c.Close()
 		return nil, fmt.Errorf("socket %s: another agent serves it", socket)
 	}
-	return replace.Socket(socket, "unix", mode)
+	return atomicfile.Socket(socket, "unix", mode)
 }
 
 // Serve answers on ln until ctx ends, and removes the socket.
@@ -56,7 +56,7 @@ func Fetch(ctx context.Context, socket string) (Report, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return replace.DialSocket(ctx, socket)
+		return atomicfile.DialSocket(ctx, socket)
 	}}
 	defer transport.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent/status", nil)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // Print writes a view as a table.
@@ -26,7 +26,7 @@ func Print(w io.Writer, v View) error {
 	return err
 }
 
-func name(s string) string { return printable.Text(cmp.Or(s, "(others)")) }
+func name(s string) string { return terminal.Text(cmp.Or(s, "(others)")) }
 
 func size(bytes float64) string {
 	const unit = 1024

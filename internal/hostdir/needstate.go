@@ -59,7 +59,7 @@ type NeedState struct {
 func RotateFile(need string) string { return need + ".rotate" }
 
 // NeedError is why the last attempt failed; Kind is one of the error kinds of
-// providers/api.
+// internal/hostapi.
 type NeedError struct {
 	Kind    string `json:"kind"`
 	Code    string `json:"code"`

@@ -11,7 +11,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/nix/nearest"
+	"github.com/florete/florete/internal/suggest"
 )
 
 // Principal finds one by its SPIFFE ID, by "user/alice" or "user:alice", or by
@@ -220,7 +220,7 @@ func (a *Access) find(name string, among []spiffe.ID) (spiffe.ID, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return spiffe.ID{}, fmt.Errorf("cluster %s has no %q%s", a.t.Name, name, suggest(short, known))
+		return spiffe.ID{}, fmt.Errorf("cluster %s has no %q%s", a.t.Name, name, meant(short, known))
 	default:
 		return spiffe.ID{}, fmt.Errorf("cluster %s has several %q: %s", a.t.Name, name, listed(found, a.t.TrustDomain))
 	}
@@ -247,10 +247,10 @@ func (a *Access) shared(found []spiffe.ID) []spiffe.ID {
 	return nil
 }
 
-// suggest names what was probably meant.
-func suggest(name string, known []string) string {
+// meant names what was probably meant.
+func meant(name string, known []string) string {
 	slices.Sort(known)
-	best := nearest.Name(name, known)
+	best := suggest.Name(name, known)
 	if kind, _, found := strings.Cut(name, "/"); best == "" && found {
 		of := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasPrefix(k, kind+"/") })
 		if n := len(of); n > 0 && n < 10 {

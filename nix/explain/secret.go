@@ -29,7 +29,7 @@ func (a *Access) WhoHas(name string) (Holders, error) {
 	name = strings.TrimPrefix(name, "secret/")
 	s, ok := a.t.Secrets[name]
 	if !ok {
-		return Holders{}, fmt.Errorf("cluster %s has no secret %q%s", a.t.Name, name, suggest(name, slices.Sorted(maps.Keys(a.t.Secrets))))
+		return Holders{}, fmt.Errorf("cluster %s has no secret %q%s", a.t.Name, name, meant(name, slices.Sorted(maps.Keys(a.t.Secrets))))
 	}
 	h := Holders{Secret: name, Generate: s.Generate, Holders: []Holder{}, Makes: a.t.Providers["secret"].Hosts}
 	for _, reader := range slices.Sorted(slices.Values(s.Readers)) {

@@ -26,9 +26,9 @@ import (
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
@@ -247,23 +247,23 @@ func (r *readers) answer(k server.Answerer, p document.Policy, compiled any, g d
 		}
 		body = kit.JSON(map[string]any{"names": of.Names, "internal": of.Internal, "shared": of.Shared, "csr": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))})
 	}
-	request := api.Request{Need: g.Need, Serial: 1, Generation: g.Generation, Body: body}
+	request := hostapi.Request{Need: g.Need, Serial: 1, Generation: g.Generation, Body: body}
 	b, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
-	if len(b) > api.MaxRequest {
-		return fmt.Errorf("request of %d bytes, want at most %d", len(b), api.MaxRequest)
+	if len(b) > hostapi.MaxRequest {
+		return fmt.Errorf("request of %d bytes, want at most %d", len(b), hostapi.MaxRequest)
 	}
 	if g.Caller.Kind() != spiffe.KindNode {
 		return fmt.Errorf("caller is a %s", g.Caller.Kind())
 	}
 	_, err = k.Answer(context.Background(), server.Call{Compiled: compiled, Caller: g.Caller, Request: request, Grant: g, Policy: p, Now: time.Now()})
 	// The rules of a tenant need not permit what a service requests.
-	if refused := new(api.Error); g.Kind == token.Name && errors.As(err, &refused) && refused.Code == api.CodeNotGranted {
+	if refused := new(hostapi.Error); g.Kind == token.Name && errors.As(err, &refused) && refused.Code == hostapi.CodeNotGranted {
 		return nil
 	}
-	if missing := new(api.Error); errors.As(err, &missing) && (missing.Code == api.CodeMissing || missing.Code == api.CodeUnavailable) {
+	if missing := new(hostapi.Error); errors.As(err, &missing) && (missing.Code == hostapi.CodeMissing || missing.Code == hostapi.CodeUnavailable) {
 		return nil
 	}
 	return err
@@ -271,7 +271,7 @@ func (r *readers) answer(k server.Answerer, p document.Policy, compiled any, g d
 
 // withCSR is the request for a certificate as a host sends it.
 func withCSR(request json.RawMessage) (json.RawMessage, error) {
-	var of api.CertBody
+	var of hostapi.CertBody
 	if err := json.Unmarshal(request, &of); err != nil {
 		return nil, err
 	}

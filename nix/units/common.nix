@@ -1,5 +1,5 @@
 # What the units of a host are made of, as a member of its cluster: a second instance
-# has names, directories and accounts of its own (instance.go repeats them).
+# has names, directories and accounts of its own (internal/hostdir/instance.go repeats them).
 # String -> AttrSet
 instance:
 let

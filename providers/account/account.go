@@ -24,11 +24,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/internal/sockdiag"
 	"github.com/florete/florete/providers/seal"
-	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/sockdiag"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -98,7 +98,7 @@ func (a *Accounts[R, B]) Answer(ctx context.Context, c server.Call) (d server.De
 	})
 	var of *serverError
 	if errors.As(err, &of) { // a host retries, and people see what is wrong
-		err = api.Errorf(api.Transient, api.CodeUnavailable, "%v", of)
+		err = hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "%v", of)
 	}
 	if err != nil {
 		return server.Decision{}, err
@@ -122,7 +122,7 @@ func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ct
 	case mine <- struct{}{}:
 		defer func() { <-mine }()
 	case <-ctx.Done():
-		return api.Errorf(api.Transient, api.CodeBusy, "%s: other requests work on it", what)
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%s: other requests work on it", what)
 	}
 	at := of.String()
 	if a.kind.AtServer {
@@ -130,7 +130,7 @@ func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ct
 	}
 	release, err := a.turn(ctx, at)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return api.Errorf(api.Transient, api.CodeBusy, "%s: another process works on it", what)
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%s: another process works on it", what)
 	}
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/conns"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/stall"
 )

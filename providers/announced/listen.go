@@ -14,12 +14,12 @@ import (
 	"github.com/pires/go-proxyproto"
 	"golang.org/x/sys/unix"
 
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/conns"
+	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/limit"
+	"github.com/florete/florete/internal/nss"
 	"github.com/florete/florete/internal/spiffe"
-	wire "github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/conns"
-	"github.com/florete/florete/providers/limit"
-	"github.com/florete/florete/providers/nss"
-	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -60,7 +60,7 @@ type listener struct {
 // listen makes the socket, for the account of the forwarder by its group. A process that
 // died left one behind, at which nobody answers.
 func (c Config) listen() (*listener, error) {
-	u, err := replace.Socket(c.Socket, "unix", 0o660)
+	u, err := atomicfile.Socket(c.Socket, "unix", 0o660)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	wire "github.com/florete/florete/providers/api"
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )

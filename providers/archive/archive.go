@@ -33,8 +33,8 @@ import (
 	"strings"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/store"
@@ -239,13 +239,13 @@ func (a Archive) entries(ctx context.Context, v Version, host string) ([]entry, 
 	return of[host], err
 }
 
-func (a Archive) documents(ctx context.Context, entries []entry) (all []api.SignedDocument, err error) {
+func (a Archive) documents(ctx context.Context, entries []entry) (all []hostapi.SignedDocument, err error) {
 	for _, e := range entries {
 		body, err := a.body(ctx, e.Digest)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, api.SignedDocument{Envelope: e.Envelope, Body: string(body), Signature: e.Signature})
+		all = append(all, hostapi.SignedDocument{Envelope: e.Envelope, Body: string(body), Signature: e.Signature})
 	}
 	return all, nil
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
@@ -217,7 +217,7 @@ func TestTag(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tag := api.Artifact{Documents: h.Documents}.Tag()
+		tag := hostapi.Artifact{Documents: h.Documents}.Tag()
 		if got, same, err := s.Documents(t.Context(), h.Name, tag); err != nil || !same || got != nil {
 			t.Errorf("%s, with its tag: %v, %t, %v", h.Name, got, same, err)
 		}

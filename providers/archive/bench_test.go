@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
@@ -90,7 +90,7 @@ func BenchmarkFleet(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			tag := api.Artifact{Documents: d}.Tag()
+			tag := hostapi.Artifact{Documents: d}.Tag()
 			for b.Loop() {
 				if _, same, err := a.Documents(b.Context(), host, tag); err != nil || !same {
 					b.Fatal(same, err)

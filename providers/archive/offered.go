@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/store"
 )
@@ -115,7 +115,7 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 // Documents are those that a host is offered now, none where there are none for it. Where
 // their tag is has, they are not read, and same is true. They change with keys below
 // config/version/ and with config/rollout.
-func (a Archive) Documents(ctx context.Context, host, has string) (found []api.SignedDocument, same bool, err error) {
+func (a Archive) Documents(ctx context.Context, host, has string) (found []hostapi.SignedDocument, same bool, err error) {
 	err = a.offered(ctx, host, func(entries []entry) (err error) {
 		if same = has != "" && tagOf(entries) == has; same {
 			return nil
@@ -131,7 +131,7 @@ func tagOf(entries []entry) string {
 	for _, e := range entries {
 		envelopes = append(envelopes, []byte(e.Envelope))
 	}
-	return api.Tag(envelopes...)
+	return hostapi.Tag(envelopes...)
 }
 
 // offering is what decides what hosts are offered, as it was at one time.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // Report is what came of an import.
@@ -19,7 +19,7 @@ func Report(v Version, changed bool) string {
 
 // Print writes a table of versions, newest first, for people.
 func Print(w io.Writer, all []Version) error {
-	t := printable.NewTable(w, "SERIAL", "COMMITTED", "IMPORTED", "REVISION", "HOSTS", "SIGNED BY", "")
+	t := terminal.NewTable(w, "SERIAL", "COMMITTED", "IMPORTED", "REVISION", "HOSTS", "SIGNED BY", "")
 	for i, v := range all {
 		note := ""
 		for _, older := range all[i+1:] {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
@@ -131,7 +131,7 @@ func TestOffered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tag := (api.Artifact{Documents: before}).Tag()
+	tag := (hostapi.Artifact{Documents: before}).Tag()
 	if _, same, err := s.Documents(t.Context(), "a", tag); err != nil || !same {
 		t.Errorf("with the tag %s of these: %t, %v", tag, same, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -55,7 +55,7 @@ type sum struct {
 }
 
 func (p *printer) json(r Row) error {
-	_, err := fmt.Fprintf(p.out, "%s\n", printable.JSON(r.Text))
+	_, err := fmt.Fprintf(p.out, "%s\n", terminal.JSON(r.Text))
 	return err
 }
 
@@ -94,7 +94,7 @@ func (p *printer) flush() error {
 	if len(p.lines) == 0 {
 		return nil
 	}
-	table := printable.NewTable(p.out, p.lines[0]...)
+	table := terminal.NewTable(p.out, p.lines[0]...)
 	for _, line := range p.lines[1:] {
 		table.Row(line...)
 	}

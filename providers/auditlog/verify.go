@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/providers/tlog"
 )
 
@@ -35,7 +35,7 @@ func PrintVerdicts(out io.Writer, all []tlog.Verdict, asJSON bool) (err error) {
 				text += fmt.Sprintf(", %d are there twice", v.Doubled)
 			}
 		}
-		fmt.Fprintf(out, "%s: %d rows, %s\n", printable.Text(v.Log), v.Rows, text)
+		fmt.Fprintf(out, "%s: %d rows, %s\n", terminal.Text(v.Log), v.Rows, text)
 		if v.Archived > 0 {
 			fmt.Fprintf(out, "  %d rows are archived\n", v.Archived)
 		}
@@ -43,7 +43,7 @@ func PrintVerdicts(out io.Writer, all []tlog.Verdict, asJSON bool) (err error) {
 			fmt.Fprintf(out, "  %d of them, of before %s, are not in the archive of this host, and were not verified\n", v.Elsewhere, v.Kept.Format("2006-01-02"))
 		}
 		for _, f := range v.Faults {
-			fmt.Fprintf(out, "  %s\n", printable.Text(f))
+			fmt.Fprintf(out, "  %s\n", terminal.Text(f))
 		}
 	}
 	return err
@@ -65,7 +65,7 @@ func PrintProof(out io.Writer, p tlog.Proof, asJSON bool) error {
 	if p.Row != nil {
 		row = *p.Row
 	}
-	fmt.Fprintf(out, "row %d of the log is: %s\nby the hashes", p.Index, printable.Text(row))
+	fmt.Fprintf(out, "row %d of the log is: %s\nby the hashes", p.Index, terminal.Text(row))
 	for _, h := range p.Hashes {
 		fmt.Fprintf(out, " %x", h)
 	}

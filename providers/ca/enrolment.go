@@ -11,7 +11,7 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/atomicfile"
 )
 
 // Files of the operator's enrolment certificate in a Dir, and the record of what it issued.
@@ -78,7 +78,7 @@ func (d Dir) Record(line []byte) error {
 	path := d.Path(EnrolmentRecord)
 	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return replace.File(path, append(line, '\n'), 0o600)
+		return atomicfile.File(path, append(line, '\n'), 0o600)
 	}
 	if err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/sealing"
-	"github.com/florete/florete/providers/secretfile"
 )
 
 const (
@@ -192,10 +192,10 @@ func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	if err != nil {
 		return err
 	}
-	return replace.File(path, b, 0o600)
+	return atomicfile.File(path, b, 0o600)
 }
 
 // Save writes what everybody may read, mode 0644, whole or not at all.
 func Save(path string, b []byte) error {
-	return replace.File(path, b, 0o644)
+	return atomicfile.File(path, b, 0o644)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo"
 	"golang.org/x/sys/unix"
 
-	wire "github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/atomicfile"
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/stall"
 )
@@ -202,7 +202,7 @@ func (c *cache) add(hash string, i *narinfo.NarInfo, file string) error {
 		delete(c.known, hash)
 		clear(c.closures)
 	}()
-	return replace.Via(filepath.Join(c.temp(), hash), c.infoFile(hash), []byte(i.String()), 0o600)
+	return atomicfile.Via(filepath.Join(c.temp(), hash), c.infoFile(hash), []byte(i.String()), 0o600)
 }
 
 // remove removes a file that may be gone.

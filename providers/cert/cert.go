@@ -22,10 +22,10 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -240,7 +240,7 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 		}
 	}
 	d.Then = append(d.Then, keepIssued(chain[0], body.ID))
-	d.Answer = api.Answer{
+	d.Answer = hostapi.Answer{
 		Values: map[string]string{
 			"svid":   string(ca.EncodeCertificates(chain...)),
 			"bundle": p.bundle,
@@ -259,9 +259,9 @@ func refuseRevoked(list *trust.Revocations, chain []*x509.Certificate, id spiffe
 	case !errors.As(err, &revoked):
 		return err
 	case !revoked.ValidAfter.IsZero() && !revoked.Suspended:
-		return api.Errorf(api.Transient, api.CodeRevoked, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeRevoked, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
 	}
-	return api.Revoked("", revoked)
+	return hostapi.Revoked("", revoked)
 }
 
 // InForce is the issuing certificate.
@@ -277,13 +277,13 @@ func (i *Issuer) InForce(context.Context) (server.Version, error) {
 }
 
 // decode reads the body of a request.
-func decode(r api.Request) (body api.CertBody, err error) {
+func decode(r hostapi.Request) (body hostapi.CertBody, err error) {
 	if err := strictjson.Decode(r.Body, &body); err != nil {
 		return body, malformed(r, fmt.Errorf("body: %w", err))
 	}
 	return body, nil
 }
 
-func malformed(r api.Request, err error) error {
-	return api.Errorf(api.Invalid, api.CodeMalformed, "need %q: %v", r.Need, err)
+func malformed(r hostapi.Request, err error) error {
+	return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "need %q: %v", r.Need, err)
 }

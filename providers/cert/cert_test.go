@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
@@ -28,7 +28,7 @@ var (
 
 // body asks for the SVID of id with a new key.
 func body(id spiffe.ID) json.RawMessage {
-	return kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, kit.NewKey())})
+	return kit.JSON(hostapi.CertBody{ID: id, CSR: kit.CSR(id, kit.NewKey())})
 }
 
 func TestConformance(t *testing.T) {
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func chain(t *testing.T, a api.Answer) (certs []*x509.Certificate) {
+func chain(t *testing.T, a hostapi.Answer) (certs []*x509.Certificate) {
 	t.Helper()
 	for rest := []byte(a.Values["svid"]); ; {
 		var block *pem.Block
@@ -58,8 +58,8 @@ func TestAnswer(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Grant(ursula, "cert-service-outline", "cert", map[string]any{"id": outline})
 	e.Start()
-	r := api.Request{Need: "cert-service-outline", Serial: providertest.Serial, Generation: 1, Body: body(outline)}
-	a, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), r)
+	r := hostapi.Request{Need: "cert-service-outline", Serial: providertest.Serial, Generation: 1, Body: body(outline)}
+	a, err := e.Client(ursula).Do(t.Context(), hostapi.Path("cert"), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	certs := chain(t, a)
-	id, err := api.Peer(certs, roots, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+	id, err := hostapi.Peer(certs, roots, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	if err != nil || id != outline {
 		t.Fatalf("got %v, %v", id, err)
 	}
@@ -88,7 +88,7 @@ func TestRenew(t *testing.T) {
 	c := e.Client(ursula)
 	var last string
 	for range 2 {
-		a, err := c.Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)})
+		a, err := c.Do(t.Context(), hostapi.Path("cert"), hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,8 +107,8 @@ func TestMalformed(t *testing.T) {
 		"bad CSR":   `{"csr":"x","id":"spiffe://demo.flor/node/ursula"}`,
 		"other CSR": string(kit.JSON(map[string]any{"id": ursula, "csr": kit.CSR(outline, kit.NewKey())})),
 	} {
-		_, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(b)})
-		t.Run(name, func(t *testing.T) { providertest.WantError(t, err, api.Invalid, api.CodeMalformed) })
+		_, err := e.Client(ursula).Do(t.Context(), hostapi.Path("cert"), hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(b)})
+		t.Run(name, func(t *testing.T) { providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed) })
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/replace"
 )
 
 const (
@@ -126,7 +126,7 @@ func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
 		return err
 	}
 	is.pem = trust.EncodeCRLs(is.RevocationList)
-	if err := replace.File(i.CRL, is.pem, 0o644); err != nil {
+	if err := atomicfile.File(i.CRL, is.pem, 0o644); err != nil {
 		return err
 	}
 	i.crl.Store(is)
@@ -195,12 +195,12 @@ func readCRL(path string, a *ca.Authority) (*crl, error) {
 }
 
 // NewestCRL is the newest, without its text where the caller has that number.
-func (i *Issuer) NewestCRL(has string) (api.CRL, error) {
+func (i *Issuer) NewestCRL(has string) (hostapi.CRL, error) {
 	l := i.crl.Load()
 	if l == nil {
-		return api.CRL{}, api.Errorf(api.Transient, api.CodeUnavailable, "there is no CRL yet")
+		return hostapi.CRL{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "there is no CRL yet")
 	}
-	is := api.CRL{Number: l.Number.Text(16), List: l.number, Issuer: string(ca.EncodeCertificates(l.by))}
+	is := hostapi.CRL{Number: l.Number.Text(16), List: l.number, Issuer: string(ca.EncodeCertificates(l.by))}
 	if is.Number != has {
 		is.CRL = string(l.pem)
 	}

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
@@ -37,9 +37,9 @@ func TestCRL(t *testing.T) {
 	e.Grant(ursula, "cert-user-alice", "cert", map[string]any{"id": alice})
 	e.Start()
 	c := e.Client(ursula)
-	svid := func(c *api.Client, need string, id spiffe.ID) []*x509.Certificate {
+	svid := func(c *hostapi.Client, need string, id spiffe.ID) []*x509.Certificate {
 		t.Helper()
-		a, err := c.Do(t.Context(), api.Path("cert"), api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: body(id)})
+		a, err := c.Do(t.Context(), hostapi.Path("cert"), hostapi.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: body(id)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestCRL(t *testing.T) {
 	b.Start()
 	raishan := b.Client(kit.ID("node/raishan"))
 	mixed := svid(raishan, "cert-node", kit.ID("node/raishan"))
-	var answer api.CRL
+	var answer hostapi.CRL
 	kit.Succeeds(t, "its CRL", func() (err error) {
 		answer, err = raishan.Pass().CRL(t.Context(), "cert", "")
 		return err
@@ -213,17 +213,17 @@ func TestIssuedKept(t *testing.T) {
 // what they issued in one store.
 func TestCRLOfItsOwn(t *testing.T) {
 	a, b := replicas(t, "ursula", "raishan")
-	own, err := a.Client(ursula).Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)})
+	own, err := a.Client(ursula).Do(t.Context(), hostapi.Path("cert"), hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := b.Client(ursula).Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-service-outline", Serial: providertest.Serial, Generation: 1, Body: body(outline)})
+	other, err := b.Client(ursula).Do(t.Context(), hostapi.Path("cert"), hostapi.Request{Need: "cert-service-outline", Serial: providertest.Serial, Generation: 1, Body: body(outline)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	caller := a.Client(kit.ID("node/raishan")).Pass()
 	kit.WriteRevocations(a.Revocations(), kit.Revocations(1, kit.SigningKey("demo-1"), revocation.Target{ID: ursula}))
-	var is api.CRL
+	var is hostapi.CRL
 	kit.Succeeds(t, "the CRL of the list", func() error {
 		if is, err = caller.CRL(t.Context(), "cert", ""); is.List != 1 {
 			return fmt.Errorf("the CRL is of list %d: %w", is.List, err)

@@ -18,17 +18,17 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
 )
 
-func enrolment(t *testing.T) (*providertest.Env, api.Request) {
+func enrolment(t *testing.T) (*providertest.Env, hostapi.Request) {
 	t.Helper()
 	e := providertest.NewEnv(t, "ursula", "raishan")
 	e.Start()
-	return e, api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
+	return e, hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
 }
 
 // TestEnrol: the proof gives an SVID, that SVID is good for what else is granted,
@@ -65,7 +65,7 @@ func TestEnrolRefused(t *testing.T) {
 		c := e.Stranger(ursula)
 		c.HostKey = kit.NewHostKey()
 		_, err := c.Enrol(t.Context(), r)
-		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeUntrusted)
 	})
 	t.Run("another host key on a newer host", func(t *testing.T) {
 		newer := r
@@ -73,43 +73,43 @@ func TestEnrolRefused(t *testing.T) {
 		c := e.Stranger(ursula)
 		c.HostKey = kit.NewHostKey()
 		_, err := c.Enrol(t.Context(), newer)
-		providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
+		providertest.WantError(t, err, hostapi.Transient, hostapi.CodePolicyBehind)
 	})
 	t.Run("unknown node", func(t *testing.T) {
 		unknown := kit.ID("node/unknown")
 		q := r
 		q.Body = body(unknown)
 		_, err := e.Stranger(unknown).Enrol(t.Context(), q)
-		providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
 	})
 	t.Run("the SVID of another", func(t *testing.T) {
 		q := r
 		q.Body = body(kit.ID("node/raishan"))
 		_, err := e.Stranger(ursula).Enrol(t.Context(), q)
-		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeUntrusted)
 	})
 	t.Run("a CSR that its key did not sign", func(t *testing.T) {
 		block, _ := pem.Decode([]byte(kit.CSR(ursula, kit.NewKey())))
 		block.Bytes[len(block.Bytes)-1] ^= 1
 		q := r
-		q.Body = kit.JSON(api.CertBody{ID: ursula, CSR: string(pem.EncodeToMemory(block))})
+		q.Body = kit.JSON(hostapi.CertBody{ID: ursula, CSR: string(pem.EncodeToMemory(block))})
 		_, err := e.Stranger(ursula).Enrol(t.Context(), q)
-		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+		providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
 	})
 	t.Run("no proof", func(t *testing.T) {
-		_, err := e.Post(t, nil, api.Path("cert"), "", kit.JSON(r))
-		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+		_, err := e.Post(t, nil, hostapi.Path("cert"), "", kit.JSON(r))
+		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeUntrusted)
 	})
 	t.Run("a proof beside a certificate", func(t *testing.T) {
 		q := r
-		q.Proof = &api.Proof{Node: ursula}
-		_, err := e.Post(t, e.Client(ursula).SVID, api.Path("cert"), "", kit.JSON(q))
-		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+		q.Proof = &hostapi.Proof{Node: ursula}
+		_, err := e.Post(t, e.Client(ursula).SVID, hostapi.Path("cert"), "", kit.JSON(q))
+		providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
 	})
 	t.Run("a proof of nobody", func(t *testing.T) {
 		body := strings.Replace(string(kit.JSON(r)), `"need"`, `"proof":{},"need"`, 1)
-		_, err := e.Post(t, nil, api.Path("cert"), "", []byte(body))
-		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+		_, err := e.Post(t, nil, hostapi.Path("cert"), "", []byte(body))
+		providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
 	})
 	if _, err := e.Store.Get(t.Context(), "cert/device/ursula"); err == nil {
 		t.Error("a refused enrolment left a device")
@@ -144,7 +144,7 @@ func (w *wire) post(path, key string, v, answer any) error {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	req.Header.Set(api.HeaderKey, key)
+	req.Header.Set(hostapi.HeaderKey, key)
 	if err := req.Write(w.conn); err != nil {
 		w.t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func (w *wire) post(path, key string, v, answer any) error {
 		w.t.Fatal(err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		var e api.Error
+		var e hostapi.Error
 		if err := strictjson.Decode(b, &e); err != nil {
 			w.t.Fatalf("%q: %v", b, err)
 		}
@@ -171,27 +171,27 @@ func (w *wire) post(path, key string, v, answer any) error {
 
 func (w *wire) nonce() string {
 	w.t.Helper()
-	var n api.Nonce
-	if err := w.post(api.PathNonce, "", struct{}{}, &n); err != nil {
+	var n hostapi.Nonce
+	if err := w.post(hostapi.PathNonce, "", struct{}{}, &n); err != nil {
 		w.t.Fatal(err)
 	}
 	return n.Nonce
 }
 
 // prove adds a proof to r, changed before it is signed.
-func (w *wire) prove(r api.Request, hostKey ssh.Signer, nonce string, change func(*api.Statement)) api.Request {
+func (w *wire) prove(r hostapi.Request, hostKey ssh.Signer, nonce string, change func(*hostapi.Statement)) hostapi.Request {
 	w.t.Helper()
 	cs := w.conn.ConnectionState()
-	binding, err := api.ChannelBinding(&cs)
+	binding, err := hostapi.ChannelBinding(&cs)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var b api.CertBody
+	var b hostapi.CertBody
 	if err := json.Unmarshal(r.Body, &b); err != nil {
 		w.t.Fatal(err)
 	}
 	block, _ := pem.Decode([]byte(b.CSR))
-	st := api.Statement{Node: ursula, Provider: w.e.Provider().ID, Nonce: nonce, CSR: block.Bytes, Binding: binding}
+	st := hostapi.Statement{Node: ursula, Provider: w.e.Provider().ID, Nonce: nonce, CSR: block.Bytes, Binding: binding}
 	change(&st)
 	if r.Proof, err = st.Sign(hostKey); err != nil {
 		w.t.Fatal(err)
@@ -199,51 +199,51 @@ func (w *wire) prove(r api.Request, hostKey ssh.Signer, nonce string, change fun
 	return r
 }
 
-func (w *wire) enrol(r api.Request) error {
+func (w *wire) enrol(r hostapi.Request) error {
 	w.t.Helper()
 	key, err := r.Key(ursula)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.post(api.Path("cert"), key, r, &api.Answer{})
+	return w.post(hostapi.Path("cert"), key, r, &hostapi.Answer{})
 }
 
 // TestReplay: a proof is good once, on its own connection, for its own statement.
 func TestReplay(t *testing.T) {
 	e, r := enrolment(t)
 	key := e.HostKey(ursula)
-	asIs := func(*api.Statement) {}
+	asIs := func(*hostapi.Statement) {}
 
 	w := dial(t, e)
 	proven := w.prove(r, key, w.nonce(), asIs)
 	if err := w.enrol(proven); err != nil {
 		t.Fatal(err)
 	}
-	providertest.WantError(t, w.enrol(proven), api.Denied, api.CodeReplayed)
+	providertest.WantError(t, w.enrol(proven), hostapi.Denied, hostapi.CodeReplayed)
 	again := w.prove(r, key, proven.Proof.Nonce, asIs)
 	again.Serial++ // a replay is no matter of an old policy
-	providertest.WantError(t, w.enrol(again), api.Denied, api.CodeReplayed)
+	providertest.WantError(t, w.enrol(again), hostapi.Denied, hostapi.CodeReplayed)
 
 	elsewhere := dial(t, e)
 	stolen := w.prove(r, key, w.nonce(), asIs)
-	providertest.WantError(t, elsewhere.enrol(stolen), api.Denied, api.CodeUntrusted)
+	providertest.WantError(t, elsewhere.enrol(stolen), hostapi.Denied, hostapi.CodeUntrusted)
 	e.Restart()
 	after := dial(t, e)
-	providertest.WantError(t, after.enrol(after.prove(r, key, proven.Proof.Nonce, asIs)), api.Denied, api.CodeReplayed)
+	providertest.WantError(t, after.enrol(after.prove(r, key, proven.Proof.Nonce, asIs)), hostapi.Denied, hostapi.CodeReplayed)
 
-	for name, change := range map[string]func(*api.Statement){
-		"provider": func(s *api.Statement) { s.Provider = kit.ProviderID("raishan", "cert") },
-		"CSR":      func(s *api.Statement) { s.CSR = []byte("another") },
-		"binding":  func(s *api.Statement) { s.Binding = make([]byte, 32) },
+	for name, change := range map[string]func(*hostapi.Statement){
+		"provider": func(s *hostapi.Statement) { s.Provider = kit.ProviderID("raishan", "cert") },
+		"CSR":      func(s *hostapi.Statement) { s.CSR = []byte("another") },
+		"binding":  func(s *hostapi.Statement) { s.Binding = make([]byte, 32) },
 	} {
 		t.Run("another "+name, func(t *testing.T) {
 			w := dial(t, e)
-			providertest.WantError(t, w.enrol(w.prove(r, key, w.nonce(), change)), api.Denied, api.CodeUntrusted)
+			providertest.WantError(t, w.enrol(w.prove(r, key, w.nonce(), change)), hostapi.Denied, hostapi.CodeUntrusted)
 		})
 	}
 	t.Run("another nonce", func(t *testing.T) {
 		w := dial(t, e)
-		providertest.WantError(t, w.enrol(w.prove(r, key, "AAAA", asIs)), api.Transient, api.CodeBadNonce)
+		providertest.WantError(t, w.enrol(w.prove(r, key, "AAAA", asIs)), hostapi.Transient, hostapi.CodeBadNonce)
 	})
 }
 
@@ -251,11 +251,11 @@ func TestReplay(t *testing.T) {
 func (w *wire) device(hostKey ssh.Signer) string {
 	w.t.Helper()
 	cs := w.conn.ConnectionState()
-	binding, err := api.ChannelBinding(&cs)
+	binding, err := hostapi.ChannelBinding(&cs)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	proof, err := (api.DeviceStatement{Node: ursula, Provider: w.e.Provider().ID, Binding: binding}).Sign(hostKey)
+	proof, err := (hostapi.DeviceStatement{Node: ursula, Provider: w.e.Provider().ID, Binding: binding}).Sign(hostKey)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func (w *wire) device(hostKey ssh.Signer) string {
 func TestConnectionThatEnrolled(t *testing.T) {
 	e, r := enrolment(t)
 	key := e.HostKey(ursula)
-	next := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
+	next := hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
 	request := func(w *wire, proof string) error {
 		q := next
 		q.Device = proof
@@ -275,21 +275,21 @@ func TestConnectionThatEnrolled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return w.post(api.Path("cert"), id, q, &api.Answer{})
+		return w.post(hostapi.Path("cert"), id, q, &hostapi.Answer{})
 	}
 	w := dial(t, e)
-	providertest.WantError(t, request(w, w.device(key)), api.Denied, api.CodeUntrusted)
-	refused := w.prove(r, kit.NewHostKey(), w.nonce(), func(*api.Statement) {})
-	providertest.WantError(t, w.enrol(refused), api.Denied, api.CodeUntrusted)
-	providertest.WantError(t, request(w, w.device(key)), api.Denied, api.CodeUntrusted)
-	if err := w.enrol(w.prove(r, key, w.nonce(), func(*api.Statement) {})); err != nil {
+	providertest.WantError(t, request(w, w.device(key)), hostapi.Denied, hostapi.CodeUntrusted)
+	refused := w.prove(r, kit.NewHostKey(), w.nonce(), func(*hostapi.Statement) {})
+	providertest.WantError(t, w.enrol(refused), hostapi.Denied, hostapi.CodeUntrusted)
+	providertest.WantError(t, request(w, w.device(key)), hostapi.Denied, hostapi.CodeUntrusted)
+	if err := w.enrol(w.prove(r, key, w.nonce(), func(*hostapi.Statement) {})); err != nil {
 		t.Fatal(err)
 	}
 	other := dial(t, e)
-	providertest.WantError(t, request(other, other.device(key)), api.Denied, api.CodeUntrusted)
-	providertest.WantError(t, request(w, ""), api.Denied, api.CodeDeviceKey)
-	providertest.WantError(t, request(w, w.device(kit.NewHostKey())), api.Denied, api.CodeDeviceKey)
-	providertest.WantError(t, request(w, other.device(key)), api.Denied, api.CodeDeviceKey)
+	providertest.WantError(t, request(other, other.device(key)), hostapi.Denied, hostapi.CodeUntrusted)
+	providertest.WantError(t, request(w, ""), hostapi.Denied, hostapi.CodeDeviceKey)
+	providertest.WantError(t, request(w, w.device(kit.NewHostKey())), hostapi.Denied, hostapi.CodeDeviceKey)
+	providertest.WantError(t, request(w, other.device(key)), hostapi.Denied, hostapi.CodeDeviceKey)
 	if err := request(w, w.device(key)); err != nil {
 		t.Errorf("the host that enrolled: %v", err)
 	}
@@ -297,10 +297,10 @@ func TestConnectionThatEnrolled(t *testing.T) {
 	e.Publish(providertest.Serial + 1)
 	kit.Succeeds(t, "the former machine to be refused", func() error {
 		err := request(w, w.device(key))
-		if err != nil && api.AsError(err).Code == api.CodeDeviceKey {
+		if err != nil && hostapi.AsError(err).Code == hostapi.CodeDeviceKey {
 			return nil
 		}
-		return fmt.Errorf("%v, want %s", err, api.CodeDeviceKey)
+		return fmt.Errorf("%v, want %s", err, hostapi.CodeDeviceKey)
 	})
 }
 
@@ -328,8 +328,8 @@ func TestEnrolThenRequest(t *testing.T) {
 			e.Restart()
 			want = 2
 		}
-		q := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
-		if _, err := p.Do(t.Context(), api.Path("cert"), q); err != nil || dials != want {
+		q := hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
+		if _, err := p.Do(t.Context(), hostapi.Path("cert"), q); err != nil || dials != want {
 			t.Errorf("cut %t: %v over %d connections, want %d", cut, err, dials, want)
 		}
 		p.Close()
@@ -364,14 +364,14 @@ func TestEnrolOnABusyMachine(t *testing.T) {
 func TestLostEnrolment(t *testing.T) {
 	e, r := enrolment(t)
 	w := dial(t, e)
-	proven := w.prove(r, e.HostKey(ursula), w.nonce(), func(*api.Statement) {})
+	proven := w.prove(r, e.HostKey(ursula), w.nonce(), func(*hostapi.Statement) {})
 	e.Store.Lose(errors.New("killed"))
-	providertest.WantError(t, w.enrol(proven), api.Transient, api.CodeInternal)
-	providertest.WantError(t, w.enrol(proven), api.Denied, api.CodeReplayed)
+	providertest.WantError(t, w.enrol(proven), hostapi.Transient, hostapi.CodeInternal)
+	providertest.WantError(t, w.enrol(proven), hostapi.Denied, hostapi.CodeReplayed)
 	if _, err := e.Stranger(ursula).Enrol(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if rows := e.Audit(); len(rows) != 3 || rows[0].Replayed || rows[1].Code != api.CodeReplayed || !rows[2].Replayed {
+	if rows := e.Audit(); len(rows) != 3 || rows[0].Replayed || rows[1].Code != hostapi.CodeReplayed || !rows[2].Replayed {
 		t.Errorf("audit: %+v", rows)
 	}
 }
@@ -382,9 +382,9 @@ func TestNonceOnce(t *testing.T) {
 	e.Grant(ursula, "cert-again", "cert", map[string]any{"id": ursula})
 	e.Start()
 	// Two needs, so that nothing but the nonce is in both transactions.
-	r := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
-	other := api.Request{Need: "cert-again", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
-	asIs := func(*api.Statement) {}
+	r := hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
+	other := hostapi.Request{Need: "cert-again", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
+	asIs := func(*hostapi.Statement) {}
 	first, second := dial(t, e), dial(t, e)
 	nonce := first.nonce()
 	e.Store.Meanwhile(func() {
@@ -393,8 +393,8 @@ func TestNonceOnce(t *testing.T) {
 		}
 	})
 	err := first.enrol(first.prove(r, e.HostKey(ursula), nonce, asIs))
-	providertest.WantError(t, err, api.Denied, api.CodeReplayed)
-	if rows := e.Audit(); len(rows) != 2 || rows[0].Code != "" || rows[1].Code != api.CodeReplayed {
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeReplayed)
+	if rows := e.Audit(); len(rows) != 2 || rows[0].Code != "" || rows[1].Code != hostapi.CodeReplayed {
 		t.Errorf("audit: %+v", rows)
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
@@ -45,22 +45,22 @@ func signed(t *testing.T, key signature.SecretKey, text string) string {
 }
 
 // admit has a key admit a client's device.
-func admit(t *testing.T, c *api.Client, key signature.SecretKey, grant *trust.SignedGrant) {
+func admit(t *testing.T, c *hostapi.Client, key signature.SecretKey, grant *trust.SignedGrant) {
 	t.Helper()
 	text := string(kit.JSON(trust.NewAdmission("demo", elm, kit.Authorized(c.HostKey.PublicKey()), time.Now())))
 	c.Admission = &trust.SignedAdmission{Admission: text, Signature: signed(t, key, trust.AdmissionText(text)), Grant: grant}
 }
 
 // machine is another device that wants to be elm.
-func machine(e *providertest.Env) *api.Client {
+func machine(e *providertest.Env) *hostapi.Client {
 	c := e.Stranger(elm)
 	c.HostKey = kit.NewHostKey()
 	return c
 }
 
-func tryEnrol(t *testing.T, c *api.Client) error {
+func tryEnrol(t *testing.T, c *hostapi.Client) error {
 	t.Helper()
-	_, err := obtain(t, c, "cert-node", elm, func(ctx context.Context, _ string, r api.Request) (api.Answer, error) { return c.Enrol(ctx, r) })
+	_, err := obtain(t, c, "cert-node", elm, func(ctx context.Context, _ string, r hostapi.Request) (hostapi.Answer, error) { return c.Enrol(ctx, r) })
 	return err
 }
 
@@ -70,9 +70,9 @@ func tryEnrol(t *testing.T, c *api.Client) error {
 func TestJoined(t *testing.T) {
 	e, key := joining(t)
 	first, second := machine(e), machine(e)
-	providertest.WantError(t, tryEnrol(t, first), api.Denied, api.CodeJoin)
+	providertest.WantError(t, tryEnrol(t, first), hostapi.Denied, hostapi.CodeJoin)
 	admit(t, first, kit.SigningKey("demo-1"), nil)
-	providertest.WantError(t, tryEnrol(t, first), api.Denied, api.CodeJoin)
+	providertest.WantError(t, tryEnrol(t, first), hostapi.Denied, hostapi.CodeJoin)
 	admit(t, first, key, nil)
 	enrol(t, first)
 	fingerprint := ssh.FingerprintSHA256(first.HostKey.PublicKey())
@@ -92,20 +92,20 @@ func TestJoined(t *testing.T) {
 
 	thief := *first
 	thief.HostKey = second.HostKey
-	providertest.WantError(t, renew(t, &thief), api.Denied, api.CodeDeviceKey)
+	providertest.WantError(t, renew(t, &thief), hostapi.Denied, hostapi.CodeDeviceKey)
 	foreign := *first
 	foreign.SVID = e.Issue(elm, time.Hour) // to no device
-	providertest.WantError(t, renew(t, &foreign), api.Denied, api.CodeDeviceKey)
+	providertest.WantError(t, renew(t, &foreign), hostapi.Denied, hostapi.CodeDeviceKey)
 	admit(t, second, key, nil)
-	providertest.WantError(t, tryEnrol(t, second), api.Denied, api.CodeJoin)
+	providertest.WantError(t, tryEnrol(t, second), hostapi.Denied, hostapi.CodeJoin)
 
 	kit.WriteRevocations(e.Revocations(), kit.Revocations(1, key, revocation.Target{Keys: []string{fingerprint}}))
 	kit.Eventually(t, "the list to be in force", func() bool { return e.Policies.Revoked().InForce() == 1 })
 	if err := e.Policies.Revoked().CheckChain(chainOf(t, of.Certificate), outline); err == nil {
 		t.Error("the certificate of a service that it was given is not revoked with it")
 	}
-	providertest.WantError(t, renew(t, first), api.Denied, api.CodeRevoked)
-	providertest.WantError(t, tryEnrol(t, first), api.Denied, api.CodeRevoked)
+	providertest.WantError(t, renew(t, first), hostapi.Denied, hostapi.CodeRevoked)
+	providertest.WantError(t, tryEnrol(t, first), hostapi.Denied, hostapi.CodeRevoked)
 	enrol(t, second)
 	var d cert.Device
 	entry, err := e.Store.Get(t.Context(), "cert/device/elm")
@@ -121,7 +121,7 @@ func TestJoined(t *testing.T) {
 // the token ends; a device that is on record enrols after that, too.
 func TestJoinedByToken(t *testing.T) {
 	e, key := joining(t)
-	token, err := api.NewJoinToken("drhorrible")
+	token, err := hostapi.NewJoinToken("drhorrible")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,10 +143,10 @@ func TestJoinedByToken(t *testing.T) {
 	} {
 		admit(t, c, secret, g)
 		t.Log(what)
-		providertest.WantError(t, tryEnrol(t, c), api.Denied, api.CodeJoin)
+		providertest.WantError(t, tryEnrol(t, c), hostapi.Denied, hostapi.CodeJoin)
 	}
 	admit(t, c, kit.SigningKey("token"), grant(key, elm, soon))
-	providertest.WantError(t, tryEnrol(t, c), api.Denied, api.CodeJoin)
+	providertest.WantError(t, tryEnrol(t, c), hostapi.Denied, hostapi.CodeJoin)
 	admit(t, c, secret, grant(key, elm, soon))
 	enrol(t, c)
 	admit(t, c, secret, grant(key, elm, over))

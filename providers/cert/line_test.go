@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -41,7 +41,7 @@ func TestTwoMachines(t *testing.T) {
 	copied := *original
 	for _, step := range []struct {
 		what   string
-		who    *api.Client
+		who    *hostapi.Client
 		alarms int
 	}{
 		{"the original goes on", original, 0},
@@ -82,7 +82,7 @@ func TestOneMachine(t *testing.T) {
 	second.Start()
 	c := e.Stranger(ursula)
 	enrol(t, c)
-	must := func(c *api.Client, what string) {
+	must := func(c *hostapi.Client, what string) {
 		t.Helper()
 		if err := renew(t, c); err != nil {
 			t.Fatalf("%s: %v", what, err)
@@ -93,10 +93,10 @@ func TestOneMachine(t *testing.T) {
 			}
 		}
 	}
-	lost := func(e *providertest.Env, c *api.Client) {
+	lost := func(e *providertest.Env, c *hostapi.Client) {
 		t.Helper()
 		e.Store.Lose(errors.New("killed"))
-		providertest.WantError(t, renew(t, c), api.Transient, api.CodeInternal)
+		providertest.WantError(t, renew(t, c), hostapi.Transient, hostapi.CodeInternal)
 		e.Restart()
 	}
 	for range 3 {
@@ -106,9 +106,9 @@ func TestOneMachine(t *testing.T) {
 	lost(e, c)
 	must(c, "after two lost answers")
 
-	r := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
+	r := hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
 	for range 3 {
-		if _, err := c.Do(t.Context(), api.Path("cert"), r); err != nil {
+		if _, err := c.Do(t.Context(), hostapi.Path("cert"), r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -172,8 +172,8 @@ func TestPoisonedCert(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Rotate(ursula, "cert-node", highest)
 	e.Start()
-	poison := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: highest, Body: body(ursula)}
-	if _, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), poison); err != nil {
+	poison := hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: highest, Body: body(ursula)}
+	if _, err := e.Client(ursula).Do(t.Context(), hostapi.Path("cert"), poison); err != nil {
 		t.Fatal(err)
 	}
 	e.Rotate(ursula, "cert-node", 1)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/store"
@@ -17,7 +17,7 @@ import (
 )
 
 // renew requests c's own SVID with a key pair of its own, and uses what it receives.
-func renew(t *testing.T, c *api.Client) error {
+func renew(t *testing.T, c *hostapi.Client) error {
 	t.Helper()
 	next, err := obtain(t, c, "cert-node", c.Node, c.Do)
 	if err == nil {
@@ -27,20 +27,20 @@ func renew(t *testing.T, c *api.Client) error {
 }
 
 // enrol is the same by a proof.
-func enrol(t *testing.T, c *api.Client) {
+func enrol(t *testing.T, c *hostapi.Client) {
 	t.Helper()
-	next, err := obtain(t, c, "cert-node", c.Node, func(ctx context.Context, _ string, r api.Request) (api.Answer, error) { return c.Enrol(ctx, r) })
+	next, err := obtain(t, c, "cert-node", c.Node, func(ctx context.Context, _ string, r hostapi.Request) (hostapi.Answer, error) { return c.Enrol(ctx, r) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.SVID = next
 }
 
-func obtain(t *testing.T, c *api.Client, need string, id spiffe.ID, do func(context.Context, string, api.Request) (api.Answer, error)) (*tls.Certificate, error) {
+func obtain(t *testing.T, c *hostapi.Client, need string, id spiffe.ID, do func(context.Context, string, hostapi.Request) (hostapi.Answer, error)) (*tls.Certificate, error) {
 	t.Helper()
 	key := kit.NewKey()
-	r := api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, key)})}
-	a, err := do(t.Context(), api.Path("cert"), r)
+	r := hostapi.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(hostapi.CertBody{ID: id, CSR: kit.CSR(id, key)})}
+	a, err := do(t.Context(), hostapi.Path("cert"), r)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func obtain(t *testing.T, c *api.Client, need string, id spiffe.ID, do func(cont
 }
 
 // service requests the SVID of a service.
-func service(t *testing.T, c *api.Client) error {
+func service(t *testing.T, c *hostapi.Client) error {
 	t.Helper()
 	_, err := obtain(t, c, "cert-service-outline", outline, c.Do)
 	return err
@@ -69,12 +69,12 @@ func TestReplaced(t *testing.T) {
 	second := e.Beside("horrible")
 	e.Start()
 	second.Start()
-	at := func(e *providertest.Env, c *api.Client) *api.Client {
+	at := func(e *providertest.Env, c *hostapi.Client) *hostapi.Client {
 		there := *c
 		there.Provider, there.Dial = e.Provider(), e.Dial
 		return &there
 	}
-	good := func(c *api.Client, what string) {
+	good := func(c *hostapi.Client, what string) {
 		t.Helper()
 		for _, p := range []*providertest.Env{e, second} {
 			c := at(p, c)
@@ -86,12 +86,12 @@ func TestReplaced(t *testing.T) {
 			}
 		}
 	}
-	refused := func(c *api.Client) {
+	refused := func(c *hostapi.Client) {
 		t.Helper()
 		for _, p := range []*providertest.Env{e, second} {
 			c := at(p, c)
-			providertest.WantError(t, renew(t, c), api.Denied, api.CodeDeviceKey)
-			providertest.WantError(t, service(t, c), api.Denied, api.CodeDeviceKey)
+			providertest.WantError(t, renew(t, c), hostapi.Denied, hostapi.CodeDeviceKey)
+			providertest.WantError(t, service(t, c), hostapi.Denied, hostapi.CodeDeviceKey)
 		}
 	}
 	former := e.Client(ursula)
@@ -119,7 +119,7 @@ func TestReplaced(t *testing.T) {
 
 	rekeyed := *former // the same machine with the other key
 	rekeyed.HostKey = e.HostKey(ursula)
-	providertest.WantError(t, renew(t, &rekeyed), api.Transient, api.CodeUntrusted) // so it enrols again
+	providertest.WantError(t, renew(t, &rekeyed), hostapi.Transient, hostapi.CodeUntrusted) // so it enrols again
 	enrol(t, &rekeyed)
 	good(&rekeyed, "the machine with its new key")
 
@@ -157,7 +157,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 	if _, err := db.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("cert/device/ursula", kit.JSON(other))}}); err != nil {
 		t.Fatal(err)
 	}
-	providertest.WantError(t, request(), api.Transient, api.CodeUntrusted)
+	providertest.WantError(t, request(), hostapi.Transient, hostapi.CodeUntrusted)
 }
 
 // TestStolen: a copied SVID does not renew itself, not even once.
@@ -168,14 +168,14 @@ func TestStolen(t *testing.T) {
 	enrol(t, lawful)
 	thief := *lawful
 	thief.HostKey = nil
-	providertest.WantError(t, renew(t, &thief), api.Denied, api.CodeDeviceKey)
+	providertest.WantError(t, renew(t, &thief), hostapi.Denied, hostapi.CodeDeviceKey)
 	thief.HostKey = kit.NewHostKey()
-	providertest.WantError(t, renew(t, &thief), api.Denied, api.CodeDeviceKey)
+	providertest.WantError(t, renew(t, &thief), hostapi.Denied, hostapi.CodeDeviceKey)
 	if err := renew(t, lawful); err != nil {
 		t.Error(err)
 	}
 	rows := e.Audit()
-	if len(rows) != 4 || rows[1].Code != api.CodeDeviceKey || rows[1].Caller != ursula.String() || rows[1].From == "" {
+	if len(rows) != 4 || rows[1].Code != hostapi.CodeDeviceKey || rows[1].Caller != ursula.String() || rows[1].From == "" {
 		t.Errorf("audit: %+v", rows)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -34,7 +34,7 @@ func replicas(t *testing.T, nodes ...string) (a, b *providertest.Env) {
 }
 
 // at is a client that calls another provider.
-func at(e *providertest.Env, c *api.Client) *api.Client {
+func at(e *providertest.Env, c *hostapi.Client) *hostapi.Client {
 	there := *c
 	there.Provider, there.Dial = e.Provider(), e.Dial
 	return &there
@@ -89,16 +89,16 @@ func TestReplicasRepeat(t *testing.T) {
 	b.Start()
 	c := a.Stranger(ursula)
 	enrol(t, c)
-	request := func(e *providertest.Env, r api.Request) string {
+	request := func(e *providertest.Env, r hostapi.Request) string {
 		t.Helper()
-		answer, err := at(e, c).Do(t.Context(), api.Path("cert"), r)
+		answer, err := at(e, c).Do(t.Context(), hostapi.Path("cert"), r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return answer.Values["svid"]
 	}
-	fresh := func() api.Request {
-		return api.Request{Need: "cert-service-outline", Serial: providertest.Serial, Generation: 1, Body: body(outline)}
+	fresh := func() hostapi.Request {
+		return hostapi.Request{Need: "cert-service-outline", Serial: providertest.Serial, Generation: 1, Body: body(outline)}
 	}
 	first, second := fresh(), fresh()
 	for range 2 {
@@ -125,19 +125,19 @@ func TestReplicasRepeat(t *testing.T) {
 // TestReplicasNonce: a proof is good once, and at one replica alone.
 func TestReplicasNonce(t *testing.T) {
 	a, b := replicas(t, "ursula")
-	r := api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
-	key, asIs := a.HostKey(ursula), func(*api.Statement) {}
+	r := hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
+	key, asIs := a.HostKey(ursula), func(*hostapi.Statement) {}
 	here, there := dial(t, a), dial(t, b)
 	nonce := here.nonce()
-	providertest.WantError(t, there.enrol(there.prove(r, key, nonce, asIs)), api.Transient, api.CodeBadNonce)
+	providertest.WantError(t, there.enrol(there.prove(r, key, nonce, asIs)), hostapi.Transient, hostapi.CodeBadNonce)
 	proven := here.prove(r, key, nonce, asIs)
 	if err := here.enrol(proven); err != nil {
 		t.Fatal(err)
 	}
-	providertest.WantError(t, here.enrol(proven), api.Denied, api.CodeReplayed)
-	providertest.WantError(t, there.enrol(there.prove(r, key, nonce, asIs)), api.Transient, api.CodeBadNonce)
-	proven = there.prove(r, key, there.nonce(), func(s *api.Statement) { s.Provider = a.Provider().ID })
-	providertest.WantError(t, there.enrol(proven), api.Denied, api.CodeUntrusted)
+	providertest.WantError(t, here.enrol(proven), hostapi.Denied, hostapi.CodeReplayed)
+	providertest.WantError(t, there.enrol(there.prove(r, key, nonce, asIs)), hostapi.Transient, hostapi.CodeBadNonce)
+	proven = there.prove(r, key, there.nonce(), func(s *hostapi.Statement) { s.Provider = a.Provider().ID })
+	providertest.WantError(t, there.enrol(proven), hostapi.Denied, hostapi.CodeUntrusted)
 	if err := there.enrol(there.prove(r, key, there.nonce(), asIs)); err != nil {
 		t.Errorf("a nonce of its own: %v", err)
 	}
@@ -160,13 +160,13 @@ func TestReplicasReplaced(t *testing.T) {
 	enrol(t, successor)
 
 	// b has the former policy.
-	providertest.WantError(t, renew(t, at(a, former)), api.Denied, api.CodeDeviceKey)
-	providertest.WantError(t, renew(t, at(b, former)), api.Transient, api.CodeUntrusted)
-	providertest.WantError(t, service(t, at(b, former)), api.Transient, api.CodeUntrusted)
+	providertest.WantError(t, renew(t, at(a, former)), hostapi.Denied, hostapi.CodeDeviceKey)
+	providertest.WantError(t, renew(t, at(b, former)), hostapi.Transient, hostapi.CodeUntrusted)
+	providertest.WantError(t, service(t, at(b, former)), hostapi.Transient, hostapi.CodeUntrusted)
 	again := at(b, former)
 	again.SVID = nil
-	_, err := again.Enrol(t.Context(), api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)})
-	providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
+	_, err := again.Enrol(t.Context(), hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)})
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodePolicyBehind)
 	if err := renew(t, successor); err != nil {
 		t.Errorf("the machine in its place: %v", err)
 	}
@@ -176,7 +176,7 @@ func TestReplicasReplaced(t *testing.T) {
 	b.Restart()
 	former.HostKey = formerKey
 	for _, e := range []*providertest.Env{a, b} {
-		providertest.WantError(t, renew(t, at(e, former)), api.Denied, api.CodeDeviceKey)
+		providertest.WantError(t, renew(t, at(e, former)), hostapi.Denied, hostapi.CodeDeviceKey)
 		there := at(e, successor)
 		if err := renew(t, there); err != nil {
 			t.Errorf("the machine in its place, at %s: %v", e.Policy.Host, err)
@@ -195,7 +195,7 @@ func TestReplicasTwoMachines(t *testing.T) {
 	c := a.Stranger(ursula)
 	enrol(t, c)
 	copied := *c
-	turn := func(e *providertest.Env, who *api.Client, what string, want int) {
+	turn := func(e *providertest.Env, who *hostapi.Client, what string, want int) {
 		t.Helper()
 		there := at(e, who)
 		if err := renew(t, there); err != nil {

@@ -24,9 +24,9 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/advance"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/cache"
 	"github.com/florete/florete/providers/control"
@@ -111,7 +111,7 @@ func (o operated) InForce(ctx context.Context) (server.Version, error) {
 
 // Join decides on a device that requests to be admitted as a host. It may write, so the store
 // is not one for reading alone.
-func (o operated) Join(ctx context.Context, c server.Call, j api.Join, from string) (api.Joined, server.Decision, error) {
+func (o operated) Join(ctx context.Context, c server.Call, j hostapi.Join, from string) (hostapi.Joined, server.Decision, error) {
 	return join.Receive(ctx, o.control.Archive.Store, c, j, from)
 }
 
@@ -153,12 +153,12 @@ func inForce(ctx context.Context, a archive.Archive) (server.Version, error) {
 }
 
 // Read reads the documents of the calling node. All are of one version.
-func (p Provider) Read(ctx context.Context, c server.Call, has string) (api.Artifact, error) {
+func (p Provider) Read(ctx context.Context, c server.Call, has string) (hostapi.Artifact, error) {
 	documents, same, err := p.archive.Documents(ctx, c.Caller.Name(), has)
 	if err == nil && !same && len(documents) == 0 {
 		err = archive.ErrNone
 	}
-	return api.Artifact{Documents: documents, NotModified: same}, missing(c, err)
+	return hostapi.Artifact{Documents: documents, NotModified: same}, missing(c, err)
 }
 
 // Revocations is the list that operators signed last.
@@ -176,10 +176,10 @@ func (p Provider) Changes(ctx context.Context) iter.Seq2[int64, error] { return 
 // missing is err for a host whose documents are not here yet.
 func missing(c server.Call, err error) error {
 	if errors.Is(err, archive.ErrRestored) {
-		return api.Errorf(api.Transient, api.CodeMissing, "documents of %s: none are published here since its state was restored", c.Caller.Short())
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "documents of %s: none are published here since its state was restored", c.Caller.Short())
 	}
 	if errors.Is(err, archive.ErrNone) {
-		return api.Errorf(api.Transient, api.CodeMissing, "documents of %s: none are published here yet", c.Caller.Short())
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "documents of %s: none are published here yet", c.Caller.Short())
 	}
 	return err
 }

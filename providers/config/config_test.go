@@ -9,7 +9,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
@@ -40,12 +40,12 @@ func TestArtifact(t *testing.T) {
 	key := kit.SigningKey("demo-1")
 	c := e.Client(ursula)
 	_, err := c.Artifact(t.Context())
-	providertest.WantError(t, err, api.Transient, api.CodeMissing)
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeMissing)
 	providertest.Import(t, e.Store, key, providertest.Tree(key, 999, "", "raishan"))
 	_, err = c.Artifact(t.Context())
-	providertest.WantError(t, err, api.Transient, api.CodeMissing)
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeMissing)
 
-	var last api.Artifact
+	var last hostapi.Artifact
 	for serial := range int64(3) {
 		c.Tag = last.Tag() // of before
 		providertest.Import(t, e.Store, key, providertest.Tree(key, 1000+serial, "", "ursula", "raishan"))
@@ -81,7 +81,7 @@ func TestStoreAway(t *testing.T) {
 	}
 	e.Store.Fail(errors.New("disk full"))
 	_, err := e.Client(ursula).Artifact(t.Context())
-	providertest.WantError(t, err, api.Transient, api.CodeInternal)
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
 }
 
 // TestNotModified: a node that has what is served receives that, and changes nothing here.
@@ -116,12 +116,12 @@ func TestNotModified(t *testing.T) {
 	thief.Tag = a.Tag()
 	for _, thief.HostKey = range []ssh.Signer{nil, e.HostKey(raishan)} {
 		_, err = thief.Artifact(t.Context())
-		providertest.WantError(t, err, api.Denied, api.CodeDeviceKey)
+		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeDeviceKey)
 	}
 	unknown := e.Client(kit.ID("node/laptop"))
 	unknown.Tag = a.Tag()
 	_, err = unknown.Artifact(t.Context())
-	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
 }
 
 func TestRefused(t *testing.T) {
@@ -131,19 +131,19 @@ func TestRefused(t *testing.T) {
 	nosy := e.Client(ursula)
 	nosy.Node = raishan // asks for raishan's with ursula's SVID
 	_, err := nosy.Artifact(t.Context())
-	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
 
 	unknown := e.Client(kit.ID("node/laptop"))
 	_, err = unknown.Artifact(t.Context())
-	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
 	unknown.Serial = providertest.Serial + 1
 	_, err = unknown.Artifact(t.Context())
-	providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodePolicyBehind)
 
 	thief := e.Client(ursula) // has a copy of its SVID
 	for _, thief.HostKey = range []ssh.Signer{nil, e.HostKey(raishan)} {
 		_, err = thief.Artifact(t.Context())
-		providertest.WantError(t, err, api.Denied, api.CodeDeviceKey)
+		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeDeviceKey)
 	}
 	for _, row := range e.Audit() {
 		if row.Outcome == server.Granted {

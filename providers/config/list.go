@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"log/slog"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -41,7 +41,7 @@ func leave(file string, log *slog.Logger) func(*trust.Revocations) {
 		}
 		b, err := json.Marshal(list.AsSigned())
 		if err == nil {
-			err = replace.File(file, b, 0o644)
+			err = atomicfile.File(file, b, 0o644)
 		}
 		if err != nil {
 			log.Error("the processes of other kinds learn of the newest revocation list by this host's activation alone", "error", err)

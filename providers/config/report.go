@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -22,7 +22,7 @@ import (
 // rest it reads nothing: a host of a newer release may report more.
 func (p Provider) Receive(c server.Call, last, report []byte) (is server.Received, err error) {
 	malformed := func(what any) error {
-		return api.Errorf(api.Invalid, api.CodeMalformed, "report of %s: %v", c.Caller.Short(), what)
+		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "report of %s: %v", c.Caller.Short(), what)
 	}
 	var fields map[string]json.RawMessage
 	if err := strictjson.Decode(report, &fields); err != nil {
@@ -39,12 +39,12 @@ func (p Provider) Receive(c server.Call, last, report []byte) (is server.Receive
 		}
 	}
 	if r.Sequence <= kept.Sequence {
-		return server.Received{Answer: api.Reported{Sequence: kept.Sequence, Rotate: kept.Rotate}}, nil
+		return server.Received{Answer: hostapi.Reported{Sequence: kept.Sequence, Rotate: kept.Rotate}}, nil
 	}
 	if r.Rotate, err = ordered(kept.Rotate, r); err != nil {
 		return is, malformed(err)
 	}
-	is.Answer, is.Acts = api.Reported{Sequence: r.Sequence, Rotate: r.Rotate}, accepted(kept, r)
+	is.Answer, is.Acts = hostapi.Reported{Sequence: r.Sequence, Rotate: r.Rotate}, accepted(kept, r)
 	is.Keep, err = json.Marshal(r)
 	return is, err
 }
@@ -63,7 +63,7 @@ func accepted(last, now hostreport.Kept) (acts []server.Row) {
 		if slices.Contains(was.Accepted, a) {
 			continue
 		}
-		text := func(s string) string { return printable.Text(s[:min(len(s), 200)]) }
+		text := func(s string) string { return terminal.Text(s[:min(len(s), 200)]) }
 		acts = append(acts, server.Row{Code: codeAuditAccepted, Message: "what this host found of an audit log was accepted there: " + text(a.Fault), Detail: map[string]string{
 			"provider": text(a.Provider), "kind": text(a.Kind), "by": text(a.By), "reason": text(a.Reason), "at": a.At.UTC().Format(time.RFC3339),
 		}})

@@ -3,7 +3,7 @@ package config_test
 import (
 	"testing"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
@@ -45,7 +45,7 @@ func TestRevocations(t *testing.T) {
 		t.Errorf("got %+v, %v", pushed, err)
 	}
 	c.Revocations = 4
-	answer = watch(t, c, api.Artifact{Documents: has.Documents, Revision: pushed.Revision})
+	answer = watch(t, c, hostapi.Artifact{Documents: has.Documents, Revision: pushed.Revision})
 	waits(t, 1, answer)
 	publish(t, e, 1001)
 	if a := answered(t, answer); a.Revocations != nil || len(a.Documents) != 1 {
@@ -63,7 +63,7 @@ func TestRevocationsMalformed(t *testing.T) {
 	offer(t, e, 1)
 	c := e.Client(ursula)
 	c.Revocations = -1
-	if a, err := c.Artifact(t.Context()); err == nil || api.AsError(err).Code != api.CodeMalformed {
+	if a, err := c.Artifact(t.Context()); err == nil || hostapi.AsError(err).Code != hostapi.CodeMalformed {
 		t.Errorf("got %+v, %v", a, err)
 	}
 }

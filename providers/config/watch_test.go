@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -25,12 +25,12 @@ func publish(t *testing.T, e *providertest.Env, serial int64) {
 }
 
 type watched struct {
-	api.Artifact
+	hostapi.Artifact
 	err error
 }
 
 // watch begins a watch, as a host does that has what a former answer brought.
-func watch(t *testing.T, c *api.Client, has api.Artifact) <-chan watched {
+func watch(t *testing.T, c *hostapi.Client, has hostapi.Artifact) <-chan watched {
 	t.Helper()
 	c.Tag = has.Tag()
 	p, answer := c.Pass(), make(chan watched, 1)
@@ -43,7 +43,7 @@ func watch(t *testing.T, c *api.Client, has api.Artifact) <-chan watched {
 }
 
 // answered is the artifact of an answer.
-func answered(t *testing.T, answer <-chan watched) api.Artifact {
+func answered(t *testing.T, answer <-chan watched) hostapi.Artifact {
 	t.Helper()
 	a := kit.Reads(t, "an answer", answer)
 	if a.err != nil {
@@ -85,7 +85,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("audit: %+v", rows)
 	}
 	t.Log("who keeps to other documents has these once, and the next ones")
-	other := watch(t, c, api.Artifact{Revision: has.Revision})
+	other := watch(t, c, hostapi.Artifact{Revision: has.Revision})
 	waits(t, 1, other)
 	publish(t, e, 1004)
 	answered(t, other)
@@ -122,7 +122,7 @@ func TestWatchCompacted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has = api.Artifact{Documents: has.Documents, Revision: 1}
+	has = hostapi.Artifact{Documents: has.Documents, Revision: 1}
 	publish(t, e, 1001)
 	for i := range 200 {
 		if _, err := e.Store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("other", fmt.Append(nil, i))}}); err != nil {
@@ -220,9 +220,9 @@ func TestWatchRefused(t *testing.T) {
 	p := c.Pass()
 	defer p.Close()
 	_, err = p.Watch(t.Context(), -1)
-	providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+	providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
 	_, err = watchOnce(t, e.Client(kit.ID("node/nobody")), has)
-	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
 
 	var last <-chan watched
 	for range 4 {
@@ -230,7 +230,7 @@ func TestWatchRefused(t *testing.T) {
 	}
 	waits(t, 4, last)
 	_, err = watchOnce(t, e.Client(ursula), has)
-	providertest.WantError(t, err, api.Transient, api.CodeBusy)
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeBusy)
 
 	mine, err := e.Client(raishan).Artifact(t.Context())
 	if err != nil {
@@ -245,10 +245,10 @@ func TestWatchRefused(t *testing.T) {
 		return serial == providertest.Serial+1
 	})
 	publish(t, e, 1001)
-	providertest.WantError(t, (<-answer).err, api.Denied, api.CodeNotGranted)
+	providertest.WantError(t, (<-answer).err, hostapi.Denied, hostapi.CodeNotGranted)
 }
 
-func watchOnce(t *testing.T, c *api.Client, has api.Artifact) (api.Artifact, error) {
+func watchOnce(t *testing.T, c *hostapi.Client, has hostapi.Artifact) (hostapi.Artifact, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()

@@ -12,10 +12,10 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/florete/florete/internal/limit"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/limit"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/tlog"
 )

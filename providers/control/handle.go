@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/announced"
-	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 )
 

@@ -5,9 +5,9 @@ import (
 	"io"
 	"net/http"
 
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/providers/store"
 )

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/providers/providertest"
@@ -26,13 +26,13 @@ import (
 var facts = hostreport.Facts{System: "Debian", Capabilities: []string{}}
 
 // token is one for elm, once, that alice has the provider record.
-func (e *env) token(t *testing.T, change ...func(*join.Token)) (api.JoinToken, join.Token) {
+func (e *env) token(t *testing.T, change ...func(*join.Token)) (hostapi.JoinToken, join.Token) {
 	t.Helper()
-	token, err := api.NewJoinToken("drhorrible")
+	token, err := hostapi.NewJoinToken("drhorrible")
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := join.Token{ID: api.TokenID(token.Public()), Hosts: "elm", Uses: 1, Until: unixtime.Of(time.Now().Add(time.Hour))}
+	record := join.Token{ID: hostapi.TokenID(token.Public()), Hosts: "elm", Uses: 1, Until: unixtime.Of(time.Now().Add(time.Hour))}
 	for _, c := range change {
 		c(&record)
 	}
@@ -67,7 +67,7 @@ func TestJoin(t *testing.T) {
 		t.Errorf("got %+v", record)
 	}
 	for range 2 { // the same device waits, and uses the token once
-		if a, err := c.Join(t.Context(), facts, &token); err != nil || a.State != api.JoinPending || a.Admission != nil {
+		if a, err := c.Join(t.Context(), facts, &token); err != nil || a.State != hostapi.JoinPending || a.Admission != nil {
 			t.Fatalf("%+v, %v", a, err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestJoin(t *testing.T) {
 	e.until("a socket", func() bool { return e.dial() == nil })
 	var joins control.Joins
 	e.answer(bob, "GET", "/v1/joins", nil, &joins)
-	if len(joins.Joins) != 1 || joins.Joins[0].State != api.JoinPending || joins.Joins[0].Facts.System != "Debian" {
+	if len(joins.Joins) != 1 || joins.Joins[0].State != hostapi.JoinPending || joins.Joins[0].Facts.System != "Debian" {
 		t.Fatalf("got %+v", joins)
 	}
 	for what, a := range map[string]*trust.SignedAdmission{
@@ -95,7 +95,7 @@ func TestJoin(t *testing.T) {
 		}
 	}
 	a, err := c.Join(t.Context(), facts, nil)
-	if err != nil || a.State != api.JoinApproved || a.Admission == nil {
+	if err != nil || a.State != hostapi.JoinApproved || a.Admission == nil {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	if status, answer := e.decide(control.Decision{}); status != http.StatusBadRequest || !strings.Contains(answer, "florctl revoke --host-key") {
@@ -117,16 +117,16 @@ func TestJoin(t *testing.T) {
 	t.Log("its key is revoked: it is told so, and another device may join")
 	kit.WriteRevocations(e.Revocations(), kit.Revocations(1, e.key, revocation.Target{Keys: []string{ssh.FingerprintSHA256(c.HostKey.PublicKey())}}))
 	e.until("the list", func() bool { return e.Policies.Revoked().InForce() == 1 })
-	if a, err = c.Join(t.Context(), facts, nil); err != nil || a.State != api.JoinRevoked {
+	if a, err = c.Join(t.Context(), facts, nil); err != nil || a.State != hostapi.JoinRevoked {
 		t.Errorf("%+v, %v", a, err)
 	}
 	e.answer(bob, "GET", "/v1/joins", nil, &joins)
-	if joins.Joins[0].State != api.JoinRevoked {
+	if joins.Joins[0].State != hostapi.JoinRevoked {
 		t.Errorf("got %+v", joins.Joins)
 	}
 	c.HostKey = kit.NewHostKey()
 	token, _ = e.token(t)
-	if a, err = c.Join(t.Context(), facts, &token); err != nil || a.State != api.JoinPending {
+	if a, err = c.Join(t.Context(), facts, &token); err != nil || a.State != hostapi.JoinPending {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -142,8 +142,8 @@ func TestRejected(t *testing.T) {
 	if status, answer := e.decide(control.Decision{}); status != http.StatusOK {
 		t.Fatalf("%d %s", status, answer)
 	}
-	for _, again := range []*api.JoinToken{&token, nil} {
-		if a, err := c.Join(t.Context(), facts, again); err != nil || a.State != api.JoinRejected {
+	for _, again := range []*hostapi.JoinToken{&token, nil} {
+		if a, err := c.Join(t.Context(), facts, again); err != nil || a.State != hostapi.JoinRejected {
 			t.Errorf("%+v, %v", a, err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestRejected(t *testing.T) {
 		t.Errorf("%d %s", status, answer)
 	}
 	token, _ = e.token(t)
-	if a, err := c.Join(t.Context(), facts, &token); err != nil || a.State != api.JoinPending {
+	if a, err := c.Join(t.Context(), facts, &token); err != nil || a.State != hostapi.JoinPending {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -172,14 +172,14 @@ func TestTokens(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				states[api.AsError(err).Code]++
+				states[hostapi.AsError(err).Code]++
 			} else {
 				states[string(a.State)]++
 			}
 		})
 	}
 	all.Wait()
-	if states["pending"] != 1 || states[api.CodeJoin] != 11 {
+	if states["pending"] != 1 || states[hostapi.CodeJoin] != 11 {
 		t.Errorf("got %v", states)
 	}
 	var tokens control.Tokens
@@ -197,8 +197,8 @@ func TestTokens(t *testing.T) {
 		}
 		return &trust.SignedGrant{Grant: text, Signature: sig.String()}
 	}
-	made, _ := api.NewJoinToken("drhorrible")
-	id := api.TokenID(made.Public())
+	made, _ := hostapi.NewJoinToken("drhorrible")
+	id := hostapi.TokenID(made.Public())
 	for what, change := range map[string]func(*join.Token){
 		"an ID that is no hash":      func(r *join.Token) { r.ID = made.Public() },
 		"a pattern that is none":     func(r *join.Token) { r.Hosts = "[" },
@@ -220,5 +220,5 @@ func TestTokens(t *testing.T) {
 	}
 	c := e.Stranger(elm)
 	_, err := c.Join(t.Context(), facts, &made)
-	providertest.WantError(t, err, api.Denied, api.CodeToken)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeToken)
 }

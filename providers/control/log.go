@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"strconv"
 
-	wire "github.com/florete/florete/providers/api"
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/tlog"
 )
 

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/controltest"
 	"github.com/florete/florete/providers/file"
@@ -87,7 +87,7 @@ func TestOpenAPI(t *testing.T) {
 	if _, err := e.Stranger(elm).Join(t.Context(), hostreport.Facts{Capabilities: []string{}}, &joining); err != nil {
 		t.Fatal(err)
 	}
-	other, _ := api.NewJoinToken("drhorrible")
+	other, _ := hostapi.NewJoinToken("drhorrible")
 	policy := rules.Policy{Subject: "role:x", Action: "cache.read", Object: "namespace:acme/payments"}
 	grouping := rules.Grouping{Member: "role:x", Role: "role:y"}
 	e.answer(alice, "POST", "/v1/tenants/acme/groupings", bytes.NewReader(kit.JSON(grouping)), &token.Rule{})
@@ -100,7 +100,7 @@ func TestOpenAPI(t *testing.T) {
 		"/v1/revocations":        kit.Revocations(1, e.key, revocation.Target{ID: kit.ID("user/eve")}),
 		"/v1/files":              file.File{Ref: "wiki/smtp", Content: &content},
 		"/v1/joins/{host}":       control.Decision{Admission: e.admission(t, e.key, e.Stranger(elm).HostKey)},
-		"/v1/tokens":             join.Token{ID: api.TokenID(other.Public()), Hosts: "*", Uses: 2, Until: record.Until},
+		"/v1/tokens":             join.Token{ID: hostapi.TokenID(other.Public()), Hosts: "*", Uses: 2, Until: record.Until},
 		"/v1/tokens/{id}/revoke": struct{}{},
 
 		"/v1/tenants/{tenant}/policies":         policy,
@@ -109,8 +109,8 @@ func TestOpenAPI(t *testing.T) {
 		"/v1/tenants/{tenant}/groupings/remove": grouping,
 		"/v1/tenants/{tenant}/delete":           token.Deletion{Force: true},
 	}
-	mesh := api.Request{Need: "secret-node-mesh", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(controltest.Mesh)}
-	if _, err := e.beside[secret.Name].Client(ursula).Do(t.Context(), api.Path(secret.Name), mesh); err != nil {
+	mesh := hostapi.Request{Need: "secret-node-mesh", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(controltest.Mesh)}
+	if _, err := e.beside[secret.Name].Client(ursula).Do(t.Context(), hostapi.Path(secret.Name), mesh); err != nil {
 		t.Fatal(err)
 	}
 	e.answer(alice, "POST", "/v1/files", bytes.NewReader(kit.JSON(bodies["/v1/files"])), &file.File{})

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/unixtime"
-	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )

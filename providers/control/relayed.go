@@ -1,7 +1,7 @@
 package control
 
 import (
-	wire "github.com/florete/florete/providers/api"
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/relay"
 )
 

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/controltest"
 	"github.com/florete/florete/providers/file"
@@ -60,9 +60,9 @@ func TestFiles(t *testing.T) {
 	e := startWith(t, (*env).others)
 	const first, second = "correct horse", "battery staple"
 	b := e.beside[file.Name]
-	request := api.Request{Need: "file-wiki-smtp", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(controltest.File)}
-	_, err := b.Client(ursula).Do(t.Context(), api.Path(file.Name), request)
-	providertest.WantError(t, err, api.Transient, api.CodeMissing)
+	request := hostapi.Request{Need: "file-wiki-smtp", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(controltest.File)}
+	_, err := b.Client(ursula).Do(t.Context(), hostapi.Path(file.Name), request)
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeMissing)
 
 	send := func(ref, content string) io.Reader { return body(file.File{Ref: ref, Content: &content}) }
 	var sent file.File
@@ -70,7 +70,7 @@ func TestFiles(t *testing.T) {
 	if sent.By != alice || sent.Content != nil || sent.Sent.IsZero() {
 		t.Errorf("got %+v", sent)
 	}
-	a, err := b.Client(ursula).Do(t.Context(), api.Path(file.Name), request)
+	a, err := b.Client(ursula).Do(t.Context(), hostapi.Path(file.Name), request)
 	if err != nil || a.Values["content"] != first {
 		t.Fatalf("the host has %v, %v", maps.Keys(a.Values), err)
 	}
@@ -117,7 +117,7 @@ func TestFiles(t *testing.T) {
 	}
 	refused := 0
 	for _, r := range e.acts() {
-		if r.Code == api.CodeNotGranted {
+		if r.Code == hostapi.CodeNotGranted {
 			refused++
 		}
 	}
@@ -131,14 +131,14 @@ func TestFiles(t *testing.T) {
 
 	// What was replaced is fetched with the next generation, and what was dropped is gone.
 	e.answer(alice, "POST", "/v1/files", send("wiki/smtp", second), &sent)
-	if a, err := b.Client(ursula).Do(t.Context(), api.Path(file.Name), request); err != nil || a.Values["content"] != first {
+	if a, err := b.Client(ursula).Do(t.Context(), hostapi.Path(file.Name), request); err != nil || a.Values["content"] != first {
 		t.Errorf("the same request has another answer, %v", err)
 	}
 	b.Rotate(ursula, "file-wiki-smtp", 2)
 	b.Publish(providertest.Serial + 1)
 	request.Generation = 2
 	e.until("the new policy", func() bool {
-		a, err := b.Client(ursula).Do(t.Context(), api.Path(file.Name), request)
+		a, err := b.Client(ursula).Do(t.Context(), hostapi.Path(file.Name), request)
 		return err == nil && a.Values["content"] == second
 	})
 	e.answer(alice, "POST", "/v1/files", body(file.File{Ref: "wiki/smtp"}), &sent)
@@ -174,7 +174,7 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("before any was made: %+v", all)
 	}
 	b := e.beside[secret.Name]
-	a, err := b.Client(ursula).Do(t.Context(), api.Path(secret.Name), api.Request{
+	a, err := b.Client(ursula).Do(t.Context(), hostapi.Path(secret.Name), hostapi.Request{
 		Need: "secret-node-mesh", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(controltest.Mesh),
 	})
 	if err != nil {
@@ -221,7 +221,7 @@ func TestDecidesItself(t *testing.T) {
 	if status != http.StatusForbidden || !strings.Contains(string(text), "user/alice may read here, want write") {
 		t.Errorf("%d %s", status, text)
 	}
-	refused := func(r server.Row) bool { return r.Code == api.CodeNotGranted && r.Caller == alice.String() }
+	refused := func(r server.Row) bool { return r.Code == hostapi.CodeNotGranted && r.Caller == alice.String() }
 	if rows := b.Rows(); !slices.ContainsFunc(rows, refused) {
 		t.Errorf("no row of the refusal: %+v", rows)
 	}

@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"strings"
 
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/server"

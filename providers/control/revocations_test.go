@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/advance"
-	wire "github.com/florete/florete/providers/api"
 )
 
 // rollout is how the one at work stands, or the last.

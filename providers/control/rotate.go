@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/florete/florete/internal/document"
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/strictjson"
-	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )

@@ -6,17 +6,17 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
 )
 
 // report is one of ursula, whose secret was rotated so often.
-func (e *env) report(sequence int64, rotations int) api.Reported {
+func (e *env) report(sequence int64, rotations int) hostapi.Reported {
 	e.t.Helper()
 	answer, err := e.Client(ursula).Report(e.t.Context(), kit.JSON(map[string]any{
 		"sequence": sequence, "needs": []hostreport.Need{{ID: "oidc-wiki", Kind: "oidc", State: hostdir.NeedFulfilled, Rotations: rotations}, {ID: "cert-node", Kind: document.KindCert}},

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/unixtime"
-	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/providers/revocation"

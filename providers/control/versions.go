@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/advance"
-	wire "github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"

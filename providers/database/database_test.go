@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/account"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -102,7 +102,7 @@ func (f *fixture) decide() (server.Decision, error) {
 	f.t.Helper()
 	g := f.grant
 	return f.Answer(f.t.Context(), server.Call{
-		Caller: g.Caller, Grant: g, Compiled: f.policy(), Now: f.now, Request: api.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
+		Caller: g.Caller, Grant: g, Compiled: f.policy(), Now: f.now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
 	})
 }
 
@@ -159,8 +159,8 @@ func (f *fixture) acts(code string) (n int) {
 func (f *fixture) refused() string {
 	f.t.Helper()
 	_, err := f.decide()
-	var e *api.Error
-	if !errors.As(err, &e) || e.Kind != api.Transient || e.Code != api.CodeUnavailable {
+	var e *hostapi.Error
+	if !errors.As(err, &e) || e.Kind != hostapi.Transient || e.Code != hostapi.CodeUnavailable {
 		f.t.Fatalf("%v, want a refusal that is transient", err)
 	}
 	return e.Message
@@ -180,8 +180,8 @@ func TestTurns(t *testing.T) {
 	err = f.At(t.Context(), s, f.want.Of(), func(ctx context.Context, _ backend) error {
 		ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 		defer cancel()
-		var busy *api.Error
-		if err := other.At(ctx, s, f.want.Of(), works); !errors.As(err, &busy) || busy.Code != api.CodeBusy {
+		var busy *hostapi.Error
+		if err := other.At(ctx, s, f.want.Of(), works); !errors.As(err, &busy) || busy.Code != hostapi.CodeBusy {
 			t.Errorf("another process at the same database: %v, want it to wait", err)
 		}
 		return other.At(t.Context(), s, account.Name{Server: "main", Account: "turns_other"}, works)

@@ -31,9 +31,9 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -182,7 +182,7 @@ func (f *Federation) Answer(ctx context.Context, c server.Call) (server.Decision
 	text, err := b.Marshal()
 	hint := hint(b)
 	return server.Decision{
-		Answer:   api.Answer{Values: map[string]string{"bundle": string(text)}, Expires: c.Now.Add(max(2*hint, 2*time.Second)).Unix()},
+		Answer:   hostapi.Answer{Values: map[string]string{"bundle": string(text)}, Expires: c.Now.Add(max(2*hint, 2*time.Second)).Unix()},
 		Repeated: c.Now.Add(hint / 4),
 		Detail:   map[string]string{"trustDomain": b.TrustDomain(), "sequence": fmt.Sprint(b.Sequence())},
 	}, err

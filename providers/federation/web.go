@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/internal/conns"
 )
 
 // Profiles of a bundle endpoint (SPIFFE Federation section 5.2): how it is authenticated.

@@ -25,11 +25,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/seal"
-	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -104,14 +104,14 @@ func (f Files) Answer(ctx context.Context, c server.Call) (server.Decision, erro
 		content, err = f.read(ref)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return server.Decision{}, api.Errorf(api.Transient, api.CodeMissing, "file %q: not on this provider yet: florctl secret set %[1]s, or put it in %s", ref, f.Dir)
+		return server.Decision{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "file %q: not on this provider yet: florctl secret set %[1]s, or put it in %s", ref, f.Dir)
 	}
 	if err != nil {
 		return server.Decision{}, err
 	}
 	generation := strconv.Itoa(c.Request.Generation)
 	return server.Decision{
-		Answer: api.Answer{Values: map[string]string{"content": content, "generation": generation}},
+		Answer: hostapi.Answer{Values: map[string]string{"content": content, "generation": generation}},
 		Detail: map[string]string{"ref": ref, "generation": generation},
 	}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -91,10 +91,10 @@ func TestRefusals(t *testing.T) {
 	defer socket.Close()
 	files := newFiles(t, dir)
 	for body, want := range map[string]struct {
-		kind api.ErrorKind // empty for another error
+		kind hostapi.ErrorKind // empty for another error
 		part string
 	}{
-		`{"ref":"none"}`:            {api.Transient, "not on this provider yet"},
+		`{"ref":"none"}`:            {hostapi.Transient, "not on this provider yet"},
 		`{"ref":"../outside"}`:      {"", "not the name of a file"},
 		`{"ref":"/etc/passwd"}`:     {"", "not the name of a file"},
 		`{"ref":"."}`:               {"", "not the name of a file"},
@@ -114,7 +114,7 @@ func TestRefusals(t *testing.T) {
 		if err == nil {
 			_, err = files.Answer(t.Context(), server.Call{Caller: grant.Caller, Grant: grant, Compiled: compiled})
 		}
-		var e *api.Error
+		var e *hostapi.Error
 		if err == nil || !strings.Contains(err.Error(), want.part) || errors.As(err, &e) != (want.kind != "") || e != nil && e.Kind != want.kind {
 			t.Errorf("%s: got %v", body, err)
 		}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/account"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -104,7 +104,7 @@ func (f *fixture) decide() (server.Decision, error) {
 	f.t.Helper()
 	g := f.grant
 	return f.Answer(f.t.Context(), server.Call{
-		Caller: g.Caller, Grant: g, Compiled: f.policy(), Now: f.now, Request: api.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
+		Caller: g.Caller, Grant: g, Compiled: f.policy(), Now: f.now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
 	})
 }
 
@@ -134,8 +134,8 @@ func (f *fixture) passes(d time.Duration) {
 func (f *fixture) refused(want string) {
 	f.t.Helper()
 	_, err := f.decide()
-	var e *api.Error
-	if !errors.As(err, &e) || e.Kind != api.Transient || e.Code != api.CodeUnavailable || !strings.Contains(e.Message, want) {
+	var e *hostapi.Error
+	if !errors.As(err, &e) || e.Kind != hostapi.Transient || e.Code != hostapi.CodeUnavailable || !strings.Contains(e.Message, want) {
 		f.t.Fatalf("%v, want a refusal that is transient: %s", err, want)
 	}
 }

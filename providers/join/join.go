@@ -24,12 +24,12 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -42,7 +42,7 @@ const (
 
 // Token is one as it is remembered.
 type Token struct {
-	ID      string        `json:"id"`    // api.TokenID
+	ID      string        `json:"id"`    // hostapi.TokenID
 	Hosts   string        `json:"hosts"` // a name, or a pattern of path.Match
 	Uses    int           `json:"uses"`
 	Left    int           `json:"left"`
@@ -57,15 +57,15 @@ type Token struct {
 
 // Request is the last one of a host.
 type Request struct {
-	Host      string           `json:"host"`
-	Device    string           `json:"device"` // public key, in authorized_keys form
-	Facts     hostreport.Facts `json:"facts"`
-	From      string           `json:"from"`  // network address
-	Token     string           `json:"token"` // ID of the one that it came with
-	State     api.JoinState    `json:"state"`
-	Requested unixtime.Time    `json:"requested"`
-	Decided   unixtime.Time    `json:"decided,omitzero"`
-	By        string           `json:"by,omitempty"` // who decided
+	Host      string            `json:"host"`
+	Device    string            `json:"device"` // public key, in authorized_keys form
+	Facts     hostreport.Facts  `json:"facts"`
+	From      string            `json:"from"`  // network address
+	Token     string            `json:"token"` // ID of the one that it came with
+	State     hostapi.JoinState `json:"state"`
+	Requested unixtime.Time     `json:"requested"`
+	Decided   unixtime.Time     `json:"decided,omitzero"`
+	By        string            `json:"by,omitempty"` // who decided
 
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 	Grant     *trust.SignedGrant     `json:"grant,omitempty"`
@@ -84,7 +84,7 @@ func (r Request) Fingerprint() string {
 
 // Key returns the device key. Its error is of one that is not written as devices write theirs.
 func (r Request) Key() (ssh.PublicKey, error) {
-	key, err := api.ParseHostKey(r.Device)
+	key, err := hostapi.ParseHostKey(r.Device)
 	if err != nil {
 		return nil, fmt.Errorf("device key of %.64q: %w", r.Host, err)
 	}
@@ -126,16 +126,16 @@ func (r Request) revoked(node spiffe.ID, list *trust.Revocations) error {
 }
 
 // Standing is the state of a request with a revocation list in force.
-func (r Request) Standing(node spiffe.ID, list *trust.Revocations) api.JoinState {
-	if r.State == api.JoinApproved && r.revoked(node, list) != nil {
-		return api.JoinRevoked
+func (r Request) Standing(node spiffe.ID, list *trust.Revocations) hostapi.JoinState {
+	if r.State == hostapi.JoinApproved && r.revoked(node, list) != nil {
+		return hostapi.JoinRevoked
 	}
 	return r.State
 }
 
 // Receive decides on a device's request: it answers how the one on record stands, or records
 // another, which a token pays for.
-func Receive(ctx context.Context, s store.Store, c server.Call, j api.Join, from string) (a api.Joined, d server.Decision, err error) {
+func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, from string) (a hostapi.Joined, d server.Decision, err error) {
 	var was Request
 	at := RequestPrefix + c.Caller.Name()
 	modified, err := read(ctx, s, at, &was)
@@ -144,16 +144,16 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j api.Join, from
 	}
 	is := Request{
 		Host: c.Caller.Name(), Device: j.Device, From: from,
-		Token: api.TokenID(j.Token), State: api.JoinPending, Requested: unixtime.Of(c.Now),
+		Token: hostapi.TokenID(j.Token), State: hostapi.JoinPending, Requested: unixtime.Of(c.Now),
 	}
 	if err := is.revoked(c.Caller, c.Revoked); err != nil {
-		return api.Joined{State: api.JoinRevoked, Message: err.Error()}, d, nil
+		return hostapi.Joined{State: hostapi.JoinRevoked, Message: err.Error()}, d, nil
 	}
-	if was.Device == is.Device && (was.State != api.JoinRejected || j.Token == "" || was.Token == is.Token) {
+	if was.Device == is.Device && (was.State != hostapi.JoinRejected || j.Token == "" || was.Token == is.Token) {
 		return was.answer(), d, nil
 	}
 	if err := strictjson.Decode(j.Facts, &is.Facts); err != nil {
-		return a, d, api.Errorf(api.Invalid, api.CodeMalformed, "facts: %v", err)
+		return a, d, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "facts: %v", err)
 	}
 	if err := use(ctx, s, c, j.Token, &is, &d); err != nil {
 		return a, d, err
@@ -167,11 +167,11 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j api.Join, from
 
 // giveWay refuses another device while this one may be the host.
 func (r Request) giveWay(c server.Call) error {
-	if r.State == api.JoinPending && r.Device != "" {
-		return api.Errorf(api.Denied, api.CodeJoin, "another device, with key %s, waits to be admitted as %s: florctl join reject %s, if that is the wrong one", r.Fingerprint(), c.Caller, r.Host)
+	if r.State == hostapi.JoinPending && r.Device != "" {
+		return hostapi.Errorf(hostapi.Denied, hostapi.CodeJoin, "another device, with key %s, waits to be admitted as %s: florctl join reject %s, if that is the wrong one", r.Fingerprint(), c.Caller, r.Host)
 	}
-	if r.State == api.JoinApproved && r.revoked(c.Caller, c.Revoked) == nil {
-		return api.Errorf(api.Denied, api.CodeJoin, "the device with key %s is %s: florctl revoke --host-key %[1]s, if this one replaces it", r.Fingerprint(), c.Caller)
+	if r.State == hostapi.JoinApproved && r.revoked(c.Caller, c.Revoked) == nil {
+		return hostapi.Errorf(hostapi.Denied, hostapi.CodeJoin, "the device with key %s is %s: florctl revoke --host-key %[1]s, if this one replaces it", r.Fingerprint(), c.Caller)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (r Request) giveWay(c server.Call) error {
 // use takes one use of a token for a request.
 func use(ctx context.Context, s store.Store, c server.Call, public string, r *Request, d *server.Decision) error {
 	refuse := func(format string, args ...any) error {
-		return api.Errorf(api.Denied, api.CodeToken, "join request of %s: "+format+": florctl token create --host %s", append(append([]any{c.Caller}, args...), r.Host)...)
+		return hostapi.Errorf(hostapi.Denied, hostapi.CodeToken, "join request of %s: "+format+": florctl token create --host %s", append(append([]any{c.Caller}, args...), r.Host)...)
 	}
 	if public == "" {
 		return refuse("no join token")
@@ -205,21 +205,21 @@ func use(ctx context.Context, s store.Store, c server.Call, public string, r *Re
 	}
 	t.Left--
 	if t.Grant != nil {
-		r.State, r.Decided, r.By, r.Grant = api.JoinApproved, r.Requested, "join token "+name+" of "+t.By, t.Grant
+		r.State, r.Decided, r.By, r.Grant = hostapi.JoinApproved, r.Requested, "join token "+name+" of "+t.By, t.Grant
 	}
 	return put(d, TokenPrefix+t.ID, modified, t)
 }
 
 // answer is what its device receives.
-func (r Request) answer() api.Joined {
-	a := api.Joined{State: r.State, Admission: r.Admission}
+func (r Request) answer() hostapi.Joined {
+	a := hostapi.Joined{State: r.State, Admission: r.Admission}
 	if r.Admission == nil {
 		a.Grant = r.Grant
 	}
 	switch r.State {
-	case api.JoinPending:
+	case hostapi.JoinPending:
 		a.Message = fmt.Sprintf("device %s waits for an operator: florctl join approve %s", r.Fingerprint(), r.Host)
-	case api.JoinRejected:
+	case hostapi.JoinRejected:
 		a.Message = fmt.Sprintf("an operator rejected device %s: flor join with another token", r.Fingerprint())
 	}
 	return a

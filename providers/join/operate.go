@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -156,7 +156,7 @@ func (o *Operator) check(t Token) error {
 	if err != nil {
 		return refuse("%v", err)
 	}
-	if api.TokenID(g.Token) != t.ID || g.Until.After(t.Until.Time) {
+	if hostapi.TokenID(g.Token) != t.ID || g.Until.After(t.Until.Time) {
 		return refuse("the join grant is of another token, or for longer")
 	}
 	return nil
@@ -195,9 +195,9 @@ func (o *Operator) Decide(ctx context.Context, host string, admission *trust.Sig
 	if modified == 0 || wrong != nil {
 		return r, refuse("no device requested to be %.64q: florctl join list", host)
 	}
-	want, code, did := api.JoinRejected, CodeReject, "rejected"
+	want, code, did := hostapi.JoinRejected, CodeReject, "rejected"
 	if admission != nil {
-		want, code, did = api.JoinApproved, CodeApprove, "approved"
+		want, code, did = hostapi.JoinApproved, CodeApprove, "approved"
 		a, _, err := admission.Verify(o.Policy.Cluster, node, o.Policy.Trust.SigningKeys)
 		if err != nil || admission.Grant != nil {
 			return r, refuse("%v: want an admission that a key of trust.signingKeys signed", err)
@@ -210,9 +210,9 @@ func (o *Operator) Decide(ctx context.Context, host string, admission *trust.Sig
 	case r.State == want && (admission == nil || r.Admission != nil):
 		return r, nil
 	case r.State == want: // by a token, which may have ended before the device enrolled
-	case r.State != api.JoinPending && want == api.JoinRejected:
+	case r.State != hostapi.JoinPending && want == hostapi.JoinRejected:
 		return r, refuse("device %s is %s: florctl revoke --host-key %[1]s", r.Fingerprint(), r.State)
-	case r.State != api.JoinPending:
+	case r.State != hostapi.JoinPending:
 		return r, refuse("device %s is %s: it takes another token", r.Fingerprint(), r.State)
 	}
 	r.State, r.Decided, r.By, r.Admission = want, unixtime.Of(o.Row.Time), o.Row.Caller, admission

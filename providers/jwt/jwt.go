@@ -26,9 +26,9 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/pages"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -153,7 +153,7 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 	}
 	d := server.Decision{If: change.If, Then: change.Then}
 	if r.ID.IsZero() {
-		d.Answer = api.Answer{Values: map[string]string{"jwks": string(ring.JWKS())}, Expires: c.Now.Add(keysLive).Unix()}
+		d.Answer = hostapi.Answer{Values: map[string]string{"jwks": string(ring.JWKS())}, Expires: c.Now.Add(keysLive).Unix()}
 		d.Repeated = c.Now.Add(repeated)
 		return d, nil
 	}
@@ -173,7 +173,7 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 		return server.Decision{}, err
 	}
 	audiences, err := json.Marshal(r.Audiences)
-	d.Answer = api.Answer{Values: map[string]string{"tokens": string(b)}, Expires: until.Unix()}
+	d.Answer = hostapi.Answer{Values: map[string]string{"tokens": string(b)}, Expires: until.Unix()}
 	d.Repeated = c.Now.Add(repeated)
 	d.Detail = map[string]string{"id": r.ID.String(), "audiences": string(audiences), "key": key.ID, "until": until.Format(time.RFC3339)}
 	return d, err
@@ -187,9 +187,9 @@ func refuseRevoked(c server.Call, id spiffe.ID) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &revoked) && !revoked.ValidAfter.IsZero():
-		return api.Errorf(api.Transient, api.CodeRevoked, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeRevoked, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
 	}
-	return api.Errorf(api.Denied, api.CodeRevoked, "%v", err)
+	return hostapi.Errorf(hostapi.Denied, hostapi.CodeRevoked, "%v", err)
 }
 
 // sign makes the JWT-SVID of an identity for one audience.

@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -101,7 +101,7 @@ func (f *fixture) call(grant int, now time.Time) server.Call {
 }
 
 // answer requests and commits.
-func (f *fixture) answer(grant int, now time.Time) api.Answer {
+func (f *fixture) answer(grant int, now time.Time) hostapi.Answer {
 	f.t.Helper()
 	d, err := f.Answer(f.t.Context(), f.call(grant, now))
 	if err == nil && d.Then != nil {
@@ -301,16 +301,16 @@ func TestRevoked(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		entry trust.Revocation
-		kind  api.ErrorKind
+		kind  hostapi.ErrorKind
 	}{
-		{trust.Revocation{ID: wiki}, api.Denied},
-		{trust.Revocation{ID: kit.ID("node/elm")}, api.Denied},
-		{trust.Revocation{ID: wiki, ValidAfter: unixtime.Time{Time: now.Add(time.Minute)}}, api.Transient},
+		{trust.Revocation{ID: wiki}, hostapi.Denied},
+		{trust.Revocation{ID: kit.ID("node/elm")}, hostapi.Denied},
+		{trust.Revocation{ID: wiki, ValidAfter: unixtime.Time{Time: now.Add(time.Minute)}}, hostapi.Transient},
 	} {
 		call := f.call(0, now)
 		call.Revoked = revocations(t, c.entry)
 		_, err := f.Answer(t.Context(), call)
-		providertest.WantError(t, err, c.kind, api.CodeRevoked)
+		providertest.WantError(t, err, c.kind, hostapi.CodeRevoked)
 	}
 	call := f.call(0, now)
 	call.Revoked = revocations(t, trust.Revocation{ID: wiki, ValidAfter: unixtime.Time{Time: now.Add(-time.Minute)}})

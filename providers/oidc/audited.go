@@ -6,7 +6,7 @@ import (
 
 	"github.com/dexidp/dex/storage"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -30,7 +30,7 @@ func row(from, what, account, client string) server.Row {
 
 // refusal is a row of what is refused.
 func refusal(from, what, account, client, code, message string) server.Row {
-	return row(from, what, account, client).Refuse(api.Errorf(api.Denied, code, "%s", message))
+	return row(from, what, account, client).Refuse(hostapi.Errorf(hostapi.Denied, code, "%s", message))
 }
 
 // audited is a storage that writes an audit row before anybody gets a code or tokens.

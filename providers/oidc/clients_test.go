@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 )
 
@@ -47,7 +47,7 @@ func TestPublicClient(t *testing.T) {
 	call := f.call(1)
 	call.Request.Rotation = 1
 	_, err = f.p.Rotation(t.Context(), call)
-	providertest.WantError(t, err, api.Denied, api.CodeRotation)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeRotation)
 }
 
 func TestScopes(t *testing.T) {

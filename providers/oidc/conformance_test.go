@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -58,8 +58,8 @@ func TestRotationStaysWithTheClient(t *testing.T) {
 	}
 	request := func(node spiffe.ID, rotation int) string {
 		t.Helper()
-		r := api.Request{Need: "oidc-outline", Serial: providertest.Serial, Generation: 1, Rotation: rotation, Body: kit.JSON(client)}
-		a, err := e.Client(node).Do(t.Context(), api.Path(Name), r)
+		r := hostapi.Request{Need: "oidc-outline", Serial: providertest.Serial, Generation: 1, Rotation: rotation, Body: kit.JSON(client)}
+		a, err := e.Client(node).Do(t.Context(), hostapi.Path(Name), r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 	dex "github.com/dexidp/dex/server"
 	"github.com/dexidp/dex/storage"
 
-	"github.com/florete/florete/providers/secretfile"
+	"github.com/florete/florete/internal/secretfile"
 )
 
 // connector is where people can sign in besides the users file: a directory or an upstream

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -84,7 +84,7 @@ func (p *Provider) external(ctx context.Context, c server.Call, policy *Policy, 
 	case p.registering <- struct{}{}:
 		defer func() { <-p.registering }()
 	case <-ctx.Done():
-		return registered{}, api.Errorf(api.Transient, api.CodeBusy, "other clients are being registered")
+		return registered{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "other clients are being registered")
 	}
 	name := want.client()
 	e, err := p.readExternal(ctx, name)
@@ -144,7 +144,7 @@ func (p *Provider) external(ctx context.Context, c server.Call, policy *Policy, 
 func random() string { return strings.ToLower(rand.Text()) }
 
 func unavailable(policy *Policy, err error) error {
-	return api.Errorf(api.Transient, api.CodeUnavailable, "registering at %s: %v", policy.registration, err)
+	return hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "registering at %s: %v", policy.registration, err)
 }
 
 // version is of all that a client is registered for.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/providers/limit"
+	"github.com/florete/florete/internal/limit"
 )
 
 // How often a password may be guessed: so often at once, and then after a delay that

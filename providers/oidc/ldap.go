@@ -12,7 +12,7 @@ import (
 	dexconn "github.com/dexidp/dex/connector"
 	"github.com/dexidp/dex/connector/ldap"
 
-	"github.com/florete/florete/providers/sockdiag"
+	"github.com/florete/florete/internal/sockdiag"
 )
 
 // Directory is an LDAP directory whose people can sign in.

@@ -10,7 +10,7 @@ import (
 
 	dex "github.com/dexidp/dex/server"
 
-	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/internal/conns"
 )
 
 const longestEmail, longestPassword = 254, 1024

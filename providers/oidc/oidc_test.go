@@ -20,8 +20,8 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/oidc/dexstore"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
@@ -234,7 +234,7 @@ func (f *fixture) call(generation int) server.Call {
 	grant := f.policy.Grants[0]
 	return server.Call{
 		Caller:  grant.Caller,
-		Request: api.Request{Need: grant.Need, Generation: generation, Body: grant.Request},
+		Request: hostapi.Request{Need: grant.Need, Generation: generation, Body: grant.Request},
 		Grant:   grant,
 		Now:     time.Now(),
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -41,7 +41,7 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 		values["clientSecret"] = p.clients.secret(id, want.Generation, c.Rotation.Number)
 	}
 	d := server.Decision{
-		Answer: api.Answer{Values: values},
+		Answer: hostapi.Answer{Values: values},
 		If:     []store.Cond{{Key: key(id), Modified: modified}},
 		Detail: map[string]string{"client": values["clientId"], "generation": strconv.Itoa(want.Generation)},
 	}
@@ -57,11 +57,11 @@ func (p *Provider) Rotation(ctx context.Context, c server.Call) (server.Rotation
 	policy := c.Compiled.(*Policy)
 	want := policy.requests.Of(c)
 	if c.Request.Rotation != 0 && want.public {
-		return server.Rotation{}, api.Errorf(api.Denied, api.CodeRotation,
+		return server.Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation,
 			"need %q: the client of %s is public and has no secret", c.Request.Need, want.Service)
 	}
 	if hosts := len(policy.hosts[want.Service]); c.Request.Rotation != 0 && hosts > 1 {
-		return server.Rotation{}, api.Errorf(api.Denied, api.CodeRotation,
+		return server.Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation,
 			"need %q: %d hosts have the client of %s: raise its generation in the topology, which has all of them fetch another secret", c.Request.Need, hosts, want.Service)
 	}
 	have, _, err := p.clients.get(ctx, want.client())

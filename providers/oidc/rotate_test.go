@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -100,5 +100,5 @@ func TestSharedClient(t *testing.T) {
 	}
 	call.Request.Rotation = 1
 	_, err := f.p.Rotation(t.Context(), call)
-	providertest.WantError(t, err, api.Denied, api.CodeRotation)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeRotation)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/secretfile"
 )
 
 // user is one entry of the users file.

@@ -16,10 +16,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/sockdiag"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/printable"
-	"github.com/florete/florete/providers/sockdiag"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // maxMessage is the longest reason of a refusal, in bytes.
@@ -30,15 +30,15 @@ type output struct {
 	Values  map[string]string `json:"values"`
 	Expires int64             `json:"expires"` // Unix seconds, zero for never
 	Error   *struct {
-		Kind       api.ErrorKind `json:"kind"`
-		Message    string        `json:"message"`
-		RetryAfter int           `json:"retryAfter"`
+		Kind       hostapi.ErrorKind `json:"kind"`
+		Message    string            `json:"message"`
+		RetryAfter int               `json:"retryAfter"`
 	} `json:"error"`
 }
 
 // call runs the executable or calls the service, and reads the answer. Errors that are no
 // refusal have nothing of what came back: it may be a secret.
-func (k *Kind) call(ctx context.Context, p *Policy, c call) (a api.Answer, err error) {
+func (k *Kind) call(ctx context.Context, p *Policy, c call) (a hostapi.Answer, err error) {
 	in, err := json.Marshal(c)
 	if err != nil {
 		return a, err
@@ -54,14 +54,14 @@ func (k *Kind) call(ctx context.Context, p *Policy, c call) (a api.Answer, err e
 	if err == nil {
 		a, err = read(out, p.Values, time.Now())
 	}
-	if refusal := new(api.Error); err != nil && !errors.As(err, &refusal) {
+	if refusal := new(hostapi.Error); err != nil && !errors.As(err, &refusal) {
 		err = fmt.Errorf("%s%s: need %s of %s: %w", p.Run, p.URL, c.Need, c.Caller.Short(), err)
 	}
 	return a, err
 }
 
 // read reads an answer, which has the values that the policy names.
-func read(b []byte, values []string, now time.Time) (a api.Answer, err error) {
+func read(b []byte, values []string, now time.Time) (a hostapi.Answer, err error) {
 	var out output
 	switch err := strictjson.Decode(b, &out); {
 	case len(b) > maxAnswer:
@@ -89,20 +89,20 @@ func read(b []byte, values []string, now time.Time) (a api.Answer, err error) {
 	if out.Expires != 0 && out.Expires <= now.Unix() {
 		return a, fmt.Errorf("answer: expires at %d, which is over", out.Expires)
 	}
-	return api.Answer{Values: out.Values, Expires: out.Expires}, nil
+	return hostapi.Answer{Values: out.Values, Expires: out.Expires}, nil
 }
 
 // refusal is what the host receives instead of an answer.
-func refusal(kind api.ErrorKind, message string, after int) error {
+func refusal(kind hostapi.ErrorKind, message string, after int) error {
 	switch kind {
-	case api.Transient, api.Denied, api.Invalid:
+	case hostapi.Transient, hostapi.Denied, hostapi.Invalid:
 	default:
-		return fmt.Errorf("answer: error of kind %.20q, want %q, %q or %q", kind, api.Transient, api.Denied, api.Invalid)
+		return fmt.Errorf("answer: error of kind %.20q, want %q, %q or %q", kind, hostapi.Transient, hostapi.Denied, hostapi.Invalid)
 	}
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
-	return api.Errorf(kind, api.CodeRefused, "%s", printable.Text(message)).After(time.Duration(min(max(after, 0), 3600)) * time.Second)
+	return hostapi.Errorf(kind, hostapi.CodeRefused, "%s", terminal.Text(message)).After(time.Duration(min(max(after, 0), 3600)) * time.Second)
 }
 
 // socket starts the URL of a service at a Unix socket.
@@ -128,7 +128,7 @@ func post(ctx context.Context, at string, in []byte) ([]byte, error) {
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := t.RoundTrip(req) // no redirect
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, api.Errorf(api.Transient, api.CodeMissing, "service %q: nobody answers on this provider: start it there", at)
+		return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "service %q: nobody answers on this provider: start it there", at)
 	}
 	if err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -110,7 +110,7 @@ func (k *Kind) Answer(ctx context.Context, c server.Call) (server.Decision, erro
 	if err != nil {
 		return server.Decision{}, err
 	}
-	delete(last.Values, api.ValueRotation)
+	delete(last.Values, hostapi.ValueRotation)
 	in := call{
 		Key: key, Caller: c.Caller, Service: request.Service, Need: c.Grant.Need, Request: request.Request,
 		Generation: c.Grant.Generation, Rotation: c.Rotation.Number, Secret: k.secret(request, c), Last: last.Values,
@@ -176,7 +176,7 @@ func (k *Kind) Rotation(ctx context.Context, c server.Call) (server.Rotation, er
 	request := policy.requests.Of(c)
 	at := k.place(request, c)
 	if hosts := policy.hosts[at]; c.Request.Rotation != 0 && hosts > 1 {
-		return server.Rotation{}, api.Errorf(api.Denied, api.CodeRotation,
+		return server.Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation,
 			"need %q: %d hosts have the secret of %s: raise its generation in the topology, which has all of them fetch another", c.Request.Need, hosts, request.Service)
 	}
 	r, _, err := k.rotation(ctx, at)

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/own"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
@@ -72,14 +72,14 @@ func makes(t *testing.T, deadline time.Duration) func(e *providertest.Env) serve
 
 // run runs a provider of the kind, and returns what sends ursula's request for a need, one of
 // mail and news.
-func run(t *testing.T, deadline time.Duration, settings any) (*providertest.Env, func(ctx context.Context, need string) (api.Answer, error)) {
+func run(t *testing.T, deadline time.Duration, settings any) (*providertest.Env, func(ctx context.Context, need string) (hostapi.Answer, error)) {
 	t.Helper()
 	e := providertest.NewEnv(t, "ursula")
 	e.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	return e, started(t, e, deadline, settings)
 }
 
-func started(t *testing.T, e *providertest.Env, deadline time.Duration, settings any) func(ctx context.Context, need string) (api.Answer, error) {
+func started(t *testing.T, e *providertest.Env, deadline time.Duration, settings any) func(ctx context.Context, need string) (hostapi.Answer, error) {
 	t.Helper()
 	e.Runs(kind, settings, makes(t, deadline))
 	ursula := kit.ID("node/ursula")
@@ -88,8 +88,8 @@ func started(t *testing.T, e *providertest.Env, deadline time.Duration, settings
 	}
 	e.Start()
 	client := e.Client(ursula)
-	return func(ctx context.Context, need string) (api.Answer, error) {
-		return client.Do(ctx, api.Path(kind), api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(request)})
+	return func(ctx context.Context, need string) (hostapi.Answer, error) {
+		return client.Do(ctx, hostapi.Path(kind), hostapi.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(request)})
 	}
 }
 
@@ -132,7 +132,7 @@ json.dump({"values": {"password": json.dumps(call)}}, sys.stdout)
 	if err := json.Unmarshal([]byte(first.Values["password"]), &got); err != nil {
 		t.Fatal(err)
 	}
-	r := api.Request{Need: need, Generation: 1, Body: kit.JSON(request)}
+	r := hostapi.Request{Need: need, Generation: 1, Body: kit.JSON(request)}
 	key, _ := r.Key(kit.ID("node/ursula"))
 	if got.Key != key || got.Need != need || got.Caller != kit.ID("node/ursula") || got.Service != kit.ID("service/wiki") ||
 		got.Request["address"] != "wiki@example.org" || got.Generation != 1 || got.Rotation != 0 || len(got.Secret) != 43 || got.Last != nil {
@@ -159,7 +159,7 @@ json.dump({"values": {"password": json.dumps(call)}}, sys.stdout)
 	e.Publish(providertest.Serial + 1)
 	e.Restart()
 	r.Generation, r.Serial = 2, providertest.Serial+1
-	second, err := e.Client(kit.ID("node/ursula")).Do(t.Context(), api.Path(kind), r)
+	second, err := e.Client(kit.ID("node/ursula")).Do(t.Context(), hostapi.Path(kind), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,10 +207,10 @@ if len(open(%[1]q).readlines()) == 1:
     os.kill(0, 9)
 `, set)+answers)))
 	_, err := do(t.Context(), need)
-	providertest.WantError(t, err, api.Transient, api.CodeInternal)
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
 	e.Store.Fail(fmt.Errorf("killed before the commit"))
 	_, err = do(t.Context(), need)
-	providertest.WantError(t, err, api.Transient, api.CodeInternal)
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
 	a, err := do(t.Context(), need)
 	if err != nil {
 		t.Fatal(err)
@@ -233,8 +233,8 @@ func TestRefusal(t *testing.T) {
 	t.Parallel()
 	_, do := run(t, 0, settings("run", python(t, `json.dump({"error": {"kind": "denied", "message": "no domain example.org\x1b[2J", "retryAfter": 90}}, sys.stdout)`)))
 	_, err := do(t.Context(), need)
-	providertest.WantError(t, err, api.Denied, api.CodeRefused)
-	if e := api.AsError(err); e.Message != "no domain example.org·[2J" || e.RetryAfter != 90 {
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeRefused)
+	if e := hostapi.AsError(err); e.Message != "no domain example.org·[2J" || e.RetryAfter != 90 {
 		t.Errorf("got %+v", e)
 	}
 }
@@ -250,17 +250,17 @@ func TestShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(request)}
-	second, err := e.Client(kit.ID("node/raishan")).Do(t.Context(), api.Path(kind), r)
+	r := hostapi.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(request)}
+	second, err := e.Client(kit.ID("node/raishan")).Do(t.Context(), hostapi.Path(kind), r)
 	if err != nil || second.Values["password"] != first.Values["password"] {
 		t.Errorf("the other host has %v, %v", second, err)
 	}
 	r.Rotation = 1
-	_, err = e.Client(kit.ID("node/raishan")).Do(t.Context(), api.Path(kind), r)
-	providertest.WantError(t, err, api.Denied, api.CodeRotation)
+	_, err = e.Client(kit.ID("node/raishan")).Do(t.Context(), hostapi.Path(kind), r)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeRotation)
 	news := r
 	news.Need = "mailbox-wiki-news" // of one host alone
-	if _, err := e.Client(kit.ID("node/ursula")).Do(t.Context(), api.Path(kind), news); err != nil {
+	if _, err := e.Client(kit.ID("node/ursula")).Do(t.Context(), hostapi.Path(kind), news); err != nil {
 		t.Error(err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // nobody is who the executable runs as where this process is root's.
@@ -68,7 +68,7 @@ func (k *Kind) run(ctx context.Context, path string, in []byte, secret string) (
 		if log.b.Len() == maxLog { // it may end within the secret
 			text = strings.ToValidUTF8(text[:max(len(text)-len(secret), 0)], "") + "…"
 		}
-		k.Logger.WarnContext(ctx, "the executable wrote on standard error", "kind", k.Name(), "text", printable.Text(text))
+		k.Logger.WarnContext(ctx, "the executable wrote on standard error", "kind", k.Name(), "text", terminal.Text(text))
 	}
 	return out.b.Bytes(), err
 }
@@ -81,7 +81,7 @@ func (k *Kind) take(ctx context.Context) error {
 	case k.turn <- struct{}{}:
 		return nil
 	case <-late.C:
-		return api.Errorf(api.Transient, api.CodeBusy, "kind %q answers other requests: request again later", k.Name()).After(patience)
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "kind %q answers other requests: request again later", k.Name()).After(patience)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -91,7 +91,7 @@ func (k *Kind) take(ctx context.Context) error {
 func check(path string) error {
 	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return api.Errorf(api.Transient, api.CodeMissing, "executable %q: not on this provider yet: put it there", path)
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "executable %q: not on this provider yet: put it there", path)
 	}
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/internal/conns"
 )
 
 const (

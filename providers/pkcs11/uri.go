@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/florete/florete/providers/printable"
-	"github.com/florete/florete/providers/secretfile"
+	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // Scheme is what URIs start with.
@@ -79,7 +79,7 @@ func attributes(text, separator string, fields map[string]*string) error {
 		case name == "pin-value":
 			return errors.New("PKCS #11 URI: pin-value: everybody on this machine sees what is on a command line: write the PIN to a file, pin-source=FILE")
 		case field == nil:
-			return fmt.Errorf("PKCS #11 URI: attribute %.32q: want token or serial, object, id, and after a question mark module-path, pin-source", printable.Text(name))
+			return fmt.Errorf("PKCS #11 URI: attribute %.32q: want token or serial, object, id, and after a question mark module-path, pin-source", terminal.Text(name))
 		case *field != "":
 			return fmt.Errorf("PKCS #11 URI: %s twice", name)
 		}
@@ -116,7 +116,7 @@ func (u URI) name() string {
 	if u.Token != "" {
 		return fmt.Sprintf("%q", u.Token)
 	}
-	return "with serial " + printable.Text(u.Serial)
+	return "with serial " + terminal.Text(u.Serial)
 }
 
 // key is the key, for messages.

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -33,7 +33,7 @@ func (e *Env) ReplaceHostKey(node spiffe.ID) {
 }
 
 // Client requests as a node, with an SVID that did not come through the provider.
-func (e *Env) Client(node spiffe.ID) *api.Client {
+func (e *Env) Client(node spiffe.ID) *hostapi.Client {
 	e.t.Helper()
 	c := e.Stranger(node)
 	c.SVID = e.Issue(node, time.Hour)
@@ -41,13 +41,13 @@ func (e *Env) Client(node spiffe.ID) *api.Client {
 }
 
 // Stranger requests as a node that has no SVID.
-func (e *Env) Stranger(node spiffe.ID) *api.Client {
+func (e *Env) Stranger(node spiffe.ID) *hostapi.Client {
 	e.t.Helper()
 	roots, err := trust.NewRoots(kit.Domain, e.Policy.Trust.Roots)
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	return &api.Client{Node: node, Provider: e.Provider(), Roots: roots, HostKey: e.HostKey(node), Dial: e.Dial}
+	return &hostapi.Client{Node: node, Provider: e.Provider(), Roots: roots, HostKey: e.HostKey(node), Dial: e.Dial}
 }
 
 // Provider is the process as a manifest has it.

@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/api"
 )
 
-// Post sends bytes as they are, which api.Client would not, and returns the status
+// Post sends bytes as they are, which hostapi.Client would not, and returns the status
 // and the refusal, nil when there is none. svid may be nil.
 func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body []byte) (int, error) {
 	t.Helper()
@@ -24,7 +24,7 @@ func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body [
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set(api.HeaderKey, key)
+	req.Header.Set(hostapi.HeaderKey, key)
 	resp, err := tr.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body [
 	if resp.StatusCode == http.StatusOK {
 		return resp.StatusCode, nil
 	}
-	var refusal api.Error
+	var refusal hostapi.Error
 	if err := strictjson.Decode(b, &refusal); err != nil {
 		t.Fatalf("status %d with %q: %v", resp.StatusCode, b, err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
 )
@@ -69,8 +69,8 @@ func Run(t *testing.T, s Suite) {
 type fixture struct {
 	*Env
 	Suite
-	client  *api.Client
-	request api.Request
+	client  *hostapi.Client
+	request hostapi.Request
 }
 
 func (s Suite) start(t *testing.T) *fixture {
@@ -82,29 +82,29 @@ func (s Suite) start(t *testing.T) *fixture {
 	e.Start()
 	return &fixture{
 		Env: e, Suite: s, client: e.Client(kit.ID("node/ursula")),
-		request: api.Request{Need: s.Need, Serial: Serial, Generation: 1, Body: s.Body(t)},
+		request: hostapi.Request{Need: s.Need, Serial: Serial, Generation: 1, Body: s.Body(t)},
 	}
 }
 
-func (f *fixture) ask(t *testing.T) api.Answer {
+func (f *fixture) ask(t *testing.T) hostapi.Answer {
 	t.Helper()
-	a, err := f.client.Do(t.Context(), api.Path(f.Kind), f.request)
+	a, err := f.client.Do(t.Context(), hostapi.Path(f.Kind), f.request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-// WantError checks that err is an *api.Error of a kind and code.
-func WantError(t *testing.T, err error, kind api.ErrorKind, code string) {
+// WantError checks that err is an *hostapi.Error of a kind and code.
+func WantError(t *testing.T, err error, kind hostapi.ErrorKind, code string) {
 	t.Helper()
-	var e *api.Error
+	var e *hostapi.Error
 	if !errors.As(err, &e) || e.Kind != kind || e.Code != code {
 		t.Fatalf("got %v, want %s (%s)", err, kind, code)
 	}
 }
 
-func same(t *testing.T, got, want api.Answer) {
+func same(t *testing.T, got, want hostapi.Answer) {
 	t.Helper()
 	if !maps.Equal(got.Values, want.Values) || got.Expires != want.Expires {
 		t.Fatalf("got another answer the second time: %v, then %v", want, got)
@@ -151,8 +151,8 @@ func restart(t *testing.T, f *fixture) {
 
 func lostReply(t *testing.T, f *fixture) {
 	f.Store.Lose(errors.New("killed"))
-	_, err := f.client.Do(t.Context(), api.Path(f.Kind), f.request)
-	WantError(t, err, api.Transient, api.CodeInternal)
+	_, err := f.client.Do(t.Context(), hostapi.Path(f.Kind), f.request)
+	WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
 	f.rows(t, "granted")
 	f.Restart()
 	first := f.ask(t)
@@ -162,8 +162,8 @@ func lostReply(t *testing.T, f *fixture) {
 
 func failedCommit(t *testing.T, f *fixture) {
 	f.Store.Fail(errors.New("disk full"))
-	_, err := f.client.Do(t.Context(), api.Path(f.Kind), f.request)
-	WantError(t, err, api.Transient, api.CodeInternal)
+	_, err := f.client.Do(t.Context(), hostapi.Path(f.Kind), f.request)
+	WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
 	if strings.Contains(err.Error(), "disk full") {
 		t.Errorf("%v: tells the caller about our insides", err)
 	}
@@ -174,10 +174,10 @@ func failedCommit(t *testing.T, f *fixture) {
 
 func atOnce(t *testing.T, f *fixture) {
 	const n = 6
-	answers, errs := make([]api.Answer, n), make([]error, n)
+	answers, errs := make([]hostapi.Answer, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { answers[i], errs[i] = f.client.Do(t.Context(), api.Path(f.Kind), f.request) })
+		wg.Go(func() { answers[i], errs[i] = f.client.Do(t.Context(), hostapi.Path(f.Kind), f.request) })
 	}
 	wg.Wait()
 	for i := range n {
@@ -190,17 +190,17 @@ func atOnce(t *testing.T, f *fixture) {
 }
 
 func denied(t *testing.T, f *fixture) {
-	path := api.Path(f.Kind)
+	path := hostapi.Path(f.Kind)
 	_, err := f.Client(kit.ID("node/raishan")).Do(t.Context(), path, f.request)
-	WantError(t, err, api.Denied, api.CodeNotGranted)
+	WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
 
 	r := f.request
 	r.Need = "nothing-of-the-kind"
 	_, err = f.client.Do(t.Context(), path, r)
-	WantError(t, err, api.Denied, api.CodeNotGranted)
+	WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
 	r.Serial = Serial + 1
 	_, err = f.client.Do(t.Context(), path, r)
-	WantError(t, err, api.Transient, api.CodePolicyBehind)
+	WantError(t, err, hostapi.Transient, hostapi.CodePolicyBehind)
 
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(f.request.Body, &fields); err != nil {
@@ -210,7 +210,7 @@ func denied(t *testing.T, f *fixture) {
 	r = f.request
 	r.Body = kit.JSON(fields)
 	_, err = f.client.Do(t.Context(), path, r)
-	WantError(t, err, api.Denied, api.CodeMismatch)
+	WantError(t, err, hostapi.Denied, hostapi.CodeMismatch)
 
 	// What is granted is served to a host that is ahead.
 	f.request.Serial = Serial + 1
@@ -219,8 +219,8 @@ func denied(t *testing.T, f *fixture) {
 }
 
 func otherKey(t *testing.T, f *fixture) {
-	status, e := f.Post(t, f.client.SVID, api.Path(f.Kind), strings.Repeat("0", 64), kit.JSON(f.request))
-	WantError(t, e, api.Invalid, api.CodeKeyMismatch)
+	status, e := f.Post(t, f.client.SVID, hostapi.Path(f.Kind), strings.Repeat("0", 64), kit.JSON(f.request))
+	WantError(t, e, hostapi.Invalid, hostapi.CodeKeyMismatch)
 	if status != 400 {
 		t.Errorf("status %d, want 400", status)
 	}
@@ -230,15 +230,15 @@ func otherKey(t *testing.T, f *fixture) {
 func generation(t *testing.T, f *fixture) {
 	first, old := f.ask(t), f.request
 	f.request.Generation = 2
-	_, err := f.client.Do(t.Context(), api.Path(f.Kind), f.request)
-	WantError(t, err, api.Denied, api.CodeMismatch)
+	_, err := f.client.Do(t.Context(), hostapi.Path(f.Kind), f.request)
+	WantError(t, err, hostapi.Denied, hostapi.CodeMismatch)
 	f.rotateTo(2)
 	second := f.ask(t)
 	if maps.Equal(first.Values, second.Values) != f.Public {
 		t.Error("a higher generation has the answer of the lower one")
 	}
-	_, err = f.client.Do(t.Context(), api.Path(f.Kind), old)
-	WantError(t, err, api.Denied, api.CodeRotated)
+	_, err = f.client.Do(t.Context(), hostapi.Path(f.Kind), old)
+	WantError(t, err, hostapi.Denied, hostapi.CodeRotated)
 	same(t, f.ask(t), second)
 	f.rows(t, "granted", "mismatch", "granted", "rotated", "again")
 }
@@ -254,15 +254,15 @@ func (f *fixture) rotateTo(generation int) {
 // second within ten minutes, and none that is not the next.
 func rotation(t *testing.T, f *fixture) {
 	first, plain := f.ask(t), f.request
-	rotate := func(number int) (api.Answer, error) {
+	rotate := func(number int) (hostapi.Answer, error) {
 		r := plain
 		r.Rotation = number
-		return f.client.Do(t.Context(), api.Path(f.Kind), r)
+		return f.client.Do(t.Context(), hostapi.Path(f.Kind), r)
 	}
 	denied := func(number int) {
 		t.Helper()
 		_, err := rotate(number)
-		WantError(t, err, api.Denied, api.CodeRotation)
+		WantError(t, err, hostapi.Denied, hostapi.CodeRotation)
 	}
 	if f.Rotates == "" {
 		denied(1)
@@ -276,7 +276,7 @@ func rotation(t *testing.T, f *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second.Values[f.Rotates] == first.Values[f.Rotates] || second.Values[api.ValueRotation] != "1" {
+	if second.Values[f.Rotates] == first.Values[f.Rotates] || second.Values[hostapi.ValueRotation] != "1" {
 		t.Error("the answer to a rotation has the secret of before, or not its number")
 	}
 	f.Restart()
@@ -287,13 +287,13 @@ func rotation(t *testing.T, f *fixture) {
 	same(t, again, second)
 	same(t, f.ask(t), second)
 	_, err = rotate(2)
-	WantError(t, err, api.Transient, api.CodeBusy)
+	WantError(t, err, hostapi.Transient, hostapi.CodeBusy)
 	same(t, f.ask(t), second)
 
 	f.rotateTo(2)
 	f.request.Generation = 2
 	third := f.ask(t)
-	if third.Values[f.Rotates] == second.Values[f.Rotates] || third.Values[api.ValueRotation] != "1" {
+	if third.Values[f.Rotates] == second.Values[f.Rotates] || third.Values[hostapi.ValueRotation] != "1" {
 		t.Error("a higher generation has the same secret, or forgets rotations")
 	}
 	f.rows(t, "granted", "rotation", "rotation", "granted", "again", "granted", "busy", "again", "granted")
@@ -308,8 +308,8 @@ func poisoned(t *testing.T, f *fixture) {
 	lawful, poison := f.request, f.request
 	poison.Generation = math.MaxInt
 	first := f.ask(t)
-	_, err := f.client.Do(t.Context(), api.Path(f.Kind), poison)
-	WantError(t, err, api.Denied, api.CodeMismatch)
+	_, err := f.client.Do(t.Context(), hostapi.Path(f.Kind), poison)
+	WantError(t, err, hostapi.Denied, hostapi.CodeMismatch)
 	same(t, f.ask(t), first)
 
 	f.rotateTo(math.MaxInt)
@@ -327,8 +327,8 @@ func copied(t *testing.T, f *fixture) {
 	for _, key := range []ssh.Signer{nil, kit.NewHostKey()} {
 		thief := *f.client
 		thief.HostKey = key
-		_, err := thief.Do(t.Context(), api.Path(f.Kind), f.request)
-		WantError(t, err, api.Denied, api.CodeDeviceKey)
+		_, err := thief.Do(t.Context(), hostapi.Path(f.Kind), f.request)
+		WantError(t, err, hostapi.Denied, hostapi.CodeDeviceKey)
 	}
 	f.ask(t)
 	f.rows(t, "device-key", "device-key", "granted")

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // Bridge are the policies that provider hosts have while a version is rolled out: the next
@@ -85,7 +85,7 @@ func union(next, former document.Document, serial int64) (document.Document, err
 	fields["grants"], fields["devices"] = grants, devices
 	text, err := json.Marshal(fields)
 	if err == nil {
-		text, err = api.Canonical(text)
+		text, err = hostapi.Canonical(text)
 	}
 	if err != nil {
 		return document.Document{}, err

@@ -15,7 +15,7 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // ahead is how far a serial, the time of a commit, may be ahead of the clock.
@@ -99,7 +99,7 @@ func edit(envelope, body []byte, set map[string]any) (document.Document, error) 
 	maps.Copy(fields, set)
 	b, err := json.Marshal(fields)
 	if err == nil {
-		b, err = api.Canonical(b) // the bytes that Nix makes
+		b, err = hostapi.Canonical(b) // the bytes that Nix makes
 	}
 	if err != nil {
 		return document.Document{}, err

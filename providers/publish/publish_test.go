@@ -9,7 +9,7 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
@@ -85,7 +85,7 @@ func TestRenumber(t *testing.T) {
 
 func canonical(t *testing.T, b []byte) string {
 	t.Helper()
-	c, err := api.Canonical(b)
+	c, err := hostapi.Canonical(b)
 	if err != nil {
 		t.Fatal(err)
 	}

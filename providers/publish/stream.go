@@ -12,8 +12,8 @@ import (
 	"slices"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/api"
 )
 
 // Head is the first line of a stream of documents, which one line for each host follows,
@@ -33,8 +33,8 @@ type Head struct {
 
 // Host is the documents of one host, byte for byte.
 type Host struct {
-	Name      string               `json:"host"`
-	Documents []api.SignedDocument `json:"documents"`
+	Name      string                   `json:"host"`
+	Documents []hostapi.SignedDocument `json:"documents"`
 }
 
 // maxFollow is how many streams follow at most.
@@ -59,7 +59,7 @@ func (t Tree) encode(w io.Writer, head Head) error {
 			h := Host{Name: name}
 			for _, d := range t[name] {
 				envelope, body, signature := d.Bytes()
-				h.Documents = append(h.Documents, api.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: signature})
+				h.Documents = append(h.Documents, hostapi.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: signature})
 			}
 			if !yield(h, nil) {
 				return

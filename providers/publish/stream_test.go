@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
@@ -100,7 +100,7 @@ func TestStreamOfNewer(t *testing.T) {
 	}
 	stream := func(body, signature string) string {
 		return fmt.Sprintf("%s\n%s\n", kit.JSON(publish.Head{Cluster: e.Cluster, Serial: e.Serial, Hosts: 1}),
-			kit.JSON(publish.Host{Name: e.Host, Documents: []api.SignedDocument{{Envelope: string(envelope), Body: body, Signature: signature}}}))
+			kit.JSON(publish.Host{Name: e.Host, Documents: []hostapi.SignedDocument{{Envelope: string(envelope), Body: body, Signature: signature}}}))
 	}
 	pinned := []string{k.ToPublicKey().String()}
 	got, err := read(stream(body, sign(string(envelope))), pinned)

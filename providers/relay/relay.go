@@ -21,10 +21,10 @@ import (
 	"github.com/pires/go-proxyproto"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/announced"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -68,10 +68,10 @@ type Call struct {
 func (c *Call) Body(most int64, v any) error {
 	b, err := io.ReadAll(http.MaxBytesReader(c.W, c.R.Body, most))
 	if err != nil {
-		return api.Errorf(api.Invalid, api.CodeMalformed, "body: %v", err)
+		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "body: %v", err)
 	}
 	if !utf8.Valid(b) || strictjson.Decode(b, v) != nil {
-		return api.Errorf(api.Invalid, api.CodeMalformed, "body: not of the form that /v1/openapi.json has")
+		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "body: not of the form that /v1/openapi.json has")
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/florete/florete/providers/replace"
-	"github.com/florete/florete/providers/secretfile"
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -68,7 +68,7 @@ func Load(path string) (*Key, error) {
 	secret, err := secretfile.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		secret = Secret()
-		err = replace.File(path, secret, 0o600)
+		err = atomicfile.File(path, secret, 0o600)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sealing key: %w", err)
@@ -89,7 +89,7 @@ func Of(ctx context.Context, path string, s store.Store) (*Key, error) {
 	_, err := s.Get(ctx, bound)
 	if errors.Is(err, store.ErrNotFound) {
 		if err = os.Rename(path, former); err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = replace.File(path, Secret(), 0o600)
+			err = atomicfile.File(path, Secret(), 0o600)
 		}
 		if err != nil {
 			err = fmt.Errorf("sealing key: %w", err)
@@ -107,7 +107,7 @@ func Of(ctx context.Context, path string, s store.Store) (*Key, error) {
 	}
 	if secret, failed := secretfile.ReadFile(former); failed == nil {
 		if f, failed := New(secret); failed == nil && f.Bind(ctx, s) == nil {
-			return f, replace.File(path, secret, 0o600)
+			return f, atomicfile.File(path, secret, 0o600)
 		}
 	}
 	return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/providers/secretfile"
+	"github.com/florete/florete/internal/secretfile"
 )
 
 // To is how a file is kept: as it is, or sealed with age.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -76,7 +76,7 @@ func (f *fixture) reads(i int, now time.Time) map[string]string {
 	}
 	for {
 		g := f.policy.Grants[i]
-		d, err := f.Answer(f.t.Context(), server.Call{Caller: g.Caller, Grant: g, Compiled: compiled, Now: now, Request: api.Request{Need: g.Need, Generation: g.Generation, Body: g.Request}})
+		d, err := f.Answer(f.t.Context(), server.Call{Caller: g.Caller, Grant: g, Compiled: compiled, Now: now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: g.Request}})
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestOnce(t *testing.T) {
 	e.Start()
 	other.Start()
 	var all sync.WaitGroup
-	answers := make([]api.Answer, len(nodes))
+	answers := make([]hostapi.Answer, len(nodes))
 	for i, n := range nodes {
 		at := e
 		if i%2 == 1 {
@@ -127,7 +127,7 @@ func TestOnce(t *testing.T) {
 		}
 		client := at.Client(kit.ID("node/" + n))
 		all.Go(func() {
-			a, err := client.Do(t.Context(), api.Path(Name), api.Request{Need: "secret-node-mesh", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(r)})
+			a, err := client.Do(t.Context(), hostapi.Path(Name), hostapi.Request{Need: "secret-node-mesh", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(r)})
 			if err != nil {
 				t.Error(err)
 			}

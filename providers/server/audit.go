@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -63,7 +63,7 @@ type Row struct {
 const maxMessage = 500
 
 // Refuse makes the row one of a refusal.
-func (r Row) Refuse(e *api.Error) Row {
+func (r Row) Refuse(e *hostapi.Error) Row {
 	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, message(e.Message)
 	return r
 }
@@ -75,7 +75,7 @@ func Suspect(now time.Time, kind, code string, err error, detail map[string]stri
 }
 
 func message(text string) string {
-	text = printable.Text(text)
+	text = terminal.Text(text)
 	if len(text) > maxMessage {
 		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
 	}
@@ -90,8 +90,8 @@ func (r Row) known() bool {
 
 // refusal reports whether the row is about a request that was refused.
 func (r Row) refusal() bool {
-	switch api.ErrorKind(r.Outcome) {
-	case api.Transient, api.Denied, api.Invalid:
+	switch hostapi.ErrorKind(r.Outcome) {
+	case hostapi.Transient, hostapi.Denied, hostapi.Invalid:
 		return true
 	}
 	return false

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // checkpoint answers a node that witnesses the audit log. It leaves no row: the log would grow
@@ -18,12 +18,12 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	err := a.identify(r.Context(), r.TLS, false)
 	if err == nil {
 		conns.Vouch(r.Context())
-		a.request.Device, err = deviceProof(r.Header.Get(api.HeaderDevice))
+		a.request.Device, err = deviceProof(r.Header.Get(hostapi.HeaderDevice))
 	}
 	text := r.URL.Query().Get("from")
 	from, unreadable := strconv.ParseUint(text, 10, 64)
 	if err == nil && unreadable != nil {
-		err = api.Errorf(api.Invalid, api.CodeMalformed, "from %.40q: want the size of a log, 0 for none", text)
+		err = hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "from %.40q: want the size of a log, 0 for none", text)
 	}
 	a.reply(w, r, func() (any, change, error) {
 		if err == nil {
@@ -37,14 +37,14 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func (s *Server) checkpointFrom(ctx context.Context, from uint64) (c api.Checkpoint, err error) {
+func (s *Server) checkpointFrom(ctx context.Context, from uint64) (c hostapi.Checkpoint, err error) {
 	key, newest, err := s.Log.Checkpoint(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
-		return c, api.Errorf(api.Transient, api.CodeUnavailable, "the audit log has no checkpoint yet")
+		return c, hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "the audit log has no checkpoint yet")
 	}
 	if err != nil {
 		return c, err
 	}
 	proof, err := s.Log.Consistency(ctx, from, newest.Size)
-	return api.Checkpoint{Key: key, Checkpoint: newest.Text, Proof: proof, Fault: s.Log.Fault()}, err
+	return hostapi.Checkpoint{Key: key, Checkpoint: newest.Text, Proof: proof, Fault: s.Log.Fault()}, err
 }

@@ -3,17 +3,17 @@ package server
 import (
 	"net/http"
 
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/hostapi"
 )
 
-// Lister is a Kind that signs a certificate revocation list, at GET api.PathCRL(Name()).
+// Lister is a Kind that signs a certificate revocation list, at GET hostapi.PathCRL(Name()).
 type Lister interface {
 	Kind
 
 	// NewestCRL is the newest one, without its text where that has the number that the caller
 	// has.
-	NewestCRL(has string) (api.CRL, error)
+	NewestCRL(has string) (hostapi.CRL, error)
 }
 
 // crl answers a node that keeps the CRL for software on it. It leaves no row.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -25,7 +25,7 @@ type change struct {
 	unrecorded bool
 
 	// refusal is what the answer amounts to, where it is one: so has its row.
-	refusal *api.Error
+	refusal *hostapi.Error
 
 	// document is that a node reads its own documents, which are signed: where the store takes
 	// no audit row, the log has it.
@@ -61,7 +61,7 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 		a.Policies.pollLists()
 		list, listed := a.Policies.Fresh(ctx) // before it is decided on
 		answer, c, err := decide()
-		var refusal *api.Error
+		var refusal *hostapi.Error
 		switch {
 		case err == nil && c.refusal != nil:
 			a.row = a.row.Refuse(c.refusal)
@@ -109,7 +109,7 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 		}
 		return answer, nil
 	}
-	return nil, api.Errorf(api.Transient, api.CodeBusy, "the state changed %d times while this was decided: request again", retries).After(time.Second)
+	return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "the state changed %d times while this was decided: request again", retries).After(time.Second)
 }
 
 // storeRetry is when a host requests again what the store did not answer: it elects another
@@ -118,7 +118,7 @@ const storeRetry = 5 * time.Second
 
 // internalError logs what went wrong here; the caller learns only that it did.
 func (a *request) internalError(ctx context.Context, err error) error {
-	var refusal *api.Error
+	var refusal *hostapi.Error
 	if errors.As(err, &refusal) {
 		return refusal
 	}
@@ -130,11 +130,11 @@ func (a *request) internalError(ctx context.Context, err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return storeUnavailable(err)
 	}
-	return api.Errorf(api.Transient, api.CodeInternal, "the provider failed: its log has the reason")
+	return hostapi.Errorf(hostapi.Transient, hostapi.CodeInternal, "the provider failed: its log has the reason")
 }
 
-func storeUnavailable(err error) *api.Error {
-	return api.Errorf(api.Transient, api.CodeStore, "%s", Unavailable(err)).After(storeRetry)
+func storeUnavailable(err error) *hostapi.Error {
+	return hostapi.Errorf(hostapi.Transient, hostapi.CodeStore, "%s", Unavailable(err)).After(storeRetry)
 }
 
 // Unavailable describes a store.ErrUnavailable to those who call a provider.
@@ -201,7 +201,7 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 	if err != nil {
 		return nil, c, err
 	}
-	call.last = func() (api.Answer, error) { return a.answered(ctx, at, last) }
+	call.last = func() (hostapi.Answer, error) { return a.answered(ctx, at, last) }
 	if call.Rotation, err = rotate(ctx, k, call); err != nil {
 		return nil, c, err
 	}
@@ -233,7 +233,7 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 // read decides on a node that reads its documents, and has those with a tag.
 func (a *request) read(ctx context.Context, k Reader, node, has string) (any, change, error) {
 	if node != a.caller.Name() {
-		return nil, change{}, api.Errorf(api.Denied, api.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.caller)
+		return nil, change{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.caller)
 	}
 	call, err := a.reads(k)
 	if err != nil {
@@ -247,25 +247,25 @@ func (a *request) read(ctx context.Context, k Reader, node, has string) (any, ch
 }
 
 // grant finds the grant of a caller's request.
-func (f *compiledPolicy) grant(caller spiffe.ID, kind string, r api.Request) (document.Grant, error) {
+func (f *compiledPolicy) grant(caller spiffe.ID, kind string, r hostapi.Request) (document.Grant, error) {
 	at := grantKey{caller, r.Need}
 	g, ok := f.grants[at]
 	if !ok {
-		return g, api.Errorf(api.Denied, api.CodeNotGranted, "need %q of kind %q: the policy does not grant it to %s", r.Need, kind, caller)
+		return g, hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "need %q of kind %q: the policy does not grant it to %s", r.Need, kind, caller)
 	}
-	want, err := api.Asked(r.Body)
+	want, err := hostapi.Asked(r.Body)
 	if err != nil {
-		return g, api.Errorf(api.Invalid, api.CodeMalformed, "need %q: body: %v", r.Need, err)
+		return g, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "need %q: body: %v", r.Need, err)
 	}
 	if string(want) != f.requests[at] {
-		return g, api.Errorf(api.Denied, api.CodeMismatch, "need %q: requested %s, the policy grants %s to %s", r.Need, want, f.requests[at], caller)
+		return g, hostapi.Errorf(hostapi.Denied, hostapi.CodeMismatch, "need %q: requested %s, the policy grants %s to %s", r.Need, want, f.requests[at], caller)
 	}
 	switch {
 	case r.Generation < g.Generation:
-		return g, api.Errorf(api.Denied, api.CodeRotated, "need %q: generation %d requested, the policy grants generation %d to %s: deploy the host's newest manifest",
+		return g, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotated, "need %q: generation %d requested, the policy grants generation %d to %s: deploy the host's newest manifest",
 			r.Need, r.Generation, g.Generation, caller)
 	case r.Generation > g.Generation:
-		return g, api.Errorf(api.Denied, api.CodeMismatch, "need %q: generation %d requested, the policy grants generation %d to %s", r.Need, r.Generation, g.Generation, caller)
+		return g, hostapi.Errorf(hostapi.Denied, hostapi.CodeMismatch, "need %q: generation %d requested, the policy grants generation %d to %s", r.Need, r.Generation, g.Generation, caller)
 	}
 	return g, nil
 }
@@ -273,10 +273,10 @@ func (f *compiledPolicy) grant(caller spiffe.ID, kind string, r api.Request) (do
 // policyBehind is a refusal, or transient when the host has a newer deployment than this
 // provider, which may well grant what is refused here.
 func (f *compiledPolicy) policyBehind(err error, serial int64) error {
-	var e *api.Error
-	if !errors.As(err, &e) || e.Kind != api.Denied || e.Code == api.CodeReplayed || e.Code == api.CodeRevoked || serial <= f.serial {
+	var e *hostapi.Error
+	if !errors.As(err, &e) || e.Kind != hostapi.Denied || e.Code == hostapi.CodeReplayed || e.Code == hostapi.CodeRevoked || serial <= f.serial {
 		return err
 	}
-	return api.Errorf(api.Transient, api.CodePolicyBehind, "%s: the host's manifest has serial %d, the policy here %d: deploy this provider",
+	return hostapi.Errorf(hostapi.Transient, hostapi.CodePolicyBehind, "%s: the host's manifest has serial %d, the policy here %d: deploy this provider",
 		e.Message, serial, f.serial)
 }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 )
 
 // hostKeys parses the SSH host keys of a policy, by node; nil of those that join.
@@ -22,7 +22,7 @@ func hostKeys(p document.Policy) (map[spiffe.ID]ssh.PublicKey, error) {
 			keys[d.ID] = nil
 			continue
 		}
-		key, err := api.ParseHostKey(d.SSHHostKey)
+		key, err := hostapi.ParseHostKey(d.SSHHostKey)
 		if err != nil {
 			return nil, fmt.Errorf("policy of %s: host key of %s: %w", p.Host, d.ID, err)
 		}
@@ -35,7 +35,7 @@ func hostKeys(p document.Policy) (map[spiffe.ID]ssh.PublicKey, error) {
 func deviceProof(header string) (string, error) {
 	proof, err := base64.StdEncoding.DecodeString(header)
 	if err != nil {
-		return "", api.Errorf(api.Invalid, api.CodeMalformed, "%s: %v", api.HeaderDevice, err)
+		return "", hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "%s: %v", hostapi.HeaderDevice, err)
 	}
 	return string(proof), nil
 }
@@ -46,7 +46,7 @@ func deviceProof(header string) (string, error) {
 func (a *request) verifyDevice(f *compiledPolicy) error {
 	key, ok := f.hostKeys[a.caller]
 	if !ok {
-		return api.Errorf(api.Denied, api.CodeNotGranted, "the policy grants nothing to %s", a.caller)
+		return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "the policy grants nothing to %s", a.caller)
 	}
 	if key == nil {
 		var err error
@@ -56,11 +56,11 @@ func (a *request) verifyDevice(f *compiledPolicy) error {
 		a.device = ssh.FingerprintSHA256(key)
 	}
 	if a.request.Device == "" {
-		return api.Errorf(api.Denied, api.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its SSH host key %s", a.caller, ssh.FingerprintSHA256(key))
+		return hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its SSH host key %s", a.caller, ssh.FingerprintSHA256(key))
 	}
-	st := api.DeviceStatement{Node: a.caller, Provider: f.self.ID, Binding: a.binding}
+	st := hostapi.DeviceStatement{Node: a.caller, Provider: f.self.ID, Binding: a.binding}
 	if err := a.peer.proves(a.request.Device, key, func() error { return st.Verify(a.request.Device, key) }); err != nil {
-		return api.Errorf(api.Denied, api.CodeDeviceKey, "%s: %v: want one by its SSH host key %s, for this connection and %s: declare the host's key in the flake if it is another",
+		return hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "%s: %v: want one by its SSH host key %s, for this connection and %s: declare the host's key in the flake if it is another",
 			a.caller, err, ssh.FingerprintSHA256(key), f.self.ID)
 	}
 	return a.refuseRevoked(f, key)
@@ -76,7 +76,7 @@ func (a *request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 	}
 	var revoked *trust.RevokedError
 	if errors.As(err, &revoked) {
-		return api.Revoked("", revoked)
+		return hostapi.Revoked("", revoked)
 	}
 	return nil
 }
@@ -93,13 +93,13 @@ func (a *request) listBehind(f *compiledPolicy) error {
 }
 
 // ListBehind returns why this provider issues nothing, where it has an older revocation list than
-// it had before its host was restored. It is an *api.Error, or nil.
+// it had before its host was restored. It is an *hostapi.Error, or nil.
 func (s *Server) ListBehind() error { return behind(s.Policies.now.Load(), s.newestList.Load()) }
 
 func behind(f *compiledPolicy, want int64) error {
 	has := f.roots.Revocations().InForce()
 	if has < want {
-		return api.Errorf(api.Transient, api.CodeListBehind, "revocation list %d is in force here, and there is list %d: this provider's host fetches it, or supply it with florctl revoke --supply", has, want).After(time.Second)
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeListBehind, "revocation list %d is in force here, and there is list %d: this provider's host fetches it, or supply it with florctl revoke --supply", has, want).After(time.Second)
 	}
 	return nil
 }

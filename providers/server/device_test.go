@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -40,14 +40,14 @@ func connect(t *testing.T, e *providertest.Env, svid *tls.Certificate) *conn {
 
 // proof is one by ursula's host key for this connection, of a statement that is changed
 // before it is signed.
-func (c *conn) proof(change func(*api.DeviceStatement)) string {
+func (c *conn) proof(change func(*hostapi.DeviceStatement)) string {
 	c.t.Helper()
 	state := c.c.ConnectionState()
-	binding, err := api.ChannelBinding(&state)
+	binding, err := hostapi.ChannelBinding(&state)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	st := api.DeviceStatement{Node: ursula, Provider: c.e.Provider().ID, Binding: binding}
+	st := hostapi.DeviceStatement{Node: ursula, Provider: c.e.Provider().ID, Binding: binding}
 	if change != nil {
 		change(&st)
 	}
@@ -58,18 +58,18 @@ func (c *conn) proof(change func(*api.DeviceStatement)) string {
 	return proof
 }
 
-func (c *conn) post(r api.Request, proof string) error {
+func (c *conn) post(r hostapi.Request, proof string) error {
 	c.t.Helper()
 	key, err := r.Key(ursula)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	r.Device = proof
-	req, err := http.NewRequest(http.MethodPost, "https://provider"+api.Path("oidc"), bytes.NewReader(kit.JSON(r)))
+	req, err := http.NewRequest(http.MethodPost, "https://provider"+hostapi.Path("oidc"), bytes.NewReader(kit.JSON(r)))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	req.Header.Set(api.HeaderKey, key)
+	req.Header.Set(hostapi.HeaderKey, key)
 	return c.send(req)
 }
 
@@ -85,13 +85,13 @@ func (c *conn) send(req *http.Request) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK {
-		var a api.Answer
+		var a hostapi.Answer
 		if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
 			c.t.Fatal(err)
 		}
 		return nil
 	}
-	var refusal api.Error
+	var refusal hostapi.Error
 	if err := json.NewDecoder(resp.Body).Decode(&refusal); err != nil {
 		c.t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestDevice(t *testing.T) {
 	svid := e.Client(ursula).SVID
 	refused := func(name string, err error) {
 		t.Helper()
-		t.Run(name, func(t *testing.T) { providertest.WantError(t, err, api.Denied, api.CodeDeviceKey) })
+		t.Run(name, func(t *testing.T) { providertest.WantError(t, err, hostapi.Denied, hostapi.CodeDeviceKey) })
 	}
 
 	thief := connect(t, e, svid)
@@ -114,16 +114,16 @@ func TestDevice(t *testing.T) {
 	refused("what is no proof", thief.post(r, "x"))
 	lawful := connect(t, e, svid)
 	refused("a proof of another connection", thief.post(r, lawful.proof(nil)))
-	for name, change := range map[string]func(*api.DeviceStatement){
-		"provider": func(s *api.DeviceStatement) { s.Provider = kit.ProviderID("raishan", "cert") },
-		"node":     func(s *api.DeviceStatement) { s.Node = kit.ID("node/raishan") },
-		"binding":  func(s *api.DeviceStatement) { s.Binding = make([]byte, 32) },
+	for name, change := range map[string]func(*hostapi.DeviceStatement){
+		"provider": func(s *hostapi.DeviceStatement) { s.Provider = kit.ProviderID("raishan", "cert") },
+		"node":     func(s *hostapi.DeviceStatement) { s.Node = kit.ID("node/raishan") },
+		"binding":  func(s *hostapi.DeviceStatement) { s.Binding = make([]byte, 32) },
 	} {
 		refused("a proof for another "+name, lawful.post(r, lawful.proof(change)))
 	}
 	c := e.Client(ursula)
 	c.HostKey = e.HostKey(kit.ID("node/raishan"))
-	_, err := c.Do(t.Context(), api.Path("oidc"), r)
+	_, err := c.Do(t.Context(), hostapi.Path("oidc"), r)
 	refused("a proof by another host's key", err)
 	if !strings.Contains(err.Error(), "want one by its SSH host key SHA256:") {
 		t.Error(err)
@@ -131,13 +131,13 @@ func TestDevice(t *testing.T) {
 
 	ahead := r
 	ahead.Serial++
-	_, err = c.Do(t.Context(), api.Path("oidc"), ahead)
-	providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
+	_, err = c.Do(t.Context(), hostapi.Path("oidc"), ahead)
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodePolicyBehind)
 	if n := k.calls.Load(); n != 0 {
 		t.Fatalf("the kind was asked %d times", n)
 	}
 	for _, row := range e.Audit() {
-		if row.Caller != ursula.String() || row.Code != api.CodeDeviceKey && row.Code != api.CodePolicyBehind {
+		if row.Caller != ursula.String() || row.Code != hostapi.CodeDeviceKey && row.Code != hostapi.CodePolicyBehind {
 			t.Errorf("audit: %+v", row)
 		}
 	}
@@ -148,7 +148,7 @@ func TestDevice(t *testing.T) {
 	if err := lawful.post(r, lawful.proof(nil)); err != nil {
 		t.Errorf("its own proof on the same connection: %v", err)
 	}
-	refused("a proof for another binding, after a good one", lawful.post(r, lawful.proof(func(s *api.DeviceStatement) { s.Binding = make([]byte, 32) })))
+	refused("a proof for another binding, after a good one", lawful.post(r, lawful.proof(func(s *hostapi.DeviceStatement) { s.Binding = make([]byte, 32) })))
 
 	proof := lawful.proof(nil)
 	if err := lawful.post(r, proof); err != nil {
@@ -166,8 +166,8 @@ func TestNoDevice(t *testing.T) {
 	e.Policy.Devices = e.Policy.Devices[1:]
 	e.Publish(providertest.Serial)
 	e.Restart()
-	_, err := e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
-	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+	_, err := e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
 }
 
 // TestGeneration: the policy says it, and a host that is ahead of it waits.
@@ -177,13 +177,13 @@ func TestGeneration(t *testing.T) {
 	do := func(serial int64, generation int) error {
 		q := r
 		q.Serial, q.Generation = serial, generation
-		_, err := c.Do(t.Context(), api.Path("oidc"), q)
+		_, err := c.Do(t.Context(), hostapi.Path("oidc"), q)
 		return err
 	}
 	const highest = 1<<63 - 1
-	providertest.WantError(t, do(providertest.Serial, highest), api.Denied, api.CodeMismatch)
-	providertest.WantError(t, do(providertest.Serial, 0), api.Denied, api.CodeRotated)
-	providertest.WantError(t, do(providertest.Serial+1, 2), api.Transient, api.CodePolicyBehind)
+	providertest.WantError(t, do(providertest.Serial, highest), hostapi.Denied, hostapi.CodeMismatch)
+	providertest.WantError(t, do(providertest.Serial, 0), hostapi.Denied, hostapi.CodeRotated)
+	providertest.WantError(t, do(providertest.Serial+1, 2), hostapi.Transient, hostapi.CodePolicyBehind)
 	if err := do(providertest.Serial, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestGeneration(t *testing.T) {
 	e.Rotate(ursula, r.Need, 2)
 	e.Publish(providertest.Serial + 1)
 	e.Restart()
-	providertest.WantError(t, do(providertest.Serial, 1), api.Denied, api.CodeRotated)
+	providertest.WantError(t, do(providertest.Serial, 1), hostapi.Denied, hostapi.CodeRotated)
 	if err := do(providertest.Serial, 2); err != nil {
 		t.Errorf("rotated: %v", err)
 	}
@@ -202,9 +202,9 @@ func TestUnknownEndpoint(t *testing.T) {
 	e, _ := start(t, new(echo))
 	svid := e.Client(ursula).SVID
 	_, err := e.Post(t, svid, "/tls/order%1b", "", nil)
-	providertest.WantError(t, err, api.Invalid, api.CodeUnknownMethod)
+	providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeUnknownMethod)
 	_, err = e.Post(t, nil, "/admin", "", nil)
-	providertest.WantError(t, err, api.Invalid, api.CodeUnknownMethod)
+	providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeUnknownMethod)
 	if status, err := e.Post(t, nil, "/health", "", nil); err != nil || status != 200 {
 		t.Errorf("health: %d, %v", status, err)
 	}
@@ -213,7 +213,7 @@ func TestUnknownEndpoint(t *testing.T) {
 		t.Fatalf("audit: %+v", rows)
 	}
 	for _, row := range rows {
-		if row.Outcome != server.Outcome(api.Invalid) || row.Code != api.CodeUnknownMethod || row.From == "" || strings.Contains(row.Message, "\x1b") {
+		if row.Outcome != server.Outcome(hostapi.Invalid) || row.Code != hostapi.CodeUnknownMethod || row.From == "" || strings.Contains(row.Message, "\x1b") {
 			t.Errorf("audit: %+v", row)
 		}
 	}
@@ -227,7 +227,7 @@ func TestCheckpoint(t *testing.T) {
 	e.Logged = true
 	e.Start()
 	kit.Succeeds(t, "a checkpoint", func() error { _, _, err := e.Log.Checkpoint(t.Context()); return err })
-	get := func(c *api.Client, from uint64) error {
+	get := func(c *hostapi.Client, from uint64) error {
 		calls := c.Pass()
 		defer calls.Close()
 		_, err := calls.Checkpoint(t.Context(), "cert", from)
@@ -241,15 +241,15 @@ func TestCheckpoint(t *testing.T) {
 	if rows := e.Audit(); len(rows) != 0 {
 		t.Errorf("rows came of it: %+v", rows)
 	}
-	providertest.WantError(t, get(e.Client(kit.ID("node/other")), 0), api.Denied, api.CodeNotGranted)
+	providertest.WantError(t, get(e.Client(kit.ID("node/other")), 0), hostapi.Denied, hostapi.CodeNotGranted)
 	copied := e.Client(ursula)
 	copied.HostKey = kit.NewHostKey()
-	providertest.WantError(t, get(copied, 0), api.Denied, api.CodeDeviceKey)
+	providertest.WantError(t, get(copied, 0), hostapi.Denied, hostapi.CodeDeviceKey)
 	c := connect(t, e, e.Client(ursula).SVID)
-	req, err := http.NewRequest(http.MethodGet, "https://provider"+api.PathCheckpoint("cert")+"?from=x", nil)
+	req, err := http.NewRequest(http.MethodGet, "https://provider"+hostapi.PathCheckpoint("cert")+"?from=x", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set(api.HeaderDevice, base64.StdEncoding.EncodeToString([]byte(c.proof(nil))))
-	providertest.WantError(t, c.send(req), api.Invalid, api.CodeMalformed)
+	req.Header.Set(hostapi.HeaderDevice, base64.StdEncoding.EncodeToString([]byte(c.proof(nil))))
+	providertest.WantError(t, c.send(req), hostapi.Invalid, hostapi.CodeMalformed)
 }

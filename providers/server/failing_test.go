@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -67,7 +67,7 @@ func TestOtherKinds(t *testing.T) {
 	e.Publish(providertest.Serial + 1)
 	e.Restart()
 	r.Need = "file-a"
-	_, err = e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
+	_, err = e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r)
 	if err == nil || !strings.Contains(err.Error(), `need "file-a" of kind "oidc": the policy does not grant it`) {
 		t.Error(err)
 	}

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // routes are the endpoints of the kind.
@@ -22,7 +22,7 @@ func (s *Server) routes() *http.ServeMux {
 		mux.HandleFunc("POST /"+name+"/nonce", func(w http.ResponseWriter, r *http.Request) { s.nonce(w, r, e) })
 	}
 	if a, ok := s.Kind.(Answerer); ok {
-		mux.HandleFunc("POST "+api.Path(name), func(w http.ResponseWriter, r *http.Request) { s.post(w, r, a) })
+		mux.HandleFunc("POST "+hostapi.Path(name), func(w http.ResponseWriter, r *http.Request) { s.post(w, r, a) })
 	}
 	if rd, ok := s.Kind.(Reader); ok {
 		mux.HandleFunc("GET /"+name+"/artifact/{node}", func(w http.ResponseWriter, r *http.Request) { s.get(w, r, rd) })
@@ -41,10 +41,10 @@ func (s *Server) routes() *http.ServeMux {
 		mux.Handle("GET /"+name+"/"+path, h)
 	}
 	if l, ok := s.Kind.(Lister); ok {
-		mux.HandleFunc("GET "+api.PathCRL(name), func(w http.ResponseWriter, r *http.Request) { s.crl(w, r, l) })
+		mux.HandleFunc("GET "+hostapi.PathCRL(name), func(w http.ResponseWriter, r *http.Request) { s.crl(w, r, l) })
 	}
 	if s.Log != nil {
-		mux.HandleFunc("GET "+api.PathCheckpoint(name), s.checkpoint)
+		mux.HandleFunc("GET "+hostapi.PathCheckpoint(name), s.checkpoint)
 	}
 	// That an answer comes, and its date, is all there is to it.
 	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, struct{}{}) })
@@ -57,7 +57,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	a := request{Server: s, row: Row{From: r.RemoteAddr}}
 	_ = a.identify(r.Context(), r.TLS, true) // whoever it is
 	a.reply(w, r, func() (any, change, error) {
-		return nil, change{}, api.Errorf(api.Invalid, api.CodeUnknownMethod, "%s %q: no such endpoint, want one of kind %q: other kinds have addresses of their own in the manifest", r.Method, r.URL.Path, s.Kind.Name())
+		return nil, change{}, hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "%s %q: no such endpoint, want one of kind %q: other kinds have addresses of their own in the manifest", r.Method, r.URL.Path, s.Kind.Name())
 	})
 }
 
@@ -65,7 +65,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 func (s *Server) nonce(w http.ResponseWriter, r *http.Request, k Enroller) {
 	now := time.Now()
 	s.Audit.count(r.RemoteAddr, CodeNonce, now)
-	write(w, http.StatusOK, api.Nonce{Nonce: k.Nonce(now)})
+	write(w, http.StatusOK, hostapi.Nonce{Nonce: k.Nonce(now)})
 }
 
 // post answers a request for a need. The caller is authenticated before the body is read.
@@ -77,7 +77,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
 		if a.svid != nil {
 			conns.Vouch(r.Context())
 		}
-		err = a.receive(http.MaxBytesReader(w, r.Body, api.MaxRequest), r.Header)
+		err = a.receive(http.MaxBytesReader(w, r.Body, hostapi.MaxRequest), r.Header)
 	}
 	a.reply(w, r, func() (any, change, error) {
 		if err != nil {
@@ -92,13 +92,13 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
 	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
 	err := a.receiveRead(r)
 	if revision := s.revisions.now(); revision > 0 { // before they are looked at
-		w.Header().Set(api.HeaderRevision, strconv.FormatInt(revision, 10))
+		w.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))
 	}
 	a.reply(w, r, func() (any, change, error) {
 		if err != nil {
 			return nil, change{}, err
 		}
-		return a.read(r.Context(), k, r.PathValue("node"), r.Header.Get(api.HeaderHas))
+		return a.read(r.Context(), k, r.PathValue("node"), r.Header.Get(hostapi.HeaderHas))
 	})
 }
 
@@ -117,12 +117,12 @@ func (a *request) reply(w http.ResponseWriter, r *http.Request, decide func() (a
 // newerFormat is a refusal of what cannot be read, or transient where the host is of a newer
 // release: then it is this provider that is to be upgraded.
 func newerFormat(err error, announced string) error {
-	var e *api.Error
+	var e *hostapi.Error
 	f, unreadable := document.ParseFormat(announced)
-	if unreadable != nil || !f.Newer(document.NewestFormat) || !errors.As(err, &e) || e.Kind != api.Invalid {
+	if unreadable != nil || !f.Newer(document.NewestFormat) || !errors.As(err, &e) || e.Kind != hostapi.Invalid {
 		return err
 	}
-	return api.Errorf(api.Transient, api.CodeNewerFormat, "%s: the host understands formats up to %s, this provider up to %s: upgrade the provider's programs",
+	return hostapi.Errorf(hostapi.Transient, hostapi.CodeNewerFormat, "%s: the host understands formats up to %s, this provider up to %s: upgrade the provider's programs",
 		e.Message, f, document.NewestFormat)
 }
 
@@ -133,7 +133,7 @@ const slotPatience = 15 * time.Second
 // withSlot decides in one of the server's slots, of which one caller has its share alone.
 func (a *request) withSlot(ctx context.Context, decide func() (any, change, error)) (any, error) {
 	busy := func(n int, of string) error {
-		return api.Errorf(api.Transient, api.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
 	}
 	free, ok := a.callers.Acquire(a.who())
 	if !ok {
@@ -168,18 +168,18 @@ func reply(w http.ResponseWriter, answer any, err error) {
 	if err == nil {
 		switch v := answer.(type) {
 		case notModified:
-			w.Header().Set(api.HeaderTag, string(v))
+			w.Header().Set(hostapi.HeaderTag, string(v))
 			w.WriteHeader(http.StatusNotModified)
 			return
-		case api.Artifact:
+		case hostapi.Artifact:
 			if !v.Unchanged() {
-				w.Header().Set(api.HeaderTag, v.Tag())
+				w.Header().Set(hostapi.HeaderTag, v.Tag())
 			}
 		}
 		write(w, http.StatusOK, answer)
 		return
 	}
-	e := api.AsError(err)
+	e := hostapi.AsError(err)
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(e.RetryAfter))
 	}

@@ -8,9 +8,9 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/conns"
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // handshakes is where an http.Server logs connections that came to no request. It is the
@@ -33,13 +33,13 @@ func (h handshakes) Write(line []byte) (int, error) {
 	m := handshake.FindSubmatch(line)
 	switch {
 	case bytes.HasPrefix(line, []byte("http: panic")):
-		h.logger.Error(printable.Text(string(line)))
+		h.logger.Error(terminal.Text(string(line)))
 		return len(line), nil
 	case m == nil || silent.Match(m[2]):
-		h.logger.Debug(printable.Text(string(line)))
+		h.logger.Debug(terminal.Text(string(line)))
 		return len(line), nil
 	}
-	row := Row{Time: time.Now().UTC(), From: string(m[1])}.Refuse(api.Errorf(api.Denied, CodeHandshake, "%s", m[2]))
+	row := Row{Time: time.Now().UTC(), From: string(m[1])}.Refuse(hostapi.Errorf(hostapi.Denied, CodeHandshake, "%s", m[2]))
 	if err := h.audit.Stranger(context.Background(), row); err != nil {
 		h.logger.Error("a failed handshake is not in the audit log", "error", err)
 	}

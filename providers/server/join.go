@@ -10,11 +10,11 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/conns"
 )
 
 // Joiner is a Kind at which devices request to be admitted, at POST /<kind>/join: they have
@@ -25,7 +25,7 @@ type Joiner interface {
 	// Join decides on a request whose signatures verify, of a device that the policy lets join
 	// as c.Caller: HostKey is its key. What it decides is in Decision, but for the Answer. It is
 	// called again when a condition fails. from is the network address of the caller.
-	Join(ctx context.Context, c Call, j api.Join, from string) (api.Joined, Decision, error)
+	Join(ctx context.Context, c Call, j hostapi.Join, from string) (hostapi.Joined, Decision, error)
 }
 
 // What strangers may get wrong: so many tokens of one network in each interval, for so many
@@ -60,7 +60,7 @@ func (g *guesses) refuse(peer string, now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if n := g.at(peer, now); g.of[n] >= guessesOfOne {
-		return api.Errorf(api.Transient, api.CodeBusy, "%d join tokens from this network were refused within a minute: request again later", guessesOfOne).After(guessEvery)
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%d join tokens from this network were refused within a minute: request again later", guessesOfOne).After(guessEvery)
 	}
 	return nil
 }
@@ -74,16 +74,16 @@ func (g *guesses) count(peer string, now time.Time) {
 // join answers a device that requests to be admitted.
 func (s *Server) join(w http.ResponseWriter, r *http.Request, k Joiner) {
 	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name(), Enrolment: true}}
-	var j api.Join
+	var j hostapi.Join
 	err := a.guesses.refuse(r.RemoteAddr, time.Now())
 	if err == nil {
 		err = a.identify(r.Context(), r.TLS, true)
 	}
 	if err == nil && a.svid != nil {
-		err = api.Errorf(api.Invalid, api.CodeMalformed, "a join request on a connection with the certificate of %s: it has joined", a.caller)
+		err = hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "a join request on a connection with the certificate of %s: it has joined", a.caller)
 	}
 	if err == nil {
-		err = receiveJoin(http.MaxBytesReader(w, r.Body, api.MaxJoin), &j)
+		err = receiveJoin(http.MaxBytesReader(w, r.Body, hostapi.MaxJoin), &j)
 		a.row.Caller = j.Node.String()
 	}
 	a.reply(w, r, func() (any, change, error) {
@@ -91,14 +91,14 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, k Joiner) {
 			return nil, change{}, err
 		}
 		answer, c, err := a.decideJoin(r.Context(), k, j)
-		if codeOf(err) == api.CodeToken {
+		if codeOf(err) == hostapi.CodeToken {
 			a.guesses.count(a.row.From, a.row.Time)
 		}
 		return answer, c, err
 	})
 }
 
-func receiveJoin(body io.Reader, j *api.Join) error {
+func receiveJoin(body io.Reader, j *hostapi.Join) error {
 	b, err := io.ReadAll(body)
 	if err == nil {
 		err = strictjson.Decode(b, j)
@@ -107,52 +107,52 @@ func receiveJoin(body io.Reader, j *api.Join) error {
 		err = strictjson.Decode(j.Facts, new(hostreport.Facts))
 	}
 	if err != nil {
-		return api.Errorf(api.Invalid, api.CodeMalformed, "join request: %v: want at most %d bytes", err, api.MaxJoin)
+		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "join request: %v: want at most %d bytes", err, hostapi.MaxJoin)
 	}
 	return nil
 }
 
 // decideJoin decides on a join request.
-func (a *request) decideJoin(ctx context.Context, k Joiner, j api.Join) (any, change, error) {
+func (a *request) decideJoin(ctx context.Context, k Joiner, j hostapi.Join) (any, change, error) {
 	f := a.Policies.now.Load()
 	if key, ok := f.hostKeys[j.Node]; !ok || key != nil {
-		return nil, change{}, api.Errorf(api.Transient, api.CodeJoin,
+		return nil, change{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeJoin,
 			"%s: the policy here lets no device join as it: declare the host without sshHostKey, and publish that to this provider", j.Node)
 	}
 	key, err := j.Verify(f.self.ID, a.binding)
 	if err != nil {
-		return nil, change{}, api.Errorf(api.Denied, api.CodeUntrusted, "join request of %s: %v", j.Node, err)
+		return nil, change{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "join request of %s: %v", j.Node, err)
 	}
 	call := Call{Caller: j.Node, HostKey: key, Policy: f.Policy, Serial: f.serial, Compiled: f.compiled, Revoked: f.roots.Revocations(), Now: a.row.Time}
 	answer, d, err := k.Join(ctx, call, j, a.row.From)
 	if err != nil {
 		return nil, change{}, err
 	}
-	a.row.Code, a.row.Detail = api.CodeJoin, d.Detail
+	a.row.Code, a.row.Detail = hostapi.CodeJoin, d.Detail
 	c := change{unrecorded: len(d.Then) == 0} // it waits, and asks again
 	c.add(d)
-	if answer.State == api.JoinRevoked {
-		c.refusal, c.unrecorded = api.Errorf(api.Denied, api.CodeRevoked, "join request of %s: %s", j.Node, answer.Message), false
+	if answer.State == hostapi.JoinRevoked {
+		c.refusal, c.unrecorded = hostapi.Errorf(hostapi.Denied, hostapi.CodeRevoked, "join request of %s: %s", j.Node, answer.Message), false
 	}
 	return answer, c, nil
 }
 
 // enrolKey is the key that proves a node at enrolment, and when it must have enrolled with it
 // for the first time; nil for a node that the policy does not have.
-func (f *compiledPolicy) enrolKey(p *api.Proof) (key ssh.PublicKey, until time.Time, err error) {
+func (f *compiledPolicy) enrolKey(p *hostapi.Proof) (key ssh.PublicKey, until time.Time, err error) {
 	key, ok := f.hostKeys[p.Node]
 	if !ok || key != nil {
 		return key, until, nil
 	}
 	if p.Admission == nil {
-		return nil, until, api.Errorf(api.Denied, api.CodeJoin, "enrolment of %s: it has no SSH host key in the policy, and no admission: flor join -", p.Node)
+		return nil, until, hostapi.Errorf(hostapi.Denied, hostapi.CodeJoin, "enrolment of %s: it has no SSH host key in the policy, and no admission: flor join -", p.Node)
 	}
 	admitted, until, err := p.Admission.Verify(f.Cluster, p.Node, f.Trust.SigningKeys)
 	if err == nil {
-		key, err = api.ParseHostKey(admitted.Key)
+		key, err = hostapi.ParseHostKey(admitted.Key)
 	}
 	if err != nil {
-		return nil, until, api.Errorf(api.Denied, api.CodeJoin, "enrolment of %s: %v: flor join -", p.Node, err)
+		return nil, until, hostapi.Errorf(hostapi.Denied, hostapi.CodeJoin, "enrolment of %s: %v: flor join -", p.Node, err)
 	}
 	return key, until, nil
 }
@@ -162,17 +162,17 @@ func (f *compiledPolicy) enrolKey(p *api.Proof) (key ssh.PublicKey, until time.T
 func (a *request) deviceKey() (ssh.PublicKey, error) {
 	to := trust.GivenToDevice(a.svid)
 	if to == "" {
-		return nil, api.Errorf(api.Denied, api.CodeDeviceKey, "certificate of %s: issued to no device key, and the policy has no SSH host key of it any more: flor join -", a.caller)
+		return nil, hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "certificate of %s: issued to no device key, and the policy has no SSH host key of it any more: flor join -", a.caller)
 	}
 	if a.request.Device == "" {
-		return nil, api.Errorf(api.Denied, api.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its device key %s", a.caller, to)
+		return nil, hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its device key %s", a.caller, to)
 	}
-	key, err := api.DeviceProofKey(a.request.Device)
+	key, err := hostapi.DeviceProofKey(a.request.Device)
 	if err == nil && ssh.FingerprintSHA256(key) != to {
-		err = api.Errorf(api.Denied, api.CodeDeviceKey, "signed by key %s", ssh.FingerprintSHA256(key))
+		err = hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "signed by key %s", ssh.FingerprintSHA256(key))
 	}
 	if err != nil {
-		return nil, api.Errorf(api.Denied, api.CodeDeviceKey, "%s: %s: want a proof by its device key %s", a.caller, strings.TrimSpace(api.AsError(err).Message), to)
+		return nil, hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "%s: %s: want a proof by its device key %s", a.caller, strings.TrimSpace(hostapi.AsError(err).Message), to)
 	}
 	return key, nil
 }

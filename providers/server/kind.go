@@ -10,10 +10,10 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -29,7 +29,7 @@ type Kind interface {
 	Compile(p document.Policy) (any, error)
 }
 
-// Answerer is a Kind that answers requests, at POST api.Path(Name()).
+// Answerer is a Kind that answers requests, at POST hostapi.Path(Name()).
 //
 // When Answer is called the caller is authenticated, the policy grants exactly what is
 // requested, and no answer is recorded. Answer changes nothing by itself: what must be
@@ -38,7 +38,7 @@ type Kind interface {
 // fails, and when a crash came before the commit. For one need of a caller it is not called
 // again until the last Decision is committed, or given up.
 //
-// The error is an *api.Error for a refusal. Any other is ours: the caller receives transient
+// The error is an *hostapi.Error for a refusal. Any other is ours: the caller receives transient
 // and internal, and the log has the reason.
 type Answerer interface {
 	Kind
@@ -53,7 +53,7 @@ type Reader interface {
 	Revocations(ctx context.Context) (*trust.SignedRevocations, int64, error)
 
 	// Read is what is in force for the node: that this is NotModified where its tag is has.
-	Read(ctx context.Context, c Call, has string) (api.Artifact, error)
+	Read(ctx context.Context, c Call, has string) (hostapi.Artifact, error)
 }
 
 // Receiver is a Kind that keeps what nodes report, at POST /<kind>/report. A node that the
@@ -117,7 +117,7 @@ type Call struct {
 	HostKey ssh.PublicKey     // of a node that enrols: the policy's, or admitted; nil for none
 	Device  string            // fingerprint of the caller's device key; empty where the policy has its key
 	Until   time.Time         // for a device that joined by a token alone: when it must have enrolled first
-	Request api.Request       // as it came; the zero Request for a Reader
+	Request hostapi.Request   // as it came; the zero Request for a Reader
 	Grant   document.Grant    // of the policy in force, for Request
 	Policy  document.Policy
 	Serial  int64              // of Policy
@@ -128,14 +128,14 @@ type Call struct {
 
 	Compiled any // what the kind made of Policy
 
-	last func() (api.Answer, error)
+	last func() (hostapi.Answer, error)
 }
 
 // Last is the answer that is recorded for the need, whatever was requested then: the zero
 // Answer where there is none.
-func (c Call) Last() (api.Answer, error) {
+func (c Call) Last() (hostapi.Answer, error) {
 	if c.last == nil {
-		return api.Answer{}, nil
+		return hostapi.Answer{}, nil
 	}
 	return c.last()
 }
@@ -177,7 +177,7 @@ func (r Requests[R]) Of(c Call) R { return r[grantKey{c.Caller, c.Grant.Need}] }
 // Decision is an answer and the changes of state that it rests on. Keys of a kind
 // start with its name and a slash.
 type Decision struct {
-	Answer api.Answer
+	Answer hostapi.Answer
 	If     []store.Cond
 	Then   []store.Op
 	Detail map[string]string // for the audit row; no secrets

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -45,7 +45,7 @@ type newestList struct {
 }
 
 // Fresh returns the conditions under which what is granted by the list in force may be committed.
-// It is called before the list is read. The error is store.ErrUnavailable, or an *api.Error.
+// It is called before the list is read. The error is store.ErrUnavailable, or an *hostapi.Error.
 func (p *Policies) Fresh(ctx context.Context) ([]store.Cond, error) { return p.newest.condition(ctx) }
 
 // Refresh takes the newest list from the store, after a transaction with conditions of Fresh was
@@ -112,7 +112,7 @@ func (l *newestList) open(value []byte) (*trust.Revocations, error) {
 	}
 	list, err := l.policies.verifiedList(s)
 	if err != nil {
-		return nil, api.Errorf(api.Transient, api.CodeListBehind, "the newest revocation list cannot be used here: %v: deploy this provider", err).After(time.Minute)
+		return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeListBehind, "the newest revocation list cannot be used here: %v: deploy this provider", err).After(time.Minute)
 	}
 	return list, nil
 }

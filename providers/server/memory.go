@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/internal/conns"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/internal/conns"
 )
 
 // parking holds the connections of nodes that wait, outside of net/http, which would keep two

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -46,7 +46,7 @@ func (p *peer) bind(cs *tls.ConnectionState) (b []byte, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.binding == nil {
-		p.binding, err = api.ChannelBinding(cs)
+		p.binding, err = hostapi.ChannelBinding(cs)
 	}
 	return p.binding, err
 }
@@ -55,7 +55,7 @@ func (p *peer) bind(cs *tls.ConnectionState) (b []byte, err error) {
 // had presented them. The proof binds the device key to the connection and to the CSR, so nobody
 // else has either. What was found of former certificates is of those.
 func (p *peer) enrol(answer any) {
-	var a api.Answer
+	var a hostapi.Answer
 	if b, ok := answer.(encoded); !ok || json.Unmarshal(b, &a) != nil {
 		return
 	}
@@ -118,15 +118,15 @@ func (p *peer) readmit() {
 
 func peerOf(ctx context.Context) *peer { return ctx.Value(peerKey{}).(*peer) }
 
-// verify is api.Peer of a client, once per connection and roots.
+// verify is hostapi.Peer of a client, once per connection and roots.
 func (p *peer) verify(chain []*x509.Certificate, roots *trust.Roots) (spiffe.ID, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	untrusted := p.err != nil && api.AsError(p.err).Code != api.CodeClock
+	untrusted := p.err != nil && hostapi.AsError(p.err).Code != hostapi.CodeClock
 	valid := p.err == nil && !now.Before(p.begin) && !now.After(p.expiry)
 	if p.roots != roots || !untrusted && !valid {
-		p.id, p.err = api.Peer(chain, roots, x509.ExtKeyUsageClientAuth)
+		p.id, p.err = hostapi.Peer(chain, roots, x509.ExtKeyUsageClientAuth)
 		p.roots = roots
 		p.begin, p.expiry = trust.Window(chain)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -25,20 +25,20 @@ func TestPeerIsVerifiedOnce(t *testing.T) {
 		want := func(chain []*x509.Certificate, roots *trust.Roots, name, code string) {
 			t.Helper()
 			id, err := p.verify(chain, roots)
-			if code == "" && (err != nil || id.Name() != name) || code != "" && (err == nil || api.AsError(err).Code != code) {
+			if code == "" && (err != nil || id.Name() != name) || code != "" && (err == nil || hostapi.AsError(err).Code != code) {
 				t.Errorf("got %s, %v; want %s %s", id, err, name, code)
 			}
 		}
 		want(good, compiledPolicy, "ursula", "")
 		want(other, compiledPolicy, "ursula", "")
 		time.Sleep(time.Hour + time.Second)
-		want(good, compiledPolicy, "", api.CodeClock)
+		want(good, compiledPolicy, "", hostapi.CodeClock)
 		want(chain(trusted, "raishan"), compiledPolicy, "raishan", "")
-		want(good, trusted.Roots(), "", api.CodeClock)
+		want(good, trusted.Roots(), "", hostapi.CodeClock)
 
 		p = peer{}
-		want(forged, compiledPolicy, "", api.CodeUntrusted)
-		want(good, compiledPolicy, "", api.CodeUntrusted)
+		want(forged, compiledPolicy, "", hostapi.CodeUntrusted)
+		want(good, compiledPolicy, "", hostapi.CodeUntrusted)
 		want(chain(trusted, "ursula"), trusted.Roots(), "ursula", "")
 	})
 }

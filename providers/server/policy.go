@@ -17,9 +17,9 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 )
 
 // pollEvery is how often the policy's directory is read. The envelope names
@@ -165,7 +165,7 @@ func (p *Policies) read() (*compiledPolicy, error) {
 		if _, twice := f.grants[at]; twice {
 			return nil, fmt.Errorf("policy of %s: need %q of %s: granted twice", policy.Host, g.Need, g.Caller)
 		}
-		canonical, err := api.Canonical(g.Request)
+		canonical, err := hostapi.Canonical(g.Request)
 		if err != nil {
 			return nil, fmt.Errorf("policy of %s: need %q of %s: request: %w", policy.Host, g.Need, g.Caller, err)
 		}

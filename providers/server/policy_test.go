@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -54,14 +54,14 @@ func TestReload(t *testing.T) {
 	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	e.Start()
 	c := e.Client(ursula)
-	r := api.Request{Need: "echo", Serial: providertest.Serial + 1, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}
-	_, err := c.Do(t.Context(), api.Path("oidc"), r)
-	providertest.WantError(t, err, api.Transient, api.CodePolicyBehind)
+	r := hostapi.Request{Need: "echo", Serial: providertest.Serial + 1, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}
+	_, err := c.Do(t.Context(), hostapi.Path("oidc"), r)
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodePolicyBehind)
 
 	e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
 	e.Publish(providertest.Serial + 1)
 	log.has(t, "policy in force", 1)
-	if _, err := c.Do(t.Context(), api.Path("oidc"), r); err != nil {
+	if _, err := c.Do(t.Context(), hostapi.Path("oidc"), r); err != nil {
 		t.Fatal(err)
 	}
 
@@ -77,7 +77,7 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.has(t, "no such file", 1)
-	if _, err := c.Do(t.Context(), api.Path("oidc"), r); err != nil {
+	if _, err := c.Do(t.Context(), hostapi.Path("oidc"), r); err != nil {
 		t.Fatal(err)
 	}
 
@@ -85,8 +85,8 @@ func TestReload(t *testing.T) {
 	e.Policy.Grants = e.Policy.Grants[:1]
 	e.Publish(providertest.Serial + 3)
 	log.has(t, "policy in force", 2)
-	_, err = c.Do(t.Context(), api.Path("oidc"), r)
-	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+	_, err = c.Do(t.Context(), hostapi.Path("oidc"), r)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
 }
 
 // TestNewRoot: whoever comes with a root that was just deployed is not refused by the old
@@ -101,7 +101,7 @@ func TestNewRoot(t *testing.T) {
 	c := e.Client(ursula)
 	c.SVID = next.Issue(ursula, time.Hour)
 	e.Publish(providertest.Serial + 1)
-	if _, err := c.Do(t.Context(), api.Path("oidc"), api.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}); err != nil {
+	if _, err := c.Do(t.Context(), hostapi.Path("oidc"), hostapi.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}); err != nil {
 		t.Error(err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -65,7 +65,7 @@ func (s *Server) recall(ctx context.Context, place, key string) (r record, at in
 }
 
 // answered is the answer of a record, which may be one that was recalled.
-func (s *Server) answered(ctx context.Context, place string, r record) (a api.Answer, err error) {
+func (s *Server) answered(ctx context.Context, place string, r record) (a hostapi.Answer, err error) {
 	if r.Answer == nil {
 		if r, _, err = s.recorded(ctx, place); err != nil {
 			return a, err

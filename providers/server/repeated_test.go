@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 )
@@ -30,10 +30,10 @@ func TestRepeated(t *testing.T) {
 		e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return &brief{repeated: repeated} })
 		e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
 		e.Start()
-		var last api.Answer
+		var last hostapi.Answer
 		for range 2 {
 			var err error
-			last, err = e.Client(ursula).Do(t.Context(), api.Path("oidc"), api.Request{
+			last, err = e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), hostapi.Request{
 				Need: "echo", Serial: providertest.Serial, Generation: 1, Body: []byte(`{"word":"hello"}`)})
 			if err != nil {
 				t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -20,12 +20,12 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, k Receiver) {
 	err := a.identify(r.Context(), r.TLS, false)
 	if err == nil {
 		conns.Vouch(r.Context())
-		a.request.Device, err = deviceProof(r.Header.Get(api.HeaderDevice))
+		a.request.Device, err = deviceProof(r.Header.Get(hostapi.HeaderDevice))
 	}
 	var report []byte
 	if err == nil {
-		if report, err = io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxReport)); err != nil {
-			err = api.Errorf(api.Invalid, api.CodeMalformed, "report: %v: want at most %d bytes, sent without delay", err, api.MaxReport)
+		if report, err = io.ReadAll(http.MaxBytesReader(w, r.Body, hostapi.MaxReport)); err != nil {
+			err = hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "report: %v: want at most %d bytes, sent without delay", err, hostapi.MaxReport)
 		}
 	}
 	a.reply(w, r, func() (any, change, error) {
@@ -69,7 +69,7 @@ func (a *request) reads(k Kind) (Call, error) {
 	}
 	g, ok := f.reads[a.caller]
 	if !ok {
-		return Call{}, f.policyBehind(api.Errorf(api.Denied, api.CodeNotGranted,
+		return Call{}, f.policyBehind(hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted,
 			"documents of node %q: the policy grants it no need of kind %q", a.caller.Name(), k.Name()), a.row.Serial)
 	}
 	a.row.Need = g.Need

@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // maxNeed is the longest name of a need: a DNS label.
@@ -29,7 +29,7 @@ type request struct {
 	// enrolled is that the chain was issued on this connection: the client presented none.
 	enrolled bool
 
-	request api.Request
+	request hostapi.Request
 	binding []byte // of the connection
 	device  string // fingerprint of the caller's device key, where the policy has no SSH host key
 	list    int64  // number of the caller's revocation list, zero for none, below where it knows of none
@@ -48,13 +48,13 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 	chain := at.certificates(cs)
 	if len(chain) == 0 {
 		if !mayEnrol {
-			return api.Errorf(api.Denied, api.CodeUntrusted, "no client certificate: enrol first, then request with the node's SVID")
+			return hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "no client certificate: enrol first, then request with the node's SVID")
 		}
 		return nil
 	}
 	a.peer = at
 	id, err := a.peer.verify(chain, a.Policies.now.Load().roots)
-	if code := codeOf(err); code == api.CodeUntrusted || code == api.CodeRevoked {
+	if code := codeOf(err); code == hostapi.CodeUntrusted || code == hostapi.CodeRevoked {
 		id, err = a.peer.verify(chain, a.Policies.rootsAfter())
 	}
 	a.row.Caller = id.String() // also one that is revoked
@@ -62,7 +62,7 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 		return err
 	}
 	if id.Kind() != spiffe.KindNode {
-		return api.Errorf(api.Denied, api.CodeUntrusted, "certificate of %s: only nodes call providers", id)
+		return hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "certificate of %s: only nodes call providers", id)
 	}
 	a.caller, a.svid, a.chain, a.enrolled = id, chain[0], chain, len(cs.PeerCertificates) == 0
 	return nil
@@ -73,15 +73,15 @@ func codeOf(err error) string {
 	if err == nil {
 		return ""
 	}
-	return api.AsError(err).Code
+	return hostapi.AsError(err).Code
 }
 
 // receiveList reads which revocation list the caller has.
 func (a *request) receiveList(header http.Header) (err error) {
 	a.list = -1
-	if text := header.Get(api.HeaderRevocations); text != "" {
+	if text := header.Get(hostapi.HeaderRevocations); text != "" {
 		if a.list, err = strconv.ParseInt(text, 10, 64); err != nil || a.list < 0 {
-			return api.Errorf(api.Invalid, api.CodeMalformed, "%s %.40q: want the number of a list, 0 for none", api.HeaderRevocations, text)
+			return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "%s %.40q: want the number of a list, 0 for none", hostapi.HeaderRevocations, text)
 		}
 	}
 	return nil
@@ -89,16 +89,16 @@ func (a *request) receiveList(header http.Header) (err error) {
 
 // receive reads the request and checks that its idempotency key is its own.
 func (a *request) receive(body io.Reader, header http.Header) error {
-	key := header.Get(api.HeaderKey)
+	key := header.Get(hostapi.HeaderKey)
 	malformed := func(format string, args ...any) error {
-		return api.Errorf(api.Invalid, api.CodeMalformed, format, args...)
+		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, format, args...)
 	}
 	if err := a.receiveList(header); err != nil {
 		return err
 	}
 	b, err := io.ReadAll(body)
 	if err != nil {
-		return malformed("request: %v: want at most %d bytes, sent without delay", err, api.MaxRequest)
+		return malformed("request: %v: want at most %d bytes, sent without delay", err, hostapi.MaxRequest)
 	}
 	if err := strictjson.Decode(b, &a.request); err != nil {
 		return malformed("request: %v", err)
@@ -107,14 +107,14 @@ func (a *request) receive(body io.Reader, header http.Header) error {
 	if len(r.Need) > maxNeed {
 		return malformed("need: a name of %d bytes, want at most %d", len(r.Need), maxNeed)
 	}
-	a.row.Need, a.row.Serial = printable.Text(r.Need), r.Serial
+	a.row.Need, a.row.Serial = terminal.Text(r.Need), r.Serial
 	if r.Proof != nil && a.enrolled { // once more, as one who presented no certificate
 		a.caller, a.svid, a.chain, a.peer, a.enrolled = spiffe.ID{}, nil, nil, nil, false
 	}
 	claimed := a.caller
 	switch {
 	case r.Proof == nil && a.caller.IsZero():
-		return api.Errorf(api.Denied, api.CodeUntrusted, "neither a client certificate nor a proof: enrol with a proof, or request with the node's SVID")
+		return hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "neither a client certificate nor a proof: enrol with a proof, or request with the node's SVID")
 	case r.Proof != nil && !a.caller.IsZero():
 		return malformed("a proof on a connection with a client certificate: leave out one of them")
 	case r.Proof != nil && r.Proof.Node.IsZero():
@@ -129,7 +129,7 @@ func (a *request) receive(body io.Reader, header http.Header) error {
 	}
 	a.row.Key = want
 	if key != want {
-		return api.Errorf(api.Invalid, api.CodeKeyMismatch, "%s %.80q: belongs to another request, want %q", api.HeaderKey, key, want)
+		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeKeyMismatch, "%s %.80q: belongs to another request, want %q", hostapi.HeaderKey, key, want)
 	}
 	return nil
 }

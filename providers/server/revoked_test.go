@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/server"
@@ -34,7 +34,7 @@ func TestRevokedCaller(t *testing.T) {
 	}
 	c := e.Client(ursula)
 	do := func() error {
-		_, err := c.Do(t.Context(), api.Path("oidc"), r)
+		_, err := c.Do(t.Context(), hostapi.Path("oidc"), r)
 		return err
 	}
 	if err := do(); err != nil {
@@ -42,23 +42,23 @@ func TestRevokedCaller(t *testing.T) {
 	}
 	p := c.Pass() // a connection of before
 	defer p.Close()
-	if _, err := p.Do(t.Context(), api.Path("oidc"), r); err != nil {
+	if _, err := p.Do(t.Context(), hostapi.Path("oidc"), r); err != nil {
 		t.Fatal(err)
 	}
 	revoke(revocation.Target{ID: ursula})
-	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
-	_, err := p.Do(t.Context(), api.Path("oidc"), r)
-	providertest.WantError(t, err, api.Denied, api.CodeRevoked)
+	providertest.WantError(t, do(), hostapi.Denied, hostapi.CodeRevoked)
+	_, err := p.Do(t.Context(), hostapi.Path("oidc"), r)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeRevoked)
 	rows := e.Audit()
-	if last := rows[len(rows)-1]; last.Caller != ursula.String() || last.Code != api.CodeRevoked {
+	if last := rows[len(rows)-1]; last.Caller != ursula.String() || last.Code != hostapi.CodeRevoked {
 		t.Errorf("got %+v", last)
 	}
 	revoke(revocation.Target{Keys: []string{ssh.FingerprintSHA256(e.HostKey(ursula).PublicKey())}})
-	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
+	providertest.WantError(t, do(), hostapi.Denied, hostapi.CodeRevoked)
 	revoke(revocation.Target{Certificates: []string{trust.SerialNumber(c.SVID.Leaf)}})
-	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
+	providertest.WantError(t, do(), hostapi.Denied, hostapi.CodeRevoked)
 	revoke(revocation.Target{Before: []spiffe.ID{ursula}})
-	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
+	providertest.WantError(t, do(), hostapi.Denied, hostapi.CodeRevoked)
 	revoke(revocation.Target{ID: kit.ID("node/raishan")})
 	if err := do(); err != nil {
 		t.Error(err)
@@ -69,7 +69,7 @@ func TestRevokedCaller(t *testing.T) {
 	}
 	t.Log("a host with a newer list, and one of before, which is not taken")
 	c.Revocations = number + 1
-	providertest.WantError(t, do(), api.Transient, api.CodeListBehind)
+	providertest.WantError(t, do(), hostapi.Transient, hostapi.CodeListBehind)
 	c.Revocations = 0
 	kit.WriteRevocations(e.Revocations(), kit.Revocations(1, key))
 	_ = do() // a decision looks for a list, whatever it is
@@ -79,9 +79,9 @@ func TestRevokedCaller(t *testing.T) {
 	t.Log("nor after a restart, by what is on record")
 	for range 2 {
 		e.Restart()
-		_, err := e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
-		providertest.WantError(t, err, api.Transient, api.CodeListBehind)
-		providertest.WantError(t, e.Server.ListBehind(), api.Transient, api.CodeListBehind)
+		_, err := e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r)
+		providertest.WantError(t, err, hostapi.Transient, hostapi.CodeListBehind)
+		providertest.WantError(t, e.Server.ListBehind(), hostapi.Transient, hostapi.CodeListBehind)
 		_ = os.Remove(e.Revocations())
 	}
 	var codes []string
@@ -104,14 +104,14 @@ func TestListBeside(t *testing.T) {
 	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return &echo{} })
 	e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
 	e.Start()
-	r := api.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}
+	r := hostapi.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}
 	left := filepath.Join(t.TempDir(), "revocations.json")
 	e.Policies.AlsoRead(left)
 	c := e.Client(ursula)
 	p := c.Pass()
 	defer p.Close()
 	do := func() error {
-		_, err := p.Do(t.Context(), api.Path("oidc"), r)
+		_, err := p.Do(t.Context(), hostapi.Path("oidc"), r)
 		return err
 	}
 	for n := range int64(20) {
@@ -119,7 +119,7 @@ func TestListBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 		kit.WriteRevocations(left, kit.Suspensions(2*n+1, key, ursula))
-		providertest.WantError(t, do(), api.Transient, api.CodeRevoked)
+		providertest.WantError(t, do(), hostapi.Transient, hostapi.CodeRevoked)
 		kit.WriteRevocations(left, kit.Suspensions(2*n+2, key))
 	}
 	if err := do(); err != nil {
@@ -155,15 +155,15 @@ func TestSuspendedCaller(t *testing.T) {
 	}
 	c := e.Client(ursula)
 	do := func() error {
-		_, err := c.Do(t.Context(), api.Path("oidc"), r)
+		_, err := c.Do(t.Context(), hostapi.Path("oidc"), r)
 		return err
 	}
 	suspend := func(l *trust.Revocations) error { return revocation.Suspend(l, ursula) }
 	resume := func(l *trust.Revocations) error { return revocation.Resume(l, ursula) }
 	change(suspend)
 	err := do()
-	providertest.WantError(t, err, api.Transient, api.CodeRevoked)
-	if e := api.AsError(err); e.RetryAfter != 30 || !strings.Contains(e.Message, "node/ursula is suspended, by revocation list 1: florctl resume") {
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeRevoked)
+	if e := hostapi.AsError(err); e.RetryAfter != 30 || !strings.Contains(e.Message, "node/ursula is suspended, by revocation list 1: florctl resume") {
 		t.Errorf("got %+v", e)
 	}
 	if err := revocation.Reinstate(revocation.Next(last, "demo", time.Now(), time.Hour), revocation.Target{ID: ursula}); err == nil {
@@ -183,10 +183,10 @@ func TestSuspendedCaller(t *testing.T) {
 	})
 	change(suspend)
 	change(resume)
-	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
+	providertest.WantError(t, do(), hostapi.Denied, hostapi.CodeRevoked)
 	change(suspend)
 	change(func(l *trust.Revocations) error { revocation.Revoke(l, revocation.Target{ID: ursula}); return nil })
-	providertest.WantError(t, do(), api.Denied, api.CodeRevoked)
+	providertest.WantError(t, do(), hostapi.Denied, hostapi.CodeRevoked)
 	raishan := kit.ID("node/raishan")
 	both := revocation.Next(nil, "demo", time.Now(), time.Hour)
 	if err := revocation.Suspend(both, raishan); err != nil {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // rotationRest is the shortest time between two rotations of a secret.
@@ -48,18 +48,18 @@ func rotate(ctx context.Context, k Answerer, c Call) (Rotation, error) {
 		return Rotation{}, nil
 	}
 	if !ok {
-		return Rotation{}, api.Errorf(api.Denied, api.CodeRotation, "need %q: kind %q has no secret to rotate: raise its generation, or fetch it again", c.Request.Need, k.Name())
+		return Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation, "need %q: kind %q has no secret to rotate: raise its generation, or fetch it again", c.Request.Need, k.Name())
 	}
 	now, err := r.Rotation(ctx, c)
 	switch {
 	case err != nil, want == 0, want == now.Number:
 		return now, err
 	case want != now.Number+1:
-		return Rotation{}, api.Errorf(api.Denied, api.CodeRotation, "need %q: rotation %d requested, rotation %d is in force: fetch it again, then rotate", c.Request.Need, want, now.Number)
+		return Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation, "need %q: rotation %d requested, rotation %d is in force: fetch it again, then rotate", c.Request.Need, want, now.Number)
 	}
 	if now.Within(rotationRest, c.Now) {
 		rest := now.Since.Add(rotationRest).Sub(c.Now)
-		return Rotation{}, api.Errorf(api.Transient, api.CodeBusy, "need %q: rotated at %s, want %s between two rotations",
+		return Rotation{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "need %q: rotated at %s, want %s between two rotations",
 			c.Request.Need, now.Since.UTC().Format(time.RFC3339), rotationRest).After(min(rest, rotationRest))
 	}
 	return Rotation{want, c.Now}, nil
@@ -72,7 +72,7 @@ func (r Rotation) announce(d Decision, row *Row) {
 		return
 	}
 	number := strconv.Itoa(r.Number)
-	d.Answer.Values[api.ValueRotation] = number
+	d.Answer.Values[hostapi.ValueRotation] = number
 	if row.Detail == nil {
 		row.Detail = map[string]string{}
 	}

@@ -14,9 +14,9 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/limit"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/conns"
-	"github.com/florete/florete/providers/limit"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/tlog"

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
@@ -56,13 +56,13 @@ func (k *echo) Answer(ctx context.Context, c server.Call) (server.Decision, erro
 	return d, nil
 }
 
-func start(t *testing.T, k *echo) (*providertest.Env, api.Request) {
+func start(t *testing.T, k *echo) (*providertest.Env, hostapi.Request) {
 	t.Helper()
 	e := providertest.NewEnv(t, "ursula", "raishan")
 	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return k })
 	e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
 	e.Start()
-	return e, api.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}
+	return e, hostapi.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}
 }
 
 func TestConformance(t *testing.T) {
@@ -83,28 +83,28 @@ func TestCallers(t *testing.T) {
 	ask := func(t *testing.T, svid *tls.Certificate) error {
 		c := e.Stranger(ursula)
 		c.SVID = svid
-		_, err := c.Do(t.Context(), api.Path("oidc"), r)
+		_, err := c.Do(t.Context(), hostapi.Path("oidc"), r)
 		return err
 	}
 	t.Run("nobody", func(t *testing.T) {
-		_, err := e.Post(t, nil, api.Path("oidc"), "", kit.JSON(r))
-		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+		_, err := e.Post(t, nil, hostapi.Path("oidc"), "", kit.JSON(r))
+		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeUntrusted)
 	})
 	t.Run("stranger CA, same ID", func(t *testing.T) {
-		providertest.WantError(t, ask(t, stranger.Issue(ursula, time.Hour)), api.Denied, api.CodeUntrusted)
+		providertest.WantError(t, ask(t, stranger.Issue(ursula, time.Hour)), hostapi.Denied, hostapi.CodeUntrusted)
 	})
 	t.Run("a service", func(t *testing.T) {
 		err := ask(t, e.Issue(kit.ID("service/outline"), time.Hour))
-		providertest.WantError(t, err, api.Denied, api.CodeUntrusted)
+		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeUntrusted)
 		if !strings.Contains(err.Error(), "only nodes call providers") {
 			t.Error(err)
 		}
 	})
 	t.Run("expired", func(t *testing.T) {
-		providertest.WantError(t, ask(t, e.Issue(ursula, -time.Second)), api.Transient, api.CodeClock)
+		providertest.WantError(t, ask(t, e.Issue(ursula, -time.Second)), hostapi.Transient, hostapi.CodeClock)
 	})
 	t.Run("expired and of a stranger CA", func(t *testing.T) {
-		providertest.WantError(t, ask(t, stranger.Issue(ursula, -time.Second)), api.Denied, api.CodeUntrusted)
+		providertest.WantError(t, ask(t, stranger.Issue(ursula, -time.Second)), hostapi.Denied, hostapi.CodeUntrusted)
 	})
 	for _, row := range e.Audit() {
 		if row.Outcome == server.Granted || row.Message == "" {
@@ -126,14 +126,14 @@ func TestMalformed(t *testing.T) {
 		"two values":    good + good,
 		"unknown field": strings.Replace(good, `"need"`, `"`+strings.Repeat("more", 1000)+`":1,"need"`, 1),
 		"field twice":   strings.Replace(good, `"need"`, `"need":"x","need"`, 1),
-		"too long":      good + strings.Repeat(" ", api.MaxRequest),
+		"too long":      good + strings.Repeat(" ", hostapi.MaxRequest),
 		"body absent":   `{"need":"echo","serial":1000,"generation":1}`,
 		"a long need":   strings.Replace(good, "echo", strings.Repeat("x", 64), 1),
 		"escapes":       strings.Replace(good, `{"word":"hello"}`, `{"\u001b[2J":null}`, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			status, err := e.Post(t, svid, api.Path("oidc"), "", []byte(body))
-			providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+			status, err := e.Post(t, svid, hostapi.Path("oidc"), "", []byte(body))
+			providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
 			if status != http.StatusBadRequest {
 				t.Errorf("status %d", status)
 			}
@@ -141,12 +141,12 @@ func TestMalformed(t *testing.T) {
 	}
 	list := r
 	list.Body = json.RawMessage(`[]`)
-	_, err := e.Client(ursula).Do(t.Context(), api.Path("oidc"), list)
-	providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+	_, err := e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), list)
+	providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
 	escapes := r
 	escapes.Need = "\x1b[2J"
-	_, err = e.Client(ursula).Do(t.Context(), api.Path("oidc"), escapes)
-	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+	_, err = e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), escapes)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
 	for _, row := range e.Audit() {
 		if len(row.Message) > 510 || len(row.Need) > 63 || strings.Contains(row.Message+row.Need, "\x1b") {
 			t.Errorf("a caller wrote much, or what steers a terminal, into the audit log: %+v", row)
@@ -154,7 +154,7 @@ func TestMalformed(t *testing.T) {
 	}
 	t.Run("no such endpoint", func(t *testing.T) {
 		_, err := e.Post(t, svid, "/tls/order", "", nil)
-		providertest.WantError(t, err, api.Invalid, api.CodeUnknownMethod)
+		providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeUnknownMethod)
 	})
 }
 
@@ -174,7 +174,7 @@ func TestBusy(t *testing.T) {
 	ask := func(node spiffe.ID) {
 		c, q := e.Client(node), r
 		go func() {
-			_, err := c.Do(t.Context(), api.Path("oidc"), q)
+			_, err := c.Do(t.Context(), hostapi.Path("oidc"), q)
 			results <- err
 		}()
 	}
@@ -190,8 +190,8 @@ func TestBusy(t *testing.T) {
 		t.Helper()
 		ask(node)
 		err := <-results
-		providertest.WantError(t, err, api.Transient, api.CodeBusy)
-		if e := api.AsError(err); e.RetryAfter != 1 || !strings.Contains(e.Message, says) {
+		providertest.WantError(t, err, hostapi.Transient, hostapi.CodeBusy)
+		if e := hostapi.AsError(err); e.RetryAfter != 1 || !strings.Contains(e.Message, says) {
 			t.Errorf("%v, Retry-After %d, want …%s… and 1", err, e.RetryAfter, says)
 		}
 	}
@@ -211,29 +211,29 @@ func TestBusy(t *testing.T) {
 func TestStoreAway(t *testing.T) {
 	e, r := start(t, &echo{})
 	e.Store.Fail(fmt.Errorf("etcd at 10.0.0.1: %w", store.ErrUnavailable))
-	_, err := e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
-	providertest.WantError(t, err, api.Transient, api.CodeStore)
-	var refusal *api.Error
+	_, err := e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r)
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeStore)
+	var refusal *hostapi.Error
 	if !errors.As(err, &refusal) || refusal.RetryAfter == 0 || strings.Contains(err.Error(), "10.0.0.1") {
 		t.Errorf("got %v, want when to request again, and nothing of our insides", err)
 	}
-	if _, err = e.Client(ursula).Do(t.Context(), api.Path("oidc"), r); err != nil {
+	if _, err = e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r); err != nil {
 		t.Error(err)
 	}
 }
 
 // TestAccident: what goes wrong in a kind is transient, and told to the log alone.
 func TestAccident(t *testing.T) {
-	k := &echo{fails: []error{errors.New("the password is swordfish"), api.Errorf(api.Denied, api.CodeMismatch, "not that")}}
+	k := &echo{fails: []error{errors.New("the password is swordfish"), hostapi.Errorf(hostapi.Denied, hostapi.CodeMismatch, "not that")}}
 	e, r := start(t, k)
-	_, err := e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
-	providertest.WantError(t, err, api.Transient, api.CodeInternal)
+	_, err := e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r)
+	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
 	if strings.Contains(err.Error(), "swordfish") {
 		t.Error(err)
 	}
-	_, err = e.Client(ursula).Do(t.Context(), api.Path("oidc"), r)
-	providertest.WantError(t, err, api.Denied, api.CodeMismatch)
-	if _, err = e.Client(ursula).Do(t.Context(), api.Path("oidc"), r); err != nil {
+	_, err = e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeMismatch)
+	if _, err = e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r); err != nil {
 		t.Error(err)
 	}
 }
@@ -260,7 +260,7 @@ func TestNoResumption(t *testing.T) {
 		}
 		conn := tls.Client(raw, config)
 		// Tickets come with the first answer.
-		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", api.PathNonce)
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", hostapi.PathNonce)
 		if b, err := io.ReadAll(conn); err != nil || !strings.Contains(string(b), `{"nonce":`) {
 			t.Fatalf("got %q, %v", b, err)
 		}

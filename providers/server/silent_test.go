@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
 )
@@ -47,12 +47,12 @@ func TestSilentConnections(t *testing.T) {
 			c := e.Client(ursula)
 			c.Dial = func(context.Context, string, string) (net.Conn, error) { return dial(from) }
 			for tries := 1; ; tries++ {
-				_, err := c.Do(t.Context(), api.Path("oidc"), r)
+				_, err := c.Do(t.Context(), hostapi.Path("oidc"), r)
 				if err == nil {
 					break
 				}
 				// A machine with other work takes longer for the flood than a client waits.
-				if tries == 10 || api.AsError(err).Code != api.CodeUnavailable {
+				if tries == 10 || hostapi.AsError(err).Code != hostapi.CodeUnavailable {
 					t.Fatalf("from %s: %v", from, err)
 				}
 			}
@@ -82,7 +82,7 @@ func TestBegun(t *testing.T) {
 	})
 	conn := tls.Client(kit.AfterRead{Conn: connect(), Do: flood}, &tls.Config{InsecureSkipVerify: true})
 	conn.SetDeadline(time.Now().Add(kit.Patience))
-	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nContent-Length: 0\r\n\r\n", api.Path("cert")); err != nil {
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nContent-Length: 0\r\n\r\n", hostapi.Path("cert")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := conn.Read(make([]byte, 4096)); err != nil {
@@ -103,7 +103,7 @@ func TestVouched(t *testing.T) {
 	ask := func() {
 		t.Helper()
 		conn.SetDeadline(time.Now().Add(kit.Patience))
-		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nContent-Length: 0\r\n\r\n", api.Path("cert")); err != nil {
+		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nContent-Length: 0\r\n\r\n", hostapi.Path("cert")); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := conn.Read(make([]byte, 4096)); err != nil {
@@ -119,7 +119,7 @@ func TestVouched(t *testing.T) {
 		defer c.Close()
 	}
 	// All that were opened were accepted when this is answered.
-	if _, err := e.Client(kit.ID("node/raishan")).Do(t.Context(), api.Path("cert"), renewal()); err == nil {
+	if _, err := e.Client(kit.ID("node/raishan")).Do(t.Context(), hostapi.Path("cert"), renewal()); err == nil {
 		t.Fatal("granted")
 	}
 	ask()

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -28,8 +28,8 @@ func (long) Revocations(context.Context) (*trust.SignedRevocations, int64, error
 	return nil, 0, nil
 }
 
-func (long) Read(context.Context, server.Call, string) (api.Artifact, error) {
-	return api.Artifact{Documents: []api.SignedDocument{{Body: strings.Repeat("x", 8<<20)}}}, nil
+func (long) Read(context.Context, server.Call, string) (hostapi.Artifact, error) {
+	return hostapi.Artifact{Documents: []hostapi.SignedDocument{{Body: strings.Repeat("x", 8<<20)}}}, nil
 }
 
 // TestLongDocuments: those of a provider's host are as long as its cluster is large.
@@ -58,7 +58,7 @@ func TestSlowReaders(t *testing.T) {
 		c := connect(t, e, svid)
 		c.c.NetConn().(*net.TCPConn).SetReadBuffer(4096)
 		proof := base64.StdEncoding.EncodeToString([]byte(c.proof(nil)))
-		fmt.Fprintf(c.c, "GET %sursula HTTP/1.1\r\nHost: provider\r\n%s: %s\r\n\r\n", api.PathArtifact, api.HeaderDevice, proof)
+		fmt.Fprintf(c.c, "GET %sursula HTTP/1.1\r\nHost: provider\r\n%s: %s\r\n\r\n", hostapi.PathArtifact, hostapi.HeaderDevice, proof)
 		// The answer has begun, so it was decided.
 		begun := make([]byte, len("HTTP/1.1 200"))
 		if _, err := io.ReadFull(c.in, begun); err != nil || string(begun) != "HTTP/1.1 200" {
@@ -66,7 +66,7 @@ func TestSlowReaders(t *testing.T) {
 		}
 	}
 	_, err := e.Client(kit.ID("node/raishan")).Artifact(t.Context())
-	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
 	if _, err := e.Client(ursula).Artifact(t.Context()); err != nil {
 		t.Errorf("itself: %v", err)
 	}

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/providers/conns"
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -68,7 +68,7 @@ func (a *Audit) Write(ctx context.Context, r Row) error {
 // Stranger writes a row about somebody who may be anyone, or counts it.
 func (a *Audit) Stranger(ctx context.Context, r Row) error {
 	for k, v := range r.Detail {
-		r.Detail[k] = printable.Text(v)
+		r.Detail[k] = terminal.Text(v)
 	}
 	_, err := a.commit(ctx, change{}, r, false)
 	return err

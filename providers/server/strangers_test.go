@@ -13,16 +13,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
 )
 
 // renewal asks for ursula's SVID.
-func renewal() api.Request {
-	return api.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1,
-		Body: kit.JSON(api.CertBody{ID: ursula, CSR: kit.CSR(ursula, kit.NewKey())})}
+func renewal() hostapi.Request {
+	return hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1,
+		Body: kit.JSON(hostapi.CertBody{ID: ursula, CSR: kit.CSR(ursula, kit.NewKey())})}
 }
 
 // TestRefusalsAreSummed: however often strangers, or a known caller, are refused, rows and log
@@ -34,18 +34,18 @@ func TestRefusalsAreSummed(t *testing.T) {
 	e.Start()
 	const whole, many, wholeKnown, manyKnown = 100, 150, 300, 320
 	for range many {
-		_, err := e.Post(t, nil, api.Path("cert"), "", []byte(`{`))
-		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+		_, err := e.Post(t, nil, hostapi.Path("cert"), "", []byte(`{`))
+		providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
 	}
 	svid := e.Client(ursula).SVID
 	for range manyKnown {
-		_, err := e.Post(t, svid, api.Path("cert"), "", []byte(`{`))
-		providertest.WantError(t, err, api.Invalid, api.CodeMalformed)
+		_, err := e.Post(t, svid, hostapi.Path("cert"), "", []byte(`{`))
+		providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
 	}
 	for range 3 {
-		e.Post(t, nil, api.PathNonce, "", nil)
+		e.Post(t, nil, hostapi.PathNonce, "", nil)
 	}
-	if _, err := e.Client(ursula).Do(t.Context(), api.Path("cert"), renewal()); err != nil {
+	if _, err := e.Client(ursula).Do(t.Context(), hostapi.Path("cert"), renewal()); err != nil {
 		t.Fatal(err)
 	}
 	e.Restart()
@@ -93,7 +93,7 @@ func TestManyNetworks(t *testing.T) {
 	const many = 3000
 	for i := range many {
 		row := server.Row{Time: time.Now(), From: fmt.Sprintf("[2001:db8:0:%x::%x]:1", i, i)}
-		if err := audit.Stranger(t.Context(), row.Refuse(api.Errorf(api.Denied, api.CodeUntrusted, "no"))); err != nil {
+		if err := audit.Stranger(t.Context(), row.Refuse(hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "no"))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestManyNetworks(t *testing.T) {
 	whole, counted, others := 0, 0, 0
 	for _, row := range e.Audit() {
 		var n int
-		fmt.Sscan(row.Detail[api.CodeUntrusted], &n)
+		fmt.Sscan(row.Detail[hostapi.CodeUntrusted], &n)
 		switch {
 		case row.Outcome != server.Summed:
 			whole++

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/conns"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -193,7 +193,7 @@ func (w *watching) look(over bool) func(http.ResponseWriter) {
 		answer = notModified(w.has)
 	}
 	return func(rw http.ResponseWriter) {
-		rw.Header().Set(api.HeaderRevision, strconv.FormatInt(revision, 10))
+		rw.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))
 		reply(rw, answer, newerFormat(failed, w.format))
 	}
 }
@@ -204,7 +204,7 @@ func (s *Server) watch(rw http.ResponseWriter, r *http.Request, k Watcher) {
 	w := &watching{
 		request: request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}},
 		ctx:     context.WithoutCancel(r.Context()), kind: k,
-		has: strings.Clone(r.Header.Get(api.HeaderHas)), format: strings.Clone(r.Header.Get(document.HeaderFormat)),
+		has: strings.Clone(r.Header.Get(hostapi.HeaderHas)), format: strings.Clone(r.Header.Get(document.HeaderFormat)),
 		lasts: s.Watch - rand.N(s.Watch/5+1), done: func() {},
 	}
 	err := w.receiveRead(r)
@@ -212,15 +212,15 @@ func (s *Server) watch(rw http.ResponseWriter, r *http.Request, k Watcher) {
 	switch {
 	case err != nil:
 	case unreadable != nil || from < 0:
-		err = api.Errorf(api.Invalid, api.CodeMalformed, "from %.40q: want the revision of the last answer, 0 for none", r.URL.Query().Get("from"))
+		err = hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "from %.40q: want the revision of the last answer, 0 for none", r.URL.Query().Get("from"))
 	case w.has == "":
-		err = api.Errorf(api.Invalid, api.CodeMalformed, "no %s: want the tag of the documents in force, or a request for those", api.HeaderHas)
+		err = hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "no %s: want the tag of the documents in force, or a request for those", hostapi.HeaderHas)
 	}
 	w.from = from
 	if err == nil {
 		free, ok := s.watches.Acquire(w.who())
 		if !ok {
-			err = api.Errorf(api.Transient, api.CodeBusy, "%d watches of yours wait already: end one", s.watches.Max()).After(time.Minute)
+			err = hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%d watches of yours wait already: end one", s.watches.Max()).After(time.Minute)
 		} else {
 			waited := s.revisions.wait()
 			w.done = func() { waited(); free() }
@@ -229,7 +229,7 @@ func (s *Server) watch(rw http.ResponseWriter, r *http.Request, k Watcher) {
 	if err != nil {
 		revision := s.revisions.now()
 		_, failed := w.withSlot(r.Context(), func() (any, change, error) { return nil, change{}, err })
-		rw.Header().Set(api.HeaderRevision, strconv.FormatInt(revision, 10))
+		rw.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))
 		reply(rw, nil, newerFormat(failed, w.format))
 		return
 	}
@@ -253,14 +253,14 @@ func (a *request) receiveRead(r *http.Request) error {
 	if text := r.URL.Query().Get("serial"); text != "" {
 		var err error
 		if a.row.Serial, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return api.Errorf(api.Invalid, api.CodeMalformed, "serial %q: not a number", text)
+			return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "serial %q: not a number", text)
 		}
 	}
 	if err := a.receiveList(r.Header); err != nil {
 		return err
 	}
 	var err error
-	a.request.Device, err = deviceProof(r.Header.Get(api.HeaderDevice))
+	a.request.Device, err = deviceProof(r.Header.Get(hostapi.HeaderDevice))
 	return err
 }
 
@@ -283,7 +283,7 @@ func (a *request) readSince(ctx context.Context, k Reader, has string, from, rev
 }
 
 // offer is what a node lacks that has documents with a tag, and a revocation list.
-func (a *request) offer(ctx context.Context, k Reader, call Call, has string) (artifact api.Artifact, err error) {
+func (a *request) offer(ctx context.Context, k Reader, call Call, has string) (artifact hostapi.Artifact, err error) {
 	list, number, err := k.Revocations(ctx)
 	if err != nil {
 		return artifact, err
@@ -293,7 +293,7 @@ func (a *request) offer(ctx context.Context, k Reader, call Call, has string) (a
 	}
 	artifact, err = k.Read(ctx, call, has)
 	if artifact.NotModified && list != nil {
-		artifact = api.Artifact{Documents: []api.SignedDocument{}}
+		artifact = hostapi.Artifact{Documents: []hostapi.SignedDocument{}}
 	}
 	artifact.Revocations = list
 	return artifact, err

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -38,7 +38,7 @@ func TestWatchNeverRead(t *testing.T) {
 	c := connect(t, e, e.Issue(ursula, time.Hour))
 	c.c.NetConn().(*net.TCPConn).SetReadBuffer(4096)
 	proof := base64.StdEncoding.EncodeToString([]byte(c.proof(nil)))
-	fmt.Fprintf(c.c, "GET %s?from=0 HTTP/1.1\r\nHost: provider\r\n%s: %s\r\n%s: \"others\"\r\n\r\n", api.PathWatch, api.HeaderDevice, proof, api.HeaderHas)
+	fmt.Fprintf(c.c, "GET %s?from=0 HTTP/1.1\r\nHost: provider\r\n%s: %s\r\n%s: \"others\"\r\n\r\n", hostapi.PathWatch, hostapi.HeaderDevice, proof, hostapi.HeaderHas)
 	begun := make([]byte, len("HTTP/1.1 200"))
 	if _, err := io.ReadFull(c.in, begun); err != nil || string(begun) != "HTTP/1.1 200" {
 		t.Fatalf("%q, %v", begun, err)
@@ -52,8 +52,8 @@ func TestWatchNeverRead(t *testing.T) {
 // watchedSame has nothing new for anybody.
 type watchedSame struct{ watchedLong }
 
-func (watchedSame) Read(context.Context, server.Call, string) (api.Artifact, error) {
-	return api.Artifact{NotModified: true}, nil
+func (watchedSame) Read(context.Context, server.Call, string) (hostapi.Artifact, error) {
+	return hostapi.Artifact{NotModified: true}, nil
 }
 
 // TestWatchGoesOn: the connection of a node that waited in vain carries its next requests.
@@ -67,12 +67,12 @@ func TestWatchGoesOn(t *testing.T) {
 	c := connect(t, e, e.Issue(ursula, time.Hour))
 	proof := base64.StdEncoding.EncodeToString([]byte(c.proof(nil)))
 	for range 3 {
-		fmt.Fprintf(c.c, "GET %s?from=0 HTTP/1.1\r\nHost: provider\r\n%s: %s\r\n%s: \"same\"\r\n\r\n", api.PathWatch, api.HeaderDevice, proof, api.HeaderHas)
+		fmt.Fprintf(c.c, "GET %s?from=0 HTTP/1.1\r\nHost: provider\r\n%s: %s\r\n%s: \"same\"\r\n\r\n", hostapi.PathWatch, hostapi.HeaderDevice, proof, hostapi.HeaderHas)
 		answer, err := http.ReadResponse(c.in, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if answer.StatusCode != http.StatusNotModified || answer.Header.Get(api.HeaderRevision) == "" || answer.Close {
+		if answer.StatusCode != http.StatusNotModified || answer.Header.Get(hostapi.HeaderRevision) == "" || answer.Close {
 			t.Errorf("got %s, %v, want that the connection goes on", answer.Status, answer.Header)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/transparency-dev/merkle/compact"
 	"github.com/transparency-dev/merkle/rfc6962"
 
-	"github.com/florete/florete/providers/checkpoint"
+	"github.com/florete/florete/internal/checkpoint"
 	"github.com/florete/florete/providers/store"
 )
 

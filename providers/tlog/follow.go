@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -111,7 +111,7 @@ func (a *appender) resume(ctx context.Context) (position, error) {
 	if err != nil {
 		return at, err
 	}
-	return at, replace.File(path, []byte(is), 0o600)
+	return at, atomicfile.File(path, []byte(is), 0o600)
 }
 
 // last is the position after the last leaf.

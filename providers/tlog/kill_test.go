@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/checkpoint"
+	"github.com/florete/florete/internal/checkpoint"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 )

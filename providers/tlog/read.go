@@ -11,7 +11,7 @@ import (
 	"github.com/transparency-dev/tessera/api/layout"
 	"github.com/transparency-dev/tessera/client"
 
-	"github.com/florete/florete/providers/checkpoint"
+	"github.com/florete/florete/internal/checkpoint"
 )
 
 // Reader reads the log in a directory, also while it grows. The error is fs.ErrNotExist where

@@ -27,8 +27,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/providers/replace"
-	"github.com/florete/florete/providers/secretfile"
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -80,11 +80,11 @@ func (l *Log) signer() (note.Signer, error) {
 			return nil, err
 		}
 		// A log that has its private half has both.
-		if err := replace.File(filepath.Join(l.Config.Dir, publicFile), []byte(public+"\n"), 0o600); err != nil {
+		if err := atomicfile.File(filepath.Join(l.Config.Dir, publicFile), []byte(public+"\n"), 0o600); err != nil {
 			return nil, err
 		}
 		private = []byte(secret + "\n")
-		if err := replace.File(path, private, 0o600); err != nil {
+		if err := atomicfile.File(path, private, 0o600); err != nil {
 			return nil, err
 		}
 	} else if err != nil {

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/checkpoint"
+	"github.com/florete/florete/internal/checkpoint"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"

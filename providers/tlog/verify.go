@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete/providers/checkpoint"
+	"github.com/florete/florete/internal/checkpoint"
 )
 
 // Verdict is what verifying a log found.

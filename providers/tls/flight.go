@@ -12,8 +12,8 @@ import (
 	"github.com/go-acme/lego/v4/acme"
 	legoapi "github.com/go-acme/lego/v4/acme/api"
 
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -25,11 +25,11 @@ const maxReason = 600
 
 // attempt is an order: the one that is open, or the last that failed.
 type attempt struct {
-	Open     int64         `json:"open,omitempty"` // until when it is, in Unix seconds
-	Failures int           `json:"failures"`       // in a row
-	Rest     int64         `json:"rest"`           // no other before that
-	Kind     api.ErrorKind `json:"kind,omitempty"`
-	Reason   string        `json:"reason,omitempty"`
+	Open     int64             `json:"open,omitempty"` // until when it is, in Unix seconds
+	Failures int               `json:"failures"`       // in a row
+	Rest     int64             `json:"rest"`           // no other before that
+	Kind     hostapi.ErrorKind `json:"kind,omitempty"`
+	Reason   string            `json:"reason,omitempty"`
 }
 
 // flight is an order of this process.
@@ -57,7 +57,7 @@ func (k *Certificates) order(ctx context.Context, w wanted, former *record, now 
 	}
 	k.mu.Unlock()
 	pending := func(why string) error {
-		return api.Errorf(api.Transient, api.CodeBusy, "%s: %s: request again", w.names(), why).After(5 * time.Second)
+		return hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%s: %s: request again", w.names(), why).After(5 * time.Second)
 	}
 	if f.key != w.key() || f.public != public {
 		return nil, pending("a certificate of another key is being ordered")
@@ -97,7 +97,7 @@ func (k *Certificates) fulfil(ctx context.Context, w wanted, former *record) (*r
 	case err != nil:
 		return nil, err
 	case last.Open > now.Unix():
-		return nil, api.Errorf(api.Transient, api.CodeBusy, "%s: another process orders it, or ended while it did: request again", w.names()).After(time.Unix(last.Open, 0).Sub(now))
+		return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%s: another process orders it, or ended while it did: request again", w.names()).After(time.Unix(last.Open, 0).Sub(now))
 	case last.Rest > now.Unix():
 		return nil, last.refusal(now)
 	}
@@ -194,7 +194,7 @@ func (a attempt) failed(err error, now time.Time) attempt {
 	if a.Failures < 9 {
 		rest = min(rest, 10*time.Second<<a.Failures)
 	}
-	a = attempt{Failures: a.Failures + 1, Kind: api.Transient}
+	a = attempt{Failures: a.Failures + 1, Kind: hostapi.Transient}
 	reason := err.Error()
 	var limited *acme.RateLimitedError
 	var problem *acme.ProblemDetails
@@ -210,7 +210,7 @@ func (a attempt) failed(err error, now time.Time) attempt {
 		reason = problem.Detail
 		switch kind := problem.Type[strings.LastIndex(problem.Type, ":")+1:]; kind {
 		case "rejectedIdentifier", "unsupportedIdentifier", "caa", "badCSR", "externalAccountRequired", "userActionRequired":
-			a.Kind, rest = api.Denied, time.Hour
+			a.Kind, rest = hostapi.Denied, time.Hour
 			reason = kind + ": " + reason
 		default:
 			reason = kind + ": " + reason
@@ -219,11 +219,11 @@ func (a attempt) failed(err error, now time.Time) attempt {
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
 	}
-	a.Rest, a.Reason = now.Add(rest).Unix(), printable.Text(reason)
+	a.Rest, a.Reason = now.Add(rest).Unix(), terminal.Text(reason)
 	return a
 }
 
 // refusal is what hosts receive until the rest is over.
 func (a attempt) refusal(now time.Time) error {
-	return api.Errorf(a.Kind, api.CodeRefused, "no certificate yet: %s", a.Reason).After(max(time.Second, time.Unix(a.Rest, 0).Sub(now)))
+	return hostapi.Errorf(a.Kind, hostapi.CodeRefused, "no certificate yet: %s", a.Reason).After(max(time.Second, time.Unix(a.Rest, 0).Sub(now)))
 }

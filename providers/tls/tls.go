@@ -28,7 +28,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -136,7 +136,7 @@ func (k *Certificates) Answer(ctx context.Context, c server.Call) (server.Decisi
 	p := c.Compiled.(*Policy)
 	r := p.requests.Of(c)
 	if r.account() {
-		return server.Decision{Answer: api.Answer{Values: map[string]string{"thumbprint": k.thumbprint(p)}}}, nil
+		return server.Decision{Answer: hostapi.Answer{Values: map[string]string{"thumbprint": k.thumbprint(p)}}}, nil
 	}
 	w := wanted{Request: r, policy: p, generation: c.Grant.Generation}
 	if !r.Shared {
@@ -171,7 +171,7 @@ func (k *Certificates) Answer(ctx context.Context, c server.Call) (server.Decisi
 			return server.Decision{}, err
 		}
 	}
-	d.Answer = api.Answer{Values: map[string]string{"certificate": have.Chain}, Expires: have.Ends}
+	d.Answer = hostapi.Answer{Values: map[string]string{"certificate": have.Chain}, Expires: have.Ends}
 	if r.Shared {
 		d.Answer.Values["key"] = have.Key
 	}

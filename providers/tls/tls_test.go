@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -179,20 +179,20 @@ func newFixture(t *testing.T, ca *acmetest.CA, s settings, requests ...Request) 
 }
 
 // answer is what the i-th grant is answered, once it is committed.
-func (f *fixture) answer(i int, b json.RawMessage) (api.Answer, error) {
+func (f *fixture) answer(i int, b json.RawMessage) (hostapi.Answer, error) {
 	compiled, err := f.Compile(f.policy)
 	if err != nil {
-		return api.Answer{}, err
+		return hostapi.Answer{}, err
 	}
 	g := f.policy.Grants[i]
-	d, err := f.Answer(f.t.Context(), server.Call{Caller: g.Caller, Grant: g, Compiled: compiled, Now: f.now, Request: api.Request{Need: g.Need, Generation: g.Generation, Body: b}})
+	d, err := f.Answer(f.t.Context(), server.Call{Caller: g.Caller, Grant: g, Compiled: compiled, Now: f.now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: b}})
 	if err == nil && len(d.Then) > 0 {
 		_, err = f.db.Commit(f.t.Context(), store.Txn{If: d.If, Then: d.Then})
 	}
 	return d.Answer, err
 }
 
-func (f *fixture) must(i int, b json.RawMessage) (api.Answer, *x509.Certificate) {
+func (f *fixture) must(i int, b json.RawMessage) (hostapi.Answer, *x509.Certificate) {
 	f.t.Helper()
 	a, err := f.answer(i, b)
 	if err != nil {
@@ -276,7 +276,7 @@ func TestAnotherCA(t *testing.T) {
 	}
 }
 
-func intermediates(a api.Answer) *x509.CertPool {
+func intermediates(a hostapi.Answer) *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(a.Values["certificate"]))
 	return pool
@@ -289,7 +289,7 @@ func TestOneOrder(t *testing.T) {
 	r := Request{document.PublicNames{Names: []string{"wiki.example.org"}, Shared: true}}
 	f := newFixture(t, ca, settings{}, r, r, r, r)
 	var all sync.WaitGroup
-	answers := make([]api.Answer, 4)
+	answers := make([]hostapi.Answer, 4)
 	for i := range answers {
 		all.Go(func() { answers[i], _ = f.must(i, kit.JSON(r)) })
 	}
@@ -316,8 +316,8 @@ func TestBackoff(t *testing.T) {
 	f.at.set("wiki.example.org", "")
 	key := newKeyOf(t)
 	_, err := f.answer(0, body(t, r, key))
-	var e *api.Error
-	if !errors.As(err, &e) || e.Kind != api.Transient || !strings.Contains(e.Message, "answers no challenges of this cluster") || e.RetryAfter < 1 {
+	var e *hostapi.Error
+	if !errors.As(err, &e) || e.Kind != hostapi.Transient || !strings.Contains(e.Message, "answers no challenges of this cluster") || e.RetryAfter < 1 {
 		t.Fatalf("got %v", err)
 	}
 	f.at.mu.Lock()

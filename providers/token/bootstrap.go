@@ -16,12 +16,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/conns"
-	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/token/object"
@@ -56,7 +56,7 @@ func (t *Tokens) serveBootstrap(ctx context.Context) error {
 	if err := os.Remove(t.Bootstrap); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := replace.SocketPath(t.Bootstrap); err != nil {
+	if err := atomicfile.SocketPath(t.Bootstrap); err != nil {
 		return err
 	}
 	l, err := net.Listen("unix", t.Bootstrap)
@@ -84,7 +84,7 @@ func (t *Tokens) bootstrap(w http.ResponseWriter, r *http.Request) {
 		respond(w, http.StatusOK, "no-store", answer)
 		return
 	}
-	refusal := api.AsError(err)
+	refusal := hostapi.AsError(err)
 	if err := t.Audit.Write(r.Context(), row.Refuse(refusal)); err != nil {
 		t.Logger.Error("a refusal is in this log alone", "error", err, "refused", refusal.Message)
 	}
@@ -110,7 +110,7 @@ func (t *Tokens) nameAdmins(w http.ResponseWriter, r *http.Request, row server.R
 	slices.SortFunc(b.Admins, func(a, b spiffe.ID) int { return strings.Compare(a.String(), b.String()) })
 	b.Admins = slices.Compact(b.Admins)
 	if _, err := t.Store.Get(r.Context(), bootstrapped+tenant.name); err == nil {
-		return TenantRules{}, api.Errorf(api.Denied, api.CodeReplayed, "tenant %s has had its first administrators named, which is once: whoever has %s there adds others", tenant.name, rules.ManagePolicies)
+		return TenantRules{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeReplayed, "tenant %s has had its first administrators named, which is once: whoever has %s there adds others", tenant.name, rules.ManagePolicies)
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return TenantRules{}, err
 	}
@@ -142,7 +142,7 @@ func (t *Tokens) nameAdmins(w http.ResponseWriter, r *http.Request, row server.R
 	row.Outcome, row.Message = server.Granted, fmt.Sprintf("tenant %s has its first administrators: %s", tenant.name, strings.Join(names, ", "))
 	txn.Then = append(txn.Then, store.Put(changesOf(tenant.name), []byte(CodeBootstrap)), store.Put(bootstrapped+tenant.name, []byte(row.Time.Format(time.RFC3339))), row.Op())
 	if _, err := t.Store.Commit(r.Context(), txn); errors.Is(err, store.ErrConflict) {
-		return TenantRules{}, api.Errorf(api.Transient, api.CodeBusy, "tenant %s changed at the same time", tenant.name).After(time.Second)
+		return TenantRules{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "tenant %s changed at the same time", tenant.name).After(time.Second)
 	} else if err != nil {
 		return TenantRules{}, err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/outside"
 )
 
@@ -97,7 +97,7 @@ func (i *issuers) verify(ctx context.Context, name string, issuer Issuer, token 
 	set := &keySet{keys: k, log: log.With("issuer", name)}
 	v, err := oidc.NewVerifier(issuer.Issuer, set, &oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithmNames()}).Verify(ctx, token)
 	if set.failed != nil {
-		return nil, api.Errorf(api.Transient, api.CodeUnavailable, "issuer %s: its keys cannot be read: the log of this provider has why", name).After(issuerRest)
+		return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "issuer %s: its keys cannot be read: the log of this provider has why", name).After(issuerRest)
 	}
 	if err != nil {
 		return nil, malformed("subject_token of issuer %s: %v", name, err)

@@ -17,8 +17,8 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/server"
@@ -424,7 +424,7 @@ func TestBootstrap(t *testing.T) {
 		switch {
 		case r.Code == CodeBootstrap && r.Outcome == server.Granted && strings.Contains(r.Message, alice.String()):
 			named++
-		case r.Code == api.CodeReplayed && r.Detail["tenant"] == "acme":
+		case r.Code == hostapi.CodeReplayed && r.Detail["tenant"] == "acme":
 			refused++
 		}
 	}

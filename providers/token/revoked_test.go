@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/server"
@@ -42,14 +42,14 @@ func TestRevoked(t *testing.T) {
 		}
 	}
 	revoke(wiki)
-	_, err := e.Client(kit.ID("node/ursula")).Do(t.Context(), api.Path(Name), api.Request{Need: "token-wiki-events", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(wikiRequest)})
-	providertest.WantError(t, err, api.Denied, api.CodeRevoked)
+	_, err := e.Client(kit.ID("node/ursula")).Do(t.Context(), hostapi.Path(Name), hostapi.Request{Need: "token-wiki-events", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(wikiRequest)})
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeRevoked)
 	by(wiki, url.Values{}, http.StatusForbidden)
 	by(alice, e.jwtSVID(ring, acmeIssuer), http.StatusForbidden)
 	by(alice, url.Values{}, http.StatusOK)
 	rows := 0
 	for _, r := range e.Audit() {
-		if r.Code == api.CodeRevoked && r.Outcome == server.Outcome(api.Denied) {
+		if r.Code == hostapi.CodeRevoked && r.Outcome == server.Outcome(hostapi.Denied) {
 			rows++
 		}
 	}

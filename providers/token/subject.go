@@ -17,9 +17,9 @@ import (
 	"github.com/spiffe/go-spiffe/v2/svid/jwtsvid"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/token/rules"
 )
 
@@ -65,7 +65,7 @@ func (t *Tokens) ofSVID(tenant *Tenant, token, trustDomain string, revoked *trus
 	}
 	b, err := os.ReadFile(t.SVIDKeys)
 	if err != nil {
-		return subject{}, api.Errorf(api.Transient, api.CodeMissing, "keys of JWT-SVIDs: %v: flor status has need jwt-keys", err)
+		return subject{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "keys of JWT-SVIDs: %v: flor status has need jwt-keys", err)
 	}
 	bundle, err := jwtbundle.Parse(td, b)
 	if err != nil {
@@ -149,5 +149,5 @@ func groupsOf(claims map[string]json.RawMessage, claim string) (groups []string,
 }
 
 func malformed(format string, args ...any) error {
-	return api.Errorf(api.Invalid, api.CodeMalformed, format, args...)
+	return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, format, args...)
 }

@@ -38,7 +38,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/server"
@@ -146,7 +146,7 @@ func (t *Tokens) Answer(ctx context.Context, c server.Call) (server.Decision, er
 	}
 	d := server.Decision{If: change.If, Then: change.Then, Repeated: c.Now.Add(repeated)}
 	if r.ID.IsZero() {
-		d.Answer = api.Answer{Values: map[string]string{"jwks": string(ring.JWKS())}, Expires: c.Now.Add(keysLive).Unix()}
+		d.Answer = hostapi.Answer{Values: map[string]string{"jwks": string(ring.JWKS())}, Expires: c.Now.Add(keysLive).Unix()}
 		return d, nil
 	}
 	if err := refuseRevoked(c.Revoked, r.ID, c.Caller.Name(), c.Now); err != nil {
@@ -158,7 +158,7 @@ func (t *Tokens) Answer(ctx context.Context, c server.Call) (server.Decision, er
 		return server.Decision{}, err
 	}
 	d.If, d.Then = append(d.If, issued.If...), append(d.Then, issued.Then...)
-	d.Answer = api.Answer{Values: map[string]string{"token": issued.token}, Expires: issued.until.Unix()}
+	d.Answer = hostapi.Answer{Values: map[string]string{"token": issued.token}, Expires: issued.until.Unix()}
 	d.Detail = issued.detail()
 	return d, nil
 }

@@ -20,8 +20,8 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/server"
@@ -222,7 +222,7 @@ func TestSVID(t *testing.T) {
 		switch {
 		case r.Kind == Name && r.Outcome == server.Granted && r.Caller == wiki.String() && r.Detail["tenant"] == "acme" && r.Detail["token"] != "":
 			granted++
-		case r.Kind == Name && r.Code == api.CodeNotGranted:
+		case r.Kind == Name && r.Code == hostapi.CodeNotGranted:
 			refused++
 		}
 		if strings.Contains(string(kit.JSON(r)), "eyJ") {
@@ -321,7 +321,7 @@ func TestNeeds(t *testing.T) {
 	e := start(t, acme("https://login.example.org"))
 	client := e.Client(kit.ID("node/ursula"))
 	do := func(need string, r Request) map[string]string {
-		a, err := client.Do(t.Context(), api.Path(Name), api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(r)})
+		a, err := client.Do(t.Context(), hostapi.Path(Name), hostapi.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(r)})
 		if err != nil {
 			t.Fatal(err)
 		}

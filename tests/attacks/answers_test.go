@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -79,7 +79,7 @@ func TestAnswers(t *testing.T) {
 					lie(r)
 				}
 			}), append([]string{"join", "approve", "h", "--key", key}, args...)...)
-			if r := c.requested(t, "h"); err == nil || r.State != api.JoinPending {
+			if r := c.requested(t, "h"); err == nil || r.State != hostapi.JoinPending {
 				t.Errorf("%s, %v", r.State, err)
 			}
 			return err

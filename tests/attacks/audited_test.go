@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -28,7 +28,7 @@ func TestAudited(t *testing.T) {
 	c := start(t)
 	const b = "spiffe://demo.flor/node/b"
 	need := func(name string) func(t *testing.T) error {
-		return func(t *testing.T) error { return c.need(t, c.b, name, func(*api.Client, *api.Request) {}) }
+		return func(t *testing.T) error { return c.need(t, c.b, name, func(*hostapi.Client, *hostapi.Request) {}) }
 	}
 	granted := func(kind, name string) local.Decision {
 		return local.Decision{Caller: b, Kind: kind, Need: name, Decision: "granted"}
@@ -85,7 +85,7 @@ func TestAudited(t *testing.T) {
 			name: "a refusal", do: func(t *testing.T) error {
 				return refused(c.request(t, c.c, "file-wiki-password", "file", map[string]string{"ref": "wiki/password"}))
 			},
-			row: local.Decision{Caller: "spiffe://demo.flor/node/c", Decision: "denied", Code: api.CodeNotGranted},
+			row: local.Decision{Caller: "spiffe://demo.flor/node/c", Decision: "denied", Code: hostapi.CodeNotGranted},
 		},
 		{
 			name: "a refusal of a stranger", do: func(t *testing.T) error {
@@ -94,7 +94,7 @@ func TestAudited(t *testing.T) {
 				_, err := client.Artifact(t.Context())
 				return refused(err)
 			},
-			row: local.Decision{Decision: "denied", Code: api.CodeUntrusted},
+			row: local.Decision{Decision: "denied", Code: hostapi.CodeUntrusted},
 		},
 		{
 			name: "an operator's rotation", root: as,

@@ -20,10 +20,10 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
@@ -312,7 +312,7 @@ func (c *cluster) audit(t *testing.T) []local.Decision {
 }
 
 // client speaks to the process of a kind on p as a host does, with the host's own certificate and SSH host key.
-func (c *cluster) client(t *testing.T, h *local.Host, kind string) *api.Client {
+func (c *cluster) client(t *testing.T, h *local.Host, kind string) *hostapi.Client {
 	t.Helper()
 	roots, err := trust.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
 	if err != nil {
@@ -326,7 +326,7 @@ func (c *cluster) client(t *testing.T, h *local.Host, kind string) *api.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &api.Client{Node: h.Manifest.Identity.ID, Provider: c.b.Manifest.Providers["p"][kind], Roots: roots, SVID: c.svid(t, h, "cert-node"), HostKey: key}
+	return &hostapi.Client{Node: h.Manifest.Identity.ID, Provider: c.b.Manifest.Providers["p"][kind], Roots: roots, SVID: c.svid(t, h, "cert-node"), HostKey: key}
 }
 
 // svid is what a thief copied from a host.

@@ -19,9 +19,9 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/sealing"
@@ -50,10 +50,10 @@ func (c identityFiles) issue(t *testing.T, host string) []byte {
 }
 
 // edit is an identity file with something else in it, signed and sealed by whoever.
-func (c identityFiles) edit(t *testing.T, sealed []byte, by *signature.SecretKey, change func(*api.IdentityFile)) []byte {
+func (c identityFiles) edit(t *testing.T, sealed []byte, by *signature.SecretKey, change func(*hostapi.IdentityFile)) []byte {
 	t.Helper()
-	var signed api.SignedIdentityFile
-	var f api.IdentityFile
+	var signed hostapi.SignedIdentityFile
+	var f hostapi.IdentityFile
 	plain, err := sealing.Open(sealed, []age.Identity{c.opens})
 	if err == nil {
 		err = json.Unmarshal(plain, &signed)
@@ -67,7 +67,7 @@ func (c identityFiles) edit(t *testing.T, sealed []byte, by *signature.SecretKey
 	change(&f)
 	signed.File = string(kit.JSON(f))
 	if by != nil { // otherwise it was changed after it was signed
-		signed.Signature = sign(t, *by, api.IdentityFileText(signed.File))
+		signed.Signature = sign(t, *by, hostapi.IdentityFileText(signed.File))
 	}
 	if sealed, err = sealing.Seal(kit.JSON(signed), []age.Recipient{c.opens.Recipient()}); err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestEnroll(t *testing.T) {
 	f := c.machine(t, "g", "none")
 	kit.Eventually(t, "its activation to want a token", func() bool {
 		all, err := f.Needs()
-		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == api.CodeJoin
+		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == hostapi.CodeJoin
 	})
 	good, key := c.issue(t, "g"), c.signingKey(t)
 	operator, err := ca.Dir(c.Path("operator")).LoadEnrolment()
@@ -132,8 +132,8 @@ func TestEnroll(t *testing.T) {
 	}
 	alice := kit.ID("user/alice")
 	// svid replaces alice's by one that an authority signed at another time.
-	svid := func(by *ca.Authority, id spiffe.ID, now, until time.Time) func(*api.IdentityFile) {
-		return func(file *api.IdentityFile) {
+	svid := func(by *ca.Authority, id spiffe.ID, now, until time.Time) func(*hostapi.IdentityFile) {
+		return func(file *hostapi.IdentityFile) {
 			private := kit.NewKey()
 			leaf, err := by.Issue(ca.SVID{ID: id, Node: "g", Key: private.Public(), Until: until}, now)
 			if err != nil {
@@ -143,7 +143,7 @@ func TestEnroll(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			*file.SVID(alice) = api.IdentitySVID{ID: alice, SVID: string(ca.EncodeCertificates(leaf, by.Certificate)), Key: string(text)}
+			*file.SVID(alice) = hostapi.IdentitySVID{ID: alice, SVID: string(ca.EncodeCertificates(leaf, by.Certificate)), Key: string(text)}
 		}
 	}
 	now := time.Now()
@@ -155,18 +155,18 @@ func TestEnroll(t *testing.T) {
 	changed[len(changed)-200] ^= 1
 	run(t, []attack{
 		refused("the identity file of another host", "this host is spiffe://demo.flor/node/g", c.issue(t, "e")),
-		refused("an identity file of another cluster", `of cluster "other"`, c.edit(t, good, &nobody, func(file *api.IdentityFile) { file.Cluster = "other" })),
-		refused("an identity file that no operator signed", "does not verify with any pinned key", c.edit(t, good, &nobody, func(*api.IdentityFile) {})),
+		refused("an identity file of another cluster", `of cluster "other"`, c.edit(t, good, &nobody, func(file *hostapi.IdentityFile) { file.Cluster = "other" })),
+		refused("an identity file that no operator signed", "does not verify with any pinned key", c.edit(t, good, &nobody, func(*hostapi.IdentityFile) {})),
 		refused("an identity file that was changed after it was signed", "does not verify with any pinned key", c.edit(t, good, nil, svid(operator, alice, now, now.Add(time.Hour)))),
 		refused("an identity file that was changed after it was sealed", "sealed with age", changed),
 		refused("an identity file that was cut short", "sealed with age", good[:len(good)/2]),
 		refused("an identity file of a foreign CA with the same names", "signed by unknown authority", c.edit(t, good, &key, svid(kit.NewCA().Issuing, alice, now, now.Add(time.Hour)))),
 		refused("an identity file that has ended", "certificate of spiffe://demo.flor/user/alice is valid from", c.edit(t, good, &key, svid(operator, alice, now.Add(-time.Minute), now.Add(-30*time.Second)))),
 		refused("an identity file with another's certificate", "certificate is of spiffe://demo.flor/user/dora, want spiffe://demo.flor/user/alice", c.edit(t, good, &key, svid(operator, kit.ID("user/dora"), now, now.Add(time.Hour)))),
-		refused("an identity file with another device key", "for the device with key SHA256:", c.edit(t, good, &key, func(file *api.IdentityFile) { file.DeviceKey = deviceKey(t) })),
-		refused("an identity file without an admission", "admits no device", c.edit(t, good, &key, func(file *api.IdentityFile) { file.Admission = nil })),
-		refused("an identity file with certificates for a key of nobody", "of a key that this host does not have", c.edit(t, good, &key, func(file *api.IdentityFile) { file.SVID(alice).Key = "" })),
-		refused("an identity file that is revoked", "user/alice is revoked, by revocation list", c.edit(t, good, &key, func(file *api.IdentityFile) {
+		refused("an identity file with another device key", "for the device with key SHA256:", c.edit(t, good, &key, func(file *hostapi.IdentityFile) { file.DeviceKey = deviceKey(t) })),
+		refused("an identity file without an admission", "admits no device", c.edit(t, good, &key, func(file *hostapi.IdentityFile) { file.Admission = nil })),
+		refused("an identity file with certificates for a key of nobody", "of a key that this host does not have", c.edit(t, good, &key, func(file *hostapi.IdentityFile) { file.SVID(alice).Key = "" })),
+		refused("an identity file that is revoked", "user/alice is revoked, by revocation list", c.edit(t, good, &key, func(file *hostapi.IdentityFile) {
 			var last any
 			if offered := c.offered(t); offered.List != "" {
 				last = offered
@@ -195,7 +195,7 @@ func TestEnroll(t *testing.T) {
 		client := c.device(t, "g", "cert", key)
 		client.SVID = node
 		id := client.Node
-		_, err := client.Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, kit.NewKey())})})
+		_, err := client.Do(t.Context(), hostapi.Path("cert"), hostapi.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(hostapi.CertBody{ID: id, CSR: kit.CSR(id, kit.NewKey())})})
 		return err
 	}
 	if err := renews(device); err != nil {
@@ -220,7 +220,7 @@ func TestEnroll(t *testing.T) {
 		{
 			name: "the certificate of an identity file without its device key", refusal: "want a proof by its device key",
 			try: func(*testing.T, *cluster) error { return renews(kit.NewHostKey()) },
-			row: local.Decision{Caller: "spiffe://demo.flor/node/g", Decision: "denied", Code: api.CodeDeviceKey},
+			row: local.Decision{Caller: "spiffe://demo.flor/node/g", Decision: "denied", Code: hostapi.CodeDeviceKey},
 		},
 	})
 }

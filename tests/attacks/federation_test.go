@@ -20,8 +20,8 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
@@ -149,7 +149,7 @@ func TestForeign(t *testing.T) {
 				return err
 			},
 			refusal: "certificate signed by unknown authority",
-			row:     local.Decision{Code: api.CodeUntrusted},
+			row:     local.Decision{Code: hostapi.CodeUntrusted},
 		},
 		{
 			name: "node of that trust domain, at a provider",
@@ -160,7 +160,7 @@ func TestForeign(t *testing.T) {
 				return err
 			},
 			refusal: "want one of trust domain demo.flor",
-			row:     local.Decision{Code: api.CodeUntrusted},
+			row:     local.Decision{Code: hostapi.CodeUntrusted},
 		},
 		{
 			name: "identity of that trust domain that is not named",

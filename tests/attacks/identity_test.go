@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -21,47 +21,49 @@ func TestIdentity(t *testing.T) {
 			attack{
 				name: "copied SVID without the SSH host key: " + need,
 				try: func(t *testing.T, c *cluster) error {
-					return c.need(t, c.b, need, func(client *api.Client, _ *api.Request) { client.HostKey = nil })
+					return c.need(t, c.b, need, func(client *hostapi.Client, _ *hostapi.Request) { client.HostKey = nil })
 				},
 				refusal: "device-key",
-				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: api.CodeDeviceKey, Message: "no device proof"},
+				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: hostapi.CodeDeviceKey, Message: "no device proof"},
 			},
 			attack{
 				name: "copied SVID with the SSH host key of another host: " + need,
 				try: func(t *testing.T, c *cluster) error {
-					return c.need(t, c.b, need, func(client *api.Client, _ *api.Request) { client.HostKey = c.client(t, c.c, "cert").HostKey })
+					return c.need(t, c.b, need, func(client *hostapi.Client, _ *hostapi.Request) { client.HostKey = c.client(t, c.c, "cert").HostKey })
 				},
 				refusal: "device-key",
-				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: api.CodeDeviceKey, Message: "want one by its SSH host key"},
+				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: hostapi.CodeDeviceKey, Message: "want one by its SSH host key"},
 			},
 			attack{
 				name: "highest generation: " + need,
 				try: func(t *testing.T, c *cluster) error {
-					return c.need(t, c.b, need, func(_ *api.Client, r *api.Request) { r.Generation = math.MaxInt })
+					return c.need(t, c.b, need, func(_ *hostapi.Client, r *hostapi.Request) { r.Generation = math.MaxInt })
 				},
 				refusal: "mismatch",
-				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: api.CodeMismatch, Message: "generation 9223372036854775807"},
+				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: hostapi.CodeMismatch, Message: "generation 9223372036854775807"},
 			})
 	}
 	table = append(table, attack{
 		name: "unknown endpoint",
 		try: func(t *testing.T, c *cluster) error {
-			_, err := c.client(t, c.b, "cert").Do(t.Context(), "/admin", api.Request{Need: "x", Body: json.RawMessage(`{}`)})
+			_, err := c.client(t, c.b, "cert").Do(t.Context(), "/admin", hostapi.Request{Need: "x", Body: json.RawMessage(`{}`)})
 			return err
 		},
 		refusal: "unknown-method",
-		row:     local.Decision{Caller: b, Decision: "invalid", Code: api.CodeUnknownMethod, Message: "/admin"},
+		row:     local.Decision{Caller: b, Decision: "invalid", Code: hostapi.CodeUnknownMethod, Message: "/admin"},
 	}, attack{
 		name: "certificate from the process that signs people in",
 		try: func(t *testing.T, c *cluster) error {
-			return c.need(t, c.b, "cert-node", func(client *api.Client, _ *api.Request) { client.Provider = c.b.Manifest.Providers["p"]["oidc"] })
+			return c.need(t, c.b, "cert-node", func(client *hostapi.Client, _ *hostapi.Request) {
+				client.Provider = c.b.Manifest.Providers["p"]["oidc"]
+			})
 		},
 		refusal: "unknown-method",
-		row:     local.Decision{Caller: b, Decision: "invalid", Code: api.CodeUnknownMethod, Message: "/cert/request"},
+		row:     local.Decision{Caller: b, Decision: "invalid", Code: hostapi.CodeUnknownMethod, Message: "/cert/request"},
 	}, attack{
 		name: "the process that signs people in, in place of the one with the issuing key",
 		try: func(t *testing.T, c *cluster) error {
-			return c.need(t, c.b, "cert-node", func(client *api.Client, _ *api.Request) {
+			return c.need(t, c.b, "cert-node", func(client *hostapi.Client, _ *hostapi.Request) {
 				client.Provider.Addresses = c.b.Manifest.Providers["p"]["oidc"].Addresses
 			})
 		},
@@ -71,16 +73,16 @@ func TestIdentity(t *testing.T) {
 }
 
 // need requests a need of h as its manifest has it, changed before it is sent.
-func (c *cluster) need(t *testing.T, h *local.Host, name string, change func(*api.Client, *api.Request)) error {
+func (c *cluster) need(t *testing.T, h *local.Host, name string, change func(*hostapi.Client, *hostapi.Request)) error {
 	t.Helper()
 	i := slices.IndexFunc(h.Manifest.Needs, func(n document.Need) bool { return n.ID == name })
 	if i < 0 {
 		t.Fatalf("%s has no need %s", h.Name, name)
 	}
 	n := h.Manifest.Needs[i]
-	r := api.Request{Need: n.ID, Generation: n.Generation, Body: n.Request}
+	r := hostapi.Request{Need: n.ID, Generation: n.Generation, Body: n.Request}
 	if n.Kind == "cert" {
-		var body api.CertBody
+		var body hostapi.CertBody
 		if err := json.Unmarshal(n.Request, &body); err != nil {
 			t.Fatal(err)
 		}
@@ -89,6 +91,6 @@ func (c *cluster) need(t *testing.T, h *local.Host, name string, change func(*ap
 	}
 	client := c.client(t, h, n.Kind)
 	change(client, &r)
-	_, err := client.Do(t.Context(), api.Path(n.Kind), r)
+	_, err := client.Do(t.Context(), hostapi.Path(n.Kind), r)
 	return err
 }

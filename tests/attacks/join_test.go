@@ -23,10 +23,10 @@ import (
 
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/tests/kit"
@@ -47,13 +47,13 @@ func (c *cluster) joins(t *testing.T, about, v any, args ...string) error {
 }
 
 // token makes one for hosts, and has p record it.
-func (c *cluster) token(t *testing.T, hosts string, uses int, lifetime time.Duration, approves bool) api.JoinToken {
+func (c *cluster) token(t *testing.T, hosts string, uses int, lifetime time.Duration, approves bool) hostapi.JoinToken {
 	t.Helper()
-	token, err := api.NewJoinToken("p")
+	token, err := hostapi.NewJoinToken("p")
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := join.Token{ID: api.TokenID(token.Public()), Hosts: hosts, Uses: uses, Until: unixtime.Of(time.Now().Add(lifetime))}
+	record := join.Token{ID: hostapi.TokenID(token.Public()), Hosts: hosts, Uses: uses, Until: unixtime.Of(time.Now().Add(lifetime))}
 	if approves {
 		text := string(kit.JSON(trust.JoinGrant{
 			Schema: trust.JoinGrantSchema, Format: document.NewestFormat, Cluster: "sec", Node: kit.ID("node/" + hosts), Token: token.Public(), Until: record.Until,
@@ -91,7 +91,7 @@ func admission(t *testing.T, key signature.SecretKey, node, device string) *trus
 }
 
 // device is what a machine without an SVID calls p as.
-func (c *cluster) device(t *testing.T, node, kind string, key ssh.Signer) *api.Client {
+func (c *cluster) device(t *testing.T, node, kind string, key ssh.Signer) *hostapi.Client {
 	client := c.client(t, c.b, kind)
 	client.Node, client.SVID, client.HostKey = kit.ID("node/"+node), nil, key
 	return client
@@ -131,8 +131,8 @@ func florJoin(h *local.Host, args ...string) error {
 }
 
 // enrol requests the certificate of a node with a proof, as its activation does.
-func enrol(t *testing.T, client *api.Client) error {
-	_, err := client.Enrol(t.Context(), api.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(api.CertBody{ID: client.Node, CSR: kit.CSR(client.Node, kit.NewKey())})})
+func enrol(t *testing.T, client *hostapi.Client) error {
+	_, err := client.Enrol(t.Context(), hostapi.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(hostapi.CertBody{ID: client.Node, CSR: kit.CSR(client.Node, kit.NewKey())})})
 	return err
 }
 
@@ -143,13 +143,13 @@ func TestJoin(t *testing.T) {
 	d := c.machine(t, "d", "")
 	kit.Eventually(t, "its activation to want a token", func() bool {
 		all, err := d.Needs()
-		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == api.CodeJoin
+		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == hostapi.CodeJoin
 	})
 	token := c.token(t, "[de]", 1, time.Hour, false)
 	if err := florJoin(d, token.String()); err != nil {
 		t.Fatal(err)
 	}
-	kit.Eventually(t, "its request", func() bool { return c.requested(t, "d").State == api.JoinPending })
+	kit.Eventually(t, "its request", func() bool { return c.requested(t, "d").State == hostapi.JoinPending })
 
 	t.Log("both sides are killed while it waits")
 	_ = d.Stop("join", syscall.SIGKILL)
@@ -157,7 +157,7 @@ func TestJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.requested(t, "d")
-	if r.State != api.JoinPending || r.Facts.System == "" || !strings.HasPrefix(r.Fingerprint(), "SHA256:") {
+	if r.State != hostapi.JoinPending || r.Facts.System == "" || !strings.HasPrefix(r.Fingerprint(), "SHA256:") {
 		t.Fatalf("got %+v", r)
 	}
 	if err := c.joins(t, control.Decision{Admission: admission(t, kit.SigningKey("other-1"), "d", r.Device)}, &r, "decide", "d"); err == nil || !strings.Contains(err.Error(), "does not verify") {
@@ -186,7 +186,7 @@ func TestJoin(t *testing.T) {
 	if got := trust.GivenToDevice(svid.Leaf); got != r.Fingerprint() {
 		t.Errorf("the certificate is of device %q, want %q", got, r.Fingerprint())
 	}
-	for _, secret := range []string{token.Public(), api.TokenID(token.Public())} {
+	for _, secret := range []string{token.Public(), hostapi.TokenID(token.Public())} {
 		if bytes.Contains(svid.Leaf.Raw, []byte(secret)) || strings.Contains(string(kit.ReadFile(d.Layout().Admission())), secret) {
 			t.Error("the token is part of what the host is")
 		}
@@ -211,19 +211,19 @@ func TestJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	thief := kit.NewHostKey()
-	attempt := func(node string, key ssh.Signer, token api.JoinToken) func(*testing.T, *cluster) error {
+	attempt := func(node string, key ssh.Signer, token hostapi.JoinToken) func(*testing.T, *cluster) error {
 		return func(t *testing.T, c *cluster) error {
 			_, err := c.device(t, node, "config", key).Join(t.Context(), hostreport.Facts{Capabilities: []string{}}, &token)
 			return err
 		}
 	}
 	refusedToken := func(node, message string) local.Decision {
-		return local.Decision{Caller: "spiffe://demo.flor/node/" + node, Kind: "config", Decision: "denied", Code: api.CodeToken, Message: message}
+		return local.Decision{Caller: "spiffe://demo.flor/node/" + node, Kind: "config", Decision: "denied", Code: hostapi.CodeToken, Message: message}
 	}
-	unknown, _ := api.NewJoinToken("p")
+	unknown, _ := hostapi.NewJoinToken("p")
 	short := c.token(t, "e", 1, time.Second, false)
 	revoked := c.token(t, "e", 1, time.Hour, false)
-	if err := c.joins(t, nil, new(join.Token), "revoke-token", api.TokenID(revoked.Public())); err != nil {
+	if err := c.joins(t, nil, new(join.Token), "revoke-token", hostapi.TokenID(revoked.Public())); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(2 * time.Second) // until the short one is over
@@ -246,7 +246,7 @@ func TestJoin(t *testing.T) {
 		},
 		{
 			name: "another device with a good token for a host that has joined", try: attempt("d", thief, c.token(t, "d", 1, time.Hour, false)),
-			refusal: "is spiffe://demo.flor/node/d", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: api.CodeJoin},
+			refusal: "is spiffe://demo.flor/node/d", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: hostapi.CodeJoin},
 		},
 		{
 			name: "a token for a host whose SSH host key the flake has", try: attempt("b", thief, c.token(t, "*", 1, time.Hour, false)),
@@ -257,7 +257,7 @@ func TestJoin(t *testing.T) {
 			try: func(t *testing.T, c *cluster) error {
 				return replayedJoin(t, c, thief, c.token(t, "e", 1, time.Hour, false))
 			},
-			refusal: "signature of the device", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: api.CodeUntrusted},
+			refusal: "signature of the device", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: hostapi.CodeUntrusted},
 		},
 		{
 			name: "an admission with another device's key",
@@ -266,7 +266,7 @@ func TestJoin(t *testing.T) {
 				client.Admission = &admitted
 				return enrol(t, client)
 			},
-			refusal: "want one by host key", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: api.CodeUntrusted},
+			refusal: "want one by host key", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: hostapi.CodeUntrusted},
 		},
 		{
 			name: "an admission as another node",
@@ -275,7 +275,7 @@ func TestJoin(t *testing.T) {
 				client.Admission = &admitted
 				return enrol(t, client)
 			},
-			refusal: "in cluster", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: api.CodeJoin},
+			refusal: "in cluster", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: hostapi.CodeJoin},
 		},
 		{
 			name: "an admission that no operator signed",
@@ -284,14 +284,14 @@ func TestJoin(t *testing.T) {
 				client.Admission = admission(t, kit.SigningKey("sec-1"), "e", strings.TrimSpace(string(ssh.MarshalAuthorizedKey(thief.PublicKey()))))
 				return enrol(t, client)
 			},
-			refusal: "does not verify", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: api.CodeJoin},
+			refusal: "does not verify", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: hostapi.CodeJoin},
 		},
 		{
 			name: "no admission at all",
 			try: func(t *testing.T, c *cluster) error {
 				return enrol(t, c.device(t, "e", "cert", thief))
 			},
-			refusal: "and no admission", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: api.CodeJoin},
+			refusal: "and no admission", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: hostapi.CodeJoin},
 		},
 		{
 			name: "the certificate of a joined host without its device key",
@@ -301,7 +301,7 @@ func TestJoin(t *testing.T) {
 				_, err := client.Artifact(t.Context())
 				return err
 			},
-			refusal: "want a proof by its device key", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: api.CodeDeviceKey},
+			refusal: "want a proof by its device key", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: hostapi.CodeDeviceKey},
 		},
 	})
 
@@ -311,7 +311,7 @@ func TestJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	kit.Eventually(t, "the needs of e", e.Fulfilled)
-	if r := c.requested(t, "e"); r.State != api.JoinApproved || !strings.Contains(r.By, "join token") {
+	if r := c.requested(t, "e"); r.State != hostapi.JoinApproved || !strings.Contains(r.By, "join token") {
 		t.Errorf("got %+v", r)
 	}
 	run(t, []attack{
@@ -319,7 +319,7 @@ func TestJoin(t *testing.T) {
 			name: "join tokens that are guessed",
 			try: func(t *testing.T, c *cluster) error {
 				for range 20 {
-					if err := attempt("e", thief, unknown)(t, c); api.AsError(err).Code == api.CodeBusy {
+					if err := attempt("e", thief, unknown)(t, c); hostapi.AsError(err).Code == hostapi.CodeBusy {
 						return err
 					}
 				}
@@ -331,26 +331,26 @@ func TestJoin(t *testing.T) {
 }
 
 // replayedJoin sends a request that was signed for another connection.
-func replayedJoin(t *testing.T, c *cluster, key ssh.Signer, token api.JoinToken) error {
+func replayedJoin(t *testing.T, c *cluster, key ssh.Signer, token hostapi.JoinToken) error {
 	client := c.device(t, "e", "config", key)
 	conn, err := tls.Dial("tcp", client.Provider.Addresses[0], &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	j := api.Join{Node: client.Node, Device: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey()))), Facts: kit.JSON(hostreport.Facts{Capabilities: []string{}}), Token: token.Public()}
+	j := hostapi.Join{Node: client.Node, Device: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey()))), Facts: kit.JSON(hostreport.Facts{Capabilities: []string{}}), Token: token.Public()}
 	statement := j.Statement(client.Provider.ID, make([]byte, 32))
 	secret, err := token.Secret()
 	if err != nil {
 		t.Fatal(err)
 	}
 	j.TokenSign = sign(t, secret, string(statement))
-	sig, err := sshsig.Sign(bytes.NewReader(statement), key, sshsig.HashSHA512, api.JoinNamespace)
+	sig, err := sshsig.Sign(bytes.NewReader(statement), key, sshsig.HashSHA512, hostapi.JoinNamespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	j.Signature = string(sshsig.Armor(sig))
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://p"+api.PathJoin, bytes.NewReader(kit.JSON(j)))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://p"+hostapi.PathJoin, bytes.NewReader(kit.JSON(j)))
 	if err != nil {
 		t.Fatal(err)
 	}

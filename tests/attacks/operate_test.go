@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -69,9 +69,9 @@ func (c *cluster) endToken(t *testing.T) error {
 	if err != nil {
 		return err
 	}
-	token, err := api.ParseJoinToken(text)
+	token, err := hostapi.ParseJoinToken(text)
 	if err == nil {
-		_, err = c.florctl(t, "token", "revoke", api.TokenID(token.Public()))
+		_, err = c.florctl(t, "token", "revoke", hostapi.TokenID(token.Public()))
 	}
 	return err
 }
@@ -82,7 +82,7 @@ func (c *cluster) rejectJoin(t *testing.T) error {
 	if err != nil {
 		return err
 	}
-	token, err := api.ParseJoinToken(text)
+	token, err := hostapi.ParseJoinToken(text)
 	if err != nil {
 		return err
 	}

@@ -21,10 +21,10 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -54,7 +54,7 @@ func (w *rawConn) post(path, key string, body, answer any) error {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	req.Header.Set(api.HeaderKey, key)
+	req.Header.Set(hostapi.HeaderKey, key)
 	if err := req.Write(w.conn); err != nil {
 		w.t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func (w *rawConn) post(path, key string, body, answer any) error {
 	if resp.StatusCode == http.StatusOK {
 		return strictjson.Decode(b, answer)
 	}
-	var e api.Error
+	var e hostapi.Error
 	if err := strictjson.Decode(b, &e); err != nil {
 		w.t.Fatalf("%v: %q", err, b)
 	}
@@ -79,43 +79,43 @@ func (w *rawConn) post(path, key string, body, answer any) error {
 
 func (w *rawConn) nonce() string {
 	w.t.Helper()
-	var n api.Nonce
-	if err := w.post(api.PathNonce, "", struct{}{}, &n); err != nil {
+	var n hostapi.Nonce
+	if err := w.post(hostapi.PathNonce, "", struct{}{}, &n); err != nil {
 		w.t.Fatal(err)
 	}
 	return n.Nonce
 }
 
 // prove is the enrolment of b, for this connection, with a nonce.
-func (w *rawConn) prove(nonce string) api.Request {
+func (w *rawConn) prove(nonce string) hostapi.Request {
 	w.t.Helper()
 	key, err := ssh.ParsePrivateKey(kit.ReadFile(w.c.b.HostKey()))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	cs := w.conn.ConnectionState()
-	binding, err := api.ChannelBinding(&cs)
+	binding, err := hostapi.ChannelBinding(&cs)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	id := w.c.b.Manifest.Identity.ID
 	csr := kit.CSR(id, kit.NewKey())
 	block, _ := pem.Decode([]byte(csr))
-	r := api.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: csr})}
-	st := api.Statement{Node: id, Provider: w.c.b.Manifest.Providers["p"]["cert"].ID, Nonce: nonce, CSR: block.Bytes, Binding: binding}
+	r := hostapi.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(hostapi.CertBody{ID: id, CSR: csr})}
+	st := hostapi.Statement{Node: id, Provider: w.c.b.Manifest.Providers["p"]["cert"].ID, Nonce: nonce, CSR: block.Bytes, Binding: binding}
 	if r.Proof, err = st.Sign(key); err != nil {
 		w.t.Fatal(err)
 	}
 	return r
 }
 
-func (w *rawConn) enrol(r api.Request) error {
+func (w *rawConn) enrol(r hostapi.Request) error {
 	w.t.Helper()
 	key, err := r.Key(r.Proof.Node)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.post(api.Path("cert"), key, r, &api.Answer{})
+	return w.post(hostapi.Path("cert"), key, r, &hostapi.Answer{})
 }
 
 // TestProofs attacks p with what passed over the network when b enrolled, and with requests for
@@ -125,9 +125,9 @@ func TestProofs(t *testing.T) {
 	denied := func(code string) local.Decision {
 		return local.Decision{Caller: b, Need: "cert-node", Decision: "denied", Code: code}
 	}
-	invalid := local.Decision{Caller: b, Need: "cert-node", Decision: "invalid", Code: api.CodeMalformed, Message: "certificate request"}
+	invalid := local.Decision{Caller: b, Need: "cert-node", Decision: "invalid", Code: hostapi.CodeMalformed, Message: "certificate request"}
 	// enrolled is what went over the wire.
-	enrolled := func(t *testing.T, c *cluster) (*rawConn, api.Request) {
+	enrolled := func(t *testing.T, c *cluster) (*rawConn, hostapi.Request) {
 		w := c.wire(t)
 		r := w.prove(w.nonce())
 		if err := w.enrol(r); err != nil {
@@ -139,7 +139,7 @@ func TestProofs(t *testing.T) {
 		return func(t *testing.T, c *cluster) error {
 			id := c.b.Manifest.Identity.ID
 			text := request(t, id, kit.NewKey(), change)
-			return c.need(t, c.b, "cert-node", func(_ *api.Client, r *api.Request) { r.Body = kit.JSON(api.CertBody{ID: id, CSR: text}) })
+			return c.need(t, c.b, "cert-node", func(_ *hostapi.Client, r *hostapi.Request) { r.Body = kit.JSON(hostapi.CertBody{ID: id, CSR: text}) })
 		}
 	}
 	run(t, []attack{
@@ -149,7 +149,7 @@ func TestProofs(t *testing.T) {
 				w, r := enrolled(t, c)
 				return w.enrol(r)
 			},
-			refusal: "nonce was used", row: denied(api.CodeReplayed),
+			refusal: "nonce was used", row: denied(hostapi.CodeReplayed),
 		},
 		{
 			name: "an enrolment replayed on another connection",
@@ -157,7 +157,7 @@ func TestProofs(t *testing.T) {
 				_, r := enrolled(t, c)
 				return c.wire(t).enrol(r)
 			},
-			refusal: "for this connection", row: denied(api.CodeUntrusted),
+			refusal: "for this connection", row: denied(hostapi.CodeUntrusted),
 		},
 		{
 			name: "an enrolment relayed before it was used",
@@ -165,7 +165,7 @@ func TestProofs(t *testing.T) {
 				w := c.wire(t)
 				return c.wire(t).enrol(w.prove(w.nonce()))
 			},
-			refusal: "for this connection", row: denied(api.CodeUntrusted),
+			refusal: "for this connection", row: denied(hostapi.CodeUntrusted),
 		},
 		{
 			name: "a used nonce in a new proof after a restart of the provider",
@@ -187,7 +187,7 @@ func TestProofs(t *testing.T) {
 				w := c.wire(t)
 				return w.enrol(w.prove(r.Proof.Nonce))
 			},
-			refusal: "nonce was used", row: denied(api.CodeReplayed),
+			refusal: "nonce was used", row: denied(hostapi.CodeReplayed),
 		},
 		{
 			name: "a nonce that p did not make",
@@ -195,7 +195,7 @@ func TestProofs(t *testing.T) {
 				w := c.wire(t)
 				return w.enrol(w.prove("AAAA"))
 			},
-			refusal: "bad-nonce", row: local.Decision{Caller: b, Need: "cert-node", Decision: "transient", Code: api.CodeBadNonce},
+			refusal: "bad-nonce", row: local.Decision{Caller: b, Need: "cert-node", Decision: "transient", Code: hostapi.CodeBadNonce},
 		},
 		{
 			name:    "a CSR that names a host",
@@ -230,7 +230,7 @@ func TestProofs(t *testing.T) {
 				}
 				id := c.b.Manifest.Identity.ID
 				text := request(t, id, key, func(*x509.CertificateRequest) {})
-				return c.need(t, c.b, "cert-node", func(_ *api.Client, r *api.Request) { r.Body = kit.JSON(api.CertBody{ID: id, CSR: text}) })
+				return c.need(t, c.b, "cert-node", func(_ *hostapi.Client, r *hostapi.Request) { r.Body = kit.JSON(hostapi.CertBody{ID: id, CSR: text}) })
 			},
 			refusal: "RSA of 1024 bits", row: invalid,
 		},
@@ -241,7 +241,7 @@ func TestProofs(t *testing.T) {
 				block, _ := pem.Decode([]byte(kit.CSR(id, kit.NewKey())))
 				block.Bytes[len(block.Bytes)-1] ^= 1
 				text := string(pem.EncodeToMemory(block))
-				return c.need(t, c.b, "cert-node", func(_ *api.Client, r *api.Request) { r.Body = kit.JSON(api.CertBody{ID: id, CSR: text}) })
+				return c.need(t, c.b, "cert-node", func(_ *hostapi.Client, r *hostapi.Request) { r.Body = kit.JSON(hostapi.CertBody{ID: id, CSR: text}) })
 			},
 			refusal: "signed by the key that it is for", row: invalid,
 		},
@@ -255,7 +255,7 @@ func TestProofs(t *testing.T) {
 		r.Subject = pkix.Name{CommonName: "root", OrganizationalUnit: []string{"node/p", "device/SHA256:x"}}
 		r.ExtraExtensions = append(r.ExtraExtensions, pkix.Extension{Id: ask, Critical: true, Value: []byte{0x30, 3, 1, 1, 0xff}})
 	})
-	answer, err := c.client(t, c.b, "cert").Do(t.Context(), api.Path("cert"), api.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: text})})
+	answer, err := c.client(t, c.b, "cert").Do(t.Context(), hostapi.Path("cert"), hostapi.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(hostapi.CertBody{ID: id, CSR: text})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestRaced(t *testing.T) {
 	c := start(t)
 	id := c.c.Manifest.Identity.ID
 	before := len(c.audit(t))
-	r := api.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, kit.NewKey())})}
+	r := hostapi.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(hostapi.CertBody{ID: id, CSR: kit.CSR(id, kit.NewKey())})}
 	const times, at = 1000, 20
 	var mu sync.Mutex
 	var left atomic.Int64
@@ -300,12 +300,12 @@ func TestRaced(t *testing.T) {
 			pass := client.Pass()
 			defer pass.Close()
 			for left.Add(-1) >= 0 {
-				answer, err := pass.Do(t.Context(), api.Path("cert"), r)
+				answer, err := pass.Do(t.Context(), hostapi.Path("cert"), r)
 				mu.Lock()
-				switch e := api.AsError(err); {
+				switch e := hostapi.AsError(err); {
 				case err == nil:
 					serials[answer.Values["svid"]]++
-				case e.Kind == api.Transient && e.Code == api.CodeBusy:
+				case e.Kind == hostapi.Transient && e.Code == hostapi.CodeBusy:
 					serials[e.Code]++
 				default:
 					t.Error(err)
@@ -315,8 +315,8 @@ func TestRaced(t *testing.T) {
 		})
 	}
 	group.Wait()
-	busy := serials[api.CodeBusy]
-	delete(serials, api.CodeBusy)
+	busy := serials[hostapi.CodeBusy]
+	delete(serials, hostapi.CodeBusy)
 	if len(serials) != 1 {
 		t.Errorf("%d certificates were issued", len(serials))
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -24,23 +24,23 @@ func TestProvider(t *testing.T) {
 				return err
 			},
 			refusal: "not-granted",
-			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Kind: "config", Code: api.CodeNotGranted},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Kind: "config", Code: hostapi.CodeNotGranted},
 		},
 		{
 			name: "certificate of a service on another host",
 			try: func(t *testing.T, c *cluster) error {
-				return c.request(t, c.c, "cert-shared-echo", "cert", api.CertBody{ID: kit.ID("service/echo"), CSR: kit.CSR(kit.ID("service/echo"), kit.NewKey())})
+				return c.request(t, c.c, "cert-shared-echo", "cert", hostapi.CertBody{ID: kit.ID("service/echo"), CSR: kit.CSR(kit.ID("service/echo"), kit.NewKey())})
 			},
 			refusal: "not-granted",
-			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "cert-shared-echo", Code: api.CodeNotGranted},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "cert-shared-echo", Code: hostapi.CodeNotGranted},
 		},
 		{
 			name: "certificate of another identity under a need of its own",
 			try: func(t *testing.T, c *cluster) error {
-				return c.request(t, c.c, "cert-user-alice", "cert", api.CertBody{ID: kit.ID("service/echo"), CSR: kit.CSR(kit.ID("service/echo"), kit.NewKey())})
+				return c.request(t, c.c, "cert-user-alice", "cert", hostapi.CertBody{ID: kit.ID("service/echo"), CSR: kit.CSR(kit.ID("service/echo"), kit.NewKey())})
 			},
 			refusal: "mismatch",
-			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "cert-user-alice", Code: api.CodeMismatch},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "cert-user-alice", Code: hostapi.CodeMismatch},
 		},
 		{
 			name: "secret file of another host",
@@ -48,7 +48,7 @@ func TestProvider(t *testing.T) {
 				return c.request(t, c.c, "file-wiki-password", "file", map[string]string{"ref": "wiki/password"})
 			},
 			refusal: "not-granted",
-			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "file-wiki-password", Code: api.CodeNotGranted},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "file-wiki-password", Code: hostapi.CodeNotGranted},
 		},
 		{
 			name: "node certificate of another CA",
@@ -59,7 +59,7 @@ func TestProvider(t *testing.T) {
 				return err
 			},
 			refusal: "untrusted",
-			row:     local.Decision{Code: api.CodeUntrusted},
+			row:     local.Decision{Code: hostapi.CodeUntrusted},
 		},
 		{
 			name: "node certificate that a user's key signed",
@@ -71,7 +71,7 @@ func TestProvider(t *testing.T) {
 				return err
 			},
 			refusal: "untrusted",
-			row:     local.Decision{Code: api.CodeUntrusted},
+			row:     local.Decision{Code: hostapi.CodeUntrusted},
 		},
 		{
 			name: "user's certificate at a provider",
@@ -101,10 +101,10 @@ func TestSeparation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}()
-	if err := c.need(t, c.b, "cert-node", func(*api.Client, *api.Request) {}); err != nil {
+	if err := c.need(t, c.b, "cert-node", func(*hostapi.Client, *hostapi.Request) {}); err != nil {
 		t.Error(err)
 	}
-	if err := c.need(t, c.b, "oidc-wiki", func(*api.Client, *api.Request) {}); api.AsError(err).Code != api.CodeUnavailable {
+	if err := c.need(t, c.b, "oidc-wiki", func(*hostapi.Client, *hostapi.Request) {}); hostapi.AsError(err).Code != hostapi.CodeUnavailable {
 		t.Errorf("got %v, want nothing to answer", err)
 	}
 }
@@ -116,6 +116,6 @@ func (c *cluster) request(t *testing.T, h *local.Host, need, kind string, body a
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.client(t, h, kind).Do(t.Context(), api.Path(kind), api.Request{Need: need, Generation: 1, Body: b})
+	_, err = c.client(t, h, kind).Do(t.Context(), hostapi.Path(kind), hostapi.Request{Need: need, Generation: 1, Body: b})
 	return err
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
@@ -75,10 +75,10 @@ func TestRevocation(t *testing.T) {
 		{
 			name: "another certificate of a revoked user",
 			try: func(t *testing.T, c *cluster) error {
-				return c.need(t, c.c, "cert-user-carol", func(*api.Client, *api.Request) {})
+				return c.need(t, c.c, "cert-user-carol", func(*hostapi.Client, *hostapi.Request) {})
 			},
 			refusal: "user/carol is revoked, " + by(1),
-			row:     local.Decision{Caller: node, Need: "cert-user-carol", Decision: "denied", Code: api.CodeRevoked},
+			row:     local.Decision{Caller: node, Need: "cert-user-carol", Decision: "denied", Code: hostapi.CodeRevoked},
 		},
 	})
 
@@ -96,15 +96,15 @@ func TestRevocation(t *testing.T) {
 	c.waitList(t, c.p, number+2)
 	c.waitList(t, c.b, number+2)
 	denied := func(need string) local.Decision {
-		return local.Decision{Caller: node, Need: need, Decision: "denied", Code: api.CodeRevoked}
+		return local.Decision{Caller: node, Need: need, Decision: "denied", Code: hostapi.CodeRevoked}
 	}
 	refused := []attack{
 		{
 			name: "a revoked node renews",
 			try: func(t *testing.T, c *cluster) error {
-				return c.need(t, c.c, "cert-node", func(*api.Client, *api.Request) {})
+				return c.need(t, c.c, "cert-node", func(*hostapi.Client, *hostapi.Request) {})
 			},
-			refusal: "is revoked, " + by(2), row: local.Decision{Caller: node, Decision: "denied", Code: api.CodeRevoked},
+			refusal: "is revoked, " + by(2), row: local.Decision{Caller: node, Decision: "denied", Code: hostapi.CodeRevoked},
 		},
 		{
 			name:    "a revoked node enrols again by its SSH host key",
@@ -117,7 +117,7 @@ func TestRevocation(t *testing.T) {
 				_, err := c.client(t, c.c, "config").Artifact(t.Context())
 				return err
 			},
-			refusal: "node/c is revoked", row: local.Decision{Caller: node, Kind: "config", Decision: "denied", Code: api.CodeRevoked},
+			refusal: "node/c is revoked", row: local.Decision{Caller: node, Kind: "config", Decision: "denied", Code: hostapi.CodeRevoked},
 		},
 		{
 			name: "a certificate that a revoked node was given",
@@ -186,12 +186,12 @@ func TestRevocation(t *testing.T) {
 			try: func(t *testing.T, c *cluster) (err error) {
 				kit.Eventually(t, "the provider to decide", func() bool {
 					err = c.enrol(t, c.c)
-					return api.AsError(err).Code != api.CodeUnavailable
+					return hostapi.AsError(err).Code != hostapi.CodeUnavailable
 				})
 				return err
 			},
 			refusal: fmt.Sprintf("revocation list %d is in force here, and there is list %d", number+1, number+2),
-			row:     local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: api.CodeListBehind},
+			row:     local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: hostapi.CodeListBehind},
 		},
 	})
 	if got := c.offered(t); got.List != first.List {
@@ -292,13 +292,13 @@ func TestSuspendedHost(t *testing.T) {
 		{
 			name: "a suspended host renews",
 			try: func(t *testing.T, c *cluster) error {
-				return c.need(t, c.c, "cert-node", func(*api.Client, *api.Request) {})
+				return c.need(t, c.c, "cert-node", func(*hostapi.Client, *hostapi.Request) {})
 			},
-			refusal: refusal, row: local.Decision{Caller: node, Decision: "transient", Code: api.CodeRevoked},
+			refusal: refusal, row: local.Decision{Caller: node, Decision: "transient", Code: hostapi.CodeRevoked},
 		},
 		{
 			name: "a suspended host enrols again by its SSH host key", try: func(t *testing.T, c *cluster) error { return c.enrol(t, c.c) },
-			refusal: refusal, row: local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: api.CodeRevoked},
+			refusal: refusal, row: local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: hostapi.CodeRevoked},
 		},
 	})
 	offer(func(l *trust.Revocations) error { return revocation.Resume(l, id) })
@@ -416,7 +416,7 @@ func (c *cluster) enrol(t *testing.T, h *local.Host) error {
 	id := h.Manifest.Identity.ID
 	client := c.client(t, h, "cert")
 	client.SVID = nil
-	_, err := client.Enrol(t.Context(), api.Request{Need: n.ID, Generation: n.Generation, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, kit.NewKey())})})
+	_, err := client.Enrol(t.Context(), hostapi.Request{Need: n.ID, Generation: n.Generation, Body: kit.JSON(hostapi.CertBody{ID: id, CSR: kit.CSR(id, kit.NewKey())})})
 	return err
 }
 

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/providers/revocation"
@@ -38,7 +38,7 @@ func TestRevokedReturns(t *testing.T) {
 	if err := florJoin(h, token.String()); err != nil {
 		t.Fatal(err)
 	}
-	kit.Eventually(t, "its request", func() bool { return c.requested(t, "h").State == api.JoinPending })
+	kit.Eventually(t, "its request", func() bool { return c.requested(t, "h").State == hostapi.JoinPending })
 	if err := c.joins(t, control.Decision{Admission: admission(t, c.signingKey(t), "h", c.requested(t, "h").Device)}, new(join.Request), "decide", "h"); err != nil {
 		t.Fatal(err)
 	}
@@ -66,12 +66,12 @@ func TestRevokedReturns(t *testing.T) {
 	c.waitList(t, c.b, open.Number)
 
 	row := func(kind, need string) local.Decision {
-		return local.Decision{Caller: "spiffe://demo.flor/node/h", Kind: kind, Need: need, Decision: "denied", Code: api.CodeRevoked}
+		return local.Decision{Caller: "spiffe://demo.flor/node/h", Kind: kind, Need: need, Decision: "denied", Code: hostapi.CodeRevoked}
 	}
 	joins := func(key ssh.Signer) func(*testing.T, *cluster) error {
 		return func(t *testing.T, c *cluster) error {
 			a, err := c.device(t, "h", "config", key).Join(t.Context(), hostreport.Facts{Capabilities: []string{}}, &token)
-			if err == nil && a.State == api.JoinRevoked {
+			if err == nil && a.State == hostapi.JoinRevoked {
 				err = errors.New(a.Message)
 			}
 			return err

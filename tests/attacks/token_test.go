@@ -20,22 +20,22 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
 
 // tokenRequest is one for the tokens of wiki, with audiences.
-func tokenRequest(audiences ...string) api.Request {
-	return api.Request{Need: "jwt-service-wiki", Serial: 1, Generation: 1,
+func tokenRequest(audiences ...string) hostapi.Request {
+	return hostapi.Request{Need: "jwt-service-wiki", Serial: 1, Generation: 1,
 		Body: kit.JSON(document.JWTRequest{Issuer: kit.TokenIssuer, ID: kit.ID("service/wiki"), Audiences: audiences})}
 }
 
 // TestTokens attacks the issuer of JWT-SVIDs.
 func TestTokens(t *testing.T) {
-	do := func(t *testing.T, client *api.Client, r api.Request) error {
-		_, err := client.Do(t.Context(), api.Path("jwt"), r)
+	do := func(t *testing.T, client *hostapi.Client, r hostapi.Request) error {
+		_, err := client.Do(t.Context(), hostapi.Path("jwt"), r)
 		return err
 	}
 	row := func(node, code string) local.Decision {

@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
@@ -74,10 +74,10 @@ func providerServer(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 		client := e.Stranger(node)
 		client.SVID = &c
 		_, err := client.Artifact(t.Context())
-		if e := api.AsError(err); e.Code == api.CodeMissing && strings.Contains(e.Message, "published here yet") {
+		if e := hostapi.AsError(err); e.Code == hostapi.CodeMissing && strings.Contains(e.Message, "published here yet") {
 			return ""
 		}
-		if api.AsError(err).Code != api.CodeUnavailable {
+		if hostapi.AsError(err).Code != hostapi.CodeUnavailable {
 			return err.Error()
 		}
 		for { // the connection ends before the line is written
@@ -100,7 +100,7 @@ func providerClient(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 		s := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"documents":[]}`)) })}
 		go s.Serve(l)
 		defer s.Close()
-		client := &api.Client{Node: node, Provider: document.Provider{ID: provider, Addresses: []string{l.Addr().String()}}, Roots: ca.Roots(), SVID: &svid}
+		client := &hostapi.Client{Node: node, Provider: document.Provider{ID: provider, Addresses: []string{l.Addr().String()}}, Roots: ca.Roots(), SVID: &svid}
 		if _, err := client.Artifact(t.Context()); err != nil {
 			return err.Error()
 		}

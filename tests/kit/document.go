@@ -8,10 +8,10 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/replace"
 )
 
 // Document is a manifest or a policy with its envelope, unsigned. Lists that are nil are
@@ -31,10 +31,10 @@ func Document(serial int64, body any) document.Document {
 }
 
 // Signed is a document as the network carries it.
-func Signed(serial int64, body any, key signature.SecretKey) api.SignedDocument {
+func Signed(serial int64, body any, key signature.SecretKey) hostapi.SignedDocument {
 	envelope, raw, _ := Document(serial, body).Bytes()
 	sig := must(key.Sign(nil, document.SignedText(envelope)))
-	return api.SignedDocument{Envelope: string(envelope), Body: string(raw), Signature: sig.String()}
+	return hostapi.SignedDocument{Envelope: string(envelope), Body: string(raw), Signature: sig.String()}
 }
 
 // Write puts a document in a directory.
@@ -56,5 +56,5 @@ func Swap(link string, files map[string][]byte) {
 		}
 		check(os.WriteFile(filepath.Join(dir, name), b, mode))
 	}
-	check(replace.Symlink(filepath.Base(dir), link))
+	check(atomicfile.Symlink(filepath.Base(dir), link))
 }

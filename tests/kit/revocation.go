@@ -8,9 +8,9 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/revocation"
 )
 
@@ -53,5 +53,5 @@ func ReadFile(path string) []byte { return must(os.ReadFile(path)) }
 // WriteRevocations puts a list in force, as activation does.
 func WriteRevocations(path string, s trust.SignedRevocations) {
 	check(os.MkdirAll(filepath.Dir(path), 0o755))
-	check(replace.File(path, must(json.Marshal(s)), 0o644))
+	check(atomicfile.File(path, must(json.Marshal(s)), 0o644))
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -32,7 +32,7 @@ type laws struct {
 
 // answer is one that a provider has committed to.
 type answer struct {
-	api.Answer
+	hostapi.Answer
 	key        string
 	generation int
 }
@@ -179,9 +179,9 @@ func (h *Host) event(e activation.Event) {
 		defer f.lawsMu.Unlock()
 		delete(f.quiet, at)
 		switch e.Code {
-		case api.CodeClock, api.CodeUntrusted: // what was answered is of no use
+		case hostapi.CodeClock, hostapi.CodeUntrusted: // what was answered is of no use
 			delete(f.asking, at)
-		case api.CodePolicyBehind, api.CodeDeviceKey, api.CodeNotGranted, api.CodeMismatch, api.CodeRotated, api.CodeReplayed, api.CodeBadNonce:
+		case hostapi.CodePolicyBehind, hostapi.CodeDeviceKey, hostapi.CodeNotGranted, hostapi.CodeMismatch, hostapi.CodeRotated, hostapi.CodeReplayed, hostapi.CodeBadNonce:
 			f.told[at+" "+string(e.Kind)+e.Code]++
 		}
 	case activation.EventFulfilled, activation.EventKept:

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -47,7 +47,7 @@ func TestOldProvider(t *testing.T) {
 		return logged(t, c.p, local.ProviderPart("cert"), "has format 1.1", "up to 1.0", "upgrade")
 	})
 	c.renews(t, c.b, each(c.b)...)
-	if s := state(t, c.c, "cert-service-late"); s.Error == nil || s.Error.Code != api.CodePolicyBehind {
+	if s := state(t, c.c, "cert-service-late"); s.Error == nil || s.Error.Code != hostapi.CodePolicyBehind {
 		t.Errorf("the certificate of the late service is %+v, want one that waits for the policy", s)
 	}
 
@@ -64,7 +64,7 @@ func TestOldProvider(t *testing.T) {
 
 	// Published documents lay in a directory, and are in the store now. The flake has them:
 	// until it is published again, hosts keep theirs.
-	c.until(t, "the documents of b to be missing", func() bool { e := state(t, c.b, documents).Error; return e != nil && e.Code == api.CodeMissing })
+	c.until(t, "the documents of b to be missing", func() bool { e := state(t, c.b, documents).Error; return e != nil && e.Code == hostapi.CodeMissing })
 	c.Operator = new.operator(c.Work)
 	c.foreign(t, "late")
 	c.flake(t)
@@ -87,7 +87,10 @@ func TestOldProvider(t *testing.T) {
 	c.renews(t, c.b, each(c.b)...)
 	// It would let the former secret work again. So it is made unable to read that client.
 	c.command(t, c.c, "refetch", "oidc-wiki-c")
-	c.until(t, "a client that was rotated to be refused", func() bool { e := state(t, c.c, "oidc-wiki-c").Error; return e != nil && e.Code == api.CodeInternal })
+	c.until(t, "a client that was rotated to be refused", func() bool {
+		e := state(t, c.c, "oidc-wiki-c").Error
+		return e != nil && e.Code == hostapi.CodeInternal
+	})
 	// It serves what it published, and hosts do not go back.
 	c.until(t, "older documents to be refused", func() bool { e := state(t, c.b, documents).Error; return e != nil && e.Code == "older-document" })
 	if serial(t, c.b) != again {
@@ -144,7 +147,7 @@ func (c *cluster) decisions(t *testing.T) []local.Decision {
 func (c *cluster) refusedReport(t *testing.T, from *local.Host) bool {
 	t.Helper()
 	for _, d := range c.decisions(t) {
-		if d.Caller == from.Manifest.Identity.ID.String() && d.Need == "" && d.Code == api.CodeNewerFormat {
+		if d.Caller == from.Manifest.Identity.ID.String() && d.Need == "" && d.Code == hostapi.CodeNewerFormat {
 			return true
 		}
 	}

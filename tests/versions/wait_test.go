@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/local"
 )
 
@@ -77,7 +77,7 @@ func (c *cluster) waits(t *testing.T, h *local.Host, need string, formats ...str
 	var s hostdir.NeedState
 	c.until(t, fmt.Sprintf("%s of %s to wait for another release", need, h.Name), func() bool {
 		s = state(t, h, need)
-		return s.Error != nil && s.Error.Code == api.CodeNewerFormat
+		return s.Error != nil && s.Error.Code == hostapi.CodeNewerFormat
 	})
 	newer(t, *s.Error, formats...)
 	if s.State != hostdir.NeedWaiting {
@@ -88,8 +88,8 @@ func (c *cluster) waits(t *testing.T, h *local.Host, need string, formats ...str
 // newer checks what is reported about a format.
 func newer(t *testing.T, e hostdir.NeedError, formats ...string) {
 	t.Helper()
-	if e.Kind != string(api.Transient) || e.Code != api.CodeNewerFormat {
-		t.Errorf("%+v, want %s %s", e, api.Transient, api.CodeNewerFormat)
+	if e.Kind != string(hostapi.Transient) || e.Code != hostapi.CodeNewerFormat {
+		t.Errorf("%+v, want %s %s", e, hostapi.Transient, hostapi.CodeNewerFormat)
 	}
 	for _, part := range append(formats, "upgrade") {
 		if !strings.Contains(e.Message, part) {

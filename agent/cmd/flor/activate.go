@@ -21,7 +21,7 @@ import (
 	hostreport "github.com/florete/florete/agent/report"
 	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/journal"
+	"github.com/florete/florete/internal/journal"
 )
 
 func newActivateCmd(m *instance) *cobra.Command {

@@ -17,8 +17,8 @@ import (
 
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -64,7 +64,9 @@ func TestReportInJournal(t *testing.T) {
 	}
 	t.Setenv("JOURNAL_STREAM", fmt.Sprintf("%d:%d", st.Dev, st.Ino))
 	m := newMachine(t)
-	m.provider.SetRefuse(func(activationtest.Call) *api.Error { return api.Errorf(api.Denied, api.CodeNotGranted, "no grant") })
+	m.provider.SetRefuse(func(activationtest.Call) *hostapi.Error {
+		return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant")
+	})
 	cmd := newActivateCmd(&instance{})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetErr(log)
@@ -111,16 +113,16 @@ func TestActivateExits(t *testing.T) {
 	m.want(activation.ExitUsage, "unknown flag", "--twice")
 	m.want(activation.ExitUsage, "want 0 < initial <= max", "--backoff-initial", "1h")
 	m.want(activation.ExitUsage, "closure: lstat /nonexistent: no such file or directory", "--closure", "/nonexistent")
-	m.provider.SetRefuse(func(c activationtest.Call) *api.Error {
+	m.provider.SetRefuse(func(c activationtest.Call) *hostapi.Error {
 		if c.Need == "oidc-outline" {
-			return api.Errorf(api.Transient, api.CodePolicyBehind, "the policy is older")
+			return hostapi.Errorf(hostapi.Transient, hostapi.CodePolicyBehind, "the policy is older")
 		}
 		return nil
 	})
 	m.want(activation.ExitWaiting, "oidc-outline: attempt 1 to forge failed: transient (policy-behind): the policy is older; next in ", "--once", "--backoff-initial", "1ms")
-	m.provider.SetRefuse(func(c activationtest.Call) *api.Error {
+	m.provider.SetRefuse(func(c activationtest.Call) *hostapi.Error {
 		if c.Need == "oidc-outline" {
-			return api.Errorf(api.Denied, api.CodeNotGranted, "no grant")
+			return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant")
 		}
 		return nil
 	})

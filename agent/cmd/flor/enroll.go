@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/enrol"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/sealing"
 )
 
@@ -138,9 +138,9 @@ func readEnrolled(in io.Reader, file string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	b, err := io.ReadAll(io.LimitReader(in, api.MaxIdentityFile+1))
-	if err == nil && len(b) > api.MaxIdentityFile {
-		err = fmt.Errorf("%s: over %d bytes: no identity file", file, api.MaxIdentityFile)
+	b, err := io.ReadAll(io.LimitReader(in, hostapi.MaxIdentityFile+1))
+	if err == nil && len(b) > hostapi.MaxIdentityFile {
+		err = fmt.Errorf("%s: over %d bytes: no identity file", file, hostapi.MaxIdentityFile)
 	}
 	if err == nil && !sealing.Sealed(b) {
 		err = fmt.Errorf("%s: not sealed with age: want what florctl id issue wrote", file)

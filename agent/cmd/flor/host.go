@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/florete/florete/agent/hostapi"
+	"github.com/florete/florete/agent/localapi"
 	agentstatus "github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/hostdir"
 )
 
 func newHostCmd(m *instance) *cobra.Command {
 	parent := &cobra.Command{Use: "host", Short: "The host's own API"}
-	var c hostapi.Config
+	var c localapi.Config
 	var read, admin string
 	run := &cobra.Command{
 		Use:   "run",
@@ -36,11 +36,11 @@ requests: publish the sockets as services. systemd may pass one or both.`,
 			serve := func(name, path string, h http.Handler) error {
 				ln, err := listen(inherited, name, path)
 				if ln != nil {
-					group.Go(func() error { return hostapi.Serve(ctx, ln, h) })
+					group.Go(func() error { return localapi.Serve(ctx, ln, h) })
 				}
 				return err
 			}
-			err = errors.Join(serve(m.Unit("host"), read, hostapi.ReadHandler(c)), serve(m.Unit("host-refetch"), admin, hostapi.AdminHandler(c)))
+			err = errors.Join(serve(m.Unit("host"), read, localapi.ReadHandler(c)), serve(m.Unit("host-refetch"), admin, localapi.AdminHandler(c)))
 			if err != nil {
 				group.Go(func() error { return err })
 			}

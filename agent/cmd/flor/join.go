@@ -15,12 +15,12 @@ import (
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/agent/facts"
-	"github.com/florete/florete/agent/hostapi"
+	"github.com/florete/florete/agent/localapi"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
-	"github.com/florete/florete/providers/printable"
 )
 
 // joinPoll is how often flor join requests whether it is decided.
@@ -104,22 +104,22 @@ func awaitJoin(ctx context.Context, h *fetch.Host, out io.Writer) error {
 		a, failed := h.Join(ctx)
 		note := a.Message
 		switch {
-		case failed != nil && (failed.Kind != api.Transient || !failed.Received):
-			fmt.Fprintln(out, "flor:", printable.Text(failed.Message))
+		case failed != nil && (failed.Kind != hostapi.Transient || !failed.Received):
+			fmt.Fprintln(out, "flor:", terminal.Text(failed.Message))
 			return exit(2)
 		case failed != nil:
 			note = failed.Message
-		case a.State == api.JoinApproved:
+		case a.State == hostapi.JoinApproved:
 			return nil
-		case a.State != api.JoinPending:
-			fmt.Fprintf(out, "flor: %s: %s\n", a.State, printable.Text(note))
-			if a.State == api.JoinRevoked {
+		case a.State != hostapi.JoinPending:
+			fmt.Fprintf(out, "flor: %s: %s\n", a.State, terminal.Text(note))
+			if a.State == hostapi.JoinRevoked {
 				fmt.Fprintf(out, "flor: to join as another device, remove %s first\n", h.Layout.DeviceKey())
 			}
 			return exit(2)
 		}
 		if note != printed {
-			fmt.Fprintln(out, printable.Text(note))
+			fmt.Fprintln(out, terminal.Text(note))
 			printed = note
 		}
 		select {
@@ -141,7 +141,7 @@ func enrolNow(l hostdir.Layout, m document.Manifest, dir string) error {
 			continue
 		}
 		if s, err := l.NeedState(n.ID); err != nil || s.State != hostdir.NeedFulfilled {
-			return hostapi.Refetch(m, dir, n.ID)
+			return localapi.Refetch(m, dir, n.ID)
 		}
 	}
 	return nil

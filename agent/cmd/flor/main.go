@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/release"
-	"github.com/florete/florete/nix/subcommand"
-	"github.com/florete/florete/providers/journal"
+	"github.com/florete/florete/internal/suggest"
 	"github.com/florete/florete/providers/memory"
 )
 
@@ -43,7 +43,7 @@ func run() int {
 	m.flag(root)
 	root.AddCommand(newActivateCmd(m), newJoinCmd(m), newIDCmd(m), newEnrollCmd(m), newAgentCmd(m), newStatusCmd(m), newPingCmd(m), newTopCmd(m), newWhoisCmd(m), newDoctorCmd(m), newHostCmd(m), newRefetchCmd(m), newRotateCmd(m), newSyncCmd(m),
 		newWitnessCmd(m), newCredentialsCmd(m), newHostsFileCmd(m), newGuardCmd(m), newWorkloadCmd(m), newIngressCmd(m), newStoreCertsCmd(m))
-	err := subcommand.Check(root, os.Args[1:])
+	err := suggest.Command(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}

@@ -6,13 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/agent/hostapi"
+	"github.com/florete/florete/agent/localapi"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 )
 
 func newRefetchCmd(m *instance) *cobra.Command {
-	return requests(m, hostapi.Refetch, hostapi.Again, &cobra.Command{
+	return requests(m, localapi.Refetch, localapi.Again, &cobra.Command{
 		Use:   "refetch NEED…",
 		Short: "Fetch needs again, whatever their state",
 		Long: `Have flor activate request needs again within ten seconds, where what a provider
@@ -22,7 +22,7 @@ units are notified when it did. To replace a secret, see flor rotate.`,
 }
 
 func newRotateCmd(m *instance) *cobra.Command {
-	return requests(m, hostapi.Rotate, hostapi.AnotherSecret, &cobra.Command{
+	return requests(m, localapi.Rotate, localapi.AnotherSecret, &cobra.Command{
 		Use:   "rotate NEED…",
 		Short: "Replace the secrets of needs",
 		Long: `Have flor activate request another secret for needs within ten seconds. The new one is

@@ -15,9 +15,9 @@ import (
 
 	"github.com/florete/florete/activation/witness"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/nss"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/nss"
-	"github.com/florete/florete/providers/printable"
 )
 
 // exitFault is the exit status where something is wrong with an audit log.
@@ -118,11 +118,11 @@ func printWitnessed(w io.Writer, all []hostdir.Witnessed, accepted []hostdir.Acc
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "PROVIDER\tKIND\tROWS\tSEEN\tFAULT")
 	for _, x := range all {
-		fault := cmp.Or(printable.Text(x.Fault), "-")
+		fault := cmp.Or(terminal.Text(x.Fault), "-")
 		if x.Fault != "" && hostdir.Accepts(accepted, x) {
 			fault = "accepted: " + fault
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", printable.Text(x.Provider), printable.Text(x.Kind), x.Size, x.Seen.UTC().Format(time.RFC3339), fault)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", terminal.Text(x.Provider), terminal.Text(x.Kind), x.Size, x.Seen.UTC().Format(time.RFC3339), fault)
 	}
 	return t.Flush()
 }

@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/nss"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/nss"
 )
 
 // Process is what the kernel has of the process behind a connection.

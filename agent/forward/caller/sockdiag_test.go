@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/providers/sockdiag"
+	"github.com/florete/florete/internal/sockdiag"
 )
 
 // TestOneSocketForAllLookups: lookups at the same time share one netlink socket, and each

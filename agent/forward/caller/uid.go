@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/providers/sockdiag"
+	"github.com/florete/florete/internal/sockdiag"
 )
 
 // ErrGone says that no process holds the other end any more: it was closed before

@@ -30,8 +30,8 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/limit"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/limit"
 )
 
 // Config is what a Server needs; every field but ResetKey, Sockets, Limits, Access and Traces must be set.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/forward/datagram"
+	"github.com/florete/florete/internal/limit"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/limit"
 )
 
 // Limits bound what peers have and cause. Zero fields are for the defaults.

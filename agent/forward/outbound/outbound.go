@@ -26,9 +26,9 @@ import (
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/trace"
 	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/conns"
-	"github.com/florete/florete/providers/limit"
+	"github.com/florete/florete/internal/limit"
 )
 
 // Config is what a Server needs; every field but PerUser and Traces must be set.

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api/race/racetest"
+	"github.com/florete/florete/internal/race/racetest"
 	"github.com/florete/florete/tests/kit"
 )
 

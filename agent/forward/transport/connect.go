@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/race"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api/race"
 )
 
 // connect returns a connection to the first of the endpoints that has one or gets one. They

@@ -13,7 +13,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api/race"
+	"github.com/florete/florete/internal/race"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/agent/forward/datagram"
 	"github.com/florete/florete/agent/forward/tcpstream"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/conns"
 )
 
 // tcpHandshakes are those under way over TCP, and as many connections without one. With one

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/sockdiag"
+	"github.com/florete/florete/internal/sockdiag"
 )
 
 // attempts bounds how often a service that is being started again is tried.

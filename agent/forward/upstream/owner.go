@@ -13,7 +13,7 @@ import (
 	"os"
 
 	"github.com/florete/florete/agent/forward/caller"
-	"github.com/florete/florete/providers/sockdiag"
+	"github.com/florete/florete/internal/sockdiag"
 )
 
 // Owner is whose a socket at an upstream may be.

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/florete/florete/agent/forward/caller"
-	"github.com/florete/florete/providers/sockdiag"
+	"github.com/florete/florete/internal/sockdiag"
 )
 
 // Peer checks who takes the datagrams of a connected UDP socket.

@@ -12,10 +12,10 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/sealing"
-	"github.com/florete/florete/providers/secretfile"
 )
 
 func newCACmd() *cobra.Command {
@@ -91,7 +91,7 @@ output, so that one line does all of it:
 	}
 	crt := cmd.Flags().String("ca-cert", "ca.crt", "root certificate `FILE`")
 	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
-	out := cmd.Flags().String("out", replace.Stdout, "`FILE` for the issuing certificate")
+	out := cmd.Flags().String("out", atomicfile.Stdout, "`FILE` for the issuing certificate")
 	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "of the certificate, but no longer than the root's")
 	identities := sealing.Opening(cmd, "", "a sealed key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -126,7 +126,7 @@ output, so that one line does all of it:
 		if err != nil {
 			return err
 		}
-		if *out == replace.Stdout {
+		if *out == atomicfile.Stdout {
 			fmt.Fprintf(messages, "the certificate %s\n", told)
 		} else {
 			fmt.Fprintf(messages, "%s: %s\n", *out, told)

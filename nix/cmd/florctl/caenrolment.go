@@ -8,9 +8,9 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/sealing"
-	"github.com/florete/florete/providers/secretfile"
 )
 
 // sealedLikewise refuses a new key that is not sealed where the root's is.

@@ -14,14 +14,14 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/fleet"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/sealing"
-	"github.com/florete/florete/providers/secretfile"
 )
 
 // rotation is how the rotation of a cluster's root stands: by the files of the root's
@@ -124,7 +124,7 @@ func (r *rotation) sign(w io.Writer) {
 
 // print prints how it stands, and returns errAttention where anything is to be done first.
 func (r *rotation) print(w io.Writer) error {
-	t := printable.NewTable(w, "ROOT", "UNTIL", "IN THE FLAKE", "TRUSTED BY", "CERTIFICATES OF", "IS")
+	t := terminal.NewTable(w, "ROOT", "UNTIL", "IN THE FLAKE", "TRUSTED BY", "CERTIFICATES OF", "IS")
 	for _, c := range r.roots() {
 		f := trust.Fingerprint(c)
 		pinned := "no"
@@ -143,7 +143,7 @@ func (r *rotation) print(w io.Writer) error {
 		r.sign(w)
 	}
 	for _, host := range r.waitsFor() {
-		fmt.Fprintf(w, "waits for %s: %s\n", host, printable.Text(r.waiting[host]))
+		fmt.Fprintf(w, "waits for %s: %s\n", host, terminal.Text(r.waiting[host]))
 	}
 	if !r.ready() {
 		fmt.Fprintf(w, "then florctl ca rotate, and %s; --without HOST for one that is gone for good\n", r.next)
@@ -311,7 +311,7 @@ func (r *rotation) step(w io.Writer, how *rootKey) error {
 	}
 	fmt.Fprintf(w, "the former root is retired: no host trusts it, and %s and old.crt are removed\n", r.dir.Path("old.key"))
 	if u != nil {
-		fmt.Fprintf(w, "its token still has the key, for you to delete: %s\n", printable.Text(u.String()))
+		fmt.Fprintf(w, "its token still has the key, for you to delete: %s\n", terminal.Text(u.String()))
 	}
 	return nil
 }

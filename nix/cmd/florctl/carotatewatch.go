@@ -13,10 +13,10 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/printable"
 )
 
 // rotationPoll is the interval at which a rotation that is watched is examined again: as often as hosts look
@@ -41,7 +41,7 @@ func watchRotation(cmd *cobra.Command, r *rotation, examine func() (*rotation, e
 			if signed = err == nil; !signed {
 				var commands strings.Builder
 				r.sign(&commands)
-				say(fmt.Sprintf("%s\n%s", printable.Text(err.Error()), commands.String()))
+				say(fmt.Sprintf("%s\n%s", terminal.Text(err.Error()), commands.String()))
 			}
 		}
 		if r.ready() {
@@ -66,7 +66,7 @@ func watchRotation(cmd *cobra.Command, r *rotation, examine func() (*rotation, e
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			say(fmt.Sprintf("%s: it is tried again every %s\n", printable.Text(err.Error()), rotationPoll))
+			say(fmt.Sprintf("%s: it is tried again every %s\n", terminal.Text(err.Error()), rotationPoll))
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -91,7 +91,7 @@ func (r *rotation) progress() string {
 		return b.String()
 	}
 	for _, host := range r.waitsFor() {
-		fmt.Fprintf(&b, "waits for %s: %s\n", host, printable.Text(r.waiting[host]))
+		fmt.Fprintf(&b, "waits for %s: %s\n", host, terminal.Text(r.waiting[host]))
 	}
 	return b.String()
 }

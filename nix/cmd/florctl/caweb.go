@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/providers/tls"
 )
 
@@ -42,7 +42,7 @@ alone: who trusts it trusts it for no other name, and no identity of the cluster
 			return err
 		}
 		file := *out
-		if file == replace.Stdout {
+		if file == atomicfile.Stdout {
 			file = defaultFile
 		}
 		explainRoot(messages, file, root)

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/bundle"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/deploy"
-	"github.com/florete/florete/providers/printable"
 )
 
 func newDeployCmd() *cobra.Command {
@@ -72,7 +72,7 @@ have, in a directory for nixos-anywhere --extra-files.`,
 			Log: func(host, text string) {
 				lines.Lock()
 				defer lines.Unlock()
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", host, printable.Text(text))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", host, terminal.Text(text))
 			},
 		}.Run(cmd.Context(), hosts)
 	}

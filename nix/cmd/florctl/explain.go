@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/explain"
-	"github.com/florete/florete/providers/printable"
 )
 
 func newExplainCmd() *cobra.Command {
@@ -80,6 +80,6 @@ func printJSON(cmd *cobra.Command, v any) error {
 	if err := out.Encode(v); err != nil {
 		return err
 	}
-	_, err := cmd.OutOrStdout().Write(printable.JSON(text.Bytes()))
+	_, err := cmd.OutOrStdout().Write(terminal.JSON(text.Bytes()))
 	return err
 }

@@ -16,17 +16,17 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/advance"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/auditlog"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
-	"github.com/florete/florete/providers/printable"
 )
 
 // overForwarder is a provider that is called like any service of the cluster, by its name:
@@ -261,11 +261,11 @@ func (o overForwarder) request(ctx context.Context, method, path string, body io
 		return answer.Body, nil
 	}
 	defer answer.Body.Close()
-	var refusal api.Error
+	var refusal hostapi.Error
 	if err := json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&refusal); err != nil || refusal.Kind == "" {
 		return nil, fmt.Errorf("%s%s: answered with %s, want that of a config provider: call it through the forwarder of this host", o.base, path, answer.Status)
 	}
-	return nil, fmt.Errorf("%s: %s", o.host, printable.Text(refusal.Message))
+	return nil, fmt.Errorf("%s: %s", o.host, terminal.Text(refusal.Message))
 }
 
 // unreachable adds what to do about a connection that there is not.

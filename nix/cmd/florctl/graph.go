@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/graph"
-	"github.com/florete/florete/providers/replace"
 )
 
 func newGraphCmd() *cobra.Command {
@@ -22,7 +22,7 @@ than 500 edges: of a large cluster, take a --host.`,
 	from := source(cmd)
 	format := cmd.Flags().String("format", "svg", "svg, dot or mermaid")
 	host := cmd.Flags().String("host", "", "draw only what the host `NAME` has to do with")
-	out := cmd.Flags().String("out", replace.Stdout, "write to `FILE` instead of printing")
+	out := cmd.Flags().String("out", atomicfile.Stdout, "write to `FILE` instead of printing")
 	formats := map[string]func(graph.Cluster) []byte{"svg": graph.SVG, "dot": graph.DOT, "mermaid": graph.Mermaid}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		src, err := from(args)

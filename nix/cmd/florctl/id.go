@@ -16,10 +16,10 @@ import (
 
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/join"
-	"github.com/florete/florete/providers/printable"
 )
 
 func newIDCmd() *cobra.Command {
@@ -115,7 +115,7 @@ revoke has hosts refuse one of them, all of a host, or a device.`,
 		if *asJSON {
 			return printJSON(cmd, append([]issued{}, all...))
 		}
-		w := printable.NewTable(cmd.OutOrStdout(), "ISSUED", "HOST", "IDENTITY", "UNTIL", "SERIAL", "DEVICE")
+		w := terminal.NewTable(cmd.OutOrStdout(), "ISSUED", "HOST", "IDENTITY", "UNTIL", "SERIAL", "DEVICE")
 		for _, i := range all {
 			w.Row(i.Time.UTC().Format(time.RFC3339), i.Host, i.ID.Short(), i.Until.UTC().Format(time.RFC3339), i.Serial, i.Device)
 		}

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/sealing"
 )
@@ -37,7 +37,7 @@ func (i *issuing) issue() error {
 		}
 		roots = roots.With(list)
 	}
-	i.file.Schema, i.file.Format, i.file.Cluster, i.file.Node = api.IdentityFileSchema, document.NewestFormat, m.Cluster, m.Identity.ID
+	i.file.Schema, i.file.Format, i.file.Cluster, i.file.Node = hostapi.IdentityFileSchema, document.NewestFormat, m.Cluster, m.Identity.ID
 	device := i.fingerprint()
 	if device != "" {
 		line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves)))
@@ -76,7 +76,7 @@ func (i *issuing) issue() error {
 }
 
 func (i *issuing) issueOne(roots *trust.Roots, id spiffe.ID, device string) error {
-	s := api.IdentitySVID{ID: id}
+	s := hostapi.IdentitySVID{ID: id}
 	public := i.wanted[id]
 	if public == nil {
 		key, err := ca.NewKey()
@@ -120,11 +120,11 @@ func (i *issuing) recipient() ([]age.Recipient, error) {
 
 // seal signs the file, and seals that.
 func (i *issuing) seal(to []age.Recipient) ([]byte, error) {
-	text, sig, err := signJSON(i.key, i.file, api.IdentityFileText)
+	text, sig, err := signJSON(i.key, i.file, hostapi.IdentityFileText)
 	if err != nil {
 		return nil, err
 	}
-	b, err := json.Marshal(api.SignedIdentityFile{File: text, Signature: sig})
+	b, err := json.Marshal(hostapi.SignedIdentityFile{File: text, Signature: sig})
 	if err != nil {
 		return nil, err
 	}

@@ -15,17 +15,17 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/publish"
-	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/sealing"
-	"github.com/florete/florete/providers/secretfile"
 )
 
 // issuing is one florctl id issue.
@@ -41,7 +41,7 @@ type issuing struct {
 	manifest document.Manifest
 	wanted   map[spiffe.ID]crypto.PublicKey // keys of the request; nil where they are made here
 	proves   ssh.PublicKey                  // SSH host key or device key of the host
-	file     api.IdentityFile
+	file     hostapi.IdentityFile
 	record   []issued
 }
 
@@ -88,7 +88,7 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 		if i.lifetime < time.Minute || i.lifetime > trust.MaxLifetime {
 			return fmt.Errorf("--lifetime %s: want between a minute and %s", i.lifetime, trust.MaxLifetime)
 		}
-		if *out != replace.Stdout {
+		if *out != atomicfile.Stdout {
 			if err := secretfile.RefuseTree(*out); err != nil {
 				return err
 			}
@@ -169,13 +169,13 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 
 // read reads the request, the signing key, and what the flake gives the host.
 func (i *issuing) read(ctx context.Context, src compile.Source, keyFile string) error {
-	var request api.IdentityRequest
+	var request hostapi.IdentityRequest
 	if i.request != "" {
 		b, err := os.ReadFile(i.request)
 		if err != nil {
 			return err
 		}
-		var signed api.SignedIdentityRequest
+		var signed hostapi.SignedIdentityRequest
 		if err := strictjson.Decode(bytes.TrimSpace(b), &signed); err != nil {
 			return fmt.Errorf("%s: %w: want what flor id create printed", i.request, err)
 		}
@@ -203,12 +203,12 @@ func (i *issuing) read(ctx context.Context, src compile.Source, keyFile string) 
 			i.manifest = d.Manifest()
 		}
 		envelope, body, sig := d.Bytes()
-		i.file.Artifact.Documents = append(i.file.Artifact.Documents, api.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: sig})
+		i.file.Artifact.Documents = append(i.file.Artifact.Documents, hostapi.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: sig})
 	}
 	if i.request != "" {
 		err = i.requested(request)
 	} else if !i.manifest.Identity.Joins {
-		i.proves, err = api.ParseHostKey(i.manifest.Identity.SSHHostKey)
+		i.proves, err = hostapi.ParseHostKey(i.manifest.Identity.SSHHostKey)
 	} else {
 		err = i.makeDevice()
 	}
@@ -216,13 +216,13 @@ func (i *issuing) read(ctx context.Context, src compile.Source, keyFile string) 
 }
 
 // requested takes the keys of a request that is really the host's.
-func (i *issuing) requested(r api.IdentityRequest) error {
+func (i *issuing) requested(r hostapi.IdentityRequest) error {
 	m := i.manifest
 	if r.Cluster != m.Cluster || r.Node != m.Identity.ID {
 		return fmt.Errorf("%s: of %s in cluster %.64q, want %s in %q", i.request, r.Node, r.Cluster, m.Identity.ID, m.Cluster)
 	}
 	fingerprint := ssh.FingerprintSHA256(i.proves)
-	switch declared, err := api.ParseHostKey(m.Identity.SSHHostKey); {
+	switch declared, err := hostapi.ParseHostKey(m.Identity.SSHHostKey); {
 	case m.Identity.Joins && i.device == "":
 		return fmt.Errorf("%s: --device FINGERPRINT: want the one that flor id create printed on %s: whoever had the file since may have replaced it", i.request, i.host)
 	case m.Identity.Joins && i.device != fingerprint:
@@ -317,7 +317,7 @@ func (i *issuing) devices(ctx context.Context, p published) (all []string, err e
 	err = p.all(func(at provider) error {
 		joins, err := at.Joins(ctx)
 		for _, r := range joins {
-			if r.Host == i.host && r.State == api.JoinApproved {
+			if r.Host == i.host && r.State == hostapi.JoinApproved {
 				all = append(all, r.Fingerprint())
 			}
 		}

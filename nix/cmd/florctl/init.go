@@ -14,10 +14,10 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/scaffold"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/secretfile"
 )
 
 func newInitCmd() *cobra.Command {

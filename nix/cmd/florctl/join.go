@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 	sshkey "golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
-	"github.com/florete/florete/providers/printable"
 )
 
 func newJoinCmd() *cobra.Command {
@@ -50,7 +50,7 @@ func newJoinListCmd() *cobra.Command {
 			}
 			return printJSON(cmd, rows)
 		}
-		w := printable.NewTable(cmd.OutOrStdout(), "HOST", "STATE", "DEVICE", "KEY IN", "FROM", "REQUESTED", "SYSTEM", "DECIDED BY")
+		w := terminal.NewTable(cmd.OutOrStdout(), "HOST", "STATE", "DEVICE", "KEY IN", "FROM", "REQUESTED", "SYSTEM", "DECIDED BY")
 		for _, r := range all {
 			w.Row(r.Host, r.State, r.Fingerprint(), cmp.Or(r.Facts.DeviceKey, hostdir.InFile), r.From, r.Requested.UTC().Format(time.RFC3339), r.Facts.System, r.By)
 		}
@@ -129,7 +129,7 @@ func deciding(cmd *cobra.Command, decide func(published, join.Request) (control.
 		err = p.all(func(some provider) error {
 			all, err := some.Joins(cmd.Context())
 			i := slices.IndexFunc(all, func(r join.Request) bool { return r.Host == args[0] })
-			if i >= 0 && (at == nil || all[i].State == api.JoinPending) {
+			if i >= 0 && (at == nil || all[i].State == hostapi.JoinPending) {
 				at, found = some, all[i]
 			}
 			return err
@@ -146,7 +146,7 @@ func deciding(cmd *cobra.Command, decide func(published, join.Request) (control.
 		}
 		r, err := at.DecideJoin(cmd.Context(), args[0], d)
 		if err == nil {
-			fmt.Fprintf(cmd.OutOrStdout(), "device %s is %s as %s\n", found.Fingerprint(), printable.Text(string(r.State)), found.Host)
+			fmt.Fprintf(cmd.OutOrStdout(), "device %s is %s as %s\n", found.Fingerprint(), terminal.Text(string(r.State)), found.Host)
 		}
 		return err
 	}

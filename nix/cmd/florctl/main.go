@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/release"
-	"github.com/florete/florete/nix/subcommand"
+	"github.com/florete/florete/internal/suggest"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/providers/memory"
-	"github.com/florete/florete/providers/printable"
 )
 
 func main() { os.Exit(run()) }
@@ -32,7 +32,7 @@ func run() int {
 		SilenceUsage:  true,
 	}
 	root.AddCommand(newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd(), newUnitsCmd(), newBundleCmd(), newDeployCmd(), newPublishCmd(), newRolloutCmd(), newVersionsCmd(), newDiffCmd(), newRollbackCmd(), newStatusCmd(), newAuditCmd(), newRotateCmd(), newSecretCmd(), newTenantCmd(), newTokenCmd(), newJoinCmd(), newIDCmd(), newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newResumeCmd(), newRevocationsCmd(), newCACmd(), newInitCmd(), newHostCmd(), newServiceCmd(), newUserCmd(), newStoreCmd(), newStateCmd())
-	err := subcommand.Check(root, os.Args[1:])
+	err := suggest.Command(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
@@ -40,7 +40,7 @@ func run() int {
 		return 2
 	}
 	if err != nil {
-		fmt.Fprintln(printable.Writer(os.Stderr), "error:", err)
+		fmt.Fprintln(terminal.Writer(os.Stderr), "error:", err)
 		return 1
 	}
 	return 0

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	sshkey "golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/providers/secretfile"
 )
 
 // newMachine makes the directory that nixos-anywhere copies to a machine, with the SSH host

@@ -7,13 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/providers/replace"
+	"github.com/florete/florete/internal/atomicfile"
 )
 
 // output writes b to the path that an operator named, - for standard output, and returns where
 // messages about it belong: not where the output is.
 func output(cmd *cobra.Command, path string, mode fs.FileMode, b []byte) (messages io.Writer, err error) {
-	printed, err := replace.Output(path, mode, cmd.OutOrStdout(), func(f *os.File) error {
+	printed, err := atomicfile.Output(path, mode, cmd.OutOrStdout(), func(f *os.File) error {
 		_, err := f.Write(b)
 		return err
 	})

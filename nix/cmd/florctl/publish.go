@@ -12,14 +12,14 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/fleet"
 	"github.com/florete/florete/providers/publish"
-	"github.com/florete/florete/providers/replace"
-	"github.com/florete/florete/providers/secretfile"
 )
 
 func newPublishCmd() *cobra.Command {
@@ -109,7 +109,7 @@ serve the former documents until the same is published again.`,
 					return err
 				}
 			}
-			_, err := replace.Output(*out, 0o644, os.Stdout, func(f *os.File) error { return documents.Encode(f) })
+			_, err := atomicfile.Output(*out, 0o644, os.Stdout, func(f *os.File) error { return documents.Encode(f) })
 			return err
 		}
 		t, err := compile.ReadTopology(cmd.Context(), src)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/secret"
 )
 
@@ -91,7 +91,7 @@ func record(out io.Writer, path string, wanted map[string]compile.Secret, made [
 		return err
 	}
 	if b = append(b, '\n'); !bytes.Equal(b, before) {
-		if err := replace.File(path, b, 0o644); err != nil {
+		if err := atomicfile.File(path, b, 0o644); err != nil {
 			return err
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/printable"
 )
 
 func newRevocationsCmd() *cobra.Command {
@@ -64,7 +64,7 @@ func printList(w io.Writer, list *trust.Revocations, late map[string]string, now
 	if due := list.Reported().Overdue(now); due > 0 {
 		fmt.Fprintf(w, "that was %s ago: florctl revoke --renew\n", due)
 	}
-	t := printable.NewTable(w, "REVOKED", "ISSUED BEFORE", "SSH HOST KEYS")
+	t := terminal.NewTable(w, "REVOKED", "ISSUED BEFORE", "SSH HOST KEYS")
 	for _, e := range list.Entries {
 		what, before := e.ID.Short(), "whenever"
 		if e.ID.IsZero() {
@@ -87,7 +87,7 @@ func printList(w io.Writer, list *trust.Revocations, late map[string]string, now
 
 func printLagging(w io.Writer, late map[string]string) error {
 	for _, host := range slices.Sorted(maps.Keys(late)) {
-		if _, err := fmt.Fprintf(w, "not yet in force on %s: %s\n", host, printable.Text(late[host])); err != nil {
+		if _, err := fmt.Fprintf(w, "not yet in force on %s: %s\n", host, terminal.Text(late[host])); err != nil {
 			return err
 		}
 	}

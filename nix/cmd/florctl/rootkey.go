@@ -11,11 +11,11 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/pkcs11"
-	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/sealing"
-	"github.com/florete/florete/providers/secretfile"
 )
 
 // rootKey is how a root's key is kept: as it is, sealed with age, or by a PKCS #11 token.
@@ -87,7 +87,7 @@ func (how *rootKey) rootOnToken(trustDomain, keyFile string, present *x509.Certi
 	if err := os.MkdirAll(filepath.Dir(keyFile), 0o755); err != nil {
 		return "", err
 	}
-	if err := replace.File(keyFile, []byte(u.String()+"\n"), 0o600); err != nil {
+	if err := atomicfile.File(keyFile, []byte(u.String()+"\n"), 0o600); err != nil {
 		return "", err
 	}
 	return "on the token, " + kept, use(a)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/providers/file"
-	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secret"
 )
@@ -140,7 +140,7 @@ func newSecretListCmd() *cobra.Command {
 		if *asJSON {
 			return printJSON(cmd, all)
 		}
-		w := printable.NewTable(cmd.OutOrStdout(), "SECRET", "IS", "GENERATION", "SINCE", "PUBLIC HALF")
+		w := terminal.NewTable(cmd.OutOrStdout(), "SECRET", "IS", "GENERATION", "SINCE", "PUBLIC HALF")
 		for _, s := range all.Secrets {
 			w.Row(s.Secret, s.Generate, s.Generation, s.Made.UTC().Format(time.RFC3339), cmp.Or(strings.Join(s.Public, ", "), "-"))
 		}

@@ -17,8 +17,8 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/controltest"
 	"github.com/florete/florete/providers/file"
@@ -62,9 +62,9 @@ func TestSecretScript(t *testing.T) {
 	socks := kit.SOCKSTo(forwarder.Listener.Addr().String())
 	defer socks.Close()
 
-	fetch := func(kind, need string, body any) api.Answer {
+	fetch := func(kind, need string, body any) hostapi.Answer {
 		t.Helper()
-		a, err := others[kind].Client(ursula).Do(t.Context(), api.Path(kind), api.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(body)})
+		a, err := others[kind].Client(ursula).Do(t.Context(), hostapi.Path(kind), hostapi.Request{Need: need, Serial: providertest.Serial, Generation: 1, Body: kit.JSON(body)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/florete/florete/providers/printable"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // What a command reads or does goes to all config providers of a cluster or to the first that
@@ -62,7 +62,7 @@ func someFailed(failed []error, of int) error {
 		return errors.Join(failed...)
 	}
 	for _, err := range failed {
-		fmt.Fprintln(printable.Writer(os.Stderr), "warning:", err)
+		fmt.Fprintln(terminal.Writer(os.Stderr), "warning:", err)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/replace"
 )
 
 // signedRecord lists the documents that a signing key has signed, in a file beside it. A provider that was broken into
@@ -88,7 +88,7 @@ func (r *signedRecord) save() error {
 		b, err = json.MarshalIndent(r, "", "  ")
 	}
 	if err == nil {
-		err = replace.File(r.path, append(b, '\n'), 0o600)
+		err = atomicfile.File(r.path, append(b, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("what the key has signed cannot be recorded: %w: name a file that can be written with --signed", err)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/backup"
-	"github.com/florete/florete/providers/replace"
 )
 
 func newStateCmd() *cobra.Command {
@@ -61,7 +61,7 @@ one of them has all of it.`,
 			return err
 		}
 		var b *backup.Backup
-		printed, err := replace.Output(args[1], 0o600, cmd.OutOrStdout(), func(f *os.File) (err error) {
+		printed, err := atomicfile.Output(args[1], 0o600, cmd.OutOrStdout(), func(f *os.File) (err error) {
 			if err = at.run(cmd.Context(), nil, f, "state", "backup"); err == nil {
 				b, err = backup.Read(f)
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/nix/fleet"
-	"github.com/florete/florete/providers/printable"
 )
 
 // again is how often --watch requests the reports: hosts look for changes
@@ -59,7 +59,7 @@ needs attention, and 0 otherwise.`,
 		if *asJSON {
 			err = printJSON(cmd, hosts)
 		} else {
-			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now(), printable.Text)
+			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now(), terminal.Text)
 		}
 		for _, h := range hosts {
 			if err == nil && len(h.Notes) > 0 {
@@ -106,7 +106,7 @@ func watchFleet(cmd *cobra.Command, s compile.Snapshot, providers []provider) er
 		}
 		fmt.Fprint(os.Stdout, "\x1b[H\x1b[2J")
 		if err == nil {
-			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now(), printable.Text)
+			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now(), terminal.Text)
 		}
 		if err != nil {
 			return err

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/secretfile"
 )
 
 func newStoreCmd() *cobra.Command {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/printable"
 	"github.com/florete/florete/providers/token"
 	"github.com/florete/florete/providers/token/rules"
 )
@@ -102,7 +102,7 @@ func newTenantListCmd() *cobra.Command {
 		if *asJSON {
 			return printJSON(cmd, all)
 		}
-		w := printable.NewTable(cmd.OutOrStdout(), "TENANT", "POLICIES", "GROUPINGS", "AT RUN TIME", "DROPPED", "DELETED")
+		w := terminal.NewTable(cmd.OutOrStdout(), "TENANT", "POLICIES", "GROUPINGS", "AT RUN TIME", "DROPPED", "DELETED")
 		for _, t := range all.Tenants {
 			runtime := "no"
 			if t.RuntimeRules != nil {
@@ -142,7 +142,7 @@ func newTenantRulesCmd() *cobra.Command {
 		if *asJSON {
 			return printJSON(cmd, all)
 		}
-		w := printable.NewTable(cmd.OutOrStdout(), "RULE", "FROM", "BY", "ADDED", "IGNORED")
+		w := terminal.NewTable(cmd.OutOrStdout(), "RULE", "FROM", "BY", "ADDED", "IGNORED")
 		for _, r := range append(all.Policies, all.Groupings...) {
 			w.Row(r, r.Origin, cmp.Or(r.By, "-"), when(r.Added), cmp.Or(r.Ignored, "-"))
 		}

@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/join"
-	"github.com/florete/florete/providers/printable"
 )
 
 func newTokenCmd() *cobra.Command {
@@ -52,11 +52,11 @@ The provider stores its hash alone: what is printed is not to be had again.`,
 			return err
 		}
 		return p.first(func(at provider) error {
-			token, err := api.NewJoinToken(at.Host())
+			token, err := hostapi.NewJoinToken(at.Host())
 			if err != nil {
 				return err
 			}
-			t := join.Token{ID: api.TokenID(token.Public()), Hosts: *host, Uses: *uses, Until: unixtime.Of(time.Now().Add(*lifetime))}
+			t := join.Token{ID: hostapi.TokenID(token.Public()), Hosts: *host, Uses: *uses, Until: unixtime.Of(time.Now().Add(*lifetime))}
 			if *approve {
 				if t.Grant, err = grant(p.topology, token, t, *keyFile); err != nil {
 					return err
@@ -86,7 +86,7 @@ func joining(t compile.Topology, pattern string) error {
 }
 
 // grant signs that the bearer of a token decides.
-func grant(t compile.Topology, token api.JoinToken, record join.Token, keyFile string) (*trust.SignedGrant, error) {
+func grant(t compile.Topology, token hostapi.JoinToken, record join.Token, keyFile string) (*trust.SignedGrant, error) {
 	key, err := pinnedKey(t, keyFile)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func newTokenListCmd() *cobra.Command {
 		if *asJSON {
 			return printJSON(cmd, all)
 		}
-		w := printable.NewTable(cmd.OutOrStdout(), "TOKEN", "HOSTS", "LEFT", "UNTIL", "APPROVES", "BY")
+		w := terminal.NewTable(cmd.OutOrStdout(), "TOKEN", "HOSTS", "LEFT", "UNTIL", "APPROVES", "BY")
 		for _, t := range all {
 			until := t.Until.UTC().Format(time.RFC3339)
 			if !t.Revoked.IsZero() {

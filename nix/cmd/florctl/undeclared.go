@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/suggest"
 	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/nix/nearest"
 	"github.com/florete/florete/providers/revocation"
 )
 
@@ -57,7 +57,7 @@ func undeclared(t compile.Topology, id spiffe.ID) string {
 	if slices.Contains(known, name) || strings.HasPrefix(id.Name(), reservedName) {
 		return ""
 	}
-	if meant := nearest.Name(name, known); meant != "" {
+	if meant := suggest.Name(name, known); meant != "" {
 		return fmt.Sprintf("%s/%s, did you mean %s/%s?", kind, name, kind, meant)
 	}
 	return kind + "/" + name

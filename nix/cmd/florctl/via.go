@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/compile"
 	"github.com/florete/florete/providers/advance"
@@ -18,7 +19,6 @@ import (
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
-	"github.com/florete/florete/providers/printable"
 )
 
 // provider is a config provider, however it is reached.
@@ -75,8 +75,8 @@ type importing struct {
 // via adds the flag for how config providers are reached. The function it returns gives those of a
 // cluster. What the command prints may be their words, so nothing of it steers a terminal.
 func via(cmd *cobra.Command) func(compile.Topology) ([]provider, error) {
-	cmd.SetOut(printable.Writer(os.Stdout))
-	cmd.SetErr(printable.Writer(os.Stderr))
+	cmd.SetOut(terminal.Writer(os.Stdout))
+	cmd.SetErr(terminal.Writer(os.Stderr))
 	how := cmd.Flags().String("via", "forwarder", "reach the cluster's config providers by this host's `forwarder`, or, before there is one, by ssh as root@HOST")
 	return func(t compile.Topology) (all []provider, err error) {
 		for _, host := range t.Providers[config.Name].Hosts {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store/sqlite"
 )
@@ -34,7 +34,7 @@ func TestAuditFilters(t *testing.T) {
 		defer db.Close()
 		audits[kind] = server.NewAudit(db, slog.New(slog.DiscardHandler))
 	}
-	write := func(ago time.Duration, caller, kind, need string, refusal *api.Error) {
+	write := func(ago time.Duration, caller, kind, need string, refusal *hostapi.Error) {
 		r := server.Row{Time: time.Now().Add(-ago).UTC(), From: "192.0.2.1:1", Caller: caller, Kind: kind, Need: need, Outcome: server.Granted}
 		if refusal != nil {
 			r = r.Refuse(refusal)
@@ -44,7 +44,7 @@ func TestAuditFilters(t *testing.T) {
 		}
 	}
 	write(time.Hour, "spiffe://demo.flor/node/ursula", "cert", "first", nil)
-	write(20*time.Minute, "spiffe://demo.flor/node/ursula", "oidc", "second", api.Errorf(api.Denied, api.CodeMismatch, "no"))
+	write(20*time.Minute, "spiffe://demo.flor/node/ursula", "oidc", "second", hostapi.Errorf(hostapi.Denied, hostapi.CodeMismatch, "no"))
 	write(time.Second, "spiffe://demo.flor/node/raishan", "cert", "third", nil)
 	// More than are read at once.
 	for range auditPage {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/backup"
-	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 )
@@ -51,12 +51,12 @@ what hosts and people have of those is made anew. The issuing key is backed up a
 			sources = append(sources, backup.Source{Kind: db.kind, Store: db, Remembers: stateOf(db.kind).Remembers})
 		}
 		header := backup.Header{TrustDomain: policy.TrustDomain, Host: policy.Host, Time: unixtime.Of(time.Now().UTC())}
-		if len(args) == 0 || args[0] == replace.Stdout {
+		if len(args) == 0 || args[0] == atomicfile.Stdout {
 			_, err := backup.Write(cmd.Context(), cmd.OutOrStdout(), header, sources)
 			return err
 		}
 		n := 0
-		printed, err := replace.Output(args[0], 0o600, cmd.OutOrStdout(), func(f *os.File) (err error) {
+		printed, err := atomicfile.Output(args[0], 0o600, cmd.OutOrStdout(), func(f *os.File) (err error) {
 			n, err = backup.Write(cmd.Context(), f, header, sources)
 			return err
 		})

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
@@ -73,10 +73,10 @@ func TestDelivered(t *testing.T) {
 		}
 		conn.Close()
 	}
-	c := &api.Client{Node: kit.ID("node/ursula"), Provider: document.Provider{ID: self.ID, Addresses: self.Listen}, Roots: roots}
+	c := &hostapi.Client{Node: kit.ID("node/ursula"), Provider: document.Provider{ID: self.ID, Addresses: self.Listen}, Roots: roots}
 	c.SVID = by.Issue(c.Node, time.Hour)
 	_, err = c.Artifact(t.Context())
-	providertest.WantError(t, err, api.Denied, api.CodeNotGranted)
+	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/nss"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
-	"github.com/florete/florete/providers/nss"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -53,13 +53,13 @@ func TestKill(t *testing.T) {
 	ursula := kit.ID("node/ursula")
 	roots, err := trust.NewRoots(p.TrustDomain, p.Trust.Roots)
 	must(err)
-	ask := func() *api.Client {
-		return &api.Client{Node: ursula, Provider: document.Provider{ID: p.Provider["cert"].ID, Addresses: p.Provider["cert"].Listen}, Roots: roots, HostKey: hostKey}
+	ask := func() *hostapi.Client {
+		return &hostapi.Client{Node: ursula, Provider: document.Provider{ID: p.Provider["cert"].ID, Addresses: p.Provider["cert"].Listen}, Roots: roots, HostKey: hostKey}
 	}
 	key, err := ca.NewKey()
 	must(err)
 	run := start(t, settings)
-	svid := eventually(t, func() (api.Answer, error) {
+	svid := eventually(t, func() (hostapi.Answer, error) {
 		return ask().Enrol(t.Context(), request("cert-node", ursula, key))
 	})
 	pair, err := ca.EncodeKey(key)
@@ -83,12 +83,12 @@ func TestKill(t *testing.T) {
 			c.SVID = &certificate
 			var first string
 			for n := 1; n <= 6; {
-				a, err := c.Do(ctx, api.Path("cert"), r)
+				a, err := c.Do(ctx, hostapi.Path("cert"), r)
 				switch {
 				case ctx.Err() != nil:
 					t.Error("the time is over")
 					return
-				case err != nil && api.AsError(err).Kind != api.Transient:
+				case err != nil && hostapi.AsError(err).Kind != hostapi.Transient:
 					t.Error(err)
 					return
 				case err != nil:
@@ -125,13 +125,13 @@ func TestKill(t *testing.T) {
 	// The rows of before each kill are in the log once it runs again.
 	run = start(t, settings)
 	kit.Succeeds(t, "the process to answer", func() error {
-		_, err := again.Do(t.Context(), api.Path("cert"), last)
+		_, err := again.Do(t.Context(), hostapi.Path("cert"), last)
 		return err
 	})
 	verified(t, settings)
 	proven(t, settings, audit(t, settings)[5])
 	followed(t, settings, func() {
-		if _, err := again.Do(t.Context(), api.Path("cert"), last); err != nil {
+		if _, err := again.Do(t.Context(), hostapi.Path("cert"), last); err != nil {
 			t.Error(err)
 		}
 	})
@@ -166,8 +166,8 @@ func TestKill(t *testing.T) {
 }
 
 // request asks for the SVID of id for a key.
-func request(need string, id spiffe.ID, key crypto.Signer) api.Request {
-	return api.Request{Need: need, Serial: 1000, Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, key)})}
+func request(need string, id spiffe.ID, key crypto.Signer) hostapi.Request {
+	return hostapi.Request{Need: need, Serial: 1000, Generation: 1, Body: kit.JSON(hostapi.CertBody{ID: id, CSR: kit.CSR(id, key)})}
 }
 
 // provider is a process.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/release"
-	"github.com/florete/florete/nix/subcommand"
-	"github.com/florete/florete/providers/journal"
+	"github.com/florete/florete/internal/suggest"
 	"github.com/florete/florete/providers/memory"
 )
 
@@ -35,7 +35,7 @@ func run() int {
 	}
 	t.flags(root)
 	root.AddCommand(runCmd(t), installCmd(t), importCmd(t), versionsCmd(t), exportCmd(t), rolloutCmd(t), revocationsCmd(t), joinCmd(t), auditCmd(t), reportsCmd(t), unsealCmd(t), rotateSealCmd(t), stateCmd(t))
-	err := subcommand.Check(root, os.Args[1:])
+	err := suggest.Command(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/move"
 	"github.com/florete/florete/providers/seal/keyring"
-	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -64,22 +64,22 @@ func TestMoves(t *testing.T) {
 		r.run = start(t, r.settings)
 	}
 	key := kit.NewKey()
-	svid := eventually(t, func() (api.Answer, error) {
+	svid := eventually(t, func() (hostapi.Answer, error) {
 		return c.client(a, "cert").Enrol(t.Context(), request("cert-node", kit.ID("node/ursula"), key))
 	})
 	pair, err := ca.EncodeKey(key)
 	c.must(err)
 	certificate, err := tls.X509KeyPair([]byte(svid.Values["svid"]), pair)
 	c.must(err)
-	ask := func(r *replica, need api.Request) string {
+	ask := func(r *replica, need hostapi.Request) string {
 		t.Helper()
-		return eventually(t, func() (api.Answer, error) {
+		return eventually(t, func() (hostapi.Answer, error) {
 			client := c.client(r, "cert")
 			client.SVID = &certificate
-			return client.Do(t.Context(), api.Path("cert"), need)
+			return client.Do(t.Context(), hostapi.Path("cert"), need)
 		}).Values["svid"]
 	}
-	var needs []api.Request
+	var needs []hostapi.Request
 	var first []string
 	for i := range 8 {
 		needs = append(needs, request(fmt.Sprintf("cert-service-s%d", i), kit.ID(fmt.Sprintf("service/s%d", i)), key))

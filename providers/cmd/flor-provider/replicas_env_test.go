@@ -13,10 +13,10 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
@@ -134,12 +134,12 @@ func (c *replicas) deployOn(on, replicas []*replica) {
 }
 
 // client is the host's, for the process of a kind of one of the replicas.
-func (c *replicas) client(r *replica, kind string) *api.Client {
+func (c *replicas) client(r *replica, kind string) *hostapi.Client {
 	b, err := os.ReadFile(filepath.Join(r.dir, "ca.crt"))
 	c.must(err)
 	roots, err := trust.NewRoots(kit.Domain, []string{string(b)})
 	c.must(err)
-	return &api.Client{Node: kit.ID("node/ursula"), Roots: roots, HostKey: c.hostKey, SVID: c.svid,
+	return &hostapi.Client{Node: kit.ID("node/ursula"), Roots: roots, HostKey: c.hostKey, SVID: c.svid,
 		Provider: document.Provider{ID: kit.ProviderID(r.name, kind), Addresses: []string{r.addresses[kind]}}}
 }
 
@@ -147,7 +147,7 @@ func (c *replicas) client(r *replica, kind string) *api.Client {
 func (c *replicas) enrol(at *replica, key crypto.Signer) {
 	c.t.Helper()
 	q := request("cert-node", kit.ID("node/ursula"), key)
-	svid := eventually(c.t, func() (api.Answer, error) { return c.client(at, "cert").Enrol(c.t.Context(), q) })
+	svid := eventually(c.t, func() (hostapi.Answer, error) { return c.client(at, "cert").Enrol(c.t.Context(), q) })
 	pair, err := ca.EncodeKey(key)
 	c.must(err)
 	certificate, err := tls.X509KeyPair([]byte(svid.Values["svid"]), pair)
@@ -156,13 +156,13 @@ func (c *replicas) enrol(at *replica, key crypto.Signer) {
 }
 
 // ask has a replica answer a request.
-func (c *replicas) ask(r *replica, kind string, need api.Request) api.Answer {
+func (c *replicas) ask(r *replica, kind string, need hostapi.Request) hostapi.Answer {
 	c.t.Helper()
-	return eventually(c.t, func() (api.Answer, error) { return c.client(r, kind).Do(c.t.Context(), api.Path(kind), need) })
+	return eventually(c.t, func() (hostapi.Answer, error) { return c.client(r, kind).Do(c.t.Context(), hostapi.Path(kind), need) })
 }
 
 // both has two replicas answer a request at the same time.
-func (c *replicas) both(a, b *replica, kind string, need api.Request) (answers [2]api.Answer) {
+func (c *replicas) both(a, b *replica, kind string, need hostapi.Request) (answers [2]hostapi.Answer) {
 	c.t.Helper()
 	var both sync.WaitGroup
 	for n, r := range []*replica{a, b} {
@@ -190,10 +190,10 @@ func (c *replicas) decided(at *replica, kind string) map[string]int {
 }
 
 // eventually repeats a request while that may help.
-func eventually(t *testing.T, request func() (api.Answer, error)) (a api.Answer) {
+func eventually(t *testing.T, request func() (hostapi.Answer, error)) (a hostapi.Answer) {
 	t.Helper()
 	kit.Succeeds(t, "an answer", func() (err error) {
-		if a, err = request(); err != nil && api.AsError(err).Kind != api.Transient {
+		if a, err = request(); err != nil && hostapi.AsError(err).Kind != hostapi.Transient {
 			t.Fatal(err)
 		}
 		return err

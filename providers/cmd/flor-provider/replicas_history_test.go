@@ -17,9 +17,9 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/store"
@@ -124,10 +124,10 @@ func TestHistory(t *testing.T) {
 	for n := range 6 {
 		work.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(n)))
-			var need api.Request
+			var need hostapi.Request
 			var first string
 			// A connection of before a replica hung has its requests decided as soon as that goes on.
-			open := map[*replica]*api.Pass{}
+			open := map[*replica]*hostapi.Pass{}
 			for ctx.Err() == nil {
 				if first == "" || random.IntN(2) == 0 {
 					id := fmt.Sprintf("s%d", n)
@@ -139,7 +139,7 @@ func TestHistory(t *testing.T) {
 				}
 				call := time.Now()
 				within, done := context.WithTimeout(ctx, 5*time.Second)
-				a, err := open[r].Do(within, api.Path("cert"), need)
+				a, err := open[r].Do(within, hostapi.Path("cert"), need)
 				done()
 				if err != nil || random.IntN(10) == 0 {
 					open[r].Close()
@@ -158,11 +158,11 @@ func TestHistory(t *testing.T) {
 					granted.Store(key, true)
 					answered.Add(1)
 					add(n, ask, call, true)
-				case api.AsError(err).Code == api.CodeRevoked:
+				case hostapi.AsError(err).Code == hostapi.CodeRevoked:
 					refused.Add(1)
 					add(n, ask, call, false)
-				case ctx.Err() == nil && api.AsError(err).Kind != api.Transient:
-					t.Errorf("a request of the host's own: got %v, want what may pass, or %s", err, api.CodeRevoked)
+				case ctx.Err() == nil && hostapi.AsError(err).Kind != hostapi.Transient:
+					t.Errorf("a request of the host's own: got %v, want what may pass, or %s", err, hostapi.CodeRevoked)
 					return
 				default:
 					lost.Add(1)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -55,8 +55,8 @@ func TestReplicasOIDC(t *testing.T) {
 	body := func(i int) []byte {
 		return kit.JSON(oidc.Request{Issuer: "http://auth.demo.flor.rete", Service: kit.ID(fmt.Sprintf("service/s%d", i)), RedirectURIs: []string{fmt.Sprintf("http://s%d.demo.flor.rete/", i)}})
 	}
-	need := func(i, rotation int) api.Request {
-		return api.Request{Need: fmt.Sprintf("oidc-s%d", i), Serial: 1000, Generation: 1, Rotation: rotation, Body: body(i)}
+	need := func(i, rotation int) hostapi.Request {
+		return hostapi.Request{Need: fmt.Sprintf("oidc-s%d", i), Serial: 1000, Generation: 1, Rotation: rotation, Body: body(i)}
 	}
 	c.change = func(p *document.Policy) {
 		for i := range clients {

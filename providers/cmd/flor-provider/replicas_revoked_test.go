@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/store"
@@ -37,17 +37,17 @@ func TestReplicasRevoked(t *testing.T) {
 	c.enrol(a, key)
 	lists := newLists(c)
 	change := func(do func(*trust.Revocations, spiffe.ID) error) { t.Helper(); lists.change(do, ursula) }
-	need := func() api.Request { return request("cert-service-s1", kit.ID("service/s1"), kit.NewKey()) }
+	need := func() hostapi.Request { return request("cert-service-s1", kit.ID("service/s1"), kit.NewKey()) }
 	ask := func(r *replica) error {
-		_, err := c.client(r, "cert").Do(t.Context(), api.Path("cert"), need())
+		_, err := c.client(r, "cert").Do(t.Context(), hostapi.Path("cert"), need())
 		return err
 	}
-	refused := func(err error) bool { return err != nil && api.AsError(err).Code == api.CodeRevoked }
+	refused := func(err error) bool { return err != nil && hostapi.AsError(err).Code == hostapi.CodeRevoked }
 	for range 6 {
 		for _, r := range c.all {
 			c.ask(r, "cert", need())
 		}
-		waiting := make([]*api.Pass, 8)
+		waiting := make([]*hostapi.Pass, 8)
 		var written atomic.Int64
 		for i := range waiting {
 			client := c.client(b, "cert")
@@ -56,20 +56,20 @@ func TestReplicasRevoked(t *testing.T) {
 				return countedWrites{conn, &written}, err
 			}
 			waiting[i] = client.Pass()
-			eventually(t, func() (api.Answer, error) { return waiting[i].Do(t.Context(), api.Path("cert"), need()) })
+			eventually(t, func() (hostapi.Answer, error) { return waiting[i].Do(t.Context(), hostapi.Path("cert"), need()) })
 		}
 		c.must(b.run.Process.Signal(syscall.SIGSTOP))
 		change(revocation.Suspend)
 		if err := ask(a); !refused(err) {
-			t.Errorf("the replica that goes on: got %v, want %s", err, api.CodeRevoked)
+			t.Errorf("the replica that goes on: got %v, want %s", err, hostapi.CodeRevoked)
 		}
 		var all sync.WaitGroup
 		before := written.Load()
 		for _, p := range waiting {
 			all.Go(func() {
 				defer p.Close()
-				if _, err := p.Do(t.Context(), api.Path("cert"), need()); !refused(err) {
-					t.Errorf("the replica that was stopped: got %v, want %s", err, api.CodeRevoked)
+				if _, err := p.Do(t.Context(), hostapi.Path("cert"), need()); !refused(err) {
+					t.Errorf("the replica that was stopped: got %v, want %s", err, hostapi.CodeRevoked)
 				}
 			})
 		}
@@ -77,7 +77,7 @@ func TestReplicasRevoked(t *testing.T) {
 		c.must(b.run.Process.Signal(syscall.SIGCONT))
 		all.Wait()
 		if err := ask(b); !refused(err) {
-			t.Errorf("the replica that was stopped, a moment later: got %v, want %s", err, api.CodeRevoked)
+			t.Errorf("the replica that was stopped, a moment later: got %v, want %s", err, hostapi.CodeRevoked)
 		}
 		change(revocation.Resume)
 	}
@@ -93,8 +93,8 @@ func TestReplicasRevoked(t *testing.T) {
 	}
 	put(kit.Suspensions(lists.number+1, kit.SigningKey("demo-2"), ursula))
 	for _, r := range c.all {
-		if err := ask(r); err == nil || api.AsError(err).Code != api.CodeListBehind {
-			t.Errorf("got %v, want %s", err, api.CodeListBehind)
+		if err := ask(r); err == nil || hostapi.AsError(err).Code != hostapi.CodeListBehind {
+			t.Errorf("got %v, want %s", err, hostapi.CodeListBehind)
 		}
 	}
 	put(kit.Revocations(lists.number+1, signing))
@@ -104,8 +104,8 @@ func TestReplicasRevoked(t *testing.T) {
 		m.Kill()
 	}
 	for _, r := range c.all {
-		if err := ask(r); err == nil || api.AsError(err).Code != api.CodeStore {
-			t.Errorf("got %v, want %s", err, api.CodeStore)
+		if err := ask(r); err == nil || hostapi.AsError(err).Code != hostapi.CodeStore {
+			t.Errorf("got %v, want %s", err, hostapi.CodeStore)
 		}
 	}
 }
@@ -130,8 +130,11 @@ func TestReplicasWatch(t *testing.T) {
 	}
 	p := c.client(a, "config").Pass()
 	defer p.Close()
-	var first api.Artifact
-	eventually(t, func() (_ api.Answer, err error) { first, err = p.Artifact(t.Context()); return api.Answer{}, err })
+	var first hostapi.Artifact
+	eventually(t, func() (_ hostapi.Answer, err error) {
+		first, err = p.Artifact(t.Context())
+		return hostapi.Answer{}, err
+	})
 	for _, m := range c.etcd.Members[:2] {
 		m.Kill()
 	}
@@ -141,8 +144,8 @@ func TestReplicasWatch(t *testing.T) {
 	watching.Tag = first.Tag()
 	w := watching.Pass()
 	defer w.Close()
-	if _, err := w.Watch(ctx, first.Revision); err == nil || api.AsError(err).Code != api.CodeStore {
-		t.Errorf("a watch without a majority: got %v, want %s", err, api.CodeStore)
+	if _, err := w.Watch(ctx, first.Revision); err == nil || hostapi.AsError(err).Code != hostapi.CodeStore {
+		t.Errorf("a watch without a majority: got %v, want %s", err, hostapi.CodeStore)
 	}
 	again, err := p.Artifact(ctx)
 	if err != nil || len(again.Documents) == 0 {

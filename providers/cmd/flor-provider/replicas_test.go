@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -26,7 +26,7 @@ func TestReplicas(t *testing.T) {
 	c.enrol(a, key)
 
 	// The same request of both at once, and a member dies.
-	var needs []api.Request
+	var needs []hostapi.Request
 	for i := range 8 {
 		needs = append(needs, request(fmt.Sprintf("cert-service-s%d", i), kit.ID(fmt.Sprintf("service/s%d", i)), key))
 	}

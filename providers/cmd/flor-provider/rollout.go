@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/nss"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/config"
-	"github.com/florete/florete/providers/nss"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 )

@@ -18,9 +18,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
-	"github.com/florete/florete/providers/journal"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/seal/keyring"
 	"github.com/florete/florete/providers/server"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/secretfile"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd"

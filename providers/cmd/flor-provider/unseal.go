@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/replace"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/seal/keyring"
-	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -123,7 +123,7 @@ func save(dir string, keys keyring.Keys) error {
 	if err != nil {
 		return err
 	}
-	if err := replace.File(opened(dir), b, 0o600); err != nil {
+	if err := atomicfile.File(opened(dir), b, 0o600); err != nil {
 		return err
 	}
 	st, err := os.Stat(dir)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/secretfile"
 	"github.com/florete/florete/providers/server"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
 )
@@ -24,7 +24,7 @@ import (
 type call struct {
 	Node   string
 	Key    []byte // SSH public key, in its wire form
-	Proof  *api.Proof
+	Proof  *hostapi.Proof
 	Device string
 	CSRs   []string // PEM
 }
@@ -75,7 +75,7 @@ func (c cluster) bareHost(n node) error {
 // bareCall is one connection of a host.
 func (c cluster) bareCall(n node, svid *tls.Certificate, csrs ...string) (chains [][][]byte, err error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, VerifyConnection: func(cs tls.ConnectionState) error {
-		_, err := api.Peer(cs.PeerCertificates, c.roots, x509.ExtKeyUsageServerAuth)
+		_, err := hostapi.Peer(cs.PeerCertificates, c.roots, x509.ExtKeyUsageServerAuth)
 		return err
 	}}
 	if svid != nil {
@@ -87,16 +87,16 @@ func (c cluster) bareCall(n node, svid *tls.Certificate, csrs ...string) (chains
 	}
 	defer conn.Close()
 	state := conn.ConnectionState()
-	binding, err := api.ChannelBinding(&state)
+	binding, err := hostapi.ChannelBinding(&state)
 	if err != nil {
 		return nil, err
 	}
 	q := call{Node: n.id.String(), Key: n.key.PublicKey().Marshal(), CSRs: csrs}
 	if svid == nil {
 		block, _ := pem.Decode([]byte(csrs[0]))
-		q.Proof, err = api.Statement{Node: n.id, Provider: kit.ProviderID(provider, "cert"), Nonce: "bare", CSR: block.Bytes, Binding: binding}.Sign(n.key)
+		q.Proof, err = hostapi.Statement{Node: n.id, Provider: kit.ProviderID(provider, "cert"), Nonce: "bare", CSR: block.Bytes, Binding: binding}.Sign(n.key)
 	} else {
-		q.Device, err = api.DeviceStatement{Node: n.id, Provider: kit.ProviderID(provider, "cert"), Binding: binding}.Sign(n.key)
+		q.Device, err = hostapi.DeviceStatement{Node: n.id, Provider: kit.ProviderID(provider, "cert"), Binding: binding}.Sign(n.key)
 	}
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (c cluster) answerBare(conn *tls.Conn) error {
 		return err
 	}
 	state := conn.ConnectionState()
-	binding, err := api.ChannelBinding(&state)
+	binding, err := hostapi.ChannelBinding(&state)
 	if err != nil {
 		return err
 	}
@@ -158,9 +158,9 @@ func (c cluster) verifyBare(conn *tls.Conn, q call, state tls.ConnectionState, b
 	}
 	if q.Proof != nil {
 		block, _ := pem.Decode([]byte(q.CSRs[0]))
-		err = api.Statement{Node: node, Provider: kit.ProviderID(provider, "cert"), Nonce: "bare", CSR: block.Bytes, Binding: binding}.Verify(q.Proof, key)
-	} else if _, err = api.Peer(state.PeerCertificates, c.roots, x509.ExtKeyUsageClientAuth); err == nil {
-		err = api.DeviceStatement{Node: node, Provider: kit.ProviderID(provider, "cert"), Binding: binding}.Verify(q.Device, key)
+		err = hostapi.Statement{Node: node, Provider: kit.ProviderID(provider, "cert"), Nonce: "bare", CSR: block.Bytes, Binding: binding}.Verify(q.Proof, key)
+	} else if _, err = hostapi.Peer(state.PeerCertificates, c.roots, x509.ExtKeyUsageClientAuth); err == nil {
+		err = hostapi.DeviceStatement{Node: node, Provider: kit.ProviderID(provider, "cert"), Binding: binding}.Verify(q.Device, key)
 	}
 	if err != nil {
 		return err

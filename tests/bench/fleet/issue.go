@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/tests/kit"
 )
@@ -74,8 +74,8 @@ func issued(f figures, c cluster, p *process) error {
 // caller is a node that has enrolled, and requests that it has ready. It sends them in turn:
 // no two that follow one another are the same, so each has a certificate of its own.
 type caller struct {
-	client   *api.Client
-	requests []api.Request
+	client   *hostapi.Client
+	requests []hostapi.Request
 }
 
 const ready = 8
@@ -96,14 +96,14 @@ func (c cluster) callers() (all []caller, err error) {
 }
 
 // request is one for the certificate that is needed.
-func (c cluster) request(id spiffe.ID, need document.Need, key crypto.Signer) api.Request {
-	return api.Request{Need: need.ID, Serial: c.serial(-1), Generation: 1, Body: kit.JSON(api.CertBody{ID: id, CSR: kit.CSR(id, key)})}
+func (c cluster) request(id spiffe.ID, need document.Need, key crypto.Signer) hostapi.Request {
+	return hostapi.Request{Need: need.ID, Serial: c.serial(-1), Generation: 1, Body: kit.JSON(hostapi.CertBody{ID: id, CSR: kit.CSR(id, key)})}
 }
 
 // raw is how many certificates one core makes in a second with crypto/x509 alone: the request
 // parsed and its signature checked, the certificate signed.
-func (c cluster) raw(r api.Request) (float64, error) {
-	var body api.CertBody
+func (c cluster) raw(r hostapi.Request) (float64, error) {
+	var body hostapi.CertBody
 	if err := strictjson.Decode(r.Body, &body); err != nil {
 		return 0, err
 	}
@@ -141,7 +141,7 @@ func durable(callers []caller) ([]time.Duration, error) {
 			defer pass.Close()
 			for k := 0; errs[i] == nil && time.Now().Before(end); k++ {
 				began := time.Now()
-				_, errs[i] = pass.Do(context.Background(), api.Path(cert.Name), c.requests[k%ready])
+				_, errs[i] = pass.Do(context.Background(), hostapi.Path(cert.Name), c.requests[k%ready])
 				took[i] = append(took[i], time.Since(began))
 			}
 		})

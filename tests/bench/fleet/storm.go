@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/florete/florete/providers/api"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/tests/kit"
 )
@@ -54,7 +54,7 @@ func (c cluster) come(n node, dial func(context.Context, string, string) (net.Co
 	defer pass.Close()
 	for i, id := range n.services {
 		key := kit.NewKey()
-		answer, err := pass.Do(context.Background(), api.Path(cert.Name), c.request(id, n.needs[1+i], key))
+		answer, err := pass.Do(context.Background(), hostapi.Path(cert.Name), c.request(id, n.needs[1+i], key))
 		if err == nil {
 			_, err = svid(answer, key)
 		}
@@ -66,8 +66,8 @@ func (c cluster) come(n node, dial func(context.Context, string, string) (net.Co
 }
 
 // enrol is a client with the SVID of a node.
-func (c cluster) enrol(n node, dial func(context.Context, string, string) (net.Conn, error)) (*api.Client, error) {
-	client := &api.Client{Node: n.id, Roots: c.roots, HostKey: n.key, Provider: c.providers()[cert.Name], Dial: dial}
+func (c cluster) enrol(n node, dial func(context.Context, string, string) (net.Conn, error)) (*hostapi.Client, error) {
+	client := &hostapi.Client{Node: n.id, Roots: c.roots, HostKey: n.key, Provider: c.providers()[cert.Name], Dial: dial}
 	key := kit.NewKey()
 	answer, err := client.Enrol(context.Background(), c.request(n.id, n.needs[0], key))
 	if err == nil {
@@ -80,7 +80,7 @@ func (c cluster) enrol(n node, dial func(context.Context, string, string) (net.C
 }
 
 // svid is that of an answer, which must be for a key.
-func svid(answer api.Answer, key crypto.Signer) (*tls.Certificate, error) {
+func svid(answer hostapi.Answer, key crypto.Signer) (*tls.Certificate, error) {
 	c := &tls.Certificate{PrivateKey: key}
 	for block, rest := pem.Decode([]byte(answer.Values["svid"])); block != nil; block, rest = pem.Decode(rest) {
 		c.Certificate = append(c.Certificate, block.Bytes)

@@ -8,8 +8,8 @@ import (
 	"errors"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -55,5 +55,5 @@ func (toy) Compile(p document.Policy) (any, error) {
 func (t toy) Answer(_ context.Context, c server.Call) (server.Decision, error) {
 	p := c.Compiled.(*policy)
 	greeting := p.Word + " " + p.requests.Of(c).Name + t.mark
-	return server.Decision{Answer: api.Answer{Values: map[string]string{"greeting": greeting}}}, nil
+	return server.Decision{Answer: hostapi.Answer{Values: map[string]string{"greeting": greeting}}}, nil
 }

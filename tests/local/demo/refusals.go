@@ -19,9 +19,9 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/api"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
@@ -46,22 +46,22 @@ func (s *demo) refuse(ctx context.Context) error {
 	nosy := *raishan
 	nosy.Node = s.hosts["ursula"].Manifest.Identity.ID
 	_, err = nosy.Artifact(ctx)
-	s.refused("raishan asks for ursula's documents", err, string(api.Denied))
+	s.refused("raishan asks for ursula's documents", err, string(hostapi.Denied))
 
 	ursula, err := s.client("ursula", "oidc")
 	if err != nil {
 		return err
 	}
-	r := api.Request{Need: "oidc-wiki", Serial: s.serial, Generation: 1, Body: json.RawMessage(`{"service":"spiffe://demo.flor/service/wiki","redirectURIs":[]}`)}
-	_, err = ursula.Do(ctx, api.Path("oidc"), r)
-	s.refused("an OIDC client for a service the policy does not have", err, api.CodeNotGranted)
+	r := hostapi.Request{Need: "oidc-wiki", Serial: s.serial, Generation: 1, Body: json.RawMessage(`{"service":"spiffe://demo.flor/service/wiki","redirectURIs":[]}`)}
+	_, err = ursula.Do(ctx, hostapi.Path("oidc"), r)
+	s.refused("an OIDC client for a service the policy does not have", err, hostapi.CodeNotGranted)
 	thief := *ursula
 	thief.HostKey = nil
-	_, err = thief.Do(ctx, api.Path("oidc"), r)
-	s.refused("a copy of ursula's SVID without her SSH host key", err, api.CodeDeviceKey)
+	_, err = thief.Do(ctx, hostapi.Path("oidc"), r)
+	s.refused("a copy of ursula's SVID without her SSH host key", err, hostapi.CodeDeviceKey)
 	thief.HostKey = raishan.HostKey
-	_, err = thief.Do(ctx, api.Path("oidc"), r)
-	s.refused("a copy of ursula's SVID with another SSH host key", err, api.CodeDeviceKey)
+	_, err = thief.Do(ctx, hostapi.Path("oidc"), r)
+	s.refused("a copy of ursula's SVID with another SSH host key", err, hostapi.CodeDeviceKey)
 
 	mgmt01 := kit.ID("node/mgmt01")
 	stranger := kit.NewCA().Issue(mgmt01, time.Hour)
@@ -69,7 +69,7 @@ func (s *demo) refuse(ctx context.Context) error {
 	forged := *raishan
 	forged.SVID, forged.Node = stranger, mgmt01
 	_, err = forged.Artifact(ctx)
-	s.refused("a stranger CA's mgmt01 at the provider", err, api.CodeUntrusted)
+	s.refused("a stranger CA's mgmt01 at the provider", err, hostapi.CodeUntrusted)
 
 	if err := s.replay(ctx); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (s *demo) refused(name string, err error, about ...string) {
 }
 
 // client speaks to the provider as a host does.
-func (s *demo) client(host, kind string) (*api.Client, error) {
+func (s *demo) client(host, kind string) (*hostapi.Client, error) {
 	h := s.hosts[host]
 	roots, err := trust.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *demo) client(host, kind string) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api.Client{Node: h.Manifest.Identity.ID, Provider: s.hosts["ursula"].Manifest.Providers[forge][kind], Roots: roots, SVID: svid, HostKey: key}, nil
+	return &hostapi.Client{Node: h.Manifest.Identity.ID, Provider: s.hosts["ursula"].Manifest.Providers[forge][kind], Roots: roots, SVID: svid, HostKey: key}, nil
 }
 
 // knock connects to a service of ursula with a certificate and opens a stream.
@@ -159,42 +159,42 @@ func (s *demo) replay(ctx context.Context) error {
 			return err
 		}
 		if res.StatusCode != http.StatusOK {
-			refusal := &api.Error{}
+			refusal := &hostapi.Error{}
 			return errors.Join(json.Unmarshal(b, refusal), refusal)
 		}
 		return json.Unmarshal(b, out)
 	}
-	var nonce api.Nonce
-	if err := post(api.PathNonce, http.Header{}, struct{}{}, &nonce); err != nil {
+	var nonce hostapi.Nonce
+	if err := post(hostapi.PathNonce, http.Header{}, struct{}{}, &nonce); err != nil {
 		return err
 	}
 	csr := kit.CSR(client.Node, kit.NewKey())
 	block, _ := pem.Decode([]byte(csr))
 	state := conn.ConnectionState()
-	binding, err := api.ChannelBinding(&state)
+	binding, err := hostapi.ChannelBinding(&state)
 	if err != nil {
 		return err
 	}
 	for i := range 2 {
-		body, err := json.Marshal(api.CertBody{ID: client.Node, CSR: csr})
+		body, err := json.Marshal(hostapi.CertBody{ID: client.Node, CSR: csr})
 		if err != nil {
 			return err
 		}
-		r := api.Request{Need: "cert-node", Serial: s.serial, Generation: 1, Body: body}
-		if r.Proof, err = (api.Statement{Node: client.Node, Provider: client.Provider.ID, Nonce: nonce.Nonce, CSR: block.Bytes, Binding: binding}).Sign(client.HostKey); err != nil {
+		r := hostapi.Request{Need: "cert-node", Serial: s.serial, Generation: 1, Body: body}
+		if r.Proof, err = (hostapi.Statement{Node: client.Node, Provider: client.Provider.ID, Nonce: nonce.Nonce, CSR: block.Bytes, Binding: binding}).Sign(client.HostKey); err != nil {
 			return err
 		}
 		key, err := r.Key(client.Node)
 		if err != nil {
 			return err
 		}
-		var a api.Answer
-		err = post(api.Path("cert"), http.Header{api.HeaderKey: {key}}, r, &a)
+		var a hostapi.Answer
+		err = post(hostapi.Path("cert"), http.Header{hostapi.HeaderKey: {key}}, r, &a)
 		if i == 0 && err != nil {
 			return fmt.Errorf("enrolment before the replay: %w", err)
 		}
 		if i == 1 {
-			s.refused("a replayed enrolment proof", err, api.CodeReplayed)
+			s.refused("a replayed enrolment proof", err, hostapi.CodeReplayed)
 		}
 	}
 	return nil
@@ -232,7 +232,7 @@ func (s *demo) tamper(ctx context.Context) error {
 	err = s.breakIn(ctx, &stream, []string{mallory.ToPublicKey().String()}, func() error {
 		return s.until(ctx, "the tampered document being refused", func() bool {
 			refusal = s.refetch(ctx, "raishan")
-			return refusal != nil && !strings.Contains(refusal.Error(), api.CodeUnavailable)
+			return refusal != nil && !strings.Contains(refusal.Error(), hostapi.CodeUnavailable)
 		})
 	})
 	if err != nil {

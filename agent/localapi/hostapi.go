@@ -1,0 +1,124 @@
+// Package localapi is the API of one host for those whom a role admits: HTTP on Unix
+// sockets, which are published through the forwarder where the flake declares it, and nowhere
+// else. The one to read serves:
+//
+//	GET /manifest                        the manifest in force, its exact bytes
+//	GET /status                          as flor status --json
+//	GET /journal/UNIT?lines=N[&follow=1]  the last lines of a unit's journal, and
+//	                                     those that come
+//
+// and the one to administer:
+//
+//	POST /refetch?need=ID  activation requests the need again, within ten seconds
+//	POST /rotate?need=ID   it requests another secret, and the former one ends
+//
+// It reads the journals of Florete's units, of services that this host publishes
+// and of units that its needs notify, and no others. Who may connect is the
+// forwarder's to decide: two services, so that a role can have one of them. Requests must
+// name the service as its callers do, host.ursula.demo.flor.rete.
+package localapi
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+)
+
+// Config identifies the host.
+type Config struct {
+	Instance hostdir.Instance
+	Layout   hostdir.Layout
+	Agent    string // its Unix socket
+	Refetch  string // directory of requests to activation, one file for a need
+
+	// Journal is the program that reads journals; empty for journalctl.
+	Journal string
+}
+
+// timeout is for a request, and for an answer or each part of it.
+const timeout = time.Minute
+
+// Serve serves on ln until ctx ends.
+func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
+	s := &http.Server{Handler: h, ReadTimeout: timeout, WriteTimeout: timeout, MaxHeaderBytes: 16 << 10}
+	closed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		s.Close()
+	})
+	err := s.Serve(conns.Patient(ln, nil))
+	if !stop() {
+		<-closed
+		return nil
+	}
+	return err
+}
+
+// ReadHandler serves who may read.
+func ReadHandler(c Config) http.Handler {
+	if c.Journal == "" {
+		c.Journal = "journalctl"
+	}
+	h := &handler{Config: c, journals: newJournals()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /manifest", h.manifest)
+	mux.HandleFunc("GET /status", h.status)
+	mux.HandleFunc("GET /journal/{unit}", h.journal)
+	return h.named(mux)
+}
+
+// AdminHandler serves who may administer. It refuses requests of another origin's page in a
+// browser.
+func AdminHandler(c Config) http.Handler {
+	h := &handler{Config: c}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /refetch", h.act(Refetch, Again))
+	mux.HandleFunc("POST /rotate", h.act(Rotate, AnotherSecret))
+	return h.named(http.NewCrossOriginProtection().Handler(mux))
+}
+
+type handler struct {
+	Config
+	document atomic.Pointer[document.Document] // the manifest read last
+	journals
+}
+
+// read opens the manifest in force; an error is returned to the caller.
+func (h *handler) read(w http.ResponseWriter) (document.Document, bool) {
+	var before document.Document
+	if d := h.document.Load(); d != nil {
+		before = *d
+	}
+	doc, err := h.Layout.Refresh(before)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return doc, false
+	}
+	h.document.Store(&doc)
+	return doc, true
+}
+
+func (h *handler) manifest(w http.ResponseWriter, _ *http.Request) {
+	if doc, ok := h.read(w); ok {
+		_, body, _ := doc.Bytes()
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(body)
+	}
+}
+
+func (h *handler) status(w http.ResponseWriter, r *http.Request) {
+	_, raw, err := status.Fetch(r.Context(), h.Agent)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(raw)
+}

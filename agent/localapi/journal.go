@@ -1,0 +1,212 @@
+package localapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/florete/florete/internal/document"
+)
+
+// Limits of one answer from a journal.
+const (
+	defaultLines = 200
+	maxLines     = 10_000
+	maxBytes     = 16 << 20
+	maxJournals  = 4 // at once, and as many that are followed
+	maxFollow    = time.Hour
+	minFollow    = time.Minute // before it gives way to another
+)
+
+// journals bound how many are read, and how many are followed.
+type journals struct {
+	reads   chan struct{}
+	follows *follows
+}
+
+func newJournals() journals {
+	return journals{make(chan struct{}, maxJournals), &follows{}}
+}
+
+// follows are journals that are followed. Who follows is not known here, so places are shared by
+// time: where all are taken, the one that has been followed for the longest gives way. Whoever
+// follows comes again.
+type follows struct {
+	mu      sync.Mutex
+	running []*following // the oldest first
+}
+
+type following struct {
+	since time.Time
+	end   context.CancelFunc
+}
+
+// begin takes a place until done is called, or ctx, which it returns, has ended. It is false
+// where none is free, and none has been followed for long enough.
+func (f *follows) begin(ctx context.Context) (_ context.Context, done func(), ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.running) >= maxJournals {
+		oldest := f.running[0]
+		if time.Since(oldest.since) < minFollow {
+			return nil, nil, false
+		}
+		oldest.end()
+		f.running = f.running[1:]
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxFollow)
+	this := &following{time.Now(), cancel}
+	f.running = append(f.running, this)
+	return ctx, func() {
+		cancel()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.running = slices.DeleteFunc(f.running, func(o *following) bool { return o == this })
+	}, true
+}
+
+// begin takes a place to read or to follow.
+func (j journals) begin(ctx context.Context, followed bool) (_ context.Context, done func(), ok bool) {
+	if followed {
+		return j.follows.begin(ctx)
+	}
+	select {
+	case j.reads <- struct{}{}:
+		return ctx, func() { <-j.reads }, true
+	default:
+		return nil, nil, false
+	}
+}
+
+// journal streams the last lines of a unit.
+func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
+	doc, ok := h.read(w)
+	if !ok {
+		return
+	}
+	unit := strings.TrimSuffix(r.PathValue("unit"), ".service")
+	if known := h.units(doc.Manifest()); !slices.Contains(known, unit) {
+		http.Error(w, fmt.Sprintf("unit %q: want one of %s", unit, strings.Join(known, ", ")), http.StatusNotFound)
+		return
+	}
+	lines, followed, err := parseQuery(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	args := []string{"--unit=" + unit + ".service", "--lines=" + strconv.Itoa(lines), "--output=short-iso", "--no-pager", "--quiet"}
+	if followed {
+		args = append(args, follow()...)
+	}
+	ctx, done, ok := h.begin(r.Context(), followed)
+	if !ok {
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "others read journals: try again", http.StatusServiceUnavailable)
+		return
+	}
+	defer done()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	out := &answer{ResponseWriter: w, left: maxBytes}
+	switch err := run(ctx, out, h.Journal, args); {
+	case err == nil, ctx.Err() != nil && r.Context().Err() == nil: // whoever follows comes again
+	case out.left == maxBytes:
+		http.Error(w, "journal: "+err.Error(), http.StatusServiceUnavailable)
+	default:
+		panic(http.ErrAbortHandler) // so that nobody takes what is cut for all
+	}
+}
+
+// parseQuery reads a query's lines and follow.
+func parseQuery(q url.Values) (lines int, follow bool, err error) {
+	lines = defaultLines
+	if text := q.Get("lines"); text != "" {
+		if lines, err = strconv.Atoi(text); err != nil || lines < 1 || lines > maxLines {
+			return 0, false, fmt.Errorf("lines %q: want 1 to %d", text, maxLines)
+		}
+	}
+	switch text := q.Get("follow"); text {
+	case "", "0":
+	case "1":
+		follow = true
+	default:
+		return 0, false, fmt.Errorf("follow %q: want 1, or leave it out", text)
+	}
+	return lines, follow, nil
+}
+
+// follow has journalctl print what comes. Alone it would print this boot's, which it
+// does not know in a container; merged it would print other machines'.
+func follow() []string {
+	id, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		return []string{"--follow"}
+	}
+	return []string{"--follow", "--merge", "_MACHINE_ID=" + strings.TrimSpace(string(id))}
+}
+
+// units are those whose journals may be read, without ".service".
+func (h *handler) units(m document.Manifest) []string {
+	var names []string
+	for _, ours := range []string{"activate", "agent", "credentials", "host", "hosts-file"} {
+		names = append(names, h.Instance.Unit(ours))
+	}
+	for _, kind := range h.Layout.Provides().Kinds {
+		names = append(names, h.Instance.Unit("provider-"+kind))
+	}
+	for _, p := range m.Forwarder.Publish {
+		names = append(names, p.ID.Name())
+	}
+	for _, n := range m.Needs {
+		for _, unit := range n.OnChange {
+			if name, ok := strings.CutSuffix(unit, ".service"); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// run writes what a program prints, as it comes. The program is killed when ctx ends or
+// w is full.
+func run(ctx context.Context, w io.Writer, program string, args []string) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdout = w
+	cmd.WaitDelay = time.Second
+	return cmd.Run()
+}
+
+// answer sends each part at once, to who takes it in time, and not more than so many
+// bytes.
+type answer struct {
+	http.ResponseWriter
+	left int
+}
+
+var errTooMuch = errors.New("more than an answer may have")
+
+func (a *answer) Write(b []byte) (int, error) {
+	if len(b) > a.left {
+		return 0, errTooMuch
+	}
+	a.left -= len(b)
+	control := http.NewResponseController(a.ResponseWriter)
+	if err := control.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+		return 0, err
+	}
+	n, err := a.ResponseWriter.Write(b)
+	if err == nil {
+		err = control.Flush()
+	}
+	return n, err
+}

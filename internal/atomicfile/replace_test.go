@@ -1,0 +1,95 @@
+package atomicfile_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/florete/florete/internal/atomicfile"
+)
+
+func TestTakesWhatWasLeft(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state.json")
+	for _, text := range []string{"one", "two"} {
+		if err := os.WriteFile(path+".new", []byte("half of it"), 0o400); err != nil {
+			t.Fatal(err)
+		}
+		if err := atomicfile.File(path, []byte(text), 0o604); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if b, _ := os.ReadFile(path); err != nil || string(b) != text || info.Mode() != 0o604 {
+			t.Errorf("%q, %v, want %q of mode 0604", b, info, text)
+		}
+	}
+	if err := atomicfile.Symlink("there", path); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(path); err != nil || to != "there" {
+		t.Errorf("link to %q, %v", to, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
+// What cannot take the place of another leaves nothing behind.
+func TestFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "directory")
+	if err := os.MkdirAll(filepath.Join(path, "full"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.File(path, nil, 0o644); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
+// FileIn makes what is missing above a file, and nothing where that cannot be.
+func TestMakesDirectory(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "needs", "cert-node", "state.json")
+	for _, text := range []string{"one", "two"} {
+		if err := atomicfile.FileIn(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(path); err != nil || string(b) != text {
+			t.Errorf("%q, %v", b, err)
+		}
+	}
+	if err := atomicfile.FileIn(filepath.Join(path, "below", "a-file"), nil, 0o600); err == nil {
+		t.Error("a file became a directory")
+	}
+}
+
+// TestLongSocket: a path that the kernel has no room for is refused by name, with the limit.
+func TestLongSocket(t *testing.T) {
+	dir, err := os.MkdirTemp("", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := func(length int) string { return filepath.Join(dir, strings.Repeat("s", length-len(dir)-1)) }
+	ln, err := atomicfile.Socket(path(107), "unix", 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if c, err := atomicfile.DialSocket(t.Context(), path(107)); err != nil {
+		t.Error(err)
+	} else {
+		c.Close()
+	}
+	_, listened := atomicfile.Socket(path(108), "unix", 0o600)
+	_, dialled := atomicfile.DialSocket(t.Context(), path(108))
+	for _, err := range []error{listened, dialled} {
+		if err == nil || !strings.Contains(err.Error(), path(108)+": 108 bytes, want at most 107") {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package hostapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/hiddeco/sshsig"
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/pubkey"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
+)
+
+// PathJoin is where a device requests to be admitted, with POST, at a config provider.
+const PathJoin = "/config/join"
+
+// JoinNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of join requests.
+const JoinNamespace = "florete-join"
+
+// MaxJoin is the longest join request, in bytes.
+const MaxJoin = 16 << 10
+
+// JoinState is how a join request stands. Part of the wire, append-only.
+type JoinState string
+
+const (
+	JoinPending  JoinState = "pending"  // an operator is to decide
+	JoinApproved JoinState = "approved" // the answer has what the device enrols with
+	JoinRejected JoinState = "rejected" // it takes another token to request again
+	JoinRevoked  JoinState = "revoked"  // it was approved, and the revocation list has the device or its node
+)
+
+// Join requests that a device is admitted as a node. It is repeated until it is decided: the
+// token counts for the first one of a device, and is none of what is remembered of it.
+type Join struct {
+	Node   spiffe.ID       `json:"node"`
+	Device string          `json:"device"` // public key, in authorized_keys form
+	Facts  json.RawMessage `json:"facts"`  // a hostreport.Facts
+
+	Token     string `json:"token,omitempty"`     // public key, Nix format
+	TokenSign string `json:"tokenSign,omitempty"` // by it, over the statement (Nix format)
+
+	Signature string `json:"signature"` // armored sshsig by the device, over the statement
+}
+
+// Joined is the answer.
+type Joined struct {
+	State   JoinState `json:"state"`
+	Message string    `json:"message,omitempty"` // what the device waits for, or why not
+
+	// Admission is the operator's word, and Grant one for the token's bearer to give it.
+	Admission *trust.SignedAdmission `json:"admission,omitempty"`
+	Grant     *trust.SignedGrant     `json:"grant,omitempty"`
+}
+
+// Statement are the lines that device and token sign: the version, trust domain, node,
+// provider, then in lower-case hex the SHA-256 of device key, token and facts, and the channel
+// binding. No other connection, provider, node or device can use them.
+func (j Join) Statement(provider spiffe.ID, binding []byte) []byte {
+	hash := func(b []byte) string {
+		sum := sha256.Sum256(b)
+		return hex.EncodeToString(sum[:])
+	}
+	return fmt.Appendf(nil, "florete-join-v1\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n", j.Node.TrustDomain(), j.Node, provider,
+		hash([]byte(j.Device)), hash([]byte(j.Token)), hash(j.Facts), hex.EncodeToString(binding))
+}
+
+// TokenID is what a provider knows a token by: the SHA-256 of its public key, in hex.
+func TokenID(public string) string {
+	sum := sha256.Sum256([]byte(public))
+	return hex.EncodeToString(sum[:])
+}
+
+// Verify checks both signatures, made on the connection with a binding, and returns the
+// device's key. Without a token there is one signature.
+func (j Join) Verify(provider spiffe.ID, binding []byte) (ssh.PublicKey, error) {
+	key, err := ParseHostKey(j.Device)
+	if err != nil {
+		return nil, fmt.Errorf("device key: %w", err)
+	}
+	if strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) != j.Device {
+		return nil, fmt.Errorf("device key %.200q: want type and key, and nothing else", j.Device)
+	}
+	statement := j.Statement(provider, binding)
+	sig, err := sshsig.Unarmor([]byte(j.Signature))
+	if err == nil {
+		err = sshsig.Verify(bytes.NewReader(statement), sig, key, sshsig.HashSHA512, JoinNamespace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("signature of the device: %w", err)
+	}
+	if j.Token == "" {
+		return key, nil
+	}
+	public, err := signature.ParsePublicKey(j.Token)
+	if err == nil {
+		err = pubkey.CheckEd25519(public.Data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("token: %w", err)
+	}
+	tokenSign, err := signature.ParseSignature(j.TokenSign)
+	if err != nil || !public.Verify(string(statement), tokenSign) {
+		return nil, fmt.Errorf("signature of the token does not verify, for this connection")
+	}
+	return key, nil
+}
+
+// Join requests that the client's device key, HostKey, is admitted as its node. token is nil
+// where the provider knows the device already.
+func (c *Client) Join(ctx context.Context, facts hostreport.Facts, token *JoinToken) (a Joined, err error) {
+	text, err := json.Marshal(facts)
+	if err != nil {
+		return a, Errorf(Invalid, CodeMalformed, "facts: %v", err)
+	}
+	j := Join{Node: c.Node, Device: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.HostKey.PublicKey()))), Facts: text}
+	s, err := c.connect(ctx, nil)
+	if err != nil {
+		return a, err
+	}
+	defer s.close()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	binding, err := s.binding()
+	if err != nil {
+		return a, err
+	}
+	if err := j.sign(c.HostKey, token, s.client.Provider.ID, binding); err != nil {
+		return a, unsigned("join request of "+c.Node.Short(), err)
+	}
+	b, err := json.Marshal(j)
+	if err != nil {
+		return a, Errorf(Invalid, CodeMalformed, "join request of %s: %v", c.Node, err)
+	}
+	err = s.call(ctx, http.MethodPost, PathJoin, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(b), &a)
+	return a, err
+}
+
+func (j *Join) sign(device ssh.Signer, token *JoinToken, provider spiffe.ID, binding []byte) error {
+	if token != nil {
+		j.Token = token.Public()
+		secret, err := token.Secret()
+		if err != nil {
+			return err
+		}
+		sig, err := secret.Sign(nil, string(j.Statement(provider, binding)))
+		if err != nil {
+			return err
+		}
+		j.TokenSign = sig.String()
+	}
+	sig, err := sshsig.Sign(bytes.NewReader(j.Statement(provider, binding)), device, sshsig.HashSHA512, JoinNamespace)
+	if err != nil {
+		return err
+	}
+	j.Signature = string(sshsig.Armor(sig))
+	return nil
+}

@@ -1,0 +1,98 @@
+package hostapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/hiddeco/sshsig"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/internal/pubkey"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
+)
+
+// ProofNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of proofs.
+const ProofNamespace = "florete-enrol"
+
+// Proof shows at enrolment that the caller holds the node's SSH host key.
+type Proof struct {
+	Node      spiffe.ID `json:"node"`
+	Nonce     string    `json:"nonce"`
+	Signature string    `json:"signature"` // armored sshsig over Statement.Bytes
+
+	// Admission is that of the key, where the policy has none for the node.
+	Admission *trust.SignedAdmission `json:"admission,omitempty"` // since format 1.1
+}
+
+// Nonce is the answer of POST /cert/nonce.
+type Nonce struct {
+	Nonce string `json:"nonce"`
+}
+
+// Statement is what a proof signs. It binds the key to one provider, one CSR and
+// one TLS connection.
+type Statement struct {
+	Node     spiffe.ID
+	Provider spiffe.ID
+	Nonce    string
+	CSR      []byte // DER
+	Binding  []byte // from ChannelBinding
+}
+
+// Bytes are the signed lines: the version, trust domain, node, provider, nonce,
+// then in lower-case hex the SHA-256 of the CSR and the channel binding.
+func (s Statement) Bytes() []byte {
+	sum := sha256.Sum256(s.CSR)
+	return fmt.Appendf(nil, "florete-enrol-v1\n%s\n%s\n%s\n%s\n%s\n%s\n",
+		s.Node.TrustDomain(), s.Node, s.Provider, s.Nonce, hex.EncodeToString(sum[:]), hex.EncodeToString(s.Binding))
+}
+
+// Sign makes the proof with the node's SSH host key.
+func (s Statement) Sign(hostKey ssh.Signer) (*Proof, error) {
+	sig, err := sshsig.Sign(bytes.NewReader(s.Bytes()), hostKey, sshsig.HashSHA512, ProofNamespace)
+	if err != nil {
+		return nil, fmt.Errorf("enrolment proof: %w", err)
+	}
+	return &Proof{Node: s.Node, Nonce: s.Nonce, Signature: string(sshsig.Armor(sig))}, nil
+}
+
+// ParseHostKey reads a host key in authorized_keys form, and refuses one that proves nothing.
+func ParseHostKey(line string) (ssh.PublicKey, error) {
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+	if err != nil {
+		return nil, err
+	}
+	return key, checkHostKey(key)
+}
+
+func checkHostKey(key ssh.PublicKey) error {
+	k, ok := key.(ssh.CryptoPublicKey)
+	if !ok {
+		return fmt.Errorf("key of type %s, want a plain one", key.Type())
+	}
+	return pubkey.CheckHost(k.CryptoPublicKey())
+}
+
+// Verify checks a proof's signature by a host key.
+func (s Statement) Verify(p *Proof, hostKey ssh.PublicKey) error {
+	if err := checkHostKey(hostKey); err != nil {
+		return fmt.Errorf("enrolment proof: %w", err)
+	}
+	sig, err := sshsig.Unarmor([]byte(p.Signature))
+	if err != nil {
+		return fmt.Errorf("enrolment proof: %w", err)
+	}
+	if err := sshsig.Verify(bytes.NewReader(s.Bytes()), sig, hostKey, sshsig.HashSHA512, ProofNamespace); err != nil {
+		return fmt.Errorf("enrolment proof: %w", err)
+	}
+	return nil
+}
+
+// ChannelBinding is the connection's tls-exporter binding (RFC 9266 section 2).
+func ChannelBinding(cs *tls.ConnectionState) ([]byte, error) {
+	return cs.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, 32)
+}

@@ -1,0 +1,44 @@
+// Package suggest finds the name that somebody probably meant.
+package suggest
+
+import (
+	"slices"
+	"strings"
+)
+
+// Name is the one of known that was probably meant, whatever the letter case; "" when
+// none is like it.
+func Name(name string, known []string) string {
+	best, nearest := "", 3
+	for _, k := range slices.Sorted(slices.Values(known)) {
+		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < nearest && d < len(name) {
+			best, nearest = k, d
+		}
+	}
+	return best
+}
+
+// edits is how many letters must be inserted, dropped or replaced; 3 and more are
+// all the same.
+func edits(a, b string) int {
+	if d := len(a) - len(b); d > 2 || d < -2 {
+		return 3
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,44 @@
+package terminal_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/florete/florete/internal/terminal"
+)
+
+func TestText(t *testing.T) {
+	if got := terminal.Text("ü \x1b[2J\n\u202eb\x00"); got != "ü ·[2J··b·" {
+		t.Errorf("%q", got)
+	}
+}
+
+// What steers a terminal is written by nobody, whatever the pieces in which it comes; lines,
+// tabs and colours are.
+func TestWriter(t *testing.T) {
+	const in = "ü\ta\x1b[32mgreen\x1b[0m\n\x1b[2J\x1b[8mhidden\r\u009b2J\u202eb\x00\xff€"
+	const want = "ü\ta\x1b[32mgreen\x1b[0m\n·[2J·[8mhidden··2J·b··€"
+	var whole strings.Builder
+	fmt.Fprint(terminal.Writer(&whole), in)
+	if whole.String() != want {
+		t.Errorf("%q", whole.String())
+	}
+	var table strings.Builder
+	rows := terminal.NewTable(&table, "A", "B")
+	rows.Row("x\ty\nz", "\x1b[32m")
+	if err := rows.Flush(); err != nil || table.String() != "A      B\nx·y·z  ·[32m\n" {
+		t.Errorf("%q, %v", table.String(), err)
+	}
+	if got := string(terminal.JSON([]byte("{\"a\": \"\u009b\u202e\U000e0001ü\"}\n"))); got != `{"a": "\u009b\u202e\udb40\udc01ü"}`+"\n" {
+		t.Errorf("%q", got)
+	}
+	var bytewise strings.Builder
+	w := terminal.Writer(&bytewise)
+	for i := range len("ü€\x00") {
+		fmt.Fprint(w, "ü€\x00"[i:i+1])
+	}
+	if bytewise.String() != "ü€·" {
+		t.Errorf("%q", bytewise.String())
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/activation/notify"
@@ -58,11 +59,11 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Report receives each event, one at a time; may be nil.
-	Report func(Event)
+	Report func(event.Event)
 
 	// Status receives how all needs stand, first when the documents are verified and then
 	// whenever that changed; may be nil.
-	Status func(Summary)
+	Status func(event.Summary)
 
 	// HostReport returns what the host reports of itself to the provider of its documents,
 	// on every change and every five minutes; nil for nothing.
@@ -83,7 +84,7 @@ const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 // Run activates a host until ctx ends, with Once until nothing more is to be done,
 // and returns how the needs stand. The error is of the configuration: nothing was
 // requested.
-func Run(ctx context.Context, c Config) (Summary, error) {
+func Run(ctx context.Context, c Config) (event.Summary, error) {
 	if c.HostKey == "" {
 		c.HostKey = DefaultHostKey
 	}
@@ -91,10 +92,10 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 		c.Notify = notify.New("")
 	}
 	if c.Report == nil {
-		c.Report = func(Event) {}
+		c.Report = func(event.Event) {}
 	}
 	if c.Status == nil {
-		c.Status = func(Summary) {}
+		c.Status = func(event.Summary) {}
 	}
 	if c.Step == nil {
 		c.Step = func(string) {}
@@ -102,12 +103,12 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	c.CommitTimeout = cmp.Or(c.CommitTimeout, CommitTimeout)
 	unlock, err := lock(c.State)
 	if err != nil {
-		return Summary{}, err
+		return event.Summary{}, err
 	}
 	defer unlock()
 	store, note, err := documents.Open(c.State, c.Closure, c.Step)
 	if err != nil {
-		return Summary{}, err
+		return event.Summary{}, err
 	}
 	if !c.Once {
 		store.Arm, store.Timeout = c.Arm, c.CommitTimeout
@@ -116,7 +117,7 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	defer func() { a.watcher.close() }()
 	for {
 		if err := a.open(note); err != nil {
-			return Summary{}, err
+			return event.Summary{}, err
 		}
 		a.note, a.resumed = "", false
 		if again := a.keep(ctx); !again {
@@ -126,7 +127,7 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	}
 	s := a.summary()
 	if c.Once {
-		a.report(s.event())
+		a.report(s.Event())
 	} else {
 		stop(c.State, a.report)
 	}
@@ -173,7 +174,7 @@ func (a *activation) open(note string) error {
 	if p := a.seek(a.opened); p.Commit != nil {
 		a.watcher.close() // only a connection made under these documents proves anything
 	}
-	a.report(Event{Event: EventDocuments, Message: fmt.Sprintf("%s: manifest of %s, serial %d, %d needs", note, e.Host, e.Serial, len(a.set.Manifest.Needs))})
+	a.report(event.Event{Event: event.Documents, Message: fmt.Sprintf("%s: manifest of %s, serial %d, %d needs", note, e.Host, e.Serial, len(a.set.Manifest.Needs))})
 	a.needs = nil
 	for _, n := range a.set.Manifest.Needs {
 		a.needs = append(a.needs, a.load(n))
@@ -185,7 +186,7 @@ func (a *activation) open(note string) error {
 	return nil
 }
 
-func (a *activation) report(e Event) {
+func (a *activation) report(e event.Event) {
 	e.Time = time.Now().Round(0)
 	a.Report(e)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 )
@@ -64,6 +65,6 @@ func (a *activation) adoptOne(n *need, from string) error {
 	n.state.NotifiedGeneration, n.seen = generation, seen{}
 	a.save(n)
 	a.forget(n)
-	a.report(Event{Event: EventAdopted, Need: n.ID, Message: from})
+	a.report(event.Event{Event: event.Adopted, Need: n.ID, Message: from})
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/hostdir"
 )
 
@@ -35,7 +36,7 @@ func TestAdopt(t *testing.T) {
 	h := newHost(t)
 	dir, files := old(t, h)
 	h.config.Adopt = map[string]string{"oidc-outline": dir}
-	h.wantExit(h.once(), ExitFulfilled)
+	h.wantExit(h.once(), event.ExitFulfilled)
 	h.wantCalls(h.forge, "oidc-outline", 0)
 	h.wantCalls(h.forge, "cert-node", 1)
 	if len(h.notified) > 0 || !strings.Contains(h.lines(), "oidc-outline: adopted from "+dir+"\n") {
@@ -54,9 +55,9 @@ func TestAdopt(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	h.wantExit(h.once(), ExitFulfilled)
+	h.wantExit(h.once(), event.ExitFulfilled)
 	h.config.Adopt = nil
-	h.wantExit(h.once(), ExitFulfilled)
+	h.wantExit(h.once(), event.ExitFulfilled)
 	h.wantCalls(h.forge, "oidc-outline", 0)
 	if !strings.Contains(h.lines(), "oidc-outline: adopted before\n") {
 		t.Errorf("%s", h.lines())
@@ -64,7 +65,7 @@ func TestAdopt(t *testing.T) {
 
 	// Asking for it takes it over for good.
 	h.config.Refetch = pushed(t, map[string]string{"oidc-outline": ""})
-	h.wantExit(h.once(), ExitFulfilled)
+	h.wantExit(h.once(), event.ExitFulfilled)
 	h.wantCalls(h.forge, "oidc-outline", 1)
 	if len(h.notified) != 1 || strings.HasPrefix(h.file("oidc-outline", "client-secret"), "old ") {
 		t.Errorf("notified %v", h.notified)
@@ -76,11 +77,11 @@ func TestAdoptAfterDying(t *testing.T) {
 	h := newHost(t)
 	dir, _ := old(t, h)
 	h.config.Adopt = map[string]string{"oidc-outline": dir}
-	h.wantExit(h.once(), ExitFulfilled)
+	h.wantExit(h.once(), event.ExitFulfilled)
 	if err := os.Remove(h.config.State.NeedStateFile("oidc-outline")); err != nil {
 		t.Fatal(err)
 	}
-	h.wantExit(h.once(), ExitFulfilled)
+	h.wantExit(h.once(), event.ExitFulfilled)
 	h.wantCalls(h.forge, "oidc-outline", 0)
 	if s := h.state("oidc-outline"); s.State != hostdir.NeedFulfilled || s.NotifiedGeneration != 1 {
 		t.Errorf("%+v", s)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/document"
@@ -160,7 +161,7 @@ func (a *activation) fulfil(n *need, provider string, answer hostapi.Answer) {
 	a.forget(n)
 	a.forgetEnrolled()
 	due, _ := n.state.Due(n.Renew)
-	a.report(Event{Event: EventFulfilled, Need: n.ID, Provider: provider, Message: n.origin(), Attempt: n.state.Attempts, Next: due})
+	a.report(event.Event{Event: event.Fulfilled, Need: n.ID, Provider: provider, Message: n.origin(), Attempt: n.state.Attempts, Next: due})
 }
 
 // reinstate makes due what was denied to the node's certificate of before: now, and where
@@ -211,8 +212,8 @@ func (a *activation) dropRotation(n *need, provider string, failed *fetch.Error)
 }
 
 func (a *activation) reportFailed(n *need, provider string, failed *fetch.Error) {
-	a.report(Event{
-		Event: EventFailed, Need: n.ID, Provider: provider, Attempt: n.state.Attempts,
+	a.report(event.Event{
+		Event: event.Failed, Need: n.ID, Provider: provider, Attempt: n.state.Attempts,
 		Kind: failed.Kind, Code: failed.Code, Message: failed.Message, Next: n.state.Next.Time,
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation/crl"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
@@ -162,7 +163,7 @@ func (a *activation) gotCRLs(from []string, answers map[string]hostapi.CRL, fail
 	}
 	lists, err := a.State.CRLs()
 	if err != nil {
-		a.report(Event{Event: EventDisk, Need: "crl.pem", Message: err.Error() + ": begins anew"})
+		a.report(event.Event{Event: event.Disk, Need: "crl.pem", Message: err.Error() + ": begins anew"})
 	}
 	was, behind := trust.EncodeCRLs(lists...), false
 	for _, p := range from {
@@ -181,7 +182,7 @@ func (a *activation) gotCRLs(from []string, answers map[string]hostapi.CRL, fail
 		}
 		added, err := crl.Add(lists, answer, a.set.Roots, now)
 		if err != nil {
-			a.report(Event{Event: EventFailed, Need: "crl.pem", Provider: p, Message: err.Error()})
+			a.report(event.Event{Event: event.Failed, Need: "crl.pem", Provider: p, Message: err.Error()})
 			continue
 		}
 		lists, k.has[p] = added, answer.Number
@@ -196,6 +197,6 @@ func (a *activation) gotCRLs(from []string, answers map[string]hostapi.CRL, fail
 	}
 	if err := atomicfile.File(a.State.CRL(), b, 0o644); err != nil {
 		clear(k.has)
-		a.report(Event{Event: EventDisk, Need: "crl.pem", Message: err.Error()})
+		a.report(event.Event{Event: event.Disk, Need: "crl.pem", Message: err.Error()})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
@@ -20,7 +21,7 @@ type identity struct {
 func (a *activation) acceptEnrolled(ctx context.Context) {
 	f, left, err := fetch.ReadEnrolled(a.State)
 	if err != nil {
-		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+		a.report(event.Event{Event: event.Disk, Need: "documents", Message: err.Error()})
 	}
 	a.identity = identity{f, left}
 	if f == nil {
@@ -32,7 +33,7 @@ func (a *activation) acceptEnrolled(ctx context.Context) {
 	}
 	a.enrolled = left
 	if e := a.accept(ctx, f.Artifact); e != nil && e.Code != documents.CodeOlder {
-		a.report(Event{Event: EventDisk, Need: "documents", Message: "of an identity file: " + e.Message})
+		a.report(event.Event{Event: event.Disk, Need: "documents", Message: "of an identity file: " + e.Message})
 	}
 	if a.outdated() {
 		a.note = "taken from an identity file"
@@ -56,7 +57,7 @@ func (a *activation) forgetEnrolled() {
 	}
 	a.Step("forget enrolled")
 	if err := a.host.ForgetEnrolled(a.enrolled); err != nil {
-		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+		a.report(event.Event{Event: event.Disk, Need: "documents", Message: err.Error()})
 	}
 }
 

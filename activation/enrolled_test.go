@@ -14,6 +14,7 @@ import (
 	"time"
 
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
@@ -126,11 +127,11 @@ func enrolledKilledAt(t *testing.T, at int64) (done bool) {
 	layout := hostdir.Layout(v.State)
 	leave(t, layout, []hostapi.SignedDocument{kit.Signed(2, m, c.Signing)}, node, service)
 	code, out := v.start(t)
-	if done = code == ExitFulfilled; !done && code != -1 {
+	if done = code == event.ExitFulfilled; !done && code != -1 {
 		t.Fatalf("step %d: exit %d\n%s", at, code, out)
 	}
 	v.At = 1 << 40
-	if code, out = v.start(t); code != ExitFulfilled {
+	if code, out = v.start(t); code != event.ExitFulfilled {
 		t.Fatalf("step %d: after it: exit %d\n%s", at, code, out)
 	}
 	for _, svid := range []*tls.Certificate{node, service} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
@@ -25,7 +26,7 @@ type host struct {
 	config       Config
 
 	mu        sync.Mutex
-	events    []Event
+	events    []event.Event
 	notified  []string
 	notifyErr error // what notifying units ends with
 }
@@ -39,7 +40,7 @@ func newHost(t *testing.T) *host {
 	h.config = Config{
 		State: hostdir.Layout(t.TempDir()), Closure: t.TempDir(), HostKey: h.HostKey,
 		Dial: Dial(map[string]*Provider{"forge": h.forge, "spare": h.spare}),
-		Report: func(e Event) {
+		Report: func(e event.Event) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.events = append(h.events, e)
@@ -70,7 +71,7 @@ func (h *host) publish(serial int64, m document.Manifest) {
 }
 
 // once makes one pass.
-func (h *host) once() Summary {
+func (h *host) once() event.Summary {
 	h.t.Helper()
 	c := h.config
 	c.Once = true
@@ -82,10 +83,10 @@ func (h *host) once() Summary {
 }
 
 // run activates until stop is called.
-func (h *host) run() (stop func() Summary) {
+func (h *host) run() (stop func() event.Summary) {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())
-	ended := make(chan Summary, 1)
+	ended := make(chan event.Summary, 1)
 	go func() {
 		s, err := Run(ctx, h.config)
 		if err != nil {
@@ -93,7 +94,7 @@ func (h *host) run() (stop func() Summary) {
 		}
 		ended <- s
 	}()
-	return func() Summary {
+	return func() event.Summary {
 		cancel()
 		return <-ended
 	}
@@ -133,7 +134,7 @@ func (h *host) lines() string {
 	return b.String()
 }
 
-func (h *host) wantExit(s Summary, code int) {
+func (h *host) wantExit(s event.Summary, code int) {
 	h.t.Helper()
 	if s.Exit() != code {
 		h.t.Fatalf("exit %d, want %d\n%s", s.Exit(), code, h.lines())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
@@ -50,7 +51,7 @@ func (a *activation) reports(now time.Time, start func(func(context.Context) out
 		return now.Add(maxSleep)
 	}
 	fresh := a.unreported(now)
-	if fresh && (a.prover.Commit != nil || slices.ContainsFunc(a.summary().Needs, NeedSummary.waits)) {
+	if fresh && (a.prover.Commit != nil || slices.ContainsFunc(a.summary().Needs, event.Need.Waits)) {
 		return a.opened.Add(reportFirst)
 	}
 	// Between two watches their connection is free, and a report that is due soon needs no other.

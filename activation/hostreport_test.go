@@ -8,6 +8,7 @@ import (
 	"time"
 
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
@@ -47,7 +48,7 @@ func TestReports(t *testing.T) {
 			t.Errorf("%+v", first)
 		}
 		time.Sleep(10 * time.Hour)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		all := h.forge.Reports()[len(first):]
 		if n := len(all); n < 105 || n > 135 {
 			t.Errorf("%d reports in ten hours", n)
@@ -84,7 +85,7 @@ func TestReportsChanges(t *testing.T) {
 		time.Sleep(16 * time.Minute) // until the documents are fetched, and then some
 		h.forge.SetRefuse(nil)
 		time.Sleep(6 * time.Minute) // until it is fulfilled
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		calls, reports := h.forge.Calls("oidc-late"), h.forge.Reports()[before:]
 		if len(calls) < 5 {
 			t.Fatalf("%d requests, want several that are refused", len(calls))

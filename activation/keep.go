@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 )
@@ -107,7 +108,7 @@ func (a *activation) outdated() bool {
 func (a *activation) refresh(ctx context.Context) {
 	note, err := a.store.Refresh()
 	if err != nil {
-		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+		a.report(event.Event{Event: event.Disk, Need: "documents", Message: err.Error()})
 	}
 	if note != "" {
 		a.note = "put in force by flor sync, or gone back"
@@ -127,7 +128,7 @@ func (a *activation) checkFreshness() {
 		return
 	}
 	if a.stale > 0 {
-		a.report(Event{Event: EventStale, Message: staleText(a.stale)})
+		a.report(event.Event{Event: event.Stale, Message: event.StaleText(a.stale)})
 	}
 	a.Status(a.summary())
 }
@@ -298,7 +299,7 @@ func (a *activation) block(n *need, by []string, now time.Time) {
 	}
 	n.state.Block(now)
 	a.save(n)
-	a.report(Event{Event: EventBlocked, Need: n.ID, BlockedBy: by})
+	a.report(event.Event{Event: event.Blocked, Need: n.ID, BlockedBy: by})
 	a.Status(a.summary())
 }
 
@@ -306,9 +307,20 @@ func (a *activation) block(n *need, by []string, now time.Time) {
 // others can change.
 func (a *activation) reportSettled() {
 	s := a.summary()
-	if a.settled || slices.ContainsFunc(s.Needs, NeedSummary.waits) {
+	if a.settled || slices.ContainsFunc(s.Needs, event.Need.Waits) {
 		return
 	}
 	a.settled = true
-	a.report(s.event())
+	a.report(s.Event())
+}
+
+func (a *activation) summary() event.Summary {
+	s := event.Summary{Stale: a.stale, Needs: slices.Grow([]event.Need(nil), len(a.needs))}
+	for _, n := range a.needs {
+		s.Needs = append(s.Needs, event.Need{
+			ID: n.ID, Kind: n.Kind, State: n.state.State, Attempts: n.state.Attempts, Total: n.state.Total,
+			Provider: n.state.Provider, Error: n.state.Error, Next: n.state.Next,
+		})
+	}
+	return s
 }

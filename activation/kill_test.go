@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
@@ -43,7 +44,7 @@ func (v victim) run() {
 	left.Store(v.At)
 	s, err := Run(context.Background(), Config{
 		State: hostdir.Layout(v.State), Closure: v.Closure, HostKey: v.HostKey, Once: true,
-		Report: func(e Event) { fmt.Println(e) },
+		Report: func(e event.Event) { fmt.Println(e) },
 		Notify: func(_ context.Context, unit string) error {
 			return os.WriteFile(filepath.Join(v.Told, unit), nil, 0o644)
 		},
@@ -56,7 +57,7 @@ func (v victim) run() {
 	})
 	if err != nil {
 		fmt.Println(err)
-		os.Exit(ExitUsage)
+		os.Exit(event.ExitUsage)
 	}
 	os.Exit(s.Exit())
 }
@@ -116,14 +117,14 @@ func killAt(t *testing.T, at int64) (done bool) {
 	kit.Write(v.Closure, kit.Document(1, m))
 	forge.Offer(kit.Signed(1, m, c.Signing))
 	code, out := v.start(t)
-	if code == ExitFulfilled {
+	if code == event.ExitFulfilled {
 		return true
 	}
 	if code != -1 {
 		t.Fatalf("step %d: exit %d\n%s", at, code, out)
 	}
 	v.At = 1 << 40
-	if code, out = v.start(t); code != ExitFulfilled {
+	if code, out = v.start(t); code != event.ExitFulfilled {
 		t.Fatalf("step %d: after it: exit %d\n%s", at, code, out)
 	}
 	layout := hostdir.Layout(v.State)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/document"
@@ -61,11 +62,11 @@ func (a *activation) load(n document.Need) *need {
 	if n.Kind == document.KindConfig {
 		l.dir.Path = a.State.Documents() // which the store cleans
 	} else if err := l.dir.Clean(); err != nil {
-		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
+		a.report(event.Event{Event: event.Disk, Need: n.ID, Message: err.Error()})
 	}
 	var err error
 	if l.state.NeedState, err = a.State.NeedState(n.ID); err != nil {
-		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error() + ": begins anew"})
+		a.report(event.Event{Event: event.Disk, Need: n.ID, Message: err.Error() + ": begins anew"})
 	}
 	l.foreign = n.Kind == document.KindCert && !a.host.Trusts(n)
 	if a.host.Answered(n.ID, l.state.Answers) {
@@ -80,7 +81,7 @@ func (a *activation) load(n document.Need) *need {
 		l.state.Resumed(v.Now)
 	}
 	if due, ok := l.state.Due(n.Renew); l.state.State == hostdir.NeedFulfilled && (!ok || due.After(v.Now)) {
-		a.report(Event{Event: EventKept, Need: n.ID, Provider: l.state.Provider, Message: l.origin(), Next: due})
+		a.report(event.Event{Event: event.Kept, Need: n.ID, Provider: l.state.Provider, Message: l.origin(), Next: due})
 	}
 	return l
 }
@@ -131,7 +132,7 @@ func (n *need) owed() bool {
 func (a *activation) save(n *need) {
 	a.Step("save " + n.ID)
 	if err := n.state.Save(a.State, n.ID); err != nil {
-		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
+		a.report(event.Event{Event: event.Disk, Need: n.ID, Message: err.Error()})
 	}
 }
 
@@ -139,6 +140,6 @@ func (a *activation) save(n *need) {
 func (a *activation) forget(n *need) {
 	a.Step("forget " + n.ID)
 	if err := a.host.Forget(n.ID); err != nil {
-		a.report(Event{Event: EventDisk, Need: n.ID, Message: err.Error()})
+		a.report(event.Event{Event: event.Disk, Need: n.ID, Message: err.Error()})
 	}
 }

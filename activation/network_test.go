@@ -9,6 +9,7 @@ import (
 
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
@@ -30,7 +31,7 @@ func TestNetworkManifestReloads(t *testing.T) {
 			t.Fatalf("oidc-late: %+v\n%s", s, h.lines())
 		}
 		s := stop()
-		h.wantExit(s, ExitFulfilled)
+		h.wantExit(s, event.ExitFulfilled)
 		if len(s.Needs) != 4 {
 			t.Errorf("%d needs", len(s.Needs))
 		}
@@ -45,7 +46,7 @@ func TestNetworkManifestReloads(t *testing.T) {
 		if calls := h.forge.Calls("config-documents"); calls[0].Serial != 1 || calls[len(calls)-1].Serial != 2 {
 			t.Errorf("documents asked for with serials %d to %d, want 1 to 2", calls[0].Serial, calls[len(calls)-1].Serial)
 		}
-		h.wantExit(h.once(), ExitFulfilled) // the closure did not change: the network's stays
+		h.wantExit(h.once(), event.ExitFulfilled) // the closure did not change: the network's stays
 		h.wantCalls(h.forge, "oidc-late", 1)
 	})
 }
@@ -58,7 +59,7 @@ func TestDocumentsRequestSerial(t *testing.T) {
 		time.Sleep(time.Minute)
 		h.publish(7, h.manifest)
 		time.Sleep(40 * time.Minute)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		calls := h.forge.Calls("config-documents")
 		if first, last := calls[0].Serial, calls[len(calls)-1].Serial; first != 1 || last != 7 {
 			t.Errorf("requested with serial %d, then %d, want 1, then 7", first, last)
@@ -84,7 +85,7 @@ func TestHostKeyChanges(t *testing.T) {
 		next := h.Manifest()
 		h.publish(2, next)
 		time.Sleep(2 * time.Hour)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		if calls := h.forge.Calls("cert-node"); len(calls) != 2 || calls[1].Enrols {
 			t.Errorf("%+v", calls)
 		}
@@ -121,7 +122,7 @@ func TestHostKeyDeclaredBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(15 * time.Second) // no hour: the file changed
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -143,7 +144,7 @@ func TestNetworkManifestInOnePass(t *testing.T) {
 			next := h.manifest
 			next.Needs = append(append([]document.Need{}, next.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
 			h.publish(2, next)
-			h.wantExit(h.once(), ExitFulfilled)
+			h.wantExit(h.once(), event.ExitFulfilled)
 			h.wantCalls(h.forge, "oidc-late", 1)
 			h.wantCalls(h.forge, "config-documents", 1)
 			calls := h.forge.Calls("oidc-outline")
@@ -211,7 +212,7 @@ func TestOlderDocumentCatchesUp(t *testing.T) {
 		time.Sleep(time.Hour)
 		h.publish(5, h.manifest)
 		time.Sleep(5 * time.Minute)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -220,13 +221,13 @@ func TestOlderDocumentCatchesUp(t *testing.T) {
 func TestClosureGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		first, old := h.manifest, h.serial
 		h.manifest.Needs = append(append([]document.Need{}, first.Needs...), kit.OIDCNeed("oidc-late", Service, "forge"))
 		h.serial = 2
 		h.deploy()
 		time.Sleep(time.Hour)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		second := h.manifest
 		h.manifest, h.serial = first, old
 		h.deploy()
@@ -234,19 +235,19 @@ func TestClosureGoesBack(t *testing.T) {
 		time.Sleep(time.Hour)
 		stop := h.run()
 		time.Sleep(time.Hour)
-		if s := stop(); len(s.Needs) != 3 || s.Exit() != ExitFulfilled {
+		if s := stop(); len(s.Needs) != 3 || s.Exit() != event.ExitFulfilled {
 			t.Fatalf("%+v\n%s", s, h.lines())
 		}
 		h.publish(1, first) // which is in force
 		time.Sleep(time.Hour)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		h.publish(1, second)
 		time.Sleep(time.Hour)
-		h.wantExit(h.once(), ExitWaiting)
+		h.wantExit(h.once(), event.ExitWaiting)
 		h.wantLine("transient (older-document): document from the network: manifest has serial 1, this host has already accepted serial 2")
 		h.publish(3, second)
 		time.Sleep(time.Hour)
-		if s := h.once(); len(s.Needs) != 4 || s.Exit() != ExitFulfilled {
+		if s := h.once(); len(s.Needs) != 4 || s.Exit() != event.ExitFulfilled {
 			t.Fatalf("%+v\n%s", s, h.lines())
 		}
 	})
@@ -265,7 +266,7 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 				h := newHost(t)
 				c.edit(h.need("oidc-outline"))
 				h.deploy()
-				if s := h.once(); s.Exit() == ExitFulfilled {
+				if s := h.once(); s.Exit() == event.ExitFulfilled {
 					t.Error("fulfilled")
 				}
 				h.wantLine(c.want)
@@ -281,7 +282,7 @@ func TestManifestWithoutOwnCertificate(t *testing.T) {
 		oidc.DependsOn = []string{}
 		h.manifest.Needs = []document.Need{oidc}
 		h.deploy()
-		h.wantExit(h.once(), ExitRefused)
+		h.wantExit(h.once(), event.ExitRefused)
 		h.wantLine("no need of kind cert for spiffe://demo.flor/node/ursula")
 	})
 }

@@ -3,6 +3,8 @@ package activation
 import (
 	"testing"
 	"testing/synctest"
+
+	"github.com/florete/florete/activation/event"
 )
 
 // TestOnlyTheFirstActivationAsks makes a hundred passes, of which the first alone asks for something.
@@ -10,7 +12,7 @@ func TestOnlyTheFirstActivationAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		for range 100 {
-			h.wantExit(h.once(), ExitFulfilled)
+			h.wantExit(h.once(), event.ExitFulfilled)
 			h.wantCalls(h.forge, "", 3)
 		}
 		t.Log(h.lines())

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
@@ -33,7 +34,7 @@ func TestOneConnectionForAPass(t *testing.T) {
 		}
 		stop := h.run()
 		time.Sleep(time.Minute)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		// To enrol and for the certificates of four services, for oidc and for the documents.
 		if dials != 3 || len(h.forge.Calls("")) != 7 {
 			t.Errorf("%d connections for %d requests, want 3 for 7", dials, len(h.forge.Calls("")))
@@ -62,7 +63,7 @@ func TestSwallowedProvider(t *testing.T) {
 		begin := time.Now()
 		stop := h.run()
 		time.Sleep(time.Minute)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		// To enrol, then for all others at the same time.
 		for _, n := range []string{"cert-node", "oidc-outline", "config-documents"} {
 			s := h.state(n)

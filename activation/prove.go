@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
@@ -73,10 +74,10 @@ func (a *activation) proved(p proof, provider string) {
 	}
 	if err != nil {
 		a.prover.next = time.Now().Round(0).Add(proveEvery)
-		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+		a.report(event.Event{Event: event.Disk, Need: "documents", Message: err.Error()})
 		return
 	}
-	a.report(Event{Event: EventCommit, Message: text})
+	a.report(event.Event{Event: event.Commit, Message: text})
 }
 
 // proves reports whether a proof needs n: it is the need for documents, or that depends on it.
@@ -138,7 +139,7 @@ func (a *activation) extend(now time.Time) {
 		return
 	}
 	if err := documents.Extend(a.State, p.ID, until.Sub(now), extendMost); err != nil {
-		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+		a.report(event.Event{Event: event.Disk, Need: "documents", Message: err.Error()})
 	}
 }
 
@@ -153,7 +154,7 @@ func (a *activation) redo(ctx context.Context, now time.Time) {
 		return again
 	})
 	if err != nil {
-		a.report(Event{Event: EventDisk, Need: "documents", Message: err.Error()})
+		a.report(event.Event{Event: event.Disk, Need: "documents", Message: err.Error()})
 		return
 	}
 	a.note = "in force again, since no provider answers under those before either"
@@ -161,7 +162,7 @@ func (a *activation) redo(ctx context.Context, now time.Time) {
 	if again {
 		text = "is tried again"
 	}
-	a.report(Event{Event: EventCommit, Message: fmt.Sprintf("%s %s: no provider answers without it either", p, text)})
+	a.report(event.Event{Event: event.Commit, Message: fmt.Sprintf("%s %s: no provider answers without it either", p, text)})
 }
 
 // foreign reports whether the roots in force signed the node's certificate, and those of other

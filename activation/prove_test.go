@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -121,7 +122,7 @@ func TestProved(t *testing.T) {
 		if n := h.forge.Connections() - opened; n != 0 || strings.Contains(h.lines(), "manifest 4 is confirmed") {
 			t.Errorf("%d connections for a version\n%s", n, h.lines())
 		}
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -157,7 +158,7 @@ func TestCutOff(t *testing.T) {
 		if p, u := h.pending(), h.undone(); p != nil || u != nil {
 			t.Errorf("pending %v, undone %v\n%s", p, u, h.lines())
 		}
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -186,7 +187,7 @@ func TestForeignRoot(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		h.wantInForce(1)
 		h.wantLine("manifest 2 is left: provider forge answers, and did not under it")
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -221,7 +222,7 @@ func TestForeignRootWhileProviderIsDown(t *testing.T) {
 		h.publish(3, h.with("oidc-a"))
 		time.Sleep(time.Minute)
 		h.wantInForce(3)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -262,7 +263,7 @@ func TestProviderIsDown(t *testing.T) {
 		h.offer(3, h.with("oidc-a"))
 		time.Sleep(10 * time.Minute)
 		h.wantInForce(3)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -291,7 +292,7 @@ func TestProvedAfterRestart(t *testing.T) {
 		time.Sleep(time.Second)
 		h.wantInForce(2)
 		h.wantLine("manifest 3 is left: provider spare answers, and did not under it")
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -315,7 +316,7 @@ func TestUnarmed(t *testing.T) {
 		stop = h.run()
 		time.Sleep(10 * time.Minute)
 		h.wantInForce(2)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -352,6 +353,6 @@ func TestProvedWhileProviderIsFull(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		h.wantInForce(2)
 		h.wantLine("manifest 2 is confirmed: provider forge answers under it")
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }

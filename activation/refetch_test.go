@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 )
@@ -52,7 +53,7 @@ func TestRefetch(t *testing.T) {
 		if n := len(h.forge.Calls("cert-node")); n < 6 || n > 9 {
 			t.Errorf("%d requests after another minute", n)
 		}
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -79,7 +80,7 @@ func TestRefetchLosesNoRequest(t *testing.T) {
 				}
 				time.Sleep(after)
 			}
-			h.wantExit(stop(), ExitFulfilled)
+			h.wantExit(stop(), event.ExitFulfilled)
 		})
 	}
 }
@@ -119,7 +120,7 @@ func TestRefetchFollowsNoLink(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		h.wantCalls(h.forge, "oidc-outline", 1)
 	})
 }

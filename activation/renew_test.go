@@ -10,6 +10,7 @@ import (
 	"time"
 
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
@@ -26,7 +27,7 @@ func TestRenewal(t *testing.T) {
 		time.Sleep(time.Hour)
 		key := h.file("cert-node", hostdir.FileKey)
 		time.Sleep(3*24*time.Hour - time.Hour)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		calls := h.forge.Calls("cert-node")
 		for i, g := range gaps(calls) {
 			most := 24 * time.Hour * 66 / 100
@@ -56,13 +57,13 @@ func TestRenewal(t *testing.T) {
 func TestRenewalFailsWhileTheOldIsGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		time.Sleep(20 * time.Hour)
 		refuse(h.forge, "cert-node", hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "down"))
 		h.manifest.Needs = append(h.manifest.Needs, kit.OIDCNeed("oidc-late", Service, "forge"))
 		h.serial++
 		h.deploy()
-		h.wantExit(h.once(), ExitWaiting)
+		h.wantExit(h.once(), event.ExitWaiting)
 		if s := h.state("cert-node"); s.State != hostdir.NeedWaiting || s.Digest == "" {
 			t.Errorf("cert-node: %+v", s)
 		}
@@ -75,9 +76,9 @@ func TestRenewalFailsWhileTheOldIsGood(t *testing.T) {
 func TestExpiredSVIDEnrolsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		time.Sleep(48 * time.Hour)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		calls := h.forge.Calls("cert-node")
 		if len(calls) != 2 || !calls[1].Enrols {
 			t.Fatalf("%+v", calls)
@@ -90,7 +91,7 @@ func TestExpiredSVIDEnrolsAgain(t *testing.T) {
 func TestRefusedSVIDEnrolsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		h.forge.SetRefuse(func(c Call) *hostapi.Error {
 			if c.Need == "cert-node" && !c.Enrols {
 				return hostapi.Errorf(hostapi.Transient, hostapi.CodeClock, "certificate is of the past")
@@ -100,7 +101,7 @@ func TestRefusedSVIDEnrolsAgain(t *testing.T) {
 		time.Sleep(17 * time.Hour)
 		stop := h.run()
 		time.Sleep(time.Minute)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		calls := h.forge.Calls("cert-node")
 		if len(calls) != 3 || calls[1].Enrols || !calls[2].Enrols {
 			t.Fatalf("%+v", calls)
@@ -111,12 +112,12 @@ func TestRefusedSVIDEnrolsAgain(t *testing.T) {
 func TestNewRootEnrolsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		h.CA = kit.NewCA()
 		h.manifest.Trust.Roots = []string{h.CA.RootPEM()}
 		h.serial++
 		h.deploy()
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		if calls := h.forge.Calls("cert-node"); len(calls) != 2 || !calls[1].Enrols {
 			t.Fatalf("%+v", calls)
 		}
@@ -129,11 +130,11 @@ func TestNewRootEnrolsAgain(t *testing.T) {
 func TestGenerationRotates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		h.need("oidc-outline").Generation = 2
 		h.serial++
 		h.deploy()
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		h.wantCalls(h.forge, "oidc-outline", 2)
 		h.wantCalls(h.forge, "cert-node", 1)
 		if got := h.file("oidc-outline", "client-secret"); got != "secret-2" {
@@ -148,12 +149,12 @@ func TestGenerationRotates(t *testing.T) {
 func TestWipedHostGetsTheSameClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		secret, key := h.file("oidc-outline", "client-secret"), h.file("cert-node", hostdir.FileKey)
 		if err := os.RemoveAll(string(h.config.State)); err != nil {
 			t.Fatal(err)
 		}
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		if h.file("oidc-outline", "client-secret") != secret {
 			t.Error("another client")
 		}
@@ -181,7 +182,7 @@ func TestMissingFileIsFetchedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		h.file("oidc-outline", "client-id")
 		h.wantCalls(h.forge, "oidc-outline", 2)
 	})
@@ -199,14 +200,14 @@ func TestLostAnswer(t *testing.T) {
 			}
 			return nil
 		})
-		h.wantExit(h.once(), ExitWaiting)
+		h.wantExit(h.once(), event.ExitWaiting)
 		pending, err := os.Stat(filepath.Join(h.config.State.Need("cert-node"), "pending.json"))
 		if err != nil || pending.Mode().Perm() != 0o600 {
 			t.Fatalf("pending: %v %v", pending, err)
 		}
 		lose = false
 		time.Sleep(time.Minute)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		calls := h.forge.Calls("cert-node")
 		if len(calls) != 2 || calls[0].Key != calls[1].Key || calls[0].Body != calls[1].Body {
 			t.Fatalf("%+v", calls)
@@ -221,7 +222,7 @@ func TestLostAnswer(t *testing.T) {
 func TestCutOffRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		time.Sleep(20 * time.Hour)
 		release := make(chan struct{})
 		h.forge.SetRefuse(func(c Call) *hostapi.Error {
@@ -234,7 +235,7 @@ func TestCutOffRenewal(t *testing.T) {
 		time.Sleep(time.Second)
 		stop()
 		close(release)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		calls := h.forge.Calls("cert-node")
 		if len(calls) != 3 || calls[1].Key != calls[2].Key || calls[0].Key == calls[1].Key {
 			t.Fatalf("%+v", calls)
@@ -251,15 +252,15 @@ func TestExpiredAnswerIsNotAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.forge.SetRefuse(func(Call) *hostapi.Error { return hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "down") })
-		h.wantExit(h.once(), ExitWaiting)
+		h.wantExit(h.once(), event.ExitWaiting)
 		h.forge.SetRefuse(nil)
 		h.forge.Lifetime = -time.Second
 		time.Sleep(time.Minute)
-		h.wantExit(h.once(), ExitWaiting)
+		h.wantExit(h.once(), event.ExitWaiting)
 		h.wantLine("transient (clock)")
 		h.forge.Lifetime = 0
 		time.Sleep(time.Minute)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 	})
 }
 
@@ -268,16 +269,16 @@ func TestHostKeyOfAnotherHost(t *testing.T) {
 		h := newHost(t)
 		own := h.config.HostKey
 		h.config.HostKey = NewCluster(t).HostKey
-		h.wantExit(h.once(), ExitRefused)
+		h.wantExit(h.once(), event.ExitRefused)
 		h.wantLine("but the manifest of ursula declares")
 		h.wantLine("cert-node: attempt 1 failed: denied (host-key)")
 		h.config.HostKey = own + ".missing"
-		h.wantExit(h.once(), ExitWaiting) // it may come
+		h.wantExit(h.once(), event.ExitWaiting) // it may come
 		h.wantLine("cert-node: attempt 1 failed: transient (host-key)")
 		h.wantLine("give the host's private key with --ssh-host-key")
 		h.wantCalls(h.forge, "", 0)
 		h.config.HostKey = own
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 	})
 }
 
@@ -321,7 +322,7 @@ func TestHostKeyComes(t *testing.T) {
 						t.Errorf("%s ten seconds after the key came: %+v", need, s)
 					}
 				}
-				h.wantExit(stop(), ExitFulfilled)
+				h.wantExit(stop(), event.ExitFulfilled)
 			})
 		})
 	}
@@ -331,12 +332,12 @@ func TestNothingSecretIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		var status strings.Builder
-		h.config.Status = func(s Summary) { status.WriteString(s.Line() + s.Table()) }
-		h.wantExit(h.once(), ExitFulfilled)
+		h.config.Status = func(s event.Summary) { status.WriteString(s.Line() + s.Table()) }
+		h.wantExit(h.once(), event.ExitFulfilled)
 		var said strings.Builder
 		said.WriteString(h.lines() + status.String())
 		for _, e := range h.events {
-			var back Event
+			var back event.Event
 			if err := json.Unmarshal(e.JSON(), &back); err != nil || back.Event != e.Event {
 				t.Fatalf("%s: %v", e.JSON(), err)
 			}
@@ -378,6 +379,6 @@ func TestLock(t *testing.T) {
 			t.Errorf("second activation: %v", err)
 		}
 		stop()
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/hostdir"
 )
@@ -27,9 +28,9 @@ func resumed(l hostdir.Layout) bool {
 }
 
 // stop notes that activation is stopped in order. Without the note waits go on.
-func stop(l hostdir.Layout, report func(Event)) {
+func stop(l hostdir.Layout, report func(event.Event)) {
 	if err := atomicfile.File(stopped(l), []byte(boot()), fs.FileMode(0o600)); err != nil {
-		report(Event{Event: EventDisk, Message: err.Error()})
+		report(event.Event{Event: event.Disk, Message: err.Error()})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
@@ -53,10 +54,10 @@ func (a *activation) deliverBundle(n *need) {
 		_, err = n.dir.Deliver(all)
 	}
 	if err != nil {
-		a.report(Event{Event: EventDisk, Need: n.ID, Message: "bundle: " + err.Error()})
+		a.report(event.Event{Event: event.Disk, Need: n.ID, Message: "bundle: " + err.Error()})
 		return
 	}
-	a.report(Event{Event: EventBundle, Need: n.ID})
+	a.report(event.Event{Event: event.Bundle, Need: n.ID})
 }
 
 // deliverTo returns how a need is delivered: with the owner that activation has where it names none.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 )
@@ -62,7 +63,7 @@ func TestRotate(t *testing.T) {
 		h.touch(hostdir.RotateFile("oidc-outline"), time.Now())
 		time.Sleep(time.Minute)
 		h.wantRotation("secret-1.2", 2, 3)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		if n := h.forge.Rotated("oidc-outline"); n != 2 {
 			t.Errorf("the provider rotated %d times, want 2", n)
 		}
@@ -104,7 +105,7 @@ func TestRotateRefused(t *testing.T) {
 		h.touch(hostdir.RotateFile("oidc-outline"), time.Now())
 		time.Sleep(time.Minute)
 		h.wantRotation("secret-1.2", 2, 2)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -124,7 +125,7 @@ func TestRotateByAge(t *testing.T) {
 		if n := h.state("oidc-outline").Rotations; n < 5 || n > 7 || h.outlineRestarts() != n+1 {
 			t.Errorf("%d rotations and %d restarts in 60 hours, want one in ten", n, h.outlineRestarts())
 		}
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -136,7 +137,7 @@ func TestRotateByAgeRefused(t *testing.T) {
 		h.deploy()
 		stop := h.run()
 		time.Sleep(5*time.Hour + time.Minute)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		if n := len(h.forge.Calls("cert-node")); n < 9 || n > 13 {
 			t.Errorf("%d requests in five hours, want one and two more in each hour", n)
 		}
@@ -152,7 +153,7 @@ func TestRotateOrdered(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Hour)
 		h.wantRotation("secret-1.1", 1, 2)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		stop = h.run()
 		h.forge.SetOrders(map[string]int{"oidc-outline": 2, "cert-node": 1})
 		time.Sleep(time.Hour)
@@ -160,7 +161,7 @@ func TestRotateOrdered(t *testing.T) {
 		h.forge.SetOrders(map[string]int{"oidc-outline": 7}) // of another host's past
 		time.Sleep(time.Hour)
 		h.wantRotation("secret-1.2", 2, 3)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		if n := h.forge.Rotated("oidc-outline"); n != 2 {
 			t.Errorf("the provider rotated %d times, want 2", n)
 		}
@@ -194,6 +195,6 @@ func TestRotateOfLostState(t *testing.T) {
 		h.forge.SetOrders(map[string]int{"oidc-outline": 1})
 		time.Sleep(time.Hour)
 		h.wantRotation("secret-1.1", 1, 6)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/tests/kit"
 )
@@ -19,7 +20,7 @@ func TestStaleDocuments(t *testing.T) {
 		h.deploy()
 		var line atomic.Value
 		line.Store("")
-		h.config.Status = func(s Summary) { line.Store(s.Line()) }
+		h.config.Status = func(s event.Summary) { line.Store(s.Line()) }
 		alarm := func(want bool) {
 			t.Helper()
 			synctest.Wait()

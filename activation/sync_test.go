@@ -8,6 +8,7 @@ import (
 
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
@@ -52,7 +53,7 @@ func TestCommitBesideActivation(t *testing.T) {
 		if err != nil || d.Envelope.Serial != 1 {
 			t.Errorf("serial %d is in force: %v", d.Envelope.Serial, err)
 		}
-		if s := stop(); len(s.Needs) != 3 || s.Exit() != ExitFulfilled {
+		if s := stop(); len(s.Needs) != 3 || s.Exit() != event.ExitFulfilled {
 			t.Errorf("%+v\n%s", s, h.lines())
 		}
 	})

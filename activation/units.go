@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/activation/notify"
 	"github.com/florete/florete/internal/hostapi"
@@ -44,7 +45,7 @@ func (a *activation) notifyUnits(ctx context.Context, n *need, generation int) o
 	return outcome{n, func() {
 		n.notifying, n.notified = false, notified
 		for _, text := range done {
-			a.report(Event{Event: EventNotified, Need: n.ID, Message: text})
+			a.report(event.Event{Event: event.Notified, Need: n.ID, Message: text})
 		}
 		switch {
 		case failed == nil:
@@ -77,5 +78,5 @@ func (a *activation) recordNotifyFailed(n *need, failed error) {
 		n.state.Error = needstate.NewError(e)
 	}
 	a.save(n)
-	a.report(Event{Event: EventNotifyFailed, Need: n.ID, Attempt: n.notifyFailures, Kind: e.Kind, Code: e.Code, Message: e.Message, Next: n.nextNotify})
+	a.report(event.Event{Event: event.NotifyFailed, Need: n.ID, Attempt: n.notifyFailures, Kind: e.Kind, Code: e.Code, Message: e.Message, Next: n.nextNotify})
 }

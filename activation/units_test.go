@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/notify"
 )
 
@@ -38,7 +39,7 @@ func TestUntoldUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.notifyErr = errors.New("unit is masked")
-		h.wantExit(h.once(), ExitWaiting)
+		h.wantExit(h.once(), event.ExitWaiting)
 		h.wantLine("oidc-outline: fulfilled, but units could not be notified: unit is masked; next in ")
 		if e := h.state("oidc-outline").Error; e == nil || e.Code != codeNotify {
 			t.Errorf("recorded: %+v", e)
@@ -49,7 +50,7 @@ func TestUntoldUnits(t *testing.T) {
 		h.notifyErr = nil
 		stop = h.run()
 		time.Sleep(time.Second)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		if len(h.notified) != 1 {
 			t.Errorf("notified %v", h.notified)
 		}
@@ -91,7 +92,7 @@ func TestNobodyToTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.notifyErr = notify.ErrNobody
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		h.wantLine("oidc-outline: not restarted: outline.service: no systemd runs here and no --hook is given")
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	. "github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
@@ -61,7 +62,7 @@ func TestProviderDownForHours(t *testing.T) {
 		if s := h.state("cert-node"); s.State != hostdir.NeedFulfilled || s.Total != len(calls)+1 && s.Total < len(calls) {
 			t.Fatalf("%+v", s)
 		}
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -87,7 +88,7 @@ func TestEnded(t *testing.T) {
 		}
 		h.forge.SetDown(false)
 		time.Sleep(endedMost + time.Second)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -105,7 +106,7 @@ func TestOwnProvider(t *testing.T) {
 				t.Fatalf("waited %s, want at most %s", g, ownMost)
 			}
 		}
-		h.wantExit(stop(), ExitWaiting)
+		h.wantExit(stop(), event.ExitWaiting)
 	})
 }
 
@@ -116,7 +117,7 @@ func TestFirstWaitsGrow(t *testing.T) {
 		h.forge.SetDown(true)
 		stop := h.run()
 		time.Sleep(time.Minute)
-		h.wantExit(stop(), ExitWaiting)
+		h.wantExit(stop(), event.ExitWaiting)
 		for i, g := range gaps(h.forge.Calls("")) {
 			if limit := min(200*time.Millisecond<<min(i, 10), 2*time.Second); g > limit+time.Millisecond {
 				t.Errorf("wait %d is %s, want at most %s", i+1, g, limit)
@@ -150,7 +151,7 @@ func TestDeniedIsAskedHourly(t *testing.T) {
 		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant"))
 		stop := h.run()
 		time.Sleep(24 * time.Hour)
-		h.wantExit(stop(), ExitRefused)
+		h.wantExit(stop(), event.ExitRefused)
 		calls := h.forge.Calls("oidc-outline")
 		if len(calls) < 22 || len(calls) > 24 {
 			t.Fatalf("asked %d times in a day", len(calls))
@@ -194,7 +195,7 @@ func TestReinstated(t *testing.T) {
 		answers.Store(true)
 		stop = h.run()
 		time.Sleep(time.Minute)
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -245,17 +246,17 @@ func TestInvalidStopsUntilSomethingChanges(t *testing.T) {
 		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "cannot read it"))
 		stop := h.run()
 		time.Sleep(24 * time.Hour)
-		h.wantExit(stop(), ExitRefused)
+		h.wantExit(stop(), event.ExitRefused)
 		h.wantCalls(h.forge, "oidc-outline", 1)
 		h.wantLine("invalid (malformed): cannot read it; no more requests until the need or the manifest changes")
 		h.serial++ // a new envelope alone
 		h.deploy()
-		h.wantExit(h.once(), ExitRefused)
+		h.wantExit(h.once(), event.ExitRefused)
 		h.wantCalls(h.forge, "oidc-outline", 1)
 		h.manifest.Roles = []string{"node"}
 		h.serial++
 		h.deploy()
-		h.wantExit(h.once(), ExitRefused)
+		h.wantExit(h.once(), event.ExitRefused)
 		h.wantCalls(h.forge, "oidc-outline", 2)
 	})
 }
@@ -325,15 +326,15 @@ func TestOnceAsksOnlyWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Transient, hostapi.CodePolicyBehind, "behind").After(time.Minute))
-		h.wantExit(h.once(), ExitWaiting)
-		h.wantExit(h.once(), ExitWaiting)
+		h.wantExit(h.once(), event.ExitWaiting)
+		h.wantExit(h.once(), event.ExitWaiting)
 		h.wantCalls(h.forge, "oidc-outline", 1)
 		time.Sleep(2 * time.Minute)
-		h.wantExit(h.once(), ExitWaiting)
+		h.wantExit(h.once(), event.ExitWaiting)
 		h.wantCalls(h.forge, "oidc-outline", 2)
 		h.forge.SetRefuse(nil)
 		time.Sleep(2 * time.Minute)
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 	})
 }
 
@@ -397,7 +398,7 @@ func TestDependencyOrder(t *testing.T) {
 		h.need("oidc-outline").DependsOn = []string{"cert-service-outline"}
 		h.manifest.Needs = append([]document.Need{service}, h.manifest.Needs...)
 		h.deploy()
-		h.wantExit(h.once(), ExitFulfilled)
+		h.wantExit(h.once(), event.ExitFulfilled)
 		at := map[string]int{}
 		for i, c := range h.forge.Calls("") {
 			at[c.Need] = i
@@ -441,6 +442,6 @@ func TestClockIsSet(t *testing.T) {
 		if s := h.state("cert-node"); s.State != hostdir.NeedFulfilled || s.Attempts != 1 {
 			t.Fatalf("%s after %d attempts: %+v", s.State, s.Attempts, s.Error)
 		}
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }

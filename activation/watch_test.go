@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
@@ -35,7 +36,7 @@ func TestWatch(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 		}
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		if n := len(h.forge.Calls("config-documents")); n != 1 {
 			t.Errorf("%d polls beside the watch, want the first alone", n)
 		}
@@ -68,7 +69,7 @@ func TestWatchCut(t *testing.T) {
 		if s := h.state("oidc-a"); s.State != hostdir.NeedFulfilled {
 			t.Errorf("it is %q", s.State)
 		}
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 		watches := h.forge.Watches()
 		if last := watches[len(watches)-1]; last.Serial == 0 {
 			t.Errorf("the last watch is %+v", last)
@@ -97,7 +98,7 @@ func TestWatchNotOffered(t *testing.T) {
 		if s := h.state("oidc-a"); s.State != hostdir.NeedFulfilled {
 			t.Errorf("it is %q", s.State)
 		}
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -186,7 +187,7 @@ func TestWatchReports(t *testing.T) {
 		if n := h.forge.Connections() - connections; n > 60 { // where it looks for what to report at that moment, it takes another
 			t.Errorf("%d connections in ten hours, want far fewer than reports", n)
 		}
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 
@@ -216,6 +217,6 @@ func TestConnections(t *testing.T) {
 		if n := h.forge.Connections() - before; n != 0 || len(h.forge.Reports()) == reports {
 			t.Errorf("%d connections for new documents, %d reports", n, len(h.forge.Reports())-reports)
 		}
-		h.wantExit(stop(), ExitFulfilled)
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/witness"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
@@ -55,7 +56,7 @@ func (a *activation) witnessLogs(now time.Time, start func(func(context.Context)
 	}
 	known, err := a.State.Witnessed()
 	if err != nil {
-		a.report(Event{Event: EventDisk, Need: "witnessed", Message: err.Error() + ": begins anew"})
+		a.report(event.Event{Event: event.Disk, Need: "witnessed", Message: err.Error() + ": begins anew"})
 	}
 	var logs []hostdir.Witnessed
 	accepted := a.State.Accepted()
@@ -151,7 +152,7 @@ func (a *activation) witnessed(known, logs []hostdir.Witnessed, answers []hostap
 			continue
 		}
 		if is.Fault != "" && is.Fault != l.Fault {
-			a.report(Event{Event: EventAudit, Provider: l.Provider, Message: fmt.Sprintf("audit log of kind %s: %s", l.Kind, is.Fault)})
+			a.report(event.Event{Event: event.Audit, Provider: l.Provider, Message: fmt.Sprintf("audit log of kind %s: %s", l.Kind, is.Fault)})
 		}
 		if is.Fault != l.Fault {
 			a.reporter.look = now
@@ -171,6 +172,6 @@ func (a *activation) witnessed(known, logs []hostdir.Witnessed, answers []hostap
 		err = atomicfile.File(a.State.WitnessedFile(), append(b, '\n'), 0o644)
 	}
 	if err != nil {
-		a.report(Event{Event: EventDisk, Need: "witnessed", Message: err.Error()})
+		a.report(event.Event{Event: event.Disk, Need: "witnessed", Message: err.Error()})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/florete/florete/activation"
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
@@ -46,7 +47,7 @@ func newHost(t *testing.T) *host {
 		State: h.State, Closure: closure, HostKey: c.HostKey, Once: true,
 		Notify: func(context.Context, string) error { return nil },
 	})
-	if err != nil || s.Exit() != activation.ExitFulfilled {
+	if err != nil || s.Exit() != event.ExitFulfilled {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	h.publish(2)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
@@ -99,7 +100,7 @@ func newCluster(t *testing.T) *cluster {
 		_, err := activation.Run(ctx, activation.Config{
 			State: c.layout, Closure: c.closure, HostKey: of.HostKey, Undivided: true,
 			Notify: func(context.Context, string) error { return nil },
-			Report: func(e activation.Event) { t.Log(e) },
+			Report: func(e event.Event) { t.Log(e) },
 			Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if address == "tls:1" {
 					return env.Dial(ctx, network, address)

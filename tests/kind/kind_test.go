@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete/activation"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/agent/credentials"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -84,7 +85,7 @@ func TestWanted(t *testing.T) {
 
 // activated has providers of certificates and of a kind serve a cluster, and activates ursula, whose
 // key is in a directory.
-func activated(t *testing.T, cluster compile.Cluster, keys, kind string, issuing, other *providertest.Env) (document.Manifest, hostdir.Layout, activation.Summary) {
+func activated(t *testing.T, cluster compile.Cluster, keys, kind string, issuing, other *providertest.Env) (document.Manifest, hostdir.Layout, event.Summary) {
 	t.Helper()
 	for _, e := range []*providertest.Env{issuing, other} {
 		e.Policy = cluster.Documents["drhorrible"][1].Policy()

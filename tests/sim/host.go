@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -32,7 +33,7 @@ type Host struct {
 	mu     sync.Mutex
 	disk   int   // which of its directories is the host's disk
 	serial int64 // of the manifest in force
-	status activation.Summary
+	status event.Summary
 }
 
 func newHost(f *Fleet, name string) *Host {
@@ -78,13 +79,13 @@ func (h *Host) config(l *life) activation.Config {
 		},
 		Step:   func(name string) { _ = l.moment(name) },
 		Notify: func(context.Context, string) error { return l.moment("notify") },
-		Report: func(e activation.Event) {
+		Report: func(e event.Event) {
 			if l.alive() {
 				h.event(e)
 			}
 			_ = l.moment("report " + e.Event)
 		},
-		Status: func(s activation.Summary) {
+		Status: func(s event.Summary) {
 			if l.alive() {
 				h.mu.Lock()
 				defer h.mu.Unlock()
@@ -101,7 +102,7 @@ func (h *Host) died(*life) {
 	old := h.state()
 	h.disk++
 	now := h.state()
-	h.status = activation.Summary{}
+	h.status = event.Summary{}
 	err := os.Rename(string(old), string(now))
 	h.mu.Unlock()
 	h.f.must(err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/activation"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
@@ -164,16 +164,16 @@ func host(caller string) string {
 func (f *Fleet) since(t time.Time) time.Duration { return t.Sub(f.began).Round(time.Second) }
 
 // event takes note of what a host says of itself.
-func (h *Host) event(e activation.Event) {
+func (h *Host) event(e event.Event) {
 	f := h.f
 	f.log("%s: %s", h.name, strings.SplitN(e.String(), "\n", 2)[0])
 	at := h.name + " " + e.Need
 	switch e.Event {
-	case activation.EventDocuments:
+	case event.Documents:
 		h.documents()
-	case activation.EventDisk:
+	case event.Disk:
 		f.violated("disk", "%s: %s", h.name, e)
-	case activation.EventFailed:
+	case event.Failed:
 		f.count(e.Code)
 		f.lawsMu.Lock()
 		defer f.lawsMu.Unlock()
@@ -184,7 +184,7 @@ func (h *Host) event(e activation.Event) {
 		case hostapi.CodePolicyBehind, hostapi.CodeDeviceKey, hostapi.CodeNotGranted, hostapi.CodeMismatch, hostapi.CodeRotated, hostapi.CodeReplayed, hostapi.CodeBadNonce:
 			f.told[at+" "+string(e.Kind)+e.Code]++
 		}
-	case activation.EventFulfilled, activation.EventKept:
+	case event.Fulfilled, event.Kept:
 		q := quiet{time.Now(), e.Next.Add(-time.Second)}
 		if e.Next.IsZero() {
 			q.until = never
@@ -193,7 +193,7 @@ func (h *Host) event(e activation.Event) {
 		defer f.lawsMu.Unlock()
 		f.quiet[at] = q
 		delete(f.asking, at)
-		if e.Event == activation.EventFulfilled && e.Need != needDocuments {
+		if e.Event == event.Fulfilled && e.Need != needDocuments {
 			f.told[at+" "+string(server.Granted)]++
 		}
 	}

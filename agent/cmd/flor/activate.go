@@ -15,6 +15,7 @@ import (
 
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/devicekey"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/notify"
 	"github.com/florete/florete/activation/wallclock"
 	"github.com/florete/florete/agent/facts"
@@ -87,17 +88,17 @@ func activate(ctx context.Context, c activation.Config) error {
 		return err
 	}
 	code := s.Exit()
-	if code == activation.ExitWaiting && !c.Once {
-		code = activation.ExitFulfilled
+	if code == event.ExitWaiting && !c.Once {
+		code = event.ExitFulfilled
 	}
-	if code != activation.ExitFulfilled {
+	if code != event.ExitFulfilled {
 		return exit(code)
 	}
 	return nil
 }
 
 // runWatchingClock runs activation, which retries when the clock was set.
-func runWatchingClock(ctx context.Context, c activation.Config) (activation.Summary, error) {
+func runWatchingClock(ctx context.Context, c activation.Config) (event.Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	changed := make(chan struct{}, 1)
 	c.ClockChanged = changed
@@ -113,8 +114,8 @@ func runWatchingClock(ctx context.Context, c activation.Config) (activation.Summ
 }
 
 // report writes events: lines for people on stderr, or JSON on stdout.
-func report(stdout, stderr io.Writer, asJSON bool) func(activation.Event) {
-	return func(e activation.Event) {
+func report(stdout, stderr io.Writer, asJSON bool) func(event.Event) {
+	return func(e event.Event) {
 		if asJSON {
 			_, _ = stdout.Write(e.JSON())
 			return
@@ -124,7 +125,7 @@ func report(stdout, stderr io.Writer, asJSON bool) func(activation.Event) {
 }
 
 // notifySystemd reports to systemd that the documents are verified, and how the needs stand.
-func notifySystemd(s activation.Summary) {
+func notifySystemd(s event.Summary) {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+s.Line()); err != nil {
 		slog.Warn("systemd is not notified", "err", err)
 	}

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/activationtest"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
@@ -71,7 +71,7 @@ func TestReportInJournal(t *testing.T) {
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetErr(log)
 	cmd.SetArgs(append(m.args, "--once"))
-	if err := cmd.ExecuteContext(t.Context()); err != exit(activation.ExitRefused) {
+	if err := cmd.ExecuteContext(t.Context()); err != exit(event.ExitRefused) {
 		t.Errorf("got %v", err)
 	}
 	b, err := os.ReadFile(log.Name())
@@ -94,7 +94,7 @@ func (m *machine) activate(ctx context.Context, more ...string) (code int, stdou
 	case errors.As(err, &e):
 		code = int(e)
 	case err != nil:
-		code = activation.ExitUsage
+		code = event.ExitUsage
 		fmt.Fprintln(&log, err)
 	}
 	return code, out.String(), log.String()
@@ -110,16 +110,16 @@ func (m *machine) want(code int, text string, more ...string) {
 
 func TestActivateExits(t *testing.T) {
 	m := newMachine(t)
-	m.want(activation.ExitUsage, "unknown flag", "--twice")
-	m.want(activation.ExitUsage, "want 0 < initial <= max", "--backoff-initial", "1h")
-	m.want(activation.ExitUsage, "closure: lstat /nonexistent: no such file or directory", "--closure", "/nonexistent")
+	m.want(event.ExitUsage, "unknown flag", "--twice")
+	m.want(event.ExitUsage, "want 0 < initial <= max", "--backoff-initial", "1h")
+	m.want(event.ExitUsage, "closure: lstat /nonexistent: no such file or directory", "--closure", "/nonexistent")
 	m.provider.SetRefuse(func(c activationtest.Call) *hostapi.Error {
 		if c.Need == "oidc-outline" {
 			return hostapi.Errorf(hostapi.Transient, hostapi.CodePolicyBehind, "the policy is older")
 		}
 		return nil
 	})
-	m.want(activation.ExitWaiting, "oidc-outline: attempt 1 to forge failed: transient (policy-behind): the policy is older; next in ", "--once", "--backoff-initial", "1ms")
+	m.want(event.ExitWaiting, "oidc-outline: attempt 1 to forge failed: transient (policy-behind): the policy is older; next in ", "--once", "--backoff-initial", "1ms")
 	m.provider.SetRefuse(func(c activationtest.Call) *hostapi.Error {
 		if c.Need == "oidc-outline" {
 			return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant")
@@ -127,12 +127,12 @@ func TestActivateExits(t *testing.T) {
 		return nil
 	})
 	kit.NextSecond() // what is kept across restarts is in seconds
-	m.want(activation.ExitRefused, "denied (not-granted): no grant; next in 1h", "--once")
+	m.want(event.ExitRefused, "denied (not-granted): no grant; next in 1h", "--once")
 	if err := os.RemoveAll(m.args[3]); err != nil {
 		t.Fatal(err)
 	}
 	m.provider.SetRefuse(nil)
-	m.want(activation.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once")
+	m.want(event.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once")
 	if b, err := os.ReadFile(m.told); err != nil || string(b) != "outline.service\n" {
 		t.Errorf("hook was called with %q: %v", b, err)
 	}
@@ -145,11 +145,11 @@ func TestActivateOwner(t *testing.T) {
 		t.Skip("NOT RUN: only root can give files away")
 	}
 	m := newMachine(t)
-	m.want(activation.ExitWaiting, `owner "no-such-account": no such account on this host: create it`, "--once", "--owner", "no-such-account")
+	m.want(event.ExitWaiting, `owner "no-such-account": no such account on this host: create it`, "--once", "--owner", "no-such-account")
 	if err := os.RemoveAll(m.args[3]); err != nil {
 		t.Fatal(err)
 	}
-	m.want(activation.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once", "--owner", "daemon")
+	m.want(event.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once", "--owner", "daemon")
 	for file, want := range map[string]uint32{"cert-node/current/" + hostdir.FileKey: 1, "oidc-outline/current/client-secret": 0} {
 		info, err := os.Stat(filepath.Join(m.args[3], "needs", file))
 		if err != nil {
@@ -166,7 +166,7 @@ func TestActivateOwner(t *testing.T) {
 func TestActivateUmask(t *testing.T) {
 	m := newMachine(t)
 	defer syscall.Umask(syscall.Umask(0o077))
-	m.want(activation.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once")
+	m.want(event.ExitFulfilled, "summary: 3/3 needs fulfilled", "--once")
 	for _, dir := range []string{"needs", "needs/cert-node", "needs/cert-node/current", "documents"} {
 		if info, err := os.Stat(filepath.Join(m.args[3], dir)); err != nil || info.Mode().Perm() != 0o755 {
 			t.Errorf("%s: %v, mode %s, want 0755", dir, err, info.Mode())
@@ -182,13 +182,13 @@ func TestActivateJSON(t *testing.T) {
 	}
 	seen := map[string]int{}
 	for line := range strings.Lines(stdout) {
-		var e activation.Event
+		var e event.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 		seen[e.Event]++
 	}
-	if seen[activation.EventFulfilled] != 3 || seen[activation.EventSummary] != 1 {
+	if seen[event.Fulfilled] != 3 || seen[event.Summarized] != 1 {
 		t.Errorf("%v", seen)
 	}
 }

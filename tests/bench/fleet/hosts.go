@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation"
+	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
@@ -79,20 +80,20 @@ func (f *fleet) config(c cluster, i int, n node) activation.Config {
 		Dial:   dial(i, &f.dialed),
 		Arm:    func(context.Context) error { return nil }, // what starts a process on a host
 		Notify: func(context.Context, string) error { return nil },
-		Report: func(e activation.Event) {
+		Report: func(e event.Event) {
 			f.note(func() {
 				switch e.Event {
-				case activation.EventFailed:
+				case event.Failed:
 					f.failures[e.Code+e.Message[strings.LastIndex(e.Message, ": ")+1:]]++
-				case activation.EventDocuments:
+				case event.Documents:
 					_, rest, _ := strings.Cut(e.Message, "serial ")
 					fmt.Sscan(rest, &last)
 					f.inForce[last] = append(f.inForce[last], time.Now())
 				}
 			})
 		},
-		Status: func(s activation.Summary) {
-			fulfilled := !slices.ContainsFunc(s.Needs, func(n activation.NeedSummary) bool { return n.State != hostdir.NeedFulfilled })
+		Status: func(s event.Summary) {
+			fulfilled := !slices.ContainsFunc(s.Needs, func(n event.Need) bool { return n.State != hostdir.NeedFulfilled })
 			if fulfilled && !done {
 				done = true
 				f.note(func() { f.ready = append(f.ready, time.Since(f.began)) })

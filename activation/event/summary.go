@@ -1,8 +1,7 @@
-package activation
+package event
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,13 +13,13 @@ import (
 
 // Summary is how the needs of a host stand, in the manifest's order.
 type Summary struct {
-	Needs []NeedSummary `json:"needs"`
+	Needs []Need `json:"needs"`
 	// Stale is how long no provider has answered about the documents, when that is too long.
 	Stale time.Duration `json:"-"`
 }
 
-// NeedSummary is how one need stands.
-type NeedSummary struct {
+// Need is how one need stands.
+type Need struct {
 	ID       string             `json:"id"`
 	Kind     string             `json:"kind"`
 	State    hostdir.NeedStatus `json:"state"`
@@ -31,17 +30,17 @@ type NeedSummary struct {
 	Next     unixtime.Time      `json:"next"`
 }
 
-// waits reports whether activation itself will still change the need.
-func (n NeedSummary) waits() bool {
+// Waits reports whether activation itself will still change the need.
+func (n Need) Waits() bool {
 	return n.State == hostdir.NeedWaiting || n.State == hostdir.NeedBlocked || n.State == hostdir.NeedFulfilled && n.Error != nil
 }
 
-func (n NeedSummary) refused() bool {
+func (n Need) refused() bool {
 	return n.State == hostdir.NeedDenied || n.State == hostdir.NeedInvalid
 }
 
 // reason is why the need is not fulfilled.
-func (n NeedSummary) reason() string {
+func (n Need) reason() string {
 	if n.Error == nil {
 		return ""
 	}
@@ -63,7 +62,7 @@ func (s Summary) Exit() int {
 		if n.refused() {
 			return ExitRefused
 		}
-		if n.waits() {
+		if n.Waits() {
 			code = ExitWaiting
 		}
 	}
@@ -75,7 +74,7 @@ func (s Summary) Exit() int {
 func (s Summary) Line() string {
 	var open []string
 	if s.Stale > 0 {
-		open = append(open, staleText(s.Stale))
+		open = append(open, StaleText(s.Stale))
 	}
 	for _, n := range s.Needs {
 		if n.State == hostdir.NeedFulfilled && n.Error == nil {
@@ -123,20 +122,10 @@ func (s Summary) Table() string {
 	return strings.Join(lines, "\n")
 }
 
-func (s Summary) event() Event { return Event{Event: EventSummary, Needs: s.Needs} }
+// Event is the summary as an event.
+func (s Summary) Event() Event { return Event{Event: Summarized, Needs: s.Needs} }
 
-func (a *activation) summary() Summary {
-	s := Summary{Stale: a.stale, Needs: slices.Grow([]NeedSummary(nil), len(a.needs))}
-	for _, n := range a.needs {
-		s.Needs = append(s.Needs, NeedSummary{
-			ID: n.ID, Kind: n.Kind, State: n.state.State, Attempts: n.state.Attempts, Total: n.state.Total,
-			Provider: n.state.Provider, Error: n.state.Error, Next: n.state.Next,
-		})
-	}
-	return s
-}
-
-// staleText is the alarm. What was decided meanwhile, of access above all, does not hold here.
-func staleText(d time.Duration) string {
+// StaleText is the alarm. What was decided meanwhile, of access above all, does not hold here.
+func StaleText(d time.Duration) string {
 	return fmt.Sprintf("no provider has answered about this host's documents for %s: they may be outdated", wait(d))
 }

@@ -1,4 +1,6 @@
-package activation
+// Package event has what activation tells whoever started it: what happens, and how the needs
+// of the host stand.
+package event
 
 import (
 	"cmp"
@@ -14,20 +16,20 @@ import (
 
 // The kinds of event.
 const (
-	EventDocuments    = "documents"     // a set of documents is in force
-	EventKept         = "kept"          // a need is fulfilled already: no request
-	EventAdopted      = "adopted"       // a need is fulfilled by files that were there; Message has the place
-	EventFulfilled    = "fulfilled"     // a need was answered and is delivered
-	EventBundle       = "bundle"        // an SVID that stays was delivered with the roots of the manifest in force
-	EventFailed       = "failed"        // an attempt failed
-	EventBlocked      = "blocked"       // a need waits for others
-	EventNotified     = "notified"      // a unit was restarted, or nothing here can do that
-	EventNotifyFailed = "notify-failed" // a unit could not be
-	EventStale        = "stale"         // no provider has answered about the documents for too long
-	EventAudit        = "audit"         // a provider's audit log is not what it was
-	EventCommit       = "commit"        // what became of documents that go back by themselves
-	EventDisk         = "disk"          // the state directory cannot be read or written
-	EventSummary      = "summary"       // how all needs stand
+	Documents    = "documents"     // a set of documents is in force
+	Kept         = "kept"          // a need is fulfilled already: no request
+	Adopted      = "adopted"       // a need is fulfilled by files that were there; Message has the place
+	Fulfilled    = "fulfilled"     // a need was answered and is delivered
+	Bundle       = "bundle"        // an SVID that stays was delivered with the roots of the manifest in force
+	Failed       = "failed"        // an attempt failed
+	Blocked      = "blocked"       // a need waits for others
+	Notified     = "notified"      // a unit was restarted, or nothing here can do that
+	NotifyFailed = "notify-failed" // a unit could not be
+	Stale        = "stale"         // no provider has answered about the documents for too long
+	Audit        = "audit"         // a provider's audit log is not what it was
+	Commit       = "commit"        // what became of documents that go back by themselves
+	Disk         = "disk"          // the state directory cannot be read or written
+	Summarized   = "summary"       // how all needs stand
 )
 
 // Event is one line of progress. It holds nothing secret.
@@ -42,16 +44,16 @@ type Event struct {
 	Message   string            `json:"message,omitempty"`
 	BlockedBy []string          `json:"blockedBy,omitempty"` // needs that this one depends on
 	Next      time.Time         `json:"next,omitzero"`       // attempt or renewal
-	Needs     []NeedSummary     `json:"needs,omitempty"`     // of a summary
+	Needs     []Need            `json:"needs,omitempty"`     // of a summary
 }
 
 // Level is how serious the event is: a failed attempt is a warning, since what lasts
 // is made of them.
 func (e Event) Level() slog.Level {
 	switch e.Event {
-	case EventDisk, EventAudit:
+	case Disk, Audit:
 		return slog.LevelError
-	case EventFailed, EventNotifyFailed:
+	case Failed, NotifyFailed:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
@@ -69,30 +71,30 @@ func (e Event) JSON() []byte {
 // String is the event for people, on one line but for a summary.
 func (e Event) String() string {
 	switch e.Event {
-	case EventKept:
+	case Kept:
 		if e.Provider == "" && e.Message == "" {
 			return fmt.Sprintf("%s: adopted before%s", e.Need, e.in("renewal"))
 		}
 		return fmt.Sprintf("%s: fulfilled already by %s%s", e.Need, cmp.Or(e.Provider, e.Message), e.in("renewal"))
-	case EventAdopted:
+	case Adopted:
 		return fmt.Sprintf("%s: adopted from %s", e.Need, e.Message)
-	case EventFulfilled:
+	case Fulfilled:
 		return fmt.Sprintf("%s: fulfilled by %s in attempt %d%s", e.Need, cmp.Or(e.Provider, e.Message), e.Attempt, e.in("renewal"))
-	case EventBundle:
+	case Bundle:
 		return fmt.Sprintf("%s: delivered with the roots of the manifest in force", e.Need)
-	case EventFailed:
+	case Failed:
 		return fmt.Sprintf("%s: attempt %d%s failed: %s%s", e.Need, e.Attempt, to(e.Provider), e.reason(), e.then())
-	case EventBlocked:
+	case Blocked:
 		return fmt.Sprintf("%s: waits for %s", e.Need, strings.Join(e.BlockedBy, ", "))
-	case EventNotified:
+	case Notified:
 		return fmt.Sprintf("%s: %s", e.Need, terminal.Text(e.Message))
-	case EventNotifyFailed:
+	case NotifyFailed:
 		return fmt.Sprintf("%s: fulfilled, but units could not be notified: %s%s", e.Need, terminal.Text(e.Message), e.in("next"))
-	case EventDisk:
+	case Disk:
 		return fmt.Sprintf("%s: state: %s", e.Need, e.Message)
-	case EventAudit:
+	case Audit:
 		return fmt.Sprintf("audit: %s: %s", e.Provider, terminal.Text(e.Message))
-	case EventSummary:
+	case Summarized:
 		return Summary{Needs: e.Needs}.Table()
 	}
 	return e.Event + ": " + e.Message

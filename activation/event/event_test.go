@@ -1,4 +1,4 @@
-package activation
+package event
 
 import (
 	"log/slog"
@@ -19,8 +19,8 @@ func TestWaitsAreReadable(t *testing.T) {
 
 func TestLevels(t *testing.T) {
 	for event, want := range map[string]slog.Level{
-		EventFulfilled: slog.LevelInfo, EventSummary: slog.LevelInfo, EventNotified: slog.LevelInfo,
-		EventFailed: slog.LevelWarn, EventNotifyFailed: slog.LevelWarn, EventDisk: slog.LevelError,
+		Fulfilled: slog.LevelInfo, Summarized: slog.LevelInfo, Notified: slog.LevelInfo,
+		Failed: slog.LevelWarn, NotifyFailed: slog.LevelWarn, Disk: slog.LevelError,
 	} {
 		if got := (Event{Event: event}).Level(); got != want {
 			t.Errorf("%s: level %s, want %s", event, got, want)

@@ -6,7 +6,7 @@
 packages: instance:
 let
   inherit (import ../nix/units instance) prefix;
-  word = (import ../nix/formats.nix).instance;
+  word = (import ../nix/language/formats).instance;
 
   # One module, however often it is imported.
   module = file: imports: {

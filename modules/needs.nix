@@ -30,7 +30,7 @@ let
   inherit (florete) cfg state unit;
   kinds = import ../nix/kinds;
   own = import ../nix/kinds/own.nix;
-  names = import ../nix/names.nix;
+  names = import ../nix/lib/names.nix;
   on = cfg.host.enable && florete.known;
 
   # { <service>.<kind> = the need; }, for files { <service>.file-<name> = the need; }, for kinds

@@ -4,8 +4,8 @@
 { lib, config, ... }:
 let
   inherit (lib) mkOption types;
-  inherit (import ../nix/language.nix) cluster;
-  exampleOf = import ../nix/examples.nix;
+  inherit (import ../nix/language) cluster;
+  exampleOf = import ../nix/language/examples.nix;
 
   value =
     { want, ok, ... }:

@@ -16,22 +16,22 @@ let
     toFile
     toJSON
     ;
-  inherit (import ./fault.nix) errors order report;
-  language = import ./language.nix;
+  inherit (import ./lib/fault.nix) errors order report;
+  language = import ./language;
 
   # A cluster from what is clean, and the faults of its shape. It does not know what was written,
   # so that nothing keeps that in memory.
   cluster =
     clean: shapes:
     let
-      topology = import ./topology.nix (
-        (import ./reserved.nix).added (import ./teams.nix (import ./elsewhere.nix clean))
+      topology = import ./resolve/topology.nix (
+        (import ./resolve/reserved.nix).added (import ./resolve/teams.nix (import ./resolve/elsewhere.nix clean))
       );
-      access = import ./access.nix topology;
+      access = import ./access topology;
       # Nix evaluates what names are inherited from once for each of them.
-      needed = import ./needs.nix (topology // { inherit access; });
+      needed = import ./documents/needs.nix (topology // { inherit access; });
       inherit (needed) wanted needs;
-      scope = import ./scope.nix { inherit clean topology access; };
+      scope = import ./check/scope.nix { inherit clean topology access; };
 
       checks = import ./check {
         inherit
@@ -48,7 +48,7 @@ let
       some =
         part: names:
         concatMap (kind: concatMap (n: part.${kind}.${n} or [ ]) (attrNames names.${kind})) kinds;
-      acknowledged = import ./acknowledge.nix clean;
+      acknowledged = import ./check/acknowledge.nix clean;
       # Where a name or a part of who reaches what is wrong, nobody knows yet what is reached by nobody.
       known =
         let
@@ -109,14 +109,14 @@ let
         faults: value: if errors faults == [ ] then value else throw (report clean.name (errors faults));
       each = f: mapAttrs (host: faults: valid faults (f host)) faultsOf;
 
-      manifest = import ./manifest.nix { inherit topology access needs; };
-      policy = import ./policy.nix {
+      manifest = import ./documents/manifest.nix { inherit topology access needs; };
+      policy = import ./documents/policy.nix {
         inherit topology access needs;
-        rollout = import ./rollout.nix { inherit clean topology; };
+        rollout = import ./documents/rollout.nix { inherit clean topology; };
       };
-      document = import ./envelope.nix {
+      document = import ./documents/envelope.nix {
         cluster = clean.name;
-        serial = import ./now.nix clean;
+        serial = import ./lib/now.nix clean;
         rev = if clean.rev == null then clean.self.rev or clean.self.dirtyRev or "" else clean.rev;
       };
       documentsOf =
@@ -159,11 +159,11 @@ let
       units = unitsIn "/usr/local/bin";
       sysctl = (import ./units "").sysctls;
       sysusers = each (host: (unit host).sysusers ((unit host).accounts (policyOf host)));
-      topology = import ./export.nix topology;
-      public = (import ./publichalf.nix).all clean;
+      topology = import ./resolve/export.nix topology;
+      public = (import ./resolve/publichalf.nix).all clean;
       manifests = each manifest;
       policies = intersectAttrs policy.providers (each policy.of);
-      directory = mapAttrs (import ./directory.nix) documents;
+      directory = mapAttrs (import ./documents/directory.nix) documents;
       check =
         system:
         derivation {
@@ -177,10 +177,10 @@ let
 in
 {
   # A folder of files as arguments for mkCluster.
-  folder = import ./folder.nix;
+  folder = import ./language/folder.nix;
 
   # id → { severity; title; } of everything that is refused or warned of.
-  rules = import ./rules.nix;
+  rules = import ./check/rules.nix;
 
   # mkCluster { self; name; trustDomain; trust; hosts; services; users; roles; serviceGroups; providers; }
   #

@@ -19,12 +19,12 @@ const (
 )
 
 // ControlService is the reserved service by which operators reach the config provider of a
-// host; nix/names.nix repeats it.
+// host; nix/lib/names.nix repeats it.
 const ControlService = "florete-control"
 
 // CacheService is the reserved service by which hosts reach the Nix binary cache of a config
-// provider, and CacheGroup the group of services for those who read there. nix/names.nix and
-// nix/reserved.nix repeat them.
+// provider, and CacheGroup the group of services for those who read there. nix/lib/names.nix and
+// nix/resolve/reserved.nix repeat them.
 const (
 	CacheService = "florete-cache"
 	CacheGroup   = "nix-cache"

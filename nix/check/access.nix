@@ -31,8 +31,8 @@ let
 
   ends = import ./until.nix arguments;
   until = ends.faults;
-  inherit (import ../lib.nix) closure known toSet;
-  inherit (import ../reserved.nix) leads;
+  inherit (import ../lib) closure known toSet;
+  inherit (import ../resolve/reserved.nix) leads;
 
   # Things that have others of their sort in them, and themselves by that.
   circle =

@@ -25,15 +25,15 @@ let
     match
     tail
     ;
-  inherit (import ../lib.nix) distinct isInvalid toSet;
+  inherit (import ../lib) distinct isInvalid toSet;
   inherit (lib)
     attribute
     fault
     show
     when
     ;
-  inherit (import ../names.nix) hostPort;
-  address = import ../address.nix;
+  inherit (import ../lib/names.nix) hostPort;
+  address = import ../resolve/address.nix;
 
   written = h: h.address ++ concatLists (attrValues h.networks);
 

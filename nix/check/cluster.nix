@@ -32,7 +32,7 @@ let
     user
     when
     ;
-  inherit (import ../lib.nix) distinct isInvalid;
+  inherit (import ../lib) distinct isInvalid;
   until = (import ./until.nix arguments).faults;
   all = t.kinds;
   # Reasons are found among the services that may be one.

@@ -22,7 +22,7 @@ let
     twice
     when
     ;
-  inherit (import ../lib.nix) toSet;
+  inherit (import ../lib) toSet;
   elsewhere = import ./elsewhere.nix { inherit clean lib; };
   places = n: "clusters.${attribute n}";
 

@@ -27,7 +27,7 @@ let
     mapAttrs (
       attribute: _:
       mapAttrs (n: e: concatMap (k: (k.${attribute} or (_: _: [ ])) n e) of) clean.${attribute}
-    ) (import ../language.nix).ofKinds;
+    ) (import ../language).ofKinds;
   kinds = map (k: k.check arguments) (
     [ (import ../kinds/own.nix) ] ++ filter (k: k ? check) (attrValues (import ../kinds))
   );

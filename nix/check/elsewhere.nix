@@ -19,7 +19,7 @@ let
     show
     when
     ;
-  inherit (import ../formats.nix) isIdentity;
+  inherit (import ../language/formats) isIdentity;
 
   # Is s@n a part of a service, too?
   isPart =

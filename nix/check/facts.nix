@@ -7,7 +7,7 @@ let
     filter
     map
     ;
-  inherit (import ../text.nix) confidential;
+  inherit (import ../lib/text.nix) confidential;
 in
 # warnings :: String -> Entry -> [Fault]
 place: entry:

@@ -15,7 +15,7 @@ let
     twice
     when
     ;
-  inherit (import ../lib.nix) isInvalid;
+  inherit (import ../lib) isInvalid;
   elsewhere = import ./elsewhere.nix { inherit clean lib; };
   names = attrNames clean.federated;
   # Those written wrongly were reported.

@@ -22,7 +22,7 @@ let
     mapAttrs
     substring
     ;
-  inherit (import ../lib.nix) isInvalid toSet;
+  inherit (import ../lib) isInvalid toSet;
   inherit (lib)
     fault
     role

@@ -17,9 +17,9 @@ let
     intersectAttrs
     map
     ;
-  inherit (import ../lib.nix) toSet;
+  inherit (import ../lib) toSet;
   inherit (lib) fault show when;
-  invert = import ../invert.nix;
+  invert = import ../lib/invert.nix;
 
   # That a role reaches nothing at all is an error.
   hidden =

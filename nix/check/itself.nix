@@ -10,8 +10,8 @@ let
     map
     match
     ;
-  inherit (import ../lib.nix) distinct;
-  inherit (import ../names.nix) machine;
+  inherit (import ../lib) distinct;
+  inherit (import ../lib/names.nix) machine;
   inherit (lib) attribute fault show;
 
   isIts =

@@ -19,10 +19,10 @@ let
     tail
     toJSON
     ;
-  inherit (import ../lib.nix) isInvalid when;
-  inherit (import ../fault.nix) fault;
-  names = import ../names.nix;
-  inherit (import ../text.nix)
+  inherit (import ../lib) isInvalid when;
+  inherit (import ../lib/fault.nix) fault;
+  names = import ../lib/names.nix;
+  inherit (import ../lib/text.nix)
     password
     secret
     show

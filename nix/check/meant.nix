@@ -21,9 +21,9 @@ let
     stringLength
     toJSON
     ;
-  inherit (import ../lib.nix) sorted;
-  part = import ../part.nix;
-  inherit (import ../text.nix) suggest within;
+  inherit (import ../lib) sorted;
+  part = import ../resolve/part.nix;
+  inherit (import ../lib/text.nix) suggest within;
 
   scoped =
     s:

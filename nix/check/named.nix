@@ -19,11 +19,11 @@ let
     tail
     toJSON
     ;
-  inherit (import ../fault.nix) fault;
-  inherit (import ../lib.nix) when;
-  names = import ../names.nix;
-  part = import ../part.nix;
-  inherit (import ../text.nix)
+  inherit (import ../lib/fault.nix) fault;
+  inherit (import ../lib) when;
+  names = import ../lib/names.nix;
+  part = import ../resolve/part.nix;
+  inherit (import ../lib/text.nix)
     password
     secret
     show

@@ -22,7 +22,7 @@ let
     removeAttrs
     toJSON
     ;
-  inherit (import ../lib.nix) distinct isInvalid toSet;
+  inherit (import ../lib) distinct isInvalid toSet;
   inherit (lib)
     excluded
     fault

@@ -21,11 +21,11 @@ let
     sort
     toString
     ;
-  inherit (import ../lib.nix) invalid;
+  inherit (import ../lib) invalid;
   inherit (lib) fault twice when;
-  address = import ../address.nix;
-  names = import ../names.nix;
-  transport = import ../transport.nix;
+  address = import ../resolve/address.nix;
+  names = import ../lib/names.nix;
+  transport = import ../resolve/transport.nix;
 
   # What of ours listens on a host.
   programs =

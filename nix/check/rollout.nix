@@ -19,7 +19,7 @@ let
     head
     length
     ;
-  inherit (import ../lib.nix) distinct isInvalid;
+  inherit (import ../lib) distinct isInvalid;
   inherit (lib)
     attribute
     excluded

@@ -9,7 +9,7 @@ let
     match
     ;
   inherit (lib) fault show when;
-  inherit (import ../publichalf.nix) halves;
+  inherit (import ../resolve/publichalf.nix) halves;
 
   stale =
     n: s:

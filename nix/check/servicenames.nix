@@ -12,7 +12,7 @@ let
     match
     substring
     ;
-  inherit (import ../lib.nix) isInvalid sorted;
+  inherit (import ../lib) isInvalid sorted;
   inherit (lib)
     excluded
     fault

@@ -19,9 +19,9 @@ let
     mapAttrs
     substring
     ;
-  inherit (import ../lib.nix) distinct isInvalid;
-  inherit (import ../names.nix) entrance;
-  portsOf = import ../ports.nix;
+  inherit (import ../lib) distinct isInvalid;
+  inherit (import ../lib/names.nix) entrance;
+  portsOf = import ../resolve/ports.nix;
   inherit (lib)
     excluded
     fault

@@ -22,8 +22,8 @@ let
     mapAttrs
     stringLength
     ;
-  inherit (import ../lib.nix) isInvalid;
-  inherit (import ../names.nix) entrance;
+  inherit (import ../lib) isInvalid;
+  inherit (import ../lib/names.nix) entrance;
   until = (import ./until.nix arguments).faults;
   names = import ./servicenames.nix arguments;
   inherit (lib)
@@ -71,7 +71,7 @@ let
 
   limits =
     n: s:
-    when (s.visibility == "host" && (import ../limits.nix).any s.limits) (
+    when (s.visibility == "host" && (import ../access/limits.nix).any s.limits) (
       excluded "take them out: nobody reaches it" "services.${n}.limits" "visibility = \"host\""
     );
 

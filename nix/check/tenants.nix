@@ -25,7 +25,7 @@ let
     suggest
     when
     ;
-  inherit (import ../lib.nix) closure isInvalid sorted;
+  inherit (import ../lib) closure isInvalid sorted;
 
   # Policies for a role that nobody has. Rules of run time may give it.
   # idle :: String -> Tenant -> [Fault]

@@ -15,8 +15,8 @@ let
     map
     ;
   inherit (lib) fault show;
-  names = import ../names.nix;
-  transport = import ../transport.nix;
+  names = import ../lib/names.nix;
+  transport = import ../resolve/transport.nix;
 
   # Mostly nothing is written, and then nothing excludes anything.
   free = all (of: of.transport == "auto");

@@ -10,7 +10,7 @@ let
     user
     when
     ;
-  now = import ../now.nix clean;
+  now = import ../lib/now.nix clean;
 
   ended =
     place: until:

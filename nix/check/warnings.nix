@@ -28,7 +28,7 @@ let
     removeAttrs
     zipAttrsWith
     ;
-  inherit (import ../lib.nix) toSet;
+  inherit (import ../lib) toSet;
   inherit (lib)
     attribute
     fault
@@ -37,8 +37,8 @@ let
     when
     ;
   ofKinds = map (k: k.warnings.service) (filter (k: k ? warnings.service) kinds);
-  invert = import ../invert.nix;
-  names = import ../names.nix;
+  invert = import ../lib/invert.nix;
+  names = import ../lib/names.nix;
   cordon = import ./cordon.nix arguments;
   ends = import ./until.nix arguments;
   ended = ends.warnings;

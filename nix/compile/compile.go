@@ -36,7 +36,7 @@ type Cluster struct {
 	Instances map[string]hostdir.Instance
 }
 
-// Fault is one thing wrong with a topology. nix/rules.nix lists their ids.
+// Fault is one thing wrong with a topology. nix/check/rules.nix lists their ids.
 type Fault struct {
 	ID       string `json:"id"`       // stable, "FL010"
 	Severity string `json:"severity"` // "error" or "warning"
@@ -84,7 +84,7 @@ func (e *FaultsError) Error() string {
 // maxPlaces bounds the places that a line of Lines names.
 const maxPlaces = 20
 
-// Lines returns faults as people read them, as nix/fault.nix does: three and more that differ by
+// Lines returns faults as people read them, as nix/lib/fault.nix does: three and more that differ by
 // their places are one line, and the same twice is there once.
 func Lines(faults []Fault) (lines []string) {
 	seen := map[string]bool{}

@@ -21,7 +21,7 @@ func flake(t *testing.T, output string) Source {
 	if err := kit.CopyLibrary(filepath.Join(dir, "nix"), ".."); err != nil {
 		t.Fatal(err)
 	}
-	base := "import ./base.nix { key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA\" + builtins.substring 8 42 ((import ./nix/names.nix).sri name); }"
+	base := "import ./base.nix { key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA\" + builtins.substring 8 42 ((import ./nix/lib/names.nix).sri name); }"
 	text := "{ outputs = _: let inherit (import ./nix) mkCluster; base = " + base + "; in { florete = " + output + "; }; }"
 	baseNix, err := os.ReadFile(filepath.Join(golden, "base.nix"))
 	if err != nil {
@@ -83,7 +83,7 @@ func TestFaultsAreNixsOwnWords(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	var thrown string
-	probe := `c: (import ` + quote(filepath.Join(src.Flake, "nix/fault.nix")) + `).report c.one.name c.one.faults`
+	probe := `c: (import ` + quote(filepath.Join(src.Flake, "nix/lib/fault.nix")) + `).report c.one.name c.one.faults`
 	if err := eval(t.Context(), Source{src.Flake, "", []string{"--impure"}}, probe, &thrown); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ func TestWhatConcernsAHost(t *testing.T) {
 	// Cert is provided by alpha, wiki runs on beta and is reached by ann there; gamma and
 	// delta have nothing to do with either.
 	prelude := `let
-		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../names.nix).sri name);
+		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../lib/names.nix).sri name);
 		base = import ` + golden + `/base.nix { inherit key; };
 		inherit ((import ` + golden + `/merge.nix)) merge;
 		wide = merge base {
@@ -67,7 +67,7 @@ func TestWhatConcernsAHost(t *testing.T) {
 // the documents of the other.
 func TestInstancesAreIsolated(t *testing.T) {
 	src := flake(t, `let
-		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ./nix/names.nix).sri name);
+		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ./nix/lib/names.nix).sri name);
 		cluster = name: mkCluster (base // {
 			inherit name;
 			trustDomain = "${name}.flor";
@@ -104,7 +104,7 @@ func TestInstancesAreIsolated(t *testing.T) {
 func TestPlacement(t *testing.T) {
 	prelude := `let
 		inherit (builtins) all attrNames concatLists elem filter genList length listToAttrs map mapAttrs;
-		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../names.nix).sri name);
+		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../lib/names.nix).sri name);
 		base = import ` + golden + `/base.nix { inherit key; };
 		host = i: { name = "h${toString i}"; value = { address = "192.0.2.${toString (i + 10)}"; sshHostKey = key (toString i); }; };
 		run = n: strategy: mapAttrs (_: s: s.hosts) ((import ../default.nix).mkCluster (base // {

@@ -111,7 +111,7 @@ func TestReadmeHasEveryRule(t *testing.T) {
 	}
 	all := rules(t)
 	if rows := strings.Count(string(readme), "\n| FL"); rows != len(all) {
-		t.Errorf("nix/README.md has %d rows of rules, nix/rules.nix %d", rows, len(all))
+		t.Errorf("nix/README.md has %d rows of rules, nix/check/rules.nix %d", rows, len(all))
 	}
 	for id, r := range all {
 		if row := "| " + id + " | " + r.Severity + " | " + r.Title + " |"; !strings.Contains(string(readme), row) {
@@ -120,7 +120,7 @@ func TestReadmeHasEveryRule(t *testing.T) {
 	}
 }
 
-// rules are what nix/rules.nix lists.
+// rules are what nix/check/rules.nix lists.
 func rules(t *testing.T) map[string]struct{ Severity, Title string } {
 	t.Helper()
 	all, err := readRules()
@@ -131,7 +131,7 @@ func rules(t *testing.T) map[string]struct{ Severity, Title string } {
 }
 
 var readRules = sync.OnceValues(func() (all map[string]struct{ Severity, Title string }, err error) {
-	out, err := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "../rules.nix").Output()
+	out, err := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "../check/rules.nix").Output()
 	if err == nil {
 		err = json.Unmarshal(out, &all)
 	}

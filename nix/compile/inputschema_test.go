@@ -12,11 +12,11 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// inputSchema is what people and programs write, as nix/inputschema.nix makes it of the language.
+// inputSchema is what people and programs write, as nix/language/inputschema.nix makes it of the language.
 func inputSchema(t *testing.T) (kit.Validator, kit.Place) {
 	t.Helper()
 	var s schema
-	nixEval(t, `import ../inputschema.nix`, &s)
+	nixEval(t, `import ../language/inputschema.nix`, &s)
 	return kit.Validator{All: map[string]schema{"input": s}}, kit.Place{File: "input", Schema: s}
 }
 
@@ -54,7 +54,7 @@ func described(t *testing.T, place string, s schema) (n int) {
 			t.Errorf("%s%s: no description", place, name)
 		}
 		if p["examples"] == nil && p["default"] == nil && needsExample(p) {
-			t.Errorf("%s%s: no example: its format, or nix/examples.nix by its name, must have one", place, name)
+			t.Errorf("%s%s: no example: its format, or nix/language/examples.nix by its name, must have one", place, name)
 		}
 		n += 1 + described(t, place+name+".", p)
 	}
@@ -95,7 +95,7 @@ func TestInputSchemaAccepts(t *testing.T) {
 	}
 	nixEval(t, `let
 		inherit (builtins) all attrNames attrValues filter isAttrs isFunction isList isPath listToAttrs mapAttrs pathExists readDir removeAttrs tryEval;
-		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../names.nix).sri name);
+		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../lib/names.nix).sri name);
 		inherit (import `+golden+`/merge.nix) merge;
 		base = import `+golden+`/base.nix { inherit key; };
 		dirs = filter (n: pathExists (`+golden+` + "/${n}/topology.nix")) (attrNames (readDir `+golden+`));
@@ -147,7 +147,7 @@ func TestInputSchemaIsTheLanguage(t *testing.T) {
 	}
 	nixEval(t, `let
 		inherit (builtins) all attrNames attrValues concatMap elem filter isAttrs isList listToAttrs;
-		inherit (import ../language.nix) cluster;
+		inherit (import ../language) cluster;
 		right = about: v:
 			if about ? short && about.short.ok v then true
 			else if about.kind == "scalar" then about.ok v
@@ -158,7 +158,7 @@ func TestInputSchemaIsTheLanguage(t *testing.T) {
 		nullable = f: f ? default && (f.default == null || f.default == "");
 		samples = [ null true false (-1) 0 1 5 50 1000 8080 70000 4294967295 "x" "X y" "all" "quic" [ ] [ "x" ] [ 1 ] [ true ] [ [ ] ] [ { } ] { } { a = "x"; } { a = 1; } { a = [ "x" ]; } { a = { }; } ];
 		of = name: f: map (value: { inherit value; ok = right f.about value || value == null && nullable f; })
-			(samples ++ (let e = import ../examples.nix name f.about; in if e ? example then [ e.example ] else [ ]));
+			(samples ++ (let e = import ../language/examples.nix name f.about; in if e ? example then [ e.example ] else [ ]));
 		walk = place: about:
 			if about.kind == "record" then concatMap (n: let f = about.fields.${n}; p = "${place}/properties/${n}"; in
 				[ { name = p; value = of n f; } ] ++ walk p f.about) (filter (n: about.fields.${n}.about.json or true != null) (attrNames about.fields))

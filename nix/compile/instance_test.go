@@ -43,7 +43,7 @@ func unitsAs(t *testing.T, instance, output string) (all map[string]map[string]s
 	t.Helper()
 	src := flake(t, `let
 		make = mkCluster;
-		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ./nix/names.nix).sri name);
+		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ./nix/lib/names.nix).sri name);
 	in let
 		mkCluster = args: make (args // { hosts = builtins.mapAttrs (_: h: removeAttrs h [ "instance" ] // `+instance+`) args.hosts; });
 	in `+output)

@@ -110,7 +110,7 @@ func sound(t *testing.T, word string, texts []string) (ok []bool) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "--argstr", "texts", string(arg), "--expr",
-		fmt.Sprintf("{ texts }: map (v: (import ../formats.nix).%s.faults \"\" v == [ ]) (builtins.fromJSON texts)", word))
+		fmt.Sprintf("{ texts }: map (v: (import ../language/formats).%s.faults \"\" v == [ ]) (builtins.fromJSON texts)", word))
 	cmd.Dir = "."
 	out, err := cmd.Output()
 	if err != nil {

@@ -60,7 +60,7 @@ func TestUnseen(t *testing.T) {
 // The folders that git is asked about are those that the compiler reads.
 func TestFolders(t *testing.T) {
 	var want []string
-	nixEval(t, `builtins.attrNames (import ../language.nix).entries ++ [ "hostGroups" "providers" ]`, &want)
+	nixEval(t, `builtins.attrNames (import ../language).entries ++ [ "hostGroups" "providers" ]`, &want)
 	slices.Sort(want)
 	if got := strings.Split(folders, "|"); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -9,7 +9,7 @@ import (
 // TestRuns: a host has the services that the topology puts there, by name or by placement,
 // and of each the units that it names for it.
 func TestRuns(t *testing.T) {
-	src := flake(t, `let key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ./nix/names.nix).sri name); in
+	src := flake(t, `let key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ./nix/lib/names.nix).sri name); in
 	{ one = mkCluster (base // {
 	  hosts = {
 	    alpha = base.hosts.alpha // { weight = 5; group = "eu"; };

@@ -23,7 +23,7 @@ func TestTopologyIsItsSchema(t *testing.T) {
 	v := kit.Validator{All: map[string]schema{"topology": s}}
 	var cases map[string]schema
 	nixEval(t, `let
-		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../names.nix).sri name);
+		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../lib/names.nix).sri name);
 		inherit (import `+golden+`/merge.nix) merge;
 		base = import `+golden+`/base.nix { inherit key; };
 		dirs = builtins.readDir `+golden+`;

@@ -40,7 +40,7 @@ func readVarious(t *testing.T) map[string]Units {
 
 func readUnits(t *testing.T, cluster string, hosts ...string) map[string]Units {
 	t.Helper()
-	src := flake(t, "let key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA\" + builtins.substring 8 42 ((import ./nix/names.nix).sri name); in "+cluster)
+	src := flake(t, "let key = name: \"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA\" + builtins.substring 8 42 ((import ./nix/lib/names.nix).sri name); in "+cluster)
 	all := map[string]Units{}
 	for _, host := range hosts {
 		u, err := ReadUnits(t.Context(), src, host, "/opt/bin")

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// folders are the folders of a cluster whose files are parts of it (nix/folder.nix).
+// folders are the folders of a cluster whose files are parts of it (nix/language/folder.nix).
 const folders = "clusters|federated|hostGroups|hosts|providers|roles|secrets|serviceGroups|services|teams|tenants|users"
 
 var (
@@ -15,7 +15,7 @@ var (
 	belongs = regexp.MustCompile(`\.(nix|crt|pem|pub)$|(^|/)(flake\.lock|[^/._][^/]*\.json)$`)
 	// inFolder matches what is in one of the folders, and neither hidden nor marked as no part.
 	inFolder = regexp.MustCompile(`^([^/]+/)*(` + folders + `)/([^/._][^/]*/)*[^/._][^/]*$`)
-	// part matches what nix/folderfiles.nix reads of these, or refuses. Elsewhere it is of others.
+	// part matches what nix/language/folderfiles.nix reads of these, or refuses. Elsewhere it is of others.
 	part   = regexp.MustCompile(`/([^/.]*[a-z][^/.]*|#[^/]*\.(nix|json)#|[^/]*\.((nix|json)[^/]*|(?i:ya?ml|toml|hujson|dhall|ncl|cue|csv|txt|bak|orig|old|n.?x|ni.|nxi|js.?.?|jo?n.?|j?son.?)))$`)
 	readme = regexp.MustCompile(`/README[^/]*$`)
 	// topFile matches a file that stands for one of the folders.

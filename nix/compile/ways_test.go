@@ -31,7 +31,7 @@ func nixEval(t *testing.T, expr string, v any) {
 // The reference of the language is that of the language.
 func TestReferenceIsCurrent(t *testing.T) {
 	var want string
-	nixEval(t, "import ../reference.nix", &want)
+	nixEval(t, "import ../language/reference.nix", &want)
 	const path = "../reference.md"
 	if flag.Lookup("update").Value.String() == "true" {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -141,7 +141,7 @@ func TestFolder(t *testing.T) {
 		"flake.nix.bak":       `-`,
 	})
 	var same bool
-	nixEval(t, `(import ../folder.nix) `+dir+` == {
+	nixEval(t, `(import ../language/folder.nix) `+dir+` == {
 		name = "c"; trustDomain = "c.flor"; providers.cert.hosts = [ "a" ];
 		roles = { node = { }; operator.services = [ "s" ]; };
 		role.lost.group = "eu";
@@ -155,7 +155,7 @@ func TestFolder(t *testing.T) {
 	}`, &same)
 	if !same {
 		var got any
-		nixEval(t, `(import ../folder.nix) `+dir, &got)
+		nixEval(t, `(import ../language/folder.nix) `+dir, &got)
 		t.Errorf("got %v", got)
 	}
 }
@@ -228,9 +228,9 @@ func TestFolderRefuses(t *testing.T) {
 	var reports map[string]string
 	nixEval(t, `let
 		top = /. + "`+top+`";
-		report = dir: let c = (import ../.).mkCluster ((import ../folder.nix) (top + "/${dir}")); in
+		report = dir: let c = (import ../.).mkCluster ((import ../language/folder.nix) (top + "/${dir}")); in
 			assert !(builtins.tryEval (builtins.deepSeq c.compiled true)).success;
-			(import ../fault.nix).report c.name c.faults;
+			(import ../lib/fault.nix).report c.name c.faults;
 	in builtins.mapAttrs (dir: _: report dir) (builtins.readDir top)`, &reports)
 	for file, want := range cases {
 		// What else is wrong is told with it.
@@ -262,7 +262,7 @@ func TestFolderFollowsLinks(t *testing.T) {
 		Topology any
 		Faults   []Fault
 	}
-	nixEval(t, `let all = import ../folder.nix (/. + "`+dir+`"); in { topology = removeAttrs all [ "_faults" ]; faults = all._faults; }`, &got)
+	nixEval(t, `let all = import ../language/folder.nix (/. + "`+dir+`"); in { topology = removeAttrs all [ "_faults" ]; faults = all._faults; }`, &got)
 	want := `{"hostGroups":{"us":{},"us/fra":{}},"hosts":{"a":{"group":"us/fra"},"b":{},"c":{}},"name":"c","services":{"wiki":{"host":"a","port":1}},"teams":{"t":{}},"trustDomain":"c.flor"}`
 	if text, err := json.Marshal(got.Topology); err != nil || string(text) != want {
 		t.Errorf("got %s, %v\nwant %s", text, err, want)
@@ -317,7 +317,7 @@ func TestModules(t *testing.T) {
 	prelude := `let
 		lib = import ` + lib + `;
 		inherit (import ../default.nix) mkCluster;
-		topology = removeAttrs (import ` + golden + `/base.nix { key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../names.nix).sri name); }) [ "self" ];
+		topology = removeAttrs (import ` + golden + `/base.nix { key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../lib/names.nix).sri name); }) [ "self" ];
 		evaluate = definitions: (lib.evalModules { modules = [ ../../modules/topology.nix ] ++ definitions; }).config.florete.topologies;
 	in `
 	var same bool
@@ -332,7 +332,7 @@ func TestModules(t *testing.T) {
 	}
 	var differing []string
 	nixEval(t, prelude+`let
-			key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../names.nix).sri name);
+			key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../lib/names.nix).sri name);
 			plain = case: import (./. + "/`+golden+`/${case}/topology.nix") { base = topology; inherit key; inherit (import `+golden+`/merge.nix) merge; };
 			differs = case: let written = removeAttrs (plain case) [ "self" ]; in
 				(mkCluster (evaluate [ { florete.clusters.golden = written; } ]).golden).compiled != (mkCluster written).compiled;
@@ -352,7 +352,7 @@ func TestModules(t *testing.T) {
 				(if !f ? default || o.default == null || o.default == f.default then [ ] else [ at ])
 				++ (if (inner f.about) ? fields then walk at (inner f.about) (o.type.getSubOptions [ ]) else [ ])
 			) (builtins.filter (n: n != "self") (builtins.attrNames about.fields));
-		in walk "" (import ../language.nix).cluster.about
+		in walk "" (import ../language).cluster.about
 			((lib.evalModules { modules = [ ../../modules/topology.nix ]; }).options.florete.clusters.type.getSubOptions [ ])`, &differing)
 	if len(differing) > 0 {
 		t.Errorf("options have other defaults than the language: %v", differing)
@@ -437,7 +437,7 @@ func TestFlakeModule(t *testing.T) {
 			modules = [
 				../../modules/flake.nix
 				{ options.flake = mkOption { type = types.lazyAttrsOf types.raw; }; options.perSystem = mkOption { type = types.raw; }; }
-				{ florete.clusters.golden = import `+golden+`/base.nix { key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../names.nix).sri name); }; }
+				{ florete.clusters.golden = import `+golden+`/base.nix { key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ../lib/names.nix).sri name); }; }
 			];
 		};
 	in builtins.attrNames (parts.config.perSystem { system = "x86_64-linux"; }).checks

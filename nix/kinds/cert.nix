@@ -1,8 +1,8 @@
 # X.509-SVIDs: of the node, and of the services and users that act on it.
 let
   inherit (builtins) attrValues filter map;
-  names = import ../names.nix;
-  inherit (import ../types.nix) between default;
+  names = import ../lib/names.nix;
+  inherit (import ../language/types) between default;
 in
 {
   doc = "issues certificates; every cluster needs it";

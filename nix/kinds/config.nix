@@ -1,8 +1,8 @@
 # The documents of hosts that receive them over the network.
 let
   inherit (builtins) any attrValues;
-  inherit (import ../types.nix) default;
-  inherit (import ../formats.nix) seconds;
+  inherit (import ../language/types) default;
+  inherit (import ../language/formats) seconds;
 in
 {
   doc = "hands hosts their documents";

@@ -6,9 +6,9 @@ let
     replaceStrings
     stringLength
     ;
-  inherit (import ../types.nix) named of;
+  inherit (import ../language/types) named of;
   inherit (import ../language/database.nix) database server;
-  accounts = import ../account.nix {
+  accounts = import ./account.nix {
     kind = "database";
     needed = "databases";
     what = "database";

@@ -7,8 +7,8 @@ let
     filter
     map
     ;
-  inherit (import ../types.nix) between default;
-  federation = import ../federation.nix;
+  inherit (import ../language/types) between default;
+  federation = import ../access/federation.nix;
 in
 {
   doc = "serves the bundle of this trust domain, and fetches those of `federated` ones";

@@ -9,7 +9,7 @@ let
     map
     stringLength
     ;
-  inherit (import ../types.nix)
+  inherit (import ../language/types)
     between
     default
     named
@@ -17,7 +17,7 @@ let
     record
     required
     ;
-  inherit (import ../formats.nix)
+  inherit (import ../language/formats)
     mode
     reference
     strings

@@ -6,10 +6,10 @@ let
     match
     stringLength
     ;
-  inherit (import ../types.nix) named of;
+  inherit (import ../language/types) named of;
   inherit (import ../language/git.nix) forge token;
-  inherit (import ../lib.nix) isInvalid sorted;
-  accounts = import ../account.nix {
+  inherit (import ../lib) isInvalid sorted;
+  accounts = import ./account.nix {
     kind = "git";
     needed = "git";
     what = "token";

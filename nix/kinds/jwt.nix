@@ -7,15 +7,15 @@ let
     filter
     map
     ;
-  inherit (import ../types.nix)
+  inherit (import ../language/types)
     atMost
     between
     default
     of
     required
     ;
-  inherit (import ../formats.nix) issuer word;
-  inherit (import ../lib.nix) isInvalid sorted when;
+  inherit (import ../language/formats) issuer word;
+  inherit (import ../lib) isInvalid sorted when;
 
   # RFC 7519, section 4.1.3.
   audience = word {
@@ -103,7 +103,7 @@ in
       ...
     }:
     {
-      top = import ../issuerpages.nix {
+      top = import ../check/issuerpages.nix {
         kind = "jwt";
         leads = "port = 5557;";
         inherit clean t lib;

@@ -14,9 +14,9 @@ let
     removeAttrs
     sort
     ;
-  inherit (import ../types.nix) enum of required;
-  inherit (import ../formats.nix) url;
-  inherit (import ../lib.nix) optionalAttrs;
+  inherit (import ../language/types) enum of required;
+  inherit (import ../language/formats) url;
+  inherit (import ../lib) optionalAttrs;
   signin = import ../language/signin.nix;
 
   # A list of a service that its request has where something was written.
@@ -146,13 +146,13 @@ in
         );
 
       inherit (clean.providers.oidc) registration;
-      issuers = import ../issuers.nix { inherit clean lib; };
+      issuers = import ../check/issuers.nix { inherit clean lib; };
     in
     {
       top =
         (
           if registration == "" then
-            import ../issuerpages.nix {
+            import ../check/issuerpages.nix {
               kind = "oidc";
               leads = "port = 5556;";
               inherit clean t lib;

@@ -15,9 +15,9 @@ let
     stringLength
     substring
     ;
-  inherit (import ../lib.nix) optionalAttrs when;
+  inherit (import ../lib) optionalAttrs when;
   inherit (import ../language/own.nix) requestOf requested typeOf;
-  names = import ../names.nix;
+  names = import ../lib/names.nix;
   builtIn = import ./.;
 
   kinds = clean: removeAttrs clean.providers ([ "store" ] ++ attrNames builtIn);

@@ -18,8 +18,8 @@ let
     mapAttrs
     stringLength
     ;
-  inherit (import ../types.nix) named;
-  inherit (import ../lib.nix) isInvalid optionalAttrs;
+  inherit (import ../language/types) named;
+  inherit (import ../lib) isInvalid optionalAttrs;
   secret = import ../language/secret.nix;
 
   # Characters of those that are text. The others are key pairs.

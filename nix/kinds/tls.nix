@@ -11,20 +11,20 @@ let
     length
     map
     ;
-  inherit (import ../types.nix)
+  inherit (import ../language/types)
     atMost
     default
     enum
     of
     ;
-  inherit (import ../formats.nix)
+  inherit (import ../language/formats)
     acmeDirectory
     flag
     tlsName
     word
     ;
-  inherit (import ../lib.nix) isInvalid sorted when;
-  inherit (import ../publicnames.nix) isInternal isWild onHosts;
+  inherit (import ../lib) isInvalid sorted when;
+  inherit (import ../resolve/publicnames.nix) isInternal isWild onHosts;
 
   # Domains that may be of one label: "internal".
   domain = word {

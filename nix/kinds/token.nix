@@ -14,7 +14,7 @@ let
     stringLength
     toJSON
     ;
-  inherit (import ../types.nix)
+  inherit (import ../language/types)
     between
     default
     listOf
@@ -22,8 +22,8 @@ let
     of
     required
     ;
-  inherit (import ../formats.nix) issuer name;
-  inherit (import ../lib.nix) isInvalid optionalAttrs sorted;
+  inherit (import ../language/formats) issuer name;
+  inherit (import ../lib) isInvalid optionalAttrs sorted;
   tenant = import ../language/tenant.nix;
 
   # Tenants that a service has tokens of, or verifies them.
@@ -185,7 +185,7 @@ in
         unknown
         when
         ;
-      rules = import ../tenantrules.nix lib;
+      rules = import ../check/tenantrules.nix lib;
       known = unknown "FL107" "tenant" clean.tenants;
       provider = clean.providers.token;
       pages = serviceOf provider.issuer;
@@ -193,7 +193,7 @@ in
     in
     {
       top =
-        import ../issuerpages.nix {
+        import ../check/issuerpages.nix {
           kind = "token";
           leads = "upstream = ${show socket}; identity = \"proxy-v2\";";
           inherit clean t lib;

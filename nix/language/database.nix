@@ -1,6 +1,6 @@
 # Records of database servers, and of databases that services need there.
 let
-  inherit (import ../types.nix)
+  inherit (import ./types)
     between
     default
     enum
@@ -8,13 +8,13 @@ let
     record
     required
     ;
-  inherit (import ../formats.nix)
+  inherit (import ./formats)
     localOrSocket
     strings
     unit
     word
     ;
-  wrong = (import ../lib.nix).invalid;
+  wrong = (import ../lib).invalid;
 
   named =
     what:

@@ -4,7 +4,7 @@
 # { called } -> attributes of a record
 { called }:
 let
-  inherit (import ../types.nix)
+  inherit (import ./types)
     attrsOf
     enum
     of
@@ -12,7 +12,7 @@ let
     record
     required
     ;
-  inherit (import ../formats.nix) forwarderAddress port strings;
+  inherit (import ./formats) forwarderAddress port strings;
 in
 {
   identities =

@@ -1,6 +1,6 @@
 # The record of a foreign trust domain, some of whose identities have roles here.
 let
-  inherit (import ../types.nix)
+  inherit (import ./types)
     default
     enum
     listOf
@@ -8,7 +8,7 @@ let
     record
     required
     ;
-  inherit (import ../formats.nix)
+  inherit (import ./formats)
     endpoint
     pem
     spiffeBundle

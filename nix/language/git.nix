@@ -1,6 +1,6 @@
 # Records of forges, and of tokens that services need there.
 let
-  inherit (import ../types.nix)
+  inherit (import ./types)
     between
     default
     enum
@@ -9,13 +9,13 @@ let
     record
     required
     ;
-  inherit (import ../formats.nix)
+  inherit (import ./formats)
     local
     strings
     unit
     word
     ;
-  wrong = (import ../lib.nix).invalid;
+  wrong = (import ../lib).invalid;
 
   named =
     what:

@@ -1,6 +1,6 @@
 # The record of a host.
 let
-  inherit (import ../types.nix)
+  inherit (import ./types)
     attrsOf
     between
     default
@@ -11,7 +11,7 @@ let
     oneOrMore
     record
     ;
-  inherit (import ../formats.nix)
+  inherit (import ./formats)
     address
     bind
     caller

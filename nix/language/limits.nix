@@ -1,6 +1,6 @@
 # The record of limits, of a service and of a user.
 let
-  inherit (import ../types.nix)
+  inherit (import ./types)
     between
     default
     of

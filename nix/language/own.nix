@@ -14,7 +14,7 @@ let
     toJSON
     unsafeDiscardStringContext
     ;
-  inherit (import ../types.nix)
+  inherit (import ./types)
     atMost
     attrsOf
     between
@@ -27,7 +27,7 @@ let
     required
     scalar
     ;
-  inherit (import ../formats.nix)
+  inherit (import ./formats)
     flag
     name
     port

@@ -1,7 +1,7 @@
 # The ports of a service that has several: by name, each a number or a record.
 let
   inherit (builtins) elem;
-  inherit (import ../types.nix)
+  inherit (import ./types)
     default
     enum
     instead
@@ -11,8 +11,8 @@ let
     record
     scalar
     ;
-  inherit (import ../formats.nix) port upstream;
-  inherit (import ../lib.nix) invalid;
+  inherit (import ./formats) port upstream;
+  inherit (import ../lib) invalid;
   protocols = [
     "tcp"
     "http"

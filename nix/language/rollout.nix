@@ -1,7 +1,7 @@
 # The record of how what is published reaches hosts.
 let
   inherit (builtins) isBool;
-  inherit (import ../types.nix)
+  inherit (import ./types)
     attrsOf
     between
     default
@@ -11,9 +11,9 @@ let
     record
     required
     ;
-  inherit (import ../formats.nix) seconds tags timeOfDay;
-  inherit (import ../scalar.nix) scalar;
-  inherit (import ../lib.nix) invalid;
+  inherit (import ./formats) seconds tags timeOfDay;
+  inherit (import ./types/scalar.nix) scalar;
+  inherit (import ../lib) invalid;
 
   days = [
     "mon"

@@ -1,7 +1,7 @@
 # The record of a secret that a provider makes, and of who reads it.
 let
   inherit (builtins) isPath;
-  inherit (import ../types.nix)
+  inherit (import ./types)
     between
     default
     enum
@@ -11,7 +11,7 @@ let
     required
     scalar
     ;
-  inherit (import ../formats.nix)
+  inherit (import ./formats)
     flag
     mode
     name

@@ -1,7 +1,7 @@
 # The record of a service, with what each kind of need adds to it.
 let
   inherit (builtins) attrValues foldl';
-  inherit (import ../types.nix)
+  inherit (import ./types)
     attrsOf
     between
     default
@@ -11,7 +11,7 @@ let
     of
     record
     ;
-  inherit (import ../formats.nix)
+  inherit (import ./formats)
     account
     alias
     date

@@ -2,7 +2,7 @@
 # their users do.
 let
   inherit (builtins) isString stringLength substring;
-  inherit (import ../types.nix)
+  inherit (import ./types)
     atMost
     between
     default
@@ -14,7 +14,7 @@ let
     required
     scalar
     ;
-  inherit (import ../formats.nix)
+  inherit (import ./formats)
     flag
     pem
     string
@@ -23,7 +23,7 @@ let
     url
     word
     ;
-  inherit (import ../addressform.nix) afterHost;
+  inherit (import ./formats/addressform.nix) afterHost;
 
   some = word {
     want = "a string that is not empty";

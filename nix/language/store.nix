@@ -1,13 +1,13 @@
 # The state of providers: a file of each process, or a store that their hosts share.
 let
-  inherit (import ../types.nix)
+  inherit (import ./types)
     between
     default
     enum
     of
     record
     ;
-  inherit (import ../formats.nix) strings;
+  inherit (import ./formats) strings;
 in
 of "where providers keep their state" (
   record "the store" {

@@ -1,7 +1,7 @@
 # The record of a tenant: who may do what with things that are its alone.
 let
   inherit (builtins) stringLength;
-  inherit (import ../types.nix)
+  inherit (import ./types)
     between
     default
     listOf
@@ -12,14 +12,14 @@ let
     required
     scalar
     ;
-  inherit (import ../formats.nix)
+  inherit (import ./formats)
     flag
     issuer
     string
     url
     word
     ;
-  wrong = (import ../lib.nix).invalid;
+  wrong = (import ../lib).invalid;
 
   label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
 

@@ -18,7 +18,7 @@ import (
 const golden = `let
 	inherit (builtins) all attrNames attrValues filter isAttrs isFunction isList isPath isString listToAttrs mapAttrs pathExists readDir removeAttrs substring tryEval;
 	dir = ../../tests/golden/compiler;
-	key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + substring 8 42 ((import ../names.nix).sri name);
+	key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + substring 8 42 ((import ../lib/names.nix).sri name);
 	inherit (import (dir + "/merge.nix")) merge;
 	base = import (dir + "/base.nix") { inherit key; };
 	asJSON = c: let d = removeAttrs c [ "self" ]; in if !isAttrs (d.secrets or null) then d else d // { secrets = mapAttrs (_: s: if isAttrs s then removeAttrs s [ "public" ] else s) d.secrets; };

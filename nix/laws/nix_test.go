@@ -24,7 +24,7 @@ type compiled struct {
 const function = `alone: file:
 let
   lib = import ../.;
-  inherit (import ../fault.nix) report;
+  inherit (import ../lib/fault.nix) report;
   one = topology:
     let
       c = lib.mkCluster topology;

@@ -1,5 +1,5 @@
 // Package scaffold writes the files that a cluster begins with and those of what is added to
-// it: a folder as nix/folder.nix reads it.
+// it: a folder as nix/language/folder.nix reads it.
 package scaffold
 
 import (

@@ -12,8 +12,8 @@ let
     state
     unit
     ;
-  names = import ../names.nix;
-  inherit (import ../lib.nix) when;
+  names = import ../lib/names.nix;
+  inherit (import ../lib) when;
 in
 {
   manifest,

@@ -13,7 +13,7 @@ let
     filter (kind: kind == "config" || (import ../kinds).${kind}.announced or false) (
       attrNames policy.provider
     );
-  inherit (import ../lib.nix) optionalAttrs;
+  inherit (import ../lib) optionalAttrs;
   inherit (common)
     bind
     command

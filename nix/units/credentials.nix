@@ -1,7 +1,7 @@
 # Gives services their credentials when systemd loads them: root's alone to connect.
 common:
 let
-  names = import ../names.nix;
+  names = import ../lib/names.nix;
   inherit (common)
     command
     ofSocket

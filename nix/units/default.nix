@@ -19,7 +19,7 @@ let
     map
     toJSON
     ;
-  inherit (import ../lib.nix) optionalAttrs;
+  inherit (import ../lib) optionalAttrs;
   common = import ./common.nix instance;
   inherit (common)
     current

@@ -19,8 +19,8 @@ let
     state
     unit
     ;
-  names = import ../names.nix;
-  inherit (import ../lib.nix) optionalAttrs;
+  names = import ../lib/names.nix;
+  inherit (import ../lib) optionalAttrs;
 
   # What each sees of the settings: an edit of one kind's restarts that one alone.
   own = kind: settings: {

@@ -1,8 +1,8 @@
 # A kind of need that a test adds: a greeting for each service that wants one.
 let
   inherit (builtins) attrValues filter map;
-  inherit (import ../types.nix) default of;
-  inherit (import ../formats.nix) string;
+  inherit (import ../language/types) default of;
+  inherit (import ../language/formats) string;
 
   wanting = filter (s: s.greet != "");
 in

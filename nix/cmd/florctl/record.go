@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/secret"
 )
 
-// recorded is what the flake reads of a secret: nix/publichalf.nix.
+// recorded is what the flake reads of a secret: nix/resolve/publichalf.nix.
 type recorded struct {
 	Generate   string   `json:"generate"`
 	Generation int      `json:"generation"`

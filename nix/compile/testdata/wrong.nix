@@ -24,7 +24,7 @@ let
     ;
   golden = ../../../tests/golden/compiler;
   inherit (import ../../.) mkCluster;
-  inherit (import ../../names.nix) sri;
+  inherit (import ../../lib/names.nix) sri;
   inherit (import (golden + "/merge.nix")) merge;
   key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + substring 8 42 (sri name);
   base = import (golden + "/base.nix") { inherit key; };

@@ -11,7 +11,7 @@ let
     readDir
     ;
   inherit (import ../..) mkCluster;
-  inherit (import ../../names.nix) sri;
+  inherit (import ../../lib/names.nix) sri;
 
   merge =
     a: b:

@@ -118,7 +118,7 @@ in
   types =
     hosts:
     let
-      language = import ../../../nix/language.nix;
+      language = import ../../../nix/language;
       written = topology { inherit hosts; };
     in
     deepSeq [ (language.faults written) (language.clean written) ] 0;

@@ -15,7 +15,7 @@ let
     listToAttrs
     substring
     ;
-  inherit (import ../../../nix/names.nix) sri;
+  inherit (import ../../../nix/lib/names.nix) sri;
 
   mod = a: b: a - a / b * b;
   attrs = n: f: listToAttrs (genList f n);

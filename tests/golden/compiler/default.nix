@@ -17,8 +17,8 @@ let
     substring
     ;
   inherit (import ../../../nix) mkCluster rules;
-  inherit (import ../../../nix/fault.nix) errors report;
-  inherit (import ../../../nix/names.nix) sri;
+  inherit (import ../../../nix/lib/fault.nix) errors report;
+  inherit (import ../../../nix/lib/names.nix) sri;
 
   inherit (import ./merge.nix) merge;
   key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + substring 8 42 (sri name);

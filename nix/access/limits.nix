@@ -1,0 +1,80 @@
+# Limits, and the hosts that hold users to theirs: those that publish what these reach.
+let
+  inherit (builtins)
+    attrNames
+    attrValues
+    concatMap
+    filter
+    intersectAttrs
+    listToAttrs
+    map
+    ;
+  inherit (import ../lib) isInvalid optionalAttrs toSet;
+
+  names = attrNames unlimited;
+  written = limits: filter (n: limits.${n} != null) names;
+  unlimited = {
+    bytesPerSecond = null;
+    connections = null;
+    opensPerSecond = null;
+  };
+  values =
+    limits:
+    listToAttrs (
+      map (name: {
+        inherit name;
+        value = limits.${name};
+      }) (filter (n: !isInvalid limits.${n}) (written limits))
+    );
+in
+{
+  # Did somebody write any, right or wrong?
+  # any :: Limits -> Bool
+  any = limits: written limits != [ ];
+
+  # What a document has of a service's.
+  # attribute :: Limits -> AttrSet
+  attribute =
+    limits:
+    if limits == unlimited then { } else optionalAttrs (values limits != { }) { limits = values limits; };
+
+  # The users with limits that reach what a host publishes, and their entries in its manifest.
+  # of :: { topology, access } -> { users :: Host -> [String]; entries :: Host -> [AttrSet]; }
+  of =
+    { topology, access }:
+    let
+      t = topology;
+      limited = listToAttrs (
+        map (name: {
+          inherit name;
+          value = t.users.${name};
+        }) (filter (u: written t.users.${u}.limits != [ ] && t.users.${u}.hosts != [ ]) (attrNames t.users))
+      );
+      reaching =
+        host:
+        if limited == { } then
+          { }
+        else
+          intersectAttrs (toSet (
+            concatMap (role: t.holders.${role}.users) (
+              concatMap (
+                s:
+                concatMap (
+                  id: concatMap (port: access.leadingTo s.name (id + port.key)) s.ports
+                ) (s.idsOn host.name)
+              ) host.running
+            )
+          )) limited;
+    in
+    {
+      users = host: attrNames (reaching host);
+      entries =
+        host:
+        filter (e: e.limits != { }) (
+          map (u: {
+            inherit (u) id;
+            limits = values u.limits;
+          }) (attrValues (reaching host))
+        );
+    };
+}

@@ -1,0 +1,195 @@
+# host → its manifest: what it needs to know and nothing else.
+# { topology, access, needs } -> hostName -> Manifest
+{
+  topology,
+  access,
+  needs,
+}:
+let
+  inherit (builtins)
+    all
+    attrNames
+    attrValues
+    concatMap
+    elem
+    filter
+    groupBy
+    head
+    listToAttrs
+    map
+    mapAttrs
+    sort
+    tail
+    toJSON
+    ;
+  address = import ../resolve/address.nix;
+  device = import ./device.nix;
+  limits = import ../access/limits.nix;
+  callerLimits = limits.of { inherit topology access; };
+  transport = import ../resolve/transport.nix;
+  federation = import ../access/federation.nix;
+  inherit (import ../lib) optionalAttrs sorted;
+  inherit (import ../lib/names.nix) entrance;
+  t = topology;
+
+  # Entries for all who may connect, made once for the same roles: many services are reached
+  # by one role, or by the same several.
+  entries = roles: map (id: { inherit id; } // access.ending roles id);
+  alone = mapAttrs (role: entries [ role ]) access.holders;
+  several = mapAttrs (_: of: entries of.roles of.ids) access.several;
+  allow =
+    roles:
+    if roles == [ ] then
+      [ ]
+    else if tail roles == [ ] then
+      alone.${head roles}
+    else
+      several.${toJSON roles};
+  allowTo =
+    service: key:
+    if access.alike service then
+      allow (access.leading.${service} or [ ])
+    else
+      entries (access.leadingTo service key) (access.allowTo service key);
+
+  # Public names by service ID, for those that take in strangers.
+  public = listToAttrs (
+    concatMap (
+      s:
+      map (name: {
+        inherit name;
+        value = {
+          inherit (s) tlsName;
+        }
+        // optionalAttrs (s.tlsAliases != [ ]) { inherit (s) tlsAliases; }
+        // optionalAttrs s.grpc { grpc = true; };
+      }) (if s.shared == null then map (i: i.name) s.instances else [ s.shared ])
+    ) (filter (s: s.tlsName != "") (attrValues t.services))
+  );
+  calling = federation.calling t;
+  accepted = federation.on t;
+  domain = n: t.federated.${n}.trustDomain;
+  # The foreign trust domains whose bundles an identity has by the Workload API.
+  federates =
+    host: i:
+    if !i.workload then
+      [ ]
+    else
+      sorted (
+        concatMap (s: map domain (calling.${s.name} or [ ])) (
+          filter (s: elem i.id (s.idsOn host.name)) host.running
+        )
+      );
+
+  reach =
+    host:
+    let
+      reachable = access.reachEntries host;
+    in
+    if elem "ingress" host.capabilities then
+      map (r: if r.port or entrance == entrance then r // public.${r.id} or { } else r) reachable
+    else
+      reachable;
+
+  publish =
+    host:
+    let
+      published = filter (s: s.published) host.running;
+      entries = concatMap (
+        s:
+        concatMap (
+          id:
+          map (
+            port:
+            {
+              inherit id;
+              allow = allowTo s.name (id + port.key);
+            }
+            // s.servedOn host.name port
+            // limits.attribute s.limits
+          ) s.ports
+        ) (s.idsOn host.name)
+      ) published;
+    in
+    # Services are sorted by name, and so are their IDs where none has one of this host.
+    if all (s: s.scope == "cluster") published then
+      entries
+    else
+      sort (a: b: a.id < b.id) entries;
+
+  forwarder =
+    host:
+    let
+      published = publish host;
+    in
+    {
+      listen = if published == [ ] then [ ] else host.forwarder.listen;
+      publish = published;
+      reach = reach host;
+      callers = map (
+        i:
+        let
+          caller = {
+            inherit (i) id users uids;
+          };
+        in
+        # Most have nothing else.
+        if i.units == [ ] && !i.workload then
+          caller
+        else
+          caller
+          // optionalAttrs (i.units != [ ]) { inherit (i) units; }
+          // optionalAttrs i.workload { inherit (i) workload; }
+          // optionalAttrs (federates host i != [ ]) { federates = federates host i; }
+      ) access.acting.${host.name};
+      socks = access.socks host;
+    }
+    // (if published == [ ] then { } else transport.attribute (transport.written [ host.transport ]))
+    // (if host.drainTimeout == 600 then { } else { drain = host.drainTimeout; })
+    // optionalAttrs (callerLimits.entries host != [ ]) { limits = callerLimits.entries host; };
+
+  # Where a host calls the process that answers a kind of need on a provider host.
+  process = host: on: kind: {
+    inherit (on.provider.${kind}) id;
+    addresses = address.called (h: h.provider.${kind}) host on;
+  };
+in
+name:
+let
+  host = t.hosts.${name};
+in
+{
+  cluster = t.name;
+  host = name;
+  inherit (t) trustDomain trust;
+  identity = device host;
+  inherit (host) roles;
+  providers =
+    mapAttrs
+      (
+        p: calls:
+        listToAttrs (
+          map (c: {
+            name = c.kind;
+            value = process host t.hosts.${p} c.kind;
+          }) calls
+        )
+      )
+      (
+        groupBy (c: c.provider) (
+          concatMap (kind: map (provider: { inherit kind provider; }) t.providers.${kind}.hosts) (
+            attrNames (groupBy (n: n.kind) needs.${name})
+          )
+        )
+      );
+  needs = needs.${name};
+  forwarder = forwarder host;
+}
+// optionalAttrs (accepted host != [ ]) {
+  federation = sort (a: b: a.trustDomain < b.trustDomain) (
+    map (n: {
+      inherit (t.federated.${n}) trustDomain bundle;
+      need = federation.need n;
+    }) (accepted host)
+  );
+}

@@ -1,0 +1,113 @@
+# The policy of a provider host: every need that names it, as a grant to the node
+# that has the need, with the need's very request and generation, and the SSH host keys
+# of those nodes.
+{
+  topology,
+  access,
+  needs,
+  rollout,
+}:
+let
+  inherit (builtins)
+    any
+    attrNames
+    attrValues
+    concatMap
+    elem
+    filter
+    groupBy
+    head
+    listToAttrs
+    map
+    mapAttrs
+    tail
+    toJSON
+    ;
+  inherit (import ../lib) optionalAttrs toSet;
+  inherit (import ../resolve/reserved.nix) writes;
+  inherit (import ../lib/names.nix) cache control;
+  t = topology;
+  device = import ./device.nix;
+  store = import ./store.nix topology;
+
+  hosts = attrValues t.hosts;
+
+  # Hosts and needs come sorted, so the grants are.
+  grants = concatMap (
+    host:
+    map (need: {
+      caller = host.id;
+      need = need.id;
+      inherit (need) kind request generation;
+    }) needs.${host.name}
+  ) hosts;
+  grantsOf = groupBy (g: g.kind) grants;
+
+  # What those have to answer who provide some kinds, looked for once for the same kinds: grants,
+  # and the nodes that have any.
+  answering = mapAttrs (_: same: answer (head same).kinds) (
+    groupBy (host: toJSON host.kinds) (filter (host: host.kinds != [ ]) hosts)
+  );
+  answer = kinds: {
+    grants =
+      if tail kinds == [ ] then
+        grantsOf.${head kinds} or [ ]
+      else
+        filter (g: elem g.kind kinds) grants;
+    devices = map device (filter (host: any (need: elem need.kind kinds) needs.${host.name}) hosts);
+  };
+
+  settings = mapAttrs (_: k: (k.policy or (_: { })) t) t.kinds;
+
+  # Those who reach a reserved service, and what they may do there.
+  operators =
+    service:
+    let
+      writing = filter (r: writes service t.roles.${r}) (attrNames t.roles);
+      writers = toSet (concatMap (r: access.holders.${r}) writing);
+    in
+    map (
+      id:
+      {
+        inherit id;
+        access = if writers ? ${id} then "write" else "read";
+      }
+      // optionalAttrs (writers ? ${id}) (access.ending writing id)
+    ) access.allow.${service};
+  operatorsOf = {
+    operators = operators control;
+    cache = operators cache;
+  };
+  serves = host: service: t.services ? ${service} && elem "config" host.kinds;
+
+  providers = toSet (concatMap (p: p.hosts) (attrValues t.providers));
+in
+{
+  # The hosts that provide.
+  # providers :: { hostName = null; }
+  inherit providers;
+  # The policy of one of them.
+  # of :: hostName -> Policy
+  of =
+    name:
+    let
+      host = t.hosts.${name};
+    in
+    {
+      cluster = t.name;
+      host = name;
+      inherit (t) trustDomain trust;
+      provider = mapAttrs (_: p: { inherit (p) id listen; }) host.provider;
+      inherit (answering.${toJSON host.kinds}) devices grants;
+      kinds = listToAttrs (
+        map (kind: {
+          name = kind;
+          value = settings.${kind};
+        }) host.kinds
+      );
+    }
+    // optionalAttrs (serves host control) { inherit (operatorsOf) operators; }
+    // optionalAttrs (serves host cache) { inherit (operatorsOf) cache; }
+    // optionalAttrs (rollout != null && elem "config" host.kinds) { inherit rollout; }
+    // store host;
+}

@@ -1,0 +1,71 @@
+# How what is published reaches hosts: the waves as lists of their names, as a policy has
+# them; null where it reaches all at once. Only hosts that receive documents over the network
+# are in a wave, and what reaches nobody is none.
+# { clean, topology } -> Rollout | null
+{ clean, topology }:
+let
+  inherit (builtins)
+    all
+    attrNames
+    attrValues
+    elem
+    elemAt
+    filter
+    genList
+    groupBy
+    length
+    map
+    sub
+    ;
+  names = import ../lib/names.nix;
+  inherit (import ../lib) optionalAttrs;
+  inherit (clean.rollout) maintenance waves;
+  hosts = filter (h: h.deploy == "network") (attrValues topology.hosts);
+
+  # Where a host stands among a hundred, by its name alone.
+  share =
+    host:
+    let
+      hash = names.hash "rollout ${host.name}";
+    in
+    sub hash (hash / 100 * 100);
+  includes =
+    wave: host:
+    wave.rest
+    || wave.percent != null && share host < wave.percent
+    || wave.tags != [ ] && all (t: elem t host.tags) wave.tags;
+
+  # The first that the host is in.
+  first =
+    host:
+    let
+      found = filter (i: includes (elemAt waves i) host) (genList (i: i) (length waves));
+    in
+    if found == [ ] then "none" else toString (elemAt found 0);
+  byWave = groupBy first hosts;
+  reached = filter (w: w != [ ]) (
+    genList (i: map (h: h.name) (byWave.${toString i} or [ ])) (length waves)
+  );
+
+  # The group closest to the host that has a window.
+  closest =
+    host:
+    let
+      found = filter (g: maintenance ? ${g}) (topology.outward host.group);
+    in
+    if found == [ ] then "" else elemAt found (length found - 1);
+  byGroup = groupBy closest hosts;
+  windows = map (group: {
+    inherit group;
+    hosts = map (h: h.name) byGroup.${group};
+    window = { inherit (maintenance.${group}) days minutes start; };
+  }) (filter (g: byGroup ? ${g}) (attrNames maintenance));
+in
+if waves == [ ] then
+  null
+else
+  {
+    waves = reached;
+    inherit (clean.rollout) healthy within;
+  }
+  // optionalAttrs (windows != [ ]) { maintenance = windows; }

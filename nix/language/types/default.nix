@@ -1,0 +1,156 @@
+# Types of the topology language. A type is { about; zero; invalid; faults; clean; }, some with more:
+#   about            what it is, as data: language/reference.nix and modules/topology.nix read it
+#   zero             stands for a value that was not written
+#   invalid          stands for one that was written wrongly: other checks skip it
+#   faults place v   what is wrong with v, as a list of faults
+#   sound v          has v no faults? Looked at first, of everything; not every type has it, and who
+#                    replaces `faults` replaces it too
+#   clean v          v with every invalid part replaced
+#   valid v          is that v itself? Not every type has it
+#   named name v     of records: clean v, with its name
+# Whatever a person wrote, what `clean` returns is safe to compute with. So one run
+# finds faults of shape and of meaning together and none of them is a stack trace.
+let
+  inherit (builtins)
+    all
+    elemAt
+    genList
+    isAttrs
+    isList
+    length
+    map
+    tryEval
+    ;
+
+  scalars = import ./scalar.nix;
+  inherit (scalars) bad matches;
+
+  inherit (import ./leaks.nix) isFile;
+  inherit (import ./thrown.nix) together;
+
+  listOf = type: {
+    about = {
+      kind = "list";
+      of = type.about;
+    };
+    zero = [ ];
+    invalid = [ type.invalid ];
+    faults =
+      place: v:
+      if isList v then
+        let
+          at = i: "${place}[${toString i}]";
+        in
+        together (i: type.faults (at i) (elemAt v i)) at (genList (i: i) (length v))
+      else
+        bad {
+          want = "a list";
+          hint = "put it in brackets: [ … ]";
+        } place v;
+    sound = v: isList v && all (type.sound or (_: false)) v;
+    clean =
+      v:
+      if !isList v then
+        [ type.invalid ]
+      else if type ? valid && (tryEval (all type.valid v)).value then
+        v
+      else
+        map (
+          e:
+          let
+            try = tryEval e;
+          in
+          if try.success then type.clean try.value else type.invalid
+        ) v;
+  };
+in
+{
+  inherit (scalars) between enum scalar;
+  inherit (import ./sets.nix)
+    attrsOf
+    extended
+    named
+    record
+    ;
+  inherit isFile listOf matches;
+
+  # Fields of records.
+  of = doc: type: { inherit doc type; };
+  default = doc: value: type: {
+    inherit doc type;
+    default = value;
+  };
+  required = doc: hint: type: {
+    inherit doc type hint;
+    required = true;
+  };
+
+  # A record, or a value that stands for one with that attribute alone.
+  # instead :: String -> Type -> Type -> Type
+  instead =
+    attribute: short: record:
+    let
+      whole = v: if isAttrs v then v else { ${attribute} = short.clean v; };
+    in
+    record
+    // {
+      about = record.about // {
+        short = {
+          inherit attribute;
+          inherit (short.about) json ok want;
+        };
+      };
+      faults = place: v: (if isAttrs v then record else short).faults place v;
+      clean = v: record.clean (whole v);
+      named = name: v: record.named name (whole v);
+    };
+
+  # A list of at most so many.
+  # atMost :: Int -> Type -> Type
+  atMost =
+    most: type:
+    let
+      list = listOf type;
+    in
+    list
+    // {
+      faults =
+        place: v:
+        if isList v && length v > most then
+          bad {
+            want = "at most ${toString most} of them";
+            hint = "take some out";
+          } place v
+        else
+          list.faults place v;
+      sound = v: list.sound v && length v <= most;
+    };
+
+  # A list of them; one needs no brackets.
+  # oneOrMore :: Type -> Type
+  oneOrMore =
+    type:
+    let
+      list = listOf type;
+      inherit (type.about) ok;
+    in
+    list
+    // {
+      about = {
+        kind = "scalar";
+        want = "${type.about.want}; or a list of them";
+        json.anyOf = [
+          type.about.json
+          {
+            type = "array";
+            items = type.about.json;
+          }
+        ];
+        inherit (type.about) example;
+        ok = v: if isList v then all ok v else ok v;
+      };
+      faults = place: v: (if isList v then list else type).faults place v;
+      sound = v: (if isList v then list else type).sound v;
+      clean = v: list.clean (if isList v then v else [ v ]);
+    };
+}

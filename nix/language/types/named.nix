@@ -1,0 +1,101 @@
+# The type of sets of things with names of their own.
+let
+  inherit (builtins)
+    all
+    attrNames
+    elem
+    isAttrs
+    mapAttrs
+    stringLength
+    tryEval
+    ;
+  inherit (import ./attributes.nix) attrs cleaned join;
+  inherit (import ./scalar.nix) matches;
+  inherit (import ../../lib/text.nix) show;
+  inherit (import ../../lib/fault.nix) fault;
+  inherit (import ./thrown.nix) together;
+in
+{
+  # Names that become parts of IDs; longer ones than max would break the names made from
+  # them. `entry` finds the faults of one of them, in the set at `place`.
+  named =
+    {
+      what,
+      max ? 63,
+      reserved ? [ ],
+      re ? "[a-z0-9]([a-z0-9-]*[a-z0-9])?",
+      remedy ? "use at most ${toString max} lower-case letters, digits and inner hyphens",
+    }:
+    type:
+    let
+      isName = n: matches re n && stringLength n <= max;
+      isSound = type.sound or (_: false);
+      sound = n: v: isName n && !elem n reserved && isSound v;
+      check =
+        n: place: v:
+        (
+          if isName n then
+            [ ]
+          else
+            [
+              (fault {
+                id = "FL004";
+                inherit place;
+                problem = "not a ${what} name";
+                value = show n;
+                inherit remedy;
+              })
+            ]
+        )
+        ++ (
+          if !elem n reserved then
+            [ ]
+          else
+            [
+              (fault {
+                id = "FL005";
+                inherit place;
+                problem = "reserved name";
+                value = show n;
+                remedy = "choose another name for this ${what}";
+              })
+            ]
+        )
+        ++ type.faults place v;
+    in
+    {
+      about = {
+        kind = "attrs";
+        of = type.about;
+        names = {
+          pattern = "^${re}$";
+          maxLength = max;
+        };
+      };
+      zero = { };
+      invalid = { };
+      entry =
+        place: n: v:
+        if (tryEval (sound n v)).value then
+          [ ]
+        else
+          together (_: check n (join place n) v) (join place) [ n ];
+      faults = attrs "a set of ${what}s" "write { name = { … }; }" check;
+      sound = v: isAttrs v && all (n: sound n v.${n}) (attrNames v);
+      # A record has its name.
+      clean =
+        v:
+        if !isAttrs v then
+          { }
+        else if type ? named then
+          mapAttrs (
+            n: e:
+            let
+              try = tryEval e;
+            in
+            if try.success then type.named n try.value else (type.lost or (_: type.invalid)) n
+          ) v
+        else
+          mapAttrs (_: cleaned type) v;
+    };
+}

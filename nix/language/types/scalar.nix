@@ -1,0 +1,122 @@
+# Types of single values; default.nix defines what a type is.
+let
+  inherit (builtins)
+    concatStringsSep
+    elem
+    elemAt
+    isInt
+    isString
+    map
+    match
+    stringLength
+    toJSON
+    ;
+  inherit (import ../../lib) invalid;
+  inherit (import ../../lib/text.nix) show;
+  inherit (import ../../lib/fault.nix) fault;
+  inherit (import ./leaks.nix) leaks;
+in
+rec {
+  # The length bound keeps the regular expression engine away from whole files.
+  # matches :: String -> Any -> Bool
+  matches = re: v: isString v && stringLength v < 4096 && match re v != null;
+
+  # That a value is not what its type wants.
+  # bad :: { want, hint, … } -> String -> Any -> [Fault]
+  bad =
+    {
+      id ? "FL002",
+      want,
+      hint,
+      hidden ? false,
+      ...
+    }:
+    place: v:
+    let
+      leaked = leaks place v;
+    in
+    if leaked != [ ] then
+      leaked
+    else
+      [
+        (fault {
+          inherit id place;
+          problem = "want ${want}, found";
+          value = if hidden && isString v then "something else (not shown)" else show v;
+          remedy = hint;
+        })
+      ];
+
+  # A type from what is right, `ok`, and what `clean` makes of that, `to`. `json` is its JSON
+  # Schema, of strings unless written, null where JSON cannot have it; `example` a value.
+  # scalar :: { want, hint, ok, … } -> Type
+  scalar =
+    {
+      ok,
+      zero ? "",
+      invalid ? zero,
+      ...
+    }@type:
+    {
+      inherit zero invalid;
+      about = {
+        kind = "scalar";
+        inherit ok;
+        inherit (type) want;
+        json = type.json or { type = "string"; };
+      }
+      // (if type ? example then { inherit (type) example; } else { });
+      faults =
+        place: v:
+        if !ok v then
+          bad type place v
+        else if isInt v then
+          [ ]
+        else
+          leaks place v;
+      sound = v: ok v && (isInt v || isString v && stringLength v <= 12 || leaks "" v == [ ]);
+    }
+    // (
+      if type ? to then
+        { clean = v: if ok v then type.to v else invalid; }
+      else
+        {
+          valid = ok;
+          clean = v: if ok v then v else invalid;
+        }
+    );
+
+  # One of some strings; the first stands for none.
+  # enum :: [String] -> Type
+  enum =
+    choices:
+    (scalar {
+      want = "one of ${concatStringsSep ", " (map toJSON choices)}";
+      hint = "write one of them";
+      zero = elemAt choices 0;
+      ok = v: elem v choices;
+    })
+    // {
+      about = {
+        kind = "enum";
+        inherit choices;
+      };
+    };
+
+  # A whole number from low to high.
+  # between :: Int -> Int -> String -> Type
+  between =
+    low: high: what:
+    scalar {
+      want = "${what} from ${toString low} to ${toString high}";
+      json = {
+        type = "integer";
+        minimum = low;
+        maximum = high;
+      };
+      hint = "write a whole number in that range, without quotes";
+      zero = low;
+      invalid = invalid.number;
+      ok = v: isInt v && v >= low && v <= high;
+    };
+}

@@ -1,0 +1,179 @@
+# Types of sets of attributes; default.nix defines what a type is.
+let
+  inherit (builtins)
+    all
+    attrNames
+    attrValues
+    elem
+    elemAt
+    filter
+    genList
+    intersectAttrs
+    isAttrs
+    isString
+    length
+    map
+    mapAttrs
+    toJSON
+    tryEval
+    ;
+  inherit (import ../../lib) toSet;
+  inherit (import ./attributes.nix) attrs cleaned;
+  inherit (import ../../lib/text.nix) confidential suggest;
+  inherit (import ../../lib/fault.nix) fault;
+  inherit (import ./leaks.nix) leaks;
+in
+{
+  # Free names, any number of them.
+  # attrsOf :: Type -> Type
+  attrsOf = type: {
+    about = {
+      kind = "attrs";
+      of = type.about;
+    };
+    zero = { };
+    invalid = { };
+    faults = attrs "a set" "write { name = ${
+      if type.about ? example then toJSON type.about.example else "…"
+    }; }" (_: type.faults);
+    sound = v: isAttrs v && all (type.sound or (_: false)) (attrValues v);
+    clean = v: if isAttrs v then mapAttrs (_: cleaned type) v else { };
+  };
+
+  inherit (import ./extended.nix) extended;
+  inherit (import ./named.nix) named;
+
+  # fields.<name> = { doc; type; default ? type.zero; } or { doc; type; required = true; hint; }
+  # Where there is no default, null may be written for it.
+  # record :: String -> { name = Field; } -> Type
+  record =
+    what: fields:
+    let
+      names = attrNames fields;
+      types = mapAttrs (_: f: f.type) fields;
+      required = filter (n: fields.${n} ? required) names;
+      cleaners = mapAttrs (
+        n: type:
+        if nullable ? ${n} then
+          v:
+          let
+            try = tryEval v;
+          in
+          if type ? valid && (tryEval (v != null && type.valid v)).value then
+            v
+          else if !try.success then
+            type.invalid
+          else if try.value == null then
+            absent.${n}
+          else
+            type.clean try.value
+        else
+          cleaned type
+      ) types;
+      # With more attributes that are known already.
+      known =
+        more: v:
+        if isAttrs v then
+          absent // (mapAttrs (n: cleaners.${n}) (intersectAttrs cleaners v) // more)
+        else
+          invalid // more;
+      # What stands for the attributes that a set does not have.
+      absent = mapAttrs (_: f: if f ? required then f.type.invalid else f.default or f.type.zero) fields;
+      invalid = mapAttrs (_: f: f.type.invalid) fields;
+      nullable = toSet (
+        filter (n: !fields.${n} ? required && (absent.${n} == null || absent.${n} == "")) names
+      );
+      # null stands for what is not written.
+      sounds = mapAttrs (
+        n: type:
+        let
+          sound = type.sound or (_: false);
+        in
+        if nullable ? ${n} then v: v == null || sound v else sound
+      ) types;
+      hidden =
+        n: at: value:
+        let
+          leaked = leaks at value;
+        in
+        if leaked == [ ] && isString value && confidential n then
+          [
+            (fault {
+              id = "FL026";
+              place = at;
+              problem = "found";
+              value = "what its name calls a secret (not shown)";
+              remedy = "take it out of the repository and its history, replace it, and deliver the new one with services.<name>.files";
+            })
+          ]
+        else
+          leaked;
+    in
+    {
+      inherit invalid;
+      about = {
+        kind = "record";
+        inherit what;
+        fields = mapAttrs (
+          n: f:
+          {
+            inherit (f.type) about;
+            inherit (f) doc;
+
+          }
+          // (if f ? required then { inherit (f) hint; } else { default = absent.${n}; })
+        ) fields;
+      };
+      zero = mapAttrs (_: f: f.default or f.type.zero) fields;
+      faults =
+        place: v:
+        attrs "a set" "write { … } with the attributes of ${what}" (
+          n: at: value:
+          if types ? ${n} && value == null && nullable ? ${n} then
+            [ ]
+          else if types ? ${n} then
+            types.${n}.faults at value
+          else
+            hidden n at value
+            ++ [
+              (fault {
+                id = "FL001";
+                place = at;
+                problem = "${what} has no attribute";
+                value = n;
+                remedy = suggest "attribute" n names;
+              })
+            ]
+        ) place v
+        ++ (
+          if !isAttrs v then
+            [ ]
+          else
+            map (
+              n:
+              fault {
+                id = "FL003";
+                place = if place == "" then "mkCluster" else place;
+                problem = "missing attribute";
+                value = n;
+                remedy = "write ${n} = ${fields.${n}.hint};";
+              }
+            ) (filter (n: !v ? ${n}) required)
+        );
+      # What has the same names has values in the same order: in pairs nothing is looked up.
+      sound =
+        v:
+        let
+          checks = attrValues (intersectAttrs v sounds);
+          values = attrValues v;
+          n = length values;
+        in
+        isAttrs v
+        && n == length checks
+        && !elem false (genList (i: elemAt checks i (elemAt values i)) n)
+        && all (n: v ? ${n}) required;
+      clean = known { };
+      named = name: known { inherit name; };
+      lost = name: invalid // { inherit name; };
+    };
+}

@@ -1,0 +1,108 @@
+# Where hosts are called, and where they listen.
+let
+  inherit (builtins)
+    any
+    attrNames
+    concatMap
+    elem
+    filter
+    map
+    mapAttrs
+    match
+    substring
+    toString
+    ;
+  inherit (import ../lib) distinct;
+  elemAt = builtins.elemAt;
+  inherit (import ../lib/names.nix) hostPort spelled;
+
+  isAny =
+    ip:
+    elem ip [
+      "0.0.0.0"
+      "::"
+    ];
+  # "host" or "host:port"
+  part = written: match "\\[([^]]*)]:([0-9]+)|([^:]*):([0-9]+)" written;
+in
+rec {
+  # The machine of an address, without the port that it may have.
+  # machine :: String -> String
+  machine =
+    written:
+    let
+      p = part written;
+    in
+    if p == null then
+      written
+    else if elemAt p 0 != null then
+      elemAt p 0
+    else
+      elemAt p 2;
+
+  # Its host:port: the port is the usual one where the address has none of its own.
+  # at :: Int -> String -> String
+  at =
+    usual: written:
+    let
+      p = part written;
+    in
+    if p == null then hostPort written usual else written;
+
+  # One spelling of each.
+  # canonical :: String -> String
+  canonical =
+    hostport:
+    let
+      p = match "\\[([^]]*)]:([0-9]+)" hostport;
+    in
+    if substring 0 1 hostport != "[" || p == null then
+      hostport
+    else
+      "[${spelled (elemAt p 0)}]:${elemAt p 1}";
+
+  # All machines under which others know a host.
+  # machines :: Host -> [String]
+  machines =
+    host:
+    distinct (
+      map machine (host.address ++ concatMap (n: host.networks.${n}) (attrNames host.networks))
+    );
+
+  # Where a program of a host listens, where the host itself calls it, and where others
+  # do: from anywhere, and within each of its networks.
+  # program :: Host -> Int -> (String -> String) -> { listen, self, anywhere :: [String]; networks :: { name = [String]; }; }
+  program = host: port: address: {
+    listen = if host.bind == [ ] then [ ":${toString port}" ] else map (ip: hostPort ip port) host.bind;
+    self = distinct (
+      map (ip: hostPort (if isAny ip then "127.0.0.1" else ip) port) (
+        if host.bind == [ ] then [ "::" ] else host.bind
+      )
+    );
+    anywhere = map address host.address;
+    networks = mapAttrs (_: map address) host.networks;
+  };
+
+  # Where a host calls a program of another, in the order in which it is tried: within the
+  # networks that both are on, then where everybody does. Another machine may have the
+  # same address in a network that only one of them is on.
+  # called :: "forwarder" | "provider" -> Host -> Host -> [String]
+  called =
+    program: from: to:
+    let
+      p = program to;
+    in
+    if from.name == to.name then
+      p.self
+    else if to.networks == { } then
+      p.anywhere
+    else
+      distinct (
+        concatMap (n: p.networks.${n}) (filter (n: from.networks ? ${n}) (attrNames to.networks))
+        ++ p.anywhere
+      );
+
+  # Does a host listen on all its IPv4 addresses?
+  # listensOnAll :: Host -> Bool
+  listensOnAll = host: host.bind == [ ] || any isAny host.bind;
+}

@@ -1,0 +1,39 @@
+# Other names of services inside the cluster.
+let
+  inherit (builtins)
+    concatMap
+    filter
+    listToAttrs
+    map
+    ;
+  inherit (import ../lib) optionalAttrs sorted;
+
+  unnamed = _: { };
+in
+{
+  # another name → the service
+  # owners :: [Service] -> { alias = serviceName; }
+  owners =
+    services:
+    listToAttrs (
+      concatMap (
+        s:
+        map (name: {
+          inherit name;
+          value = s.name;
+        }) s.aliases
+      ) (filter (s: s.aliases != [ ]) services)
+    );
+
+  # What callers' entries have of them: those of the ID that all hosts of a service share.
+  # named :: String -> Service -> id -> (id -> { aliases :: [String]; } | { })
+  named =
+    trustDomain: service: shared:
+    if service.aliases == [ ] then
+      unnamed
+    else
+      id:
+      optionalAttrs (id == shared) {
+        aliases = sorted (map (a: "${a}.${trustDomain}.rete") service.aliases);
+      };
+}

@@ -1,0 +1,221 @@
+# The topology as data: what topology.nix made of it, without functions. Other
+# programs read it (florctl plan, explain, graph), so names here are stable.
+# Topology -> AttrSet
+t:
+let
+  inherit (builtins)
+    any
+    attrValues
+    elem
+    filter
+    foldl'
+    groupBy
+    head
+    intersectAttrs
+    listToAttrs
+    map
+    mapAttrs
+    ;
+  inherit (import ../lib)
+    known
+    only
+    optionalAttrs
+    sorted
+    ;
+
+  names = import ../lib/names.nix;
+  reach = import ../access/reach.nix t;
+  named = filter (n: t.services ? ${n} || t.parts ? ${n});
+  # Where a service leads out of its hosts, "" for those that run there.
+  outside =
+    s:
+    let
+      upstreams = filter (u: u != "") (map (outsideOf s) s.ports);
+    in
+    if upstreams == [ ] then "" else head upstreams;
+  outsideOf =
+    s: port:
+    let
+      machine = names.machine port.upstream;
+    in
+    if machine == null || any (h: elem machine t.hosts.${h}.machines) s.hosts then
+      ""
+    else
+      port.upstream;
+  # Of a service with several, each by its name.
+  ports =
+    s:
+    optionalAttrs s.several {
+      listenPort = null;
+      ports = mapAttrs (_: same: {
+        listenPort = (head same).number;
+        inherit (head same) upstream;
+        outside = outsideOf s (head same);
+        protocols = map (p: p.carried.protocol or "tcp") same;
+      }) (groupBy (p: p.name) s.ports);
+    };
+  # Of what a role leads to of services with several ports, which, by ID; of all of them none.
+  reachPorts =
+    role:
+    mapAttrs (_: same: sorted (map (i: i.entry.port) same)) (
+      groupBy (i: i.entry.id) (filter (i: i.entry ? port) (attrValues reach.byRole.${role}))
+    );
+  # What another cluster has, by ID.
+  elsewhere = f: {
+    identities = listToAttrs (
+      map (i: {
+        inherit (i) name;
+        value = i.roles;
+      }) f.identities
+    );
+    services = listToAttrs (
+      map (s: {
+        inherit (s.instance) name;
+        value = s.roles;
+      }) f.services
+    );
+  };
+  ofKinds = foldl' (all: k: all // k.service or { }) (import ../kinds/own.nix).service (
+    attrValues (import ../kinds)
+  );
+in
+{
+  inherit (t) name trustDomain;
+  trust = {
+    domain = t.trustDomain;
+    inherit (t.trust) roots signingKeys;
+  };
+
+  # A host without addresses is called by nobody.
+  hosts = mapAttrs (
+    _: h:
+    only [
+      "address"
+      "bind"
+      "capabilities"
+      "deploy"
+      "facts"
+      "forwarderPort"
+      "group"
+      "id"
+      "instance"
+      "kind"
+      "kinds"
+      "networks"
+      "providerPort"
+      "roles"
+      "services"
+      "sshHostKey"
+      "system"
+      "tags"
+      "until"
+      "users"
+    ] h
+    // {
+      providerPorts = map (kind: h.provider.${kind}.port) h.kinds;
+      storePorts =
+        if t.store.shared && elem h.name t.store.hosts then
+          [
+            t.store.port
+            (t.store.port + 1)
+          ]
+        else
+          [ ];
+    }
+  ) t.hosts;
+
+  services = mapAttrs (
+    _: s:
+    only [
+      "aliases"
+      "facts"
+      "hosts"
+      "listenPort"
+      "placement"
+      "port"
+      "protocol"
+      "published"
+      "replicas"
+      "roles"
+      "scope"
+      "tlsAliases"
+      "tlsName"
+      "until"
+      "upstream"
+      "user"
+      "visibility"
+    ] s
+    // {
+      ids = map (i: i.name) s.instances;
+      outside = outside s;
+    }
+    // ports s
+    // intersectAttrs ofKinds s
+  ) t.services;
+
+  facts = import ./facts.nix t;
+
+  users = mapAttrs (
+    _:
+    only [
+      "hosts"
+      "id"
+      "roles"
+      "teams"
+      "until"
+    ]
+  ) t.users;
+  teams = mapAttrs (_: only [
+    "roles"
+    "until"
+  ]) t.teams;
+
+  federated = mapAttrs (
+    _: f:
+    only [
+      "bundle"
+      "endpoint"
+      "endpointID"
+      "profile"
+      "trustDomain"
+    ] f
+    // elsewhere f
+  ) t.federated;
+  clusters = mapAttrs (_: elsewhere) t.clusters;
+
+  roles = mapAttrs (name: r: {
+    inherit (r) requires roles;
+    serviceGroups = known t.serviceGroups r.serviceGroups;
+    services = named r.services;
+    except = named r.except;
+    # Where that is not all instances of the services that it names.
+    reach =
+      if reach.narrow.${name} then
+        sorted (map (i: i.entry.id) (attrValues reach.byRole.${name}))
+      else
+        null;
+    # What it names itself, where it has other roles in it.
+    own =
+      if r ? own then
+        {
+          serviceGroups = known t.serviceGroups r.own.serviceGroups;
+          services = named r.own.services;
+        }
+      else
+        null;
+  }
+  // optionalAttrs (reach.narrow.${name} && reachPorts name != { }) { ports = reachPorts name; }
+  ) t.roles;
+  serviceGroups = mapAttrs (_: named) t.serviceGroups;
+  # What is written with "@" or ":", where that leads somewhere.
+  parts = mapAttrs (
+    _: p:
+    only [
+      "hosts"
+      "service"
+    ] p
+    // optionalAttrs (p.port != null) { inherit (p) ids port; }
+  ) t.parts;
+  inherit (t) providers;
+}
+// mapAttrs (attribute: e: mapAttrs (_: e.shown) t.${attribute}) (import ../language).ofKinds

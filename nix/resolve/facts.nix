@@ -1,0 +1,32 @@
+# What hosts and services let others read, by fact: who has it, and what it is there.
+# Topology -> { <fact> = { hosts.<name> = value; services.<name> = value; }; }
+t:
+let
+  inherit (builtins)
+    attrNames
+    attrValues
+    filter
+    listToAttrs
+    map
+    mapAttrs
+    ;
+  invert = import ../lib/invert.nix;
+
+  by =
+    things:
+    mapAttrs (
+      fact: names:
+      listToAttrs (
+        map (name: {
+          inherit name;
+          value = things.${name}.facts.${fact};
+        }) names
+      )
+    ) (invert (e: attrNames e.facts) (filter (e: e.facts != { }) (attrValues things)));
+  hosts = by t.hosts;
+  services = by t.services;
+in
+mapAttrs (fact: _: {
+  hosts = hosts.${fact} or { };
+  services = services.${fact} or { };
+}) (hosts // services)

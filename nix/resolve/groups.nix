@@ -1,0 +1,71 @@
+# Host groups: what hosts have from those they are in. "eu/fra" is in "eu".
+# clean topology -> { outward; hosts; timed; }
+clean:
+let
+  inherit (builtins)
+    any
+    attrNames
+    attrValues
+    concatMap
+    concatStringsSep
+    elemAt
+    filter
+    genList
+    isString
+    length
+    listToAttrs
+    map
+    mapAttrs
+    removeAttrs
+    split
+    ;
+  inherit (import ../lib) latest;
+
+  # "eu/fra" → [ "eu" "eu/fra" ]
+  outward =
+    group:
+    let
+      labels = filter isString (split "/" group);
+    in
+    genList (i: concatStringsSep "/" (genList (elemAt labels) (i + 1))) (length labels);
+
+  # What a host has from the groups it is in, from the outside in, and itself.
+  inherited =
+    host: attribute:
+    concatMap (g: clean.hostGroups.${g}.${attribute} or [ ]) (outward host.group) ++ host.${attribute};
+  # Of several ends of a role the last counts, and none where one gives it for good.
+  ending = any (g: g.until != { }) (attrValues clean.hostGroups);
+  until =
+    host:
+    let
+      all = map (g: clean.hostGroups.${g}) (filter (g: clean.hostGroups ? ${g}) (outward host.group)) ++ [ host ];
+      good = concatMap (e: filter (r: !e.until ? ${r}) e.roles) all;
+    in
+    removeAttrs (latest (map (e: e.until) all)) good;
+  hosts = mapAttrs (
+    _: host:
+    if host.group == "" then
+      host
+    else
+      host
+      // listToAttrs (
+        map
+          (name: {
+            inherit name;
+            value = inherited host name;
+          })
+          [
+            "capabilities"
+            "roles"
+            "tags"
+            "users"
+          ]
+      )
+      // (if ending || host.until != { } then { until = until host; } else { })
+  ) clean.hosts;
+in
+{
+  inherit hosts outward;
+  # Hosts with roles that end.
+  timed = filter (name: hosts.${name}.until != { }) (attrNames hosts);
+}

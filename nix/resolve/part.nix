@@ -1,0 +1,119 @@
+# Parts of a service of which each host has its own: "shell@forge" is that of one host,
+# "shell@eu" those of the hosts in a group or with a tag. A name that is several of these is
+# none, unless they come to the same. Of a service with several ports "wiki:metrics" is one,
+# and "shell@eu:metrics" that of a part.
+let
+  inherit (builtins)
+    all
+    attrValues
+    concatLists
+    concatMap
+    elem
+    elemAt
+    filter
+    head
+    listToAttrs
+    map
+    match
+    tail
+    ;
+  inherit (import ../lib) when;
+
+  on = among: reading: filter (h: elem h reading.hosts) among;
+  agree = among: readings: all (r: on among r == on among (head readings)) (tail readings);
+in
+rec {
+  # "shell@eu:http" → { service = "shell"; at = "eu"; port = "http"; }, with null for what is
+  # not there; null of what is no part.
+  # split :: String -> { service, at, port } | null
+  split =
+    written:
+    let
+      part = match "([^@:]*)(@([^:]*))?(:(.*))?" written;
+    in
+    if part == null || elemAt part 2 == null && elemAt part 4 == null then
+      null
+    else
+      {
+        service = head part;
+        at = elemAt part 2;
+        port = elemAt part 4;
+      };
+
+  # What roles and groups of services name parts by. Those without readings name nothing that
+  # there is, those that readings disagree about have no hosts.
+  # parts ::
+  #   { clean, services, hosts, outward } -> { written = { service, at, port, readings, hosts, ids }; }
+  parts =
+    {
+      clean,
+      services,
+      hosts,
+      outward,
+    }:
+    let
+      written = filter (n: !clean.services ? ${n}) (
+        concatMap (r: r.services ++ r.except) (attrValues clean.roles)
+        ++ concatLists (attrValues clean.serviceGroups)
+      );
+
+      having = of: map (h: h.name) (filter of (attrValues hosts));
+      reading = what: hosts: [ { inherit what hosts; } ];
+      readings =
+        at:
+        let
+          grouped = having (h: h.group != "" && elem at (outward h.group));
+          tagged = having (h: elem at h.tags);
+        in
+        when (hosts ? ${at}) (reading "host" [ at ])
+        ++ when (clean.hostGroups ? ${at} || grouped != [ ]) (reading "group of hosts" grouped)
+        ++ when (tagged != [ ]) (reading "tag" tagged);
+
+      resolve =
+        name:
+        let
+          of = split name;
+          s = services.${of.service};
+          read = readings of.at;
+          some = if read != [ ] && agree s.hosts read then on s.hosts (head read) else [ ];
+        in
+        {
+          inherit name;
+          value =
+            {
+              inherit (of) service at port;
+            }
+            // (
+              if of.at == null then
+                {
+                  readings = [ ];
+                  inherit (s) hosts;
+                  ids = map (i: i.name) s.instances;
+                }
+              else
+                {
+                  readings = read;
+                  hosts = some;
+                  ids = map s.idOn some;
+                }
+            );
+        };
+      # Of a service that is one everywhere there are no parts.
+      scoped =
+        name:
+        let
+          of = split name;
+        in
+        of != null
+        && services ? ${of.service}
+        && (
+          of.at == null
+          || elem services.${of.service}.scope [
+            "both"
+            "node"
+          ]
+        )
+        && (of.port == null || clean.services.${of.service}.ports or { } ? ${of.port});
+    in
+    listToAttrs (map resolve (filter scoped written));
+}

@@ -1,0 +1,160 @@
+# Teams and roles that have others in them, followed: a user has the roles of the teams that
+# they are in, up to a time or for good, a role reaches what the roles that it has reach. What leads in a circle is
+# reported, and followed once.
+# clean topology -> clean topology
+clean:
+let
+  inherit (builtins)
+    any
+    attrNames
+    attrValues
+    concatMap
+    elem
+    filter
+    listToAttrs
+    map
+    mapAttrs
+    removeAttrs
+    ;
+  inherit (import ../lib)
+    closure
+    known
+    latest
+    sorted
+    ;
+  invert = import ../lib/invert.nix;
+
+  teams = attrValues clean.teams;
+  of = invert (team: team.users) teams;
+  # Who is in one up to a time, and not for good.
+  guests = filter (team: team.usersUntil != { }) teams;
+  guestOf =
+    name:
+    map (team: {
+      inherit (team) name;
+      end = team.usersUntil.${name};
+    }) (filter (team: team.usersUntil ? ${name} && team.usersUntil.${name} > now && !elem name team.users) guests);
+  # What a team gives up to a time: its roles, and those that end, before that where they do.
+  upTo =
+    end: team:
+    mapAttrs (_: own: if own < end then own else end) clean.teams.${team}.until
+    // listToAttrs (
+      map (name: {
+        inherit name;
+        value = end;
+      }) clean.teams.${team}.roles
+    );
+  above = invert (team: team.teams) teams;
+
+  within =
+    name: role:
+    filter (r: r != name) (closure (r: known clean.roles clean.roles.${r}.roles) (known clean.roles role.roles));
+  nested = any (r: r.roles != [ ]) (attrValues clean.roles);
+
+  # Roles up to a time are roles until then, and nothing from the evaluation after it on. Of
+  # several ends the last counts, and none where a role is given for good.
+  now = import ../lib/now.nix clean;
+  live =
+    holder:
+    if holder.until == { } then
+      holder
+    else
+      let
+        until = removeAttrs (listToAttrs (
+          filter (e: e.value > now) (
+            attrValues (mapAttrs (name: value: { inherit name value; }) holder.until)
+          )
+        )) holder.roles;
+      in
+      holder
+      // {
+        inherit until;
+        roles = sorted (holder.roles ++ attrNames until);
+      };
+  timed =
+    followed:
+    followed
+    // {
+      hosts = ending followed.hosts;
+      hostGroups = ending followed.hostGroups;
+      users = ending followed.users;
+      services = ending followed.services;
+    };
+  # Mostly nothing ends.
+  ending =
+    holders:
+    if any (h: h.until != { }) (attrValues holders) then mapAttrs (_: live) holders else holders;
+
+  # Foreign services name which roles lead to them: so do those that have these in them.
+  ledTo =
+    service:
+    service
+    // {
+      roles = sorted (
+        service.roles
+        ++ filter (name: any (r: elem r service.roles) (within name clean.roles.${name})) (
+          attrNames clean.roles
+        )
+      );
+    };
+  led =
+    all:
+    if nested then mapAttrs (_: f: f // { services = mapAttrs (_: ledTo) f.services; }) all else all;
+in
+timed (
+clean
+// {
+  clusters = led clean.clusters;
+  federated = led clean.federated;
+  users =
+    if teams == [ ] then
+      clean.users
+    else
+      mapAttrs (
+        name: user:
+        let
+          outwards = closure (team: above.${team} or [ ]);
+          all = outwards (of.${name} or [ ]);
+          guest = if guests == [ ] then [ ] else guestOf name;
+        in
+        if !of ? ${name} && guest == [ ] then
+          user
+        else
+          user
+          // {
+            # From the one that names the user outwards.
+            teams = all ++ filter (team: !elem team all) (outwards (map (g: g.name) guest));
+            roles = sorted (user.roles ++ concatMap (team: clean.teams.${team}.roles) all);
+            until = latest (
+              [ user.until ]
+              ++ map (team: clean.teams.${team}.until) all
+              ++ concatMap (g: map (upTo g.end) (outwards [ g.name ])) guest
+            );
+          }
+      ) clean.users;
+  roles =
+    if !nested then
+      clean.roles
+    else
+      mapAttrs (
+        name: role:
+        if role.roles == [ ] then
+          role
+        else
+          let
+            all = within name role;
+            every = attribute: sorted (role.${attribute} ++ concatMap (r: clean.roles.${r}.${attribute}) all);
+          in
+          role
+          // {
+            own = {
+              inherit (role) services serviceGroups;
+              roles = known clean.roles role.roles;
+            };
+            roles = all;
+            services = every "services";
+            serviceGroups = every "serviceGroups";
+            requires = every "requires";
+          }
+      ) clean.roles;
+})

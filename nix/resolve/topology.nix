@@ -1,0 +1,250 @@
+# The topology with every reference followed: who runs where, under which ID.
+# Takes what language cleaned; a reference to nothing is dropped here and
+# reported by check. Everything is indexed once and lazy, so that one host of
+# ten thousand costs one host.
+# clean topology -> Topology
+clean:
+let
+  inherit (builtins)
+    attrNames
+    attrValues
+    concatLists
+    concatMap
+    filter
+    head
+    intersectAttrs
+    listToAttrs
+    map
+    mapAttrs
+    removeAttrs
+    ;
+  inherit (import ../lib)
+    distinct
+    invalid
+    known
+    sorted
+    when
+    ;
+  invert = import ../lib/invert.nix;
+  aliases = import ./aliases.nix;
+  names = import ../lib/names.nix;
+  part = import ./part.nix;
+  portsOf = import ./ports.nix;
+  address = import ./address.nix;
+  id = names.id clean.trustDomain;
+
+  usual = names.range names.loopback;
+  instance = import ./instance.nix {
+    inherit hosts usual;
+  };
+
+  inherit (clean) roles serviceGroups;
+  rolesOf = holder: if holder.roles == [ ] then [ ] else sorted (known roles holder.roles);
+
+  groups = import ./groups.nix clean;
+  inherit (groups) outward timed;
+  written = groups.hosts;
+
+  # The store that they share: its members, where they call it, and how long a key lives.
+  store = clean.providers.store // {
+    hosts = sorted (known clean.hosts clean.providers.store.hosts);
+    from = known clean.hosts clean.providers.store.from;
+    shared = clean.providers.store.kind == "etcd";
+  };
+  providers = mapAttrs (_: p: p // { hosts = distinct (known clean.hosts p.hosts); }) (
+    removeAttrs clean.providers [ "store" ]
+  );
+  kinds = invert (p: p.hosts) (attrValues (mapAttrs (name: p: p // { inherit name; }) providers));
+
+  all = {
+    hosts = attrValues written;
+    services = attrValues clean.services;
+    users = attrValues clean.users;
+    foreign = concatMap (f: f.identities) abroad;
+  };
+
+  inherit (import ./foreign.nix { inherit clean rolesOf; }) abroad clusters federated;
+
+  placement = import ./placement.nix {
+    hosts = written;
+    inherit (clean) services;
+  };
+  # Where there is no host, "" stands for one.
+  placed = invert (
+    s:
+    let
+      on = placement.hosts s;
+    in
+    if on == [ ] then [ "" ] else on
+  ) all.services;
+  wanting = import ../kinds/wanting.nix clean.services;
+  # Services that nobody reaches.
+  hidden = map (s: s.name) (filter (s: s.visibility == "host") all.services);
+  # Services with nowhere to run, or not everywhere they should.
+  unplaced = sorted (concatLists (attrValues (removeAttrs placed (attrNames clean.hosts))));
+
+  entitled = invert (h: h.users) all.hosts;
+
+  # role → the names of those who have it
+  holders =
+    let
+      holding = mapAttrs (_: invert (holder: holder.roles)) all;
+    in
+    mapAttrs (
+      role: _:
+      mapAttrs (_: by: by.${role} or [ ]) holding
+      // (if role == "node" then { hosts = attrNames clean.hosts; } else { })
+    ) roles;
+
+  # What answers a kind of need on a host, at a port of its own.
+  process =
+    name: host: kind:
+    let
+      port = clean.providers.${kind}.port or (host.providerPort + (import ../kinds).${kind}.port);
+    in
+    address.program host port (a: names.hostPort (address.machine a) port)
+    // {
+      inherit port;
+      id = id "service/${name}/${names.provider kind}";
+    };
+
+  hosts = mapAttrs (
+    name: host:
+    host
+    // {
+      id = id "node/${name}";
+      roles = if roles ? node then sorted ([ "node" ] ++ rolesOf host) else rolesOf host;
+      capabilities = sorted host.capabilities;
+      tags = sorted host.tags;
+      users = sorted (known clean.users host.users);
+      services = placed.${name} or [ ];
+      # The same as what is here of them: looking one up by name in a large set costs more than
+      # what is then done with it.
+      running = map (s: services.${s}) (placed.${name} or [ ]);
+      # Those of them that want something of a kind.
+      wanting = map (s: services.${s}) (filter (s: wanting ? ${s}) (placed.${name} or [ ]));
+      kinds = kinds.${name} or [ ];
+      range = if host.loopback == names.loopback then usual else names.range host.loopback;
+      forwarder = address.program host host.forwarderPort (address.at host.forwarderPort);
+      # kind → its process here
+      provider = listToAttrs (
+        map (kind: {
+          name = kind;
+          value = process name host kind;
+        }) (kinds.${name} or [ ])
+      );
+      machines = address.machines host;
+      # Where the member of the store here listens, and where it is called.
+      store = address.program host store.port (a: names.hostPort (address.machine a) store.port);
+    }
+  ) written;
+
+  services = mapAttrs (
+    name: service:
+    let
+      on = sorted (known clean.hosts (placement.hosts service));
+      ports = portsOf service;
+      several = service.ports != { };
+      scoped = service.scope == "node" || service.scope == "both";
+      own = host: id "service/${host}/${name}";
+      shared = if service.scope == "node" then null else id "service/${name}";
+      # One value for all hosts, where they share it.
+      idOn = if scoped then own else _: shared;
+      ids = [ shared ];
+      # What callers' entries have of its other names, which are those of all its hosts.
+      named = aliases.named clean.trustDomain service shared;
+      at =
+        port:
+        (if scoped then map (host: instance service named (own host) port [ host ]) on else [ ])
+        ++ (
+          if shared == null || on == [ ] then [ ] else [ (instance service named shared port on) ]
+        );
+      instances = at (if several then head ports // { key = ""; } else head ports);
+    in
+    service
+    // {
+      # Its identity on a host, and after it the one that it has besides.
+      inherit idOn shared;
+      idsOn = if scoped then host: [ (own host) ] ++ when (shared != null) ids else _: ids;
+      hosts = on;
+      # One per ID, as pairs of name and value: a service of the cluster is one
+      # wherever it runs.
+      inherit instances ports several;
+      # One per ID and port.
+      reachables = if several then concatMap at ports else instances;
+      published = service.visibility != "host";
+      # Does it have an identity to act under, or to be called by?
+      acts = service.visibility != "host" || rolesOf service != [ ] || service.workloadApi;
+      # What its entry in the manifest of a host has of a port, of its owner, and of
+      # what it learns.
+      servedOn =
+        host: port:
+        let
+          at = service.process clean.hosts.${host}.instance;
+        in
+        (
+          if service ? process then
+            { inherit (at) upstream user; }
+          else if service.user == "" then
+            { inherit (port) upstream; }
+          else
+            {
+              inherit (port) upstream;
+              inherit (service) user;
+            }
+        )
+        // port.carried
+        // (if port.identity == "none" then { } else { inherit (port) identity; })
+        // (if service.accessLog == "off" then { } else { inherit (service) accessLog; });
+      roles = rolesOf service;
+      # Those of its one port.
+      listenPort = if several then invalid.number else (head ports).number;
+      upstream = if several then "" else (head ports).upstream;
+      aliases = sorted service.aliases;
+      tlsAliases = sorted service.tlsAliases;
+    }
+  ) clean.services;
+  parts = part.parts {
+    inherit clean services;
+    inherit (groups) hosts outward;
+  };
+in
+{
+  inherit (clean)
+    elsewhere
+    name
+    teams
+    trust
+    trustDomain
+    ;
+  kinds = (import ../kinds/own.nix).kinds clean;
+  aliases = aliases.owners all.services;
+  inherit
+    unplaced
+    abroad
+    clusters
+    federated
+    hidden
+    holders
+    hosts
+    outward
+    parts
+    placement
+    providers
+    roles
+    serviceGroups
+    services
+    store
+    timed
+    wanting
+    ;
+  users = mapAttrs (name: user: {
+    id = id "user/${name}";
+    inherit (user) limits until;
+    teams = user.teams or [ ];
+    roles = rolesOf user;
+    hosts = entitled.${name} or [ ];
+  }) clean.users;
+}
+# What is a kind's alone, as it was written.
+// intersectAttrs (import ../language).ofKinds clean

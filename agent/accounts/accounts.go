@@ -9,10 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/unixsock"
 )
 
 // Bounds of the connections for HTTP.
@@ -62,8 +60,8 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		unix := conn.(*net.UnixConn)
-		uid, err := peer(unix)
-		if err == nil {
+		if peer, err := unixsock.Peer(unix); err == nil {
+			uid := peer.Uid
 			named := uid == 0 || l.limits.Named(unix, uid)
 			if l.acquire(uid, named) {
 				return &client{unix, uid, func() { l.release(uid, named) }}, nil
@@ -120,21 +118,6 @@ func (c *client) Close() error {
 	return err
 }
 
-func peer(c *net.UnixConn) (uid uint32, err error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var cred *unix.Ucred
-	if e := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
-		return 0, e
-	}
-	if err != nil {
-		return 0, err
-	}
-	return cred.Uid, nil
-}
-
 type uidKey struct{}
 
 // UID is whose request it is, of a handler of Serve.
@@ -149,21 +132,13 @@ func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, named fu
 			return context.WithValue(ctx, uidKey{}, c.(*client).uid)
 		},
 	}
-	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		server.Close()
-		close(closed)
-	})
 	limits := Limits{Each: perAccount, Total: total, Named: func(_ *net.UnixConn, uid uint32) bool { return named(uid) }}
-	server.Serve(conns.Patient(limits.Listen(ln), nil))
-	if !stop() {
-		<-closed
-	}
+	_ = conns.Serve(ctx, server, conns.Patient(limits.Listen(ln), nil)) // Patient passes its errors over
 }
 
 // Client requests of the agent behind the socket. Its idle connections must be closed.
 func Client(socket string) *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return atomicfile.DialSocket(ctx, socket)
+		return unixsock.Dial(ctx, socket)
 	}}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/internal/unixsock"
 )
 
 // request is the credential that one connection requests.
@@ -23,23 +25,16 @@ type request struct {
 // parsePeer reads the request from the peer's address, and accepts it of root alone: anybody
 // may bind any abstract address.
 func parsePeer(conn *net.UnixConn) (request, error) {
-	uid, pid := -1, 0
-	err := control(conn, func(fd int) error {
-		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if err == nil {
-			uid, pid = int(cred.Uid), int(cred.Pid)
-		}
-		return err
-	})
+	peer, err := unixsock.Peer(conn)
 	if err != nil {
 		return request{}, fmt.Errorf("peer: %w", err)
 	}
 	address := conn.RemoteAddr().String()
-	if uid != 0 {
-		return request{}, fmt.Errorf("%q, uid %d: only root is answered", address, uid)
+	if peer.Uid != 0 {
+		return request{}, fmt.Errorf("%q, uid %d: only root is answered", address, peer.Uid)
 	}
 	r, err := parse(address)
-	r.begun = begun(pid)
+	r.begun = begun(int(peer.Pid))
 	return r, err
 }
 

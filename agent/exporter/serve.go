@@ -77,15 +77,7 @@ func (p *Page) Serve(ctx context.Context, ln net.Listener) {
 		}
 	})
 	server := &http.Server{Handler: mux, ReadTimeout: timeout, WriteTimeout: timeout, ConnContext: conns.Context, ConnState: conns.State}
-	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		server.Close()
-		close(closed)
-	})
-	server.Serve(conns.Listen(conns.Patient(ln, nil), limit))
-	if !stop() {
-		<-closed
-	}
+	_ = conns.Serve(ctx, server, conns.Listen(conns.Patient(ln, nil), limit)) // Patient passes its errors over
 }
 
 // named reports whether a request names what it is for, and not what a page in a browser had

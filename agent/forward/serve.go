@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/agent/ping"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/whois"
-	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/unixsock"
 )
 
 // sockets are where the forwarder answers programs of its host, by name. Of loopback, for
@@ -26,7 +26,7 @@ func (f *forwarder) binds() []bind {
 		{"ping", func() (net.Listener, error) { return status.Listen(ping.Beside(f.Socket), everyone) }},
 		{"metrics", func() (net.Listener, error) { return status.Listen(exporter.Beside(f.Socket), 0o600) }},
 		{"handover", func() (net.Listener, error) {
-			return atomicfile.Socket(status.Beside(f.Socket, "handover"), "unixpacket", 0o600)
+			return unixsock.Listen(status.Beside(f.Socket, "handover"), "unixpacket", 0o600)
 		}},
 		{loopback, func() (net.Listener, error) { return exporter.ListenTCP(f.Metrics) }},
 	}

@@ -63,11 +63,7 @@ func (e *Ensure) Serve(ctx context.Context, l net.Listener) error {
 	var owned sync.WaitGroup
 	defer owned.Wait()
 	owned.Go(func() { e.follow(ctx) })
-	defer context.AfterFunc(ctx, func() { s.Close() })()
-	if err := s.Serve(conns.Patient(l, e.Log)); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return conns.Serve(ctx, s, conns.Patient(l, e.Log))
 }
 
 // follow puts in force what is on disk: certificates are renewed, and proxies restarted.

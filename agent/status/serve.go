@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/unixsock"
 )
 
 // timeout bounds a request on either side.
@@ -28,7 +28,7 @@ func Listen(socket string, mode fs.FileMode) (*net.UnixListener, error) {
 		c.Close()
 		return nil, fmt.Errorf("socket %s: another agent serves it", socket)
 	}
-	return atomicfile.Socket(socket, "unix", mode)
+	return unixsock.Listen(socket, "unix", mode)
 }
 
 // Serve answers on ln until ctx ends, and removes the socket.
@@ -40,15 +40,7 @@ func Serve(ctx context.Context, ln net.Listener, report func() Report) {
 		json.NewEncoder(w).Encode(report())
 	})
 	server := &http.Server{Handler: mux, ReadTimeout: timeout, WriteTimeout: timeout}
-	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		server.Close()
-		close(closed)
-	})
-	server.Serve(conns.Patient(ln, nil))
-	if !stop() {
-		<-closed
-	}
+	_ = conns.Serve(ctx, server, conns.Patient(ln, nil)) // Patient passes its errors over
 }
 
 // Fetch requests the report of the agent behind the socket, and returns its bytes too.
@@ -56,7 +48,7 @@ func Fetch(ctx context.Context, socket string) (Report, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return atomicfile.DialSocket(ctx, socket)
+		return unixsock.Dial(ctx, socket)
 	}}
 	defer transport.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent/status", nil)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/unixsock"
 )
 
 // hello is output that a command writes.
@@ -72,7 +73,7 @@ func TestOnlyFiles(t *testing.T) {
 			t.Errorf("%s is another file now: %v", name, err)
 		}
 		if name != "socket" {
-			if ln, err := atomicfile.Socket(path, "unix", 0o600); err == nil {
+			if ln, err := unixsock.Listen(path, "unix", 0o600); err == nil {
 				ln.Close()
 				t.Errorf("%s: replaced by a socket", name)
 			}

@@ -1,14 +1,12 @@
-// Package atomicfile puts a file, a link or a socket in place of another of its type: a reader sees the
-// old or the new one, whole, whenever the writer dies. A path has one writer at a time. What is of
-// another type, such as a device or somebody's symbolic link, is never replaced.
+// Package atomicfile puts a file or a link in place of another: a reader sees the old or the new one,
+// whole, whenever the writer dies. A path has one writer at a time. What is of another type, such
+// as a device or somebody's symbolic link, is never replaced.
 package atomicfile
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -60,7 +58,7 @@ func With(path string, mode fs.FileMode, write func(*os.File) error) error {
 }
 
 func by(next, path string, mode fs.FileMode, write func(*os.File) error) error {
-	if err := replaceable(path, 0); err != nil {
+	if err := Replaceable(path, 0); err != nil {
 		return err
 	}
 	f, err := Open(next, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -85,8 +83,8 @@ func Symlink(target, path string) error {
 	return swap(next, path, os.Symlink(target, next))
 }
 
-// replaceable returns an error unless path is of this type, 0 for a regular file, or nothing is there.
-func replaceable(path string, want fs.FileMode) error {
+// Replaceable returns an error unless path is of this type, 0 for a regular file, or nothing is there.
+func Replaceable(path string, want fs.FileMode) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -167,48 +165,6 @@ func SyncDir(path string) error {
 	}
 	defer d.Close()
 	return d.Sync()
-}
-
-// maxSocket bounds the length of a Unix socket's path (unix(7): sun_path has 108 bytes, the last of which is 0).
-const maxSocket = 107
-
-// SocketPath refuses a path at which the kernel has no Unix socket, for which it has but "invalid argument".
-func SocketPath(path string) error {
-	if len(path) > maxSocket {
-		return fmt.Errorf("socket %s: %d bytes, want at most %d, the limit of Unix sockets: choose a shorter directory, such as one below /run", path, len(path), maxSocket)
-	}
-	return nil
-}
-
-// DialSocket connects to a Unix socket.
-func DialSocket(ctx context.Context, path string) (net.Conn, error) {
-	if err := SocketPath(path); err != nil {
-		return nil, err
-	}
-	return new(net.Dialer).DialContext(ctx, "unix", path)
-}
-
-// Socket listens at a Unix socket with this mode, in place of one that a process left.
-func Socket(path, network string, mode fs.FileMode) (*net.UnixListener, error) {
-	err := SocketPath(path)
-	if err == nil {
-		err = replaceable(path, fs.ModeSocket)
-	}
-	if err == nil {
-		err = remove(path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	ln, err := net.ListenUnix(network, &net.UnixAddr{Name: path, Net: network})
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		ln.Close()
-		return nil, err
-	}
-	return ln, nil
 }
 
 func remove(path string) error {

@@ -3,7 +3,6 @@ package atomicfile_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/florete/florete/internal/atomicfile"
@@ -64,32 +63,5 @@ func TestMakesDirectory(t *testing.T) {
 	}
 	if err := atomicfile.FileIn(filepath.Join(path, "below", "a-file"), nil, 0o600); err == nil {
 		t.Error("a file became a directory")
-	}
-}
-
-// TestLongSocket: a path that the kernel has no room for is refused by name, with the limit.
-func TestLongSocket(t *testing.T) {
-	dir, err := os.MkdirTemp("", "s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	path := func(length int) string { return filepath.Join(dir, strings.Repeat("s", length-len(dir)-1)) }
-	ln, err := atomicfile.Socket(path(107), "unix", 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	if c, err := atomicfile.DialSocket(t.Context(), path(107)); err != nil {
-		t.Error(err)
-	} else {
-		c.Close()
-	}
-	_, listened := atomicfile.Socket(path(108), "unix", 0o600)
-	_, dialled := atomicfile.DialSocket(t.Context(), path(108))
-	for _, err := range []error{listened, dialled} {
-		if err == nil || !strings.Contains(err.Error(), path(108)+": 108 bytes, want at most 107") {
-			t.Errorf("%v", err)
-		}
 	}
 }

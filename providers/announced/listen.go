@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"github.com/pires/go-proxyproto"
-	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/conns"
 	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/limit"
 	"github.com/florete/florete/internal/nss"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixsock"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -60,7 +59,7 @@ type listener struct {
 // listen makes the socket, for the account of the forwarder by its group. A process that
 // died left one behind, at which nobody answers.
 func (c Config) listen() (*listener, error) {
-	u, err := atomicfile.Socket(c.Socket, "unix", 0o660)
+	u, err := unixsock.Listen(c.Socket, "unix", 0o660)
 	if err != nil {
 		return nil, err
 	}
@@ -175,14 +174,7 @@ func (l *listener) announcedBy(u *net.UnixConn) (*conn, error) {
 
 // fromForwarder is an error unless the process at the other end has the forwarder's account.
 func (l *listener) fromForwarder(u *net.UnixConn) error {
-	raw, err := u.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var peer *unix.Ucred
-	if e := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
-		return e
-	}
+	peer, err := unixsock.Peer(u)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/unixsock"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -53,13 +52,7 @@ func (t *Tokens) serveBootstrap(ctx context.Context) error {
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("directory %s: mode %04o lets others in, want one of its own: chmod 0700 it, or name another", dir, info.Mode().Perm())
 	}
-	if err := os.Remove(t.Bootstrap); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := atomicfile.SocketPath(t.Bootstrap); err != nil {
-		return err
-	}
-	l, err := net.Listen("unix", t.Bootstrap)
+	l, err := unixsock.Listen(t.Bootstrap, "unix", 0o600)
 	if err != nil {
 		return err
 	}
@@ -67,13 +60,8 @@ func (t *Tokens) serveBootstrap(ctx context.Context) error {
 	mux.HandleFunc("POST "+path("{tenant}")+"/bootstrap", t.bootstrap)
 	hs := &http.Server{Handler: mux, ReadTimeout: patience, WriteTimeout: patience, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(t.Logger.Handler(), slog.LevelDebug)}
-	stop := context.AfterFunc(ctx, func() { hs.Close() })
-	defer stop()
 	t.Logger.Warn("whoever is root here can name the first administrators of tenants, once for each: take token.bootstrap out of the settings after that", "at", t.Bootstrap)
-	if err := hs.Serve(conns.Patient(l, t.Logger)); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return conns.Serve(ctx, hs, conns.Patient(l, t.Logger))
 }
 
 // bootstrap gives the first administrators of a tenant their policies, with its audit row.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/agent/ingress"
-	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/unixsock"
 )
 
 func newIngressCmd(m *instance) *cobra.Command {
@@ -44,7 +44,7 @@ what a kind of the topology's own sends to /proxy/ensure on a Unix socket, for i
 			if socket == "" {
 				return ingress.Run(cmd.Context(), c)
 			}
-			l, err := atomicfile.Socket(socket, "unix", 0o660)
+			l, err := unixsock.Listen(socket, "unix", 0o660)
 			if err != nil {
 				return err
 			}

@@ -25,6 +25,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/internal/unixsock"
 )
 
 const (
@@ -231,19 +233,12 @@ func rights(oob []byte) (fds []int, err error) {
 }
 
 func sameAccount(conn *net.UnixConn) error {
-	raw, err := conn.SyscallConn()
+	peer, err := unixsock.Peer(conn)
 	if err != nil {
 		return err
 	}
-	var cred *unix.Ucred
-	if e := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
-		return e
-	}
-	if err != nil {
-		return err
-	}
-	if own := uint32(syscall.Geteuid()); cred.Uid != own {
-		return fmt.Errorf("a process of uid %d wants to take over, want uid %d", cred.Uid, own)
+	if own := uint32(syscall.Geteuid()); peer.Uid != own {
+		return fmt.Errorf("a process of uid %d wants to take over, want uid %d", peer.Uid, own)
 	}
 	return nil
 }

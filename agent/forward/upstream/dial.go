@@ -7,10 +7,9 @@ import (
 	"net"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/sockdiag"
+	"github.com/florete/florete/internal/unixsock"
 )
 
 // attempts bounds how often a service that is being started again is tried.
@@ -49,15 +48,9 @@ func dialUnix(ctx context.Context, path string, o Owner) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := conn.(*net.UnixConn).SyscallConn()
+	peer, err := unixsock.Peer(conn.(*net.UnixConn))
 	if err == nil {
-		var peer *unix.Ucred
-		if e := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
-			err = e
-		}
-		if err == nil {
-			err = o.check("unix:"+path, peer.Uid)
-		}
+		err = o.check("unix:"+path, peer.Uid)
 	}
 	if err != nil {
 		conn.Close()

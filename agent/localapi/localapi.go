@@ -48,17 +48,7 @@ const timeout = time.Minute
 // Serve serves on ln until ctx ends.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 	s := &http.Server{Handler: h, ReadTimeout: timeout, WriteTimeout: timeout, MaxHeaderBytes: 16 << 10}
-	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(closed)
-		s.Close()
-	})
-	err := s.Serve(conns.Patient(ln, nil))
-	if !stop() {
-		<-closed
-		return nil
-	}
-	return err
+	return conns.Serve(ctx, s, conns.Patient(ln, nil))
 }
 
 // ReadHandler serves who may read.

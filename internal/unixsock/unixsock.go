@@ -1,0 +1,74 @@
+// Package unixsock listens at Unix sockets, connects to them, and asks the kernel who is at the
+// other end.
+package unixsock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/internal/atomicfile"
+)
+
+// longest bounds a path (unix(7): sun_path has 108 bytes, the last of which is 0).
+const longest = 107
+
+// Check refuses a path at which the kernel has no Unix socket, for which it has but "invalid argument".
+func Check(path string) error {
+	if len(path) > longest {
+		return fmt.Errorf("socket %s: %d bytes, want at most %d, the limit of Unix sockets: choose a shorter directory, such as one below /run", path, len(path), longest)
+	}
+	return nil
+}
+
+// Dial connects to a Unix socket.
+func Dial(ctx context.Context, path string) (net.Conn, error) {
+	if err := Check(path); err != nil {
+		return nil, err
+	}
+	return new(net.Dialer).DialContext(ctx, "unix", path)
+}
+
+// Listen listens at a Unix socket with this mode, in place of one that a process left. The network
+// is unix or unixpacket.
+func Listen(path, network string, mode fs.FileMode) (*net.UnixListener, error) {
+	err := Check(path)
+	if err == nil {
+		err = atomicfile.Replaceable(path, fs.ModeSocket)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	ln, err := net.ListenUnix(network, &net.UnixAddr{Name: path, Net: network})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		ln.Close()
+		return nil, err
+	}
+	return ln, nil
+}
+
+// Peer returns the process at the other end, as it was when it connected or began to listen
+// (unix(7), SO_PEERCRED).
+func Peer(conn syscall.Conn) (*unix.Ucred, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var peer *unix.Ucred
+	if e := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
+		return nil, e
+	}
+	return peer, err
+}

@@ -88,8 +88,8 @@ func TestImportRule(t *testing.T) {
 		{"agent/agenttest", "tests/kit", true},
 		{"agent/forward", "tests/kit", false},
 		{"agent/forward", "agent/agenttest", false},
-		{"nix/plan", "nix/compile", true},
-		{"nix/compile", "providers/ca", false},
+		{"nix/operator/plan", "nix/operator/compile", true},
+		{"nix/operator/compile", "providers/ca", false},
 	} {
 		if allowed(path.Join(module, c.from), path.Join(module, c.to)) != c.want {
 			t.Errorf("%s importing %s: allowed is %v", c.from, c.to, !c.want)

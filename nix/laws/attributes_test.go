@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/nix/plan"
+	"github.com/florete/florete/nix/operator/plan"
 	"github.com/florete/florete/tests/kit"
 )
 

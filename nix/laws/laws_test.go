@@ -19,9 +19,9 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/nix/explain"
-	"github.com/florete/florete/nix/plan"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/explain"
+	"github.com/florete/florete/nix/operator/plan"
 )
 
 var (

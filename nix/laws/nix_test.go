@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/operator/compile"
 )
 
 // compiled is what Nix makes of one topology.

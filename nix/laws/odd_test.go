@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/ca"
 )
 

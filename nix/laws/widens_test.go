@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/nix/plan"
+	"github.com/florete/florete/nix/operator/plan"
 )
 
 // harmless are the places of documents whose values open nothing, with the reason.

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/nix/plan"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/plan"
 )
 
 // synced is what flor sync prints as JSON.

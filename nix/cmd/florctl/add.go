@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/nix/plan"
-	"github.com/florete/florete/nix/scaffold"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/plan"
+	"github.com/florete/florete/nix/operator/scaffold"
 )
 
 // adding is the command "WHAT add" of one that is for things in a cluster's folder. It writes the

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/auditlog"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/tlog"

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/nix/bundle"
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/operator/bundle"
+	"github.com/florete/florete/nix/operator/compile"
 )
 
 func newBundleCmd() *cobra.Command {

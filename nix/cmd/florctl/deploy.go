@@ -13,9 +13,9 @@ import (
 
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/terminal"
-	"github.com/florete/florete/nix/bundle"
-	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/nix/deploy"
+	"github.com/florete/florete/nix/operator/bundle"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/deploy"
 )
 
 func newDeployCmd() *cobra.Command {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/terminal"
-	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/nix/explain"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/explain"
 )
 
 func newExplainCmd() *cobra.Command {

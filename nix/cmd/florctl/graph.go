@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/atomicfile"
-	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/nix/graph"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/graph"
 )
 
 func newGraphCmd() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	sshkey "golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/nix/scaffold"
+	"github.com/florete/florete/nix/operator/scaffold"
 )
 
 // keySource is where the SSH host key of a host comes from.

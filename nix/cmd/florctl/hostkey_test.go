@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	sshkey "golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/nix/scaffold"
+	"github.com/florete/florete/nix/operator/scaffold"
 )
 
 // serveSSH is the port of an SSH server on loopback that has keys.

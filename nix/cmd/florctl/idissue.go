@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/sealing"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/operator/compile"
 )
 
 // readOne reads the signing key, and takes one identity for all that there is to issue.

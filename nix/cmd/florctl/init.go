@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/secretfile"
-	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/nix/scaffold"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/scaffold"
 	"github.com/florete/florete/providers/ca"
 )
 

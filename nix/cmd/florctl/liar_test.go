@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/revocation"

@@ -15,7 +15,7 @@ import (
 	sshkey "golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/secretfile"
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/operator/compile"
 )
 
 // newMachine makes the directory that nixos-anywhere copies to a machine, with the SSH host

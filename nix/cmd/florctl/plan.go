@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/nix/plan"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/plan"
 )
 
 // errWidens ends florctl with 2.

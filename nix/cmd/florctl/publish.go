@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/nix/fleet"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/fleet"
 	"github.com/florete/florete/providers/publish"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/secret"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/auditlog"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/terminal"
-	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/nix/fleet"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/fleet"
 )
 
 // again is how often --watch requests the reports: hosts look for changes

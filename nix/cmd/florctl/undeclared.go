@@ -8,7 +8,7 @@ import (
 
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/suggest"
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/revocation"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/nix/compile"
-	"github.com/florete/florete/nix/plan"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/plan"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/publish"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/nix/explain"
+	"github.com/florete/florete/nix/operator/explain"
 )
 
 func newWhoCanCmd() *cobra.Command {

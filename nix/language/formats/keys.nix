@@ -21,7 +21,7 @@ let
 
   # One certificate or several, with text around them, and no block of another sort. Between the
   # markers of a conflict are those that a merge was to take out, too.
-  # Whether each can be decoded and is still good, Go knows (nix/compile/roots.go).
+  # Whether each can be decoded and is still good, Go knows (nix/operator/compile/roots.go).
   isPEM =
     text:
     let
@@ -43,7 +43,7 @@ let
   };
 
   # SPIFFE Trust Domain and Bundle, section 4. Whether it can be parsed Go knows
-  # (nix/compile/bundles.go): here a wrong one must not end the evaluation.
+  # (nix/operator/compile/bundles.go): here a wrong one must not end the evaluation.
   isBundle =
     text:
     all (part: contains part text) [

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/florete/florete/nix/compile"
+	"github.com/florete/florete/nix/operator/compile"
 )
 
 const here = "tests/bench/compiler"

@@ -1,0 +1,171 @@
+// Package bundle packs all that one host runs on into a file, for Linux with
+// systemd: a tar.gz with an install.sh, or a Debian package. The same host gives
+// the same bytes.
+//
+//	install.sh            installs, upgrades, rolls back and removes
+//	bin/flor              static; flor-provider beside it on provider hosts
+//	documents/…           as florctl compile writes them
+//	units/florete-*       as florctl units writes them
+//	florete.sysusers      accounts, for systemd-sysusers
+//	florete.sysctl        settings of the kernel, for systemd-sysctl
+//	version               <serial>-<digest of the rest>
+//
+// What is called florete here is called florete_<instance> on a host that is a
+// member of another cluster too.
+package bundle
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/elf"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+// BinTar is where the commands of a tar.gz are on the host, for compile.ReadUnits.
+func BinTar(m hostdir.Instance) string {
+	if m == "" {
+		return "/usr/local/bin"
+	}
+	return path.Join("/usr/local/lib", m.String(), "current/bin")
+}
+
+// BinDeb is where those of a package are.
+func BinDeb(m hostdir.Instance) string {
+	if m == "" {
+		return "/usr/bin"
+	}
+	return path.Join("/usr/lib", m.String(), "bin")
+}
+
+// Bundle is what one host runs on.
+type Bundle struct {
+	Documents []document.Document
+	Units     compile.Units
+	Programs  Programs
+}
+
+// Programs are the commands of a host by name, all for one architecture.
+type Programs struct {
+	Machine elf.Machine
+	files   map[string][]byte
+}
+
+// Needed are the commands that a host with these documents runs.
+func Needed(documents []document.Document) []string {
+	if slices.ContainsFunc(documents, func(d document.Document) bool { return d.Envelope.Kind == document.DocPolicy }) {
+		return []string{"flor", "flor-provider"}
+	}
+	return []string{"flor"}
+}
+
+// machines are the architectures of Nix's systems, with Go's names for them.
+var machines = map[string]struct {
+	elf.Machine
+	goarch string
+}{"x86_64-linux": {elf.EM_X86_64, "amd64"}, "aarch64-linux": {elf.EM_AARCH64, "arm64"}}
+
+// ReadPrograms reads commands from dir. They must be static, to run on any
+// distribution, and for the host's system, unless that is not known, "".
+func ReadPrograms(dir string, names []string, system string) (Programs, error) {
+	p := Programs{files: map[string][]byte{}}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return p, fmt.Errorf("no program %s: build it with CGO_ENABLED=0 go build -trimpath -ldflags=-s, and name its directory with --bin", path)
+		}
+		if err != nil {
+			return p, err
+		}
+		f, err := elf.NewFile(bytes.NewReader(b))
+		if err != nil {
+			return p, fmt.Errorf("%s: not a Linux program: %w", path, err)
+		}
+		if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+			return p, fmt.Errorf("%s: linked dynamically: build it with CGO_ENABLED=0", path)
+		}
+		if want, declared := machines[system]; declared && f.Machine != want.Machine {
+			return p, fmt.Errorf("%s: for %s, but the topology declares the host's system %q: build it with CGO_ENABLED=0 GOARCH=%s go build -trimpath", path, f.Machine, system, want.goarch)
+		}
+		if p.Machine != elf.EM_NONE && p.Machine != f.Machine {
+			return p, fmt.Errorf("%s: for %s, but %s is for %s: build both for one architecture", path, f.Machine, names[0], p.Machine)
+		}
+		p.Machine, p.files[name] = f.Machine, b
+	}
+	return p, nil
+}
+
+// file is one file of an archive; a target makes it a symlink.
+type file struct {
+	path   string // relative, with slashes
+	data   []byte
+	mode   fs.FileMode
+	target string
+}
+
+// @NAME@ stands for what everything of the bundle is called on the host.
+//
+//go:embed install.sh
+var installer string
+
+// envelope is that of the manifest.
+func (b Bundle) envelope() document.Envelope { return b.Documents[0].Envelope }
+
+// time is the same for all files.
+func (b Bundle) time() time.Time { return time.Unix(b.envelope().Serial, 0) }
+
+// Version tells bundles apart: the manifest's serial, and a digest of everything.
+func (b Bundle) Version() string {
+	sum := sha256.New()
+	for _, f := range b.files() {
+		fmt.Fprintf(sum, "%s %o %d %s\n", f.path, f.mode, len(f.data), f.target)
+		sum.Write(f.data)
+	}
+	return fmt.Sprintf("%d-%x", b.envelope().Serial, sum.Sum(nil)[:6])
+}
+
+// name is what everything of the bundle is called on the host, "florete".
+func (b Bundle) name() string { return b.Units.Instance.String() }
+
+// files are all but the version.
+func (b Bundle) files() []file {
+	return sorted(append(b.place("bin", "documents", "units"),
+		file{path: "install.sh", data: []byte(strings.ReplaceAll(installer, "@NAME@", b.name())), mode: 0o755},
+		file{path: b.name() + ".sysctl", data: []byte(b.Units.Sysctl), mode: 0o644},
+		file{path: b.name() + ".sysusers", data: []byte(b.Units.Sysusers), mode: 0o644},
+	))
+}
+
+// place puts programs, documents and units into directories.
+func (b Bundle) place(bin, documents, units string) (all []file) {
+	for name, data := range b.Programs.files {
+		all = append(all, file{path: path.Join(bin, name), data: data, mode: 0o755})
+	}
+	for _, d := range b.Documents {
+		for name, data := range d.Files() {
+			all = append(all, file{path: path.Join(documents, name), data: data, mode: 0o644})
+		}
+	}
+	for name, text := range b.Units.Files {
+		all = append(all, file{path: path.Join(units, name), data: []byte(text), mode: 0o644})
+	}
+	return all
+}
+
+func sorted(files []file) []file {
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	return files
+}

@@ -1,0 +1,222 @@
+// Package deploy puts what the flake has of a host in force on it, over SSH, and keeps it
+// there only if the host reports that it runs it.
+//
+// Before anything changes, the host itself is armed: without a confirmation in time it goes
+// back, whatever became of its network and of this process (activation/commit). Then the
+// bundle is installed, or nixos-rebuild switches to the system. The proof is a report that
+// names the documents and the commit, which the host sends by the providers of the cluster;
+// the confirmation is over an SSH connection of its own.
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/nix/operator/bundle"
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+// Host is one to deploy.
+type Host struct {
+	Name      string
+	Topology  compile.Host
+	Documents []document.Document
+	Bundle    *bundle.Bundle // nil on NixOS
+}
+
+// Deployment is of some hosts of a cluster.
+type Deployment struct {
+	Flake   string        // as nixos-rebuild has it
+	Timeout time.Duration // until a host goes back
+	Jobs    int           // how many hosts at once
+
+	// Reports are the last ones of hosts, by name.
+	Reports func(ctx context.Context) (map[string]hostreport.Kept, error)
+
+	// Log prints what happens on a host.
+	Log func(host, text string)
+}
+
+// poll is how often reports are requested.
+const poll = 2 * time.Second
+
+// grace is how long a host may take to go back, after its deadline.
+const grace = 2 * time.Minute
+
+// Run deploys hosts, and returns what failed.
+func (d Deployment) Run(ctx context.Context, hosts []Host) error {
+	var group sync.WaitGroup
+	slots := make(chan struct{}, d.Jobs)
+	failed := make([]error, len(hosts))
+	for i, h := range hosts {
+		group.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if err := d.host(ctx, h); err != nil {
+				d.Log(h.Name, "FAILED: "+err.Error())
+				failed[i] = fmt.Errorf("host %s: %w", h.Name, err)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(failed...)
+}
+
+// host deploys one.
+func (d Deployment) host(ctx context.Context, h Host) error {
+	remote, err := connect(ctx, h)
+	if err != nil {
+		return err
+	}
+	defer remote.close()
+	put := d.install
+	if h.Bundle == nil {
+		put = d.rebuild
+	}
+	pending, err := put(ctx, h, remote)
+	if err != nil && pending != nil && !cutOff(err) {
+		return fmt.Errorf("%w; commit %s, of which some may be in force, goes back by itself by %s: flor status there", err, pending.ID, pending.Deadline.UTC().Format(time.TimeOnly))
+	}
+	if err == nil {
+		err = d.reported(ctx, h, pending)
+	}
+	if pending == nil {
+		return err
+	}
+	if err == nil {
+		_, err = remote.run(ctx, nil, remote.flor+" sync --confirm "+pending.ID)
+	}
+	if err != nil {
+		return d.wentBack(ctx, remote, pending, err)
+	}
+	d.Log(h.Name, fmt.Sprintf("deployed: commit %s is confirmed", pending.ID))
+	return nil
+}
+
+// install copies a bundle and runs its installer, once the host is armed. The commit is nil
+// where nothing changes.
+func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostdir.Commit, error) {
+	var packed bytes.Buffer
+	if err := h.Bundle.WriteTar(&packed); err != nil {
+		return nil, err
+	}
+	m := h.Topology.Instance
+	base := path.Join("/usr/local/lib", m.String(), "deploy")
+	dir := path.Join(base, m.Unit(h.Name))
+	d.Log(h.Name, fmt.Sprintf("copying %s, %d MB", h.Bundle.Version(), packed.Len()>>20))
+	copying := fmt.Sprintf("[ ! -e %s ] || { echo 'another change of this host is pending: flor status' >&2; exit 1; }; rm -rf %s; mkdir -p %s; tar xzf - -C %s",
+		m.State().CommitFile(), base, base, base)
+	if _, err := remote.run(ctx, &packed, copying); err != nil {
+		return nil, err
+	}
+	remote.flor = path.Join(dir, "bin/flor") + instanceFlag(m)
+	out, err := remote.run(ctx, nil, fmt.Sprintf("%s sync arm --json --commit-timeout %s %s", remote.flor, d.Timeout, dir))
+	if err != nil {
+		return nil, err
+	}
+	var pending *hostdir.Commit
+	if len(out) > 0 {
+		pending = new(hostdir.Commit)
+		if err := json.Unmarshal(out, pending); err != nil {
+			return nil, fmt.Errorf("flor sync arm: %w", err)
+		}
+		d.Log(h.Name, fmt.Sprintf("installing: commit %s, which goes back at %s unless it is confirmed", pending.ID, pending.Deadline.UTC().Format(time.TimeOnly)))
+	}
+	out, err = remote.run(ctx, nil, dir+"/install.sh")
+	if err == nil && pending == nil {
+		d.Log(h.Name, lastLine(out))
+	}
+	return pending, err
+}
+
+// reported waits for a report of a host that names its new documents, and the commit.
+func (d Deployment) reported(ctx context.Context, h Host, pending *hostdir.Commit) error {
+	d.Log(h.Name, "waiting for its report")
+	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+	defer cancel()
+	missing := errors.New("no provider was asked")
+	for {
+		reports, err := d.Reports(ctx)
+		if err == nil {
+			err = names(reports[h.Name], h.Documents, pending)
+		}
+		if err == nil {
+			d.Log(h.Name, "has reported the new documents")
+			return nil
+		}
+		if ctx.Err() == nil {
+			missing = err
+		}
+		select {
+		case <-time.After(poll):
+		case <-ctx.Done():
+			return fmt.Errorf("no report within %s: %w", d.Timeout, missing)
+		}
+	}
+}
+
+// names is what a report lacks of naming documents and a commit.
+func names(received hostreport.Kept, documents []document.Document, pending *hostdir.Commit) error {
+	if received.Sequence == 0 {
+		return errors.New("it has never reported")
+	}
+	r, err := received.Decode()
+	if err != nil {
+		return err
+	}
+	if pending != nil && (r.Pending == nil || r.Pending.ID != pending.ID) {
+		return errors.New("its last report is of before")
+	}
+	for _, want := range documents {
+		i := slices.IndexFunc(r.Documents, func(d document.Reported) bool { return d.Kind == want.Envelope.Kind })
+		if i < 0 {
+			return fmt.Errorf("it reports no %s", want.Envelope.Kind)
+		}
+		if got := r.Documents[i]; got.Digest != want.Envelope.Digest {
+			return fmt.Errorf("it reports %s %d, not %d", got.Kind, got.Serial, want.Envelope.Serial)
+		}
+	}
+	return nil
+}
+
+// wentBack waits until a host has gone back, and is the error of that.
+func (d Deployment) wentBack(ctx context.Context, remote *remote, c *hostdir.Commit, because error) error {
+	d.Log(remote.name, fmt.Sprintf("%v: commit %s goes back by %s", because, c.ID, c.Deadline.UTC().Format(time.TimeOnly)))
+	ctx, cancel := context.WithDeadline(ctx, c.Deadline.Time.Add(grace))
+	defer cancel()
+	for {
+		out, err := remote.run(ctx, nil, fmt.Sprintf("test ! -e %s && cat %s", remote.state.CommitFile(), remote.state.UndoneFile()))
+		var undone hostdir.Commit
+		if err == nil && json.Unmarshal(out, &undone) == nil && undone.ID == c.ID {
+			return fmt.Errorf("it went back, since it was not confirmed: %w", because)
+		}
+		select {
+		case <-time.After(poll):
+		case <-ctx.Done():
+			return fmt.Errorf("nobody confirmed it, and whether it went back is not known, for it does not answer: %w", because)
+		}
+	}
+}
+
+func instanceFlag(m hostdir.Instance) string {
+	if m == "" {
+		return ""
+	}
+	return " --instance=" + string(m)
+}
+
+func lastLine(b []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return lines[len(lines)-1]
+}

@@ -1,0 +1,148 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+func TestNames(t *testing.T) {
+	manifest := document.Document{Envelope: document.Envelope{Kind: "manifest", Serial: 7, Digest: "sha256-new"}}
+	pending := &hostdir.Commit{ID: "mine"}
+	reported := func(digest, id string) hostreport.Kept {
+		r := hostreport.Report{Format: document.NewestFormat, Documents: []document.Reported{{Kind: "manifest", Serial: 7, Digest: digest}}}
+		if id != "" {
+			r.Pending = &hostdir.Commit{ID: id}
+		}
+		b, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hostreport.Kept{Sequence: 1, Report: b}
+	}
+	for name, x := range map[string]struct {
+		received hostreport.Kept
+		pending  *hostdir.Commit
+		lacks    string
+	}{
+		"none":              {hostreport.Kept{}, pending, "never reported"},
+		"other commit":      {reported("sha256-new", "other"), pending, "of before"},
+		"no commit":         {reported("sha256-new", ""), pending, "of before"},
+		"other documents":   {reported("sha256-old", "mine"), pending, "reports manifest 7, not 7"},
+		"both":              {reported("sha256-new", "mine"), pending, ""},
+		"nothing to undo":   {reported("sha256-new", ""), nil, ""},
+		"not yet, unarmed":  {reported("sha256-old", ""), nil, "reports manifest 7"},
+		"cannot be decoded": {hostreport.Kept{Sequence: 1, Report: []byte("{")}, nil, "unexpected end"},
+	} {
+		err := names(x.received, []document.Document{manifest}, x.pending)
+		if x.lacks == "" && err != nil || x.lacks != "" && (err == nil || !strings.Contains(err.Error(), x.lacks)) {
+			t.Errorf("%s: %v, want %q", name, err, x.lacks)
+		}
+	}
+}
+
+func TestConnect(t *testing.T) {
+	tools(t, "")
+	h := Host{Name: "forge", Topology: compile.Host{Address: []string{"198.51.100.7:14610"}, SSHHostKey: "ssh-ed25519 AAAA"}}
+	r, err := connect(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := strings.Join(r.options, " ")
+	if !strings.Contains(options, "HostName=198.51.100.7 ") || !strings.Contains(options, "StrictHostKeyChecking=yes") {
+		t.Errorf("options: %s", options)
+	}
+	known, err := os.ReadFile(filepath.Join(r.dir, "known_hosts"))
+	if err != nil || string(known) != "forge ssh-ed25519 AAAA\n" {
+		t.Errorf("%v: %q", err, known)
+	}
+	r.close()
+	if _, err := os.Stat(r.dir); err == nil {
+		t.Error("the directory is left over")
+	}
+	h.Name = "configured"
+	r, err = connect(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	if options := strings.Join(r.options, " "); strings.Contains(options, "HostName=") {
+		t.Errorf("options: %s", options)
+	}
+}
+
+// tools puts stand-ins for ssh and nixos-rebuild in PATH, which cannot run here: what they are
+// called with is in the file that is returned. After a switch a commit is pending.
+func tools(t *testing.T, rebuild string) (calls string) {
+	dir := t.TempDir()
+	calls = filepath.Join(dir, "calls")
+	for name, text := range map[string]string{
+		"ssh": `case "$*" in
+"-G configured") echo "hostname 192.0.2.99"; exit ;;
+"-G "*) echo "hostname $2"; exit ;;
+*"cat "*undone.json) cat DIR/undone ;;
+*"cat "*) [ ! -e DIR/commit ] || cat DIR/commit ;;
+*"--confirm "*) echo "confirm ${*##* }" >> DIR/calls; rm DIR/commit ;;
+esac`,
+		"nixos-rebuild": `echo "nixos-rebuild $*" >> DIR/calls` + "\n" + rebuild,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+strings.ReplaceAll(text, "DIR", dir)+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return calls
+}
+
+const switched = "nixos-rebuild switch --flake .#forge --target-host root@forge\n"
+
+// A NixOS host is switched, and confirmed when it reports the commit.
+func TestRebuild(t *testing.T) {
+	deadline := time.Now().Add(time.Second).UTC().Unix()
+	commit, err := json.Marshal(hostdir.Commit{ID: "abc", Deadline: unixtime.Unix(deadline)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range map[string]struct{ rebuild, pending, calls, failed string }{
+		"armed":         {"echo '" + string(commit) + "' > DIR/commit", "abc", switched + "confirm abc\n", ""},
+		"not armed":     {"", "", switched, ""},
+		"fails":         {"echo no space >&2; exit 1", "", switched, "nixos-rebuild: exit status 1: no space"},
+		"fails, armed":  {"echo '" + string(commit) + "' > DIR/commit; echo no space >&2; exit 1", "", switched, "no space; commit abc, of which some may be in force, goes back by itself by "},
+		"never reports": {"echo '" + string(commit) + "' | tee DIR/commit > DIR/undone", "other", switched, "it went back, since it was not confirmed: no report within"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := tools(t, x.rebuild)
+			report := hostreport.Report{Format: document.NewestFormat, Documents: []document.Reported{}}
+			if x.pending != "" {
+				report.Pending = &hostdir.Commit{ID: x.pending}
+			}
+			b, err := json.Marshal(report)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = Deployment{
+				Flake: ".", Timeout: time.Second, Jobs: 1, Log: func(_, text string) { t.Log(text) },
+				Reports: func(context.Context) (map[string]hostreport.Kept, error) {
+					return map[string]hostreport.Kept{"forge": {Sequence: 1, Report: b}}, nil
+				},
+			}.Run(t.Context(), []Host{{Name: "forge"}})
+			if x.failed == "" && err != nil || x.failed != "" && (err == nil || !strings.Contains(err.Error(), x.failed)) {
+				t.Errorf("%v, want %q", err, x.failed)
+			}
+			if got, err := os.ReadFile(calls); errors.Is(err, os.ErrNotExist) || string(got) != x.calls {
+				t.Errorf("called %q, want %q", got, x.calls)
+			}
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package explain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+// Explanation says whether a principal reaches a service, and why. It does when
+// there is a chain and no obstacle.
+type Explanation struct {
+	Principal spiffe.ID `json:"principal"`
+	Service   string    `json:"service"`
+	Allowed   bool      `json:"allowed"`
+	// Chains are the ways that the principal's roles open.
+	Chains []Chain `json:"chains"`
+	// Reached are the identities of the service that they lead to, or ports of these, sorted; none for all.
+	Reached []compile.Face `json:"reached,omitempty"`
+	// Hosts are those that act as the principal.
+	Hosts []string `json:"hosts"`
+	// Obstacles are in the way whatever the principal's roles. Each must go.
+	Obstacles []Obstacle `json:"obstacles"`
+	// Ways are those that others have, when the principal has no chain.
+	Ways []Way `json:"ways"`
+	// Excepted are the chains that would open it, but for exceptions of roles.
+	Excepted []Chain `json:"excepted,omitempty"`
+	// Ended are the chains that opened it up to a time that is over.
+	Ended []Chain `json:"ended,omitempty"`
+	// Remedies each give the principal a chain when it has none, the one that
+	// opens least besides first.
+	Remedies []Remedy `json:"remedies"`
+	Edge
+	nodes   int
+	domain  string // of the cluster
+	foreign bool   // is the principal of another one?
+}
+
+// Way is a way to a service and those who have it.
+type Way struct {
+	Chain
+	Holders []spiffe.ID `json:"holders"` // sorted
+	// Ends is when those of some holders end.
+	Ends map[spiffe.ID]unixtime.Time `json:"ends,omitempty"`
+}
+
+// Obstacle is in the way to a service, whatever roles someone has.
+type Obstacle struct {
+	Problem string `json:"problem"`
+	Remedy  Remedy `json:"remedy"`
+}
+
+// Explain says why p reaches the service, or what is missing.
+func (a *Access) Explain(p Principal, service string) Explanation {
+	of, _ := a.target(service)
+	e := Explanation{
+		Principal: p.ID,
+		Service:   service,
+		Chains:    a.held(p, service),
+		Hosts:     append([]string{}, p.Hosts...),
+		Obstacles: a.obstacles(p, service),
+		Ways:      []Way{},
+		Remedies:  []Remedy{},
+		Edge:      a.edge(service),
+		nodes:     len(a.t.Hosts),
+		domain:    a.t.TrustDomain,
+		foreign:   p.foreign,
+	}
+	if len(e.Chains) == 0 && !a.stranger(p, service) {
+		e.Ways = a.Ways(service)
+		had := p
+		had.Roles = p.ended
+		e.Ended = had.held(a.to(service))
+		e.Excepted = p.held(a.shut(service))
+		e.Remedies = append(e.Remedies, a.without(p, of).remedies(p, service)...)
+	}
+	e.Allowed = len(e.Chains) > 0 && len(e.Obstacles) == 0
+	if e.Allowed {
+		e.Reached = a.reached(e.Chains, service)
+	}
+	return e
+}
+
+// Ways are the ways to a service and all who hold them, whether or not an
+// obstacle is in theirs.
+func (a *Access) Ways(service string) []Way {
+	ways := []Way{}
+	for _, c := range a.to(service) {
+		others := func(id spiffe.ID) bool { return a.stranger(a.principals[id], service) }
+		w := Way{Chain: c, Holders: slices.DeleteFunc(append([]spiffe.ID{}, a.holders[c.Role]...), others)}
+		for _, id := range w.Holders {
+			if end := a.principals[id].until[c.Role]; !end.IsZero() {
+				if w.Ends == nil {
+					w.Ends = map[spiffe.ID]unixtime.Time{}
+				}
+				w.Ends[id] = end
+			}
+		}
+		ways = append(ways, w)
+	}
+	return ways
+}
+
+func (a *Access) obstacles(p Principal, name string) []Obstacle {
+	found := []Obstacle{}
+	service, _ := a.target(name)
+	if a.stranger(p, service) {
+		return found
+	}
+	if s := a.t.Services[service]; !s.Published {
+		var opened []right
+		for _, c := range a.chains[service] {
+			for _, id := range a.holders[c.Role] {
+				if len(a.principals[id].Hosts) > 0 {
+					opened = append(opened, rights(id, service, c.faces)...)
+				}
+			}
+		}
+		found = append(found, Obstacle{
+			fmt.Sprintf("visibility %q keeps service/%s to its own host", s.Visibility, service),
+			a.remedy("services."+service+".visibility", "cluster", opened, p, name),
+		})
+	}
+	if len(p.Hosts) == 0 {
+		var opened []right
+		for s, faces := range a.reach(p, p.Roles) {
+			opened = append(opened, rights(p.ID, s, faces)...)
+		}
+		found = append(found, Obstacle{
+			fmt.Sprintf("no host acts as %s", p.ID.Short()),
+			a.remedy("hosts.<host>.users", p.ID.Name(), opened, p, name),
+		})
+	}
+	return found
+}
+
+// without is the access when p's obstacles to the service are gone.
+func (a *Access) without(p Principal, service string) *Access {
+	b := *a
+	if s := a.t.Services[service]; !s.Published {
+		s.Published = true
+		b.t.Services = maps.Clone(a.t.Services)
+		b.t.Services[service] = s
+	}
+	if len(p.Hosts) == 0 {
+		p.Hosts = []string{"<host>"}
+		b.principals = maps.Clone(a.principals)
+		b.principals[p.ID] = p
+	}
+	return &b
+}

@@ -1,0 +1,189 @@
+package explain
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+// Remedy is a change of the topology.
+type Remedy struct {
+	Place string `json:"place"` // "users.alice.roles"
+	Value string `json:"value"` // what is added, or for visibility what is written there
+	// Part is what the change opens of what was asked for, where that is not all of it, sorted.
+	Part []compile.Face `json:"part,omitempty"`
+	// Opens is what the change opens besides what was asked for, sorted.
+	Opens []Pair `json:"opens"`
+
+	besides int // faces that Opens are
+}
+
+// Pair is one right of access.
+type Pair struct {
+	Principal spiffe.ID `json:"principal"`
+	Service   string    `json:"service"` // or a part of it, as roles name it: "shell@forge", "wiki:http"
+}
+
+// right is the access of a principal to one face of a service: whoever reaches one does not
+// reach the others by it.
+type right struct {
+	principal spiffe.ID
+	service   string
+	face      compile.Face
+}
+
+// rights are those of a principal to faces of a service.
+func rights(id spiffe.ID, service string, faces []compile.Face) (all []right) {
+	for _, f := range faces {
+		all = append(all, right{id, service, f})
+	}
+	return all
+}
+
+func compareRight(r, o right) int {
+	return cmp.Or(compareID(r.principal, o.principal), cmp.Compare(r.service, o.service), compareFace(r.face, o.face))
+}
+
+func compareFace(f, g compile.Face) int {
+	return cmp.Or(compareID(f.ID, g.ID), cmp.Compare(f.Port, g.Port))
+}
+
+// remedies are the single changes that give p a chain: one more role, or the
+// service in a role or a group that it has. Those that give all of what was asked for are first.
+func (a *Access) remedies(p Principal, service string) []Remedy {
+	remedies := map[[2]string]Remedy{}
+	add := func(place, value string, opened []right) {
+		if slices.ContainsFunc(opened, func(r right) bool { return r.principal == p.ID && a.asks(service, r) }) {
+			remedies[[2]string{place, value}] = a.remedy(place, value, opened, p, service)
+		}
+	}
+	for _, c := range a.to(service) {
+		// All nodes have the one, and nobody foreign may have the other.
+		if c.Role != "node" && !(p.foreign && c.Role == "operator") {
+			add(p.place, c.Role, a.given(p.place, c.Role))
+		}
+	}
+	for _, role := range p.Roles {
+		if place := a.foreign[service]; place != "" {
+			add(place, role, a.let(role, service))
+			continue
+		}
+		add("roles."+role+".services", service, a.let(role, service))
+		for _, g := range a.t.Roles[role].ServiceGroups {
+			add("serviceGroups."+g, service, a.through(g, service))
+		}
+	}
+	return slices.SortedFunc(maps.Values(remedies), func(r, o Remedy) int {
+		return cmp.Or(cmp.Compare(min(len(r.Part), 1), min(len(o.Part), 1)), cmp.Compare(r.besides, o.besides),
+			cmp.Compare(r.Place, o.Place), cmp.Compare(r.Value, o.Value))
+	})
+}
+
+// asks is whether a right is to what somebody names.
+func (a *Access) asks(name string, r right) bool {
+	service, at := a.target(name)
+	return r.service == service && at(r.face)
+}
+
+// remedy is a change that opens these rights, for p who wants a service.
+func (a *Access) remedy(place, value string, opened []right, p Principal, service string) Remedy {
+	slices.SortFunc(opened, compareRight)
+	r := Remedy{Place: place, Value: value, Opens: []Pair{}}
+	var besides []right
+	for _, o := range slices.Compact(opened) {
+		if o.principal == p.ID && a.asks(service, o) {
+			r.Part = append(r.Part, o.face)
+		} else {
+			besides = append(besides, o)
+		}
+	}
+	if len(r.Part) == len(a.faces(service)) {
+		r.Part = nil
+	}
+	r.besides = len(besides)
+	for len(besides) > 0 {
+		first := besides[0]
+		n := slices.IndexFunc(besides, func(o right) bool { return o.principal != first.principal || o.service != first.service })
+		if n < 0 {
+			n = len(besides)
+		}
+		r.Opens = append(r.Opens, a.pairs(besides[:n])...)
+		besides = besides[n:]
+	}
+	return r
+}
+
+// pairs are the rights of one principal to one service by its name, or by those of its parts.
+func (a *Access) pairs(all []right) (pairs []Pair) {
+	if len(all) == len(a.faces(all[0].service)) {
+		return []Pair{{all[0].principal, all[0].service}}
+	}
+	for _, r := range all {
+		name := r.service
+		if host := r.face.ID.Node(); host != "" {
+			name += "@" + host
+		}
+		if r.face.Port != "" {
+			name += ":" + r.face.Port
+		}
+		pairs = append(pairs, Pair{r.principal, name})
+	}
+	return pairs
+}
+
+// given is what one more role opens to all whose roles are written at place.
+func (a *Access) given(place, role string) (opened []right) {
+	for _, p := range a.principals {
+		if p.place != place || len(p.Hosts) == 0 {
+			continue
+		}
+		had := a.reach(p, p.Roles)
+		for s, faces := range a.reach(p, []string{role}) {
+			faces = slices.DeleteFunc(slices.Clone(faces), func(f compile.Face) bool { return slices.Contains(had[s], f) })
+			opened = append(opened, rights(p.ID, s, faces)...)
+		}
+	}
+	return opened
+}
+
+// let is what opens when a role names the service: to its holders, and to those of the roles
+// that it is in, but for what one of the two excepts.
+func (a *Access) let(role, service string) (opened []right) {
+	of, _ := a.target(service)
+	for name, r := range a.t.Roles {
+		if name != role && !slices.Contains(r.Roles, role) {
+			continue
+		}
+		faces := slices.DeleteFunc(a.faces(service), func(f compile.Face) bool { return a.excepts(name, f) || a.excepts(role, f) })
+		for _, id := range a.holders[name] {
+			p := a.principals[id]
+			if len(p.Hosts) == 0 || a.stranger(p, service) {
+				continue
+			}
+			held := a.held(p, service)
+			missing := slices.DeleteFunc(slices.Clone(faces), func(f compile.Face) bool {
+				return slices.ContainsFunc(held, func(c Chain) bool { return slices.Contains(c.faces, f) })
+			})
+			opened = append(opened, rights(id, of, missing)...)
+		}
+	}
+	return opened
+}
+
+// through is what opens when a group has the service: by the roles that name the group.
+func (a *Access) through(group, service string) (opened []right) {
+	for name, role := range a.t.Roles {
+		if _, groups := role.Names(); slices.Contains(groups, group) {
+			opened = append(opened, a.let(name, service)...)
+		}
+	}
+	return opened
+}
+
+// excepts is whether a role does not lead to a face of a service of this cluster, whatever it names.
+func (a *Access) excepts(role string, f compile.Face) bool {
+	return slices.ContainsFunc(a.t.Roles[role].Except, func(name string) bool { return a.takes(Exception{role, name}, f) })
+}

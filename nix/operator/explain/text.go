@@ -1,0 +1,214 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+// String is the explanation as people read it.
+func (e Explanation) String() string { return e.chain() + e.Edge.String() }
+
+func (e Explanation) chain() string {
+	var b strings.Builder
+	who, what := called(e.Principal, e.domain), service(e.Service, e.domain)
+	if e.Allowed {
+		fmt.Fprintf(&b, "%s reaches %s\n", who, what)
+		for _, c := range e.Chains {
+			fmt.Fprintf(&b, "  %s → %s → %s%s\n", who, c, what, c.but())
+		}
+		if e.Reached != nil {
+			fmt.Fprintf(&b, "  of it %s alone\n", faces(e.Reached, e.domain))
+		}
+		if !e.foreign && e.Principal.Kind() == spiffe.KindUser {
+			fmt.Fprintf(&b, "on %s\n", strings.Join(e.Hosts, ", "))
+		}
+		return b.String()
+	}
+	fmt.Fprintf(&b, "%s does not reach %s\n", who, what)
+	for _, o := range e.Obstacles {
+		fmt.Fprintf(&b, "  %s: %s\n", o.Problem, o.Remedy.text(e.Principal, e.domain))
+	}
+	if len(e.Chains) > 0 {
+		return b.String()
+	}
+	if (e.TrustDomain != "" || e.Cluster != "") && e.foreign {
+		b.WriteString("  neither is of this cluster\n")
+		return b.String()
+	}
+	for _, c := range e.Ended {
+		fmt.Fprintf(&b, "  %s → %s → %s, but that has ended\n", who, c, what)
+	}
+	for _, c := range e.Excepted {
+		for _, x := range c.Except {
+			fmt.Fprintf(&b, "  %s → %s → %s, but roles.%s.except has %q\n", who, c, what, x.Role, x.Name)
+		}
+	}
+	for _, w := range e.Ways {
+		fmt.Fprintf(&b, "  %s → %s%s, held by %s\n", w.Chain, what, w.but(), holders(w, e.nodes, e.domain))
+	}
+	if len(e.Ways) == 0 {
+		b.WriteString("  no role reaches it\n")
+	}
+	if len(e.Remedies) == 0 && (e.TrustDomain != "" || e.Cluster != "") {
+		fmt.Fprintf(&b, "to open the way, give %s a role, and name that in the roles of %s\n", who, what)
+		return b.String()
+	}
+	if len(e.Remedies) == 0 {
+		fmt.Fprintf(&b, "to open the way, write roles.<name>.services = [ %q ]; and give %s that role\n", e.Service, who)
+		return b.String()
+	}
+	b.WriteString("to open the way, any of\n")
+	for i, r := range e.Remedies {
+		if i == 5 {
+			fmt.Fprintf(&b, "  or one of %d more, see --json\n", len(e.Remedies)-i)
+			break
+		}
+		fmt.Fprintf(&b, "  %s\n", r.text(e.Principal, e.domain))
+	}
+	return b.String()
+}
+
+// text is the change, and what else it opens: other services to the same
+// principal, or the same service to others.
+func (r Remedy) text(to spiffe.ID, domain string) string {
+	change := fmt.Sprintf("add %q to %s", r.Value, r.Place)
+	if strings.HasSuffix(r.Place, ".visibility") {
+		change = fmt.Sprintf("write %s = %q", r.Place, r.Value)
+	}
+	if len(r.Part) > 0 {
+		change += ", which opens " + faces(r.Part, domain) + " alone of it"
+	}
+	switch also := r.also(to, domain); {
+	case also == "" && len(r.Part) > 0:
+		return change + ", and nothing else"
+	case also == "":
+		return change + ", which opens nothing else"
+	case len(r.Part) > 0:
+		return change + ", and also " + also
+	default:
+		return change + ", which also " + also
+	}
+}
+
+// also is what else the change opens, or to whom; "" for nothing.
+func (r Remedy) also(to spiffe.ID, domain string) string {
+	var opens, letsIn []string
+	for _, p := range r.Opens {
+		if p.Principal == to {
+			opens = append(opens, service(p.Service, domain))
+		} else {
+			letsIn = append(letsIn, called(p.Principal, domain))
+		}
+	}
+	var all []string
+	if opens != nil {
+		all = append(all, "opens "+few(opens))
+	}
+	if letsIn != nil {
+		all = append(all, "lets in "+few(slices.Compact(letsIn)))
+	}
+	return strings.Join(all, " and ")
+}
+
+// few are names, the first of them where there are many.
+func few(names []string) string {
+	if n := len(names); n > 5 {
+		names = append(names[:4], fmt.Sprintf("%d more", n-4))
+	}
+	return strings.Join(names, ", ")
+}
+
+// service is a service, one host's own, or a port of these, for people of a trust domain.
+func service(name, domain string) string {
+	if id, err := spiffe.ParseID(name); err == nil {
+		return called(id, domain)
+	}
+	if part, port, several := strings.Cut(name, ":"); several {
+		return service(part, domain) + ":" + port
+	}
+	if service, host, one := strings.Cut(name, "@"); one {
+		return "service/" + host + "/" + service
+	}
+	return "service/" + name
+}
+
+// String is the answer as people read it: all principals, by how they reach the
+// service.
+func (a Answer) String() string { return a.principals() + a.Edge.String() }
+
+func (a Answer) principals() string {
+	what := service(a.Service, a.domain)
+	if len(a.Reaching) == 0 {
+		why := "nobody who acts on a host holds a role that reaches it"
+		if a.hidden {
+			why = "its visibility keeps it to its own host"
+		}
+		return fmt.Sprintf("nobody reaches %s\n  %s\n", what, why)
+	}
+	var b strings.Builder
+	verb := "reach"
+	if len(a.Reaching) == 1 {
+		verb = "reaches"
+	}
+	fmt.Fprintf(&b, "%s %s %s\n", plural(len(a.Reaching), "principal"), verb, what)
+	for _, w := range a.ways {
+		fmt.Fprintf(&b, "  %s → %s%s\n", w.Chain, what, w.but())
+		if w.Role == "node" && len(w.Holders) == a.nodes {
+			fmt.Fprintf(&b, "    %s\n", holders(w, a.nodes, a.domain))
+			continue
+		}
+		for line := range slices.Chunk(w.Holders, 5) {
+			fmt.Fprintf(&b, "    %s\n", w.listed(line, a.domain))
+		}
+	}
+	return b.String()
+}
+
+// holders names those who hold a role, every node as such.
+func holders(w Way, nodes int, domain string) string {
+	ids, all := w.Holders, 0
+	for _, id := range ids {
+		if id.Kind() == spiffe.KindNode && id.TrustDomain() == domain {
+			all++
+		}
+	}
+	switch {
+	case len(ids) == 0:
+		return "nobody"
+	case nodes > 1 && all == nodes && all == len(ids):
+		return fmt.Sprintf("every node, all %d", nodes)
+	case len(ids) > 8:
+		return fmt.Sprintf("%s and %d more", w.listed(ids[:7], domain), len(ids)-7)
+	default:
+		return w.listed(ids, domain)
+	}
+}
+
+// listed are some of the holders, each with when that ends.
+func (w Way) listed(ids []spiffe.ID, domain string) string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, called(id, domain)+ending(w.Ends[id]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// faces are services with their ports, for people of a trust domain.
+func faces(all []compile.Face, domain string) string {
+	var names []string
+	for _, f := range all {
+		names = append(names, strings.TrimSuffix(called(f.ID, domain)+":"+f.Port, ":"))
+	}
+	return strings.Join(names, ", ")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

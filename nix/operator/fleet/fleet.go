@@ -1,0 +1,199 @@
+// Package fleet compares what hosts report of themselves with the flake that they should run.
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+// silent is how long a host may go without a report: three that it did not send.
+const silent = 16 * time.Minute
+
+// overdue is how old a report may be that a host sends every five minutes, or on every change.
+const overdue = 7 * time.Minute
+
+// skew is how far its clock may be off: enrolment proofs live a minute.
+const skew = 30 * time.Second
+
+// late is the part of its lifetime that is left of what should have been renewed.
+const late = 4
+
+// Host is one of the flake, and how it stands.
+type Host struct {
+	Name string `json:"name"`
+
+	// Received is when its last report came; zero for none.
+	Received unixtime.Time      `json:"received"`
+	Report   *hostreport.Report `json:"report,omitempty"`
+
+	// Notes are what a person should know, the most urgent first; none where all is well.
+	Notes []Note `json:"notes"`
+}
+
+// Note is one thing about a host.
+type Note struct {
+	Kind string `json:"kind"` // "silent", "behind", "need", …
+	Text string `json:"text"`
+}
+
+// Join is every host of the flake with its last report, sorted by name.
+func Join(s compile.Snapshot, reports map[string]hostreport.Kept, now time.Time) ([]Host, error) {
+	all := []Host{}
+	for _, name := range slices.Sorted(maps.Keys(s.Topology.Hosts)) {
+		h := Host{Name: name, Notes: []Note{}}
+		if r, ok := reports[name]; ok {
+			h.Received = r.Received
+			report, err := r.Decode()
+			if err != nil { // it is the host's word: no reason to show nothing of the others
+				h.note("report", "its report cannot be read: %v", err)
+			} else {
+				h.Report = &report
+			}
+		}
+		if err := h.examine(s, now); err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+func (h *Host) note(kind, format string, args ...any) {
+	h.Notes = append(h.Notes, Note{kind, fmt.Sprintf(format, args...)})
+}
+
+// examine finds what to note of a host.
+func (h *Host) examine(s compile.Snapshot, now time.Time) error {
+	if h.Received.IsZero() {
+		h.note("silent", "has never reported")
+	}
+	if h.Report == nil {
+		return nil
+	}
+	r := h.Report
+	if age := now.Sub(h.Received.Time); age > overdue {
+		h.note("silent", "last reported %s ago", age.Round(time.Minute))
+	}
+	if d := r.Sent.Sub(h.Received.Time); !r.Sent.IsZero() && d.Abs() > skew {
+		h.note("clock", "its clock is off by %s", d.Round(time.Second))
+	}
+	if err := h.behind(s.Documents[h.Name]); err != nil {
+		return err
+	}
+	if r.Closure != nil {
+		h.note("format", "%s", r.Closure.Message)
+	}
+	if r.Pending != nil {
+		h.note("pending", "%s goes back at %s unless it is confirmed", r.Pending, r.Pending.Deadline.UTC().Format(time.RFC3339))
+	}
+	if r.Undone != nil {
+		h.note("undone", "%s went back, for %s", r.Undone, r.Undone.Missing())
+	}
+	if late := r.Revocations.Overdue(now); late > 0 {
+		h.note("revocations", "a newer revocation list than %d has been due for %s: florctl revoke --renew", r.Revocations.Number, late.Round(time.Minute))
+	}
+	for _, a := range r.Audit {
+		h.note("audit", "audit log of kind %s on %s: %s", a.Kind, a.Provider, a.Fault)
+	}
+	if d := r.Facts.Disk; d.Total > 0 && d.Free < hostreport.DiskFull {
+		h.note("disk", "its disk is full, %d KiB are free: flor doctor there", d.Free>>10)
+	}
+	h.needs(now)
+	h.programs()
+	h.capabilities(s.Topology.Hosts[h.Name].Capabilities)
+	return nil
+}
+
+// behind notes documents in force that are not the flake's.
+func (h *Host) behind(documents map[string]compile.Raw) error {
+	for _, kind := range slices.Sorted(maps.Keys(documents)) {
+		e, err := documents[kind].Head()
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(h.Report.Documents, func(r document.Reported) bool { return r.Kind == kind })
+		switch {
+		case i < 0:
+			h.note("behind", "has no %s yet", kind)
+		case h.Report.Documents[i].Digest == e.Digest:
+		case h.Report.Documents[i].Serial > e.Serial:
+			h.note("ahead", "its %s is of serial %d, the flake's is %d", kind, h.Report.Documents[i].Serial, e.Serial)
+		default:
+			h.note("behind", "its %s is of serial %d, the flake's is %d", kind, h.Report.Documents[i].Serial, e.Serial)
+		}
+		if e.Format.Newer(h.Report.Format) {
+			h.note("format", "its programs understand formats up to %s, its %s needs %s: upgrade them", h.Report.Format, kind, e.Format)
+		}
+	}
+	return nil
+}
+
+// needs notes what was not fulfilled, and units that did not restart, when the host reported,
+// and what has ended since, or is about to.
+func (h *Host) needs(now time.Time) {
+	for _, n := range h.Report.Needs {
+		ended := ""
+		if n.State != hostdir.NeedFulfilled && !n.Expires.IsZero() && n.Expires.Before(now) {
+			ended = ", and what it has expired at " + n.Expires.UTC().Format(time.RFC3339)
+		}
+		switch {
+		case n.Error != nil:
+			h.note("need", "need %s is %s%s: %s: %s", n.ID, n.State, ended, n.Error.Code, n.Error.Message)
+		case n.State != hostdir.NeedFulfilled:
+			h.note("need", "need %s is %s%s", n.ID, n.State, ended)
+		case !n.Expires.IsZero() && n.Expires.Before(now):
+			h.note("expired", "need %s expired at %s", n.ID, n.Expires.UTC().Format(time.RFC3339))
+		case !n.Expires.IsZero() && n.Expires.Sub(now) < n.Expires.Sub(n.Fulfilled.Time)/late:
+			h.note("expires", "need %s expires in %s", n.ID, n.Expires.Sub(now).Round(time.Minute))
+		}
+	}
+}
+
+// programs notes units and a forwarder that are not well.
+func (h *Host) programs() {
+	f := h.Report.Forwarder
+	if f == nil {
+		h.note("forwarder", "its forwarder does not answer")
+	} else {
+		for _, p := range f.Problems {
+			h.note("forwarder", "forwarder: %s", p)
+		}
+		for _, x := range f.Fallbacks {
+			h.note("transport", "reaches the forwarder at %s over TCP since %s: %s: flor doctor there", strings.Join(x.Forwarder, ", "), x.Since.UTC().Format(time.RFC3339), x.Reason)
+		}
+		// Every host sees the same ones; a person acts on those that provide.
+		provides := slices.ContainsFunc(h.Report.Documents, func(d document.Reported) bool { return d.Kind == document.DocPolicy })
+		for _, c := range f.Ending {
+			if provides {
+				h.note("ending", "the %s certificate %q ends on %s: flor doctor there", c.Part, c.Name, c.Ends.UTC().Format(time.DateOnly))
+			}
+		}
+	}
+	for _, u := range h.Report.Units {
+		if u.Active != "active" {
+			h.note("unit", "%s is %s (%s)", u.Name, u.Active, cmp.Or(u.Text, u.Sub))
+		}
+	}
+}
+
+// ingress is a capability that the flake gives a host: nothing on the machine shows it.
+const ingress = "ingress"
+
+// capabilities notes those that the flake declares and the host does not have.
+func (h *Host) capabilities(declared []string) {
+	for _, c := range declared {
+		if c != ingress && !slices.Contains(h.Report.Facts.Capabilities, c) {
+			h.note("capability", "the flake declares capability %s, which it does not report", c)
+		}
+	}
+}

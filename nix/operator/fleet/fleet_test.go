@@ -1,0 +1,201 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+var now = time.Unix(1_784_011_430, 0)
+
+// manifest is that of host ursula, of which nothing but the envelope matters.
+func manifest(t *testing.T, serial int64, role string) compile.Raw {
+	t.Helper()
+	body := fmt.Sprintf("{%q}", role)
+	b, err := json.Marshal(document.Envelope{
+		Schema: document.EnvelopeSchema, Format: document.Format{Major: 1, Minor: 1}, Cluster: "demo", Host: "ursula", Kind: document.DocManifest,
+		Digest: document.Digest([]byte(body)), Serial: serial,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compile.Raw{Body: body, Envelope: string(b)}
+}
+
+// well is a report of a host that runs a document and has nothing to note.
+func well(t *testing.T, raw compile.Raw) hostreport.Report {
+	t.Helper()
+	e, err := raw.Head()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hostreport.Report{
+		Sent: unixtime.Of(now), Format: document.Format{Major: 1, Minor: 1},
+		Documents: []document.Reported{{Kind: document.DocManifest, Serial: e.Serial, Digest: e.Digest}},
+		Needs:     []hostreport.Need{{ID: "cert-node", State: hostdir.NeedFulfilled, Fulfilled: unixtime.Of(now.Add(-4 * time.Hour)), Expires: unixtime.Of(now.Add(20 * time.Hour))}},
+		Forwarder: &hostreport.Forwarder{}, Units: []hostreport.Unit{{Name: "florete-activate.service", Active: "active", Text: "1/1 needs fulfilled"}},
+		Facts: hostreport.Facts{Capabilities: []string{"kvm"}},
+	}
+}
+
+func TestNotes(t *testing.T) {
+	current := manifest(t, 7, "node")
+	for name, c := range map[string]struct {
+		change func(r *hostreport.Report, received *time.Time)
+		want   string // "kind: text", empty where all is well
+	}{
+		"well":    {func(*hostreport.Report, *time.Time) {}, ""},
+		"silent":  {func(_ *hostreport.Report, at *time.Time) { *at = now.Add(-20 * time.Minute) }, "silent: last reported 20m0s ago"},
+		"overdue": {func(_ *hostreport.Report, at *time.Time) { *at = now.Add(-9 * time.Minute) }, "silent: last reported 9m0s ago"},
+		"full disk": {func(r *hostreport.Report, _ *time.Time) {
+			r.Facts.Disk = hostreport.Capacity{Total: 1 << 30, Free: 64 << 10}
+		}, "disk: its disk is full, 64 KiB are free: flor doctor there"},
+		"ended since": {func(r *hostreport.Report, at *time.Time) {
+			*at = now.Add(-5 * time.Minute)
+			r.Sent, r.Needs[0].Expires = unixtime.Of(*at), unixtime.Of(now.Add(-time.Minute))
+		}, "expired: need cert-node expired at "},
+		"ended while it waits": {func(r *hostreport.Report, _ *time.Time) {
+			r.Needs[0].State, r.Needs[0].Expires = hostdir.NeedWaiting, unixtime.Of(now.Add(-time.Minute))
+		}, "need: need cert-node is waiting, and what it has expired at "},
+		"a unit that is not there": {func(r *hostreport.Report, _ *time.Time) {
+			r.Needs[0].Error = &hostdir.NeedError{Code: "notify", Message: "outlne.service: restart: Unit outlne.service not found."}
+		}, "need: need cert-node is fulfilled: notify: outlne.service: restart: Unit outlne.service not found."},
+		"old list": {func(r *hostreport.Report, _ *time.Time) {
+			r.Revocations = &trust.ReportedRevocations{Number: 4, NextUpdate: unixtime.Of(now.Add(-2 * time.Hour))}
+		}, "revocations: a newer revocation list than 4 has been due for 2h0m0s: florctl revoke --renew"},
+		"list": {func(r *hostreport.Report, _ *time.Time) {
+			r.Revocations = &trust.ReportedRevocations{Number: 4, NextUpdate: unixtime.Of(now)}
+		}, ""},
+		"clock":        {func(r *hostreport.Report, _ *time.Time) { r.Sent = unixtime.Of(now.Add(time.Hour)) }, "clock: its clock is off by 1h0m0s"},
+		"no document":  {func(r *hostreport.Report, _ *time.Time) { r.Documents = nil }, "behind: has no manifest yet"},
+		"behind":       {func(r *hostreport.Report, _ *time.Time) { *r = with(r, manifest(t, 6, "old"), t) }, "behind: its manifest is of serial 6, the flake's is 7"},
+		"ahead":        {func(r *hostreport.Report, _ *time.Time) { *r = with(r, manifest(t, 8, "new"), t) }, "ahead: its manifest is of serial 8, the flake's is 7"},
+		"same content": {func(r *hostreport.Report, _ *time.Time) { *r = with(r, manifest(t, 6, "node"), t) }, ""},
+		"old programs": {func(r *hostreport.Report, _ *time.Time) { r.Format = document.Format{Major: 1} }, "format: its programs understand formats up to 1.0, its manifest needs 1.1: upgrade them"},
+		"closure":      {func(r *hostreport.Report, _ *time.Time) { r.Closure = &hostdir.NeedError{Message: "closure: newer"} }, "format: closure: newer"},
+		"pending": {func(r *hostreport.Report, _ *time.Time) {
+			r.Pending = &hostdir.Commit{ID: "k3f9", Deadline: unixtime.Of(now)}
+		}, "pending: commit k3f9 goes back at 2026-07-14T06:43:50Z unless it is confirmed"},
+		"undone": {func(r *hostreport.Report, _ *time.Time) {
+			r.Undone = &hostdir.Commit{ID: "k3f9", Documents: r.Documents}
+		}, "undone: commit k3f9, manifest "},
+		"need": {func(r *hostreport.Report, _ *time.Time) {
+			r.Needs[0].State, r.Needs[0].Error = hostdir.NeedDenied, &hostdir.NeedError{Code: "not-granted", Message: "no grant"}
+		}, "need: need cert-node is denied: not-granted: no grant"},
+		"blocked": {func(r *hostreport.Report, _ *time.Time) { r.Needs[0].State = hostdir.NeedBlocked }, "need: need cert-node is blocked"},
+		"expires": {func(r *hostreport.Report, _ *time.Time) {
+			r.Needs[0].Expires = unixtime.Of(now.Add(10 * time.Minute))
+		}, "expires: need cert-node expires in 10m0s"},
+		"short-lived": {func(r *hostreport.Report, _ *time.Time) {
+			r.Needs[0].Fulfilled, r.Needs[0].Expires = unixtime.Of(now.Add(-10*time.Second)), unixtime.Of(now.Add(10*time.Second))
+		}, ""},
+		"expired": {func(r *hostreport.Report, _ *time.Time) {
+			r.Needs[0].Expires = unixtime.Of(now.Add(-time.Minute))
+		}, "expired: need cert-node expired at "},
+		"no forwarder": {func(r *hostreport.Report, _ *time.Time) { r.Forwarder = nil }, "forwarder: its forwarder does not answer"},
+		"over TCP": {func(r *hostreport.Report, _ *time.Time) {
+			r.Forwarder.Fallbacks = []hostreport.Fallback{{Forwarder: document.Addresses{"192.0.2.1:4610"}, Since: unixtime.Unix(1e9), Reason: "no answer over UDP"}}
+		}, "transport: reaches the forwarder at 192.0.2.1:4610 over TCP since 2001-09-09T01:46:40Z: no answer over UDP: flor doctor there"},
+		"ending": {func(r *hostreport.Report, _ *time.Time) {
+			r.Documents = append(r.Documents, document.Reported{Kind: document.DocPolicy})
+			r.Forwarder.Ending = []trust.EndingCertificate{{Part: "issuing", Name: "demo", Ends: unixtime.Unix(1e9)}}
+		}, `ending: the issuing certificate "demo" ends on 2001-09-09: flor doctor there`},
+		"ending, for others to see to": {func(r *hostreport.Report, _ *time.Time) {
+			r.Forwarder.Ending = []trust.EndingCertificate{{Part: "issuing", Name: "demo"}}
+		}, ""},
+		"problem": {func(r *hostreport.Report, _ *time.Time) { r.Forwarder.Problems = []string{"port taken"} }, "forwarder: forwarder: port taken"},
+		"unit": {func(r *hostreport.Report, _ *time.Time) {
+			r.Units[0] = hostreport.Unit{Name: "x.service", Active: "failed", Sub: "failed"}
+		}, "unit: x.service is failed (failed)"},
+		"capability": {func(r *hostreport.Report, _ *time.Time) { r.Facts.Capabilities = nil }, "capability: the flake declares capability kvm, which it does not report"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, at := well(t, current), now
+			c.change(&r, &at)
+			raw, err := json.Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := compile.Snapshot{
+				Topology:  compile.Topology{Hosts: map[string]compile.Host{"ursula": {Capabilities: []string{"ingress", "kvm"}}}},
+				Documents: map[string]map[string]compile.Raw{"ursula": {document.DocManifest: current}},
+			}
+			all, err := Join(s, map[string]hostreport.Kept{"ursula": {Received: unixtime.Of(at), Report: raw}}, now)
+			if err != nil || len(all) != 1 {
+				t.Fatal(all, err)
+			}
+			var notes []string
+			for _, n := range all[0].Notes {
+				notes = append(notes, n.Kind+": "+n.Text)
+			}
+			got := strings.Join(notes, "\n")
+			if c.want == "" && got != "" || !strings.Contains(got, c.want) || strings.Contains(got, "\n") && !strings.HasPrefix(c.want, "silent") {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// with is a report of a host that runs another document.
+func with(r *hostreport.Report, raw compile.Raw, t *testing.T) hostreport.Report {
+	other := *r
+	other.Documents = well(t, raw).Documents
+	return other
+}
+
+func TestNeverReported(t *testing.T) {
+	all, err := Join(compile.Snapshot{Topology: compile.Topology{Hosts: map[string]compile.Host{"b": {}, "a": {}}}}, nil, now)
+	if err != nil || len(all) != 2 || all[0].Name != "a" || all[0].Notes[0].Kind != "silent" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestUnreadable: a host that reports nonsense does not hide the others.
+func TestUnreadable(t *testing.T) {
+	s := compile.Snapshot{Topology: compile.Topology{Hosts: map[string]compile.Host{"a": {}, "b": {}}}}
+	all, err := Join(s, map[string]hostreport.Kept{"a": {Received: unixtime.Of(now), Report: json.RawMessage(`{"needs": 3}`)}}, now)
+	if err != nil || len(all) != 2 || len(all[0].Notes) != 1 || all[0].Notes[0].Kind != "report" || all[1].Notes[0].Kind != "silent" {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	var out strings.Builder
+	if err := Text(&out, all, now, func(s string) string { return s }); err != nil || !strings.Contains(out.String(), "\na     0s\n  ! its report cannot be read: ") {
+		t.Errorf("%s, %v", out.String(), err)
+	}
+}
+
+func TestText(t *testing.T) {
+	r := well(t, manifest(t, 7, "node"))
+	r.Release, r.Facts.System, r.Forwarder.Connections = "0.1.0", "Debian \x1b[2J12", 3
+	r.Facts.DeviceKey = hostdir.InTPM
+	r.Documents[0].Serial = 7
+	hosts := []Host{
+		{Name: "laptop", Notes: []Note{{"silent", "has never reported"}}},
+		{Name: "ursula", Received: unixtime.Of(now.Add(-90 * time.Second)), Report: &r, Notes: []Note{{"need", "a \x1b"}, {"a", "b"}, {"c", "d"}, {"e", "f"}, {"g", "h"}}},
+	}
+	var out strings.Builder
+	if err := Text(&out, hosts, now, func(s string) string { return strings.ReplaceAll(s, "\x1b", "?") }); err != nil {
+		t.Fatal(err)
+	}
+	const want = `HOST    SEEN   RELEASE  SERIAL  NEEDS  ENDS  CONNECTIONS  SYSTEM
+laptop  never
+  ! has never reported
+ursula  1m     0.1.0    7       1/1    20h   3            Debian ?[2J12, key in TPM
+  ! a ?
+  ! b
+  ! d
+  and 2 more: --json has them
+0 of 2 hosts are well
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}

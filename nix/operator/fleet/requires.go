@@ -1,0 +1,67 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+// Absent is an error where hosts lack a capability that the cluster requires of them, and
+// that a host finds by itself. One that does not report any more is left out: what it
+// lacks, nobody knows.
+func Absent(t compile.Topology, reports map[string]hostreport.Kept, now time.Time) error {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(reports)) {
+		host, ok := t.Hosts[name]
+		if r := reports[name]; !ok || now.Sub(r.Received.Time) > silent {
+			continue
+		}
+		report, err := reports[name].Decode()
+		if err != nil {
+			continue // status names it
+		}
+		for _, by := range requires(t, name, host) {
+			for _, c := range by.capabilities {
+				if slices.Contains(hostreport.FoundCapabilities, c) && !slices.Contains(report.Facts.Capabilities, c) {
+					lines = append(lines, fmt.Sprintf("%s requires the capability %s, which host %s does not find on its machine: name another host, or add the device", by.what, c, name))
+				}
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// requirement is what requires capabilities of a host.
+type requirement struct {
+	what         string
+	capabilities []string
+}
+
+func requires(t compile.Topology, name string, h compile.Host) (all []requirement) {
+	of := func(roles []string) {
+		for _, r := range roles {
+			all = append(all, requirement{"role " + r, t.Roles[r].Requires})
+		}
+	}
+	of(h.Roles)
+	for _, s := range h.Services {
+		service := t.Services[s]
+		of(service.Roles)
+		if service.Replicas != nil {
+			all = append(all, requirement{"service " + s, service.Placement.Capabilities})
+		}
+	}
+	for _, kind := range h.Kinds {
+		all = append(all, requirement{"provider " + kind, t.Providers[kind].Requires})
+	}
+	return all
+}

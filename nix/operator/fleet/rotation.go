@@ -1,0 +1,161 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+// Roots are those of a cluster's hosts, by their last reports.
+type Roots struct {
+	now   time.Time
+	hosts map[string]hostreport.Roots
+	never map[string]string // why a host is not among them
+}
+
+// ReadRoots reads the reports of the topology's hosts, but for those without.
+func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without []string, now time.Time) (Roots, error) {
+	r := Roots{now, map[string]hostreport.Roots{}, map[string]string{}}
+	for _, name := range without {
+		if _, ok := t.Hosts[name]; !ok {
+			return r, fmt.Errorf("--without %s: cluster %s has no such host", name, t.Name)
+		}
+	}
+	for name := range t.Hosts {
+		if slices.Contains(without, name) {
+			continue
+		}
+		received, ok := reports[name]
+		if !ok {
+			r.never[name] = "has never reported"
+			continue
+		}
+		report, err := received.Decode()
+		age := now.Sub(received.Received.Time).Round(time.Second)
+		switch {
+		case err != nil:
+			r.never[name] = fmt.Sprintf("its report of %s ago cannot be read: %v", age, err)
+		case report.Roots == nil:
+			r.never[name] = fmt.Sprintf("its report of %s ago has no roots: upgrade Florete there", age)
+		default:
+			roots := *report.Roots
+			roots.Since = roots.Since.Add(received.Received.Sub(report.Sent.Time)) // by the provider's clock
+			r.hosts[name] = roots
+		}
+	}
+	return r, nil
+}
+
+// Left is an error where the flake leaves a root that certificates of hosts lead to: these would
+// be believed nowhere any more, and their hosts reach no provider.
+func (r Roots) Left(pins []string) error {
+	hosts := map[string][]string{}
+	for name, h := range r.hosts {
+		for _, anchor := range h.Anchors {
+			if anchor != trust.AnchorUnknown && !slices.Contains(pins, anchor) {
+				hosts[anchor] = append(hosts[anchor], name)
+			}
+		}
+	}
+	var all []string
+	for _, root := range slices.Sorted(maps.Keys(hosts)) {
+		names := slices.Sorted(slices.Values(hosts[root]))
+		all = append(all, fmt.Sprintf("trust.roots lacks root %s, to which certificates of %s lead, want it there until it is retired: florctl ca rotate; --without HOST for one that is gone for good", root[:min(16, len(root))], strings.Join(names, ", ")))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(all, "\n"))
+}
+
+// Trusting counts the hosts that trust a root wherever they verify, and Leading those that
+// have SVIDs which lead to it.
+func (r Roots) Trusting(root string) (n int) {
+	return r.count(func(h hostreport.Roots) bool { return slices.Contains(h.Trusted, root) })
+}
+
+// Leading is described with Trusting.
+func (r Roots) Leading(root string) (n int) {
+	return r.count(func(h hostreport.Roots) bool { return slices.Contains(h.Anchors, root) })
+}
+
+func (r Roots) count(of func(hostreport.Roots) bool) (n int) {
+	for _, h := range r.hosts {
+		if of(h) {
+			n++
+		}
+	}
+	return n
+}
+
+// Unacknowledged are the hosts that do not trust a root yet, and why.
+func (r Roots) Unacknowledged(root string) map[string]string {
+	return r.lacking(func(h hostreport.Roots) string {
+		switch {
+		case slices.Contains(h.Trusted, root):
+			return ""
+		case slices.Contains(h.Partly, root):
+			return "trusts it, but not wherever it verifies: its forwarder and the bundles beside its certificates follow its documents, florctl status shows what is wrong there where they do not"
+		}
+		return "does not trust it: deploy it there"
+	})
+}
+
+// settled is how long hosts must have had no other anchors: three times what a host takes to
+// report that it connected to one that had not renewed its SVID yet.
+const settled = 30 * time.Second
+
+// Unrenewed are the hosts with SVIDs, or connections to peers with SVIDs, that lead to another
+// root, and those where this has not been so for long.
+func (r Roots) Unrenewed(root string) map[string]string {
+	return r.lacking(func(h hostreport.Roots) string {
+		if others := slices.DeleteFunc(slices.Clone(h.Anchors), func(a string) bool { return a == root }); len(others) > 0 {
+			return "has certificates, or connections to hosts with certificates, that lead to another root, until they are renewed within minutes: " + strings.Join(short(others), " ")
+		}
+		if age := r.now.Sub(h.Since.Time); age < settled {
+			return fmt.Sprintf("had others until %s ago: wait until all hosts have reported what they are connected to", age.Round(time.Second))
+		}
+		return ""
+	})
+}
+
+// Trusted are the hosts that still trust a root anywhere.
+func (r Roots) Trusted(root string) map[string]string {
+	return r.lacking(func(h hostreport.Roots) string {
+		switch {
+		case slices.Contains(h.Trusted, root):
+			return "trusts it: deploy the flake without it there"
+		case slices.Contains(h.Partly, root):
+			return "trusts it somewhere: its forwarder and the bundles beside its certificates follow its documents, florctl status shows what is wrong there where they do not"
+		}
+		return ""
+	})
+}
+
+func (r Roots) lacking(why func(hostreport.Roots) string) map[string]string {
+	all := map[string]string{}
+	for name, text := range r.never {
+		all[name] = text
+	}
+	for name, h := range r.hosts {
+		if text := why(h); text != "" {
+			all[name] = text
+		}
+	}
+	return all
+}
+
+// short are fingerprints as people compare them.
+func short(fingerprints []string) (all []string) {
+	for _, f := range fingerprints {
+		all = append(all, f[:min(16, len(f))])
+	}
+	return all
+}

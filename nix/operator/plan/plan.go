@@ -1,0 +1,262 @@
+// Package plan says what changes between two revisions of a cluster: on which
+// hosts, and for whom access opens or closes.
+//
+// It compares what hosts are given, not what people wrote: a change that reaches
+// no document is none, and no byte of a document changes unseen.
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+// Plan is what changes.
+type Plan struct {
+	Cluster string `json:"cluster"`
+	// Widens tells that someone may do what they might not before.
+	Widens    bool           `json:"widens"`
+	Opened    []Right        `json:"opened"` // sorted
+	Closed    []Right        `json:"closed"` // sorted
+	Inputs    []Input        `json:"inputs,omitempty"`
+	Facts     []Fact         `json:"facts,omitempty"`
+	Losses    []Loss         `json:"losses,omitempty"`
+	Notes     []Note         `json:"notes,omitempty"`
+	Placement []Move         `json:"placement"`
+	Stays     []Stay         `json:"stays,omitempty"` // what does not move, though its host is drained
+	Hosts     []Host         `json:"hosts"`           // those that change, by name
+	Unchanged int            `json:"unchanged"`
+	implied   map[Right]bool // by another right
+}
+
+// Empty tells whether nothing changes.
+func (p Plan) Empty() bool {
+	return len(p.Opened)+len(p.Closed)+len(p.Inputs)+len(p.Facts)+len(p.Placement)+len(p.Hosts) == 0
+}
+
+// Move is a service that runs elsewhere than before.
+type Move struct {
+	Service string   `json:"service"`
+	Before  []string `json:"before"` // hosts, sorted
+	After   []string `json:"after"`
+}
+
+// Stay is something that names a host which is to be drained.
+type Stay struct {
+	Drain  string `json:"drain"` // "hosts.forge.drain"
+	What   string `json:"what"`  // "service wiki"
+	Remedy string `json:"remedy"`
+}
+
+// stays are what the compiler warns of.
+func stays(after compile.Snapshot) (all []Stay) {
+	for _, f := range after.Warnings {
+		if f.ID == "FL070" {
+			all = append(all, Stay{f.Place, f.Value, f.Remedy})
+		}
+	}
+	return all
+}
+
+// Host is a host whose documents change.
+type Host struct {
+	Name    string   `json:"name"`
+	Change  string   `json:"change"` // "added", "removed" or "changed"
+	Changes []Change `json:"changes"`
+	// Units are restarted, since their needs are requested anew. A new host starts all
+	// of its own.
+	Units []Unit `json:"units"`
+	// Format is one that the host's programs must understand before it is deployed, where
+	// its documents have used an older one so far.
+	Format string `json:"format,omitempty"`
+	domain string // its trust domain
+}
+
+// Unit is a systemd unit that a need restarts.
+type Unit struct {
+	Unit string `json:"unit"`
+	Need string `json:"need"`
+}
+
+// Compare says what changes from one snapshot to another.
+func Compare(before, after compile.Snapshot) (Plan, error) {
+	p := Plan{Cluster: after.Topology.Name, Hosts: []Host{}, Placement: moves(before.Topology, after.Topology), Stays: stays(after), Inputs: inputs(before.Inputs, after.Inputs), Facts: facts(before.Topology, after.Topology)}
+	rights := newDelta()
+	rights.topology(before.Topology, after.Topology)
+	var unchanged []string
+	var changed sync.Mutex
+	var work errgroup.Group
+	work.SetLimit(8)
+	for name := range union(before.Documents, after.Documents) {
+		was, is := before.Documents[name], after.Documents[name]
+		moved := instance(before.Topology, after.Topology, name)
+		if was[document.DocManifest].Body == is[document.DocManifest].Body && was[document.DocPolicy].Body == is[document.DocPolicy].Body && moved == nil {
+			unchanged = append(unchanged, name)
+			continue
+		}
+		work.Go(func() error {
+			h, err := compareHost(name, was, is, moved, rights)
+			changed.Lock()
+			defer changed.Unlock()
+			p.Hosts = append(p.Hosts, h)
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return p, err
+	}
+	var err error
+	if p.Losses, err = losses(before, after); err != nil {
+		return p, err
+	}
+	if p.Notes, err = moved(before, after); err != nil {
+		return p, err
+	}
+	p.Notes = append(p.Notes, replaced(before, after)...)
+	for _, name := range unchanged {
+		work.Go(func() error { return rights.keep(after.Documents[name]) })
+	}
+	if err := work.Wait(); err != nil {
+		return p, err
+	}
+	slices.SortFunc(p.Hosts, func(a, b Host) int { return cmp.Compare(a.Name, b.Name) })
+	p.Opened, p.Closed, p.implied = rights.sorted()
+	p.Widens = len(p.Opened)+len(p.Facts) > 0 || slices.ContainsFunc(p.Inputs, func(i Input) bool { return i.After != "" })
+	p.Unchanged = len(unchanged)
+	return p, nil
+}
+
+type documents = map[string]compile.Raw
+
+// instance reports that a host's directories, units and accounts are called otherwise,
+// which is in none of its documents.
+func instance(before, after compile.Topology, host string) *Change {
+	was, had := before.Hosts[host]
+	is, has := after.Hosts[host]
+	if !had || !has || was.Instance == is.Instance {
+		return nil
+	}
+	return &Change{Document: "units", Path: []string{"instance"}, Before: was.Instance.String(), After: is.Instance.String()}
+}
+
+func compareHost(name string, was, is documents, moved *Change, rights *delta) (Host, error) {
+	h := Host{Name: name, Change: "changed", Units: []Unit{}}
+	var err error
+	if len(was) == 0 {
+		h.Change = "added"
+	} else if len(is) == 0 {
+		h.Change = "removed"
+	}
+	var old, now document.Manifest
+	if err := read(was[document.DocManifest], &old); err != nil {
+		return h, fmt.Errorf("manifest of %s: %w", name, err)
+	}
+	if err := read(is[document.DocManifest], &now); err != nil {
+		return h, fmt.Errorf("manifest of %s: %w", name, err)
+	}
+	h.domain = cmp.Or(now.TrustDomain, old.TrustDomain)
+	if err := rights.host(name, was, is); err != nil {
+		return h, err
+	}
+	if h.Change != "added" { // a host that comes has no programs yet
+		err = h.upgrade(was, is)
+	}
+	if err != nil {
+		return h, fmt.Errorf("documents of %s: %w", name, err)
+	}
+	if h.Changes, err = changes(h.Change, was, is); err != nil {
+		return h, fmt.Errorf("documents of %s: %w", name, err)
+	}
+	if moved != nil {
+		// Nothing is fulfilled there yet.
+		h.Changes, old.Needs = append(h.Changes, *moved), nil
+	}
+	if h.Change == "changed" {
+		h.Units = append(h.Units, restarts(old.Needs, now.Needs)...)
+	}
+	return h, nil
+}
+
+// read decodes a document's body, nothing when there is none.
+func read(raw compile.Raw, v any) error {
+	if raw.Body == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(raw.Body), v)
+}
+
+// upgrade finds whether the documents need newer programs than before.
+func (h *Host) upgrade(was, is documents) error {
+	before := document.Format{Major: 1}
+	after := before
+	for newest, of := range map[*document.Format]documents{&before: was, &after: is} {
+		for _, raw := range of {
+			e, err := raw.Head()
+			if err != nil {
+				return err
+			}
+			if e.Format.Newer(*newest) {
+				*newest = e.Format
+			}
+		}
+	}
+	if after.Newer(before) {
+		h.Format = after.String()
+	}
+	return nil
+}
+
+// restarts are the units of needs that will be requested anew. What a need is
+// fulfilled by is its request, delivery and generation.
+func restarts(was, is []document.Need) (units []Unit) {
+	request := func(n document.Need) string {
+		b, _ := json.Marshal([]any{n.Kind, n.Request, n.Deliver, n.Generation})
+		return string(b)
+	}
+	old := map[string]string{}
+	for _, n := range was {
+		old[n.ID] = request(n)
+	}
+	for _, n := range is {
+		if old[n.ID] == request(n) {
+			continue
+		}
+		for _, unit := range n.OnChange {
+			units = append(units, Unit{unit, n.ID})
+		}
+	}
+	return units
+}
+
+func moves(before, after compile.Topology) []Move {
+	all := []Move{}
+	for name := range union(before.Services, after.Services) {
+		m := Move{name, hosts(before, name), hosts(after, name)}
+		if !slices.Equal(m.Before, m.After) {
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, func(a, b Move) int { return cmp.Compare(a.Service, b.Service) })
+	return all
+}
+
+func hosts(t compile.Topology, service string) []string {
+	return append([]string{}, t.Services[service].Hosts...)
+}
+
+func union[V any](a, b map[string]V) map[string]V {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]V{}
+	}
+	maps.Copy(all, b)
+	return all
+}

@@ -1,0 +1,262 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+// Right is something that someone may do. All that makes access wider is one, and so is
+// what lies behind it: rules has the whole list, and what no rule explains is one too.
+//
+//	user/alice             reach       service/wiki     a service allows a principal
+//	anyone                 reach       service/wiki     it is public
+//	service/wiki           lead to     192.0.2.7:80     its connections go there
+//	node/laptop            act as      user/alice       a host has another's certificate
+//	node/forge             fetch       file root/key
+//	account www on ursula  act as      service/wiki     the forwarder takes it for one
+//	SSH key SHA256:…       enrol as    node/ursula
+//	node/forge             provide     cert
+//	root CN=… SHA256:…     vouch for   every identity
+//	key demo-1:…           sign        every document
+type Right struct {
+	Who  string `json:"who"`
+	May  string `json:"may"`
+	What string `json:"what"`
+}
+
+func compareRights(a, b Right) int {
+	return cmp.Or(cmp.Compare(a.May, b.May), cmp.Compare(a.What, b.What), cmp.Compare(a.Who, b.Who))
+}
+
+// fact is a right that documents give.
+type fact struct {
+	Right
+	// for so many seconds, or up to a limit; a right without What is wider the more it is.
+	seconds int64
+	// because of other rights: who reads of those need not read of this.
+	because []Right
+	// bounds are rights that this one is a limit of.
+	bounds []Right
+	// endless of a right that could have an end here, and has none.
+	endless bool
+}
+
+// ever is the length of what never ends.
+const ever = math.MaxInt64
+
+// delta is the rights that change: how much of each was seen on both sides.
+type delta struct {
+	mu   sync.Mutex
+	seen map[Right]*extent
+}
+
+type extent struct {
+	on      [2]int64 // by side; 0 is not at all
+	because []Right
+	endOf   []Right // the right that this one is an end of
+	endless [2]bool // by side
+}
+
+type side int
+
+const (
+	before side = iota
+	after
+)
+
+func newDelta() *delta { return &delta{seen: map[Right]*extent{}} }
+
+func (d *delta) note(s side, facts []fact) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range facts {
+		e := d.seen[f.Right]
+		if e == nil {
+			e = &extent{}
+			d.seen[f.Right] = e
+		}
+		e.on[s] = max(e.on[s], f.seconds, 1)
+		e.endless[s] = e.endless[s] || f.endless
+		if strings.HasSuffix(f.May, until) && len(f.bounds) > 0 {
+			e.endOf = f.bounds
+		}
+		for _, r := range f.because {
+			if !slices.Contains(e.because, r) {
+				e.because = append(e.because, r)
+			}
+		}
+	}
+}
+
+// keep notes what a host gives that does not change, where others change it: a service may
+// run on several hosts, and stay reachable when it leaves one.
+func (d *delta) keep(docs documents) error {
+	facts, _, err := granted(docs)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range facts {
+		if e := d.seen[f.Right]; e != nil {
+			for s := range e.on {
+				e.on[s] = max(e.on[s], f.seconds, 1)
+			}
+		}
+	}
+	return nil
+}
+
+// sorted leaves out what comes with another right that changes the same way. Of those that it
+// returns, implied ones are left out where people read: another one has them too.
+func (d *delta) sorted() (opened, closed []Right, implied map[Right]bool) {
+	implied = map[Right]bool{}
+	pick := func(from, to side) []Right {
+		changes := func(r Right) bool {
+			e := d.seen[r]
+			return e != nil && e.on[to] > e.on[from]
+		}
+		ends := d.withEnds(to, changes)
+		list := []Right{}
+		for r, e := range d.seen {
+			if changes(r) && !slices.ContainsFunc(e.because, changes) {
+				other := ends[r]
+				if r.What == "" {
+					r.What = amount(r.May, e.on[to])
+				}
+				list = append(list, r)
+				implied[r] = other
+			}
+		}
+		slices.SortFunc(list, compareRights)
+		return list
+	}
+	return pick(before, after), pick(after, before), implied
+}
+
+// withEnds are those of a right and its end that the other one implies: a right that is opened is
+// implied by its end, unless some host gives it without one; an end by its right that is closed.
+func (d *delta) withEnds(to side, changes func(Right) bool) map[Right]bool {
+	implied := map[Right]bool{}
+	for end, e := range d.seen {
+		for _, of := range e.endOf {
+			switch {
+			case !changes(end) || !changes(of):
+			case to == before:
+				implied[end] = true
+			case !d.seen[of].endless[after]:
+				implied[of] = true
+			}
+		}
+	}
+	return implied
+}
+
+// duration is a number of seconds for people.
+func duration(seconds int64) string {
+	if seconds == ever {
+		return "ever"
+	}
+	n, unit := seconds, "second"
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{86400, "day"}, {3600, "hour"}, {60, "minute"}} {
+		if seconds%u.size == 0 {
+			n, unit = seconds/u.size, u.name
+			break
+		}
+	}
+	if n != 1 {
+		unit += "s"
+	}
+	return fmt.Sprintf("%d %s", n, unit)
+}
+
+// topology notes what no document says.
+func (d *delta) topology(was, is compile.Topology) {
+	for s, t := range map[side]compile.Topology{before: was, after: is} {
+		var facts []fact
+		for name, service := range t.Services {
+			if service.Visibility != "public" {
+				continue
+			}
+			facts = append(facts, fact{Right: Right{"anyone", "reach", "service/" + name}})
+			for host, h := range t.Hosts {
+				if slices.Contains(h.Capabilities, "ingress") {
+					facts = append(facts, fact{Right: Right{"anyone", "come in through", "host " + host}})
+				}
+			}
+		}
+		for name, h := range t.Hosts {
+			node := "node/" + name
+			facts = append(facts, fact{
+				Right:   Right{"account " + h.Instance.String() + " on " + name, "hold", "the keys of " + node},
+				because: []Right{join(node)},
+			})
+		}
+		d.note(s, facts)
+	}
+}
+
+// host notes what one host's documents grant. Where only one side has what no rule
+// explains, the other goes without: it may have been what kept someone out.
+func (d *delta) host(name string, was, is documents) error {
+	var granting [2][]fact
+	var loose [2]map[string]string
+	var kinds [2]map[string]bool
+	for s, docs := range []documents{was, is} {
+		facts, rest, err := granted(docs)
+		if err != nil {
+			return fmt.Errorf("host %s: %w", name, err)
+		}
+		d.note(side(s), facts)
+		granting[s], loose[s], kinds[s] = facts, rest, map[string]bool{}
+		for kind, raw := range docs {
+			kinds[s][kind] = raw.Body != ""
+		}
+	}
+	d.unbounded(granting)
+	if err := d.names(name, was, is); err != nil {
+		return fmt.Errorf("host %s: %w", name, err)
+	}
+	for s, rest := range loose {
+		other := side(1 - s)
+		for path, value := range rest {
+			d.note(side(s), []fact{{Right: Right{"node/" + name, "go by", path + " = " + value}}})
+			kind, _, _ := strings.Cut(path, " ")
+			if _, there := loose[other][path]; !there && kinds[other][kind] {
+				d.note(other, []fact{{Right: Right{"node/" + name, "go without", path}}})
+			}
+		}
+	}
+	return nil
+}
+
+// join is the right of a host that comes.
+func join(node string) Right { return Right{node, "join", "the cluster"} }
+
+// granted is what the documents of a host grant, and what no rule explains: by where it is.
+func granted(docs documents) (facts []fact, loose map[string]string, err error) {
+	loose = map[string]string{}
+	for _, kind := range []string{document.DocManifest, document.DocPolicy} {
+		var body map[string]any
+		if err := read(docs[kind], &body); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", kind, err)
+		}
+		if body == nil {
+			continue
+		}
+		w := walk{loose: loose, root: body, doc: kind}
+		w.value(kind, nil, nil, body)
+		facts = append(facts, w.facts...)
+	}
+	return facts, loose, nil
+}

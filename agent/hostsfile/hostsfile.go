@@ -27,6 +27,7 @@ import (
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/spiffe"
 )
 
@@ -48,18 +49,17 @@ const poll = 10 * time.Second
 func Run(ctx context.Context, c Config) error {
 	w := watch.New(c.Log)
 	defer w.Close()
-	reported := ""
+	var failed journal.Once
 	var document document.Document
 	for {
-		switch err := c.apply(&document); {
-		case err == nil:
-			reported = ""
-		case errors.Is(err, fs.ErrNotExist): // no documents yet
-		default:
-			if err.Error() != reported {
-				c.Log.Warn("names are not kept", "error", err)
-			}
-			reported = err.Error()
+		err := c.apply(&document)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil // no documents yet
+		}
+		if failed.News(err) {
+			c.Log.Warn("names are not kept", "error", err)
+		}
+		if err != nil {
 			// Not until something changes: what was tried did.
 			select {
 			case <-ctx.Done():

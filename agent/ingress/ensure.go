@@ -23,6 +23,7 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/strictjson"
 )
 
@@ -70,7 +71,7 @@ func (e *Ensure) Serve(ctx context.Context, l net.Listener) error {
 func (e *Ensure) follow(ctx context.Context) {
 	tick := time.NewTicker(e.Poll)
 	defer tick.Stop()
-	reported := ""
+	var failed journal.Once
 	for {
 		e.mu.Lock()
 		names, err := e.read()
@@ -78,9 +79,8 @@ func (e *Ensure) follow(ctx context.Context) {
 			_, err = e.Proxy.Apply(ctx, e.sites(names))
 		}
 		e.mu.Unlock()
-		if err != nil && err.Error() != reported && ctx.Err() == nil {
+		if ctx.Err() == nil && failed.News(err) {
 			e.Log.Warn("public names stay as they are", "error", err)
-			reported = err.Error()
 		}
 		select {
 		case <-ctx.Done():

@@ -25,6 +25,7 @@ import (
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/journal"
 )
 
 // Config is whose names are taken in, and by what.
@@ -76,16 +77,12 @@ func Run(ctx context.Context, c Config) error {
 	}
 	w := watch.New(c.Log)
 	defer w.Close()
-	reported := ""
+	var failed journal.Once
 	var document document.Document
 	for {
 		dirs, err := c.apply(ctx, &document)
-		switch {
-		case err == nil:
-			reported = ""
-		case errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil: // no documents yet
-		case err.Error() != reported:
-			reported = err.Error()
+		none := errors.Is(err, fs.ErrNotExist) // documents, yet
+		if !none && ctx.Err() == nil && failed.News(err) {
 			c.Log.Warn("public names stay as they are", "error", err)
 		}
 		if w.Watch(append(dirs, c.Layout.Documents())) && err == nil {

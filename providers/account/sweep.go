@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -16,25 +17,13 @@ const sweepEvery = time.Minute
 // Run does at servers what is due without a request.
 func (a *Accounts[R, B]) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for last := ""; ; {
+	journal.Every(ctx, sweepEvery, a.Logger, func(ctx context.Context) error {
 		if p := a.Policy(); p != nil {
-			err := a.Sweep(ctx, time.Now(), p)
-			if err != nil && ctx.Err() == nil && err.Error() != last {
-				last = err.Error()
-				a.Logger.Error(fmt.Sprintf("what is due at %ss waits until the next try", a.kind.Server), "error", err)
-			}
-			if err == nil {
-				last = ""
-			}
+			return a.Sweep(ctx, time.Now(), p)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+		return nil
+	}, fmt.Sprintf("what is due at %ss waits until the next try", a.kind.Server))
+	return nil
 }
 
 // Sweep does at servers what is due without a request. An account that fails holds up no other.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/rollout"
@@ -42,7 +43,7 @@ const (
 
 // Run steps the rollout at work until ctx ends.
 func (r *Runner) Run(ctx context.Context) {
-	failure := ""
+	var failed journal.Once
 	for rest := every; ; {
 		select {
 		case <-ctx.Done():
@@ -51,10 +52,9 @@ func (r *Runner) Run(ctx context.Context) {
 		}
 		began := time.Now()
 		err := r.Step(ctx, began)
-		if err != nil && ctx.Err() == nil && err.Error() != failure {
+		if ctx.Err() == nil && failed.News(err) {
 			r.Logger.Error("the rollout cannot go on", "error", err)
 		}
-		failure = fmt.Sprint(err)
 		rest = max(every, idle*time.Since(began))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/stall"
@@ -48,21 +49,12 @@ const retry = time.Second
 
 // Run serves until ctx ends, once somebody is to be served.
 func Run(ctx context.Context, c Config) {
-	failure := ""
-	for {
+	journal.Every(ctx, retry, c.Logger, func(ctx context.Context) error {
 		if c.Wanted() {
-			err := c.serve(ctx)
-			if err != nil && err.Error() != failure {
-				c.Logger.Error("a service of this host is not served", "service", c.Service, "error", err)
-				failure = err.Error()
-			}
+			return c.serve(ctx)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(retry):
-		}
-	}
+		return nil
+	}, "a service of this host is not served", "service", c.Service)
 }
 
 // serve serves until ctx ends or the socket fails.

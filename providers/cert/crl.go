@@ -15,6 +15,7 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 )
@@ -47,35 +48,17 @@ type crl struct {
 // Run keeps the record of what is issued, and the CRL.
 func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	ready()
-	failure := ""
 	var forget time.Time
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
+	journal.Every(ctx, time.Second, slog.Default(), func(ctx context.Context) error {
 		now := time.Now()
 		err := errors.Join(i.recordSelf(ctx), i.keepCRL(ctx, now))
 		if !now.Before(forget) {
 			forget = now.Add(crlLook)
 			err = errors.Join(err, i.forgetEnded(ctx, now))
 		}
-		if text := textOf(err); text != failure && ctx.Err() == nil {
-			if failure = text; text != "" {
-				slog.Error("what is issued is not kept as it should be, until the next try", "error", err)
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-func textOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
+		return err
+	}, "what is issued is not kept as it should be, until the next try")
+	return nil
 }
 
 // keepCRL signs a CRL where the newest is not of the revocation list in force, of the issuing

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
@@ -24,21 +25,7 @@ type relist struct {
 }
 
 func (r relist) run(ctx context.Context) {
-	tick := time.NewTicker(relistEvery)
-	defer tick.Stop()
-	for failed := ""; ; {
-		if err := r.compare(ctx); err == nil {
-			failed = ""
-		} else if ctx.Err() == nil && err.Error() != failed {
-			failed = err.Error()
-			r.log.Error("the revocation list in force here is not offered", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	journal.Every(ctx, relistEvery, r.log, r.compare, "the revocation list in force here is not offered")
 }
 
 func (r relist) compare(ctx context.Context) error {

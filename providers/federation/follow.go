@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -72,14 +73,12 @@ func (f *Federation) run(ctx context.Context, ready func()) error {
 	followers := map[string]*follower{} // by trust domain and endpoint
 	tick := time.NewTicker(reread)
 	defer tick.Stop()
-	var failed string
+	var failed journal.Once
 	for {
 		if p := f.Policy(); p != nil {
-			err := f.keepOwn(ctx, p)
-			if err != nil && ctx.Err() == nil && err.Error() != failed {
+			if err := f.keepOwn(ctx, p); ctx.Err() == nil && failed.News(err) {
 				f.Logger.Error("the bundle of this trust domain stays as it was", "error", err)
 			}
-			failed = fmt.Sprint(err)
 			for _, t := range p.trusts {
 				at := t.name + " " + t.endpoint + " " + t.endpointID.String()
 				if followers[at] == nil {

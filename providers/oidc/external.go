@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -172,23 +173,8 @@ func digest(of []any) string {
 
 // endExternal ends clients whose time is over, or that no policy names, until ctx ends.
 func (p *Provider) endExternal(ctx context.Context) {
-	tick := time.NewTicker(endsEvery)
-	defer tick.Stop()
-	for last := ""; ; {
-		err := p.sweepExternal(ctx, time.Now())
-		if err != nil && ctx.Err() == nil && err.Error() != last {
-			p.log.Error("clients whose time is over stay until the next try", "error", err)
-		}
-		last = ""
-		if err != nil {
-			last = err.Error()
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	sweep := func(ctx context.Context) error { return p.sweepExternal(ctx, time.Now()) }
+	journal.Every(ctx, endsEvery, p.log, sweep, "clients whose time is over stay until the next try")
 }
 
 func (p *Provider) sweepExternal(ctx context.Context, now time.Time) error {

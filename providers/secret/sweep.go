@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -23,20 +24,12 @@ const unnamed = "secret/unnamed/"
 
 // retain sweeps until ctx ends.
 func (s *Secrets) retain(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
+	journal.Every(ctx, sweepEvery, s.relay.Logger, func(ctx context.Context) error {
 		if p := s.policy(); p != nil {
-			if err := s.sweep(ctx, time.Now(), p); err != nil && ctx.Err() == nil {
-				s.relay.Logger.Error("secrets that no policy names stay until the next try", "error", err)
-			}
+			return s.sweep(ctx, time.Now(), p)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+		return nil
+	}, "secrets that no policy names stay until the next try")
 }
 
 // sweep notes which secrets a policy does not name, and removes those that none has named for

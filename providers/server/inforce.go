@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -78,17 +79,13 @@ func (r Row) level() slog.Level {
 type versionRecorder struct {
 	*Server
 	recorded map[string]string // digests by kind
-	failure  string            // that was logged last
+	failed   journal.Once
 }
 
 // record records what is not on record yet, at the next call again if it cannot now.
 func (s *versionRecorder) record(ctx context.Context) {
-	err := s.recordAll(ctx)
-	if err == nil {
-		s.failure = ""
-	} else if ctx.Err() == nil && err.Error() != s.failure {
+	if err := s.recordAll(ctx); ctx.Err() == nil && s.failed.News(err) {
 		s.Logger.Error("cannot record what is in force", "error", err)
-		s.failure = err.Error()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/store"
 )
@@ -132,17 +133,7 @@ func (l *newestList) follow(ctx context.Context) {
 	if l.source == nil {
 		return
 	}
-	for last := ""; ctx.Err() == nil; {
-		err := l.changes(ctx)
-		if err != nil && ctx.Err() == nil && err.Error() != last {
-			last = err.Error()
-			l.policies.log.Error("the newest revocation list is not taken from the store", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
-	}
+	journal.Every(ctx, time.Second, l.policies.log, l.changes, "the newest revocation list is not taken from the store")
 }
 
 // changes takes the list, then every change of it, until the store fails.
@@ -185,7 +176,7 @@ type listFile struct {
 	path   string
 	signed bool // its signature is verified here, and not by its writer alone
 	read   os.FileInfo
-	unread string // why it was not read last, to log it once
+	unread journal.Once
 }
 
 // AlsoRead has Policies take the list from another file, too, in which the process of kind config
@@ -213,14 +204,13 @@ func (p *Policies) pollLists() bool {
 		if err == nil && f.signed && list != nil {
 			_, err = p.verifiedList(list.AsSigned())
 		}
+		if f.unread.News(err) {
+			p.log.Error("the revocation list cannot be read, the old one stays in force", "error", err)
+		}
 		if err != nil {
-			if err.Error() != f.unread {
-				p.log.Error("the revocation list cannot be read, the old one stays in force", "error", err)
-			}
-			f.unread = err.Error()
 			continue
 		}
-		f.read, f.unread = info, ""
+		f.read = info
 		p.adopt(list)
 	}
 	return p.now.Load().roots.Revocations() != was

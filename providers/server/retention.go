@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -49,18 +50,8 @@ const sweepEvery = time.Hour
 
 // retain sweeps until ctx ends.
 func (s *Server) retain(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		if err := s.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			s.Logger.Error("what is kept for too long stays until the next try", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	sweep := func(ctx context.Context) error { return s.sweep(ctx, time.Now()) }
+	journal.Every(ctx, sweepEvery, s.Logger, sweep, "what is kept for too long stays until the next try")
 }
 
 // sweep removes what Retention is over: a page is one transaction, which what changes

@@ -28,6 +28,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/store"
 )
@@ -113,21 +114,7 @@ const retry = 5 * time.Second
 
 // Run appends rows, and compares them with the log, until ctx ends.
 func (l *Log) Run(ctx context.Context) {
-	failure := ""
-	for ctx.Err() == nil {
-		err := l.run(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil && err.Error() != failure { // not each time
-			failure = err.Error()
-			l.Logger.Error("rows are not in the tamper-evident audit log yet, trying again", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retry):
-		}
-	}
+	journal.Every(ctx, retry, l.Logger, l.run, "rows are not in the tamper-evident audit log yet, trying again")
 }
 
 // lock makes this process the only one that appends, until it ends.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/move"
 	"github.com/florete/florete/providers/seal/keyring"
@@ -206,7 +207,7 @@ func (p *process) fromFile() bool {
 
 // moveOut moves the state where the policy has it, while it is served. The error is one to be
 // started again with; what may pass is logged, once.
-func (p *process) moveOut(ctx context.Context, logged *string) error {
+func (p *process) moveOut(ctx context.Context, failed *journal.Once) error {
 	s := p.state()
 	switch {
 	case s.policy.Store == nil:
@@ -226,8 +227,7 @@ func (p *process) moveOut(ctx context.Context, logged *string) error {
 	if errors.Is(err, fs.ErrPermission) && !p.shared {
 		return fmt.Errorf("%w: this process is started again, which gives it those", err)
 	}
-	if ctx.Err() == nil && err.Error() != *logged {
-		*logged = err.Error()
+	if ctx.Err() == nil && failed.News(err) {
 		p.log.Warn("the state is served from its file, and does not move", "reason", err)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/seal"
@@ -143,7 +144,7 @@ func (p *process) keepState(ctx context.Context) error {
 	began := p.policies.Current().Store
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	failure := ""
+	var failed journal.Once
 	for {
 		select {
 		case <-ctx.Done():
@@ -156,7 +157,7 @@ func (p *process) keepState(ctx context.Context) error {
 			}
 		}
 		if p.fromFile() {
-			if err := p.moveOut(ctx, &failure); err != nil {
+			if err := p.moveOut(ctx, &failed); err != nil {
 				return err
 			}
 			continue
@@ -172,11 +173,8 @@ func (p *process) keepState(ctx context.Context) error {
 		if errors.Is(err, errRoot) {
 			return err
 		}
-		if err != nil && ctx.Err() == nil && err.Error() != failure {
-			failure = err.Error()
-			p.log.Warn("the sealing key is not kept", "reason", failure)
-		} else if err == nil {
-			failure = ""
+		if ctx.Err() == nil && failed.News(err) {
+			p.log.Warn("the sealing key is not kept", "reason", err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
@@ -100,16 +101,15 @@ func (p *process) identity() (*tls.Certificate, error) {
 func (p *process) wait(ctx context.Context, what string, there func() error) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
-	said := ""
+	var waits journal.Once
 	for {
 		err := there()
 		if err == nil {
 			return nil
 		}
-		if err.Error() != said {
-			said = err.Error()
-			p.log.Warn("waiting for "+what, "reason", said)
-			ready("waiting for " + what + ": " + said)
+		if waits.News(err) {
+			p.log.Warn("waiting for "+what, "reason", err)
+			ready(fmt.Sprintf("waiting for %s: %v", what, err))
 		}
 		select {
 		case <-ctx.Done():

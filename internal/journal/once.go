@@ -1,0 +1,37 @@
+package journal
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Once tells errors that are worth a line in the log from those that were logged already. The zero
+// value is ready for use, by one goroutine.
+type Once struct{ last string }
+
+// News reports whether err is an error, and another than that of the last call.
+func (o *Once) News(err error) bool {
+	if err == nil {
+		o.last = ""
+		return false
+	}
+	news := err.Error() != o.last
+	o.last = err.Error()
+	return news
+}
+
+// Every calls f until ctx ends, with this pause after each call. An error of f is logged with the
+// message and the attributes, once until it changes.
+func Every(ctx context.Context, pause time.Duration, log *slog.Logger, f func(context.Context) error, message string, attrs ...any) {
+	var failed Once
+	for ctx.Err() == nil {
+		if err := f(ctx); ctx.Err() == nil && failed.News(err) {
+			log.Error(message, append([]any{"error", err}, attrs...)...)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}

@@ -92,7 +92,7 @@ func (c Config) apply(document *document.Document) error {
 }
 
 // mark is a line that begins or ends the block of an instance.
-var mark = regexp.MustCompile(`^# (florete(?:_[a-z0-9-]+)?): (what cluster |end$)`)
+var mark = regexp.MustCompile(`^# (` + hostdir.Prefix + `(?:_[a-z0-9-]+)?): (what cluster |end$)`)
 
 // block is what a host's manifest puts into the file; empty where it reaches nothing.
 func block(of hostdir.Instance, m document.Manifest) string {
@@ -131,7 +131,7 @@ func cut(text string, of hostdir.Instance) (before, after string) {
 				}
 				continue
 			}
-		} else if inside && strings.HasPrefix(bare, "127.") && strings.HasSuffix(bare, ".rete") {
+		} else if inside && strings.HasPrefix(bare, "127.") && strings.HasSuffix(bare, spiffe.Suffix) {
 			continue
 		}
 		kept.WriteString(line)

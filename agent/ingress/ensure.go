@@ -24,6 +24,7 @@ import (
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/journal"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 )
 
@@ -54,7 +55,7 @@ type ensured struct {
 // maxCall is the longest request, in bytes.
 const maxCall = 64 << 10
 
-var publicName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var hostname = regexp.MustCompile("^" + spiffe.HostnamePattern + "$")
 
 // Serve answers on a listener, which decides who may connect, until ctx ends.
 func (e *Ensure) Serve(ctx context.Context, l net.Listener) error {
@@ -116,7 +117,7 @@ func (e *Ensure) ensure(ctx context.Context, body io.Reader) (name, kind string,
 	switch err := strictjson.Decode(call.Request, &wants); {
 	case err != nil:
 		return "", "invalid", fmt.Errorf(`request: %w: want {"name":"wiki.example.org","upstream":"10.0.0.5:8080"}`, err)
-	case len(wants.Name) > 253 || !publicName.MatchString(wants.Name):
+	case len(wants.Name) > 253 || !hostname.MatchString(wants.Name) || !strings.Contains(wants.Name, "."):
 		return "", "invalid", fmt.Errorf("name %.100q: want a lower-case DNS name of two labels or more", wants.Name)
 	case call.Service == "" || call.Need == "":
 		return "", "invalid", errors.New("service and need: missing")

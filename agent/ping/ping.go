@@ -139,7 +139,7 @@ func fetch(ctx context.Context, socket, service string) (r Result, err error) {
 func Find(name, trustDomain string) (spiffe.Dialable, error) {
 	d, err := spiffe.Resolve(name, trustDomain)
 	if err != nil {
-		if short, e := spiffe.Resolve(name+"."+trustDomain+".rete", trustDomain); e == nil {
+		if short, e := spiffe.Resolve(name+"."+trustDomain+spiffe.Suffix, trustDomain); e == nil {
 			return short, nil
 		}
 	}

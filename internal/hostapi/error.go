@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 )
 
@@ -115,9 +115,6 @@ const maxRetryAfter = 3600
 // maxMessage bounds what a provider can have a host keep and show, in bytes.
 const maxMessage = 4 << 10
 
-// code is what any code of any release looks like.
-var code = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-
 // parseError reads the body of a refusal.
 func parseError(b []byte) (*Error, error) {
 	var e Error
@@ -129,7 +126,7 @@ func parseError(b []byte) (*Error, error) {
 	default:
 		return nil, fmt.Errorf("error kind %q: want %q, %q or %q", e.Kind, Transient, Denied, Invalid)
 	}
-	if !code.MatchString(e.Code) {
+	if !spiffe.IsLabel(e.Code) {
 		return nil, fmt.Errorf("error of kind %s with code %.80q: want one such as %q", e.Kind, e.Code, CodeNotGranted)
 	}
 	if len(e.Message) > maxMessage {

@@ -10,10 +10,9 @@ import (
 // Instance names one of several clusters that a host is a member of, hosts.<name>.instance
 // of its topology. Each has directories, units and accounts of its own, called
 // florete_<instance>; the zero value, a host's only instance, is called florete.
-// nix/units/common.nix repeats it.
 type Instance string
 
-var instance = regexp.MustCompile(`^([a-z]([a-z0-9-]{0,12}[a-z0-9])?)?$`)
+var instance = regexp.MustCompile("^(" + InstancePattern + ")?$")
 
 // ParseInstance returns the instance of this name, "" for a host's only one.
 func ParseInstance(name string) (Instance, error) {
@@ -26,9 +25,9 @@ func ParseInstance(name string) (Instance, error) {
 // String is what everything of the instance is called.
 func (m Instance) String() string {
 	if m == "" {
-		return "florete"
+		return Prefix
 	}
-	return "florete_" + string(m)
+	return Prefix + "_" + string(m)
 }
 
 // Unit is one of its systemd units or accounts, florete-<name>.
@@ -37,7 +36,7 @@ func (m Instance) Unit(name string) string { return m.String() + "-" + name }
 // Program is how operators call one of its programs, flor_<instance>: by that name
 // it is about this instance.
 func (m Instance) Program(name string) string {
-	return name + strings.TrimPrefix(m.String(), "florete")
+	return name + strings.TrimPrefix(m.String(), Prefix)
 }
 
 // State is where activation keeps what the host has, /var/lib/florete.

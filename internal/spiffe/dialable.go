@@ -5,9 +5,6 @@ import (
 	"strings"
 )
 
-// Suffix ends every user-facing name.
-const Suffix = ".rete"
-
 // Dialable is an ID that can be connected to: a service or a vertex. Only the
 // validating constructors Dial and Resolve make one.
 type Dialable struct{ id ID }

@@ -18,18 +18,6 @@ const (
 	KindVertex  Kind = "vertex"  // a routing point of the mesh
 )
 
-// ControlService is the reserved service by which operators reach the config provider of a
-// host; nix/lib/names.nix repeats it.
-const ControlService = "florete-control"
-
-// CacheService is the reserved service by which hosts reach the Nix binary cache of a config
-// provider, and CacheGroup the group of services for those who read there. nix/lib/names.nix and
-// nix/resolve/reserved.nix repeat them.
-const (
-	CacheService = "florete-cache"
-	CacheGroup   = "nix-cache"
-)
-
 // ProxyCaller is the type of a PROXY protocol TLV that has the caller's SPIFFE ID, where
 // Istio's ztunnel has it.
 const ProxyCaller = 0xD0
@@ -37,12 +25,12 @@ const ProxyCaller = 0xD0
 // ProviderService is the reserved service name of the process that answers a kind of need
 // on a provider host: spiffe://<trust-domain>/service/<node>/florete-provider-<kind>. Only
 // the process of kind "cert" holds the issuing key.
-func ProviderService(kind string) string { return "florete-provider-" + kind }
+func ProviderService(kind string) string { return ProviderPrefix + kind }
 
 // IsLabel reports whether text is a DNS label (RFC 1123 section 2.1) in lower case.
 func IsLabel(text string) bool { return label.MatchString(text) }
 
-var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var label = regexp.MustCompile("^" + LabelPattern + "$")
 
 // ID is the SPIFFE ID of something in a cluster:
 // spiffe://<trust-domain>/<kind>/<name>, or with a node,

@@ -46,7 +46,7 @@ let
       found (clean.hosts ? ${name}) "hosts.${name}"
     else if host == null then
       found (clean.services ? ${name} && s.scope != "node") "services.${name}"
-    else if match "florete-.*" name != null then
+    else if match "${(import ../lib/constants.nix).spiffe.reservedPrefix}.*" name != null then
       found (clean.hosts ? ${host}) "hosts.${host}"
     else
       found (

@@ -24,11 +24,13 @@ let
     upstream
     ;
 
+  inherit ((import ../lib/constants.nix).spiffe) suffix;
+
   # Codes and clients' secrets go there.
   clear =
     issuer:
     match "https://.*" issuer == null
-    && match "http://([^/?]*\\.rete|localhost|127\\.[0-9.]+|\\[::1])(:[0-9]+)?([/?].*)?" issuer == null;
+    && match "http://([^/?]*\\${suffix}|localhost|127\\.[0-9.]+|\\[::1])(:[0-9]+)?([/?].*)?" issuer == null;
 in
 {
   top =

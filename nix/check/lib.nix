@@ -22,6 +22,7 @@ let
   inherit (import ../lib) isInvalid when;
   inherit (import ../lib/fault.nix) fault;
   names = import ../lib/names.nix;
+  inherit ((import ../lib/constants.nix).spiffe) suffix;
   inherit (import ../lib/text.nix)
     password
     secret
@@ -55,7 +56,7 @@ let
   serviceOf =
     url:
     let
-      part = match "https?://([a-z0-9-]+)(\\.[a-z0-9-]+)?\\.${domain}\\.rete([:/?#].*)?" url;
+      part = match "https?://([a-z0-9-]+)(\\.[a-z0-9-]+)?\\.${domain}\\${suffix}([:/?#].*)?" url;
       above = elemAt part 1;
     in
     if part == null then

@@ -22,6 +22,7 @@ let
     toJSON
     ;
   inherit (import ../lib) sorted;
+  inherit ((import ../lib/constants.nix).spiffe) suffix;
   part = import ../resolve/part.nix;
   inherit (import ../lib/text.nix) suggest within;
 
@@ -60,7 +61,7 @@ let
     let
       url = match "(https?)://([^/?#:]*)(:([0-9]+))?([/?#].*)?" n;
       host = if url == null then n else elemAt url 1;
-      below = match "(.*)\\.${domain}(\\.rete)?" host;
+      below = match "(.*)\\.${domain}(\\${suffix})?" host;
     in
     {
       name = if below == null then host else head below;

@@ -23,7 +23,8 @@ let
     stringLength
     ;
   inherit (import ../lib) isInvalid;
-  inherit (import ../lib/names.nix) entrance;
+  inherit (import ../lib/names.nix) called entrance;
+  inherit ((import ../lib/constants.nix).spiffe) suffix;
   until = (import ./until.nix arguments).faults;
   names = import ./servicenames.nix arguments;
   inherit (lib)
@@ -78,7 +79,7 @@ let
   # The name that people type, see RFC 1035 section 2.3.4. None is longer than that on the host
   # with the longest name.
   longest =
-    stringLength ".${t.trustDomain}.rete."
+    stringLength ".${t.trustDomain}${suffix}."
     + foldl' (most: h: if stringLength h > most then stringLength h else most) 0 (attrNames t.hosts);
   isShort = n: stringLength n + longest <= 253;
   dialled =
@@ -86,7 +87,7 @@ let
     concatMap (
       h:
       let
-        name = "${n}.${if t.services.${n}.scope != "cluster" then "${h}." else ""}${t.trustDomain}.rete";
+        name = called "${n}${if t.services.${n}.scope != "cluster" then ".${h}" else ""}" t.trustDomain;
       in
       if stringLength name <= 253 then
         [ ]

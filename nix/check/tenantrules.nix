@@ -25,7 +25,7 @@ let
     ;
   inherit (import ../lib) closure isInvalid sorted;
 
-  label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+  label = (import ../lib/constants.nix).spiffe.labelPattern;
 in
 rec {
   # Rules of run time come to the process of kind token through that of kind config, on its host.

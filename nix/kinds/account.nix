@@ -63,7 +63,7 @@ in
       {
         inherit (s) kind user;
         address = if s.address == "" then unwritten s at else s.address;
-        host = "${s.service}${own}.${t.trustDomain}.rete";
+        host = names.called "${s.service}${own}" t.trustDomain;
         port = at.listenPort;
       }
     ) t.providers.${kind}.${servers};

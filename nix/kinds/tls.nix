@@ -26,12 +26,14 @@ let
   inherit (import ../lib) isInvalid sorted when;
   inherit (import ../resolve/publicnames.nix) isInternal isWild onHosts;
 
+  inherit ((import ../lib/constants.nix).spiffe) labelPattern;
+
   # Domains that may be of one label: "internal".
   domain = word {
     want = "a lower-case DNS name";
     hint = "write for example \"internal\" or \"home.arpa\"";
     example = "internal";
-    re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*";
+    re = "${labelPattern}(\\.${labelPattern})*";
     most = 240;
   };
   contact = word {

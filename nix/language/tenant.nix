@@ -21,7 +21,7 @@ let
     ;
   wrong = (import ../lib).invalid;
 
-  label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+  label = (import ../lib/constants.nix).spiffe.labelPattern;
 
   action = word {
     want = "an action: words with dots between them, and no *";

@@ -22,6 +22,8 @@ let
     tail
     ;
 
+  constants = (import ./constants.nix).spiffe;
+
   chars = text: n: genList (i: substring i 1 text) n;
   digits = chars "0123456789abcdef" 16;
   base64 = chars "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/" 64;
@@ -51,17 +53,19 @@ in
   # id :: String -> String -> String
   id = trustDomain: path: "spiffe://${trustDomain}/${path}";
 
-  # The reserved service that answers a kind of need on a provider host.
-  provider = kind: "florete-provider-${kind}";
+  # The reserved services: of a kind of need on a provider host, and on the hosts of providers.config
+  # those of operators and of the Nix binary cache.
+  provider = kind: constants.providerPrefix + kind;
+  control = constants.controlService;
+  cache = constants.cacheService;
 
-  # The reserved service of operators on the hosts of providers.config.
-  control = "florete-control";
+  # "wiki.demo.flor.rete", and whether a name is one of these.
+  # called :: String -> String -> String
+  called = name: trustDomain: "${name}.${trustDomain}${constants.suffix}";
+  isInside = v: match ".*\\${constants.suffix}" v != null;
 
   # The port of a service with several at which an ingress passes strangers on.
   entrance = "http";
-
-  # The reserved service of the Nix binary cache there.
-  cache = "florete-cache";
 
   # "service/wiki" of such an ID.
   # short :: String -> String

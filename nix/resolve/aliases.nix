@@ -7,6 +7,7 @@ let
     map
     ;
   inherit (import ../lib) optionalAttrs sorted;
+  inherit (import ../lib/names.nix) called;
 
   unnamed = _: { };
 in
@@ -34,6 +35,6 @@ in
     else
       id:
       optionalAttrs (id == shared) {
-        aliases = sorted (map (a: "${a}.${trustDomain}.rete") service.aliases);
+        aliases = sorted (map (a: called a trustDomain) service.aliases);
       };
 }

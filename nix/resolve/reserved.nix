@@ -14,19 +14,20 @@ let
     mapAttrs
     ;
   inherit (import ../lib) only;
+  constants = (import ../lib/constants.nix).spiffe;
   names = import ../lib/names.nix;
 
   reserved = {
     ${names.cache} = {
-      read = "nix-cache";
-      write = "nix-cache-write";
+      read = constants.cacheGroup;
+      write = constants.cacheGroup + constants.writeSuffix;
       socket = "cache.sock";
       nodes = true;
     };
     # The role `node` does not lead there: what an operator reads is not every host's to know.
     ${names.control} = {
-      read = "control-plane";
-      write = "control-plane-write";
+      read = constants.controlGroup;
+      write = constants.controlGroup + constants.writeSuffix;
       socket = "control.sock";
       nodes = false;
     };

@@ -1,5 +1,5 @@
 # What the units of a host are made of, as a member of its cluster: a second instance
-# has names, directories and accounts of its own (internal/hostdir/instance.go repeats them).
+# has names, directories and accounts of its own.
 # String -> AttrSet
 instance:
 let
@@ -15,6 +15,7 @@ let
     replaceStrings
     toJSON
     ;
+  constants = (import ../lib/constants.nix).hostdir;
 in
 rec {
   confined = import ./confined.nix;
@@ -47,7 +48,7 @@ rec {
     RestrictAddressFamilies = "AF_UNIX";
   };
 
-  prefix = if instance == "" then "florete" else "florete_${instance}";
+  prefix = constants.prefix + (if instance == "" then "" else "_${instance}");
   unit = name: "${prefix}-${name}";
   state = "/var/lib/${prefix}";
   run = "/run/${prefix}";

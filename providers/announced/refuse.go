@@ -12,6 +12,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -69,7 +70,7 @@ func Access(r *http.Request, group string, has, want document.Access) error {
 		may = "do nothing"
 	}
 	if want == document.AccessWrite {
-		group += "-write"
+		group += spiffe.WriteSuffix
 	}
 	return wire.Errorf(wire.Denied, wire.CodeNotGranted, "%s %.100q: %s may %s here, want %s: give it a role with group %s",
 		r.Method, r.URL.Path, From(r.Context()).ID.Short(), may, want, group)
@@ -77,7 +78,7 @@ func Access(r *http.Request, group string, has, want document.Access) error {
 
 // Operator refuses who is no operator, or may do less than what is wanted.
 func Operator(r *http.Request, p document.Policy, want document.Access) error {
-	return Access(r, "control-plane", p.Operators.Access(From(r.Context()).ID, time.Now()), want)
+	return Access(r, spiffe.ControlGroup, p.Operators.Access(From(r.Context()).ID, time.Now()), want)
 }
 
 // ownPage refuses what a browser sends for a page of another site: one that was led here by

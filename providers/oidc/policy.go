@@ -104,7 +104,7 @@ func compile(policy document.Policy) (*Policy, error) {
 }
 
 // sealed is where secrets cross no network in clear: as the language has it.
-var sealed = regexp.MustCompile(`^(https://.*|http://([^/?]*\.rete|localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?([/?].*)?)$`)
+var sealed = regexp.MustCompile(`^(https://.*|http://([^/?]*` + regexp.QuoteMeta(spiffe.Suffix) + `|localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?([/?].*)?)$`)
 
 // validIssuer is for one with pages here a host and nothing after it: paths are the pages'. Those
 // of others may have a path, such as a realm's: services find what they need below it.

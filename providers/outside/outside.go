@@ -26,6 +26,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Bounds on what is read.
@@ -182,7 +184,7 @@ func (d *dialer) permits(host string, at netip.Addr, written bool) bool {
 	case slices.ContainsFunc(never, func(p netip.Prefix) bool { return p.Contains(at) }):
 		return false
 	case loopback4.Contains(at) || at.IsLoopback():
-		return written && (host == "localhost" || strings.HasSuffix(host, ".rete"))
+		return written && (host == "localhost" || strings.HasSuffix(host, spiffe.Suffix))
 	case slices.ContainsFunc(private, func(p netip.Prefix) bool { return p.Contains(at) }):
 		return d.private
 	}

@@ -99,7 +99,7 @@ func (r *rules) find(name string) (spiffe.Dialable, error) {
 	if _, reached := r.ports[d]; reached && err == nil {
 		return d, nil
 	}
-	if alias, ok := r.aliases.Resolve(name + "." + r.trustDomain + ".rete"); ok {
+	if alias, ok := r.aliases.Resolve(name + "." + r.trustDomain + spiffe.Suffix); ok {
 		return alias, nil
 	}
 	return d, err
@@ -109,7 +109,7 @@ func (p *pinging) run(ctx context.Context, c connection) {
 	var err error
 	name, port, _ := strings.Cut(p.result.Service, ":")
 	if c.target, err = c.rules.find(name); err != nil {
-		p.fail(ping.Name, err.Error(), "name a service as programs do, or without its domain: wiki, wiki."+c.rules.trustDomain+".rete")
+		p.fail(ping.Name, err.Error(), "name a service as programs do, or without its domain: wiki, wiki."+c.rules.trustDomain+spiffe.Suffix)
 		return
 	}
 	ports := c.rules.ports[c.target]

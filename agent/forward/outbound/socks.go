@@ -155,7 +155,7 @@ func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.A
 func (r *rules) resolve(dest *statute.AddrSpec, over document.Protocol) (serviceKey, uint8, error) {
 	k := serviceKey{protocol: over}
 	if dest.FQDN == "" {
-		return k, statute.RepAddrTypeNotSupported, fmt.Errorf("destination %s: want a name that ends in .rete", dest)
+		return k, statute.RepAddrTypeNotSupported, fmt.Errorf("destination %s: want a name that ends in %s", dest, spiffe.Suffix)
 	}
 	d, err := r.named(dest.FQDN, spiffe.Resolve)
 	if err != nil {

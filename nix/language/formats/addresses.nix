@@ -5,7 +5,8 @@ let
 
   inherit (import ../types) matches scalar;
   inherit (import ../../resolve/address.nix) machine;
-  inherit (import ../../lib/names.nix) range;
+  inherit (import ../../lib/names.nix) isInside range;
+  inherit ((import ../../lib/constants.nix).spiffe) labelPattern reservedPrefix suffix;
   inherit (import ./addressform.nix)
     afterHost
     isHostPort
@@ -42,7 +43,7 @@ let
     want = "a public DNS name, lower-case, of two labels or more and not below .rete";
     hint = "write for example \"wiki.example.org\"";
     example = "wiki.example.org";
-    ok = v: isName v && stringLength v <= 253 && matches ".*\\..*" v && !matches ".*\\.rete" v;
+    ok = v: isName v && stringLength v <= 253 && matches ".*\\..*" v && !isInside v;
   };
 
   # The same, or all names with one label before it: "*.apps.example.org" (RFC 9525, section 6.3).
@@ -62,7 +63,7 @@ let
     want = "a lower-case DNS label that does not begin with \"florete-\", or such a label after \"*.\"";
     hint = "write for example \"docs\" or \"*.apps\"";
     invalid = wrong.string;
-    ok = v: matches "(\\*\\.)?${label}" v && !matches "(\\*\\.)?florete-.*" v;
+    ok = v: matches "(\\*\\.)?${labelPattern}" v && !matches "(\\*\\.)?${reservedPrefix}.*" v;
   };
 
   # RFC 6749, section 3.1.2: compared letter by letter, without a fragment.
@@ -112,8 +113,7 @@ let
 
   # What follows the trust domain in the IDs that forwarders present.
   isIdentity =
-    matches "(node|user|service)/${label}|service/${label}/${label}";
-  label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+    matches "(node|user|service)/${labelPattern}|service/${labelPattern}/${labelPattern}";
 
   # OpenID Connect Discovery 1.0, section 3; the provider serves its pages at the root.
   issuer = scalar {
@@ -139,7 +139,7 @@ let
     ok =
       v:
       matches "unix:(/[A-Za-z0-9_.@:-]+)+" v && stringLength v <= 112
-      || isHostPort v && !matches ".*\\.rete:.*" v;
+      || isHostPort v && !matches ".*\\${suffix}:.*" v;
   };
 
   # Where a provider reaches a server on its own host.

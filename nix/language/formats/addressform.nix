@@ -11,7 +11,8 @@ let
     split
     stringLength
     ;
-  inherit (import ../../lib/names.nix) spelled;
+  inherit (import ../../lib/names.nix) isInside spelled;
+  constants = (import ../../lib/constants.nix).spiffe;
   inherit (import ../types/scalar.nix) matches;
   inherit (import ../../lib/text.nix) contains;
 in
@@ -30,7 +31,7 @@ rec {
 
   # The last label of a name is not a number: 10.0.0.300 is a mistake, no name.
   # isName :: Any -> Bool
-  isName = matches "([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?";
+  isName = matches constants.hostnamePattern;
 
   # Addresses of one machine: not of none, of many or of all.
   # isUnicast :: Any -> Bool
@@ -48,7 +49,7 @@ rec {
     v:
     isUnicastV4 v
     || isUnicastV6 v && !matches "[Ff][Ee][89AaBb].:.*" v
-    || isName v && stringLength v <= 253 && !matches ".*\\.rete" v;
+    || isName v && stringLength v <= 253 && !isInside v;
 
   # "127.0.0.1:8080", "[::1]:8080", "db.example.org:5432"
   # isHostPort :: Any -> Bool

@@ -19,6 +19,8 @@ let
     ;
   inherit (import ./addressform.nix) isV4;
   inherit (import ../../lib/text.nix) contains;
+  constants = import ../../lib/constants.nix;
+  inherit (constants.spiffe) groupPattern labelPattern;
   dates = import ../../lib/dates.nix;
 
   text = {
@@ -86,7 +88,7 @@ let
     want = "a short name: a lower-case letter, then letters, digits and hyphens, 14 characters at most";
     hint = "directories, units and accounts on the host are called florete_<instance>";
     example = "blue";
-    ok = matches "[a-z]([a-z0-9-]{0,12}[a-z0-9])?";
+    ok = matches constants.hostdir.instancePattern;
   };
 
   word =
@@ -133,7 +135,7 @@ let
     example = "demo.flor";
     ok =
       v:
-      matches "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*" v
+      matches "${labelPattern}(\\.${labelPattern})*" v
       && stringLength v <= 180
       && !isV4 v;
   };
@@ -143,7 +145,7 @@ let
     want = "a cluster name";
     example = "demo";
     hint = "use lower-case letters, digits and inner hyphens";
-    re = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
+    re = labelPattern;
     invalid = "(unnamed)";
   };
 
@@ -153,8 +155,6 @@ let
     hint = "use lower-case letters, digits and inner hyphens";
     re = "[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?";
   });
-
-  groupPattern = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*";
 
   # Where among the host groups a host belongs: a name, or several from the outside in.
   groupPath = word {

@@ -131,7 +131,7 @@ func (a *Access) short(name string) string {
 	if u, err := url.Parse(name); err == nil && u.Host != "" {
 		host = u.Hostname()
 	}
-	if alias, whole := strings.CutSuffix(host, "."+a.t.TrustDomain+".rete"); whole {
+	if alias, whole := strings.CutSuffix(host, "."+a.t.TrustDomain+spiffe.Suffix); whole {
 		if service, ok := a.aliased(alias); ok {
 			return "service/" + service
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/operator/compile"
 )
 
@@ -37,7 +38,7 @@ func (a *Access) edge(target string) Edge {
 	s := a.t.Services[name]
 	e := Edge{TLSName: s.TLSName, TLSAliases: s.TLSAliases, Outside: s.Outside, hosts: s.Hosts, what: "it"}
 	for _, alias := range s.Aliases {
-		e.Aliases = append(e.Aliases, alias+"."+a.t.TrustDomain+".rete")
+		e.Aliases = append(e.Aliases, alias+"."+a.t.TrustDomain+spiffe.Suffix)
 	}
 	entrance := name
 	if s.Ports != nil {

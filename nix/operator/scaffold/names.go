@@ -3,16 +3,15 @@ package scaffold
 import (
 	"fmt"
 	"regexp"
+
+	"github.com/florete/florete/internal/spiffe"
 )
 
-var (
-	label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	group = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
-)
+var group = regexp.MustCompile("^" + spiffe.GroupPattern + "$")
 
 // CheckName refuses what cannot be the name of a file here. The compiler knows more.
 func CheckName(what, name string) error {
-	if !label.MatchString(name) {
+	if !spiffe.IsLabel(name) {
 		return fmt.Errorf("%s %.80q: want lower-case letters, digits and inner hyphens", what, name)
 	}
 	return nil

@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Any stands for all namespaces of a tenant, or all of a kind in a namespace.
@@ -31,7 +33,6 @@ const (
 )
 
 var (
-	label  = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	name   = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
 	action = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*){0,3}$`)
 )
@@ -50,7 +51,7 @@ func Parse(s string) (Object, error) {
 
 func parse(s string) (o Object, err error) {
 	kind, rest, found := strings.Cut(s, ":")
-	if !found || !label.MatchString(kind) {
+	if !found || !spiffe.IsLabel(kind) {
 		return o, errors.New("want tenant:T, namespace:T/N, namespace:T/*, KIND:T/N/NAME or KIND:T/N/*")
 	}
 	parts := strings.Split(rest, "/")
@@ -64,7 +65,7 @@ func parse(s string) (o Object, err error) {
 		return o, errors.New("it is of every tenant: want one by name")
 	case len(parts) != want:
 		return o, fmt.Errorf("%d parts behind the colon, want %d", len(parts), want)
-	case !label.MatchString(o.tenant):
+	case !spiffe.IsLabel(o.tenant):
 		return o, fmt.Errorf("tenant %.80q: want lower-case letters, digits and inner hyphens", o.tenant)
 	case want == 1:
 		return o, nil
@@ -73,7 +74,7 @@ func parse(s string) (o Object, err error) {
 	switch {
 	case o.namespace == Any && want == 3:
 		return o, fmt.Errorf("it is of every namespace: want one by name, or namespace:%s/*", o.tenant)
-	case o.namespace != Any && !label.MatchString(o.namespace):
+	case o.namespace != Any && !spiffe.IsLabel(o.namespace):
 		return o, fmt.Errorf("namespace %.80q: want lower-case letters, digits and inner hyphens, or *", o.namespace)
 	case want == 2:
 		return o, nil

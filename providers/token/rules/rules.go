@@ -60,7 +60,7 @@ type Tenant struct {
 }
 
 var (
-	role  = regexp.MustCompile(`^role:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	role  = regexp.MustCompile("^role:" + spiffe.LabelPattern + "$")
 	claim = regexp.MustCompile(`^[!#-+\--~]{1,255}$`) // printable, without space, quote and comma
 )
 

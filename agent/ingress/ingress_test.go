@@ -59,10 +59,12 @@ func newCluster(t *testing.T) *cluster {
 	of.CA = env.CA
 	c.manifest = of.Manifest()
 	env.Policy.Devices[0].SSHHostKey = c.manifest.Identity.SSHHostKey
-	env.Runs(providertls.Name, map[string]any{"directory": ca.Directory, "contact": "", "dns": "", "internal": []string{"internal"}}, func(e *providertest.Env) server.Kind {
+	env.Runs(providertls.Name, map[string]any{"directory": ca.Directory, "contact": "", "dns": "", "internal": []string{"internal"}}, func(e *providertest.Env) server.AnyKind {
 		k := providertls.New(providertls.Config{Store: e.Store, Key: e.Key, Roots: ca.RootsFile, Dial: ca.Dial, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 		t.Cleanup(k.Close)
-		return struct{ server.Answerer }{k}
+		return server.Any(struct {
+			server.Answerer[*providertls.Policy]
+		}{k})
 	})
 	need := func(id string, of document.PublicNames, after ...string) document.Need {
 		n := document.Need{

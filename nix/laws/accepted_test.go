@@ -180,54 +180,66 @@ func (r *readers) provider(dir string) error {
 		if err != nil {
 			return err
 		}
-		p := policies.Current()
-		kind := r.kind(name, policies)
-		compiled, err := kind.Compile(p)
-		if err != nil {
+		if err := r.kind(name, policies); err != nil {
 			return err
-		}
-		for _, g := range p.Grants {
-			if k, ok := kind.(server.Answerer); ok && g.Kind == name {
-				if err := r.answer(k, p, compiled, g); err != nil {
-					return fmt.Errorf("need %s of %s: %w", g.Need, g.Caller.Short(), err)
-				}
-			}
 		}
 	}
 	return nil
 }
 
-func (r *readers) kind(name string, policies *server.Policies) server.Kind {
+func (r *readers) kind(name string, policies *server.Policies) error {
+	p := policies.Current()
 	switch name {
 	case cert.Name:
-		return cert.New(cert.Config{Store: r.store, Key: r.key, Policy: server.Compiled[cert.Policy](policies), Authority: func() (*ca.Authority, error) { return r.issuing, nil }})
+		return answers(r, p, cert.New(cert.Config{Store: r.store, Key: r.key, Policy: server.Compiled[cert.Policy](policies), Authority: func() (*ca.Authority, error) { return r.issuing, nil }}))
 	case oidc.Name:
-		return oidc.New(oidc.Config{Store: r.store, Key: r.key, Policy: server.Compiled[oidc.Policy](policies)})
+		return answers(r, p, oidc.New(oidc.Config{Store: r.store, Key: r.key, Policy: server.Compiled[oidc.Policy](policies)}))
 	case jwt.Name:
-		return jwt.New(jwt.Config{Store: r.store, Key: r.key, Policy: server.Compiled[jwt.Policy](policies)})
+		return answers(r, p, jwt.New(jwt.Config{Store: r.store, Key: r.key, Policy: server.Compiled[jwt.Policy](policies)}))
 	case token.Name:
-		return token.New(token.Config{Store: r.store, Key: r.key, Policy: server.Compiled[token.Policy](policies)})
+		return answers(r, p, token.New(token.Config{Store: r.store, Key: r.key, Policy: server.Compiled[token.Policy](policies)}))
 	case secret.Name:
-		return secret.New(secret.Config{Store: r.store, Key: r.key})
+		return answers(r, p, secret.New(secret.Config{Store: r.store, Key: r.key}))
 	case databases.Name:
-		return databases.New(databases.Config{Store: r.store, Key: r.key, Dir: r.t.TempDir()})
+		return answers(r, p, databases.New(databases.Config{Store: r.store, Key: r.key, Dir: r.t.TempDir()}))
 	case git.Name:
-		return git.New(git.Config{Store: r.store, Key: r.key, Dir: r.t.TempDir()})
+		return answers(r, p, git.New(git.Config{Store: r.store, Key: r.key, Dir: r.t.TempDir()}))
 	case tls.Name:
-		return tls.New(tls.Config{Store: r.store, Key: r.key})
+		return answers(r, p, tls.New(tls.Config{Store: r.store, Key: r.key}))
 	case federation.Name:
-		return federation.New(federation.Config{Store: r.store, Policy: server.Compiled[federation.Policy](policies)})
+		return answers(r, p, federation.New(federation.Config{Store: r.store, Policy: server.Compiled[federation.Policy](policies)}))
 	case files.Name:
-		return files.Files{Dir: r.t.TempDir(), Store: r.store, Key: r.key}
+		return answers(r, p, files.Files{Dir: r.t.TempDir(), Store: r.store, Key: r.key})
 	case config.Name:
-		return config.New(archive.Archive{})
+		_, err := config.New(archive.Archive{}).Compile(p)
+		return err
 	}
-	return custom.New(custom.Config{Name: name, Store: r.store, Key: r.key, Dir: r.t.TempDir()})
+	return answers(r, p, custom.New(custom.Config{Name: name, Store: r.store, Key: r.key, Dir: r.t.TempDir()}))
+}
+
+// answers has a kind compile a policy and answer all of its needs that the policy grants.
+func answers[P any](r *readers, p document.Policy, k server.Answerer[P]) error {
+	compiled, err := k.Compile(p)
+	if err != nil {
+		return err
+	}
+	for _, g := range p.Grants {
+		if g.Kind != k.Name() {
+			continue
+		}
+		if err := r.answer(p, g, func(c server.Call) error {
+			_, err := k.Answer(context.Background(), compiled, c)
+			return err
+		}); err != nil {
+			return fmt.Errorf("need %s of %s: %w", g.Need, g.Caller.Short(), err)
+		}
+	}
+	return nil
 }
 
 // answer requests what is granted. A file, an executable, a database server or a forge that
 // nobody put there is no refusal.
-func (r *readers) answer(k server.Answerer, p document.Policy, compiled any, g document.Grant) error {
+func (r *readers) answer(p document.Policy, g document.Grant, ask func(server.Call) error) error {
 	r.answers++
 	body := g.Request
 	if g.Kind == cert.Name {
@@ -258,7 +270,7 @@ func (r *readers) answer(k server.Answerer, p document.Policy, compiled any, g d
 	if g.Caller.Kind() != spiffe.KindNode {
 		return fmt.Errorf("caller is a %s", g.Caller.Kind())
 	}
-	_, err = k.Answer(context.Background(), server.Call{Compiled: compiled, Caller: g.Caller, Request: request, Grant: g, Policy: p, Now: time.Now()})
+	err = ask(server.Call{Caller: g.Caller, Request: request, Grant: g, Policy: p, Now: time.Now()})
 	// The rules of a tenant need not permit what a service requests.
 	if refused := new(hostapi.Error); g.Kind == token.Name && errors.As(err, &refused) && refused.Code == hostapi.CodeNotGranted {
 		return nil

@@ -88,8 +88,7 @@ func New[R Request[R], B io.Closer](c Config[R], k Kind[R, B]) *Accounts[R, B] {
 func (a *Accounts[R, B]) Name() string { return a.kind.Name }
 
 // Answer answers with an account as it is at its server.
-func (a *Accounts[R, B]) Answer(ctx context.Context, c server.Call) (d server.Decision, err error) {
-	p := c.Compiled.(*Policy[R])
+func (a *Accounts[R, B]) Answer(ctx context.Context, p *Policy[R], c server.Call) (d server.Decision, err error) {
 	want := p.wants[p.requests.Of(c).Of()]
 	s := p.Servers[want.Of().Server]
 	err = a.At(ctx, s, want.Of(), func(ctx context.Context, b B) (err error) {

@@ -62,7 +62,7 @@ func start(t *testing.T) *env {
 	e.Policy.Cache = document.Operators{{ID: laptop, Access: document.AccessRead}, {ID: ursula, Access: document.AccessRead},
 		{ID: alice, Access: document.AccessWrite}, {ID: bob, Access: document.AccessRead}}
 	e.Grant(laptop, "config-documents", "config", struct{}{})
-	e.Runs("config", struct{}{}, func(p *providertest.Env) server.Kind {
+	e.Runs("config", struct{}{}, func(p *providertest.Env) server.AnyKind {
 		log := slog.New(slog.NewTextHandler(t.Output(), nil))
 		e.config = cache.Config{Dir: filepath.Join(p.Dir, "cache"), Archive: archive.Archive{Store: p.Store}, Logger: log}
 		return (&config.Settings{Cache: e.socket, Forwarder: me.Username}).Kind(server.Process{

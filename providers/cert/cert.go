@@ -62,7 +62,10 @@ func (*Settings) State() server.State {
 }
 
 // Kind makes the Issuer, whose issuing key is in the directory of the process.
-func (s *Settings) Kind(p server.Process) server.Kind {
+func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Any(s.Issuer(p)) }
+
+// Issuer makes the kind, which issues the SVID of its own process too.
+func (s *Settings) Issuer(p server.Process) *Issuer {
 	issuing := &ca.Kept{Certificate: s.IssuingCertificate, Key: IssuingKey(p.Dir)}
 	return New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Revoked: p.Policies.Revoked,
@@ -131,7 +134,7 @@ func (i *Issuer) Name() string { return Name }
 
 // Compile rejects lifetimes out of range and roots that the issuing certificate does not
 // lead to.
-func (i *Issuer) Compile(policy document.Policy) (any, error) {
+func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	p, err := compile(policy)
 	if err != nil {
 		return nil, err
@@ -216,7 +219,7 @@ func (i *Issuer) issue(p *Policy, s ca.SVID, now time.Time) ([]*x509.Certificate
 }
 
 // Answer issues an SVID that the policy grants.
-func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	body, err := decode(c.Request)
 	if err != nil {
 		return server.Decision{}, err
@@ -225,7 +228,6 @@ func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, er
 	if err != nil {
 		return server.Decision{}, malformed(c.Request, err)
 	}
-	p := c.Compiled.(*Policy)
 	chain, err := i.issue(p, ca.SVID{ID: body.ID, Node: c.Caller.Name(), Device: c.Device, Key: key}, c.Now)
 	if err != nil {
 		return server.Decision{}, err

@@ -150,9 +150,9 @@ func TestOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var policy any
+		var policy *cert.Policy
 		issuer := cert.New(cert.Config{
-			Key: key, Policy: func() *cert.Policy { return policy.(*cert.Policy) },
+			Key: key, Policy: func() *cert.Policy { return policy },
 			Authority: func() (*ca.Authority, error) { return e.Issuing, nil },
 		})
 		if policy, err = issuer.Compile(e.Policy); err != nil {

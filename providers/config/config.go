@@ -65,7 +65,9 @@ func (*Settings) State() server.State {
 }
 
 // Kind makes the kind.
-func (s *Settings) Kind(p server.Process) server.Kind {
+func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Documents(s.operated(p)) }
+
+func (s *Settings) operated(p server.Process) operated {
 	a := archive.Archive{Store: p.Store}
 	run := filepath.Join("/run", p.Instance.Unit("provider-"+Name))
 	forwarder := cmp.Or(s.Forwarder, p.Instance.String())
@@ -133,8 +135,8 @@ func New(a archive.Archive) Provider { return Provider{a.Remembering()} }
 func (p Provider) Name() string { return Name }
 
 // Compile rejects settings, of which there are none.
-func (p Provider) Compile(policy document.Policy) (any, error) {
-	return nil, server.Settings(policy, Name, &struct{}{})
+func (p Provider) Compile(policy document.Policy) (struct{}, error) {
+	return struct{}{}, server.Settings(policy, Name, &struct{}{})
 }
 
 // InForce is the version that is served.

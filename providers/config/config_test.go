@@ -28,7 +28,9 @@ func start(t *testing.T) *providertest.Env {
 
 func startOn(t *testing.T, e *providertest.Env) *providertest.Env {
 	t.Helper()
-	e.Runs("config", struct{}{}, func(e *providertest.Env) server.Kind { return config.New(archive.Archive{Store: e.Store}) })
+	e.Runs("config", struct{}{}, func(e *providertest.Env) server.AnyKind {
+		return server.Documents(config.New(archive.Archive{Store: e.Store}))
+	})
 	e.Grant(ursula, "config-documents", "config", struct{}{})
 	e.Grant(raishan, "config-documents", "config", struct{}{})
 	e.Start()

@@ -1,10 +1,9 @@
-package config_test
+package config
 
 import (
 	"path/filepath"
 	"testing"
 
-	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -35,8 +34,8 @@ func TestInForceOfMajority(t *testing.T) {
 	key := kit.SigningKey("demo-1")
 	providertest.Import(t, behind, key, providertest.Tree(key, 1000, "one", "ursula"))
 	providertest.Import(t, newest, key, providertest.Tree(key, 1001, "two", "ursula"))
-	k := (&config.Settings{}).Kind(server.Process{Store: lagging{newest, behind}, Dir: t.TempDir()})
-	v, err := k.(server.Deployed).InForce(t.Context())
+	k := (&Settings{}).operated(server.Process{Store: lagging{newest, behind}, Dir: t.TempDir()})
+	v, err := k.InForce(t.Context())
 	if err != nil || v.Serial != 1001 {
 		t.Errorf("got serial %d, %v, want 1001", v.Serial, err)
 	}

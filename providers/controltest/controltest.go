@@ -76,7 +76,7 @@ func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Lo
 		case token.Name:
 			policy = tenants
 		}
-		b.Runs(name, policy, func(p *providertest.Env) server.Kind {
+		b.Runs(name, policy, func(p *providertest.Env) server.AnyKind {
 			return settings(socket).Kind(server.Process{Store: p.Store, Key: p.Key, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log})
 		})
 		b.Start()

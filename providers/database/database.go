@@ -51,11 +51,11 @@ func (*Settings) State() server.State {
 }
 
 // Kind makes the kind.
-func (s *Settings) Kind(p server.Process) server.Kind {
-	return New(Config{
+func (s *Settings) Kind(p server.Process) server.AnyKind {
+	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[account.Policy[Request]](p.Policies), Logger: p.Logger,
 		Dir: cmp.Or(s.Passwords, filepath.Join(p.Dir, "passwords")),
-	})
+	}))
 }
 
 // Config of the kind.
@@ -68,9 +68,9 @@ type Databases struct {
 }
 
 var (
-	_ server.Answerer = (*Databases)(nil)
-	_ server.Runner   = (*Databases)(nil)
-	_ server.Sealer   = (*Databases)(nil)
+	_ server.Answerer[*account.Policy[Request]] = (*Databases)(nil)
+	_ server.Runner                             = (*Databases)(nil)
+	_ server.Sealer                             = (*Databases)(nil)
 )
 
 // New makes the kind.

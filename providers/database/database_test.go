@@ -21,7 +21,9 @@ import (
 )
 
 // answering is the kind without its work of its own.
-type answering struct{ server.Answerer }
+type answering struct {
+	server.Answerer[*account.Policy[Request]]
+}
 
 func TestConformance(t *testing.T) {
 	for kind, at := range map[string]func(*testing.T) (account.Server, string){postgresKind: postgresAt, redisKind: redisAt} {
@@ -30,8 +32,8 @@ func TestConformance(t *testing.T) {
 			s, dir := at(t)
 			providertest.Run(t, providertest.Suite{
 				Kind: Name, Need: "database-wiki-main", Settings: map[string]any{"servers": map[string]account.Server{"main": s}}, Secret: []string{"password"},
-				Make: func(e *providertest.Env) server.Kind {
-					return answering{New(Config{Store: e.Store, Key: e.Key, Dir: dir})}
+				Make: func(e *providertest.Env) server.AnyKind {
+					return server.Any(answering{New(Config{Store: e.Store, Key: e.Key, Dir: dir})})
 				},
 				Request: Request{Server: "main", Name: "wiki_main", Rotate: 86400, Overlap: 3600},
 			})
@@ -94,15 +96,15 @@ func (f *fixture) policy() *account.Policy[Request] {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return compiled.(*account.Policy[Request])
+	return compiled
 }
 
 // decide is what an answer would be, before it is committed.
 func (f *fixture) decide() (server.Decision, error) {
 	f.t.Helper()
 	g := f.grant
-	return f.Answer(f.t.Context(), server.Call{
-		Caller: g.Caller, Grant: g, Compiled: f.policy(), Now: f.now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
+	return f.Answer(f.t.Context(), f.policy(), server.Call{
+		Caller: g.Caller, Grant: g, Now: f.now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
 	})
 }
 

@@ -27,7 +27,7 @@ type Request struct {
 func (r Request) Of() account.Name { return account.Name{Server: r.Server, Account: r.Name} }
 
 // Compile decodes which databases are granted, and where they are.
-func (d *Databases) Compile(p document.Policy) (any, error) {
+func (d *Databases) Compile(p document.Policy) (*account.Policy[Request], error) {
 	var is struct {
 		Servers map[string]account.Server `json:"servers"`
 	}

@@ -55,9 +55,9 @@ type Settings struct {
 }
 
 // Kind makes the Federation.
-func (s *Settings) Kind(p server.Process) server.Kind {
-	return New(Config{Store: p.Store, Policy: server.Compiled[Policy](p.Policies), Keys: s.Keys,
-		Web: Web{s.Listen, s.Certificate, s.Key}, Logger: p.Logger})
+func (s *Settings) Kind(p server.Process) server.AnyKind {
+	return server.Any(New(Config{Store: p.Store, Policy: server.Compiled[Policy](p.Policies), Keys: s.Keys,
+		Web: Web{s.Listen, s.Certificate, s.Key}, Logger: p.Logger}))
 }
 
 // State of the kind: the bundles that were seen.
@@ -79,9 +79,9 @@ type Federation struct {
 }
 
 var (
-	_ server.Answerer = (*Federation)(nil)
-	_ server.Runner   = (*Federation)(nil)
-	_ server.Public   = (*Federation)(nil)
+	_ server.Answerer[*Policy] = (*Federation)(nil)
+	_ server.Runner            = (*Federation)(nil)
+	_ server.Public            = (*Federation)(nil)
 )
 
 // New makes a Federation.
@@ -115,7 +115,7 @@ type trusted struct {
 }
 
 // Compile rejects a policy with a foreign trust domain of which nothing could be fetched.
-func (f *Federation) Compile(policy document.Policy) (any, error) {
+func (f *Federation) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Refresh int64 `json:"refresh"` // seconds
 		Trusts  []struct {
@@ -173,8 +173,7 @@ type request struct {
 }
 
 // Answer has the bundle in force.
-func (f *Federation) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
-	p := c.Compiled.(*Policy)
+func (f *Federation) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	b, _, err := f.inForce(ctx, p.trusts[p.requests.Of(c)])
 	if err != nil {
 		return server.Decision{}, err

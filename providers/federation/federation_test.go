@@ -90,8 +90,8 @@ func TestConformance(t *testing.T) {
 	e := newEndpoint(t)
 	providertest.Run(t, providertest.Suite{
 		Kind: Name, Need: "federation-blue", Request: request{blue}, Settings: e.settings(time.Hour), Public: true,
-		Make: func(e *providertest.Env) server.Kind {
-			return struct{ server.Answerer }{New(Config{Store: e.Store, Policy: server.Compiled[Policy](e.Policies)})}
+		Make: func(e *providertest.Env) server.AnyKind {
+			return server.Any(struct{ server.Answerer[*Policy] }{New(Config{Store: e.Store, Policy: server.Compiled[Policy](e.Policies)})})
 		},
 	})
 }
@@ -118,7 +118,7 @@ func run(t *testing.T, e *endpoint) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = compiled.(*Policy)
+	p = compiled
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended sync.WaitGroup
 	ended.Go(func() { _ = f.Run(ctx, func() {}) })
@@ -228,8 +228,8 @@ func TestNewerInFlake(t *testing.T) {
 // grows when roots change and not otherwise.
 func TestEndpoint(t *testing.T) {
 	env := providertest.NewEnv(t, "elm")
-	env.Runs(Name, map[string]any{"refresh": 60, "trusts": []any{}}, func(e *providertest.Env) server.Kind {
-		return New(Config{Store: e.Store, Policy: server.Compiled[Policy](e.Policies)})
+	env.Runs(Name, map[string]any{"refresh": 60, "trusts": []any{}}, func(e *providertest.Env) server.AnyKind {
+		return server.Any(New(Config{Store: e.Store, Policy: server.Compiled[Policy](e.Policies)}))
 	})
 	env.Start()
 	td := spiffeid.RequireTrustDomainFromString(kit.Domain)

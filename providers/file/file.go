@@ -51,11 +51,11 @@ type Settings struct {
 }
 
 // Kind makes the kind.
-func (s *Settings) Kind(p server.Process) server.Kind {
-	return Files{Dir: s.Dir, Store: p.Store, Key: p.Key, Relay: relay.Config{
+func (s *Settings) Kind(p server.Process) server.AnyKind {
+	return server.Any(Files{Dir: s.Dir, Store: p.Store, Key: p.Key, Relay: relay.Config{
 		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
 		Account: cmp.Or(s.Config, p.Instance.Unit("provider-config")), Policies: p.Policies, Audit: p.Audit, Logger: p.Logger,
-	}}
+	}})
 }
 
 // Files is the kind "file".
@@ -67,9 +67,9 @@ type Files struct {
 }
 
 var (
-	_ server.Answerer = Files{}
-	_ server.Runner   = Files{}
-	_ server.Sealer   = Files{}
+	_ server.Answerer[server.Requests[Request]] = Files{}
+	_ server.Runner                             = Files{}
+	_ server.Sealer                             = Files{}
 )
 
 // Name of the kind.
@@ -81,7 +81,7 @@ type Request struct {
 }
 
 // Compile decodes which files are granted. There are no settings.
-func (f Files) Compile(p document.Policy) (any, error) {
+func (f Files) Compile(p document.Policy) (server.Requests[Request], error) {
 	if err := server.Settings(p, Name, &struct{}{}); err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func (f Files) Compile(p document.Policy) (any, error) {
 }
 
 // Answer reads the file.
-func (f Files) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
-	ref := c.Compiled.(server.Requests[Request]).Of(c).Ref
+func (f Files) Answer(ctx context.Context, requests server.Requests[Request], c server.Call) (server.Decision, error) {
+	ref := requests.Of(c).Ref
 	content, sent, err := f.sent(ctx, ref)
 	if err == nil && !sent {
 		content, err = f.read(ref)

@@ -22,7 +22,9 @@ import (
 const secret = "correct horse battery staple"
 
 // answering is the kind without its socket.
-type answering struct{ server.Answerer }
+type answering struct {
+	server.Answerer[server.Requests[Request]]
+}
 
 // newFiles is the kind on a directory, with a store of its own.
 func newFiles(t *testing.T, dir string) Files {
@@ -61,8 +63,10 @@ func TestConformance(t *testing.T) {
 		Kind: Name, Need: "file-outline-smtp",
 		Request:  Request{Ref: "outline/smtp"},
 		Settings: struct{}{},
-		Make:     func(e *providertest.Env) server.Kind { return answering{Files{Dir: dir, Store: e.Store, Key: e.Key}} },
-		Secret:   []string{"content"},
+		Make: func(e *providertest.Env) server.AnyKind {
+			return server.Any(answering{Files{Dir: dir, Store: e.Store, Key: e.Key}})
+		},
+		Secret: []string{"content"},
 	})
 }
 
@@ -112,7 +116,7 @@ func TestRefusals(t *testing.T) {
 		grant := document.Grant{Caller: kit.ID("node/ursula"), Need: "file-wiki-smtp", Kind: Name, Request: json.RawMessage(body), Generation: 1}
 		compiled, err := files.Compile(document.Policy{Kinds: map[string]json.RawMessage{Name: json.RawMessage(`{}`)}, Grants: []document.Grant{grant}})
 		if err == nil {
-			_, err = files.Answer(t.Context(), server.Call{Caller: grant.Caller, Grant: grant, Compiled: compiled})
+			_, err = files.Answer(t.Context(), compiled, server.Call{Caller: grant.Caller, Grant: grant})
 		}
 		var e *hostapi.Error
 		if err == nil || !strings.Contains(err.Error(), want.part) || errors.As(err, &e) != (want.kind != "") || e != nil && e.Kind != want.kind {

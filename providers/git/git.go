@@ -47,11 +47,11 @@ func (*Settings) State() server.State {
 }
 
 // Kind makes the kind.
-func (s *Settings) Kind(p server.Process) server.Kind {
-	return New(Config{
+func (s *Settings) Kind(p server.Process) server.AnyKind {
+	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[account.Policy[Request]](p.Policies), Logger: p.Logger,
 		Dir: cmp.Or(s.Credentials, filepath.Join(p.Dir, "credentials")),
-	})
+	}))
 }
 
 // Config of the kind.
@@ -63,9 +63,9 @@ type Tokens struct {
 }
 
 var (
-	_ server.Answerer = (*Tokens)(nil)
-	_ server.Runner   = (*Tokens)(nil)
-	_ server.Sealer   = (*Tokens)(nil)
+	_ server.Answerer[*account.Policy[Request]] = (*Tokens)(nil)
+	_ server.Runner                             = (*Tokens)(nil)
+	_ server.Sealer                             = (*Tokens)(nil)
 )
 
 // New makes the kind.

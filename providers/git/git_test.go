@@ -21,7 +21,9 @@ import (
 )
 
 // answering is the kind without its work of its own.
-type answering struct{ server.Answerer }
+type answering struct {
+	server.Answerer[*account.Policy[Request]]
+}
 
 func TestConformance(t *testing.T) {
 	for kind, at := range map[string]func(*testing.T) (account.Server, string){softServeKind: softAt, forgejoKind: forgejoAt} {
@@ -31,8 +33,8 @@ func TestConformance(t *testing.T) {
 			repository := map[string]string{softServeKind: "infra", forgejoKind: "ops/infra"}[kind]
 			providertest.Run(t, providertest.Suite{
 				Kind: Name, Need: "git-ci-token", Settings: map[string]any{"forges": map[string]account.Server{"forge": f}}, Secret: []string{"token", "credentials"},
-				Make: func(e *providertest.Env) server.Kind {
-					return answering{New(Config{Store: e.Store, Key: e.Key, Dir: dir})}
+				Make: func(e *providertest.Env) server.AnyKind {
+					return server.Any(answering{New(Config{Store: e.Store, Key: e.Key, Dir: dir})})
 				},
 				Request: Request{Forge: "forge", Account: "florete-conformance", Repositories: []string{repository}, Access: read, Lifetime: 86400},
 			})
@@ -96,15 +98,15 @@ func (f *fixture) policy() *account.Policy[Request] {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return compiled.(*account.Policy[Request])
+	return compiled
 }
 
 // decide is what an answer would be, before it is committed.
 func (f *fixture) decide() (server.Decision, error) {
 	f.t.Helper()
 	g := f.grant
-	return f.Answer(f.t.Context(), server.Call{
-		Caller: g.Caller, Grant: g, Compiled: f.policy(), Now: f.now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
+	return f.Answer(f.t.Context(), f.policy(), server.Call{
+		Caller: g.Caller, Grant: g, Now: f.now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
 	})
 }
 

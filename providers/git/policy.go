@@ -37,7 +37,7 @@ const (
 )
 
 // Compile decodes which tokens are granted, and of which forges.
-func (t *Tokens) Compile(p document.Policy) (any, error) {
+func (t *Tokens) Compile(p document.Policy) (*account.Policy[Request], error) {
 	var is struct {
 		Forges map[string]account.Server `json:"forges"`
 	}

@@ -57,10 +57,10 @@ type Settings struct {
 }
 
 // Kind makes the Issuer.
-func (s *Settings) Kind(p server.Process) server.Kind {
-	return New(Config{
+func (s *Settings) Kind(p server.Process) server.AnyKind {
+	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Listen: s.Listen, Logger: p.Logger,
-	})
+	}))
 }
 
 // Config of an Issuer. Every field but Logger is needed.
@@ -84,10 +84,10 @@ type Issuer struct {
 }
 
 var (
-	_ server.Answerer = (*Issuer)(nil)
-	_ server.Deployed = (*Issuer)(nil)
-	_ server.Runner   = (*Issuer)(nil)
-	_ server.Sealer   = (*Issuer)(nil)
+	_ server.Answerer[*Policy] = (*Issuer)(nil)
+	_ server.Deployed          = (*Issuer)(nil)
+	_ server.Runner            = (*Issuer)(nil)
+	_ server.Sealer            = (*Issuer)(nil)
 )
 
 // New makes an Issuer.
@@ -115,7 +115,7 @@ type Policy struct {
 }
 
 // Compile rejects a policy without a usable issuer, and identities of another trust domain.
-func (i *Issuer) Compile(policy document.Policy) (any, error) {
+func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Issuer     string `json:"issuer"`
 		Generation int    `json:"generation"`
@@ -144,8 +144,7 @@ func (i *Issuer) Compile(policy document.Policy) (any, error) {
 }
 
 // Answer issues what the policy grants.
-func (i *Issuer) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
-	p := c.Compiled.(*Policy)
+func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	ring, change, err := i.keys.Due(ctx, c.Now, p.generation)
 	if err != nil {

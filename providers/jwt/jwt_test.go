@@ -46,8 +46,8 @@ func TestConformance(t *testing.T) {
 		Kind: Name, Need: "jwt-service-wiki",
 		Request:  document.JWTRequest{Issuer: issuer, ID: wiki, Audiences: []string{"vault", "https://s3.example.org"}},
 		Settings: settings{issuer, 1},
-		Make: func(e *providertest.Env) server.Kind {
-			return struct{ server.Answerer }{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies)})}
+		Make: func(e *providertest.Env) server.AnyKind {
+			return server.Any(struct{ server.Answerer[*Policy] }{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies)})})
 		},
 		Secret: []string{"tokens"},
 	})
@@ -92,18 +92,18 @@ func (f *fixture) generation(issuer string, generation int) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.compiled = compiled.(*Policy)
+	f.compiled = compiled
 }
 
 func (f *fixture) call(grant int, now time.Time) server.Call {
 	g := f.policy.Grants[grant]
-	return server.Call{Caller: g.Caller, Grant: g, Compiled: f.compiled, Now: now}
+	return server.Call{Caller: g.Caller, Grant: g, Now: now}
 }
 
 // answer requests and commits.
 func (f *fixture) answer(grant int, now time.Time) hostapi.Answer {
 	f.t.Helper()
-	d, err := f.Answer(f.t.Context(), f.call(grant, now))
+	d, err := f.Answer(f.t.Context(), f.compiled, f.call(grant, now))
 	if err == nil && d.Then != nil {
 		_, err = f.db.Commit(f.t.Context(), store.Txn{If: d.If, Then: d.Then})
 	}
@@ -309,12 +309,12 @@ func TestRevoked(t *testing.T) {
 	} {
 		call := f.call(0, now)
 		call.Revoked = revocations(t, c.entry)
-		_, err := f.Answer(t.Context(), call)
+		_, err := f.Answer(t.Context(), f.compiled, call)
 		providertest.WantError(t, err, c.kind, hostapi.CodeRevoked)
 	}
 	call := f.call(0, now)
 	call.Revoked = revocations(t, trust.Revocation{ID: wiki, ValidAfter: unixtime.Time{Time: now.Add(-time.Minute)}})
-	if _, err := f.Answer(t.Context(), call); err != nil {
+	if _, err := f.Answer(t.Context(), f.compiled, call); err != nil {
 		t.Errorf("reinstated: %v", err)
 	}
 }

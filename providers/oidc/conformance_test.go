@@ -21,18 +21,18 @@ var client = Request{Issuer: issuerURL, Service: outline, RedirectURIs: []string
 var settings = map[string]string{"issuer": issuerURL}
 
 // making makes the kind in a process of an environment.
-func making(t *testing.T) func(e *providertest.Env) server.Kind {
+func making(t *testing.T) func(e *providertest.Env) server.AnyKind {
 	listen := providertest.Loopback()
-	return func(e *providertest.Env) server.Kind {
+	return func(e *providertest.Env) server.AnyKind {
 		users := filepath.Join(e.Dir, "users")
 		if err := os.WriteFile(users, []byte(`[]`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		// The faults are for what the server commits, not for keys of the issuer.
-		return New(Config{
+		return server.Any(New(Config{
 			Store: e.Store.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies), Listen: listen, Users: users, Revoked: e.Policies.Revoked,
 			Audit: server.NewAudit(e.Store.Store, slog.Default()),
-		})
+		}))
 	}
 }
 

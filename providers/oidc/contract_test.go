@@ -131,8 +131,8 @@ func (c *contract) conforms(registrar string) {
 	providertest.Run(c.t, providertest.Suite{
 		Kind: Name, Need: "oidc-outline", Secret: []string{"clientSecret"}, Rotates: "clientSecret",
 		Settings: map[string]any{"issuer": issuerURL, "registration": c.url, "registrar": registrar},
-		Make: func(e *providertest.Env) server.Kind {
-			return externalAnswers{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies), RegistrationToken: token})}
+		Make: func(e *providertest.Env) server.AnyKind {
+			return server.Any(externalAnswers{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies), RegistrationToken: token})})
 		},
 		Request: Request{Issuer: issuerURL, Service: outline, RedirectURIs: []string{webCallback}},
 	})

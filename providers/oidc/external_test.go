@@ -146,15 +146,15 @@ func TestExternalConformance(t *testing.T) {
 	g := startGlewlwyd(t)
 	providertest.Run(t, providertest.Suite{
 		Kind: Name, Need: "oidc-outline", Settings: g.settings(), Secret: []string{"clientSecret"}, Rotates: "clientSecret",
-		Make: func(e *providertest.Env) server.Kind {
-			return externalAnswers{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies)})}
+		Make: func(e *providertest.Env) server.AnyKind {
+			return server.Any(externalAnswers{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies)})})
 		},
 		Request: Request{Issuer: issuerURL, Service: outline, RedirectURIs: []string{webCallback}},
 	})
 }
 
 // externalAnswers is the kind without its work of its own.
-type externalAnswers struct{ server.Rotator }
+type externalAnswers struct{ server.Rotator[*Policy] }
 
 // registers is a provider of which outline is a client at an issuer of others.
 func registers(t *testing.T, g *glewlwyd) *fixture {
@@ -170,7 +170,7 @@ func (f *fixture) fetches() (map[string]string, error) {
 	f.t.Helper()
 	policy := f.inForce()
 	g := f.policy.Grants[0]
-	d, err := f.p.Answer(f.t.Context(), server.Call{Caller: g.Caller, Grant: g, Compiled: policy, Now: time.Now()})
+	d, err := f.p.Answer(f.t.Context(), policy, server.Call{Caller: g.Caller, Grant: g, Now: time.Now()})
 	if err == nil {
 		_, err = f.db.Commit(f.t.Context(), store.Txn{If: d.If, Then: d.Then})
 	}

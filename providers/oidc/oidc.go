@@ -51,12 +51,12 @@ func (*Settings) State() server.State {
 }
 
 // Kind makes the Provider.
-func (s *Settings) Kind(p server.Process) server.Kind {
-	return New(Config{
+func (s *Settings) Kind(p server.Process) server.AnyKind {
+	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Listen: s.Listen, Users: s.Users,
 		Revoked: p.Policies.Revoked, Audit: p.Audit, Logger: p.Logger,
 		RegistrationToken: cmp.Or(s.RegistrationToken, filepath.Join(p.Dir, "registration-token")),
-	})
+	}))
 }
 
 // Config of a Provider. Every field but Logger and RegistrationToken is needed.
@@ -100,9 +100,9 @@ type Provider struct {
 }
 
 var (
-	_ server.Rotator = (*Provider)(nil)
-	_ server.Runner  = (*Provider)(nil)
-	_ server.Sealer  = (*Provider)(nil)
+	_ server.Rotator[*Policy] = (*Provider)(nil)
+	_ server.Runner           = (*Provider)(nil)
+	_ server.Sealer           = (*Provider)(nil)
 )
 
 // New makes a Provider. What it needs from elsewhere Run looks for.

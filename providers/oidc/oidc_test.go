@@ -225,7 +225,7 @@ func (f *fixture) rotate(generation int) {
 
 // decide asks for the client of outline in a generation, which the policy grants from now on.
 func (f *fixture) decide(generation int) (server.Decision, error) {
-	return f.p.Answer(f.t.Context(), f.call(generation))
+	return f.p.Answer(f.t.Context(), f.inForce(), f.call(generation))
 }
 
 // call is a request for it.
@@ -237,8 +237,6 @@ func (f *fixture) call(generation int) server.Call {
 		Request: hostapi.Request{Need: grant.Need, Generation: generation, Body: grant.Request},
 		Grant:   grant,
 		Now:     time.Now(),
-
-		Compiled: f.inForce(),
 	}
 }
 

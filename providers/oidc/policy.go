@@ -55,7 +55,7 @@ func (p *Policy) ends(list *trust.Revocations, service spiffe.ID) bool {
 }
 
 // Compile rejects a policy without a usable issuer, and clients that nobody could use.
-func (p *Provider) Compile(policy document.Policy) (any, error) { return compile(policy) }
+func (p *Provider) Compile(policy document.Policy) (*Policy, error) { return compile(policy) }
 
 func compile(policy document.Policy) (*Policy, error) {
 	var settings struct {

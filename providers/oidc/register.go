@@ -11,8 +11,7 @@ import (
 )
 
 // Answer registers the client of a service, or finds it registered.
-func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
-	policy := c.Compiled.(*Policy)
+func (p *Provider) Answer(ctx context.Context, policy *Policy, c server.Call) (server.Decision, error) {
 	want := policy.requests.Of(c)
 	if c.Rotation.Number > 0 {
 		want.Rotation = &c.Rotation
@@ -53,8 +52,7 @@ func (p *Provider) Answer(ctx context.Context, c server.Call) (server.Decision, 
 
 // Rotation is of the client's secret. Where several hosts have the client, none of them can
 // have it replaced: the others would go on with the former one.
-func (p *Provider) Rotation(ctx context.Context, c server.Call) (server.Rotation, error) {
-	policy := c.Compiled.(*Policy)
+func (p *Provider) Rotation(ctx context.Context, policy *Policy, c server.Call) (server.Rotation, error) {
 	want := policy.requests.Of(c)
 	if c.Request.Rotation != 0 && want.public {
 		return server.Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation,

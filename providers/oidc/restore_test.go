@@ -28,7 +28,7 @@ func TestRestoredOlderState(t *testing.T) {
 	}
 	call := f.call(1)
 	call.Rotation = server.Rotation{Number: 1, Since: time.Now().Add(-overlap)}
-	d, err := f.p.Answer(t.Context(), call)
+	d, err := f.p.Answer(t.Context(), f.inForce(), call)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestRotationOnRequest(t *testing.T) {
 	}
 	call := f.call(1)
 	call.Rotation = server.Rotation{Number: 1, Since: time.Now()}
-	d, err := f.p.Answer(t.Context(), call)
+	d, err := f.p.Answer(t.Context(), f.inForce(), call)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestRotationOnRequest(t *testing.T) {
 		f.restart()
 	}
 	call.Rotation = server.Rotation{Number: 2, Since: time.Now().Add(-overlap)}
-	if d, err = f.p.Answer(t.Context(), call); err != nil {
+	if d, err = f.p.Answer(t.Context(), f.inForce(), call); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.db.Commit(t.Context(), store.Txn{If: d.If, Then: d.Then}); err != nil {
@@ -60,7 +60,7 @@ func TestRotationOnRequest(t *testing.T) {
 	}
 	refused(t, "the old secret after the overlap", f.signs(second), "invalid_client")
 	refused(t, "the one before that", f.signs(first), "invalid_client")
-	if r, err := f.p.Rotation(t.Context(), f.call(1)); err != nil || r.Number != 2 || r.Since.IsZero() {
+	if r, err := f.p.Rotation(t.Context(), f.inForce(), f.call(1)); err != nil || r.Number != 2 || r.Since.IsZero() {
 		t.Errorf("rotation %+v is on record, %v", r, err)
 	}
 }
@@ -73,12 +73,12 @@ func TestGenerationEndsBoth(t *testing.T) {
 	first := f.register(1)
 	call := f.call(1)
 	call.Rotation = server.Rotation{Number: 1, Since: time.Now()}
-	d := must(f.p.Answer(t.Context(), call))
+	d := must(f.p.Answer(t.Context(), f.inForce(), call))
 	must(f.db.Commit(t.Context(), store.Txn{If: d.If, Then: d.Then}))
 	second := d.Answer.Values
 	call = f.call(2)
 	call.Rotation = server.Rotation{Number: 1, Since: call.Now}
-	d = must(f.p.Answer(t.Context(), call))
+	d = must(f.p.Answer(t.Context(), f.inForce(), call))
 	must(f.db.Commit(t.Context(), store.Txn{If: d.If, Then: d.Then}))
 	if err := f.signs(d.Answer.Values); err != nil {
 		t.Errorf("the new generation: %v", err)
@@ -95,10 +95,10 @@ func TestSharedClient(t *testing.T) {
 	other.Caller = must(spiffe.ParseID("spiffe://demo.flor/node/raishan"))
 	f.policy.Grants = append(f.policy.Grants, other)
 	call := f.call(1)
-	if _, err := f.p.Rotation(t.Context(), call); err != nil {
+	if _, err := f.p.Rotation(t.Context(), f.inForce(), call); err != nil {
 		t.Errorf("a host that fetches it: %v", err)
 	}
 	call.Request.Rotation = 1
-	_, err := f.p.Rotation(t.Context(), call)
+	_, err := f.p.Rotation(t.Context(), f.inForce(), call)
 	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeRotation)
 }

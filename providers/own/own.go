@@ -46,8 +46,8 @@ func (s *Settings) State() server.State {
 }
 
 // Kind makes the kind.
-func (s *Settings) Kind(p server.Process) server.Kind {
-	return New(Config{Name: s.kind, Dir: filepath.Join(p.Dir, "work"), Store: p.Store, Key: p.Key, Logger: p.Logger})
+func (s *Settings) Kind(p server.Process) server.AnyKind {
+	return server.Any(New(Config{Name: s.kind, Dir: filepath.Join(p.Dir, "work"), Store: p.Store, Key: p.Key, Logger: p.Logger}))
 }
 
 // Config of a Kind. Every field is needed.
@@ -67,7 +67,7 @@ type Kind struct {
 	turn chan struct{} // of the executable, which runs once at a time
 }
 
-var _ server.Rotator = (*Kind)(nil)
+var _ server.Rotator[*Policy] = (*Kind)(nil)
 
 // New makes a Kind.
 func New(c Config) *Kind {
@@ -94,8 +94,7 @@ type call struct {
 }
 
 // Answer has the executable or the service answer.
-func (k *Kind) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
-	policy := c.Compiled.(*Policy)
+func (k *Kind) Answer(ctx context.Context, policy *Policy, c server.Call) (server.Decision, error) {
 	request := policy.requests.Of(c)
 	at := k.place(request, c)
 	have, modified, err := k.rotation(ctx, at)
@@ -171,8 +170,7 @@ func (k *Kind) rotation(ctx context.Context, at string) (r server.Rotation, modi
 
 // Rotation is of the need's secret. Where several hosts have it none of them can have it
 // replaced: the others would go on with the former one.
-func (k *Kind) Rotation(ctx context.Context, c server.Call) (server.Rotation, error) {
-	policy := c.Compiled.(*Policy)
+func (k *Kind) Rotation(ctx context.Context, policy *Policy, c server.Call) (server.Rotation, error) {
 	request := policy.requests.Of(c)
 	at := k.place(request, c)
 	if hosts := policy.hosts[at]; c.Request.Rotation != 0 && hosts > 1 {

@@ -64,9 +64,9 @@ func python(t *testing.T, text string) string {
 const answers = `json.dump({"values": {"password": call["secret"]}}, sys.stdout)` + "\n"
 
 // makes is the kind in a directory of its own for each process.
-func makes(t *testing.T, deadline time.Duration) func(e *providertest.Env) server.Kind {
-	return func(e *providertest.Env) server.Kind {
-		return own.New(own.Config{Name: kind, Dir: filepath.Join(public(t), "work"), Store: e.Store, Key: e.Key, Logger: e.Logger, Deadline: deadline})
+func makes(t *testing.T, deadline time.Duration) func(e *providertest.Env) server.AnyKind {
+	return func(e *providertest.Env) server.AnyKind {
+		return server.Any(own.New(own.Config{Name: kind, Dir: filepath.Join(public(t), "work"), Store: e.Store, Key: e.Key, Logger: e.Logger, Deadline: deadline}))
 	}
 }
 

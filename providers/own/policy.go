@@ -38,7 +38,7 @@ type settings struct {
 }
 
 // Compile rejects a policy by which nothing could be called.
-func (k *Kind) Compile(p document.Policy) (any, error) {
+func (k *Kind) Compile(p document.Policy) (*Policy, error) {
 	policy := &Policy{hosts: map[string]int{}}
 	if err := server.Settings(p, k.Name(), &policy.settings); err != nil {
 		return nil, err

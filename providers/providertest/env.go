@@ -55,7 +55,7 @@ type Env struct {
 	Server   *server.Server
 	Log      *tlog.Log // nil unless Logged
 	kind     string
-	make     func(e *Env) server.Kind // nil for that of "cert"
+	make     func(e *Env) server.AnyKind // nil for that of "cert"
 	address  string
 	stop     func()
 }
@@ -87,7 +87,7 @@ func (e *Env) Provide(kind string, settings any) {
 }
 
 // Runs has the process run another kind than "cert".
-func (e *Env) Runs(kind string, settings any, make func(e *Env) server.Kind) {
+func (e *Env) Runs(kind string, settings any, make func(e *Env) server.AnyKind) {
 	e.kind, e.make = kind, make
 	e.Provide(kind, settings)
 }
@@ -217,14 +217,14 @@ func (e *Env) open() (store.Store, *seal.Key, error) {
 
 // process is the kind, and the SVID that it presents: one that the issuing CA made, as
 // the process of kind "cert" would.
-func (e *Env) process() (server.Kind, func() (*tls.Certificate, error)) {
+func (e *Env) process() (server.AnyKind, func() (*tls.Certificate, error)) {
 	if e.make == nil {
 		issuer := cert.New(cert.Config{
 			Store: e.Store, Key: e.Key, Policy: server.Compiled[cert.Policy](e.Policies),
 			Revoked: e.Policies.Revoked, CRL: filepath.Join(e.Dir, "crl.pem"),
 			Authority: func() (*ca.Authority, error) { return e.Issuing, nil },
 		})
-		return issuer, issuer.Certificate
+		return server.Any(issuer), issuer.Certificate
 	}
 	svid := e.Issue(e.Policies.Self().ID, time.Hour)
 	return e.make(e), func() (*tls.Certificate, error) { return svid, nil }

@@ -30,7 +30,7 @@ type Suite struct {
 
 	// Settings of the kind in the policy, and the kind, unless it is "cert".
 	Settings any
-	Make     func(e *Env) server.Kind
+	Make     func(e *Env) server.AnyKind
 
 	// Secret are the values that must not be readable in the state.
 	Secret []string

@@ -51,11 +51,11 @@ type Settings struct {
 }
 
 // Kind makes the kind.
-func (s *Settings) Kind(p server.Process) server.Kind {
-	return New(Config{Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Relay: relay.Config{
+func (s *Settings) Kind(p server.Process) server.AnyKind {
+	return server.Any(New(Config{Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Relay: relay.Config{
 		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
 		Account: cmp.Or(s.Config, p.Instance.Unit("provider-config")), Policies: p.Policies, Audit: p.Audit, Logger: p.Logger,
-	}})
+	}}))
 }
 
 // Config of the kind. All fields are needed, the last two for Run alone.
@@ -76,9 +76,9 @@ type Secrets struct {
 }
 
 var (
-	_ server.Answerer = (*Secrets)(nil)
-	_ server.Runner   = (*Secrets)(nil)
-	_ server.Sealer   = (*Secrets)(nil)
+	_ server.Answerer[*Policy] = (*Secrets)(nil)
+	_ server.Runner            = (*Secrets)(nil)
+	_ server.Sealer            = (*Secrets)(nil)
 )
 
 // New makes the kind.
@@ -119,7 +119,7 @@ type Policy struct {
 //
 // While a version reaches hosts one after the other, the policy grants what the former version
 // does, too, so readers may differ: the highest generation is what all of them have.
-func (s *Secrets) Compile(p document.Policy) (any, error) {
+func (s *Secrets) Compile(p document.Policy) (*Policy, error) {
 	if err := server.Settings(p, Name, &struct{}{}); err != nil {
 		return nil, err
 	}
@@ -169,8 +169,7 @@ func (r Request) validate() error {
 }
 
 // Answer answers with the secret in use, which is made when there is none.
-func (s *Secrets) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
-	p := c.Compiled.(*Policy)
+func (s *Secrets) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	request := p.requests.Of(c)
 	want := p.specs[request.Secret]
 	want.Serial = c.Serial

@@ -25,10 +25,10 @@ import (
 )
 
 // answering is the kind without its socket.
-type answering struct{ server.Answerer }
+type answering struct{ server.Answerer[*Policy] }
 
-func kind(e *providertest.Env) server.Kind {
-	return answering{New(Config{Store: e.Store, Key: e.Key})}
+func kind(e *providertest.Env) server.AnyKind {
+	return server.Any(answering{New(Config{Store: e.Store, Key: e.Key})})
 }
 
 func TestConformance(t *testing.T) {
@@ -76,7 +76,7 @@ func (f *fixture) reads(i int, now time.Time) map[string]string {
 	}
 	for {
 		g := f.policy.Grants[i]
-		d, err := f.Answer(f.t.Context(), server.Call{Caller: g.Caller, Grant: g, Compiled: compiled, Now: now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: g.Request}})
+		d, err := f.Answer(f.t.Context(), compiled, server.Call{Caller: g.Caller, Grant: g, Now: now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: g.Request}})
 		if err != nil {
 			f.t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 // checkpoint answers a node that witnesses the audit log. It leaves no row: the log would grow
 // by being witnessed.
 func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
-	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: s.Kind.Name()}}
+	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: s.Kind.name}}
 	err := a.identify(r.Context(), r.TLS, false)
 	if err == nil {
 		conns.Vouch(r.Context())

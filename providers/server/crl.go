@@ -9,8 +9,6 @@ import (
 
 // Lister is a Kind that signs a certificate revocation list, at GET hostapi.PathCRL(Name()).
 type Lister interface {
-	Kind
-
 	// NewestCRL is the newest one, without its text where that has the number that the caller
 	// has.
 	NewestCRL(has string) (hostapi.CRL, error)
@@ -18,7 +16,7 @@ type Lister interface {
 
 // crl answers a node that keeps the CRL for software on it. It leaves no row.
 func (s *Server) crl(w http.ResponseWriter, r *http.Request, k Lister) {
-	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
+	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: s.Kind.name}}
 	err := a.identify(r.Context(), r.TLS, false)
 	if err == nil {
 		conns.Vouch(r.Context())

@@ -151,9 +151,9 @@ func Unavailable(err error) string {
 }
 
 // answer decides on a request for a need.
-func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (any, change, error) {
+func (a *request) answer(ctx context.Context, enroller Enroller) (any, change, error) {
 	f := a.Policies.now.Load()
-	call := Call{Caller: a.caller, SVID: a.svid, Request: a.request, Policy: f.Policy, Serial: f.serial, Compiled: f.compiled, Revoked: f.roots.Revocations(), Now: a.row.Time}
+	call := Call{Caller: a.caller, SVID: a.svid, Request: a.request, Policy: f.Policy, Serial: f.serial, Revoked: f.roots.Revocations(), Now: a.row.Time}
 	var c change
 	if a.request.Proof == nil {
 		if err := a.verifyDevice(f); err != nil {
@@ -183,7 +183,7 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 		return nil, c, err
 	}
 	var err error
-	if call.Grant, err = f.grant(call.Caller, k.Name(), a.request); err != nil {
+	if call.Grant, err = f.grant(call.Caller, a.Kind.name, a.request); err != nil {
 		return nil, c, f.policyBehind(err, a.request.Serial)
 	}
 	if enroller != nil && call.SVID != nil {
@@ -202,7 +202,7 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 		return nil, c, err
 	}
 	call.last = func() (hostapi.Answer, error) { return a.answered(ctx, at, last) }
-	if call.Rotation, err = rotate(ctx, k, call); err != nil {
+	if call.Rotation, err = f.rotate(ctx, a.Kind.name, call); err != nil {
 		return nil, c, err
 	}
 	if last.same(a.row.Key, call) {
@@ -210,7 +210,7 @@ func (a *request) answer(ctx context.Context, k Answerer, enroller Enroller) (an
 		answer, err := a.Key.Open(at, last.Answer)
 		return encoded(answer), c, err
 	}
-	d, err := k.Answer(ctx, call)
+	d, err := f.compiled.answer(ctx, call)
 	if err != nil {
 		return nil, c, err
 	}
@@ -235,7 +235,7 @@ func (a *request) read(ctx context.Context, k Reader, node, has string) (any, ch
 	if node != a.caller.Name() {
 		return nil, change{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.caller)
 	}
-	call, err := a.reads(k)
+	call, err := a.reads()
 	if err != nil {
 		return nil, change{}, err
 	}

@@ -17,30 +17,30 @@ import (
 // routes are the endpoints of the kind.
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	name := s.Kind.Name()
-	if e, ok := s.Kind.(Enroller); ok {
+	name := s.Kind.name
+	if e, ok := s.Kind.kind.(Enroller); ok {
 		mux.HandleFunc("POST /"+name+"/nonce", func(w http.ResponseWriter, r *http.Request) { s.nonce(w, r, e) })
 	}
-	if a, ok := s.Kind.(Answerer); ok {
-		mux.HandleFunc("POST "+hostapi.Path(name), func(w http.ResponseWriter, r *http.Request) { s.post(w, r, a) })
+	if s.Kind.answers {
+		mux.HandleFunc("POST "+hostapi.Path(name), s.post)
 	}
-	if rd, ok := s.Kind.(Reader); ok {
+	if rd, ok := s.Kind.kind.(Reader); ok {
 		mux.HandleFunc("GET /"+name+"/artifact/{node}", func(w http.ResponseWriter, r *http.Request) { s.get(w, r, rd) })
 	}
-	if wk, ok := s.Kind.(Watcher); ok {
+	if wk, ok := s.Kind.kind.(Watcher); ok {
 		mux.HandleFunc("GET /"+name+"/watch", func(w http.ResponseWriter, r *http.Request) { s.watch(w, r, wk) })
 	}
-	if j, ok := s.Kind.(Joiner); ok {
+	if j, ok := s.Kind.kind.(Joiner); ok {
 		mux.HandleFunc("POST /"+name+"/join", func(w http.ResponseWriter, r *http.Request) { s.join(w, r, j) })
 	}
-	if rc, ok := s.Kind.(Receiver); ok {
+	if rc, ok := s.Kind.kind.(Receiver); ok {
 		mux.HandleFunc("POST /"+name+"/report", func(w http.ResponseWriter, r *http.Request) { s.report(w, r, rc) })
 	}
-	if p, ok := s.Kind.(Public); ok {
+	if p, ok := s.Kind.kind.(Public); ok {
 		path, h := p.Open()
 		mux.Handle("GET /"+name+"/"+path, h)
 	}
-	if l, ok := s.Kind.(Lister); ok {
+	if l, ok := s.Kind.kind.(Lister); ok {
 		mux.HandleFunc("GET "+hostapi.PathCRL(name), func(w http.ResponseWriter, r *http.Request) { s.crl(w, r, l) })
 	}
 	if s.Log != nil {
@@ -57,7 +57,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	a := request{Server: s, row: Row{From: r.RemoteAddr}}
 	_ = a.identify(r.Context(), r.TLS, true) // whoever it is
 	a.reply(w, r, func() (any, change, error) {
-		return nil, change{}, hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "%s %q: no such endpoint, want one of kind %q: other kinds have addresses of their own in the manifest", r.Method, r.URL.Path, s.Kind.Name())
+		return nil, change{}, hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "%s %q: no such endpoint, want one of kind %q: other kinds have addresses of their own in the manifest", r.Method, r.URL.Path, s.Kind.name)
 	})
 }
 
@@ -69,9 +69,9 @@ func (s *Server) nonce(w http.ResponseWriter, r *http.Request, k Enroller) {
 }
 
 // post answers a request for a need. The caller is authenticated before the body is read.
-func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
-	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
-	enroller, _ := k.(Enroller)
+func (s *Server) post(w http.ResponseWriter, r *http.Request) {
+	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: s.Kind.name}}
+	enroller, _ := s.Kind.kind.(Enroller)
 	err := a.identify(r.Context(), r.TLS, enroller != nil)
 	if err == nil {
 		if a.svid != nil {
@@ -83,13 +83,13 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, k Answerer) {
 		if err != nil {
 			return nil, change{}, err
 		}
-		return a.answer(r.Context(), k, enroller)
+		return a.answer(r.Context(), enroller)
 	})
 }
 
 // get answers a node that reads its documents.
 func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
-	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
+	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: s.Kind.name}}
 	err := a.receiveRead(r)
 	if revision := s.revisions.now(); revision > 0 { // before they are looked at
 		w.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))

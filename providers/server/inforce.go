@@ -41,8 +41,6 @@ const listRecord = "revocations"
 // Deployed is a Kind that serves what a person puts in place beside the policy. Each
 // change of that has an audit row.
 type Deployed interface {
-	Kind
-
 	// InForce is what the kind serves now, zero while there is nothing.
 	InForce(ctx context.Context) (Version, error)
 }
@@ -101,12 +99,12 @@ func (s *versionRecorder) recordAll(ctx context.Context) error {
 		list.Detail = map[string]string{"entries": fmt.Sprint(len(l.Entries)), "certificates": fmt.Sprint(len(l.Certificates))}
 	}
 	versions[listRecord] = list
-	if d, ok := s.Kind.(Deployed); ok {
+	if d, ok := s.Kind.kind.(Deployed); ok {
 		v, err := d.InForce(ctx)
 		if err != nil {
 			return err
 		}
-		versions[s.Kind.Name()] = v
+		versions[s.Kind.name] = v
 	}
 	for kind, v := range versions {
 		if v.Digest == "" || v.Digest == s.recorded[kind] {

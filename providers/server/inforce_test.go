@@ -34,7 +34,9 @@ func changes(t *testing.T, e *providertest.Env, n int) (rows []server.Row) {
 // TestInForce: another policy, an older one and another publication have audit rows, once each, also when they changed while nothing ran.
 func TestInForce(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
-	e.Runs("config", struct{}{}, func(e *providertest.Env) server.Kind { return config.New(archive.Archive{Store: e.Store}) })
+	e.Runs("config", struct{}{}, func(e *providertest.Env) server.AnyKind {
+		return server.Documents(config.New(archive.Archive{Store: e.Store}))
+	})
 	e.Start()
 	rows := changes(t, e, 1) // nothing is published yet
 	if roots := strings.Join(e.CA.Roots().Fingerprints(), " "); rows[0].Detail["roots"] != roots || roots == "" {

@@ -20,8 +20,6 @@ import (
 // Joiner is a Kind at which devices request to be admitted, at POST /<kind>/join: they have
 // neither an SVID nor a key in the policy.
 type Joiner interface {
-	Kind
-
 	// Join decides on a request whose signatures verify, of a device that the policy lets join
 	// as c.Caller: HostKey is its key. What it decides is in Decision, but for the Answer. It is
 	// called again when a condition fails. from is the network address of the caller.
@@ -73,7 +71,7 @@ func (g *guesses) count(peer string, now time.Time) {
 
 // join answers a device that requests to be admitted.
 func (s *Server) join(w http.ResponseWriter, r *http.Request, k Joiner) {
-	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name(), Enrolment: true}}
+	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: s.Kind.name, Enrolment: true}}
 	var j hostapi.Join
 	err := a.guesses.refuse(r.RemoteAddr, time.Now())
 	if err == nil {
@@ -123,7 +121,7 @@ func (a *request) decideJoin(ctx context.Context, k Joiner, j hostapi.Join) (any
 	if err != nil {
 		return nil, change{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "join request of %s: %v", j.Node, err)
 	}
-	call := Call{Caller: j.Node, HostKey: key, Policy: f.Policy, Serial: f.serial, Compiled: f.compiled, Revoked: f.roots.Revocations(), Now: a.row.Time}
+	call := Call{Caller: j.Node, HostKey: key, Policy: f.Policy, Serial: f.serial, Revoked: f.roots.Revocations(), Now: a.row.Time}
 	answer, d, err := k.Join(ctx, call, j, a.row.From)
 	if err != nil {
 		return nil, change{}, err

@@ -17,16 +17,16 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Kind is the kind of need that a process answers: also an Answerer or Reader, and perhaps
-// an Enroller, Runner or Deployed.
-type Kind interface {
+// Kind is a kind of need, or what else a process serves: perhaps an Answerer or Reader, an
+// Enroller, Runner or Deployed. P is what it compiles a policy to.
+type Kind[P any] interface {
 	// Name is the kind as in needs and policies, such as "oidc".
 	Name() string
 
 	// Compile decodes the kind's part of a policy, its settings and grants, and
 	// rejects what the kind cannot serve. It is called once for every policy, before that
 	// comes into force. What it returns comes with each Call.
-	Compile(p document.Policy) (any, error)
+	Compile(p document.Policy) (P, error)
 }
 
 // Answerer is a Kind that answers requests, at POST hostapi.Path(Name()).
@@ -40,15 +40,53 @@ type Kind interface {
 //
 // The error is an *hostapi.Error for a refusal. Any other is ours: the caller receives transient
 // and internal, and the log has the reason.
-type Answerer interface {
-	Kind
-	Answer(ctx context.Context, c Call) (Decision, error)
+type Answerer[P any] interface {
+	Kind[P]
+	Answer(ctx context.Context, p P, c Call) (Decision, error)
+}
+
+// AnyKind is a Kind whatever it compiles policies to, so that processes of all kinds are alike.
+type AnyKind struct {
+	kind    any // for what it is besides
+	name    string
+	answers bool
+	compile func(p document.Policy) (compiled, error)
+}
+
+// compiled is a policy as a kind compiled it, and the kind's methods that use it; nil for those
+// that the kind does not have.
+type compiled struct {
+	policy   any
+	answer   func(ctx context.Context, c Call) (Decision, error)
+	rotation func(ctx context.Context, c Call) (Rotation, error)
+}
+
+// Any returns k as an AnyKind.
+func Any[P any](k Answerer[P]) AnyKind {
+	rotator, rotates := k.(Rotator[P])
+	return AnyKind{kind: k, name: k.Name(), answers: true, compile: func(policy document.Policy) (compiled, error) {
+		p, err := k.Compile(policy)
+		if err != nil {
+			return compiled{}, err
+		}
+		c := compiled{policy: p, answer: func(ctx context.Context, call Call) (Decision, error) { return k.Answer(ctx, p, call) }}
+		if rotates {
+			c.rotation = func(ctx context.Context, call Call) (Rotation, error) { return rotator.Rotation(ctx, p, call) }
+		}
+		return c, nil
+	}}
+}
+
+// Documents returns k, which answers no requests for needs, as an AnyKind.
+func Documents[P any](k Kind[P]) AnyKind {
+	return AnyKind{kind: k, name: k.Name(), compile: func(policy document.Policy) (compiled, error) {
+		p, err := k.Compile(policy)
+		return compiled{policy: p}, err
+	}}
 }
 
 // Reader is a Kind whose documents a node reads, at GET /<kind>/artifact/<node>.
 type Reader interface {
-	Kind
-
 	// Revocations is the revocation list that all nodes get, and its number; nil for none.
 	Revocations(ctx context.Context) (*trust.SignedRevocations, int64, error)
 
@@ -60,8 +98,6 @@ type Reader interface {
 // policy grants a need of the kind may report, and only of itself. Reports leave no audit rows
 // but for what people did on the node.
 type Receiver interface {
-	Kind
-
 	// Receive is called again when another report came in between.
 	Receive(c Call, last, report []byte) (Received, error)
 }
@@ -78,8 +114,6 @@ type Received struct {
 // Enroller is an Answerer that also knows callers without an SVID, by the Proof in
 // their request.
 type Enroller interface {
-	Answerer
-
 	// Nonce is a fresh nonce for one proof.
 	Nonce(now time.Time) string
 
@@ -97,14 +131,11 @@ type Enroller interface {
 // Public is a Kind with something that everybody may read, at GET /<kind>/<path>, without a
 // certificate. It leaves no audit rows, and decides nothing.
 type Public interface {
-	Kind
 	Open() (path string, h http.Handler)
 }
 
 // Runner is a Kind with work of its own, which the server runs beside its listener.
 type Runner interface {
-	Kind
-
 	// Run works until ctx ends, and calls ready when it has begun to. When it fails, the
 	// server ends with its error: the service manager starts the process again.
 	Run(ctx context.Context, ready func()) error
@@ -125,8 +156,6 @@ type Call struct {
 	Now     time.Time          // of the decision
 
 	Rotation Rotation // whose secret to answer with; zero but for a Rotator
-
-	Compiled any // what the kind made of Policy
 
 	last func() (hostapi.Answer, error)
 }

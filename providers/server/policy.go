@@ -35,7 +35,7 @@ const chains = 8192
 type Policies struct {
 	dir     string
 	kind    string
-	compile func(document.Policy) (any, error) // of the Kind; nil before the Server has it
+	compile func(document.Policy) (compiled, error) // of the kind; nil before the Server has it
 	log     *slog.Logger
 	now     atomic.Pointer[compiledPolicy]
 
@@ -61,7 +61,7 @@ type compiledPolicy struct {
 	requests map[grantKey]string // the canonical JSON of each grant's request
 	reads    map[spiffe.ID]document.Grant
 	hostKeys map[spiffe.ID]ssh.PublicKey
-	compiled any // by the kind; nil where the policy does not run it
+	compiled compiled // by the kind; zero where the policy does not run it
 }
 
 // grantKey is what a grant is found by.
@@ -116,22 +116,22 @@ func (p *Policies) Self() document.Listening { return p.now.Load().self }
 // and before the Server has the kind.
 func Compiled[P any](p *Policies) func() *P {
 	return func() *P {
-		compiled, _ := p.now.Load().compiled.(*P)
+		compiled, _ := p.now.Load().compiled.policy.(*P)
 		return compiled
 	}
 }
 
 // use has the kind compile the policy in force, and every one after it.
-func (p *Policies) use(k Kind) error {
-	if k.Name() != p.kind {
-		return fmt.Errorf("kind %q: the policy was opened for kind %q", k.Name(), p.kind)
+func (p *Policies) use(k AnyKind) error {
+	if k.name != p.kind {
+		return fmt.Errorf("kind %q: the policy was opened for kind %q", k.name, p.kind)
 	}
 	f := *p.now.Load()
 	var err error
-	if f.compiled, err = k.Compile(f.Policy); err != nil {
+	if f.compiled, err = k.compile(f.Policy); err != nil {
 		return err
 	}
-	p.compile = k.Compile
+	p.compile = k.compile
 	p.now.Store(&f)
 	return nil
 }

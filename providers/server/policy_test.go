@@ -50,7 +50,7 @@ func (b *buffer) has(t *testing.T, what string, n int) {
 func TestReload(t *testing.T) {
 	var log buffer
 	e := providertest.NewEnv(t, "ursula")
-	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return new(echo) })
+	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.AnyKind { return server.Any(new(echo)) })
 	e.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	e.Start()
 	c := e.Client(ursula)
@@ -93,7 +93,7 @@ func TestReload(t *testing.T) {
 // ones.
 func TestNewRoot(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
-	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return new(echo) })
+	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.AnyKind { return server.Any(new(echo)) })
 	e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
 	e.Start()
 	next := kit.NewCA()
@@ -129,7 +129,7 @@ func TestPolicyRefused(t *testing.T) {
 		e.Publish(providertest.Serial)
 		policies, err := server.OpenPolicies(e.PolicyDir(), e.Revocations(), "cert", nil)
 		if err == nil {
-			_, err = server.New(server.Config{Policies: policies, Kind: issuer(t, e)})
+			_, err = server.New(server.Config{Policies: policies, Kind: server.Any(issuer(t, e))})
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want …%s…", err, want)

@@ -26,5 +26,5 @@ type Process struct {
 // tag "path" marks those that are relative to the file.
 type Section interface {
 	// Kind makes the kind. What it needs from elsewhere it looks for when it runs.
-	Kind(p Process) Kind
+	Kind(p Process) AnyKind
 }

@@ -16,8 +16,8 @@ type brief struct {
 	repeated time.Duration
 }
 
-func (k *brief) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
-	d, err := k.echo.Answer(ctx, c)
+func (k *brief) Answer(ctx context.Context, _ any, c server.Call) (server.Decision, error) {
+	d, err := k.echo.Answer(ctx, nil, c)
 	d.Answer.Expires, d.Repeated = c.Now.Add(time.Hour).Unix(), c.Now.Add(k.repeated)
 	return d, err
 }
@@ -27,7 +27,7 @@ func (k *brief) Answer(ctx context.Context, c server.Call) (server.Decision, err
 func TestRepeated(t *testing.T) {
 	for repeated, want := range map[time.Duration]string{time.Minute: "1", -time.Second: "2"} {
 		e := providertest.NewEnv(t, "ursula")
-		e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return &brief{repeated: repeated} })
+		e.Runs("oidc", struct{}{}, func(*providertest.Env) server.AnyKind { return server.Any(&brief{repeated: repeated}) })
 		e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
 		e.Start()
 		var last hostapi.Answer

@@ -16,7 +16,7 @@ const ReportPrefix = "report/"
 
 // report answers a node that reports of itself.
 func (s *Server) report(w http.ResponseWriter, r *http.Request, k Receiver) {
-	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}}
+	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: s.Kind.name}}
 	err := a.identify(r.Context(), r.TLS, false)
 	if err == nil {
 		conns.Vouch(r.Context())
@@ -39,7 +39,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, k Receiver) {
 // keepReport decides on a report, which replaces the last one of the same node.
 func (a *request) keepReport(ctx context.Context, k Receiver, report []byte) (any, change, error) {
 	none := change{unrecorded: true}
-	call, err := a.reads(k)
+	call, err := a.reads()
 	if err != nil {
 		return nil, none, err
 	}
@@ -62,7 +62,7 @@ func (a *request) keepReport(ctx context.Context, k Receiver, report []byte) (an
 }
 
 // reads is the call of a node for what the kind has for it, or of it.
-func (a *request) reads(k Kind) (Call, error) {
+func (a *request) reads() (Call, error) {
 	f := a.Policies.now.Load()
 	if err := a.verifyDevice(f); err != nil {
 		return Call{}, f.policyBehind(err, a.row.Serial)
@@ -70,8 +70,8 @@ func (a *request) reads(k Kind) (Call, error) {
 	g, ok := f.reads[a.caller]
 	if !ok {
 		return Call{}, f.policyBehind(hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted,
-			"documents of node %q: the policy grants it no need of kind %q", a.caller.Name(), k.Name()), a.row.Serial)
+			"documents of node %q: the policy grants it no need of kind %q", a.caller.Name(), a.Kind.name), a.row.Serial)
 	}
 	a.row.Need = g.Need
-	return Call{Caller: a.caller, SVID: a.svid, Grant: g, Policy: f.Policy, Serial: f.serial, Compiled: f.compiled, Revoked: f.roots.Revocations(), Now: a.row.Time}, nil
+	return Call{Caller: a.caller, SVID: a.svid, Grant: g, Policy: f.Policy, Serial: f.serial, Revoked: f.roots.Revocations(), Now: a.row.Time}, nil
 }

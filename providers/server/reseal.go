@@ -11,10 +11,16 @@ import (
 
 // Sealer is a Kind that keeps sealed values besides recorded answers.
 type Sealer interface {
-	Kind
-
 	// Reseal seals anew what an older secret of the process's key sealed.
 	Reseal(ctx context.Context) error
+}
+
+// Reseal seals the values of a Sealer anew, and those of no other kind.
+func (k AnyKind) Reseal(ctx context.Context) error {
+	if s, ok := k.kind.(Sealer); ok {
+		return s.Reseal(ctx)
+	}
+	return nil
 }
 
 // Reseal seals recorded answers anew where an older secret of key sealed them.

@@ -101,7 +101,7 @@ func TestListBeside(t *testing.T) {
 	key := kit.SigningKey("demo-1")
 	e := providertest.NewEnv(t, "ursula")
 	e.Policy.Trust.SigningKeys = []string{key.ToPublicKey().String()}
-	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return &echo{} })
+	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.AnyKind { return server.Any(&echo{}) })
 	e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
 	e.Start()
 	r := hostapi.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}

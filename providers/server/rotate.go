@@ -29,28 +29,27 @@ func (r Rotation) Within(d time.Duration, now time.Time) bool {
 }
 
 // Rotator is an Answerer whose answers hold a secret that the host may have replaced.
-type Rotator interface {
-	Answerer
+type Rotator[P any] interface {
+	Answerer[P]
 
 	// Rotation is of the secret in force that a call is for, the zero Rotation before the
 	// first. Answer answers with the secret of Call.Rotation, and its Decision has that
 	// remembered.
-	Rotation(ctx context.Context, c Call) (Rotation, error)
+	Rotation(ctx context.Context, p P, c Call) (Rotation, error)
 }
 
 // rotate is the rotation whose secret answers a call: that in force, or the next one where
 // the host requests it. A request names the rotation that it makes, so that it makes one
 // however often it is sent, and none when it comes late.
-func rotate(ctx context.Context, k Answerer, c Call) (Rotation, error) {
+func (f *compiledPolicy) rotate(ctx context.Context, kind string, c Call) (Rotation, error) {
 	want := c.Request.Rotation
-	r, ok := k.(Rotator)
-	if !ok && want == 0 {
-		return Rotation{}, nil
+	if f.compiled.rotation == nil {
+		if want == 0 {
+			return Rotation{}, nil
+		}
+		return Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation, "need %q: kind %q has no secret to rotate: raise its generation, or fetch it again", c.Request.Need, kind)
 	}
-	if !ok {
-		return Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation, "need %q: kind %q has no secret to rotate: raise its generation, or fetch it again", c.Request.Need, k.Name())
-	}
-	now, err := r.Rotation(ctx, c)
+	now, err := f.compiled.rotation(ctx, c)
 	switch {
 	case err != nil, want == 0, want == now.Number:
 		return now, err

@@ -25,7 +25,7 @@ import (
 // Config of a Server. Every field without a default is needed.
 type Config struct {
 	Policies *Policies
-	Kind     Kind
+	Kind     AnyKind
 	Store    store.Store
 	Key      *seal.Key
 
@@ -135,7 +135,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	within := conns.Listen(conns.Patient(l, s.Logger), s.limit())
 	g, ctx := errgroup.WithContext(ctx)
 	s.ending = ctx.Done()
-	if k, ok := s.Kind.(Watcher); ok {
+	if k, ok := s.Kind.kind.(Watcher); ok {
 		g.Go(func() error { s.follow(ctx, k); return nil })
 		g.Go(func() error { s.majority(ctx); return nil })
 	}
@@ -153,7 +153,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if s.Log != nil {
 		g.Go(func() error { s.Log.Run(ctx); return nil })
 	}
-	if r, ok := s.Kind.(Runner); ok {
+	if r, ok := s.Kind.kind.(Runner); ok {
 		g.Go(func() error {
 			if err := r.Run(ctx, s.Ready); ctx.Err() == nil {
 				return err

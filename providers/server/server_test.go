@@ -43,7 +43,7 @@ func (*echo) Compile(p document.Policy) (any, error) {
 	return nil, nil
 }
 
-func (k *echo) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+func (k *echo) Answer(ctx context.Context, _ any, c server.Call) (server.Decision, error) {
 	n := k.calls.Add(1)
 	if k.hold != nil {
 		<-k.hold
@@ -59,7 +59,7 @@ func (k *echo) Answer(ctx context.Context, c server.Call) (server.Decision, erro
 func start(t *testing.T, k *echo) (*providertest.Env, hostapi.Request) {
 	t.Helper()
 	e := providertest.NewEnv(t, "ursula", "raishan")
-	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.Kind { return k })
+	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.AnyKind { return server.Any(k) })
 	e.Grant(ursula, "echo", "oidc", map[string]any{"word": "hello"})
 	e.Start()
 	return e, hostapi.Request{Need: "echo", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(`{"word":"hello"}`)}
@@ -71,7 +71,7 @@ func TestConformance(t *testing.T) {
 		Body: func(*testing.T) json.RawMessage {
 			return json.RawMessage(`{ "n":1, "list":["b","a"],"word":"hel\u006co" }`)
 		},
-		Make:   func(*providertest.Env) server.Kind { return new(echo) },
+		Make:   func(*providertest.Env) server.AnyKind { return server.Any(new(echo)) },
 		Secret: []string{"asked"},
 	})
 }

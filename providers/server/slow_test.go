@@ -43,7 +43,7 @@ func TestLongDocuments(t *testing.T) {
 
 func startLong(t *testing.T) *providertest.Env {
 	e := providertest.NewEnv(t, "ursula", "raishan")
-	e.Runs("config", struct{}{}, func(*providertest.Env) server.Kind { return long{} })
+	e.Runs("config", struct{}{}, func(*providertest.Env) server.AnyKind { return server.Documents(long{}) })
 	e.Grant(ursula, "documents", "config", map[string]any{})
 	e.Start()
 	return e

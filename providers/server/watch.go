@@ -202,7 +202,7 @@ func (w *watching) look(over bool) func(http.ResponseWriter) {
 // since a revision, and after some minutes that there are none. Nobody waits in a slot.
 func (s *Server) watch(rw http.ResponseWriter, r *http.Request, k Watcher) {
 	w := &watching{
-		request: request{Server: s, row: Row{From: r.RemoteAddr, Kind: k.Name()}},
+		request: request{Server: s, row: Row{From: r.RemoteAddr, Kind: s.Kind.name}},
 		ctx:     context.WithoutCancel(r.Context()), kind: k,
 		has: strings.Clone(r.Header.Get(hostapi.HeaderHas)), format: strings.Clone(r.Header.Get(document.HeaderFormat)),
 		lasts: s.Watch - rand.N(s.Watch/5+1), done: func() {},
@@ -268,7 +268,7 @@ func (a *request) receiveRead(r *http.Request) error {
 // revision: any other, of before or of another process, may have anything.
 func (a *request) readSince(ctx context.Context, k Reader, has string, from, revision int64) (any, change, error) {
 	quiet := change{unrecorded: true}
-	call, err := a.reads(k)
+	call, err := a.reads()
 	if err != nil {
 		return nil, change{}, err
 	}

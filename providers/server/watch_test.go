@@ -32,7 +32,7 @@ func (watchedLong) Changes(ctx context.Context) iter.Seq2[int64, error] {
 func TestWatchNeverRead(t *testing.T) {
 	t.Parallel()
 	e := providertest.NewEnv(t, "ursula")
-	e.Runs("config", struct{}{}, func(*providertest.Env) server.Kind { return watchedLong{} })
+	e.Runs("config", struct{}{}, func(*providertest.Env) server.AnyKind { return server.Documents(watchedLong{}) })
 	e.Grant(ursula, "documents", "config", map[string]any{})
 	e.Start()
 	c := connect(t, e, e.Issue(ursula, time.Hour))
@@ -61,7 +61,7 @@ func TestWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	e := providertest.NewEnv(t, "ursula")
 	e.Watch = 50 * time.Millisecond
-	e.Runs("config", struct{}{}, func(*providertest.Env) server.Kind { return watchedSame{} })
+	e.Runs("config", struct{}{}, func(*providertest.Env) server.AnyKind { return server.Documents(watchedSame{}) })
 	e.Grant(ursula, "documents", "config", map[string]any{})
 	e.Start()
 	c := connect(t, e, e.Issue(ursula, time.Hour))

@@ -43,7 +43,7 @@ type settings struct {
 }
 
 // Compile decodes the settings, and which names are granted.
-func (k *Certificates) Compile(p document.Policy) (any, error) {
+func (k *Certificates) Compile(p document.Policy) (*Policy, error) {
 	policy := &Policy{trustDomain: p.TrustDomain}
 	if err := server.Settings(p, Name, &policy.settings); err != nil {
 		return nil, err

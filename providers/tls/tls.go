@@ -63,15 +63,15 @@ type Settings struct {
 }
 
 // Kind makes the kind.
-func (s *Settings) Kind(p server.Process) server.Kind {
-	return New(Config{
+func (s *Settings) Kind(p server.Process) server.AnyKind {
+	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Logger: p.Logger,
 		Environment: s.Environment, Resolvers: s.Resolvers, Roots: s.Roots,
 		Relay: relay.Config{
 			Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
 			Account: cmp.Or(s.Config, p.Instance.Unit("provider-config")), Policies: p.Policies, Audit: p.Audit, Logger: p.Logger,
 		},
-	})
+	}))
 }
 
 // Config of the kind. Store and Key are needed; Policy and Relay for Run alone.
@@ -106,9 +106,9 @@ type Certificates struct {
 }
 
 var (
-	_ server.Answerer = (*Certificates)(nil)
-	_ server.Runner   = (*Certificates)(nil)
-	_ server.Sealer   = (*Certificates)(nil)
+	_ server.Answerer[*Policy] = (*Certificates)(nil)
+	_ server.Runner            = (*Certificates)(nil)
+	_ server.Sealer            = (*Certificates)(nil)
 )
 
 // New makes the kind.
@@ -132,8 +132,7 @@ func (k *Certificates) Name() string { return Name }
 
 // Answer answers with the certificate in force, which is ordered when there is none, or when it
 // is due.
-func (k *Certificates) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
-	p := c.Compiled.(*Policy)
+func (k *Certificates) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	if r.account() {
 		return server.Decision{Answer: hostapi.Answer{Values: map[string]string{"thumbprint": k.thumbprint(p)}}}, nil

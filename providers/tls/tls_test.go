@@ -35,7 +35,7 @@ import (
 
 // answering is the kind without its socket.
 type answering struct {
-	server.Answerer
+	server.Answerer[*Policy]
 	close func()
 }
 
@@ -121,11 +121,11 @@ func TestConformance(t *testing.T) {
 			suite := providertest.Suite{
 				Kind: Name, Need: "tls-wiki", Settings: settings{Directory: ca.Directory, Internal: []string{"internal"}}, Request: r, Public: !r.Shared,
 				Body: func(t *testing.T) json.RawMessage { return body(t, r, newKeyOf(t)) },
-				Make: func(e *providertest.Env) server.Kind {
+				Make: func(e *providertest.Env) server.AnyKind {
 					k := New(Config{Store: e.Store, Key: e.Key, Roots: ca.RootsFile, Dial: ca.Dial, Logger: slog.New(slog.DiscardHandler)})
 					t.Cleanup(k.Close)
 					at.set(r.Names[0], k.thumbprint(&Policy{settings: settings{Directory: ca.Directory}}))
-					return answering{k, k.Close}
+					return server.Any(answering{k, k.Close})
 				},
 			}
 			if r.Shared {
@@ -185,7 +185,7 @@ func (f *fixture) answer(i int, b json.RawMessage) (hostapi.Answer, error) {
 		return hostapi.Answer{}, err
 	}
 	g := f.policy.Grants[i]
-	d, err := f.Answer(f.t.Context(), server.Call{Caller: g.Caller, Grant: g, Compiled: compiled, Now: f.now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: b}})
+	d, err := f.Answer(f.t.Context(), compiled, server.Call{Caller: g.Caller, Grant: g, Now: f.now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: b}})
 	if err == nil && len(d.Then) > 0 {
 		_, err = f.db.Commit(f.t.Context(), store.Txn{If: d.If, Then: d.Then})
 	}
@@ -271,7 +271,7 @@ func TestAnotherCA(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.obtain(t.Context(), compiled.(*Policy), names, csr, former); err != nil {
+	if _, err := f.obtain(t.Context(), compiled, names, csr, former); err != nil {
 		t.Error(err)
 	}
 }
@@ -385,7 +385,7 @@ func TestInternal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := compiled.(*Policy)
+	p := compiled
 	root, err := f.root(p)
 	if err != nil {
 		t.Fatal(err)

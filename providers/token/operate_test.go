@@ -444,7 +444,7 @@ func TestBootstrapOff(t *testing.T) {
 	if err := k.serveBootstrap(t.Context()); err == nil || !strings.Contains(err.Error(), "chmod 0700") {
 		t.Errorf("%v", err)
 	}
-	if got := (&Settings{}).Kind(server.Process{Policies: &server.Policies{}}).(*Tokens); got.Bootstrap != "" {
+	if got := (&Settings{}).tokens(server.Process{Policies: &server.Policies{}}); got.Bootstrap != "" {
 		t.Errorf("without a setting it is %s", got.Bootstrap)
 	}
 }

@@ -76,7 +76,7 @@ type Issuer struct {
 const longest = time.Hour
 
 // Compile decodes tenants and grants, and rejects rules that are not a tenant's own.
-func (t *Tokens) Compile(policy document.Policy) (any, error) {
+func (t *Tokens) Compile(policy document.Policy) (*Policy, error) {
 	var s settings
 	if err := server.Settings(policy, Name, &s); err != nil {
 		return nil, err

@@ -79,7 +79,9 @@ type Settings struct {
 }
 
 // Kind makes the kind.
-func (s *Settings) Kind(p server.Process) server.Kind {
+func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Any(s.tokens(p)) }
+
+func (s *Settings) tokens(p server.Process) *Tokens {
 	return New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), SVIDKeys: s.Keys,
 		Listen:    cmp.Or(s.Listen, filepath.Join("/run", p.Instance.Unit("provider-"+Name), Socket)),
@@ -119,9 +121,9 @@ type Tokens struct {
 }
 
 var (
-	_ server.Answerer = (*Tokens)(nil)
-	_ server.Runner   = (*Tokens)(nil)
-	_ server.Sealer   = (*Tokens)(nil)
+	_ server.Answerer[*Policy] = (*Tokens)(nil)
+	_ server.Runner            = (*Tokens)(nil)
+	_ server.Sealer            = (*Tokens)(nil)
 )
 
 // New makes the kind.
@@ -136,8 +138,7 @@ func New(c Config) *Tokens {
 func (t *Tokens) Name() string { return Name }
 
 // Answer issues what the policy grants, and the rules of the tenant permit.
-func (t *Tokens) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
-	p := c.Compiled.(*Policy)
+func (t *Tokens) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	tenant := p.tenants[r.Tenant]
 	ring, change, err := t.tenants.keys(tenant).Due(ctx, c.Now, p.generation)

@@ -66,13 +66,13 @@ func settingsOf(t Tenant) settings {
 var wikiRequest = Request{Issuer: base, Tenant: "acme", ID: wiki, Requested: []string{"stream.publish"}, Resources: []string{"stream:acme/payments/x"}}
 
 // answering is the kind without its socket.
-type answering struct{ server.Answerer }
+type answering struct{ server.Answerer[*Policy] }
 
 func TestConformance(t *testing.T) {
 	providertest.Run(t, providertest.Suite{
 		Kind: Name, Need: "token-wiki-events", Request: wikiRequest, Settings: settingsOf(acme("https://login.example.org")), Secret: []string{"token"},
-		Make: func(e *providertest.Env) server.Kind {
-			return answering{New(Config{Store: e.Store, Key: e.Key})}
+		Make: func(e *providertest.Env) server.AnyKind {
+			return server.Any(answering{New(Config{Store: e.Store, Key: e.Key})})
 		},
 	})
 }
@@ -105,14 +105,14 @@ func startWith(t *testing.T, tenant Tenant, change func(*env)) *env {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	e := &env{Env: providertest.NewEnv(t, "ursula"), t: t, socket: filepath.Join(dir, Socket), keys: filepath.Join(dir, "svid.json"), dir: dir}
-	e.Runs(Name, settingsOf(tenant), func(p *providertest.Env) server.Kind {
+	e.Runs(Name, settingsOf(tenant), func(p *providertest.Env) server.AnyKind {
 		log := slog.New(slog.NewTextHandler(io.Discard, nil))
 		e.kind = New(Config{
 			Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), SVIDKeys: e.keys, Listen: e.socket, Forwarder: account.Username,
 			Control: filepath.Join(dir, relay.Socket), Operators: account.Username, Bootstrap: filepath.Join(dir, "bootstrap", "bootstrap.sock"),
 			Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log,
 		})
-		return e.kind
+		return server.Any(e.kind)
 	})
 	e.Grant(kit.ID("node/ursula"), "token-wiki-events", Name, wikiRequest)
 	e.Grant(kit.ID("node/ursula"), "tenant-acme", Name, Request{Issuer: base, Tenant: "acme"})

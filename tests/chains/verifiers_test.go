@@ -67,7 +67,9 @@ func providerServer(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 	e.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	e.Policy.Trust.Roots = append(e.Policy.Trust.Roots, ca.RootPEM())
 	e.Grant(node, "config-documents", config.Name, struct{}{})
-	e.Runs(config.Name, struct{}{}, func(e *providertest.Env) server.Kind { return config.New(archive.Archive{Store: e.Store}) })
+	e.Runs(config.Name, struct{}{}, func(e *providertest.Env) server.AnyKind {
+		return server.Documents(config.New(archive.Archive{Store: e.Store}))
+	})
 	e.Start()
 	return func(t *testing.T, c tls.Certificate) string {
 		log.take()

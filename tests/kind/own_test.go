@@ -70,7 +70,7 @@ func TestOwn(t *testing.T) {
 	must(t, err)
 	work := filepath.Join(public, "mailbox-state")
 	must(t, os.Mkdir(work, 0o755))
-	mail.Runs("mailbox", nil, func(e *providertest.Env) server.Kind {
+	mail.Runs("mailbox", nil, func(e *providertest.Env) server.AnyKind {
 		return own.Section("mailbox").Kind(server.Process{Dir: work, Store: e.Store, Key: e.Key, Policies: e.Policies, Logger: e.Logger})
 	})
 	manifest, state, summary := activated(t, cluster, keys, "mailbox", issuing, mail)

@@ -109,14 +109,14 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 			Store: state, Key: p.key, Policy: server.Compiled[cert.Policy](policies),
 			Authority: func() (*ca.Authority, error) { return p.ca.Issuing, nil },
 		}), p}
-		c.Kind, c.Certificate = issuer, issuer.Certificate
+		c.Kind, c.Certificate = server.Any(issuer), issuer.Certificate
 	case config.Name:
-		c.Kind = config.New(archive.Archive{Store: state})
+		c.Kind = server.Documents(config.New(archive.Archive{Store: state}))
 	case oidc.Name:
-		c.Kind = struct{ server.Answerer }{oidc.New(oidc.Config{
+		c.Kind = server.Any(struct{ server.Answerer[*oidc.Policy] }{oidc.New(oidc.Config{
 			Store: state, Key: p.key, Policy: server.Compiled[oidc.Policy](policies), Listen: "127.0.0.1:0", Users: p.path("users"),
 			Audit: server.NewAudit(state, log), Logger: log,
-		})}
+		})})
 	}
 	s, err := server.New(c)
 	if err != nil {
@@ -163,9 +163,9 @@ func (s skewed) Authenticate(ctx context.Context, c server.Call, binding []byte)
 	return s.Issuer.Authenticate(ctx, c, binding)
 }
 
-func (s skewed) Answer(ctx context.Context, c server.Call) (server.Decision, error) {
+func (s skewed) Answer(ctx context.Context, p *cert.Policy, c server.Call) (server.Decision, error) {
 	c.Now = c.Now.Add(s.p.ahead())
-	return s.Issuer.Answer(ctx, c)
+	return s.Issuer.Answer(ctx, p, c)
 }
 
 func (s skewed) Certificate() (*tls.Certificate, error) {

@@ -220,10 +220,11 @@ func (p *process) leftList() string {
 }
 
 // provider is the kind, and where the process's own SVID is.
-func (p *process) provider() (server.Kind, func() (*tls.Certificate, error)) {
-	kind := p.Section.Kind(server.Process{Instance: p.instance, Dir: p.dir(), Store: p.store, Key: p.key, Policies: p.policies, Audit: p.audit, Log: p.tlog, Logger: p.log})
-	if issuer, ok := kind.(*cert.Issuer); ok {
-		return kind, issuer.Certificate
+func (p *process) provider() (server.AnyKind, func() (*tls.Certificate, error)) {
+	of := server.Process{Instance: p.instance, Dir: p.dir(), Store: p.store, Key: p.key, Policies: p.policies, Audit: p.audit, Log: p.tlog, Logger: p.log}
+	if s, ok := p.Section.(*cert.Settings); ok {
+		issuer := s.Issuer(of)
+		return server.Any(issuer), issuer.Certificate
 	}
-	return kind, p.identity
+	return p.Section.Kind(of), p.identity
 }

@@ -232,9 +232,7 @@ func (s state) reseal(ctx context.Context, db store.Store, kind string, keys key
 	all := []func(context.Context) error{
 		func(ctx context.Context) error { return key.Rebind(ctx, db) },
 		func(ctx context.Context) error { return server.Reseal(ctx, db, key) },
-	}
-	if k, ok := s.Section.Kind(server.Process{Instance: s.instance, Dir: s.Dir(kind), Store: db, Key: key}).(server.Sealer); ok {
-		all = append(all, k.Reseal)
+		s.Section.Kind(server.Process{Instance: s.instance, Dir: s.Dir(kind), Store: db, Key: key}).Reseal,
 	}
 	var unreadable error
 	for _, reseal := range all {

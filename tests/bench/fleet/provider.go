@@ -139,10 +139,10 @@ func (c cluster) server(kind, state string, db store.Store) (*server.Server, net
 			Store: db, Key: key, Policy: server.Compiled[cert.Policy](policies),
 			Authority: issuing.Load, CRL: state + "/crl.pem",
 		})
-		sc.Kind, sc.Certificate = issuer, issuer.Certificate
+		sc.Kind, sc.Certificate = server.Any(issuer), issuer.Certificate
 	default:
 		svid := c.ca.Issue(policies.Self().ID, 24*time.Hour)
-		sc.Kind, sc.Certificate = config.New(archive.Archive{Store: db}), func() (*tls.Certificate, error) { return svid, nil }
+		sc.Kind, sc.Certificate = server.Documents(config.New(archive.Archive{Store: db})), func() (*tls.Certificate, error) { return svid, nil }
 	}
 	s, err := server.New(sc)
 	if err != nil {

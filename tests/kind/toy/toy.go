@@ -22,7 +22,7 @@ type Settings struct {
 }
 
 // Kind makes the kind.
-func (s *Settings) Kind(server.Process) server.Kind { return toy{s.Mark} }
+func (s *Settings) Kind(server.Process) server.AnyKind { return server.Any(toy{s.Mark}) }
 
 type toy struct{ mark string }
 
@@ -38,7 +38,7 @@ type policy struct {
 
 func (toy) Name() string { return Name }
 
-func (toy) Compile(p document.Policy) (any, error) {
+func (toy) Compile(p document.Policy) (*policy, error) {
 	var c policy
 	err := server.Settings(p, Name, &c)
 	if err == nil {
@@ -52,8 +52,7 @@ func (toy) Compile(p document.Policy) (any, error) {
 	return &c, err
 }
 
-func (t toy) Answer(_ context.Context, c server.Call) (server.Decision, error) {
-	p := c.Compiled.(*policy)
+func (t toy) Answer(_ context.Context, p *policy, c server.Call) (server.Decision, error) {
 	greeting := p.Word + " " + p.requests.Of(c).Name + t.mark
 	return server.Decision{Answer: hostapi.Answer{Values: map[string]string{"greeting": greeting}}}, nil
 }

@@ -13,11 +13,15 @@ import (
 	"net"
 	"time"
 
+	"github.com/florete/florete/activation/crl"
+	"github.com/florete/florete/activation/distribution"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/activation/notify"
+	"github.com/florete/florete/activation/witness"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 )
@@ -78,6 +82,9 @@ type Config struct {
 	Step func(name string) // see delivery.Dir; nil but in tests
 }
 
+// CommitTimeout is Config.CommitTimeout of whoever names none.
+const CommitTimeout = time.Minute
+
 // DefaultHostKey is where OpenSSH keeps a host's ed25519 key.
 const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 
@@ -113,17 +120,17 @@ func Run(ctx context.Context, c Config) (event.Summary, error) {
 	if !c.Once {
 		store.Arm, store.Timeout = c.Arm, c.CommitTimeout
 	}
-	a := &activation{Config: c, store: store, tried: map[string]bool{}, resumed: !c.Once && resumed(c.State)}
-	defer func() { a.watcher.close() }()
+	a := newActivation(c, store)
+	defer a.documents.Close()
 	for {
 		if err := a.open(note); err != nil {
 			return event.Summary{}, err
 		}
-		a.note, a.resumed = "", false
-		if again := a.keep(ctx); !again {
+		a.resumed = false
+		if note = a.keep(ctx); note == "" {
 			break
 		}
-		note, a.Adopt = cmp.Or(a.note, "taken from the network"), nil
+		a.Adopt = nil
 	}
 	s := a.summary()
 	if c.Once {
@@ -138,52 +145,65 @@ func Run(ctx context.Context, c Config) (event.Summary, error) {
 // in their own and send what came of them.
 type activation struct {
 	Config
-	store    *documents.Store
-	set      documents.Set
-	host     *fetch.Host
-	note     string // where others put documents in force
-	manifest string // digest of its body
-	opened   time.Time
-	moment   time.Time // when it was last looked what is due, by both clocks
-	needs    []*need
-	tried    map[string]bool // in a single pass
-	settled  bool            // was reported
-	resumed  bool            // by an operator
-	identity identity
-	enrolled int64 // the identity file whose documents were last taken in
-	reporter reporter
-	watcher  watcher
-	prover   prover
-	after    *fetch.Pass // that goes on over the connection on which this host enrolled; nil for none
+	documents *distribution.Follower
+	logs      witness.Keeper
+	crls      crl.Keeper
+	table     *needstate.Table // of the documents in force
+	needs     []*need          // of the table, but for the documents
+	tried     map[string]bool  // see needstate.Table
+	host      *fetch.Host      // under the documents in force
+	after     *fetch.Pass      // that goes on over the connection on which this host enrolled; nil for none
+	identity  identity
+	enrolled  int64     // the identity file whose documents were last taken in
+	moment    time.Time // when it was last looked what is due, by both clocks
+	settled   bool      // was reported
+	resumed   bool      // by an operator
+}
 
-	witnesser witnesser
-	crls      crlKeeper
-	fresh     time.Time     // when that was looked at which stale follows from
-	stale     time.Duration // how long no provider has answered about the documents, when that is too long
+// newActivation puts the parts of a run together: what one tells another is here, or is a call of
+// the loop's (keep.go).
+func newActivation(c Config, store *documents.Store) *activation {
+	a := &activation{Config: c, tried: map[string]bool{}, resumed: !c.Once && resumed(c.State)}
+	a.documents = &distribution.Follower{Store: store, Timeout: c.CommitTimeout, Report: c.HostReport, Reconnected: a.logs.Soon}
+	a.logs.Beside, a.logs.Changed = a.crls.Over, a.documents.ReportSoon
+	return a
 }
 
 // open begins with the documents in force.
 func (a *activation) open(note string) error {
-	a.set = a.store.Set()
-	e := a.set.Document.Envelope
-	a.manifest, a.settled, a.opened, a.fresh = e.Digest, false, time.Now().Round(0), time.Time{}
+	set := a.documents.Store.Set()
+	e := set.Document.Envelope
 	a.host = &fetch.Host{
-		Layout: a.State, Manifest: a.set.Manifest, Serial: e.Serial, Tag: a.set.Tag(), Roots: a.set.Roots,
+		Layout: a.State, Manifest: set.Manifest, Serial: e.Serial, Tag: set.Tag(), Roots: set.Roots,
 		HostKey: a.HostKey, TPM: a.TPM, Dial: a.Dial,
 	}
-	if p := a.seek(a.opened); p.Commit != nil {
-		a.watcher.close() // only a connection made under these documents proves anything
+	a.report(event.Event{Event: event.Documents, Message: fmt.Sprintf("%s: manifest of %s, serial %d, %d needs", note, e.Host, e.Serial, len(set.Manifest.Needs))})
+	a.table = &needstate.Table{
+		Host: a.host, Manifest: e.Digest, Backoff: a.Backoff, Refetch: a.Refetch, Once: a.Once, Tried: a.tried,
+		Step: a.Step, Report: a.report, Changed: func() { a.Status(a.summary()) },
 	}
-	a.report(event.Event{Event: event.Documents, Message: fmt.Sprintf("%s: manifest of %s, serial %d, %d needs", note, e.Host, e.Serial, len(a.set.Manifest.Needs))})
-	a.needs = nil
-	for _, n := range a.set.Manifest.Needs {
-		a.needs = append(a.needs, a.load(n))
+	a.needs, a.settled = nil, false
+	var documents *needstate.Need
+	for _, n := range set.Manifest.Needs {
+		added := a.table.Add(n)
+		if n.Kind == document.KindConfig {
+			documents = added
+		} else {
+			a.needs = append(a.needs, &need{Need: added})
+			a.deliverBundle(added)
+		}
+		added.Begin(a.resumed)
 	}
+	a.documents.Open(set, a.table, documents)
 	if err := a.adopt(); err != nil {
 		return err
 	}
 	a.Status(a.summary())
 	return nil
+}
+
+func (a *activation) summary() event.Summary {
+	return event.Summary{Stale: a.documents.Stale(), Needs: a.table.Summary()}
 }
 
 func (a *activation) report(e event.Event) {

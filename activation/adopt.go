@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/florete/florete/activation/event"
+	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 )
@@ -18,19 +19,19 @@ import (
 // that was fulfilled before is left alone.
 func (a *activation) adopt() error {
 	for _, id := range slices.Sorted(maps.Keys(a.Adopt)) {
-		i := slices.IndexFunc(a.needs, func(n *need) bool { return n.ID == id })
+		i := slices.IndexFunc(a.table.Needs, func(n *needstate.Need) bool { return n.ID == id })
 		if i < 0 {
-			return fmt.Errorf("adopt %s: the manifest of %s has no such need", id, a.set.Manifest.Host)
+			return fmt.Errorf("adopt %s: the manifest of %s has no such need", id, a.host.Manifest.Host)
 		}
-		if err := a.adoptOne(a.needs[i], a.Adopt[id]); err != nil {
+		if err := a.adoptOne(a.table.Needs[i], a.Adopt[id]); err != nil {
 			return fmt.Errorf("adopt %s: %w", id, err)
 		}
 	}
 	return nil
 }
 
-func (a *activation) adoptOne(n *need, from string) error {
-	if !n.state.Fulfilled.IsZero() {
+func (a *activation) adoptOne(n *needstate.Need, from string) error {
+	if !n.State.Fulfilled.IsZero() {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(n.Deliver.Files))
@@ -57,14 +58,14 @@ func (a *activation) adoptOne(n *need, from string) error {
 	if failed != nil {
 		return failed
 	}
-	generation, err := n.dir.Deliver(files)
+	generation, err := n.Dir.Deliver(files)
 	if err != nil {
 		return err
 	}
-	n.state.Fulfil(a.observe(n), "", hostapi.Answer{})
-	n.state.NotifiedGeneration, n.seen = generation, seen{}
-	a.save(n)
-	a.forget(n)
+	n.State.NotifiedGeneration = generation
+	n.Confirm("", hostapi.Answer{})
+	n.LookAgain()
+	n.Forget()
 	a.report(event.Event{Event: event.Adopted, Need: n.ID, Message: from})
 	return nil
 }

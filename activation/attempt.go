@@ -1,16 +1,12 @@
 package activation
 
 import (
-	"cmp"
 	"context"
 	"io/fs"
-	"slices"
 	"time"
 
 	"github.com/florete/florete/activation/delivery"
-	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
-	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 )
@@ -18,74 +14,48 @@ import (
 // codeAccount is local and transient: the owner of files does not exist.
 const codeAccount = "account"
 
-// attempt counts an attempt, which joins a pass, and returns the work it is.
-func (a *activation) attempt(n *need, pass *fetch.Pass) func(context.Context) outcome {
-	last := n.state.Error
-	number := n.state.Begin(a.observe(n))
-	n.key = a.host.KeySeen()
+// attempt is the work of an attempt of a number, which joins a pass.
+func (a *activation) attempt(n *need, pass *fetch.Pass, number int) func(context.Context) func() {
+	last := n.State.Error
 	attempt := fetch.Attempt{
-		Need: n.Need, Digest: n.digest, Answers: n.state.Answers, Rotation: n.state.WantRotation,
-		Provider: a.provider(n, number),
+		Need: n.Need.Need, Digest: n.Digest, Answers: n.State.Answers, Rotation: n.State.WantRotation,
+		Provider: n.Providers[(number-1)%len(n.Providers)],
 		Enrol:    last != nil && (last.Code == hostapi.CodeClock || last.Code == hostapi.CodeUntrusted),
 	}
-	proof := a.prover.proof
-	getCRL, noteCRL := a.crlWith(n, pass), func() {}
+	getCRL, noteCRL := a.crls.With(a.table, n.Need, pass), func() {}
 	pass.Join()
-	enrols := a.host.IsNode(n.Need)
+	enrols := a.host.IsNode(attempt.Need)
 	if enrols {
 		pass.Join() // until what waits for it is begun
 	}
-	var documents func(context.Context) (hostapi.Artifact, *fetch.Error, func())
-	if n.Kind == document.KindConfig {
-		documents = a.artifact(pass, attempt)
-	}
-	return func(ctx context.Context) outcome {
+	return func(ctx context.Context) func() {
 		defer pass.Leave()
-		var answer hostapi.Answer
-		var artifact hostapi.Artifact
-		var failed *fetch.Error
-		release := func() {}
-		if n.Kind == document.KindConfig {
-			artifact, failed, release = documents(ctx)
-		} else {
-			answer, attempt.Provider, failed = a.fetch(ctx, pass, attempt, n.dir)
-			if failed == nil && getCRL != nil && attempt.Provider != "" {
-				noteCRL = getCRL(ctx, attempt.Provider)
-			}
+		answer, provider, failed := a.fetch(ctx, pass, attempt, n.Dir)
+		if failed == nil && getCRL != nil && provider != "" {
+			noteCRL = getCRL(ctx, provider)
 		}
-		return outcome{n, func() {
-			n.busy, n.seen = false, seen{}
+		return func() {
+			n.End()
 			if enrols {
 				defer pass.Leave()
 			}
-			if failed == nil && n.Kind == document.KindConfig {
-				if proof.Commit != nil {
-					a.proved(proof, attempt.Provider)
-				}
-				if e := a.accept(ctx, artifact); e != nil {
-					failed = &fetch.Error{Error: e, Received: true}
-				}
-			}
-			release()
 			switch {
 			case failed == nil:
-				a.fulfil(n, attempt.Provider, answer)
+				a.fulfil(n, provider, answer)
 				noteCRL()
 				if enrols {
 					a.endAfter()
 					a.after = pass.After()
 				}
-			case ctx.Err() != nil: // cut off by this host: what is on disk holds
-				delete(a.tried, n.ID)
+			case ctx.Err() != nil:
+				n.CutOff()
 			case attempt.Rotation != 0 && failed.Code == hostapi.CodeRotation:
-				a.dropRotation(n, attempt.Provider, failed)
+				n.DropRotation(provider, failed)
 			default:
-				a.fail(n, attempt.Provider, failed)
-				if a.proves(n) {
-					a.unproved(n, failed, time.Now().Round(0))
-				}
+				n.Fail(provider, failed)
+				a.documents.Failed(n.Need, failed)
 			}
-		}}
+		}
 	}
 }
 
@@ -150,72 +120,14 @@ func files(n document.Need, values map[string]string, uid, gid int) (map[string]
 }
 
 func (a *activation) fulfil(n *need, provider string, answer hostapi.Answer) {
-	if a.host.IsNode(n.Need) {
-		a.reinstate()
-	}
-	n.foreign = false
-	n.state.Fulfil(a.observe(n), provider, answer)
-	a.save(n)
-	a.proveNow(n)
-	a.fresh = time.Time{}
-	a.forget(n)
-	a.forgetEnrolled()
-	due, _ := n.state.Due(n.Renew)
-	a.report(event.Event{Event: event.Fulfilled, Need: n.ID, Provider: provider, Message: n.origin(), Attempt: n.state.Attempts, Next: due})
-}
-
-// reinstate makes due what was denied to the node's certificate of before: now, and where
-// this process ends first, or other documents come in force.
-func (a *activation) reinstate() {
-	for _, n := range a.needs {
-		if n.state.Reinstated(time.Now().Round(0)) {
-			a.save(n)
+	if a.host.IsNode(n.Need.Need) {
+		for _, other := range a.table.Needs {
+			other.Reinstate(time.Now().Round(0)) // what was denied to the certificate of before
 		}
 	}
-	a.watcher.next, a.watcher.failures = time.Time{}, 0
-}
-
-func (a *activation) fail(n *need, provider string, failed *fetch.Error) {
-	if !failed.Received {
-		provider = ""
-	}
-	n.state.Fail(a.observe(n), provider, failed.Error, a.backoff(n))
-	a.save(n)
-	a.reportFailed(n, provider, failed)
-}
-
-// ownMost is the longest wait for a provider of this host itself: attempts harm nobody else,
-// and whoever installs what it lacks sees that at once.
-const ownMost = 10 * time.Second
-
-// endedMost is the longest wait of a need whose certificate has ended: nothing works without it.
-const endedMost = 20 * time.Second
-
-func (a *activation) backoff(n *need) needstate.Backoff {
-	b := a.Backoff
-	if n.Kind == document.KindCert && !n.state.Expires.IsZero() {
-		most := max(time.Until(n.state.Expires.Time), 0) + endedMost
-		b.Max = min(cmp.Or(b.Max, needstate.LongestWait), most)
-	}
-	if slices.Contains(n.Providers, a.set.Manifest.Host) {
-		b.Max = min(cmp.Or(b.Max, ownMost), ownMost)
-	}
-	return b
-}
-
-// dropRotation goes on with the secret in force.
-func (a *activation) dropRotation(n *need, provider string, failed *fetch.Error) {
-	a.reportFailed(n, provider, failed)
-	n.state.DropRotation(time.Now().Round(0))
-	a.save(n)
-	a.forget(n)
-}
-
-func (a *activation) reportFailed(n *need, provider string, failed *fetch.Error) {
-	a.report(event.Event{
-		Event: event.Failed, Need: n.ID, Provider: provider, Attempt: n.state.Attempts,
-		Kind: failed.Kind, Code: failed.Code, Message: failed.Message, Next: n.state.Next.Time,
-	})
+	n.Fulfil(provider, answer)
+	a.documents.Fulfilled(n.Need)
+	a.forgetEnrolled()
 }
 
 // owner is whom the files of a delivery belong to.

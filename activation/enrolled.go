@@ -6,7 +6,6 @@ import (
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
-	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 )
 
@@ -21,7 +20,7 @@ type identity struct {
 func (a *activation) acceptEnrolled(ctx context.Context) {
 	f, left, err := fetch.ReadEnrolled(a.State)
 	if err != nil {
-		a.report(event.Event{Event: event.Disk, Need: "documents", Message: err.Error()})
+		a.table.Disk("documents", err)
 	}
 	a.identity = identity{f, left}
 	if f == nil {
@@ -32,19 +31,17 @@ func (a *activation) acceptEnrolled(ctx context.Context) {
 		return
 	}
 	a.enrolled = left
-	if e := a.accept(ctx, f.Artifact); e != nil && e.Code != documents.CodeOlder {
+	if e := a.documents.Accept(ctx, f.Artifact, "taken from an identity file"); e != nil && e.Code != documents.CodeOlder {
 		a.report(event.Event{Event: event.Disk, Need: "documents", Message: "of an identity file: " + e.Message})
 	}
-	if a.outdated() {
-		a.note = "taken from an identity file"
-	} else {
+	if _, changed := a.documents.Changed(); !changed {
 		a.forgetEnrolled()
 	}
 }
 
 // enrolledFor is the identity file that has what a need waits for; zero for none.
 func (a *activation) enrolledFor(n *need) int64 {
-	if !a.host.Gives(a.identity.file, n.Need) {
+	if !a.host.Gives(a.identity.file, n.Need.Need) {
 		return 0
 	}
 	return a.identity.left
@@ -57,14 +54,6 @@ func (a *activation) forgetEnrolled() {
 	}
 	a.Step("forget enrolled")
 	if err := a.host.ForgetEnrolled(a.enrolled); err != nil {
-		a.report(event.Event{Event: event.Disk, Need: "documents", Message: err.Error()})
+		a.table.Disk("documents", err)
 	}
-}
-
-// origin is what fulfilled a need in a provider's place; certificates are never adopted.
-func (n *need) origin() string {
-	if n.Kind == document.KindCert && n.state.Provider == "" {
-		return "an identity file"
-	}
-	return ""
 }

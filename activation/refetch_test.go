@@ -13,6 +13,7 @@ import (
 
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/event"
+	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 )
@@ -40,7 +41,7 @@ func TestRefetch(t *testing.T) {
 		h.touch("cert-node", time.Now())
 		h.touch("oidc-outline", time.Now())
 		granted.Store(true)
-		time.Sleep(refetchPoll + time.Second)
+		time.Sleep(needstate.RefetchPoll + time.Second)
 		h.wantCalls(h.forge, "cert-node", 2)
 		h.wantCalls(h.forge, "oidc-outline", 2)
 		if h.file("cert-node", hostdir.FileKey) == key {
@@ -70,7 +71,7 @@ func TestRefetchLosesNoRequest(t *testing.T) {
 			for serial := int64(2); serial < 8; serial++ {
 				h.publish(serial, h.manifest)
 				h.touch("config-documents", time.Now())
-				for range 2 * refetchPoll / (20 * time.Millisecond) {
+				for range 2 * needstate.RefetchPoll / (20 * time.Millisecond) {
 					if time.Sleep(20 * time.Millisecond); h.inForce() == serial {
 						break
 					}

@@ -19,10 +19,36 @@ const codeNotify = "notify"
 // notifyTimeout is how long one unit may take.
 const notifyTimeout = 2 * time.Minute
 
+// need is a need that is delivered, and units notified of.
+type need struct {
+	*needstate.Need
+
+	enrolled int64 // the identity file that the last attempt was for, see activation.enrolled
+
+	notifying      bool           // units are being notified
+	notifyFailures int            // in a row
+	notified       map[string]int // the generation that a unit was notified of in this run
+	nextNotify     time.Time
+}
+
+// notify begins to notify the units of a need where that is due, and returns when to come back.
+func (a *activation) notify(n *need, now time.Time, start needstate.Start) (next time.Time) {
+	generation := n.Look(now) // in force
+	switch {
+	case len(n.OnChange) == 0 || generation <= n.State.NotifiedGeneration || n.notifying || a.Once && n.notifyFailures > 0:
+	case n.nextNotify.After(now):
+		return n.nextNotify
+	default:
+		n.notifying = true
+		start(func(ctx context.Context) func() { return a.notifyUnits(ctx, n, generation) })
+	}
+	return next
+}
+
 // notifyUnits notifies the units of a need of the generation in force and records it
 // afterwards: a process that dies in between notifies them again. Where one of them
 // fails, the others are not notified again.
-func (a *activation) notifyUnits(ctx context.Context, n *need, generation int) outcome {
+func (a *activation) notifyUnits(ctx context.Context, n *need, generation int) func() {
 	var done []string
 	var failed error
 	notified := map[string]int{}
@@ -42,7 +68,7 @@ func (a *activation) notifyUnits(ctx context.Context, n *need, generation int) o
 		}
 		notified[unit] = generation
 	}
-	return outcome{n, func() {
+	return func() {
 		n.notifying, n.notified = false, notified
 		for _, text := range done {
 			a.report(event.Event{Event: event.Notified, Need: n.ID, Message: text})
@@ -53,7 +79,7 @@ func (a *activation) notifyUnits(ctx context.Context, n *need, generation int) o
 		case ctx.Err() == nil:
 			a.recordNotifyFailed(n, failed)
 		}
-	}}
+	}
 }
 
 func (a *activation) notifyUnit(ctx context.Context, unit string) error {
@@ -63,20 +89,20 @@ func (a *activation) notifyUnit(ctx context.Context, unit string) error {
 }
 
 func (a *activation) recordNotified(n *need, generation int) {
-	n.notifyFailures, n.state.NotifiedGeneration = 0, generation
-	if n.state.Error != nil && n.state.Error.Code == codeNotify {
-		n.state.Error = nil
+	n.notifyFailures, n.State.NotifiedGeneration = 0, generation
+	if n.State.Error != nil && n.State.Error.Code == codeNotify {
+		n.State.Error = nil
 	}
-	a.save(n)
+	n.Save()
 }
 
 func (a *activation) recordNotifyFailed(n *need, failed error) {
 	n.notifyFailures++
 	e := hostapi.Errorf(hostapi.Transient, codeNotify, "%v", failed)
 	n.nextNotify = time.Now().Round(0).Add(a.Backoff.Wait(n.notifyFailures, e))
-	if n.state.State == hostdir.NeedFulfilled {
-		n.state.Error = needstate.NewError(e)
+	if n.State.State == hostdir.NeedFulfilled {
+		n.State.Error = needstate.NewError(e)
 	}
-	a.save(n)
+	n.Save()
 	a.report(event.Event{Event: event.NotifyFailed, Need: n.ID, Attempt: n.notifyFailures, Kind: e.Kind, Code: e.Code, Message: e.Message, Next: n.nextNotify})
 }

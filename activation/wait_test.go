@@ -74,7 +74,7 @@ func TestEnded(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Minute)
 		h.forge.SetDown(true)
-		time.Sleep(time.Until(h.state("cert-node").Expires.Add(2 * endedMost).Time))
+		time.Sleep(time.Until(h.state("cert-node").Expires.Add(2 * needstate.EndedMost).Time))
 		ended := len(h.forge.Calls(""))
 		time.Sleep(time.Hour)
 		all := gaps(h.forge.Calls("")[ended:])
@@ -82,12 +82,12 @@ func TestEnded(t *testing.T) {
 			t.Fatalf("%d attempts in an hour", len(all))
 		}
 		for _, g := range all {
-			if g > endedMost+time.Millisecond {
-				t.Fatalf("waited %s, want at most %s", g, endedMost)
+			if g > needstate.EndedMost+time.Millisecond {
+				t.Fatalf("waited %s, want at most %s", g, needstate.EndedMost)
 			}
 		}
 		h.forge.SetDown(false)
-		time.Sleep(endedMost + time.Second)
+		time.Sleep(needstate.EndedMost + time.Second)
 		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
@@ -102,8 +102,8 @@ func TestOwnProvider(t *testing.T) {
 		stop := h.run()
 		time.Sleep(time.Hour)
 		for _, g := range gaps(h.forge.Calls("")) {
-			if g > ownMost+time.Millisecond {
-				t.Fatalf("waited %s, want at most %s", g, ownMost)
+			if g > needstate.OwnMost+time.Millisecond {
+				t.Fatalf("waited %s, want at most %s", g, needstate.OwnMost)
 			}
 		}
 		h.wantExit(stop(), event.ExitWaiting)
@@ -189,7 +189,7 @@ func TestReinstated(t *testing.T) {
 		h.wantCalls(h.forge, "oidc-outline", 1)
 		reinstated.Store(true)
 		h.touch("cert-node", time.Now())
-		time.Sleep(refetchPoll + time.Second)
+		time.Sleep(needstate.RefetchPoll + time.Second)
 		h.wantCalls(h.forge, "oidc-outline", 2)
 		stop()
 		answers.Store(true)

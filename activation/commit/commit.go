@@ -79,20 +79,18 @@ func (h Host) Fetch(ctx context.Context) (Change, error) {
 // request requests documents over new connections, from one provider after the other.
 func (h Host) request(ctx context.Context, set documents.Set) (provider string, a hostapi.Artifact, err error) {
 	m, host := set.Manifest, h.under(set)
-	err = fmt.Errorf("manifest of %s: no need of kind %s, want documents that come over the network: deploy = \"network\" in its topology", m.Host, document.KindConfig)
-	for _, n := range m.Needs {
-		if n.Kind != document.KindConfig {
-			continue
+	n := m.Documents()
+	if n == nil {
+		return "", a, fmt.Errorf("manifest of %s: no need of kind %s, want documents that come over the network: deploy = \"network\" in its topology", m.Host, document.KindConfig)
+	}
+	for _, provider := range n.Providers {
+		pass := host.Pass()
+		a, failed := pass.Artifact(ctx, fetch.Attempt{Need: *n, Provider: provider})
+		pass.Leave()
+		if failed == nil {
+			return provider, a, nil
 		}
-		for _, provider := range n.Providers {
-			pass := host.Pass()
-			a, failed := pass.Artifact(ctx, fetch.Attempt{Need: n, Provider: provider})
-			pass.Leave()
-			if failed == nil {
-				return provider, a, nil
-			}
-			err = fmt.Errorf("documents from provider %s: %w", provider, failed.Error)
-		}
+		err = fmt.Errorf("documents from provider %s: %w", provider, failed.Error)
 	}
 	return "", a, err
 }

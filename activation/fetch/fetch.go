@@ -112,20 +112,6 @@ func (p *Pass) Artifact(ctx context.Context, a Attempt) (hostapi.Artifact, *Erro
 	return artifact, received(err)
 }
 
-// Report sends what this host reports of itself to a provider of its documents.
-func (h *Host) Report(ctx context.Context, provider string, report []byte) (hostapi.Reported, *hostapi.Error) {
-	calls, failed := h.authenticate(Attempt{Provider: provider, Need: document.Need{Kind: document.KindConfig}}, h.hostKey, nil)
-	if failed != nil {
-		return hostapi.Reported{}, failed.Error
-	}
-	defer calls.Close()
-	answer, err := calls.Report(ctx, report)
-	if err != nil {
-		return answer, hostapi.AsError(err)
-	}
-	return answer, nil
-}
-
 // Checkpoint gets the newest one of the audit log of a provider's process, since one of a size.
 func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint64) (hostapi.Checkpoint, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: kind}}, p.host.hostKey)

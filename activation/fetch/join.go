@@ -113,7 +113,7 @@ func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 	if h.Manifest.Providers[token.Provider][document.KindConfig].ID.IsZero() {
 		return a, local(hostapi.Denied, hostapi.CodeToken, fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have any more", token.Provider, h.Manifest.Host))
 	}
-	client := h.client(Attempt{Provider: token.Provider, Need: document.Need{Kind: document.KindConfig}}, nil, key)
+	client := h.client(toDocuments(token.Provider), nil, key)
 	if a, err = client.Join(ctx, r.Facts, &token); err != nil {
 		return a, received(err)
 	}

@@ -35,6 +35,11 @@ type Line struct {
 	used   time.Time
 }
 
+// toDocuments is an attempt that leads to a provider of documents, and to no other.
+func toDocuments(provider string) Attempt {
+	return Attempt{Provider: provider, Need: document.Need{Kind: document.KindConfig}}
+}
+
 // Line is one to a provider: last, which may be nil, unless it leads elsewhere or is too old.
 // last is not to be used any more. With others, a provider that is silent is left soon.
 func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
@@ -53,7 +58,7 @@ func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	if failed != nil {
 		return nil, failed
 	}
-	client := h.client(Attempt{Provider: provider, Need: document.Need{Kind: document.KindConfig}}, svid, key)
+	client := h.client(toDocuments(provider), svid, key)
 	if others {
 		client.Patience = leave
 	}

@@ -47,7 +47,7 @@ func (h *host) older() []Finding {
 		return nil
 	}
 	problem := fmt.Sprintf("the manifest in force has serial %d, and this host had accepted serial %d: an older generation was put in force", h.serial, last.Serial)
-	if slices.ContainsFunc(h.manifest.Needs, func(n document.Need) bool { return n.Kind == document.KindConfig }) {
+	if h.manifest.Documents() != nil {
 		return []Finding{fix(problem, h.Instance.Program("flor")+" sync")}
 	}
 	return []Finding{do(problem, "deploy this host's newest documents")}

@@ -3,6 +3,7 @@ package document
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
@@ -93,3 +94,13 @@ const (
 	KindFederation  = "federation"
 	FileTrustBundle = "bundle.json"
 )
+
+// Documents returns the need by which a manifest has its host receive documents over the network;
+// nil for none.
+func (m Manifest) Documents() *Need {
+	i := slices.IndexFunc(m.Needs, func(n Need) bool { return n.Kind == KindConfig })
+	if i < 0 {
+		return nil
+	}
+	return &m.Needs[i]
+}

@@ -51,8 +51,7 @@ func policyOf(documents []document.Document) *document.Document {
 // receives reports whether the manifest has its host fetch documents.
 func receives(documents []document.Document) bool {
 	return slices.ContainsFunc(documents, func(d document.Document) bool {
-		return d.Envelope.Kind == document.DocManifest &&
-			slices.ContainsFunc(d.Manifest().Needs, func(n document.Need) bool { return n.Kind == document.KindConfig })
+		return d.Envelope.Kind == document.DocManifest && d.Manifest().Documents() != nil
 	})
 }
 

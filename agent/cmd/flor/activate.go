@@ -17,7 +17,6 @@ import (
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/notify"
-	"github.com/florete/florete/activation/wallclock"
 	"github.com/florete/florete/agent/facts"
 	hostreport "github.com/florete/florete/agent/report"
 	"github.com/florete/florete/agent/units"
@@ -104,7 +103,7 @@ func runWatchingClock(ctx context.Context, c activation.Config) (event.Summary, 
 	c.ClockChanged = changed
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		if err := wallclock.Watch(ctx, changed); err != nil {
+		if err := activation.WatchClock(ctx, changed); err != nil {
 			slog.Warn("the clock is not watched", "err", err)
 		}
 	})

@@ -1,4 +1,4 @@
-package wallclock
+package activation
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func told(t *testing.T) bool {
 	defer cancel()
 	jumped := make(chan struct{}, 1)
 	ended := make(chan error)
-	go func() { ended <- Watch(ctx, jumped) }()
+	go func() { ended <- WatchClock(ctx, jumped) }()
 	if err := kit.Reads(t, "the watch to end", ended); err != nil || ctx.Err() == nil {
 		t.Fatalf("ended with %v, context %v", err, ctx.Err())
 	}

@@ -1,4 +1,4 @@
-package activation
+package distribution
 
 import (
 	"context"
@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
-	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
@@ -27,6 +26,8 @@ const (
 	// reportAlone is how long the report of new documents waits for the connection that these
 	// come and are proved over, before it has one of its own.
 	reportAlone = 2 * time.Minute
+	// listReport is how long the forwarder has to put a revocation list in force.
+	listReport = 500 * time.Millisecond
 )
 
 // reporter knows when the host reports next.
@@ -44,66 +45,66 @@ type reporter struct {
 }
 
 // reports starts a report where one may be due, and returns when to come back.
-func (a *activation) reports(now time.Time, start func(func(context.Context) outcome)) time.Time {
-	r := &a.reporter
-	to := a.reportTo()
-	if a.HostReport == nil || a.Once || r.busy || len(to) == 0 {
-		return now.Add(maxSleep)
+func (f *Follower) reports(now time.Time, start needstate.Start) time.Time {
+	r := &f.reporter
+	if f.Report == nil || f.table.Once || r.busy || f.need == nil {
+		return time.Time{}
 	}
-	fresh := a.unreported(now)
-	if fresh && (a.prover.Commit != nil || slices.ContainsFunc(a.summary().Needs, event.Need.Waits)) {
-		return a.opened.Add(reportFirst)
+	to := f.need.Providers
+	fresh := f.unreported(now)
+	if fresh && (f.prover.Commit != nil || f.table.Waits()) {
+		return f.opened.Add(reportFirst)
 	}
 	// Between two watches their connection is free, and a report that is due soon needs no other.
-	w, host := &a.watcher, a.host
-	between := !w.busy && w.line.Free(now) && r.failures == 0
-	early := between && w.answered && !r.due.After(now.Add(2*reportEvery/5))
+	between := !f.line.used && f.line.free.Free(now) && r.failures == 0
+	early := between && f.watcher.answered && !r.due.After(now.Add(2*reportEvery/5))
 	if r.look.After(now) && !early && !fresh {
 		return r.look
 	}
-	if alone := a.opened.Add(reportAlone); !between && r.failures == 0 && r.generation != a.set.Generation && a.connects() && now.Before(alone) {
+	if alone := f.opened.Add(reportAlone); !between && r.failures == 0 && r.generation != f.set.Generation && f.connects() && now.Before(alone) {
 		return alone
 	}
 	r.busy = true
-	generation := a.set.Generation
+	generation := f.set.Generation
 	last, due, sequence := r.standing, early || !r.due.After(now), max(r.sequence+1, now.UnixMilli())
+	host := f.table.Host
 	var line *fetch.Line
 	if between {
-		line, w.busy = w.line, true
+		line, _ = f.line.take()
 	}
-	start(func(ctx context.Context) outcome {
-		report := a.HostReport(ctx)
+	start(func(ctx context.Context) func() {
+		report := f.Report(ctx)
 		is := standing(report)
 		release := func() {
 			r.generation = generation
 			if between {
-				w.release(line, nil)
+				f.line.release(line, nil)
 			}
 		}
 		if is == last && !due {
-			return outcome{nil, func() { release(); a.looked() }}
+			return func() { release(); f.looked() }
 		}
 		report.Sequence = sequence
 		answer, err := send(ctx, host, report, to, line)
 		answer.Sequence = max(sequence, answer.Sequence)
-		return outcome{nil, func() { release(); a.reported(is, answer, err) }}
+		return func() { release(); f.reported(is, answer, err) }
 	})
-	return now.Add(maxSleep)
+	return time.Time{}
 }
 
 // unreported reports whether a report of the documents in force comes first: it waits for a
 // while for what the needs come to, and the next watch for the report. So one connection does
 // for all that new documents bring about.
-func (a *activation) unreported(now time.Time) bool {
-	r := &a.reporter
-	return a.HostReport != nil && !a.Once && r.failures == 0 && r.generation != a.set.Generation && now.Before(a.opened.Add(reportFirst))
+func (f *Follower) unreported(now time.Time) bool {
+	r := &f.reporter
+	return f.Report != nil && !f.table.Once && r.failures == 0 && r.generation != f.set.Generation && now.Before(f.opened.Add(reportFirst))
 }
 
 // connects reports whether documents are about to come, or to be proved, over a connection that
 // a report can have next. A provider that did not answer yet has no need of another connection.
-func (a *activation) connects() bool {
-	n := a.documents()
-	return a.prover.Commit != nil || n != nil && (n.busy || n.state.State == hostdir.NeedBlocked || n.state.State == hostdir.NeedWaiting)
+func (f *Follower) connects() bool {
+	n := f.need
+	return f.prover.Commit != nil || n != nil && (n.Busy || n.State.State == hostdir.NeedBlocked || n.State.State == hostdir.NeedWaiting)
 }
 
 // standing is what of a report is news when it changes: not what is counted or measured,
@@ -128,16 +129,6 @@ func standing(r hostreport.Report) string {
 	return string(b)
 }
 
-// reportTo are the providers of this host's documents, in order of preference.
-func (a *activation) reportTo() []string {
-	for _, n := range a.set.Manifest.Needs {
-		if n.Kind == document.KindConfig {
-			return n.Providers
-		}
-	}
-	return nil
-}
-
 // send sends a report to the first provider that takes it, over the line where there is one,
 // and returns its answer.
 func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []string, line *fetch.Line) (answer hostapi.Reported, err error) {
@@ -151,30 +142,44 @@ func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []strin
 		}
 	}
 	for _, provider := range to {
-		var e *hostapi.Error
-		if answer, e = host.Report(ctx, provider, b); e == nil {
+		line, failed := host.Line(nil, provider, false)
+		if failed != nil {
+			err = failed.Error
+			continue
+		}
+		answer, err = line.Report(ctx, b)
+		line.Close()
+		if err == nil {
 			return answer, nil
 		}
-		err = e
 	}
 	return answer, err
 }
 
+// ReportSoon has the host look at once whether it has something to report.
+func (f *Follower) ReportSoon() { f.reporter.look = time.Now().Round(0) }
+
+// Order returns the rotation of a need that an operator ordered; zero for none.
+func (f *Follower) Order(need string) int { return f.reporter.rotate[need] }
+
+// Watching reports whether a watch is under way, or another use of its connection.
+func (f *Follower) Watching() bool { return f.line.used }
+
 // looked notes that there was nothing to report.
-func (a *activation) looked() {
-	a.reporter.busy, a.reporter.look = false, time.Now().Round(0).Add(lookEvery)
+func (f *Follower) looked() {
+	f.reporter.busy, f.reporter.look = false, time.Now().Round(0).Add(lookEvery)
 }
 
 // reported notes what came of a report. A failure is no event: the need for documents,
 // which has the same providers, reports those.
-func (a *activation) reported(standing string, answer hostapi.Reported, err error) {
-	r := &a.reporter
-	a.looked()
+func (f *Follower) reported(standing string, answer hostapi.Reported, err error) {
+	r := &f.reporter
+	f.looked()
 	// A clock that was set back would otherwise begin below what the provider has.
 	r.sequence = max(r.sequence, answer.Sequence)
 	if err != nil {
 		r.failures++
-		r.look = r.look.Add(min(reportEvery, a.Backoff.Wait(r.failures, hostapi.AsError(err))))
+		r.look = r.look.Add(min(reportEvery, f.table.Backoff.Wait(r.failures, hostapi.AsError(err))))
 		return
 	}
 	r.failures, r.standing, r.rotate = 0, standing, answer.Rotate

@@ -1,0 +1,256 @@
+// Package distribution brings a host its documents from their providers, and tells these how the
+// host stands. All of it goes over one connection that lasts (fetch.Line), one request after the
+// other:
+//
+//	poll      the first documents, and whatever comes after a failure
+//	watch     waits at one provider for newer ones, and for a newer revocation list
+//	prove     a new connection under new documents: an answer confirms them (commit-confirm)
+//	report    what the host is, on every change and every few minutes
+//
+// How it stands is kept as that of a need (needstate.Need), since the manifest names it as one:
+// when it polls, what failed, and when it polls next. Documents that are accepted are in force at once
+// (documents.Store); whoever owns the Follower sees that by Changed, and takes them up by Open.
+//
+// A Follower belongs to the goroutine that owns the needs. What takes time runs beside it
+// (needstate.Start).
+package distribution
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/florete/florete/activation/documents"
+	"github.com/florete/florete/activation/event"
+	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostreport"
+)
+
+// lookAgain is how long it is not looked again whether documents have become stale.
+const lookAgain = time.Second
+
+// Follower follows the documents of one host.
+type Follower struct {
+	Store   *documents.Store
+	Timeout time.Duration // how long a provider may take to answer under new documents
+
+	// Report returns what the host reports of itself; nil for nothing.
+	Report func(context.Context) hostreport.Report
+
+	// Reconnected is called when a provider answers a watch again after failures: it may be another,
+	// without the state of before.
+	Reconnected func()
+
+	set    documents.Set    // that was taken up
+	table  *needstate.Table // of the needs under that
+	need   *needstate.Need  // of the table; nil where no documents come over the network
+	opened time.Time        // when the set was taken up
+	note   string           // where others that are in force come from
+
+	line     line
+	watcher  watcher
+	prover   prover
+	reporter reporter
+
+	fresh time.Time     // when that was looked at which stale follows from
+	stale time.Duration // how long no provider has answered about the documents, when that is too long
+}
+
+// Open takes up documents in force, with the table of their needs. need is the one for documents; nil for
+// none.
+func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needstate.Need) {
+	f.set, f.table, f.need, f.note = set, table, need, ""
+	f.opened, f.fresh = time.Now().Round(0), time.Time{}
+	if f.seek(f.opened); f.prover.Commit != nil {
+		f.line.close() // only a connection made under these documents proves anything
+	}
+}
+
+// Close closes the connection.
+func (f *Follower) Close() { f.line.close() }
+
+// Changed reports whether other documents, or another revocation list, are in force than were
+// taken up, and where they are from.
+func (f *Follower) Changed() (note string, changed bool) {
+	is := f.Store.Set()
+	changed = is.Generation != f.set.Generation || is.Roots.Revocations().Newer(f.set.Roots.Revocations())
+	return cmp.Or(f.note, "taken from the network"), changed
+}
+
+// Refresh finds what flor sync, or what goes back from it, put in force.
+func (f *Follower) Refresh() {
+	note, err := f.Store.Refresh()
+	if err != nil {
+		f.disk(err)
+	}
+	if note != "" {
+		f.note = "put in force by flor sync, or gone back"
+	}
+}
+
+// Accept puts documents in force that do not come from a provider. from is where they are from.
+func (f *Follower) Accept(ctx context.Context, a hostapi.Artifact, from string) *hostapi.Error {
+	e := f.accept(ctx, a)
+	if _, changed := f.Changed(); changed {
+		f.note = from
+	}
+	return e
+}
+
+// accept puts what came from the network in force. A newer revocation list is reported as soon
+// as the forwarder can have it.
+func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hostapi.Error {
+	had := f.Store.Set().Roots.Revocations()
+	e := f.Store.Accept(ctx, artifact)
+	if list := f.Store.Set().Roots.Revocations(); list.Newer(had) {
+		f.note = fmt.Sprintf("revocation list %d taken from the network", list.Number)
+		f.reporter.look = time.Now().Round(0).Add(listReport)
+	}
+	return e
+}
+
+// Stale is how long no provider has answered about the documents, when that is too long.
+func (f *Follower) Stale() time.Duration { return f.stale }
+
+// CheckFreshness reports that documents have become stale, or are so no more.
+func (f *Follower) CheckFreshness() {
+	now := time.Now().Round(0)
+	if now.Sub(f.fresh).Abs() < lookAgain {
+		return
+	}
+	before := f.stale
+	f.fresh, f.stale = now, f.table.Host.Layout.Stale(f.set.Manifest, now)
+	if (f.stale > 0) == (before > 0) {
+		return
+	}
+	if f.stale > 0 {
+		f.table.Report(event.Event{Event: event.Stale, Message: event.StaleText(f.stale)})
+	}
+	f.table.Changed()
+}
+
+// Rewind keeps waits as long as they were meant when the clock was set back.
+func (f *Follower) Rewind(by time.Duration) {
+	needstate.Rewind(by, &f.reporter.look, &f.reporter.due, &f.watcher.next,
+		&f.prover.next, &f.prover.ends, &f.prover.last, &f.prover.seen, &f.opened)
+}
+
+// Begin begins what is due of the documents, once the needs had their turn, and returns when to come
+// back; zero for not by itself. The poll joins a pass.
+func (f *Follower) Begin(now time.Time, pass *fetch.Pass, start needstate.Start) time.Time {
+	var poll time.Time
+	if f.need != nil && !f.need.Busy {
+		poll = f.need.Request(now, f.pollDue, func(number int) { start(f.poll(pass, number)) })
+	}
+	return needstate.First(poll, f.reports(now, start), f.watches(now, start))
+}
+
+// pollDue is the time of the proof while one is sought.
+func (f *Follower) pollDue(due time.Time, ok bool) (time.Time, bool) {
+	if f.prover.Commit != nil {
+		return f.prover.next, true
+	}
+	return due, ok
+}
+
+// poll requests the documents of a provider, over the line unless that is in use.
+func (f *Follower) poll(pass *fetch.Pass, number int) func(context.Context) func() {
+	n, host, proof := f.need, f.table.Host, f.prover.proof
+	attempt := fetch.Attempt{Need: n.Need, Provider: f.provider(number)}
+	last, taken := (*fetch.Line)(nil), false
+	if !f.table.Once {
+		last, taken = f.line.take()
+	}
+	pass.Join()
+	return func(ctx context.Context) func() {
+		defer pass.Leave()
+		var artifact hostapi.Artifact
+		var line *fetch.Line
+		var failed *fetch.Error
+		if !taken {
+			artifact, failed = pass.Artifact(ctx, attempt)
+		} else if line, failed = host.Line(last, attempt.Provider, len(n.Providers) > 1); failed == nil {
+			artifact, failed = line.Artifact(ctx)
+		}
+		return func() {
+			n.End()
+			refused := failed
+			if failed == nil {
+				if proof.Commit != nil {
+					f.proved(proof, attempt.Provider)
+				}
+				if e := f.accept(ctx, artifact); e != nil {
+					refused = &fetch.Error{Error: e, Received: true}
+				}
+			}
+			if taken {
+				f.line.release(line, failed)
+				if failed == nil {
+					f.watcher.saw(attempt.Provider, artifact.Revision, f.Store.Set().Tag())
+				}
+			}
+			switch {
+			case refused == nil:
+				f.fulfil(attempt.Provider)
+			case ctx.Err() != nil:
+				n.CutOff()
+			default:
+				n.Fail(attempt.Provider, refused)
+				f.unproved(n, refused)
+			}
+		}
+	}
+}
+
+// provider is whom an attempt of a number goes to: first to those that are not watched, but for a
+// proof, whose connection serves the next watch.
+func (f *Follower) provider(number int) string {
+	i, providers := number-1, f.need.Providers
+	if w := f.watcher; w.answered {
+		at := slices.Index(providers, w.provider)
+		if f.prover.Commit == nil || at < 0 {
+			at++
+		}
+		i += at
+	}
+	return providers[i%len(providers)]
+}
+
+func (f *Follower) fulfil(provider string) {
+	f.need.Fulfil(provider, hostapi.Answer{})
+	f.fresh = time.Time{}
+}
+
+func (f *Follower) disk(err error) { f.table.Disk("documents", err) }
+
+// line is the connection that all goes over, while nobody has it.
+type line struct {
+	free *fetch.Line // nil for none
+	used bool        // somebody has it, or makes another
+}
+
+// take has the caller use the line alone, until release; false where another does. It may be nil.
+func (l *line) take() (*fetch.Line, bool) {
+	if l.used {
+		return nil, false
+	}
+	l.used = true
+	return l.free, true
+}
+
+// release ends the use of the line. One that failed is not used again.
+func (l *line) release(line *fetch.Line, failed *fetch.Error) {
+	l.free, l.used = line, false
+	if failed != nil {
+		l.close()
+	}
+}
+
+func (l *line) close() {
+	l.free.Close()
+	l.free = nil
+}

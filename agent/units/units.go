@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/coreos/go-systemd/v22/util"
 
+	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
@@ -165,6 +167,12 @@ func Wanted(i hostdir.Instance, m document.Manifest, provides hostdir.Provided) 
 		if n.For.Kind() == spiffe.KindService {
 			wanted[i.Unit("credentials.socket")] = false
 		}
+	}
+	if slices.ContainsFunc(m.Needs, func(n document.Need) bool { return n.Kind == "tls" }) {
+		wanted[i.Unit("ingress.service")] = false
+	}
+	if slices.ContainsFunc(m.Forwarder.Publish, func(p document.Published) bool { return len(upstream.Loopback(p)) > 0 }) {
+		wanted[i.Unit("guard.service")] = false // NixOS may do without, forwarder.guard = false
 	}
 	for _, c := range m.Forwarder.Callers {
 		if c.Workload {

@@ -225,7 +225,8 @@ func (f *fixture) rotate(generation int) {
 
 // decide asks for the client of outline in a generation, which the policy grants from now on.
 func (f *fixture) decide(generation int) (server.Decision, error) {
-	return f.p.Answer(f.t.Context(), f.inForce(), f.call(generation))
+	call := f.call(generation) // before its policy
+	return f.p.Answer(f.t.Context(), f.inForce(), call)
 }
 
 // call is a request for it.

@@ -27,20 +27,16 @@ func (s *server) changes() <-chan struct{} {
 
 // watch closes changes until ctx ends, for all connections: inotify has few instances.
 func (s *server) watch(ctx context.Context) {
-	w := watch.New(s.Log)
-	defer w.Close()
-	for {
+	watch.Follow(ctx, s.Log, poll, func() []string {
+		s.mu.Lock()
+		close(s.changed)
+		s.changed = make(chan struct{})
+		s.mu.Unlock()
 		dirs := []string{s.Layout.Documents(), s.Layout.Need("")}
 		m, _ := s.manifest()
 		for _, n := range m.Needs {
 			dirs = append(dirs, s.Layout.Need(n.ID))
 		}
-		if !w.Watch(dirs) && !w.Wait(ctx, poll) {
-			return
-		}
-		s.mu.Lock()
-		close(s.changed)
-		s.changed = make(chan struct{})
-		s.mu.Unlock()
-	}
+		return dirs
+	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/journal"
 )
 
 // Config is which host is guarded.
@@ -38,26 +39,22 @@ const poll = 10 * time.Second
 // Run guards until ctx ends, and takes the table out then. What fails is logged, and
 // tried again: nft may be installed later.
 func Run(ctx context.Context, c Config) error {
-	w := watch.New(c.Log)
-	defer w.Close()
 	g := guard{Config: c}
-	for {
-		g.report(g.apply(ctx))
+	var failed journal.Once
+	watch.Follow(ctx, c.Log, poll, func() []string {
+		if err := g.apply(ctx); failed.News(err) {
+			c.Log.Warn("not all is guarded", "error", err)
+		}
 		daemon.SdNotify(false, daemon.SdNotifyReady)
-		if w.Watch([]string{c.Layout.Documents()}) {
-			continue // read again what may have changed since
-		}
-		if !w.Wait(ctx, poll) {
-			return g.remove()
-		}
-	}
+		return []string{c.Layout.Documents()}
+	})
+	return g.remove()
 }
 
 type guard struct {
 	Config
 	document document.Document
 	applied  string // what the table is made from
-	reported string
 }
 
 // apply makes the table that of the documents in force.
@@ -85,18 +82,6 @@ func (g *guard) apply(ctx context.Context) error {
 		g.Log.Info("guard is up to date", "published", len(m.Forwarder.Publish), "reachable", len(m.Forwarder.Reach))
 	}
 	return errors.Join(errs...)
-}
-
-// report logs an error once.
-func (g *guard) report(err error) {
-	failed := ""
-	if err != nil {
-		failed = err.Error()
-	}
-	if failed != "" && failed != g.reported {
-		g.Log.Warn("not all is guarded", "error", err)
-	}
-	g.reported = failed
 }
 
 func (g *guard) remove() error {

@@ -47,11 +47,9 @@ const poll = 10 * time.Second
 
 // Run keeps the names until ctx ends. What fails is logged, and tried again.
 func Run(ctx context.Context, c Config) error {
-	w := watch.New(c.Log)
-	defer w.Close()
 	var failed journal.Once
 	var document document.Document
-	for {
+	watch.Follow(ctx, c.Log, poll, func() []string {
 		err := c.apply(&document)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil // no documents yet
@@ -66,13 +64,9 @@ func Run(ctx context.Context, c Config) error {
 			case <-time.After(poll):
 			}
 		}
-		if w.Watch([]string{filepath.Dir(c.Hosts), c.Layout.Documents()}) {
-			continue // read again what may have changed since
-		}
-		if !w.Wait(ctx, poll) {
-			return nil
-		}
-	}
+		return []string{filepath.Dir(c.Hosts), c.Layout.Documents()}
+	})
+	return nil
 }
 
 // apply makes the block that of the manifest in force, of which document is the one

@@ -75,23 +75,17 @@ func Run(ctx context.Context, c Config) error {
 	if c.Poll == 0 {
 		c.Poll = 10 * time.Second
 	}
-	w := watch.New(c.Log)
-	defer w.Close()
 	var failed journal.Once
 	var document document.Document
-	for {
+	watch.Follow(ctx, c.Log, c.Poll, func() []string {
 		dirs, err := c.apply(ctx, &document)
 		none := errors.Is(err, fs.ErrNotExist) // documents, yet
 		if !none && ctx.Err() == nil && failed.News(err) {
 			c.Log.Warn("public names stay as they are", "error", err)
 		}
-		if w.Watch(append(dirs, c.Layout.Documents())) && err == nil {
-			continue // read again what may have changed since
-		}
-		if !w.Wait(ctx, c.Poll) {
-			return nil
-		}
-	}
+		return append(dirs, c.Layout.Documents())
+	})
+	return nil
 }
 
 // apply puts in force what is on disk, and returns the directories that this depends on.

@@ -26,6 +26,16 @@ type Watcher struct {
 	log     *slog.Logger
 }
 
+// Follow calls read, and calls it again whenever something below the directories that it returned may
+// have changed, and after each poll in any case. It returns when ctx ends.
+func Follow(ctx context.Context, log *slog.Logger, poll time.Duration, read func() (dirs []string)) {
+	w := New(log)
+	defer w.Close()
+	for w.Watch(read()) || w.Wait(ctx, poll) {
+		// What is newly watched may have changed since it was read.
+	}
+}
+
 // New returns a Watcher that watches nothing yet.
 func New(log *slog.Logger) *Watcher {
 	fs, err := fsnotify.NewWatcher()

@@ -120,20 +120,16 @@ func (s *server) named(c *net.UnixConn, _ uint32) bool {
 
 // follow reads the disk until ctx ends.
 func (s *server) follow(ctx context.Context) {
-	w := watch.New(s.Log)
-	defer w.Close()
-	for {
+	watch.Follow(ctx, s.Log, s.Poll, func() []string {
+		s.read()
 		dirs := []string{string(s.Layout), s.Layout.Documents(), s.Layout.Need("")}
 		for _, n := range s.state.Load().document.Manifest().Needs {
 			if identity.Reads(n) || n.Kind == document.KindJWT {
 				dirs = append(dirs, s.Layout.Need(n.ID))
 			}
 		}
-		if !w.Watch(dirs) && !w.Wait(ctx, s.Poll) {
-			return
-		}
-		s.read()
-	}
+		return dirs
+	})
 }
 
 // read makes a new state. What cannot be read is left as it was.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete/agent/facts"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/document"
@@ -23,7 +22,7 @@ type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout
 	Socket   string // of the agent
-	Declared string // directory; see facts.Find
+	Declared string // directory; see FindFacts
 
 	// Units returns how units stand; default: units.List.
 	Units func(ctx context.Context, names []string) ([]units.Unit, error)
@@ -46,7 +45,7 @@ func (c *Collector) Collect(ctx context.Context) hostreport.Report {
 	r := hostreport.Report{
 		Sent: unixtime.Of(time.Now()), Release: release.Version(), Format: document.NewestFormat,
 		Documents: []document.Reported{}, Needs: []hostreport.Need{}, Units: []hostreport.Unit{},
-		Facts: facts.Find(string(c.Layout), c.Declared),
+		Facts: FindFacts(string(c.Layout), c.Declared),
 	}
 	r.Closure, _ = c.Layout.ClosureError()
 	if list, err := trust.ReadRevocations(c.Layout.Revocations(), c.list); err == nil {

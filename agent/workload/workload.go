@@ -27,10 +27,10 @@ import (
 	"github.com/florete/florete/agent/accounts"
 	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/forward/identity"
-	"github.com/florete/florete/agent/forward/logsum"
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/journal"
 )
 
 const (
@@ -60,7 +60,7 @@ type Config struct {
 type server struct {
 	api.UnimplementedSpiffeWorkloadAPIServer
 	Config
-	refused *logsum.Log
+	refused *journal.Summary
 	state   atomic.Pointer[state]
 }
 
@@ -82,7 +82,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	if c.Poll == 0 {
 		c.Poll = 10 * time.Second
 	}
-	s := &server{Config: c, refused: logsum.New(c.Log, logsum.Interval)}
+	s := &server{Config: c, refused: journal.NewSummary(c.Log, journal.Interval)}
 	defer s.refused.Close()
 	s.state.Store(&state{identities: &identity.Set{}, changed: make(chan struct{})})
 	s.read()

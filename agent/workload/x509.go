@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/florete/florete/agent/forward/logsum"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/spiffe"
 )
 
@@ -91,7 +91,7 @@ func (s *server) entitled(c client, st *state) ([]spiffe.ID, error) {
 }
 
 func (s *server) refuse(c client, reason string, known bool, err error) {
-	s.refused.Warn(logsum.Key{Reason: reason, Who: fmt.Sprintf("uid %d", c.UID), Known: known}, "refused", "reason", reason, "process", c.PID, "uid", c.UID, "detail", status.Convert(err).Message())
+	s.refused.Warn(journal.Source{Reason: reason, Who: fmt.Sprintf("uid %d", c.UID), Known: known}, "refused", "reason", reason, "process", c.PID, "uid", c.UID, "detail", status.Convert(err).Message())
 }
 
 // svids are those of ids that are there and valid. The error is why there is none.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/florete/florete/internal/conns"
 	wire "github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/internal/limit"
 	"github.com/florete/florete/internal/nss"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/unixsock"
@@ -49,7 +48,7 @@ type listener struct {
 	*net.UnixListener
 	Config
 	free     chan struct{}
-	callers  *limit.PerKey[string]
+	callers  *conns.PerKey[string]
 	accepted chan *conn
 	end      context.CancelFunc
 	ended    <-chan struct{}
@@ -64,7 +63,7 @@ func (c Config) listen() (*listener, error) {
 		return nil, err
 	}
 	ctx, end := context.WithCancel(context.Background())
-	l := &listener{UnixListener: u, Config: c, free: make(chan struct{}, c.Conns), callers: limit.New[string](c.ConnsOfCaller),
+	l := &listener{UnixListener: u, Config: c, free: make(chan struct{}, c.Conns), callers: conns.NewPerKey[string](c.ConnsOfCaller),
 		accepted: make(chan *conn), end: end, ended: ctx.Done()}
 	l.all.Go(l.run)
 	return l, nil

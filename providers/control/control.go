@@ -12,7 +12,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/florete/florete/internal/limit"
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/archive"
@@ -50,12 +50,12 @@ type api struct {
 	Config
 	refusals announced.Refusals
 	slots    chan struct{}
-	callers  *limit.PerKey[string]
+	callers  *conns.PerKey[string]
 }
 
 // Run serves operators until ctx ends, once the policy has any.
 func Run(ctx context.Context, c Config) {
-	a := &api{c, announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}, make(chan struct{}, maxRequests), limit.New[string](maxRequestsOfCaller)}
+	a := &api{c, announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}, make(chan struct{}, maxRequests), conns.NewPerKey[string](maxRequestsOfCaller)}
 	announced.Run(ctx, announced.Config{
 		Socket: c.Socket, Forwarder: c.Forwarder, Service: spiffe.ControlService, Kind: Kind,
 		Conns: maxConns, ConnsOfCaller: maxConnsOfCaller, Audit: c.Audit, Logger: c.Logger,

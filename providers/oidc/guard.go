@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/internal/limit"
+	"github.com/florete/florete/internal/conns"
 )
 
 // How often a password may be guessed: so often at once, and then after a delay that
@@ -50,7 +50,7 @@ type guard struct {
 
 	// Who waits, and is checked, of those from other browsers.
 	waiting chan struct{}
-	from    *limit.PerKey[string] // of each network
+	from    *conns.PerKey[string] // of each network
 }
 
 // processors are those of this machine, before server.TuneRuntime.
@@ -60,7 +60,7 @@ func newGuard() *guard {
 	n := max(processors/2, 1)
 	return &guard{
 		guessed: map[guesser]*guesses{}, checks: make(chan struct{}, n), knownChecks: make(chan struct{}, n),
-		waiting: make(chan struct{}, n*maxWaiting), from: limit.New[string](maxWaitingNetwork),
+		waiting: make(chan struct{}, n*maxWaiting), from: conns.NewPerKey[string](maxWaitingNetwork),
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/florete/florete/internal/conns"
-	"github.com/florete/florete/internal/limit"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/seal"
 	"github.com/florete/florete/providers/store"
@@ -66,8 +65,8 @@ type Config struct {
 type Server struct {
 	Config
 	slots     chan struct{}
-	callers   *limit.PerKey[string]
-	watches   *limit.PerKey[string] // that wait
+	callers   *conns.PerKey[string]
+	watches   *conns.PerKey[string] // that wait
 	revisions *revisions
 	parking   *parking
 	queues    queues
@@ -108,8 +107,8 @@ func New(c Config) (*Server, error) {
 	}
 	parking := newParking()
 	s := &Server{
-		Config: c, lately: recent, slots: make(chan struct{}, c.Parallel), callers: limit.New[string](c.Parallel / 2),
-		watches: limit.New[string](watchesOf), revisions: newRevisions(parking.wake), parking: parking,
+		Config: c, lately: recent, slots: make(chan struct{}, c.Parallel), callers: conns.NewPerKey[string](c.Parallel / 2),
+		watches: conns.NewPerKey[string](watchesOf), revisions: newRevisions(parking.wake), parking: parking,
 		turnedAway: conns.Failures{Log: c.Logger, Message: "hosts are told to come back later, at the pace at which this provider serves them"},
 	}
 	s.mux = s.routes()

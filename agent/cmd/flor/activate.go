@@ -17,8 +17,7 @@ import (
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/notify"
-	"github.com/florete/florete/agent/facts"
-	hostreport "github.com/florete/florete/agent/report"
+	"github.com/florete/florete/agent/report"
 	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/journal"
@@ -47,9 +46,9 @@ is no failure.`,
 			if hook == "" && util.IsRunningSystemd() {
 				c.Arm = func(ctx context.Context) error { return units.Start(ctx, m.Unit("rollback.service")) }
 			}
-			c.Report = report(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
+			c.Report = printEvents(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 			c.Status = notifySystemd
-			reports := hostreport.Collector{Config: hostreport.Config{Instance: m.Instance, Layout: c.State, Socket: socket, Declared: facts.Declared}}
+			reports := report.Collector{Config: report.Config{Instance: m.Instance, Layout: c.State, Socket: socket, Declared: report.Declared}}
 			c.HostReport = reports.Collect
 			return activate(cmd.Context(), c)
 		},
@@ -112,8 +111,8 @@ func runWatchingClock(ctx context.Context, c activation.Config) (event.Summary, 
 	return activation.Run(ctx, c)
 }
 
-// report writes events: lines for people on stderr, or JSON on stdout.
-func report(stdout, stderr io.Writer, asJSON bool) func(event.Event) {
+// printEvents writes events: lines for people on stderr, or JSON on stdout.
+func printEvents(stdout, stderr io.Writer, asJSON bool) func(event.Event) {
 	return func(e event.Event) {
 		if asJSON {
 			_, _ = stdout.Write(e.JSON())

@@ -10,7 +10,6 @@ import (
 	"github.com/florete/florete/agent/confine"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/forward/handover"
-	"github.com/florete/florete/agent/forward/processors"
 	"github.com/florete/florete/internal/hostdir"
 )
 
@@ -34,7 +33,7 @@ later change of them, and lets live connections end for 2 seconds when stopping.
 				}
 			}
 			c.Unconfined = confine.Agent(c.Layout, c.Socket)
-			go processors.Adapt(cmd.Context())
+			go forward.AdaptProcessors(cmd.Context())
 			return forward.Run(cmd.Context(), c)
 		},
 	}

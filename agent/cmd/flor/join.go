@@ -14,8 +14,8 @@ import (
 
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/fetch"
-	"github.com/florete/florete/agent/facts"
 	"github.com/florete/florete/agent/localapi"
+	"github.com/florete/florete/agent/report"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
@@ -60,7 +60,7 @@ Exit status: 0 the device is admitted, and activation enrols it; 1 usage or conf
 				if err != nil {
 					return err
 				}
-				if err := host.BeginJoin(token, facts.Find(string(state), facts.Declared)); err != nil {
+				if err := host.BeginJoin(token, report.FindFacts(string(state), report.Declared)); err != nil {
 					return err
 				}
 				in := "in a file, which can be copied: this machine has no TPM"

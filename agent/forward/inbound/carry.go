@@ -12,7 +12,6 @@ import (
 
 	"github.com/florete/florete/agent/forward/announce"
 	"github.com/florete/florete/agent/forward/drain"
-	"github.com/florete/florete/agent/forward/logsum"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/splice"
 	"github.com/florete/florete/agent/forward/transport"
@@ -20,6 +19,7 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/journal"
 )
 
 const (
@@ -186,7 +186,7 @@ func failure(err error) wire.Code {
 // refuse counts a refusal of a verified peer, at a port where that is known and one of several.
 func (s *Server) refuse(in *transport.Incoming, port string, code wire.Code, detail string) {
 	peer := in.Peer.ID.String()
-	s.count(logsum.Key{Who: peer, Known: true}, metrics.Refusal{
+	s.count(journal.Source{Who: peer, Known: true}, metrics.Refusal{
 		Reason: code.String(), Target: in.Target.String(), Port: port, Peer: peer,
 		Detail: fmt.Sprintf("from %s: %s", in.RemoteAddr(), detail), Known: code != wire.Denied,
 	})
@@ -201,12 +201,12 @@ func (s *Server) rejected(r transport.Rejection) {
 	}
 	var who string
 	if at := addrPort(r.Remote); at.IsValid() {
-		who = logsum.Address(at)
+		who = journal.Address(at)
 	}
-	s.count(logsum.Key{Who: who}, metrics.Refusal{Reason: r.Reason, Target: r.Target.String(), Detail: detail})
+	s.count(journal.Source{Who: who}, metrics.Refusal{Reason: r.Reason, Target: r.Target.String(), Detail: detail})
 }
 
-func (s *Server) count(k logsum.Key, r metrics.Refusal) {
+func (s *Server) count(k journal.Source, r metrics.Refusal) {
 	r.Direction, r.Time = metrics.In, time.Now()
 	s.Metrics.Refuse(r)
 	k.Reason = r.Reason

@@ -21,7 +21,6 @@ import (
 	"github.com/florete/florete/agent/forward/fdstore"
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/limits"
-	"github.com/florete/florete/agent/forward/logsum"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/trace"
 	"github.com/florete/florete/agent/forward/transport"
@@ -29,8 +28,9 @@ import (
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/internal/limit"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/spiffe"
 )
 
@@ -56,9 +56,9 @@ type Server struct {
 	gate  acl.Gate[*transport.Incoming]
 	ports acl.Gate[portKey] // of streams
 
-	refused   *logsum.Log
+	refused   *journal.Summary
 	quic, tcp connLimit
-	streams   *limit.PerKey[spiffe.ID] // of each peer
+	streams   *conns.PerKey[spiffe.ID] // of each peer
 	peers     peers
 	limits    limits.Table
 
@@ -93,8 +93,8 @@ type published struct {
 func New(c Config) *Server {
 	c.Limits = c.Limits.orDefaults()
 	s := &Server{
-		Config: c, refused: logsum.New(c.Log, logsum.Interval), quic: newConnLimit(c.Limits.Connections, c.Limits.Total),
-		tcp: newConnLimit(c.Limits.OverTCP, c.Limits.TotalOverTCP), streams: limit.New[spiffe.ID](c.Limits.Streams),
+		Config: c, refused: journal.NewSummary(c.Log, journal.Interval), quic: newConnLimit(c.Limits.Connections, c.Limits.Total),
+		tcp: newConnLimit(c.Limits.OverTCP, c.Limits.TotalOverTCP), streams: conns.NewPerKey[spiffe.ID](c.Limits.Streams),
 		peers: peers{limits: c.Limits}, running: map[listenAt]*running{}, connections: drain.New(),
 	}
 	s.rules.Store(&rules{})

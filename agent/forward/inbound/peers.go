@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/forward/datagram"
-	"github.com/florete/florete/internal/limit"
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/spiffe"
 )
 
@@ -46,12 +46,12 @@ func (l Limits) orDefaults() Limits {
 
 // connLimit bounds connections of each peer, and of all.
 type connLimit struct {
-	each *limit.PerKey[spiffe.ID]
-	all  *limit.PerKey[struct{}]
+	each *conns.PerKey[spiffe.ID]
+	all  *conns.PerKey[struct{}]
 }
 
 func newConnLimit(each, all int) connLimit {
-	return connLimit{limit.New[spiffe.ID](each), limit.New[struct{}](all)}
+	return connLimit{conns.NewPerKey[spiffe.ID](each), conns.NewPerKey[struct{}](all)}
 }
 
 // acquire counts a connection of a peer in, unless there are too many.

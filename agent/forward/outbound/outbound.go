@@ -22,13 +22,12 @@ import (
 	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/forward/drain"
 	"github.com/florete/florete/agent/forward/fdstore"
-	"github.com/florete/florete/agent/forward/logsum"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/trace"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/internal/limit"
+	"github.com/florete/florete/internal/journal"
 )
 
 // Config is what a Server needs; every field but PerUser and Traces must be set.
@@ -53,11 +52,11 @@ type Server struct {
 	Config
 	rules atomic.Pointer[rules]
 	gate  acl.Gate[connKey]
-	users *limit.PerKey[uint32]
+	users *conns.PerKey[uint32]
 
-	refused      *logsum.Log
+	refused      *journal.Summary
 	failures     *conns.Failures // to accept
-	associations *limit.PerKey[uint32]
+	associations *conns.PerKey[uint32]
 	held         sync.Map // uid → *datagram.Held
 	carrying     *drain.Group
 
@@ -71,9 +70,9 @@ type Server struct {
 // New returns a server that listens nowhere.
 func New(c Config) *Server {
 	s := &Server{
-		Config: c, users: limit.New[uint32](cmp.Or(c.PerUser, perUser)), carrying: drain.New(),
+		Config: c, users: conns.NewPerKey[uint32](cmp.Or(c.PerUser, perUser)), carrying: drain.New(),
 		failures: &conns.Failures{Log: c.Log},
-		refused:  logsum.New(c.Log, logsum.Interval), associations: limit.New[uint32](perUserAssociations),
+		refused:  journal.NewSummary(c.Log, journal.Interval), associations: conns.NewPerKey[uint32](perUserAssociations),
 		tcp: map[netip.AddrPort]*net.TCPListener{}, udp: map[netip.AddrPort]*udpListener{},
 	}
 	s.rules.Store(&rules{})

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete/agent/forward/logsum"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/trust"
 )
 
@@ -58,5 +58,5 @@ func (s *Server) refuse(c connection, denied *refusal) {
 	}
 	s.Metrics.Refuse(r)
 	_, known := c.rules.callers.Identity(c.by)
-	s.refused.Warn(logsum.Key{Reason: denied.reason, Who: fmt.Sprintf("uid %d", c.by.UID), Known: known}, "refused", "direction", r.Direction, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
+	s.refused.Warn(journal.Source{Reason: denied.reason, Who: fmt.Sprintf("uid %d", c.by.UID), Known: known}, "refused", "direction", r.Direction, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
 }

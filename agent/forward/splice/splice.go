@@ -16,7 +16,6 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete/agent/forward/buffers"
-	"github.com/florete/florete/agent/forward/idle"
 	"github.com/florete/florete/agent/forward/limits"
 	"github.com/florete/florete/agent/forward/wire"
 )
@@ -86,11 +85,11 @@ func Start(ctx context.Context, p Pair, ended func(error)) {
 var ErrLocal = errors.New("the local end was reset")
 
 // lot has local ends that wait for their processes.
-var lot idle.Lot
+var lot Lot
 
 type session struct {
 	Pair
-	local              *idle.Socket // nil when it could not be added
+	local              *Socket // nil when it could not be added
 	in                 *buffers.Reader
 	stopped, cancelled func() bool
 	directions         atomic.Int32 // that have not ended

@@ -14,7 +14,6 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
-	"github.com/florete/florete/agent/forward/processors"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -35,7 +34,7 @@ func Child() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	go processors.Adapt(ctx)
+	go forward.AdaptProcessors(ctx)
 	profiled, err := profile(filepath.Base(dir))
 	if err == nil {
 		log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))

@@ -1,5 +1,4 @@
-// Package facts finds what a machine is: its system, and how much it has of what.
-package facts
+package report
 
 import (
 	"os"
@@ -27,9 +26,9 @@ var devices = map[string]string{
 	"tpm": "/sys/class/tpmrm/tpmrm0",
 }
 
-// Find finds the facts of this machine; dir is where its state lies. What cannot be found is
+// FindFacts finds the facts of this machine; dir is where its state lies. What cannot be found is
 // zero.
-func Find(dir, declared string) hostreport.Facts {
+func FindFacts(dir, declared string) hostreport.Facts {
 	f := hostreport.Facts{
 		System: system("/etc/os-release"), Architecture: runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Capabilities: capabilities(declared),

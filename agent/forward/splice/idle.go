@@ -1,9 +1,4 @@
-// Package idle waits for sockets on which nothing happens, without a goroutine or a buffer for
-// each: one goroutine waits for all of them (epoll(7)).
-//
-// Whoever reads a socket waits in the usual way at first. After a while in which nothing came
-// its read fails with os.ErrDeadlineExceeded; it calls Park, and its goroutine ends.
-package idle
+package splice
 
 import (
 	"errors"
@@ -24,8 +19,10 @@ const period = 500 * time.Millisecond
 // events is how many sockets are handled at a time.
 const events = 128
 
-// Lot is the sockets there are. The zero Lot is empty and ready; one that is empty holds
-// nothing after a while.
+// Lot waits for sockets on which nothing happens, without a goroutine or a buffer for each: one
+// goroutine waits for all of them (epoll(7)). Whoever reads a socket waits in the usual way at first.
+// After a while in which nothing came its read fails with os.ErrDeadlineExceeded; it calls Park, and
+// its goroutine ends. The zero Lot is empty and ready; one that is empty holds nothing after a while.
 type Lot struct {
 	mu      sync.Mutex
 	sockets map[*Socket]struct{}
@@ -37,7 +34,7 @@ type Lot struct {
 // Socket is one that Read is called on by one goroutine at a time.
 type Socket struct {
 	lot       *Lot
-	conn      Conn
+	conn      Parkable
 	raw       syscall.RawConn
 	resume    func()
 	interrupt func()
@@ -50,8 +47,8 @@ type Socket struct {
 	key              uint64 // while it is parked
 }
 
-// Conn is a connection of the kernel's.
-type Conn interface {
+// Parkable is a connection of the kernel's.
+type Parkable interface {
 	net.Conn
 	syscall.Conn
 }
@@ -59,7 +56,7 @@ type Conn interface {
 // Add adds a socket until Remove is called. resume is called in a goroutine of its own when
 // a parked one is to be read again; interrupt, unless it is nil, once each time when nothing
 // has been written for a while.
-func (l *Lot) Add(c Conn, resume, interrupt func()) (*Socket, error) {
+func (l *Lot) Add(c Parkable, resume, interrupt func()) (*Socket, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -206,8 +203,6 @@ func (l *Lot) sweep() bool {
 	}
 	return true
 }
-
-var past = time.Unix(1, 0)
 
 func newEpoll() (*os.File, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)

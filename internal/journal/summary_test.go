@@ -1,4 +1,4 @@
-package logsum_test
+package journal_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete/agent/forward/logsum"
+	"github.com/florete/florete/internal/journal"
 )
 
 // output is what a log writes, from any goroutine.
@@ -52,11 +52,11 @@ func lines(b *output, with string) (n int) {
 func TestStrangersAndPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output
-		l := logsum.New(slog.New(slog.NewTextHandler(&out, nil)), time.Minute)
+		l := journal.NewSummary(slog.New(slog.NewTextHandler(&out, nil)), time.Minute)
 		for i := range 100_000 {
-			l.Warn(logsum.Key{Reason: "unknown-name", Who: fmt.Sprint("192.0.2.", i%5000)}, "refused", "detail", i)
+			l.Warn(journal.Source{Reason: "unknown-name", Who: fmt.Sprint("192.0.2.", i%5000)}, "refused", "detail", i)
 		}
-		l.Warn(logsum.Key{Reason: "denied", Who: "user/alice", Known: true}, "refused", "peer", "alice")
+		l.Warn(journal.Source{Reason: "denied", Who: "user/alice", Known: true}, "refused", "peer", "alice")
 		if n := lines(&out, "refused"); n > 300 || lines(&out, "peer=alice") != 1 {
 			t.Errorf("%d lines, %d of alice, want few and 1", n, lines(&out, "peer=alice"))
 		}
@@ -69,7 +69,7 @@ func TestStrangersAndPeers(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		out.Reset()
-		l.Warn(logsum.Key{Reason: "unknown-name", Who: "192.0.2.9999"}, "refused", "detail", "later")
+		l.Warn(journal.Source{Reason: "unknown-name", Who: "192.0.2.9999"}, "refused", "detail", "later")
 		if lines(&out, "detail=later") != 1 {
 			t.Errorf("a stranger after a quiet interval: %q", out.String())
 		}
@@ -80,8 +80,8 @@ func TestStrangersAndPeers(t *testing.T) {
 func TestFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output
-		l := logsum.New(slog.New(slog.NewTextHandler(&out, nil)), time.Minute)
-		k := logsum.Key{Reason: "upstream-refused", Who: "user/alice", Known: true}
+		l := journal.NewSummary(slog.New(slog.NewTextHandler(&out, nil)), time.Minute)
+		k := journal.Source{Reason: "upstream-refused", Who: "user/alice", Known: true}
 		for range 3 {
 			l.Warn(k, "refused")
 			time.Sleep(3 * time.Minute)
@@ -95,9 +95,9 @@ func TestFew(t *testing.T) {
 // TestClose: what was counted is not lost.
 func TestClose(t *testing.T) {
 	var out output
-	l := logsum.New(slog.New(slog.NewTextHandler(&out, nil)), time.Hour)
+	l := journal.NewSummary(slog.New(slog.NewTextHandler(&out, nil)), time.Hour)
 	for range 5 {
-		l.Warn(logsum.Key{Reason: "denied", Who: "user/alice", Known: true}, "refused")
+		l.Warn(journal.Source{Reason: "denied", Who: "user/alice", Known: true}, "refused")
 	}
 	l.Close()
 	if lines(&out, "more=4") != 1 {
@@ -111,7 +111,7 @@ func TestAddress(t *testing.T) {
 		"[::ffff:192.0.2.1]:5": "192.0.2.1",
 		"[2001:db8::1:2]:5":    "2001:db8::/64",
 	} {
-		if got := logsum.Address(netip.MustParseAddrPort(addr)); got != want {
+		if got := journal.Address(netip.MustParseAddrPort(addr)); got != want {
 			t.Errorf("%s: %s, want %s", addr, got, want)
 		}
 	}

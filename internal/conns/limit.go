@@ -1,5 +1,4 @@
-// Package limit caps how much of a shared resource one key may hold.
-package limit
+package conns
 
 import "sync"
 
@@ -11,8 +10,8 @@ type PerKey[K comparable] struct {
 	held map[K]int
 }
 
-// New returns a limit of max for each K, at least one.
-func New[K comparable](limit int) *PerKey[K] {
+// NewPerKey returns a limit of max for each K, at least one.
+func NewPerKey[K comparable](limit int) *PerKey[K] {
 	return &PerKey[K]{max: max(limit, 1), held: map[K]int{}}
 }
 

@@ -1,4 +1,4 @@
-package facts
+package report
 
 import (
 	"maps"
@@ -21,7 +21,7 @@ func TestFind(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(declared, "folder"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	f := Find(t.TempDir(), declared)
+	f := FindFacts(t.TempDir(), declared)
 	if f.System == "" || f.Kernel == "" || f.Architecture == "" || f.CPUs < 1 || f.Booted.IsZero() || f.Booted.After(time.Now()) {
 		t.Errorf("%+v", f)
 	}
@@ -33,7 +33,7 @@ func TestFind(t *testing.T) {
 	if !slices.Contains(f.Capabilities, "printer") || slices.Contains(f.Capabilities, "folder") || slices.Contains(f.Capabilities, ".hidden") || !slices.IsSorted(f.Capabilities) {
 		t.Errorf("capabilities %v", f.Capabilities)
 	}
-	none := Find(t.TempDir(), filepath.Join(declared, "no-such"))
+	none := FindFacts(t.TempDir(), filepath.Join(declared, "no-such"))
 	if none.Capabilities == nil || slices.Contains(none.Capabilities, "printer") {
 		t.Errorf("capabilities %v", none.Capabilities)
 	}

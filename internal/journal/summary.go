@@ -1,7 +1,4 @@
-// Package logsum writes one line for many like events: the first at once, and then, at
-// the end of each interval, how many more there were. Strangers cannot push the lines
-// about known parties out of a log that takes so many a second and no more.
-package logsum
+package journal
 
 import (
 	"log/slog"
@@ -20,20 +17,22 @@ const (
 	maxKnown = 1 << 16
 )
 
-// Key is what makes events alike.
-type Key struct {
+// Source makes events alike.
+type Source struct {
 	Reason string
 	Who    string // an identity or account that the documents name, or an address
 	Known  bool   // it is no stranger
 }
 
-// Log sums up. It is used by one part of a program, which closes it.
-type Log struct {
+// Summary writes one line for many like events: the first at once, and then, at the end of each
+// interval, how many more there were. Strangers cannot push the lines about known parties out of a
+// log that takes so many a second and no more. One part of a program has it, and closes it.
+type Summary struct {
 	log      *slog.Logger
 	interval time.Duration
 
 	mu        sync.Mutex
-	events    map[Key]*event
+	events    map[Source]*event
 	strangers int
 	timer     *time.Timer // nil while there are no events
 }
@@ -45,13 +44,13 @@ type event struct {
 	attrs []any
 }
 
-// New writes to log, every interval.
-func New(log *slog.Logger, interval time.Duration) *Log {
-	return &Log{log: log, interval: interval, events: map[Key]*event{}}
+// NewSummary writes to log, every interval.
+func NewSummary(log *slog.Logger, interval time.Duration) *Summary {
+	return &Summary{log: log, interval: interval, events: map[Source]*event{}}
 }
 
 // Warn writes or counts an event. The line of many has the attributes of the latest.
-func (l *Log) Warn(k Key, msg string, attrs ...any) {
+func (l *Summary) Warn(k Source, msg string, attrs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.events[k]
@@ -74,7 +73,7 @@ func (l *Log) Warn(k Key, msg string, attrs ...any) {
 	l.log.Warn(msg, attrs...)
 }
 
-func (l *Log) crowded(k Key) bool {
+func (l *Summary) crowded(k Source) bool {
 	if k.Known {
 		return len(l.events)-l.strangers >= maxKnown
 	}
@@ -82,7 +81,7 @@ func (l *Log) crowded(k Key) bool {
 }
 
 // write ends an interval.
-func (l *Log) write() {
+func (l *Summary) write() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for k, e := range l.events {
@@ -103,7 +102,7 @@ func (l *Log) write() {
 	l.timer = time.AfterFunc(l.interval, l.write)
 }
 
-func from(k Key) string {
+func from(k Source) string {
 	if k.Who == "" {
 		return "others"
 	}
@@ -111,7 +110,7 @@ func from(k Key) string {
 }
 
 // Close writes what was counted.
-func (l *Log) Close() {
+func (l *Summary) Close() {
 	l.mu.Lock()
 	if l.timer != nil {
 		l.timer.Stop()

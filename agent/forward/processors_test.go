@@ -1,4 +1,4 @@
-package processors
+package forward
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func TestAdapt(t *testing.T) {
 	most = 4
 	ctx, cancel := context.WithCancel(t.Context())
 	var adapting sync.WaitGroup
-	adapting.Go(func() { Adapt(ctx) })
+	adapting.Go(func() { AdaptProcessors(ctx) })
 	until := func(what string, n int) {
 		t.Helper()
 		kit.Succeeds(t, what, func() error {
@@ -71,7 +71,7 @@ func TestAdapt(t *testing.T) {
 func TestPinned(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "3")
 	was := runtime.GOMAXPROCS(0)
-	Adapt(t.Context()) // returns
+	AdaptProcessors(t.Context()) // returns
 	if n := runtime.GOMAXPROCS(0); n != was {
 		t.Errorf("%d processors, want %d as before", n, was)
 	}

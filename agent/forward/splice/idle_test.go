@@ -1,4 +1,4 @@
-package idle_test
+package splice_test
 
 import (
 	"errors"
@@ -10,18 +10,18 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/buffers"
-	"github.com/florete/florete/agent/forward/idle"
+	"github.com/florete/florete/agent/forward/splice"
 	"github.com/florete/florete/tests/kit"
 )
 
 // reader counts what comes to a socket, as package splice reads it.
 type reader struct {
-	socket       *idle.Socket
+	socket       *splice.Socket
 	received     atomic.Int64
 	parked, over atomic.Bool
 }
 
-func read(t *testing.T, lot *idle.Lot, c idle.Conn) *reader {
+func read(t *testing.T, lot *splice.Lot, c splice.Parkable) *reader {
 	t.Helper()
 	r := &reader{}
 	var err error
@@ -71,7 +71,7 @@ func connected(t *testing.T) (here, there *net.TCPConn) {
 // TestParked: no goroutine waits for idle sockets, bytes, the end and a reset are noticed, and
 // a socket that is closed here is too.
 func TestParked(t *testing.T) {
-	var lot idle.Lot
+	var lot splice.Lot
 	type pair struct {
 		*reader
 		here, there *net.TCPConn
@@ -115,7 +115,7 @@ func TestParked(t *testing.T) {
 // TestEmpty: a lot without sockets holds nothing.
 func TestEmpty(t *testing.T) {
 	before, files := runtime.NumGoroutine(), openFiles(t)
-	var lot idle.Lot
+	var lot splice.Lot
 	c, err := net.Dial("tcp", agenttest.Upstream(t, func(c *net.TCPConn) { c.Read(make([]byte, 1)) }))
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,4 @@
-// Package processors has the Go runtime use as many processors as there is work for.
-//
-// What goes from goroutine to goroutine, as each packet of a stream does, costs twice as much
-// where each of them is woken up on a processor of its own. So a process begins with one, and
-// gets more when goroutines wait for their turn.
-package processors
+package forward
 
 import (
 	"context"
@@ -23,12 +18,15 @@ const (
 	sampled = 8
 )
 
-// most is how many the runtime would use: those that the process may, or of which its control
+// most processors would be used otherwise: those that the process may, or of which its control
 // group has the time.
 var most = runtime.GOMAXPROCS(0)
 
-// Adapt changes how many there are until ctx ends, unless GOMAXPROCS is set in the environment.
-func Adapt(ctx context.Context) {
+// AdaptProcessors has the Go runtime use as many processors as there is work for until ctx ends, unless
+// GOMAXPROCS is set in the environment. What goes from goroutine to goroutine, as each packet of a
+// stream does, costs twice as much where each of them is woken up on a processor of its own: so a
+// process begins with one, and gets more when goroutines wait for their turn.
+func AdaptProcessors(ctx context.Context) {
 	if os.Getenv("GOMAXPROCS") != "" || most == 1 {
 		return
 	}

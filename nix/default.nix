@@ -25,7 +25,7 @@ let
     clean: shapes:
     let
       topology = import ./resolve/topology.nix (
-        (import ./resolve/reserved.nix).added (import ./resolve/teams.nix (import ./resolve/elsewhere.nix clean))
+        (import ./resolve/reserved.nix).added (import ./resolve/teams.nix ((import ./resolve/foreign.nix).named clean))
       );
       access = import ./access topology;
       # Nix evaluates what names are inherited from once for each of them.
@@ -116,7 +116,7 @@ let
       };
       document = import ./documents/envelope.nix {
         cluster = clean.name;
-        serial = import ./lib/now.nix clean;
+        serial = (import ./lib).time clean;
         rev = if clean.rev == null then clean.self.rev or clean.self.dirtyRev or "" else clean.rev;
       };
       documentsOf =

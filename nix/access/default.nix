@@ -26,10 +26,9 @@ let
     tail
     toJSON
     ;
-  inherit (import ../lib) toSet;
+  inherit (import ../lib) invert toSet;
   address = import ../resolve/address.nix;
   callersOf = import ./callers.nix;
-  invert = import ../lib/invert.nix;
   names = import ../lib/names.nix;
   transport = import ../resolve/transport.nix;
 

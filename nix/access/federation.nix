@@ -10,8 +10,7 @@ let
     map
     mapAttrs
     ;
-  inherit (import ../lib) sorted;
-  invert = import ../lib/invert.nix;
+  inherit (import ../lib) invert sorted;
 
   # service → the names of those of some other clusters that have an identity which reaches it
   # callingOf :: Topology -> { name = { identities, … }; } -> { service = [name]; }

@@ -17,9 +17,8 @@ let
     intersectAttrs
     map
     ;
-  inherit (import ../lib) toSet;
+  inherit (import ../lib) invert toSet;
   inherit (lib) fault show when;
-  invert = import ../lib/invert.nix;
 
   # That a role reaches nothing at all is an error.
   hidden =

@@ -1,21 +1,28 @@
-# Faults of issuers of others, at which people sign in or services are registered, and of what
-# services want of the one they sign in at.
+# Faults of issuers: of others, at which people sign in or services are registered, with what
+# services want of the one they sign in at, and of those whose pages a kind of provider serves.
 { clean, lib }:
 let
   inherit (builtins)
+    any
     attrNames
     concatStringsSep
+    elem
     filter
+    head
     map
     match
     ;
   inherit (lib)
+    answers
     excluded
     fault
     missing
+    named
+    serviceOf
+    show
     when
     ;
-  inherit (import ../language/formats/addressform.nix) afterHost;
+  inherit (import ../language/formats) afterHost;
   inherit (clean.providers.oidc)
     issuer
     ldap
@@ -90,6 +97,57 @@ in
       missing "providers.oidc" "registration"
         "write registration = \"https://…\"; with the address of the issuer, whose API registers clients"
     );
+
+  # The service that publishes the pages must lead there; `leads` is what it has for that.
+  # pages :: { kind, leads, t } -> [Fault]
+  pages =
+    {
+      kind,
+      leads,
+      t,
+    }:
+    let
+      provider = clean.providers.${kind};
+      place = "providers.${kind}.issuer";
+      publishing = serviceOf provider.issuer;
+
+      # The provider serves its pages on the host, unless something else takes them there.
+      away =
+        let
+          service = t.services.${publishing};
+        in
+        when
+          (
+            publishing != null
+            && t.services ? ${publishing}
+            && service.hosts != [ ]
+            && clean.services.${publishing}.upstream == ""
+            && provider.hosts != [ ]
+            && !any (h: elem h provider.hosts) service.hosts
+          )
+          [
+            (fault {
+              id = "FL028";
+              place = "services.${publishing}";
+              problem = "the pages of the issuer are where providers.${kind} is, not on";
+              value = concatStringsSep ", " service.hosts;
+              remedy = "write services.${publishing}.host = ${show (head provider.hosts)};";
+            })
+          ];
+    in
+    map (
+      f:
+      f
+      // {
+        remedy = "declare the pages of the issuer, services.${publishing} = { host = ${
+          show (head (provider.hosts ++ [ "…" ]))
+        }; ${leads} listenPort = ${
+          if match "https.*" provider.issuer == null then "80" else "443"
+        }; };";
+      }
+    ) (named place provider.issuer)
+    ++ answers place provider.issuer
+    ++ away;
 
   # service :: String -> Service -> [Fault]
   service =

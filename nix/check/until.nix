@@ -10,7 +10,7 @@ let
     user
     when
     ;
-  now = import ../lib/now.nix clean;
+  now = (import ../lib).time clean;
 
   ended =
     place: until:

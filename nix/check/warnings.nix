@@ -28,7 +28,7 @@ let
     removeAttrs
     zipAttrsWith
     ;
-  inherit (import ../lib) toSet;
+  inherit (import ../lib) invert toSet;
   inherit (lib)
     attribute
     fault
@@ -37,7 +37,6 @@ let
     when
     ;
   ofKinds = map (k: k.warnings.service) (filter (k: k ? warnings.service) kinds);
-  invert = import ../lib/invert.nix;
   names = import ../lib/names.nix;
   cordon = import ./cordon.nix arguments;
   ends = import ./until.nix arguments;

@@ -103,10 +103,10 @@ in
       ...
     }:
     {
-      top = import ../check/issuerpages.nix {
+      top = (import ../check/issuers.nix { inherit clean lib; }).pages {
         kind = "jwt";
         leads = "port = 5557;";
-        inherit clean t lib;
+        inherit t;
       };
       service =
         n: s:

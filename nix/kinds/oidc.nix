@@ -152,10 +152,10 @@ in
       top =
         (
           if registration == "" then
-            import ../check/issuerpages.nix {
+            issuers.pages {
               kind = "oidc";
               leads = "port = 5556;";
-              inherit clean t lib;
+              inherit t;
             }
           else
             [ ]

@@ -193,10 +193,10 @@ in
     in
     {
       top =
-        import ../check/issuerpages.nix {
+        (import ../check/issuers.nix { inherit clean lib; }).pages {
           kind = "token";
           leads = "upstream = ${show socket}; identity = \"proxy-v2\";";
-          inherit clean t lib;
+          inherit t;
         }
         ++
           when

@@ -23,7 +23,7 @@ let
     url
     word
     ;
-  inherit (import ./formats/addressform.nix) afterHost;
+  inherit (import ./formats) afterHost;
 
   some = word {
     want = "a string that is not empty";

@@ -20,7 +20,7 @@ let
     mapAttrs
     toJSON
     ;
-  inherit (import ../lib/paths.nix) path shared;
+  inherit (import ../lib) path shared;
 
   # What is required → the hosts that fit. Many services require the same.
   servers = filter (h: h.kind == "server") (attrValues hosts);

@@ -10,7 +10,7 @@ let
     map
     mapAttrs
     ;
-  invert = import ../lib/invert.nix;
+  inherit (import ../lib) invert;
 
   by =
     things:

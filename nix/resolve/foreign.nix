@@ -1,18 +1,20 @@
-# Foreign trust domains, other clusters of this one, and all of these: their named identities, as
-# { name = <SPIFFE ID>; roles }, and their services, as { roles; instance }. Each instance is like
-# one of this cluster's, on no host.
-# { clean; rolesOf; } -> { federated; clusters; abroad; }
-{ clean, rolesOf }:
+# What is elsewhere: services and identities of foreign trust domains and of other clusters of this one.
 let
   inherit (builtins)
+    all
+    any
     attrNames
     attrValues
+    concatLists
+    concatMap
+    elem
     filter
+    listToAttrs
     map
     mapAttrs
     ;
   inherit (import ../language/formats) isIdentity;
-  inherit (import ../lib) optionalAttrs;
+  inherit (import ../lib) optionalAttrs sorted;
   names = import ../lib/names.nix;
 
   instance =
@@ -41,22 +43,82 @@ let
       };
     };
 
-  elsewhere =
-    f:
+  followed =
+    trustDomain: rolesOf: f:
     f
     // {
       identities = map (path: {
-        name = names.id f.trustDomain path;
+        name = names.id trustDomain path;
         roles = rolesOf f.identities.${path};
-      }) (filter (path: f.trustDomain != "" && isIdentity path) (attrNames f.identities));
+      }) (filter (path: trustDomain != "" && isIdentity path) (attrNames f.identities));
       services = map (path: {
         roles = rolesOf f.services.${path};
-        instance = instance (names.id f.trustDomain "service/${path}") f.services.${path};
-      }) (filter (path: f.trustDomain != "" && isIdentity "service/${path}") (attrNames f.services));
+        instance = instance (names.id trustDomain "service/${path}") f.services.${path};
+      }) (filter (path: trustDomain != "" && isIdentity "service/${path}") (attrNames f.services));
     };
 in
-rec {
-  federated = mapAttrs (_: elsewhere) clean.federated;
-  clusters = mapAttrs (_: c: elsewhere (c // { inherit (clean) trustDomain; })) clean.clusters;
-  abroad = attrValues federated ++ attrValues clusters;
+{
+  # Services of other clusters in roles and groups of services: "tickets@blue" is the service tickets
+  # of federated.blue or clusters.blue. Roles that name it lead to it as those do that it names itself;
+  # nothing that follows parts of services sees such names. `elsewhere` has all that there are.
+  # named :: clean topology -> clean topology
+  named =
+    clean:
+    let
+      of =
+        all:
+        concatMap (
+          cluster:
+          map (service: {
+            name = "${service}@${cluster}";
+            value = { inherit cluster service; };
+          }) (attrNames all.${cluster}.services)
+        ) (attrNames all);
+      elsewhere = listToAttrs (of clean.clusters ++ of clean.federated);
+      isHere = n: !elsewhere ? ${n};
+
+      named = role: role.services ++ concatMap (g: clean.serviceGroups.${g} or [ ]) role.serviceGroups;
+      leading = mapAttrs (_: role: filter (n: elsewhere ? ${n}) (named role)) clean.roles;
+      led = mapAttrs (
+        cluster: f:
+        f
+        // {
+          services = mapAttrs (
+            service: s:
+            s
+            // {
+              roles = sorted (
+                s.roles ++ filter (r: elem "${service}@${cluster}" leading.${r}) (attrNames clean.roles)
+              );
+            }
+          ) f.services;
+        }
+      );
+      used =
+        any (r: !(all isHere r.services)) (attrValues clean.roles)
+        || !(all isHere (concatLists (attrValues clean.serviceGroups)));
+    in
+    if elsewhere == { } || !used then
+      clean // { inherit elsewhere; }
+    else
+      clean
+      // {
+        inherit elsewhere;
+        roles = mapAttrs (_: r: r // { services = filter isHere r.services; }) clean.roles;
+        serviceGroups = mapAttrs (_: filter isHere) clean.serviceGroups;
+        clusters = led clean.clusters;
+        federated = led clean.federated;
+      };
+
+  # Foreign trust domains, other clusters of this one, and all of these: their named identities, as
+  # { name = <SPIFFE ID>; roles }, and their services, as { roles; instance }. Each instance is like
+  # one of this cluster's, on no host.
+  # instances :: { clean, rolesOf } -> { federated, clusters, abroad }
+  instances =
+    { clean, rolesOf }:
+    rec {
+      federated = mapAttrs (_: f: followed f.trustDomain rolesOf f) clean.federated;
+      clusters = mapAttrs (_: followed clean.trustDomain rolesOf) clean.clusters;
+      abroad = attrValues federated ++ attrValues clusters;
+    };
 }

@@ -26,11 +26,10 @@ let
     map
     mapAttrs
     ;
-  inherit (import ../lib) isInvalid known toSet;
-  invert = import ../lib/invert.nix;
+  inherit (import ../lib) invert isInvalid known toSet;
   take = n: list: genList (elemAt list) (if n < length list then n else length list);
 
-  paths = mapAttrs (_: h: (import ../lib/paths.nix).path h.group) hosts;
+  paths = mapAttrs (_: h: (import ../lib).path h.group) hosts;
   named = service: if service.host == "" then service.hosts else [ service.host ] ++ service.hosts;
   names = service: service.replicas == null || isInvalid service.replicas;
   choosing = filter (s: !names s) (attrValues services);

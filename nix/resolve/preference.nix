@@ -20,8 +20,7 @@ let
     sort
     substring
     ;
-  inherit (import ../lib) distinct toSet;
-  inherit (import ../lib/paths.nix) shared;
+  inherit (import ../lib) distinct shared toSet;
 
   # The least of as many hashes as the host weighs: more weight moves things to it alone.
   hashed =

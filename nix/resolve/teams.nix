@@ -18,11 +18,11 @@ let
     ;
   inherit (import ../lib)
     closure
+    invert
     known
     latest
     sorted
     ;
-  invert = import ../lib/invert.nix;
 
   teams = attrValues clean.teams;
   of = invert (team: team.users) teams;
@@ -53,7 +53,7 @@ let
 
   # Roles up to a time are roles until then, and nothing from the evaluation after it on. Of
   # several ends the last counts, and none where a role is given for good.
-  now = import ../lib/now.nix clean;
+  now = (import ../lib).time clean;
   live =
     holder:
     if holder.until == { } then

@@ -21,11 +21,11 @@ let
   inherit (import ../lib)
     distinct
     invalid
+    invert
     known
     sorted
     when
     ;
-  invert = import ../lib/invert.nix;
   aliases = import ./aliases.nix;
   names = import ../lib/names.nix;
   part = import ./part.nix;
@@ -63,7 +63,7 @@ let
     foreign = concatMap (f: f.identities) abroad;
   };
 
-  inherit (import ./foreign.nix { inherit clean rolesOf; }) abroad clusters federated;
+  inherit ((import ./foreign.nix).instances { inherit clean rolesOf; }) abroad clusters federated;
 
   placement = import ./placement.nix {
     hosts = written;

@@ -17,7 +17,7 @@ let
     matches
     scalar
     ;
-  inherit (import ./addressform.nix) isV4;
+  inherit (import ./addresses.nix) isV4;
   inherit (import ../../lib/text.nix) contains;
   constants = import ../../lib/constants.nix;
   inherit (constants.spiffe) groupPattern labelPattern;

@@ -2,11 +2,15 @@
 let
   inherit (builtins)
     all
+    bitAnd
+    elemAt
     filter
+    genList
     head
     isPath
     isString
     length
+    listToAttrs
     match
     readFile
     split
@@ -16,8 +20,114 @@ let
     ;
   inherit (import ../../lib/text.nix) contains;
   inherit (import ../types) isFile matches scalar;
-  inherit (import ./base64.nix) isEd25519 isSmallOrder isStrong;
   wrong = (import ../../lib).invalid;
+
+  # Public keys are judged by their base64 text, of which Nix has no decoder, as internal/pubkey
+  # judges them.
+
+  # Ed25519 keys that anybody can sign for: points of order 1, 2, 4 and 8, with either sign,
+  # and every encoding that is not canonical. The first byte of p is ed, all others are ff.
+  small = {
+    ssh = "A[AE]A{39}[AC]A|CbolY/CsiewRcP0ifLvmPDV36wF08YzObE4AohtU/[wy]F|McXanA9TdhPujwLdg0QZw8qIFP6LDnMxk7H/XeSrA[NP]6|(O[z37/]|P[DHLPTXbfjnrvz37/])/{39}[9/]/";
+    nix = "A[AQ]A{39}[AI]A=|JuiVj8KyJ7BFw/SJ8u[+]Y8NXfrAXTxjM5sTgCiG1T/[AI]U=|xxdqcD1N2E[+]6PAt2DRBnDyogU/osOczGTsf9d5KsA[3/]o=|[789+/][Pfv/]/{39}[3/]8=";
+  };
+
+  alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  value = listToAttrs (
+    genList (i: {
+      name = substring i 1 alphabet;
+      value = i;
+    }) 64
+  );
+
+  # The number in the n bytes of a base64 text from byte i.
+  number =
+    text: i: n:
+    let
+      six = k: value.${substring k 1 text} or 0;
+      byte =
+        i:
+        let
+          q = i / 3 * 4;
+        in
+        bitAnd 255 (
+          (six q * 262144 + six (q + 1) * 4096 + six (q + 2) * 64 + six (q + 3))
+          / elemAt [ 65536 256 1 ] (i - i / 3 * 3)
+        );
+    in
+    if n == 0 then 0 else number text i (n - 1) * 256 + byte (i + n - 1);
+
+  # RFC 4253 section 6.6: "ssh-rsa", then exponent and modulus, each after its length.
+  isRSA =
+    text:
+    let
+      e = number text 11 4;
+      n = number text (15 + e) 4;
+      first = number text (19 + e) 1;
+      second = number text (20 + e) 1;
+    in
+    match "AAAAB3NzaC1yc2E.*" text != null
+    && e > 0
+    && e <= 8
+    && n > 256
+    && n < 4096
+    && (first > 0 || second > 127)
+    && isLong text (19 + e + n);
+
+  # Does a base64 text stand for n bytes?
+  isLong =
+    text: n:
+    let
+      pad = (n + 2) / 3 * 3 - n;
+    in
+    stringLength text == (n + 2) / 3 * 4 && match ".*[^=]={${toString pad}}" text != null;
+
+  # RFC 5656 section 3.1: the curve twice, then a point, not compressed. Whether it is on the
+  # curve Nix cannot find out.
+  ecdsa = {
+    ecdsa-sha2-nistp256 = {
+      prefix = "AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBB";
+      bytes = 104;
+    };
+    ecdsa-sha2-nistp384 = {
+      prefix = "AAAAE2VjZHNhLXNoYTItbmlzdHAzODQAAAAIbmlzdHAzODQAAABhB";
+      bytes = 136;
+    };
+    ecdsa-sha2-nistp521 = {
+      prefix = "AAAAE2VjZHNhLXNoYTItbmlzdHA1MjEAAAAIbmlzdHA1MjEAAACFB";
+      bytes = 172;
+    };
+  };
+
+  # Is it a line with an Ed25519 key that is good enough? Nearly all are, and it takes less than
+  # to look at their parts.
+  # isEd25519 :: String -> Bool
+  isEd25519 =
+    line:
+    match "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-P][A-Za-z0-9+/]{42}([[:space:]].*)?" line != null
+    && match small.ssh (substring 37 43 line) == null;
+
+  # Is there, in an authorized_keys line of the right form, a key that is good enough?
+  # isStrong :: String -> Bool
+  isStrong =
+    line:
+    let
+      key = match "([^ ]+) ([^[:space:]]+).*" line;
+      kind = head key;
+      text = elemAt key 1;
+    in
+    if kind == "ssh-rsa" then
+      isRSA text
+    else if kind == "ssh-ed25519" then
+      match "AAAAC3NzaC1lZDI1NTE5AAAAI[A-P].*" text != null
+      && isLong text 51
+      && match small.ssh (substring 25 43 text) == null
+    else
+      substring 0 53 text == ecdsa.${kind}.prefix && isLong text ecdsa.${kind}.bytes;
+
+  # Is the base64 of a Nix key such a one?
+  # isSmallOrder :: String -> Bool
+  isSmallOrder = text: match small.nix text != null;
 
   # One certificate or several, with text around them, and no block of another sort. Between the
   # markers of a conflict are those that a merge was to take out, too.

@@ -26,7 +26,7 @@ let
   inherit (scalars) bad matches;
 
   inherit (import ./leaks.nix) isFile;
-  inherit (import ./thrown.nix) together;
+  inherit (import ./attributes.nix) together;
 
   listOf = type: {
     about = {

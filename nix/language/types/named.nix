@@ -9,11 +9,10 @@ let
     stringLength
     tryEval
     ;
-  inherit (import ./attributes.nix) attrs cleaned join;
+  inherit (import ./attributes.nix) attrs cleaned join together;
   inherit (import ./scalar.nix) matches;
   inherit (import ../../lib/text.nix) show;
   inherit (import ../../lib/fault.nix) fault;
-  inherit (import ./thrown.nix) together;
 in
 {
   # Names that become parts of IDs; longer ones than max would break the names made from

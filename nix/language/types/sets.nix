@@ -14,6 +14,7 @@ let
     length
     map
     mapAttrs
+    removeAttrs
     toJSON
     tryEval
     ;
@@ -40,7 +41,34 @@ in
     clean = v: if isAttrs v then mapAttrs (_: cleaned type) v else { };
   };
 
-  inherit (import ./extended.nix) extended;
+  # A record that has sets beside its attributes, `others`, of names that people choose. The reference
+  # calls one of them `called`. What is no set is none of them.
+  # extended :: Type -> String -> Type -> Type
+  extended =
+    type: called: others:
+    let
+      named = v: filter (n: !type.about.fields ? ${n} && (tryEval (isAttrs v.${n})).value) (attrNames v);
+      own = v: removeAttrs v (named v);
+      rest = v: intersectAttrs (toSet (named v)) v;
+    in
+    type
+    // {
+      about = type.about // {
+        others = {
+          inherit called;
+          about = others.about.of;
+        };
+      };
+      faults =
+        place: v:
+        if isAttrs v then
+          type.faults place (own v) ++ others.faults place (rest v)
+        else
+          type.faults place v;
+      sound = _: false; # there is one of them
+      clean = v: if isAttrs v then type.clean (own v) // others.clean (rest v) else type.clean v;
+    };
+
   inherit (import ./named.nix) named;
 
   # fields.<name> = { doc; type; default ? type.zero; } or { doc; type; required = true; hint; }

@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/database"
@@ -37,8 +37,6 @@ var kinds = settings.Kinds{
 	token.Name:      func() server.Section { return new(token.Settings) },
 }
 
-var ownName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
-
 // section is an empty one of a kind.
 func section(kind string) server.Section {
 	if of, ok := kinds[kind]; ok {
@@ -53,7 +51,7 @@ func (t *target) load(kind string) (*settings.Settings, error) {
 	if _, ok := kinds[kind]; ok {
 		return settings.Load(t.settings, kinds, kind)
 	}
-	if !ownName.MatchString(kind) {
+	if !spiffe.IsLabel(kind) {
 		return nil, fmt.Errorf("kind %q, want one of %s, or of the topology's own", kind, strings.Join(kinds.Names(), ", "))
 	}
 	s, err := settings.Load(t.settings, kinds, "")

@@ -3,7 +3,6 @@ package event
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/florete/florete/internal/hostdir"
@@ -109,12 +108,11 @@ func (s Summary) count() string {
 func (s Summary) Table() string {
 	var b strings.Builder
 	b.WriteString("summary: " + s.count() + "\n")
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "  NEED\tSTATE\tATTEMPTS\tPROVIDER\tREASON")
+	t := terminal.NewTable(&b, "  NEED", "STATE", "ATTEMPTS", "PROVIDER", "REASON")
 	for _, n := range s.Needs {
-		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\n", n.ID, n.State, n.Attempts, n.Provider, n.reason())
+		t.Row("  "+n.ID, n.State, n.Attempts, n.Provider, n.reason())
 	}
-	w.Flush()
+	_ = t.Flush() // a buffer takes all
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(l, " ")

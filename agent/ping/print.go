@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/florete/florete/internal/terminal"
@@ -13,19 +12,19 @@ import (
 // Print writes a line for each step, and what to do about each that failed.
 func Print(w io.Writer, r Result) error {
 	var out bytes.Buffer
-	tw := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	t := terminal.NewTable(&out)
 	for _, s := range r.Steps {
 		state, detail := "ok", s.Detail
 		if s.Error != "" {
 			state, detail = "BROKEN", s.Error
 		}
 		if s.Needs != "" {
-			fmt.Fprintf(tw, "%s\t-\t\tnot tried: %s is broken\n", s.Name, s.Needs)
+			t.Row(s.Name, "-", "", fmt.Sprintf("not tried: %s is broken", s.Needs))
 			continue
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", s.Name, state, elapsed(s.Nanoseconds), terminal.Text(detail))
+		t.Row(s.Name, state, elapsed(s.Nanoseconds), detail)
 	}
-	tw.Flush()
+	_ = t.Flush() // a buffer takes all
 	for _, s := range r.Steps {
 		if s.Error != "" {
 			fmt.Fprintf(&out, "broken: %s: %s\n", s.Name, terminal.Text(s.Remedy))

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/florete/florete/agent/forward/metrics"
@@ -91,29 +90,26 @@ func age(serial int64, now time.Time) string {
 }
 
 type table struct {
-	head []string
-	rows [][]string
+	head []any
+	rows [][]any
 }
 
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) row(cells ...any) { t.rows = append(t.rows, cells) }
 
 func (t *table) print(w io.Writer) {
 	if len(t.rows) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, cells := range append([][]string{t.head}, t.rows...) {
-		for i, c := range cells {
-			cells[i] = terminal.Text(c)
-		}
-		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+	printed := terminal.NewTable(w, t.head...)
+	for _, cells := range t.rows {
+		printed.Row(cells...)
 	}
-	tw.Flush()
+	_ = printed.Flush() // a buffer takes all
 }
 
 func tables(r Report, now time.Time) []*table {
-	identities := &table{head: []string{"IDENTITY", "EXPIRES"}}
+	identities := &table{head: []any{"IDENTITY", "EXPIRES"}}
 	for _, i := range r.Identities {
 		expires := "not delivered"
 		if i.Expires != nil {
@@ -124,7 +120,7 @@ func tables(r Report, now time.Time) []*table {
 		}
 		identities.row(i.ID.Short(), expires)
 	}
-	needs := &table{head: []string{"NEED", "KIND", "STATE", "ATTEMPTS", "NEXT", "ERROR"}}
+	needs := &table{head: []any{"NEED", "KIND", "STATE", "ATTEMPTS", "NEXT", "ERROR"}}
 	for _, n := range r.Needs {
 		next, problem := "", ""
 		if !n.Next.IsZero() {
@@ -133,17 +129,17 @@ func tables(r Report, now time.Time) []*table {
 		if n.Error != nil {
 			problem = fmt.Sprintf("%s %s: %s", n.Error.Kind, n.Error.Code, n.Error.Message)
 		}
-		needs.row(n.ID, n.Kind, cmp.Or(string(n.State), "unknown"), fmt.Sprint(n.Attempts), next, problem)
+		needs.row(n.ID, n.Kind, cmp.Or(string(n.State), "unknown"), n.Attempts, next, problem)
 	}
-	published := &table{head: []string{"PUBLISHED", "UPSTREAM", "SERVING", "ALLOWED"}}
+	published := &table{head: []any{"PUBLISHED", "UPSTREAM", "SERVING", "ALLOWED"}}
 	for _, p := range r.Published {
-		published.row(port(p.ID.Short(), p.Port), over(p.Upstream, p.Protocol), fmt.Sprint(p.Serving), shorts(p.Allow))
+		published.row(port(p.ID.Short(), p.Port), over(p.Upstream, p.Protocol), p.Serving, shorts(p.Allow))
 	}
-	reachable := &table{head: []string{"REACHABLE", "LISTENER", "CALLERS", "ENDPOINTS"}}
+	reachable := &table{head: []any{"REACHABLE", "LISTENER", "CALLERS", "ENDPOINTS"}}
 	for _, x := range r.Reachable {
 		reachable.row(port(x.Name, x.Port), over(x.Listen, x.Protocol), shorts(x.Callers), endpoints(x.Endpoints))
 	}
-	socks := &table{head: []string{"SOCKS5 AS", "LISTENER"}}
+	socks := &table{head: []any{"SOCKS5 AS", "LISTENER"}}
 	for _, x := range r.SOCKS {
 		socks.row(x.ID.Short(), x.Listen)
 	}
@@ -151,13 +147,13 @@ func tables(r Report, now time.Time) []*table {
 }
 
 func peerConnections(rows []usage.Row) *table {
-	t := &table{head: []string{"", "CONNECTION TO", "OF", "FORWARDER", "OVER", "STREAMS", "EVER"}}
+	t := &table{head: []any{"", "CONNECTION TO", "OF", "FORWARDER", "OVER", "STREAMS", "EVER"}}
 	for _, l := range rows {
 		used := fmt.Sprintf("%d of %d", l.Streams, l.Allowed)
 		if l.Full {
 			used += ", no more are let in"
 		}
-		t.row(string(l.Direction), l.Target.Short(), l.Caller.Short(), l.Remote, string(l.Transport), used, fmt.Sprint(l.Opened))
+		t.row(l.Direction, l.Target.Short(), l.Caller.Short(), l.Remote, l.Transport, used, l.Opened)
 	}
 	return t
 }
@@ -172,15 +168,15 @@ func endpoints(all []document.Addresses) string {
 }
 
 func traffic(s metrics.Summary, now time.Time) []*table {
-	peers := &table{head: []string{"", "TARGET", "CALLER", "LIVE", "TOTAL", "SENT", "RECEIVED", "DROPPED"}}
+	peers := &table{head: []any{"", "TARGET", "CALLER", "LIVE", "TOTAL", "SENT", "RECEIVED", "DROPPED"}}
 	for _, p := range s.Paths {
-		peers.row(string(p.Direction), port(p.Target.Short(), p.Port), p.Caller.Short(), fmt.Sprint(p.Live), fmt.Sprint(p.Total), size(p.Sent), size(p.Received), fmt.Sprint(p.Dropped))
+		peers.row(p.Direction, port(p.Target.Short(), p.Port), p.Caller.Short(), p.Live, p.Total, size(p.Sent), size(p.Received), p.Dropped)
 	}
-	refused := &table{head: []string{"REFUSED", "TIMES"}}
+	refused := &table{head: []any{"REFUSED", "TIMES"}}
 	for _, reason := range slices.Sorted(maps.Keys(s.Refusals)) {
-		refused.row(reason, fmt.Sprint(s.Refusals[reason]))
+		refused.row(reason, s.Refusals[reason])
 	}
-	last := &table{head: []string{"WHEN", "", "REASON", "TARGET", "PEER", "DETAIL"}}
+	last := &table{head: []any{"WHEN", "", "REASON", "TARGET", "PEER", "DETAIL"}}
 	for _, x := range s.RecentRefusals[max(0, len(s.RecentRefusals)-lastShown):] {
 		last.row(relative(x.Time, now), string(x.Direction), x.Reason, port(x.Target, x.Port), x.Peer, x.Detail)
 	}

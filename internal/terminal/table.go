@@ -13,10 +13,12 @@ import (
 // row. Flush prints them.
 type Table struct{ w *tabwriter.Writer }
 
-// NewTable returns a table with a first row.
+// NewTable returns a table with a first row, unless head is empty.
 func NewTable(w io.Writer, head ...any) *Table {
 	t := &Table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-	t.Row(head...)
+	if len(head) > 0 {
+		t.Row(head...)
+	}
 	return t
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,14 +114,13 @@ func printWitnessed(w io.Writer, all []hostdir.Witnessed, accepted []hostdir.Acc
 		_, err := fmt.Fprintln(w, "no audit log was witnessed yet: flor witness --now")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "PROVIDER\tKIND\tROWS\tSEEN\tFAULT")
+	t := terminal.NewTable(w, "PROVIDER", "KIND", "ROWS", "SEEN", "FAULT")
 	for _, x := range all {
-		fault := cmp.Or(terminal.Text(x.Fault), "-")
+		fault := cmp.Or(x.Fault, "-")
 		if x.Fault != "" && hostdir.Accepts(accepted, x) {
 			fault = "accepted: " + fault
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", terminal.Text(x.Provider), terminal.Text(x.Kind), x.Size, x.Seen.UTC().Format(time.RFC3339), fault)
+		t.Row(x.Provider, x.Kind, x.Size, x.Seen.UTC().Format(time.RFC3339), fault)
 	}
 	return t.Flush()
 }

@@ -2,12 +2,10 @@ package activation
 
 import (
 	"context"
-	"io/fs"
 	"time"
 
 	"github.com/florete/florete/activation/delivery"
 	"github.com/florete/florete/activation/fetch"
-	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 )
 
@@ -102,23 +100,6 @@ func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.
 	return answer, provider, nil
 }
 
-// files are values as the files that a need delivers.
-func files(n document.Need, values map[string]string, uid, gid int) (map[string]delivery.File, *hostapi.Error) {
-	files := map[string]delivery.File{}
-	for name, f := range n.Deliver.Files {
-		value, ok := values[f.Value]
-		if !ok {
-			return nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "answer has no value %q for file %s", f.Value, name)
-		}
-		mode, err := f.Perm()
-		if err != nil {
-			return nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "file %s: %v", name, err)
-		}
-		files[name] = delivery.File{Data: []byte(value), Mode: fs.FileMode(mode), UID: uid, GID: gid}
-	}
-	return files, nil
-}
-
 func (a *activation) fulfil(n *need, provider string, answer hostapi.Answer) {
 	if a.host.IsNode(n.Need.Need) {
 		for _, other := range a.table.Needs {
@@ -128,12 +109,4 @@ func (a *activation) fulfil(n *need, provider string, answer hostapi.Answer) {
 	n.Fulfil(provider, answer)
 	a.documents.Fulfilled(n.Need)
 	a.forgetEnrolled()
-}
-
-// owner is whom the files of a delivery belong to.
-func (a *activation) owner(d document.Deliver) (uid, gid int, err error) {
-	if a.Undivided {
-		return -1, -1, nil
-	}
-	return delivery.Owner(d)
 }

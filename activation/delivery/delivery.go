@@ -12,18 +12,23 @@
 package delivery
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/nss"
 )
 
 // linkNext is a link before it takes the place of the one in force.
@@ -243,4 +248,90 @@ func number(s string) (int, bool) {
 	digits, ok := strings.CutPrefix(s, "gen-")
 	n, err := strconv.Atoi(digits)
 	return n, ok && err == nil && n > 0 && name(n) == s
+}
+
+// create makes the file and flushes it. A file with an owner is made where nobody
+// else can enter yet. It gets the owner last: to change the mode of what is someone
+// else's would take another privilege.
+func (f File) create(path string, step func(string)) error {
+	base := filepath.Base(path)
+	step("create " + base)
+	w, err := atomicfile.Open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	step("write " + base)
+	if _, err := w.Write(f.Data); err != nil {
+		return err
+	}
+	step("chmod " + base)
+	if err := w.Chmod(f.Mode); err != nil {
+		return err
+	}
+	if f.UID != -1 || f.GID != -1 {
+		step("chown " + base)
+		if err := w.Chown(f.UID, f.GID); err != nil {
+			return err
+		}
+	}
+	step("sync " + base)
+	if err := w.Sync(); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// read returns the file at path, for the writer.
+func read(path string) (File, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return File{}, err
+	}
+	data, err := os.ReadFile(path)
+	return File{Data: data, Mode: info.Mode().Perm(), UID: -1, GID: -1}, err
+}
+
+// at reports whether path is f.
+func (f File) at(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != f.Mode {
+		return false
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	if f.UID != -1 && int(owner.Uid) != f.UID || f.GID != -1 && int(owner.Gid) != f.GID {
+		return false
+	}
+	data, err := os.ReadFile(path)
+	return err == nil && bytes.Equal(data, f.Data)
+}
+
+// Owner is whom the files of a delivery belong to: an account, and the group of its name
+// where there is one, since others share another; -1 for the user that runs this. Only root can give files away: for anyone else both are -1, so that what
+// others may not read stays unreadable to them.
+func Owner(d document.Deliver) (uid, gid int, err error) {
+	uid, gid = -1, -1
+	if os.Geteuid() != 0 {
+		return uid, gid, nil
+	}
+	if d.Owner == "" {
+		return uid, gid, nil
+	}
+	u, err := nss.Lookup(d.Owner)
+	var unknown user.UnknownUserError
+	if errors.As(err, &unknown) {
+		return 0, 0, fmt.Errorf("owner %q: no such account on this host: create it", d.Owner)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("owner: %w", err)
+	}
+	if uid, err = strconv.Atoi(u.Uid); err != nil {
+		return 0, 0, fmt.Errorf("owner %q: uid %q is no number", d.Owner, u.Uid)
+	}
+	if g, err := nss.LookupGroup(d.Owner); err == nil {
+		if gid, err = strconv.Atoi(g.Gid); err != nil {
+			return 0, 0, fmt.Errorf("group %q: gid %q is no number", d.Owner, g.Gid)
+		}
+	}
+	return uid, gid, nil
 }

@@ -108,7 +108,7 @@ func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hosta
 	e := f.Store.Accept(ctx, artifact)
 	if list := f.Store.Set().Roots.Revocations(); list.Newer(had) {
 		f.note = fmt.Sprintf("revocation list %d taken from the network", list.Number)
-		f.reporter.look = time.Now().Round(0).Add(listReport)
+		f.reporter.lookIn(listReport)
 	}
 	return e
 }

@@ -157,7 +157,9 @@ func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []strin
 }
 
 // ReportSoon has the host look at once whether it has something to report.
-func (f *Follower) ReportSoon() { f.reporter.look = time.Now().Round(0) }
+func (f *Follower) ReportSoon() { f.reporter.lookIn(0) }
+
+func (r *reporter) lookIn(wait time.Duration) { r.look = time.Now().Round(0).Add(wait) }
 
 // Order returns the rotation of a need that an operator ordered; zero for none.
 func (f *Follower) Order(need string) int { return f.reporter.rotate[need] }
@@ -167,7 +169,8 @@ func (f *Follower) Watching() bool { return f.line.used }
 
 // looked notes that there was nothing to report.
 func (f *Follower) looked() {
-	f.reporter.busy, f.reporter.look = false, time.Now().Round(0).Add(lookEvery)
+	f.reporter.busy = false
+	f.reporter.lookIn(lookEvery)
 }
 
 // reported notes what came of a report. A failure is no event: the need for documents,

@@ -17,7 +17,6 @@ import (
 
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/internal/atomicfile"
-	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
@@ -43,7 +42,7 @@ func (h *Host) BeginJoin(token string, facts hostreport.Facts) error {
 	if err != nil {
 		return err
 	}
-	if m.Providers[t.Provider][document.KindConfig].ID.IsZero() {
+	if h.documentsAt(t.Provider).ID.IsZero() {
 		return fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have: make one at a provider of its documents", t.Provider, m.Host)
 	}
 	unlock, err := LockJoin(l)
@@ -110,7 +109,7 @@ func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 	if failed != nil {
 		return a, failed
 	}
-	if h.Manifest.Providers[token.Provider][document.KindConfig].ID.IsZero() {
+	if h.documentsAt(token.Provider).ID.IsZero() {
 		return a, local(hostapi.Denied, hostapi.CodeToken, fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have any more", token.Provider, h.Manifest.Host))
 	}
 	client := h.client(toDocuments(token.Provider), nil, key)

@@ -40,10 +40,15 @@ func toDocuments(provider string) Attempt {
 	return Attempt{Provider: provider, Need: document.Need{Kind: document.KindConfig}}
 }
 
+// documentsAt returns where a provider has documents; its ID is zero for a provider that has none.
+func (h *Host) documentsAt(provider string) document.Provider {
+	return h.Manifest.Providers[provider][document.KindConfig]
+}
+
 // Line is one to a provider: last, which may be nil, unless it leads elsewhere or is too old.
 // last is not to be used any more. With others, a provider that is silent is left soon.
 func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
-	now, at := time.Now(), h.Manifest.Providers[provider][document.KindConfig]
+	now, at := time.Now(), h.documentsAt(provider)
 	if last.Free(now) && last.Provider == provider &&
 		reflect.DeepEqual(last.at, at) && reflect.DeepEqual(last.roots, h.Manifest.Trust.Roots) {
 		last.client.Serial, last.client.Tag, last.client.Revocations = h.Serial, h.Tag, h.Roots.Revocations().InForce()

@@ -1,0 +1,148 @@
+package activation
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete/activation/delivery"
+	"github.com/florete/florete/activation/event"
+	"github.com/florete/florete/activation/fetch"
+	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostdir"
+)
+
+// deliverBundle puts the roots of the manifest in force beside an SVID that was delivered with
+// other ones, without a request: the manifest alone decides trust. An SVID that is requested anew
+// gets them with its answer.
+func (a *activation) deliverBundle(n *needstate.Need) {
+	if n.Kind != document.KindCert || n.Foreign || n.State.Digest != n.Digest {
+		return
+	}
+	values := map[string]string{}
+	for name, f := range n.Deliver.Files {
+		b, err := os.ReadFile(filepath.Join(hostdir.Current(n.Dir.Path), name))
+		if err != nil {
+			return
+		}
+		values[f.Value] = string(b)
+	}
+	had, delivers := values["bundle"]
+	values["bundle"] = fetch.Bundle(a.host.Manifest.Trust.Roots)
+	if !delivers || had == values["bundle"] {
+		return
+	}
+	uid, gid, err := a.owner(a.deliverTo(n.Need))
+	var all map[string]delivery.File
+	if err == nil {
+		var bad *hostapi.Error
+		if all, bad = files(n.Need, values, uid, gid); bad != nil {
+			err = bad
+		}
+	}
+	if err == nil {
+		_, err = n.Dir.Deliver(all)
+	}
+	if err != nil {
+		a.report(event.Event{Event: event.Disk, Need: n.ID, Message: "bundle: " + err.Error()})
+		return
+	}
+	a.report(event.Event{Event: event.Bundle, Need: n.ID})
+}
+
+// deliverTo returns how a need is delivered: with the owner that activation has where it names none.
+func (a *activation) deliverTo(n document.Need) document.Deliver {
+	d := n.Deliver
+	if n.Kind == document.KindCert || n.Kind == document.KindJWT {
+		d.Owner = cmp.Or(d.Owner, a.Owner)
+	}
+	return d
+}
+
+// adopt takes needs over from whatever has delivered them so far: the files in a
+// directory become the first generation, without a request or a notification. A need
+// that was fulfilled before is left alone.
+func (a *activation) adopt() error {
+	for _, id := range slices.Sorted(maps.Keys(a.Adopt)) {
+		i := slices.IndexFunc(a.table.Needs, func(n *needstate.Need) bool { return n.ID == id })
+		if i < 0 {
+			return fmt.Errorf("adopt %s: the manifest of %s has no such need", id, a.host.Manifest.Host)
+		}
+		if err := a.adoptOne(a.table.Needs[i], a.Adopt[id]); err != nil {
+			return fmt.Errorf("adopt %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+func (a *activation) adoptOne(n *needstate.Need, from string) error {
+	if !n.State.Fulfilled.IsZero() {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(n.Deliver.Files))
+	if n.Kind == document.KindCert || len(names) == 0 {
+		return fmt.Errorf("kind %s is always fetched: leave it out", n.Kind)
+	}
+	values := map[string]string{}
+	for _, name := range names {
+		b, err := os.ReadFile(filepath.Join(from, name))
+		if err != nil {
+			return fmt.Errorf("%w: the need delivers %s", err, strings.Join(names, ", "))
+		}
+		value := n.Deliver.Files[name].Value
+		if old, ok := values[value]; ok && old != string(b) {
+			return fmt.Errorf("%s differs from another file with the same value %q", filepath.Join(from, name), value)
+		}
+		values[value] = string(b)
+	}
+	uid, gid, err := a.owner(n.Deliver)
+	if err != nil {
+		return err
+	}
+	files, failed := files(n.Need, values, uid, gid)
+	if failed != nil {
+		return failed
+	}
+	generation, err := n.Dir.Deliver(files)
+	if err != nil {
+		return err
+	}
+	n.State.NotifiedGeneration = generation
+	n.Confirm("", hostapi.Answer{})
+	n.LookAgain()
+	n.Forget()
+	a.report(event.Event{Event: event.Adopted, Need: n.ID, Message: from})
+	return nil
+}
+
+// files are values as the files that a need delivers.
+func files(n document.Need, values map[string]string, uid, gid int) (map[string]delivery.File, *hostapi.Error) {
+	files := map[string]delivery.File{}
+	for name, f := range n.Deliver.Files {
+		value, ok := values[f.Value]
+		if !ok {
+			return nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "answer has no value %q for file %s", f.Value, name)
+		}
+		mode, err := f.Perm()
+		if err != nil {
+			return nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "file %s: %v", name, err)
+		}
+		files[name] = delivery.File{Data: []byte(value), Mode: fs.FileMode(mode), UID: uid, GID: gid}
+	}
+	return files, nil
+}
+
+// owner is whom the files of a delivery belong to.
+func (a *activation) owner(d document.Deliver) (uid, gid int, err error) {
+	if a.Undivided {
+		return -1, -1, nil
+	}
+	return delivery.Owner(d)
+}

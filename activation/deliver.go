@@ -39,18 +39,7 @@ func (a *activation) deliverBundle(n *needstate.Need) {
 	if !delivers || had == values["bundle"] {
 		return
 	}
-	uid, gid, err := a.owner(a.deliverTo(n.Need))
-	var all map[string]delivery.File
-	if err == nil {
-		var bad *hostapi.Error
-		if all, bad = files(n.Need, values, uid, gid); bad != nil {
-			err = bad
-		}
-	}
-	if err == nil {
-		_, err = n.Dir.Deliver(all)
-	}
-	if err != nil {
+	if _, err := a.deliver(n, a.deliverTo(n.Need), values); err != nil {
 		a.report(event.Event{Event: event.Disk, Need: n.ID, Message: "bundle: " + err.Error()})
 		return
 	}
@@ -102,15 +91,7 @@ func (a *activation) adoptOne(n *needstate.Need, from string) error {
 		}
 		values[value] = string(b)
 	}
-	uid, gid, err := a.owner(n.Deliver)
-	if err != nil {
-		return err
-	}
-	files, failed := files(n.Need, values, uid, gid)
-	if failed != nil {
-		return failed
-	}
-	generation, err := n.Dir.Deliver(files)
+	generation, err := a.deliver(n, n.Deliver, values)
 	if err != nil {
 		return err
 	}
@@ -120,6 +101,19 @@ func (a *activation) adoptOne(n *needstate.Need, from string) error {
 	n.Forget()
 	a.report(event.Event{Event: event.Adopted, Need: n.ID, Message: from})
 	return nil
+}
+
+// deliver delivers values as the files of a need, and returns their generation.
+func (a *activation) deliver(n *needstate.Need, d document.Deliver, values map[string]string) (int, error) {
+	uid, gid, err := a.owner(d)
+	if err != nil {
+		return 0, err
+	}
+	files, failed := files(n.Need, values, uid, gid)
+	if failed != nil {
+		return 0, failed
+	}
+	return n.Dir.Deliver(files)
 }
 
 // files are values as the files that a need delivers.

@@ -5,9 +5,11 @@ package announced
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/florete/florete/internal/conns"
@@ -36,12 +38,60 @@ type Config struct {
 type Caller struct {
 	ID   spiffe.ID
 	Name string
+
+	// Account is one of this host that calls without the forwarder, in its own process; it has
+	// neither ID nor name.
+	Account string
 }
 
-type connKey struct{}
+// String is the caller as audit rows have it.
+func (c Caller) String() string {
+	if c.Account != "" {
+		return "the account " + c.Account + " of this host"
+	}
+	return c.ID.String()
+}
+
+type callerKey struct{}
 
 // From is the caller of a request, by its context.
-func From(ctx context.Context) Caller { return ctx.Value(connKey{}).(*conn).caller }
+func From(ctx context.Context) Caller { return ctx.Value(callerKey{}).(Caller) }
+
+// ServeAccount serves one connection of an account of this host, until it is closed.
+func ServeAccount(c net.Conn, account string, h http.Handler) error {
+	l := &single{Conn: c, closed: make(chan struct{})}
+	hs := &http.Server{Handler: h, ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, callerKey{}, Caller{Account: account})
+	}}
+	if err := hs.Serve(l); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// single is a listener of one connection, and that connection: it ends with it.
+type single struct {
+	net.Conn
+	accepted bool
+	once     sync.Once
+	closed   chan struct{}
+}
+
+func (s *single) Accept() (net.Conn, error) {
+	if !s.accepted {
+		s.accepted = true
+		return s, nil
+	}
+	<-s.closed
+	return nil, net.ErrClosed
+}
+
+func (s *single) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return s.Conn.Close()
+}
+
+func (s *single) Addr() net.Addr { return s.LocalAddr() }
 
 // retry is how long after a failure the socket is made again, and how often Wanted is looked
 // at until then.
@@ -69,7 +119,9 @@ func (c Config) serve(ctx context.Context) error {
 		IdleTimeout:       30 * time.Second,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
-		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnContext: func(ctx context.Context, from net.Conn) context.Context {
+			return context.WithValue(ctx, callerKey{}, from.(*conn).caller)
+		},
 	}
 	c.Logger.Info("serving", "service", c.Service, "at", c.Socket)
 	return conns.Serve(ctx, hs, l)

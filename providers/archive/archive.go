@@ -158,7 +158,7 @@ func (a Archive) Export(ctx context.Context, serial int64, w io.Writer) error {
 	}
 	i := slices.IndexFunc(all, func(v Version) bool { return v.Serial == serial })
 	if i < 0 {
-		return fmt.Errorf("%w with serial %d: flor-provider versions has those that are kept", ErrNone, serial)
+		return fmt.Errorf("%w with serial %d: florctl versions has those that are kept", ErrNone, serial)
 	}
 	return publish.Encode(w, all[i].Head, func(yield func(publish.Host, error) bool) {
 		if err := a.hosts(ctx, all[i], yield); err != nil {

@@ -141,7 +141,7 @@ func TestVersions(t *testing.T) {
 	if got, _, err := s.Documents(t.Context(), hosts[1], ""); err != nil || got != nil {
 		t.Errorf("of a host that left: %v, %v", got, err)
 	}
-	if err := s.Export(t.Context(), 10, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "with serial 10: flor-provider versions") {
+	if err := s.Export(t.Context(), 10, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "with serial 10: florctl versions") {
 		t.Errorf("a version that went: %v", err)
 	}
 }

@@ -45,7 +45,7 @@ type Settings struct {
 
 	// Where operators call, and the account of the forwarder that they come through: what
 	// the host's units have, unless written.
-	Control   string `json:"control" path:""`
+	Socket    string `json:"control" path:""`
 	Forwarder string `json:"forwarder"`
 
 	// Where the runtime directories of other kinds' processes are; /run unless written.
@@ -55,9 +55,6 @@ type Settings struct {
 	Cache    string `json:"cache" path:""`
 	CacheDir string `json:"cacheDir" path:""`
 }
-
-// Versions is how many stay.
-func (s *Settings) Versions() int { return s.Keep.Or(10) }
 
 // State is what was published, and who joined. Tokens are in no backup: a use would come back. A rollout at work ends with the state that it is in.
 func (*Settings) State() server.State {
@@ -69,18 +66,29 @@ func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Documen
 
 func (s *Settings) operated(p server.Process) operated {
 	a := archive.Archive{Store: p.Store}
-	run := filepath.Join("/run", p.Instance.Unit("provider-"+Name))
-	forwarder := cmp.Or(s.Forwarder, p.Instance.String())
-	return operated{New(archive.Archive{Store: store.Local(p.Store)}), control.Config{
-		Socket: cmp.Or(s.Control, filepath.Join(run, "control.sock")), Forwarder: forwarder,
+	return operated{New(archive.Archive{Store: store.Local(p.Store)}), s.Control(p), cache.Config{
+		Socket: cmp.Or(s.Cache, filepath.Join(runtimeDir(p), "cache.sock")), Forwarder: s.forwarder(p),
+		Dir: cmp.Or(s.CacheDir, filepath.Join(p.Dir, "cache")), Policies: p.Policies, Archive: a, Audit: p.Audit, Logger: p.Logger,
+	}, &advance.Runner{Archive: a, Kind: Name, Logger: p.Logger}, relist{a, p.Policies, p.Logger}}
+}
+
+// Control is the API for operators.
+func (s *Settings) Control(p server.Process) control.Config {
+	return control.Config{
+		Socket: cmp.Or(s.Socket, filepath.Join(runtimeDir(p), "control.sock")), Forwarder: s.forwarder(p),
 		Relayed: func(kind string) string {
 			return filepath.Join(cmp.Or(s.Run, "/run"), p.Instance.Unit("provider-"+kind), relay.Socket)
 		},
-		Spool: p.Dir, Policies: p.Policies, Archive: a, Keep: s.Versions(), Audit: p.Audit, Log: p.Log, Logger: p.Logger,
-	}, cache.Config{
-		Socket: cmp.Or(s.Cache, filepath.Join(run, "cache.sock")), Forwarder: forwarder,
-		Dir: cmp.Or(s.CacheDir, filepath.Join(p.Dir, "cache")), Policies: p.Policies, Archive: a, Audit: p.Audit, Logger: p.Logger,
-	}, &advance.Runner{Archive: a, Kind: Name, Logger: p.Logger}, relist{a, p.Policies, p.Logger}}
+		Spool: p.Dir, Policies: p.Policies, Archive: archive.Archive{Store: p.Store}, Keep: s.Keep.Or(10), Audit: p.Audit, Log: p.Log, Logger: p.Logger,
+	}
+}
+
+func runtimeDir(p server.Process) string {
+	return filepath.Join("/run", p.Instance.Unit("provider-"+Name))
+}
+
+func (s *Settings) forwarder(p server.Process) string {
+	return cmp.Or(s.Forwarder, p.Instance.String())
 }
 
 // operated is a Provider that operators reach, and whose binary cache hosts do, with its

@@ -1,6 +1,7 @@
 // Package control is the API by which operators act at a config provider: JSON over HTTP on
 // a Unix socket, which the forwarder alone can connect to. It publishes the socket as the
 // service florete-control of the host, and announces each caller in a PROXY protocol header.
+// Before there are operators, root of the host calls the same API: flor-provider control.
 // What a caller may do is in the policy, read anew for each request; nothing that a request
 // has in it names its caller. openapi.json describes the API.
 //
@@ -11,6 +12,8 @@ package control
 import (
 	"context"
 	"log/slog"
+	"net"
+	"net/http"
 
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/spiffe"
@@ -53,13 +56,23 @@ type api struct {
 	callers  *conns.PerKey[string]
 }
 
+func (c Config) handler() http.Handler {
+	a := &api{c, announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}, make(chan struct{}, maxRequests), conns.NewPerKey[string](maxRequestsOfCaller)}
+	return a.routes()
+}
+
+// ServeAccount serves one connection of an account of this host, which may do all that operators
+// may, whether the policy has operators or not. It may run beside Run in another process.
+func ServeAccount(conn net.Conn, account string, c Config) error {
+	return announced.ServeAccount(conn, account, c.handler())
+}
+
 // Run serves operators until ctx ends, once the policy has any.
 func Run(ctx context.Context, c Config) {
-	a := &api{c, announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}, make(chan struct{}, maxRequests), conns.NewPerKey[string](maxRequestsOfCaller)}
 	announced.Run(ctx, announced.Config{
 		Socket: c.Socket, Forwarder: c.Forwarder, Service: spiffe.ControlService, Kind: Kind,
 		Conns: maxConns, ConnsOfCaller: maxConnsOfCaller, Audit: c.Audit, Logger: c.Logger,
 		Wanted:  func() bool { return len(c.Policies.Current().Operators) > 0 },
-		Handler: a.routes(),
+		Handler: c.handler(),
 	})
 }

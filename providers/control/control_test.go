@@ -70,7 +70,7 @@ func startWith(t *testing.T, others func(e *env, run, account string)) *env {
 	e.Grant(ursula, "config-documents", "config", struct{}{})
 	e.Runs("config", struct{}{}, func(p *providertest.Env) server.AnyKind {
 		log := slog.New(slog.NewTextHandler(t.Output(), nil))
-		return (&config.Settings{Control: e.socket, Forwarder: me.Username, Run: run}).Kind(server.Process{
+		return (&config.Settings{Socket: e.socket, Forwarder: me.Username, Run: run}).Kind(server.Process{
 			Dir: p.Dir, Store: p.Store, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Log: p.Log, Logger: log,
 		})
 	})

@@ -95,7 +95,7 @@ func (c *call) decide(caller announced.Caller, e endpoint) (any, error) {
 	if err := announced.Operator(c.r, c.policy, e.access); err != nil {
 		return nil, err
 	}
-	free, ok := c.callers.Acquire(caller.ID.String())
+	free, ok := c.callers.Acquire(caller.String())
 	if !ok {
 		return nil, wire.Errorf(wire.Transient, wire.CodeBusy, "%d requests of %s are being answered: request again later", c.callers.Max(), caller.ID.Short()).After(time.Second)
 	}

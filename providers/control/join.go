@@ -34,7 +34,15 @@ func (c *call) tokens() (any, error) {
 }
 
 func (c *call) joins() (any, error) {
-	all, err := join.Requests(c.r.Context(), c.Archive.Store, c.policy, c.Policies.Revoked())
+	offered, err := c.Archive.Revocations(c.r.Context())
+	var list *trust.Revocations
+	if err == nil && offered.Number > 0 {
+		list, err = offered.Signed.Open()
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := join.Requests(c.r.Context(), c.Archive.Store, c.policy, list)
 	return Joins{all}, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -33,10 +34,9 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// joins runs flor-provider join on p, as florctl --via ssh does.
-func (c *cluster) joins(t *testing.T, about, v any, args ...string) error {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(c.Bin, "flor-provider"), append([]string{"join", "--settings", filepath.Join(c.p.Dir, "provider.hujson")}, args...)...)
+// control calls the control API of p, as florctl --via ssh does.
+func (c *cluster) control(ctx context.Context, about, v any, method, path string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, "flor-provider"), "control", method, path, "--settings", filepath.Join(c.p.Dir, "provider.hujson"))
 	var problem bytes.Buffer
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(kit.JSON(about)), &problem
 	out, err := cmd.Output()
@@ -60,7 +60,7 @@ func (c *cluster) token(t *testing.T, hosts string, uses int, lifetime time.Dura
 		}))
 		record.Grant = &trust.SignedGrant{Grant: text, Signature: sign(t, c.signingKey(t), trust.JoinGrantText(text))}
 	}
-	if err := c.joins(t, record, &record, "create-token"); err != nil {
+	if err := c.control(t.Context(), record, &record, "POST", "/v1/tokens"); err != nil {
 		t.Fatal(err)
 	}
 	return token
@@ -100,11 +100,11 @@ func (c *cluster) device(t *testing.T, node, kind string, key ssh.Signer) *hosta
 // request is the last join request of a host, as p has it.
 func (c *cluster) requested(t *testing.T, host string) (r join.Request) {
 	t.Helper()
-	var all []join.Request
-	if err := c.joins(t, nil, &all, "list"); err != nil {
+	var all control.Joins
+	if err := c.control(t.Context(), nil, &all, "GET", "/v1/joins"); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range all {
+	for _, r := range all.Joins {
 		if r.Host == host {
 			return r
 		}
@@ -160,10 +160,10 @@ func TestJoin(t *testing.T) {
 	if r.State != hostapi.JoinPending || r.Facts.System == "" || !strings.HasPrefix(r.Fingerprint(), "SHA256:") {
 		t.Fatalf("got %+v", r)
 	}
-	if err := c.joins(t, control.Decision{Admission: admission(t, kit.SigningKey("other-1"), "d", r.Device)}, &r, "decide", "d"); err == nil || !strings.Contains(err.Error(), "does not verify") {
+	if err := c.control(t.Context(), control.Decision{Admission: admission(t, kit.SigningKey("other-1"), "d", r.Device)}, &r, "POST", "/v1/joins/d"); err == nil || !strings.Contains(err.Error(), "does not verify") {
 		t.Fatalf("approved by a key that nobody pins: %v", err)
 	}
-	if err := c.joins(t, control.Decision{Admission: admission(t, c.signingKey(t), "d", r.Device)}, &r, "decide", "d"); err != nil {
+	if err := c.control(t.Context(), control.Decision{Admission: admission(t, c.signingKey(t), "d", r.Device)}, &r, "POST", "/v1/joins/d"); err != nil {
 		t.Fatal(err)
 	}
 	kit.Eventually(t, "its needs", d.Fulfilled)
@@ -223,7 +223,7 @@ func TestJoin(t *testing.T) {
 	unknown, _ := hostapi.NewJoinToken("p")
 	short := c.token(t, "e", 1, time.Second, false)
 	revoked := c.token(t, "e", 1, time.Hour, false)
-	if err := c.joins(t, nil, new(join.Token), "revoke-token", hostapi.TokenID(revoked.Public())); err != nil {
+	if err := c.control(t.Context(), nil, new(join.Token), "POST", "/v1/tokens/"+hostapi.TokenID(revoked.Public())+"/revoke"); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(2 * time.Second) // until the short one is over

@@ -1,14 +1,10 @@
 package attacks
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,7 +61,7 @@ func TestRevocation(t *testing.T) {
 		t.Logf("a live connection was cut after %s", took)
 	}
 	c.waitList(t, c.p, number+1)
-	c.wantRow(t, 0, local.Decision{Kind: "config", Decision: "granted", Code: "revoke", Message: fmt.Sprintf("revocation list %d is offered to all hosts: revoke spiffe://demo.flor/%s", number+1, carol)})
+	c.wantRow(t, 0, local.Decision{Kind: "control", Decision: "granted", Code: "revoke", Message: fmt.Sprintf("revocation list %d is offered to all hosts: revoke spiffe://demo.flor/%s", number+1, carol)})
 	run(t, []attack{
 		{
 			name:    "a revoked user's certificate at a forwarder",
@@ -225,7 +221,7 @@ func TestRevocation(t *testing.T) {
 	if err := c.offer(t.Context(), third); err != nil {
 		t.Fatal(err)
 	}
-	c.wantRow(t, 0, local.Decision{Kind: "config", Decision: "granted", Code: "reinstate", Message: "spiffe://demo.flor/" + carol})
+	c.wantRow(t, 0, local.Decision{Kind: "control", Decision: "granted", Code: "reinstate", Message: "spiffe://demo.flor/" + carol})
 	c.waitList(t, c.p, number+3)
 	c.waitList(t, c.b, number+3)
 	run(t, []attack{
@@ -336,32 +332,16 @@ func (c *cluster) revoke(t *testing.T, last any, change func(*trust.Revocations)
 	return s
 }
 
-func (c *cluster) listCommand(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, "flor-provider"), append([]string{"revocations", "--settings", filepath.Join(c.p.Dir, "provider.hujson")}, args...)...)
-	var problem bytes.Buffer
-	cmd.Stdin, cmd.Stderr = in, &problem
-	out, err := cmd.Output()
-	if err != nil {
-		err = errors.New(problem.String())
-	}
-	return out, err
-}
-
 // offer has p offer a list.
 func (c *cluster) offer(ctx context.Context, s trust.SignedRevocations) error {
-	_, err := c.listCommand(ctx, bytes.NewReader(kit.JSON(s)), "--import")
-	return err
+	return c.control(ctx, s, new(any), "POST", "/v1/revocations")
 }
 
 // offered is the list that p offers.
 func (c *cluster) offered(t *testing.T) trust.SignedRevocations {
 	t.Helper()
-	out, err := c.listCommand(t.Context(), nil)
 	var r struct{ Signed trust.SignedRevocations }
-	if err == nil {
-		err = json.Unmarshal(out, &r)
-	}
-	if err != nil {
+	if err := c.control(t.Context(), nil, &r, "GET", "/v1/revocations"); err != nil {
 		t.Fatal(err)
 	}
 	return r.Signed

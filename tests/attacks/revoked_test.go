@@ -39,7 +39,7 @@ func TestRevokedReturns(t *testing.T) {
 		t.Fatal(err)
 	}
 	kit.Eventually(t, "its request", func() bool { return c.requested(t, "h").State == hostapi.JoinPending })
-	if err := c.joins(t, control.Decision{Admission: admission(t, c.signingKey(t), "h", c.requested(t, "h").Device)}, new(join.Request), "decide", "h"); err != nil {
+	if err := c.control(t.Context(), control.Decision{Admission: admission(t, c.signingKey(t), "h", c.requested(t, "h").Device)}, new(join.Request), "POST", "/v1/joins/h"); err != nil {
 		t.Fatal(err)
 	}
 	kit.Eventually(t, "its needs", h.Fulfilled)

@@ -17,11 +17,11 @@ def florctl(command, revision="waves"):
 
 
 def status():
-    return json.loads(drhorrible.succeed("flor-provider rollout status --json"))
+    return json.loads(drhorrible.succeed("flor-provider control GET /v1/rollout"))
 
 
 def versions():
-    return json.loads(drhorrible.succeed("flor-provider versions --json"))
+    return json.loads(drhorrible.succeed("flor-provider control GET /v1/versions"))["versions"]
 
 
 def envelope(host, kind="manifest"):
@@ -30,7 +30,7 @@ def envelope(host, kind="manifest"):
 
 def healthy():
     """Have all hosts reported, and nothing amiss?"""
-    reports = [r["report"] for r in json.loads(drhorrible.succeed("flor-provider reports")).values()]
+    reports = [h["report"] for h in json.loads(drhorrible.succeed("flor-provider control GET /v1/hosts"))["hosts"]]
     return len(reports) == len(machines) and all(
         r.get("forwarder", {}).get("state") == "running"
         and not r["forwarder"]["problems"]
@@ -41,7 +41,7 @@ def healthy():
 
 def offer(revision):
     """Publishes a revision, and returns its serial."""
-    wait_until(healthy, lambda: f"all hosts are healthy: {drhorrible.succeed('flor-provider reports')}")
+    wait_until(healthy, lambda: f"all hosts are healthy: {drhorrible.succeed('flor-provider control GET /v1/hosts')}")
     out = florctl(f"publish {KEY}", revision)
     assert out.endswith("exit 0\n"), out
     print("       " + out.splitlines()[-2])

@@ -56,7 +56,8 @@ def give(host, seconds):
 
 def undone(host):
     """What went back there, by its last report."""
-    return json.loads(drhorrible.succeed("flor-provider reports"))[host.name]["report"].get("undone", {}).get("id")
+    reports = {h["host"]: h["report"] for h in json.loads(drhorrible.succeed("flor-provider control GET /v1/hosts"))["hosts"]}
+    return reports[host.name].get("undone", {}).get("id")
 
 
 bring_up("base")

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -50,7 +48,7 @@ them; --proof proves that it has one.`,
 		if how.Any() {
 			return auditLogs(cmd, p.providers, how, &f, *asJSON)
 		}
-		log, end := auditOf(cmd.Context(), p.providers, f.After)
+		log, end := p.providers.Audit(cmd.Context(), f.After)
 		if err := auditlog.Print(cmd.OutOrStdout(), f.Rows(log), *asJSON); err != nil {
 			return err
 		}
@@ -62,32 +60,11 @@ them; --proof proves that it has one.`,
 // unread are the kinds of need whose logs are not read: each has one of its own, and through the
 // forwarder that of the config providers is reached.
 func (p published) unread() []string {
-	if _, ok := p.providers[0].(overForwarder); !ok {
+	if p.providers[0].OverSSH() {
 		return nil
 	}
 	kinds := slices.Sorted(maps.Keys(p.topology.Providers))
 	return slices.DeleteFunc(kinds, func(kind string) bool {
 		return kind == document.KindConfig || len(p.topology.Providers[kind].Hosts) == 0
 	})
-}
-
-// auditOf is the log of all providers, as far as it can be read. Once it was, end warns of those
-// that do not answer, and fails when none does.
-func auditOf(ctx context.Context, providers []provider, since auditlog.Moment) (log iter.Seq2[auditlog.Row, error], end func() error) {
-	var logs []iter.Seq2[auditlog.Row, error]
-	var failed []error
-	for _, at := range providers {
-		logs = append(logs, func(yield func(auditlog.Row, error) bool) {
-			for r, err := range at.Audit(ctx, since) {
-				if err != nil {
-					failed = append(failed, err)
-					return
-				}
-				if !yield(r, nil) {
-					return
-				}
-			}
-		})
-	}
-	return auditlog.Merge(logs), func() error { return someFailed(failed, len(providers)) }
 }

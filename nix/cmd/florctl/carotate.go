@@ -62,7 +62,7 @@ func rotating(cmd *cobra.Command) func(args []string) (*rotation, error) {
 			return nil, err
 		}
 		r.pins = roots.Certificates()
-		reports, err := newestReports(cmd.Context(), r.in.providers)
+		reports, err := r.in.providers.Reports(cmd.Context())
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 )
@@ -143,10 +144,10 @@ func (r *rotation) signIssuingOf(ctx context.Context, w io.Writer, host string, 
 	instance := r.in.topology.Hosts[host].Instance
 	dir := "/var/lib/" + instance.Unit("provider") + "/cert/"
 	var crt, csr, installed bytes.Buffer
-	if err := asRoot(ctx, host, nil, &crt, "cat", dir+"issuing.crt"); err == nil && r.signedByActive(crt.Bytes()) {
+	if err := client.AsRoot(ctx, host, nil, &crt, "cat", dir+"issuing.crt"); err == nil && r.signedByActive(crt.Bytes()) {
 		return nil
 	}
-	if err := asRoot(ctx, host, nil, &csr, "cat", dir+"issuing.csr"); err != nil {
+	if err := client.AsRoot(ctx, host, nil, &csr, "cat", dir+"issuing.csr"); err != nil {
 		return err
 	}
 	a, err := root()
@@ -157,7 +158,7 @@ func (r *rotation) signIssuingOf(ctx context.Context, w io.Writer, host string, 
 	if err != nil {
 		return fmt.Errorf("%s: issuing.csr: %w", host, err)
 	}
-	if err := asRoot(ctx, host, bytes.NewReader(ca.EncodeCertificates(issuing)), &installed, instance.Program("flor-provider"), "install-cert"); err != nil {
+	if err := client.AsRoot(ctx, host, bytes.NewReader(ca.EncodeCertificates(issuing)), &installed, instance.Program("flor-provider"), "install-cert"); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%s issues below the new root until %s\n", host, issuing.NotAfter.Format(time.DateOnly))

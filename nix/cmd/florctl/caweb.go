@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/providers/tls"
 )
 
@@ -31,7 +32,7 @@ alone: who trusts it trusts it for no other name, and no identity of the cluster
 			return err
 		}
 		var root tls.Root
-		if _, err = p.answering(tls.Name, func(at overForwarder) error { return at.get(cmd.Context(), "/v1/tls/root", &root) }); err != nil {
+		if _, err = p.providers.Answering(p.topology, tls.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/tls/root", &root) }); err != nil {
 			return err
 		}
 		if !strings.HasPrefix(root.Certificate, "-----BEGIN CERTIFICATE-----") {

@@ -67,7 +67,7 @@ have, in a directory for nixos-anywhere --extra-files.`,
 		return deploy.Deployment{
 			Flake: src.Ref(), Timeout: *timeout, Jobs: *jobs,
 			Reports: func(ctx context.Context) (map[string]hostreport.Kept, error) {
-				return newestReports(ctx, providers)
+				return providers.Reports(ctx)
 			},
 			Log: func(host, text string) {
 				lines.Lock()

@@ -22,6 +22,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/publish"
@@ -314,7 +315,7 @@ func (i *issuing) devices(ctx context.Context, p published) (all []string, err e
 			all = append(all, f.Device)
 		}
 	}
-	err = p.all(func(at provider) error {
+	err = p.providers.All(func(at *client.Provider) error {
 		joins, err := at.Joins(ctx)
 		for _, r := range joins {
 			if r.Host == i.host && r.State == hostapi.JoinApproved {

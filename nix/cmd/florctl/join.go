@@ -15,6 +15,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
 )
@@ -34,7 +35,7 @@ func newJoinListCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all, err := each(p, func(at provider) ([]join.Request, error) { return at.Joins(cmd.Context()) },
+		all, err := client.Each(p.providers, func(at *client.Provider) ([]join.Request, error) { return at.Joins(cmd.Context()) },
 			func(r join.Request) string { return r.Host + r.Device + r.Requested.String() })
 		if err != nil {
 			return err
@@ -124,9 +125,9 @@ func deciding(cmd *cobra.Command, decide func(published, join.Request) (control.
 		if err != nil {
 			return err
 		}
-		var at provider
+		var at *client.Provider
 		var found join.Request
-		err = p.all(func(some provider) error {
+		err = p.providers.All(func(some *client.Provider) error {
 			all, err := some.Joins(cmd.Context())
 			i := slices.IndexFunc(all, func(r join.Request) bool { return r.Host == args[0] })
 			if i >= 0 && (at == nil || all[i].State == hostapi.JoinPending) {

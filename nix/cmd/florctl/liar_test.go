@@ -2,12 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,11 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
@@ -29,47 +30,60 @@ import (
 // liar is a config provider that answers with anything that was ever signed: each version and
 // list that it took, whole or in part, under any name.
 type liar struct {
-	provider
-	r        *rand.Rand
+	r        *rand.Rand // nil for one that answers with the first version, whole
 	versions []publish.Tree
 	lists    []trust.SignedRevocations
 }
 
-func (l *liar) Host() string { return "liar" }
+// serve returns the provider as operators call it.
+func (l *liar) serve(t *testing.T) client.Providers {
+	t.Helper()
+	mux := http.NewServeMux()
+	answer := func(pattern string, with func(*http.Request) any) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { _ = json.NewEncoder(w).Encode(with(r)) })
+	}
+	mux.HandleFunc("GET /v1/versions/{serial}", func(w http.ResponseWriter, _ *http.Request) { _ = l.tree().Encode(w) })
+	answer("GET /v1/versions", func(*http.Request) any {
+		var all control.Versions
+		for range 1 + l.r.IntN(3) {
+			head := l.versions[l.r.IntN(len(l.versions))].Head()
+			head.Serial += l.r.Int64N(3) - 1
+			all.Versions = append(all.Versions, archive.Version{Head: head, Rev: "anything"})
+		}
+		return all
+	})
+	answer("GET /v1/revocations", func(*http.Request) any {
+		var r archive.Revocations
+		if n := l.r.IntN(len(l.lists) + 1); n < len(l.lists) {
+			r.Signed, r.Number = l.lists[n], 1
+		}
+		return r
+	})
+	answer("POST /v1/revocations", func(r *http.Request) any {
+		var s trust.SignedRevocations
+		if err := json.NewDecoder(r.Body).Decode(&s); err != nil {
+			t.Error(err)
+		}
+		l.lists = append(l.lists, s)
+		return archive.Revocations{}
+	})
+	answer("GET /v1/hosts", func(*http.Request) any { return control.Hosts{} })
+	api := httptest.NewServer(mux)
+	t.Cleanup(api.Close)
+	return client.Providers{client.New("liar", api.URL, api.Client())}
+}
 
-func (l *liar) Export(_ context.Context, _ int64, w io.Writer) error {
+func (l *liar) tree() publish.Tree {
+	if l.r == nil {
+		return l.versions[0]
+	}
 	tree := publish.Tree{}
 	for host, documents := range l.versions[l.r.IntN(len(l.versions))] {
 		if l.r.IntN(4) > 0 {
 			tree[host] = documents
 		}
 	}
-	return tree.Encode(w)
-}
-
-func (l *liar) Versions(context.Context) (all []archive.Version, err error) {
-	for range 1 + l.r.IntN(3) {
-		head := l.versions[l.r.IntN(len(l.versions))].Head()
-		head.Serial += l.r.Int64N(3) - 1
-		all = append(all, archive.Version{Head: head, Rev: "anything"})
-	}
-	return all, nil
-}
-
-func (l *liar) Revocations(context.Context) (r archive.Revocations, err error) {
-	if n := l.r.IntN(len(l.lists) + 1); n < len(l.lists) {
-		r.Signed, r.Number = l.lists[n], 1
-	}
-	return r, nil
-}
-
-func (l *liar) SetRevocations(_ context.Context, s trust.SignedRevocations) error {
-	l.lists = append(l.lists, s)
-	return nil
-}
-
-func (l *liar) Reports(context.Context) (map[string]hostreport.Kept, error) {
-	return map[string]hostreport.Kept{}, nil
+	return tree
 }
 
 // TestLiar: whatever a provider answers, what is signed has the documents of the version that
@@ -99,7 +113,7 @@ func TestLiar(t *testing.T) {
 	signed, refused := 0, 0
 	for seed := range uint64(60) {
 		l := &liar{r: rand.New(rand.NewPCG(seed, 1))}
-		p := published{topology: compile.Topology{Name: "demo"}, providers: []provider{l}}
+		p := published{topology: compile.Topology{Name: "demo"}, providers: l.serve(t)}
 		p.topology.Trust.SigningKeys = pinned
 		p.topology.Providers = map[string]compile.Provider{"config": {Hosts: []string{"p"}}}
 		r, err := openRecord(filepath.Join(t.TempDir(), "signing.key"), "", "demo")
@@ -123,7 +137,7 @@ func TestLiar(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				follow, err := p.former(cmd, r, next, last.Serial, "", key, importing{})
+				follow, err := p.former(cmd, r, next, last.Serial, "", key, client.Importing{})
 				if err != nil {
 					refused++
 				}
@@ -217,7 +231,7 @@ func TestAgain(t *testing.T) {
 		"confirmed":      {answer: "y\n"},
 		"not confirmed":  {answer: "\n", want: "nothing is signed: --digest sha256-"},
 	} {
-		p := published{topology: compile.Topology{Name: "demo"}, providers: []provider{whole{l}}}
+		p := published{topology: compile.Topology{Name: "demo"}, providers: l.serve(t)}
 		p.topology.Trust.SigningKeys = []string{key.ToPublicKey().String()}
 		r, err := openRecord(filepath.Join(t.TempDir(), "signing.key"), "", "demo")
 		if err != nil {
@@ -238,11 +252,4 @@ func TestAgain(t *testing.T) {
 			t.Errorf("%s: asked %q", name, asked.String())
 		}
 	}
-}
-
-// whole is a provider that answers with the version that it has.
-type whole struct{ *liar }
-
-func (w whole) Export(_ context.Context, _ int64, out io.Writer) error {
-	return errors.Join(w.versions[0].Encode(out))
 }

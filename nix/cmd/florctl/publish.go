@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/fleet"
 	"github.com/florete/florete/providers/publish"
@@ -120,7 +121,7 @@ serve the former documents until the same is published again.`,
 		if err != nil {
 			return err
 		}
-		reports, err := newestReports(cmd.Context(), providers)
+		reports, err := providers.Reports(cmd.Context())
 		if err == nil {
 			err = fleet.Absent(t, reports, time.Now())
 		}
@@ -130,7 +131,7 @@ serve the former documents until the same is published again.`,
 		if err != nil {
 			return err
 		}
-		p, how := published{t, providers}, importing{atOnce: *atOnce}
+		p, how := published{t, providers}, client.Importing{AtOnce: *atOnce}
 		last, err := p.newestVersion(cmd.Context(), record)
 		if err != nil {
 			return err

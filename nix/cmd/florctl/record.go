@@ -15,6 +15,7 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/secret"
 )
@@ -42,7 +43,7 @@ with 2 where one is not made yet, or not in the generation of the flake.`,
 			return err
 		}
 		var made secret.Publics
-		_, err = p.answering(secret.Name, func(at overForwarder) error { return at.get(cmd.Context(), "/v1/secrets", &made) })
+		_, err = p.providers.Answering(p.topology, secret.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/secrets", &made) })
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/nix/operator/client"
 )
 
 func newRevocationsCmd() *cobra.Command {
@@ -129,7 +130,7 @@ func (p published) lists(ctx context.Context) (all []*trust.Revocations, err err
 		}
 		all = append(all, list)
 	}
-	return all, someFailed(failed, len(p.providers))
+	return all, p.providers.Failed(failed)
 }
 
 // continued returns the list that the next one continues: the newest of any provider, or the one
@@ -164,13 +165,13 @@ func (p published) continued(ctx context.Context, r *signedRecord, heal func(lis
 
 // offer has all providers offer a list.
 func (p published) offer(ctx context.Context, s trust.SignedRevocations) error {
-	return p.all(func(at provider) error { return at.SetRevocations(ctx, s) })
+	return p.providers.All(func(at *client.Provider) error { return at.SetRevocations(ctx, s) })
 }
 
 // ahead is the highest number that a host reports above that of the providers' list, and which
 // host does; zero for none.
 func (p published) ahead(ctx context.Context, number int64) (highest int64, host string, err error) {
-	reports, err := newestReports(ctx, p.providers)
+	reports, err := p.providers.Reports(ctx)
 	for name, received := range reports {
 		r, unreadable := received.Decode()
 		if unreadable == nil && r.Revocations != nil && r.Revocations.Number > max(number, highest) {
@@ -187,7 +188,7 @@ func (p published) lagging(ctx context.Context, list *trust.Revocations) (late m
 	if list == nil {
 		return late, 0, nil
 	}
-	reports, err := newestReports(ctx, p.providers)
+	reports, err := p.providers.Reports(ctx)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/providers/publish"
 )
 
@@ -78,7 +79,7 @@ where only some providers took it: the others serve the former documents until a
 			return err
 		}
 		roots := rootsOf(documents)
-		reports, err := newestReports(ctx, p.providers)
+		reports, err := p.providers.Reports(ctx)
 		if err == nil {
 			err = rootsLeft(p.topology, roots, reports, *without)
 		}
@@ -90,7 +91,7 @@ where only some providers took it: the others serve the former documents until a
 			return fmt.Errorf("cluster %s: %w", p.topology.Name, err)
 		}
 		version := signedVersion{Serial: next, Rev: former.Rev, Digest: tree.Digest(), Roots: roots}
-		return p.publishRecorded(cmd, signedBy, version, importing{back: serial, atOnce: p.rolledOut(inForce) || p.rolledOut(documents)}, tree)
+		return p.publishRecorded(cmd, signedBy, version, client.Importing{Back: serial, AtOnce: p.rolledOut(inForce) || p.rolledOut(documents)}, tree)
 	}
 	return cmd
 }
@@ -150,7 +151,7 @@ func (p published) again(cmd *cobra.Command, r *signedRecord, serial, as int64, 
 }
 
 // publishRecorded has all providers serve a version, and records it.
-func (p published) publishRecorded(cmd *cobra.Command, r *signedRecord, v signedVersion, how importing, tree publish.Tree, follow ...publish.Tree) error {
+func (p published) publishRecorded(cmd *cobra.Command, r *signedRecord, v signedVersion, how client.Importing, tree publish.Tree, follow ...publish.Tree) error {
 	if is, ok := r.version(v.Serial); !ok || !is.Served {
 		if err := r.add(v); err != nil {
 			return err
@@ -185,8 +186,8 @@ func sharesStore(tree publish.Tree) bool {
 
 // publish has all providers serve the tree, with those that follow it, and returns how many took it. It
 // fails when none did.
-func (p published) publish(cmd *cobra.Command, how importing, tree publish.Tree, follow ...publish.Tree) (taken int, err error) {
-	err = p.all(func(to provider) error {
+func (p published) publish(cmd *cobra.Command, how client.Importing, tree publish.Tree, follow ...publish.Tree) (taken int, err error) {
+	err = p.providers.All(func(to *client.Provider) error {
 		var text bytes.Buffer
 		if err := tree.Encode(&text, follow...); err != nil {
 			return err

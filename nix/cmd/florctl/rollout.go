@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/publish"
@@ -18,9 +19,9 @@ import (
 // former are the documents that a provider needs beside next where that is rolled out: the
 // policies of provider hosts for the time of it, where these change, and the documents to go
 // back to, which an operator published as the version before it.
-func (p published) former(cmd *cobra.Command, r *signedRecord, next map[string][]document.Document, last int64, digest string, key signature.SecretKey, how importing) ([]publish.Tree, error) {
+func (p published) former(cmd *cobra.Command, r *signedRecord, next map[string][]document.Document, last int64, digest string, key signature.SecretKey, how client.Importing) ([]publish.Tree, error) {
 	serial := publish.Tree(next).Head().Serial
-	if how.atOnce || !p.rolledOut(next) || last == 0 || last >= serial { // the same again, or refused
+	if how.AtOnce || !p.rolledOut(next) || last == 0 || last >= serial { // the same again, or refused
 		return nil, nil
 	}
 	if served := r.served().Serial; served > last && served < serial {

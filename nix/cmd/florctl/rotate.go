@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/nix/operator/client"
 )
 
 func newRotateCmd() *cobra.Command {
@@ -25,7 +27,7 @@ issuer a quarter of an hour later. florctl status has the needs of hosts.`,
 			return fmt.Errorf("cluster %s has no host %q", p.topology.Name, args[0])
 		}
 		// A host reports to the first that it reaches.
-		return p.first(func(at provider) error {
+		return p.providers.First(func(at *client.Provider) error {
 			report, err := at.Rotate(cmd.Context(), args[0], args[1])
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), report)

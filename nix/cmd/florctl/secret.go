@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secret"
@@ -51,8 +51,8 @@ files. Hosts that have a former one fetch it once its generation is raised in th
 			return err
 		}
 		var sent file.File
-		at, err := p.answering(file.Name, func(at overForwarder) error {
-			return at.post(cmd.Context(), "/v1/files", file.File{Ref: args[0], Content: &content}, &sent)
+		at, err := p.providers.Answering(p.topology, file.Name, func(at *client.Provider) error {
+			return at.Post(cmd.Context(), "/v1/files", file.File{Ref: args[0], Content: &content}, &sent)
 		})
 		if err != nil {
 			return err
@@ -98,8 +98,8 @@ func newSecretUnsetCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		at, err := p.answering(file.Name, func(at overForwarder) error {
-			return at.post(cmd.Context(), "/v1/files", file.File{Ref: args[0]}, &file.File{})
+		at, err := p.providers.Answering(p.topology, file.Name, func(at *client.Provider) error {
+			return at.Post(cmd.Context(), "/v1/files", file.File{Ref: args[0]}, &file.File{})
 		})
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func newSecretListCmd() *cobra.Command {
 			if len(p.topology.Providers[kind].Hosts) == 0 {
 				continue
 			}
-			_, err := p.answering(kind, func(at overForwarder) error { return at.get(cmd.Context(), of.path, of.v) })
+			_, err := p.providers.Answering(p.topology, kind, func(at *client.Provider) error { return at.Get(cmd.Context(), of.path, of.v) })
 			failed = append(failed, err)
 		}
 		if err := errors.Join(failed...); err != nil {
@@ -150,37 +150,4 @@ func newSecretListCmd() *cobra.Command {
 		return w.Flush()
 	}
 	return cmd
-}
-
-// answering has the first provider of documents do something that can, on whose host a kind is
-// provided, too: its API leads to that. It returns the host.
-func (p published) answering(kind string, do func(overForwarder) error) (string, error) {
-	hosts := p.topology.Providers[kind].Hosts
-	instead := "" // what operators do without it
-	if kind == file.Name {
-		instead = ", or put files into its directory"
-	}
-	var failed []error
-	for _, at := range p.providers {
-		if !slices.Contains(hosts, at.Host()) {
-			continue
-		}
-		o, ok := at.(overForwarder)
-		if !ok {
-			return "", fmt.Errorf("--via ssh does not lead to the process of kind %s: call it through the forwarder%s", kind, instead)
-		}
-		err := do(o)
-		if err == nil {
-			return at.Host(), someFailed(failed, len(failed)+1)
-		}
-		failed = append(failed, err)
-	}
-	switch {
-	case len(failed) > 0:
-		return "", errors.Join(failed...)
-	case len(hosts) == 0:
-		return "", fmt.Errorf("cluster %s: no host provides %q: write providers.%[2]s.hosts", p.topology.Name, kind)
-	}
-	return "", fmt.Errorf("cluster %s: %s provides %q, and no documents, by whose provider operators call: name it in providers.config.hosts%s",
-		p.topology.Name, strings.Join(hosts, ", "), kind, instead)
 }

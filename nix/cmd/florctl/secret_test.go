@@ -42,7 +42,7 @@ func TestSecretScript(t *testing.T) {
 	e.Policy.Operators = document.Operators{{ID: alice, Access: document.AccessWrite}}
 	others := controltest.Others(t, e, run, me.Username, log)
 	e.Runs(config.Name, struct{}{}, func(p *providertest.Env) server.AnyKind {
-		return (&config.Settings{Control: socket, Forwarder: me.Username, Run: run}).Kind(server.Process{
+		return (&config.Settings{Socket: socket, Forwarder: me.Username, Run: run}).Kind(server.Process{
 			Dir: p.Dir, Store: p.Store, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log,
 		})
 	})

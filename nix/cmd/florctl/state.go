@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/backup"
 )
@@ -22,25 +23,25 @@ func newStateCmd() *cobra.Command {
 
 // providerHost adds the flags for which cluster is meant. The function it returns is one of
 // its provider hosts, where the operator is root.
-func providerHost(cmd *cobra.Command) func(ctx context.Context, name string, args []string) (overSSH, error) {
+func providerHost(cmd *cobra.Command) func(ctx context.Context, name string, args []string) (client.Root, error) {
 	from := source(cmd)
-	return func(ctx context.Context, name string, args []string) (overSSH, error) {
+	return func(ctx context.Context, name string, args []string) (client.Root, error) {
 		src, err := from(args)
 		if err != nil {
-			return overSSH{}, err
+			return client.Root{}, err
 		}
 		done := progress("evaluating the cluster")
 		t, err := compile.ReadTopology(ctx, src)
 		done()
 		if err != nil {
-			return overSSH{}, err
+			return client.Root{}, err
 		}
 		for _, p := range t.Providers {
 			if slices.Contains(p.Hosts, name) {
-				return overSSH{name, t}, nil
+				return client.RootOf(t, name), nil
 			}
 		}
-		return overSSH{}, fmt.Errorf("cluster %s: host %q provides nothing: want one of providers.KIND.hosts", t.Name, name)
+		return client.Root{}, fmt.Errorf("cluster %s: host %q provides nothing: want one of providers.KIND.hosts", t.Name, name)
 	}
 }
 
@@ -62,7 +63,7 @@ one of them has all of it.`,
 		}
 		var b *backup.Backup
 		printed, err := atomicfile.Output(args[1], 0o600, cmd.OutOrStdout(), func(f *os.File) (err error) {
-			if err = at.run(cmd.Context(), nil, f, "state", "backup"); err == nil {
+			if err = at.Run(cmd.Context(), nil, f, "state", "backup"); err == nil {
 				b, err = backup.Read(f)
 			}
 			return err
@@ -105,7 +106,7 @@ Interrupted, it is completed by another.`,
 		if err != nil {
 			return err
 		}
-		return at.run(cmd.Context(), f, cmd.OutOrStdout(), "state", "restore")
+		return at.Run(cmd.Context(), f, cmd.OutOrStdout(), "state", "restore")
 	}
 	return cmd
 }
@@ -126,7 +127,7 @@ whose from names it: its processes move the state themselves, while they serve.`
 		if err != nil {
 			return err
 		}
-		return at.run(cmd.Context(), nil, cmd.OutOrStdout(), "state", "migrate", "--timeout", timeout.String())
+		return at.Run(cmd.Context(), nil, cmd.OutOrStdout(), "state", "migrate", "--timeout", timeout.String())
 	}
 	return cmd
 }

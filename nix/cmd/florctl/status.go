@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/fleet"
 )
@@ -72,32 +72,16 @@ needs attention, and 0 otherwise.`,
 }
 
 // readFleet joins the newest report of each host that any of the providers has.
-func readFleet(ctx context.Context, s compile.Snapshot, providers []provider) ([]fleet.Host, error) {
-	newest, err := newestReports(ctx, providers)
+func readFleet(ctx context.Context, s compile.Snapshot, providers client.Providers) ([]fleet.Host, error) {
+	newest, err := providers.Reports(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return fleet.Join(s, newest, time.Now())
 }
 
-// newestReports are those of each host that any of the providers has. It fails when none
-// of them answers.
-func newestReports(ctx context.Context, providers []provider) (map[string]hostreport.Kept, error) {
-	newest := map[string]hostreport.Kept{}
-	err := all(providers, func(p provider) error {
-		reports, err := p.Reports(ctx)
-		for host, r := range reports {
-			if r.Sequence > newest[host].Sequence {
-				newest[host] = r
-			}
-		}
-		return err
-	})
-	return newest, err
-}
-
 // watchFleet prints the table until it is interrupted.
-func watchFleet(cmd *cobra.Command, s compile.Snapshot, providers []provider) error {
+func watchFleet(cmd *cobra.Command, s compile.Snapshot, providers client.Providers) error {
 	ctx := cmd.Context() // ends when florctl is interrupted
 	for {
 		hosts, err := readFleet(ctx, s, providers)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/providers/token"
 	"github.com/florete/florete/providers/token/rules"
 )
@@ -63,8 +64,8 @@ rbac.policy.manage, for groupings rbac.assignment.manage, on all that the rule i
 			return err
 		}
 		var r token.Rule
-		at, err := p.answering(token.Name, func(at overForwarder) error {
-			return at.post(cmd.Context(), tenantPath(args[0], path), rule(p.topology.TrustDomain, args[1:n]), &r)
+		at, err := p.providers.Answering(p.topology, token.Name, func(at *client.Provider) error {
+			return at.Post(cmd.Context(), tenantPath(args[0], path), rule(p.topology.TrustDomain, args[1:n]), &r)
 		})
 		if err != nil {
 			return err
@@ -96,7 +97,7 @@ func newTenantListCmd() *cobra.Command {
 			return err
 		}
 		var all token.Tenants
-		if _, err := p.answering(token.Name, func(at overForwarder) error { return at.get(cmd.Context(), "/v1/tenants", &all) }); err != nil {
+		if _, err := p.providers.Answering(p.topology, token.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/tenants", &all) }); err != nil {
 			return err
 		}
 		if *asJSON {
@@ -134,8 +135,8 @@ func newTenantRulesCmd() *cobra.Command {
 			return err
 		}
 		var all token.TenantRules
-		if _, err := p.answering(token.Name, func(at overForwarder) error {
-			return at.get(cmd.Context(), tenantPath(args[0], "rules"), &all)
+		if _, err := p.providers.Answering(p.topology, token.Name, func(at *client.Provider) error {
+			return at.Get(cmd.Context(), tenantPath(args[0], "rules"), &all)
 		}); err != nil {
 			return err
 		}
@@ -167,8 +168,8 @@ tenant, and for an hour after that, while its last tokens may be in use.`,
 		if err != nil {
 			return err
 		}
-		at, err := p.answering(token.Name, func(at overForwarder) error {
-			return at.post(cmd.Context(), tenantPath(args[0], "delete"), token.Deletion{Force: *force}, &token.Kept{})
+		at, err := p.providers.Answering(p.topology, token.Name, func(at *client.Provider) error {
+			return at.Post(cmd.Context(), tenantPath(args[0], "delete"), token.Deletion{Force: *force}, &token.Kept{})
 		})
 		if err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/join"
 )
@@ -51,8 +52,8 @@ The provider stores its hash alone: what is printed is not to be had again.`,
 		if err := joining(p.topology, *host); err != nil {
 			return err
 		}
-		return p.first(func(at provider) error {
-			token, err := hostapi.NewJoinToken(at.Host())
+		return p.providers.First(func(at *client.Provider) error {
+			token, err := hostapi.NewJoinToken(at.Host)
 			if err != nil {
 				return err
 			}
@@ -65,7 +66,7 @@ The provider stores its hash alone: what is printed is not to be had again.`,
 			if _, err := at.CreateToken(cmd.Context(), t); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "join token %s for %q, at %s, good for %d uses until %s: flor join - there, with it on standard input\n", t.ID[:16], t.Hosts, at.Host(), t.Uses, t.Until.UTC().Format(time.RFC3339))
+			fmt.Fprintf(cmd.ErrOrStderr(), "join token %s for %q, at %s, good for %d uses until %s: flor join - there, with it on standard input\n", t.ID[:16], t.Hosts, at.Host, t.Uses, t.Until.UTC().Format(time.RFC3339))
 			fmt.Fprintln(cmd.OutOrStdout(), token)
 			return nil
 		})
@@ -124,7 +125,7 @@ func newTokenListCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all, err := each(p, func(at provider) ([]join.Token, error) { return at.Tokens(cmd.Context()) }, func(t join.Token) string { return t.ID })
+		all, err := client.Each(p.providers, func(at *client.Provider) ([]join.Token, error) { return at.Tokens(cmd.Context()) }, func(t join.Token) string { return t.ID })
 		if err != nil {
 			return err
 		}
@@ -164,9 +165,9 @@ that joined with it stay: florctl revoke --host-key.`,
 		if err != nil {
 			return err
 		}
-		var at provider
+		var at *client.Provider
 		var id string
-		err = p.all(func(some provider) error {
+		err = p.providers.All(func(some *client.Provider) error {
 			tokens, err := some.Tokens(cmd.Context())
 			i := slices.IndexFunc(tokens, func(t join.Token) bool { return len(args[0]) >= 8 && strings.HasPrefix(t.ID, args[0]) })
 			if i >= 0 && at == nil {

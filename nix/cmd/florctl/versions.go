@@ -14,6 +14,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/plan"
 	"github.com/florete/florete/providers/archive"
@@ -23,7 +24,7 @@ import (
 // published is what commands on published versions work on.
 type published struct {
 	topology  compile.Topology
-	providers []provider // at least one
+	providers client.Providers // at least one
 }
 
 // ofCluster adds the flags for which cluster is meant and how its config provider
@@ -49,7 +50,7 @@ func ofCluster(cmd *cobra.Command) func(ctx context.Context, args []string) (pub
 // read returns the hosts of a version with their documents, as the first provider has them that
 // answers. The documents are signed by a key that the cluster pins.
 func (p published) read(ctx context.Context, serial int64) (hosts []publish.Host, err error) {
-	err = p.first(func(at provider) error {
+	err = p.providers.First(func(at *client.Provider) error {
 		hosts = nil // of one provider, whole
 		return p.readAt(ctx, at, serial, func(h publish.Host) error {
 			hosts = append(hosts, h)
@@ -59,7 +60,7 @@ func (p published) read(ctx context.Context, serial int64) (hosts []publish.Host
 	return hosts, err
 }
 
-func (p published) readAt(ctx context.Context, at provider, serial int64, with func(publish.Host) error) error {
+func (p published) readAt(ctx context.Context, at *client.Provider, serial int64, with func(publish.Host) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, w := io.Pipe()
@@ -105,7 +106,7 @@ func readAll(in io.Reader, cluster string, serial int64, keys []string, with fun
 
 // versions returns what any provider has, newest first.
 func (p published) versions(ctx context.Context) ([]archive.Version, error) {
-	all, err := each(p, func(at provider) ([]archive.Version, error) { return at.Versions(ctx) },
+	all, err := client.Each(p.providers, func(at *client.Provider) ([]archive.Version, error) { return at.Versions(ctx) },
 		func(v archive.Version) string { return fmt.Sprint(v.Serial, v.Digest) })
 	slices.SortStableFunc(all, func(a, b archive.Version) int { return cmp.Compare(b.Serial, a.Serial) })
 	return all, err

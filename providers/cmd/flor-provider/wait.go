@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/settings"
 )
 
 // openPolicies opens the policy in force, which is the closure's or the network's.
@@ -32,6 +34,12 @@ func notInForce(err error) error {
 		return fmt.Errorf("%w: flor activate puts it in force", err)
 	}
 	return err
+}
+
+// readPolicy reads the policy in force.
+func readPolicy(s *settings.Settings) (document.Policy, error) {
+	doc, err := document.Read(s.Policy(), document.DocPolicy)
+	return doc.Policy(), notInForce(err)
 }
 
 // request makes the issuing key and its certificate request, where the process has those.

@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"context"
@@ -45,8 +45,7 @@ func TestUnreachable(t *testing.T) {
 		{"no provider", answers.URL, "GET", "answered with 403 Forbidden, want that of a config provider"},
 		{"no right", answers.URL, "POST", "drhorrible: POST /v1/publish: user/bob may read here, want write"},
 	} {
-		o := overForwarder{"drhorrible", c.base, &http.Client{}}
-		_, err := o.request(context.Background(), c.method, "/v1/publish", nil)
+		_, err := New("drhorrible", c.base, &http.Client{}).request(context.Background(), c.method, "/v1/publish", nil)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}

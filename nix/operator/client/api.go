@@ -1,0 +1,195 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/providers/advance"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/tlog"
+)
+
+// Importing says how documents are published.
+type Importing struct {
+	Back   int64 // they are those of the version with this serial; zero for none
+	AtOnce bool  // all hosts are offered them, whatever waves there are
+}
+
+// Versions returns those that it keeps, newest first.
+func (p *Provider) Versions(ctx context.Context) ([]archive.Version, error) {
+	var v control.Versions
+	err := p.Get(ctx, "/v1/versions", &v)
+	return v.Versions, err
+}
+
+// Reports returns the last ones of hosts, by name.
+func (p *Provider) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
+	all := map[string]hostreport.Kept{}
+	for after := ""; ; {
+		var page control.Hosts
+		if err := p.Get(ctx, "/v1/hosts?after="+url.QueryEscape(after), &page); err != nil {
+			return nil, err
+		}
+		for _, h := range page.Hosts {
+			all[h.Host] = h.Kept
+		}
+		if after = page.Next; after == "" {
+			return all, nil
+		}
+	}
+}
+
+// Audit yields the rows of what it decided after a time, oldest first. Over SSH those are of all
+// processes of its host.
+func (p *Provider) Audit(ctx context.Context, since auditlog.Moment) iter.Seq2[auditlog.Row, error] {
+	if p.OverSSH() {
+		return p.auditOfHost(ctx, since)
+	}
+	return auditlog.Read(p.Host, func(after string) (rows []json.RawMessage, next string, err error) {
+		var page struct {
+			Rows []json.RawMessage
+			Next string
+		}
+		err = p.Get(ctx, "/v1/audit?"+url.Values{"since": {since.String()}, "after": {after}}.Encode(), &page)
+		return page.Rows, page.Next, err
+	})
+}
+
+// Export writes the documents of a version, for a publish.Reader.
+func (p *Provider) Export(ctx context.Context, serial int64, w io.Writer) error {
+	body, err := p.request(ctx, http.MethodGet, fmt.Sprintf("/v1/versions/%d", serial), nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	_, err = io.Copy(w, body)
+	return err
+}
+
+// Import has it serve documents, as publish.Encode writes them, and returns what it
+// reports of that.
+func (p *Provider) Import(ctx context.Context, r io.Reader, how Importing) (string, error) {
+	path := "/v1/publish"
+	switch {
+	case how.Back != 0:
+		path = fmt.Sprintf("/v1/rollback/%d", how.Back)
+	case how.AtOnce:
+		path += "?atOnce=true"
+	}
+	body, err := p.request(ctx, http.MethodPost, path, r)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	var done control.Published
+	if err := json.NewDecoder(body).Decode(&done); err != nil {
+		return "", fmt.Errorf("%s%s: %w", p.base, path, err)
+	}
+	report := fmt.Sprintf("%s: %s", p.Host, archive.Report(done.Version, done.Changed))
+	if done.Rollout != nil {
+		report += fmt.Sprintf("\n%s: %s: florctl rollout status", p.Host, advance.Describe(*done.Rollout))
+	}
+	return report, nil
+}
+
+// Rollout does an act, none where it is empty, and returns how the rollout at work stands, or the last.
+func (p *Provider) Rollout(ctx context.Context, act advance.Act) (s advance.Status, err error) {
+	if act != "" {
+		body, err := p.request(ctx, http.MethodPost, "/v1/rollout/"+string(act), nil)
+		if err != nil {
+			return s, err
+		}
+		body.Close()
+	}
+	err = p.Get(ctx, "/v1/rollout", &s)
+	return s, err
+}
+
+// Revocations returns the revocation list that it offers hosts.
+func (p *Provider) Revocations(ctx context.Context) (r archive.Revocations, err error) {
+	err = p.Get(ctx, "/v1/revocations", &r)
+	return r, err
+}
+
+// SetRevocations has it offer hosts another list.
+func (p *Provider) SetRevocations(ctx context.Context, s trust.SignedRevocations) error {
+	var set archive.Revocations
+	return p.Post(ctx, "/v1/revocations", s, &set)
+}
+
+// Rotate orders another secret for a need of a host, and returns a report of that.
+func (p *Provider) Rotate(ctx context.Context, host, need string) (string, error) {
+	var ordered control.Ordered
+	if err := p.Post(ctx, "/v1/rotate", control.Rotate{Host: host, Need: need}, &ordered); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: rotation %d of need %s is ordered, with the answer to its next report", host, ordered.Rotation, need), nil
+}
+
+// Tokens returns the join tokens on record.
+func (p *Provider) Tokens(ctx context.Context) ([]join.Token, error) {
+	var t control.Tokens
+	err := p.Get(ctx, "/v1/tokens", &t)
+	return t.Tokens, err
+}
+
+// CreateToken records a join token.
+func (p *Provider) CreateToken(ctx context.Context, t join.Token) (made join.Token, err error) {
+	return made, p.Post(ctx, "/v1/tokens", t, &made)
+}
+
+// RevokeToken ends a join token.
+func (p *Provider) RevokeToken(ctx context.Context, id string) (t join.Token, err error) {
+	return t, p.Post(ctx, "/v1/tokens/"+url.PathEscape(id)+"/revoke", nil, &t)
+}
+
+// Joins returns the last join requests of hosts.
+func (p *Provider) Joins(ctx context.Context) ([]join.Request, error) {
+	var j control.Joins
+	err := p.Get(ctx, "/v1/joins", &j)
+	return j.Joins, err
+}
+
+// DecideJoin approves or rejects the join request of a host.
+func (p *Provider) DecideJoin(ctx context.Context, host string, d control.Decision) (r join.Request, err error) {
+	return r, p.Post(ctx, "/v1/joins/"+url.PathEscape(host), d, &r)
+}
+
+// Issued records certificates of an identity file in its audit log.
+func (p *Provider) Issued(ctx context.Context, i join.Issued) error {
+	return p.Post(ctx, "/v1/issued", i, &i)
+}
+
+// Head is the newest checkpoint of the provider's log.
+func (p *Provider) Head(ctx context.Context) (h tlog.Head, err error) {
+	err = p.Get(ctx, "/v1/audit/log", &h)
+	return h, err
+}
+
+// Rows are some of that log.
+func (p *Provider) Rows(ctx context.Context, from, size uint64) ([]tlog.Logged, error) {
+	var page control.Logged
+	err := p.Get(ctx, "/v1/audit/log/rows?from="+strconv.FormatUint(from, 10)+"&size="+strconv.FormatUint(size, 10), &page)
+	return page.Rows, err
+}
+
+// Proof is that of one of its rows.
+func (p *Provider) Proof(ctx context.Context, row string) (proof tlog.Proof, err error) {
+	err = p.Get(ctx, "/v1/audit/log/proof?"+url.Values{"row": {row}}.Encode(), &proof)
+	if err != nil && strings.Contains(err.Error(), tlog.ErrNoRow.Error()) {
+		err = tlog.ErrNoRow
+	}
+	return proof, err
+}

@@ -1,0 +1,178 @@
+// Package client calls the control API of a cluster's config providers: through the forwarder of
+// this host, whose caller's certificate says who acts, or over SSH as root of a provider host.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/providers/config"
+)
+
+// Provider is a config provider.
+type Provider struct {
+	Host string // its name
+
+	base    string // of URLs
+	http    *http.Client
+	explain func(error) error // adds a remedy to an error on the way there
+
+	root *Root // where the provider is reached over SSH
+}
+
+// New returns the provider of a host that is called at a URL.
+func New(host, base string, c *http.Client) *Provider {
+	p := &Provider{Host: host, base: base, http: c}
+	p.explain = p.unreachable
+	return p
+}
+
+// OverSSH reports whether the provider is called as root of its host.
+func (p *Provider) OverSSH() bool { return p.root != nil }
+
+// Reach returns the config providers of a cluster, of which there is at least one: reached by
+// "forwarder" or by "ssh".
+func Reach(t compile.Topology, how string) (all Providers, err error) {
+	for _, host := range t.Providers[config.Name].Hosts {
+		switch how {
+		case "forwarder":
+			p, err := newOverForwarder(t, host)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, p)
+		case "ssh":
+			all = append(all, newOverSSH(RootOf(t, host)))
+		default:
+			return nil, fmt.Errorf("--via %q, want forwarder or ssh", how)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("cluster %s: no host provides documents: name one in providers.config.hosts", t.Name)
+	}
+	return all, nil
+}
+
+// newOverForwarder returns a provider that is called like any service of the cluster, by its name: the
+// forwarder of this host has the caller's certificate.
+func newOverForwarder(t compile.Topology, host string) (*Provider, error) {
+	if _, ok := t.Services[spiffe.ControlService]; !ok {
+		return nil, fmt.Errorf("cluster %s: nobody may call its config provider: give an operator a role with the groups control-plane and control-plane-write, publish that with --via ssh, and until then add --via ssh to this command", t.Name)
+	}
+	id, err := spiffe.NewID(t.TrustDomain, spiffe.KindService, host, spiffe.ControlService)
+	if err != nil {
+		return nil, err
+	}
+	d, err := spiffe.Dial(id)
+	if err != nil {
+		return nil, err
+	}
+	return New(host, "http://"+spiffe.Render(d), &http.Client{Transport: &http.Transport{
+		Proxy:                 socksListener,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		ResponseHeaderTimeout: 2 * time.Minute,
+	}}), nil
+}
+
+// socksListener is an http.Transport's Proxy: the SOCKS5 listener of the forwarder that HTTP_PROXY
+// names. Any other proxy would see requests in clear, and lead to no host of the cluster.
+func socksListener(*http.Request) (*url.URL, error) {
+	for _, name := range []string{"HTTP_PROXY", "http_proxy"} {
+		u, err := url.Parse(os.Getenv(name))
+		if err != nil || u.Scheme != "socks5" && u.Scheme != "socks5h" {
+			continue
+		}
+		if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsLoopback() {
+			return u, nil
+		}
+	}
+	return nil, nil
+}
+
+// Post sends what an act is about, nil for nothing, and decodes what came of it.
+func (p *Provider) Post(ctx context.Context, path string, about, v any) error {
+	var in io.Reader
+	if about != nil {
+		b, err := json.Marshal(about)
+		if err != nil {
+			return err
+		}
+		in = bytes.NewReader(b)
+	}
+	body, err := p.request(ctx, http.MethodPost, path, in)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(body).Decode(v); err != nil {
+		return fmt.Errorf("%s%s: %w", p.base, path, err)
+	}
+	return nil
+}
+
+// Get decodes an answer.
+func (p *Provider) Get(ctx context.Context, path string, v any) error {
+	body, err := p.request(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(body).Decode(v); err != nil {
+		return fmt.Errorf("%s%s: %w", p.base, path, err)
+	}
+	return nil
+}
+
+// request returns the body of an answer. The error is the provider's refusal, or has what
+// is missing on the way there.
+func (p *Provider) request(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, method, p.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.http.Do(r)
+	if err != nil {
+		return nil, p.explain(err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer.Body, nil
+	}
+	defer answer.Body.Close()
+	var refusal hostapi.Error
+	if err := json.NewDecoder(io.LimitReader(answer.Body, 1<<16)).Decode(&refusal); err != nil || refusal.Kind == "" {
+		return nil, fmt.Errorf("%s%s: answered with %s, want that of a config provider: call it through the forwarder of this host", p.base, path, answer.Status)
+	}
+	return nil, fmt.Errorf("%s: %s", p.Host, terminal.Text(refusal.Message))
+}
+
+// unreachable adds what to do about a connection that there is not.
+func (p *Provider) unreachable(err error) error {
+	var unknown *net.DNSError
+	var remedy string
+	switch {
+	case errors.As(err, &unknown):
+		remedy = "this host does not know the name: run florctl on a host of the cluster, under an account that acts as an operator there (flor hosts-file), set HTTP_PROXY to its SOCKS5 listener (socks5h://127.…:1080), or use --via ssh"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		remedy = "the forwarder of this host does not run: flor doctor, or use --via ssh"
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.ErrUnexpectedEOF):
+		remedy = fmt.Sprintf("the forwarder closed the connection: either this account acts as nobody who may call it (florctl who-can %s), or the config provider of %s does not answer: flor status, or use --via ssh", spiffe.ControlService, p.Host)
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, remedy)
+}

@@ -1,0 +1,146 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/file"
+)
+
+// Providers are the config providers of a cluster. What is read or done goes to all of them or to
+// the first that answers. Those that do not answer are named in a warning on standard error; it fails
+// when none does.
+type Providers []*Provider
+
+// All calls do with each provider.
+func (p Providers) All(do func(*Provider) error) error {
+	var failed []error
+	for _, at := range p {
+		if err := do(at); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return p.Failed(failed)
+}
+
+// First calls do with one provider after the other, until one succeeds.
+func (p Providers) First(do func(*Provider) error) error {
+	var failed []error
+	for _, at := range p {
+		err := do(at)
+		if err == nil {
+			break
+		}
+		failed = append(failed, err)
+	}
+	return p.Failed(failed)
+}
+
+// Each collects what providers have, once: those that share a store have the same.
+func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) string) ([]V, error) {
+	found, seen := []V{}, map[string]bool{}
+	err := p.All(func(at *Provider) error {
+		some, err := of(at)
+		for _, v := range some {
+			if !seen[key(v)] {
+				seen[key(v)] = true
+				found = append(found, v)
+			}
+		}
+		return err
+	})
+	return found, err
+}
+
+// Reports returns the newest report of each host that any of the providers has.
+func (p Providers) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
+	newest := map[string]hostreport.Kept{}
+	err := p.All(func(at *Provider) error {
+		reports, err := at.Reports(ctx)
+		for host, r := range reports {
+			if r.Sequence > newest[host].Sequence {
+				newest[host] = r
+			}
+		}
+		return err
+	})
+	return newest, err
+}
+
+// Audit is the log of all providers, as far as it can be read. Once it was, end warns of those
+// that do not answer, and fails when none does.
+func (p Providers) Audit(ctx context.Context, since auditlog.Moment) (log iter.Seq2[auditlog.Row, error], end func() error) {
+	var logs []iter.Seq2[auditlog.Row, error]
+	var failed []error
+	for _, at := range p {
+		logs = append(logs, func(yield func(auditlog.Row, error) bool) {
+			for r, err := range at.Audit(ctx, since) {
+				if err != nil {
+					failed = append(failed, err)
+					return
+				}
+				if !yield(r, nil) {
+					return
+				}
+			}
+		})
+	}
+	return auditlog.Merge(logs), func() error { return p.Failed(failed) }
+}
+
+// Failed warns of providers that do not answer, and fails when none does.
+func (p Providers) Failed(failed []error) error {
+	if len(failed) == len(p) {
+		return errors.Join(failed...)
+	}
+	warn(failed)
+	return nil
+}
+
+func warn(failed []error) {
+	for _, err := range failed {
+		fmt.Fprintln(terminal.Writer(os.Stderr), "warning:", err)
+	}
+}
+
+// Answering has the first provider do something that can, on whose host a kind is provided, too: its
+// API leads to that. It returns the host.
+func (p Providers) Answering(t compile.Topology, kind string, do func(*Provider) error) (string, error) {
+	hosts := t.Providers[kind].Hosts
+	instead := "" // what operators do without it
+	if kind == file.Name {
+		instead = ", or put files into its directory"
+	}
+	var failed []error
+	for _, at := range p {
+		if !slices.Contains(hosts, at.Host) {
+			continue
+		}
+		if at.OverSSH() {
+			return "", fmt.Errorf("--via ssh does not lead to the process of kind %s: call it through the forwarder%s", kind, instead)
+		}
+		err := do(at)
+		if err == nil {
+			warn(failed)
+			return at.Host, nil
+		}
+		failed = append(failed, err)
+	}
+	switch {
+	case len(failed) > 0:
+		return "", errors.Join(failed...)
+	case len(hosts) == 0:
+		return "", fmt.Errorf("cluster %s: no host provides %q: write providers.%[2]s.hosts", t.Name, kind)
+	}
+	return "", fmt.Errorf("cluster %s: %s provides %q, and no documents, by whose provider operators call: name it in providers.config.hosts%s",
+		t.Name, strings.Join(hosts, ", "), kind, instead)
+}

@@ -1,0 +1,178 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/providers/auditlog"
+)
+
+// Root is root of a provider host, over SSH.
+type Root struct {
+	Host    string
+	program string
+}
+
+// RootOf returns root of a host of a cluster.
+func RootOf(t compile.Topology, host string) Root {
+	return Root{host, t.Hosts[host].Instance.Program("flor-provider")}
+}
+
+// Run runs the provider's program there.
+func (r Root) Run(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
+	return AsRoot(ctx, r.Host, in, out, append([]string{r.program}, args...)...)
+}
+
+// newOverSSH returns a provider at which root of its host acts: flor-provider control serves the API
+// on its standard input and output.
+func newOverSSH(r Root) *Provider {
+	return &Provider{
+		Host: r.Host, base: "http://" + r.Host, root: &r,
+		http: &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return r.dial() }}},
+		explain: func(err error) error {
+			var failed *sshError
+			if errors.As(err, &failed) {
+				return failed
+			}
+			return err
+		},
+	}
+}
+
+func (p *Provider) auditOfHost(ctx context.Context, since auditlog.Moment) iter.Seq2[auditlog.Row, error] {
+	return auditlog.Read(p.Host, func(string) (rows []json.RawMessage, next string, err error) {
+		var out bytes.Buffer
+		args := []string{"audit", "--json"}
+		if !since.IsZero() {
+			args = append(args, "--after", since.String())
+		}
+		if err := p.root.Run(ctx, nil, &out, args...); err != nil {
+			return nil, "", err
+		}
+		for line := range bytes.Lines(out.Bytes()) {
+			rows = append(rows, bytes.TrimSpace(line))
+		}
+		return rows, "", nil
+	})
+}
+
+// AuditProgram has the provider's program print its logs there, for modes that verify and follow
+// what only its host has. It is for a provider that is reached over SSH.
+func (p *Provider) AuditProgram(ctx context.Context, out io.Writer, args ...string) error {
+	return p.root.Run(ctx, nil, out, append([]string{"audit"}, args...)...)
+}
+
+// sshError is that of a program that ended, with what it printed about that.
+type sshError struct {
+	words   []string
+	err     error
+	problem string
+}
+
+func (e *sshError) Unwrap() error { return e.err }
+
+func (e *sshError) Error() string {
+	if errors.Is(e.err, exec.ErrNotFound) {
+		return e.err.Error() + ": install an SSH client"
+	}
+	return fmt.Sprintf("ssh %s: %v: %s", strings.Join(e.words, " "), e.err, strings.TrimSpace(e.problem))
+}
+
+// AsRoot runs a command of a host over SSH.
+func AsRoot(ctx context.Context, host string, in io.Reader, out io.Writer, command ...string) error {
+	words := append([]string{"root@" + host}, command...)
+	cmd := exec.CommandContext(ctx, "ssh", words...)
+	var problem strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &problem
+	if err := cmd.Run(); err != nil {
+		return &sshError{words, err, problem.String()}
+	}
+	return nil
+}
+
+// sshConn is a connection to a program's standard input and output over SSH. It ends with the
+// program; an error says why that ended.
+type sshConn struct {
+	words   []string
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     io.ReadCloser
+	problem bytes.Buffer
+	end     func() error // of the program; once
+}
+
+// dial starts the program. It runs until the connection is closed, as others do: the
+// context of a dial is that of a request, and the next one may use the connection, too.
+func (r Root) dial() (net.Conn, error) {
+	c := &sshConn{words: []string{"root@" + r.Host, r.program, "control"}}
+	c.cmd = exec.Command("ssh", c.words...)
+	c.cmd.Stderr = &c.problem
+	c.cmd.WaitDelay = time.Second // a master connection of ssh, which stays, may hold standard error
+	var err error
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if c.out, err = c.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, &sshError{c.words, err, ""}
+	}
+	c.end = sync.OnceValue(c.cmd.Wait)
+	return c, nil
+}
+
+func (c *sshConn) Read(b []byte) (int, error) {
+	n, err := c.out.Read(b)
+	if n == 0 && err != nil {
+		err = c.ended(err)
+	}
+	return n, err
+}
+
+func (c *sshConn) Write(b []byte) (int, error) {
+	n, err := c.in.Write(b)
+	if err != nil {
+		err = c.ended(err)
+	}
+	return n, err
+}
+
+// ended is the error of the program where it failed, else err.
+func (c *sshConn) ended(err error) error {
+	if failed := c.end(); failed != nil {
+		return &sshError{c.words, failed, c.problem.String()}
+	}
+	return err
+}
+
+// Close ends the program.
+func (c *sshConn) Close() error {
+	c.in.Close()
+	_ = c.cmd.Process.Kill() // it may have ended
+	_ = c.end()
+	return nil
+}
+
+func (c *sshConn) LocalAddr() net.Addr              { return sshAddr{} }
+func (c *sshConn) RemoteAddr() net.Addr             { return sshAddr{} }
+func (c *sshConn) SetDeadline(time.Time) error      { return nil }
+func (c *sshConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *sshConn) SetWriteDeadline(time.Time) error { return nil }
+
+type sshAddr struct{}
+
+func (sshAddr) Network() string { return "ssh" }
+func (sshAddr) String() string  { return "ssh" }

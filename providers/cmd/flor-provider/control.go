@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/journal"
+	"github.com/florete/florete/internal/nss"
+	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/providers/advance"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/settings"
+)
+
+// controlCmd serves the control API to the account that runs it.
+func controlCmd(t *target) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "control [METHOD PATH]",
+		Short: "Call the control API of this host's config provider, as root and without the forwarder",
+		Long: `Make one request of the control API of this host's config provider, and print the answer. The
+body of a POST is read from standard input. Without METHOD and PATH, serve the API over
+standard input and output, as florctl --via ssh calls it.
+
+The API is the one that operators reach through the forwarder, and each act is in the
+audit log with this account. Whether the provider runs, and whether there are operators,
+does not matter. GET /v1/openapi.json describes the API.`,
+		Example: `  flor-provider control GET /v1/versions
+  flor-provider control POST /v1/rollout/pause < /dev/null`,
+	}
+	t.withControl(cmd, func(cmd *cobra.Command, c *http.Client, conn net.Conn) error {
+		if words := cmd.Flags().Args(); len(words) == 2 {
+			var body io.Reader
+			if words[0] == http.MethodPost {
+				body = cmd.InOrStdin()
+			}
+			return callControl(cmd.Context(), c, words[0], words[1], body, func(answer io.Reader) error {
+				_, err := io.Copy(cmd.OutOrStdout(), answer)
+				return err
+			})
+		}
+		go func() {
+			_, _ = io.Copy(conn, cmd.InOrStdin())
+			conn.Close()
+		}()
+		if _, err := io.Copy(cmd.OutOrStdout(), conn); !errors.Is(err, io.ErrClosedPipe) {
+			return err
+		}
+		return nil
+	})
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 0 && len(args) != 2 {
+			return fmt.Errorf("found %d words, want METHOD and PATH, or neither", len(args))
+		}
+		return nil
+	}
+	return cmd
+}
+
+// importCmd makes the documents of a cluster those that this provider serves.
+func importCmd(t *target) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Import the documents that florctl publish signed",
+		Long: `Read the documents that florctl publish signed from standard input, and serve those
+from now on. What is not signed by a key that this provider's policy pins, or is older
+than what it serves, is refused.`,
+		Example: `  flor-provider import < documents`,
+	}
+	atOnce := cmd.Flags().Bool("at-once", false, "offer them to all hosts, whatever waves the cluster has")
+	return t.withControl(cmd, func(cmd *cobra.Command, c *http.Client, _ net.Conn) error {
+		path := "/v1/publish"
+		if *atOnce {
+			path += "?atOnce=true"
+		}
+		return callControl(cmd.Context(), c, http.MethodPost, path, cmd.InOrStdin(), func(answer io.Reader) error {
+			var p control.Published
+			if err := json.NewDecoder(answer).Decode(&p); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), archive.Report(p.Version, p.Changed))
+			if p.Rollout != nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: flor-provider control GET /v1/rollout\n", advance.Describe(*p.Rollout))
+			}
+			return nil
+		})
+	})
+}
+
+// callControl makes a request, and hands on the answer. The error is the API's refusal.
+func callControl(ctx context.Context, c *http.Client, method, path string, body io.Reader, with func(io.Reader) error) error {
+	r, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, body)
+	if err != nil {
+		return err
+	}
+	answer, err := c.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusOK {
+		return with(answer.Body)
+	}
+	var refusal hostapi.Error
+	if err := json.NewDecoder(answer.Body).Decode(&refusal); err != nil {
+		return fmt.Errorf("%s %s: %s", method, path, answer.Status)
+	}
+	return errors.New(terminal.Text(refusal.Message))
+}
+
+// withControl is a command that calls the control API as the account that runs it: by a client,
+// or on the connection. The API works on the state itself, beside the provider or without it.
+func (t *target) withControl(cmd *cobra.Command, run func(*cobra.Command, *http.Client, net.Conn) error) *cobra.Command {
+	return t.withSettings(config.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
+		db, err := t.existingOf(cmd.Context(), s, config.Name)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		log := slog.New(quiet{journal.New(cmd.ErrOrStderr()).Handler()})
+		p := &process{Settings: s, kind: config.Name, instance: t.Instance, log: log, store: db, audit: server.NewAudit(db, log)}
+		if err := p.openPolicies(); err != nil {
+			return err
+		}
+		by, err := nss.Current()
+		if err != nil {
+			return err
+		}
+		ours, theirs := net.Pipe()
+		served := make(chan error, 1)
+		go func() {
+			served <- control.ServeAccount(theirs, by.Username, s.Section.(*config.Settings).Control(server.Process{
+				Instance: t.Instance, Dir: p.dir(), Store: db, Policies: p.policies, Audit: p.audit, Log: p.auditLog(db), Logger: log,
+			}))
+		}()
+		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ours, nil }}}
+		err = run(cmd, client, ours)
+		ours.Close()
+		return errors.Join(err, <-served)
+	})
+}

@@ -6,13 +6,11 @@ let
     attrValues
     concatLists
     concatMap
-    derivation
     elem
     filter
     intersectAttrs
     isAttrs
     mapAttrs
-    removeAttrs
     toFile
     toJSON
     ;

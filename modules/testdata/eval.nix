@@ -6,7 +6,6 @@ let
     attrNames
     filter
     listToAttrs
-    map
     mapAttrs
     match
     readDir

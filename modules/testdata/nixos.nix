@@ -1,12 +1,7 @@
 # lib → the few options of NixOS that the modules set.
 lib:
 let
-  inherit (builtins)
-    foldl'
-    map
-    toFile
-    toJSON
-    ;
+  inherit (builtins) foldl' toFile toJSON;
   inherit (lib) mkOption types;
 
   any = type: default: mkOption { inherit type default; };

@@ -10,7 +10,6 @@ let
     functionArgs
     intersectAttrs
     listToAttrs
-    map
     mapAttrs
     seq
     toFile

@@ -12,8 +12,6 @@ let
     filter
     foldl'
     intersectAttrs
-    map
-    removeAttrs
     sort
     ;
   any = filter (part: part.reach != { });

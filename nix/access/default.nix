@@ -20,7 +20,6 @@ let
     length
     lessThan
     listToAttrs
-    map
     mapAttrs
     sort
     tail

@@ -11,7 +11,6 @@ let
     filter
     foldl'
     listToAttrs
-    map
     ;
   timed = filter (holder: holder.until != { });
   by = value: name: { inherit name value; };

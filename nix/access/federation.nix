@@ -3,11 +3,9 @@
 # no others.
 let
   inherit (builtins)
-    attrNames
     attrValues
     concatMap
     filter
-    map
     mapAttrs
     ;
   inherit (import ../lib) invert sorted;

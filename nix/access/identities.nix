@@ -10,7 +10,6 @@ let
     foldl'
     isInt
     isString
-    map
     ;
   inherit (import ../language/formats) isService;
 

@@ -7,7 +7,6 @@ let
     filter
     intersectAttrs
     listToAttrs
-    map
     ;
   inherit (import ../lib) isInvalid optionalAttrs toSet;
 

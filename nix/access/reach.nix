@@ -15,9 +15,7 @@ let
     groupBy
     intersectAttrs
     listToAttrs
-    map
     mapAttrs
-    removeAttrs
     ;
   inherit (import ../lib) toSet;
 

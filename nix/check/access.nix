@@ -9,12 +9,10 @@
 let
   inherit (builtins)
     any
-    attrValues
     concatMap
     concatStringsSep
     elem
     filter
-    map
     mapAttrs
     ;
   inherit (lib)

@@ -20,7 +20,6 @@ let
     groupBy
     head
     length
-    map
     mapAttrs
     match
     tail

@@ -17,7 +17,6 @@ let
     filter
     head
     length
-    map
     match
     ;
   inherit (lib)

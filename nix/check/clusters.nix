@@ -11,7 +11,6 @@ let
     concatMap
     elemAt
     filter
-    map
     mapAttrs
     match
     ;

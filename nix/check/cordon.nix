@@ -11,7 +11,6 @@ let
     concatStringsSep
     elem
     filter
-    map
     toJSON
     ;
   inherit (lib) fault when;

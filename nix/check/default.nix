@@ -17,7 +17,6 @@ let
     attrValues
     concatMap
     filter
-    map
     mapAttrs
     ;
   lib = import ./lib.nix topology;

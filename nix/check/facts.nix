@@ -2,11 +2,7 @@
 # everywhere: FL006 and FL026.
 lib:
 let
-  inherit (builtins)
-    attrNames
-    filter
-    map
-    ;
+  inherit (builtins) attrNames filter;
   inherit (import ../lib/text.nix) confidential;
 in
 # warnings :: String -> Entry -> [Fault]

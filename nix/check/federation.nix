@@ -4,7 +4,6 @@ let
   inherit (builtins)
     attrNames
     filter
-    map
     mapAttrs
     match
     ;

@@ -18,7 +18,6 @@ let
     head
     length
     listToAttrs
-    map
     mapAttrs
     substring
     ;

@@ -15,7 +15,6 @@ let
     elem
     filter
     intersectAttrs
-    map
     ;
   inherit (import ../lib) invert toSet;
   inherit (lib) fault show when;

@@ -9,7 +9,6 @@ let
     elem
     filter
     head
-    map
     match
     ;
   inherit (lib)

@@ -7,7 +7,6 @@ let
     elem
     filter
     head
-    map
     match
     ;
   inherit (import ../lib) distinct;

@@ -13,7 +13,6 @@ let
     groupBy
     head
     length
-    map
     match
     replaceStrings
     tail

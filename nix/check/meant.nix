@@ -14,7 +14,6 @@ let
     head
     isString
     length
-    map
     match
     replaceStrings
     split

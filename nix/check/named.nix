@@ -14,7 +14,6 @@ let
     filter
     head
     length
-    map
     match
     tail
     toJSON

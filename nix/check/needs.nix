@@ -14,7 +14,6 @@ let
     filter
     genericClosure
     listToAttrs
-    map
     ;
   inherit (lib)
     fault

@@ -18,8 +18,6 @@ let
     groupBy
     head
     length
-    map
-    removeAttrs
     toJSON
     ;
   inherit (import ../lib) distinct isInvalid toSet;

@@ -15,7 +15,6 @@ let
     groupBy
     head
     lessThan
-    map
     mapAttrs
     match
     sort

@@ -12,7 +12,6 @@ let
     attrNames
     attrValues
     concatMap
-    map
     mapAttrs
     ;
   inherit (import ../lib) toSet;

@@ -8,7 +8,6 @@ let
     groupBy
     head
     length
-    map
     match
     substring
     ;

@@ -15,7 +15,6 @@ let
     filter
     head
     length
-    map
     mapAttrs
     substring
     ;

@@ -18,7 +18,6 @@ let
     elem
     filter
     foldl'
-    map
     mapAttrs
     stringLength
     ;

@@ -8,7 +8,6 @@ let
     elemAt
     genList
     length
-    map
     readFile
     ;
   inherit (lib) fault show when;

@@ -14,7 +14,6 @@ let
     genList
     head
     length
-    map
     match
     ;
   inherit (lib)

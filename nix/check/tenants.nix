@@ -16,7 +16,6 @@ let
     filter
     genList
     length
-    map
     match
     ;
   inherit (lib)

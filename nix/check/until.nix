@@ -1,7 +1,7 @@
 # Faults and warnings of roles that somebody has, and of teams that somebody is in, up to a time.
 { clean, lib, ... }:
 let
-  inherit (builtins) attrNames filter map;
+  inherit (builtins) attrNames filter;
   inherit (lib)
     fault
     reserved

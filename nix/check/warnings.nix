@@ -23,9 +23,7 @@ let
     head
     length
     listToAttrs
-    map
     mapAttrs
-    removeAttrs
     zipAttrsWith
     ;
   inherit (import ../lib) invert toSet;

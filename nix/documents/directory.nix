@@ -9,7 +9,6 @@ let
   inherit (builtins)
     attrNames
     concatStringsSep
-    derivation
     foldl'
     genList
     listToAttrs

@@ -15,7 +15,6 @@ let
     mapAttrs
     match
     readFile
-    removeAttrs
     toJSON
     ;
   inherit (import ../lib/names.nix) sri;

@@ -16,7 +16,6 @@ let
     groupBy
     head
     listToAttrs
-    map
     mapAttrs
     sort
     tail

@@ -8,7 +8,6 @@ let
     filter
     length
     listToAttrs
-    map
     mapAttrs
     ;
   t = topology;

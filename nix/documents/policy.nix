@@ -18,7 +18,6 @@ let
     groupBy
     head
     listToAttrs
-    map
     mapAttrs
     tail
     toJSON

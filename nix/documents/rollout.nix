@@ -14,7 +14,6 @@ let
     genList
     groupBy
     length
-    map
     sub
     ;
   names = import ../lib/names.nix;

@@ -9,7 +9,6 @@ let
     filter
     head
     listToAttrs
-    map
     match
     ;
   inherit (import ../lib) distinct optionalAttrs sorted;

@@ -25,7 +25,6 @@ let
     head
     length
     listToAttrs
-    map
     mapAttrs
     match
     stringLength

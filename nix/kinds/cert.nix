@@ -1,6 +1,6 @@
 # X.509-SVIDs: of the node, and of the services and users that act on it.
 let
-  inherit (builtins) attrValues filter map;
+  inherit (builtins) attrValues filter;
   names = import ../lib/names.nix;
   inherit (import ../language/types) between default;
 in

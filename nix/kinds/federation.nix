@@ -1,12 +1,7 @@
 # Bundles of foreign trust domains, for hosts that accept some of their identities; and the
 # bundle endpoint of this one (SPIFFE Federation).
 let
-  inherit (builtins)
-    attrNames
-    attrValues
-    filter
-    map
-    ;
+  inherit (builtins) attrNames attrValues filter;
   inherit (import ../language/types) between default;
   federation = import ../access/federation.nix;
 in

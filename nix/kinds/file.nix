@@ -6,7 +6,6 @@ let
     concatMap
     filter
     head
-    map
     stringLength
     ;
   inherit (import ../language/types)

@@ -1,11 +1,6 @@
 # Tokens for repositories of forges that are services of the cluster.
 let
-  inherit (builtins)
-    filter
-    map
-    match
-    stringLength
-    ;
+  inherit (builtins) filter match stringLength;
   inherit (import ../language/types) named of;
   inherit (import ../language/git.nix) forge token;
   inherit (import ../lib) isInvalid sorted;

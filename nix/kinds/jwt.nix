@@ -5,7 +5,6 @@ let
     attrValues
     elem
     filter
-    map
     ;
   inherit (import ../language/types)
     atMost

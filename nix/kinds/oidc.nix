@@ -9,9 +9,7 @@ let
     filter
     length
     lessThan
-    map
     mapAttrs
-    removeAttrs
     sort
     ;
   inherit (import ../language/types) enum of required;

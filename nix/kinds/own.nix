@@ -9,9 +9,7 @@ let
     filter
     head
     length
-    map
     mapAttrs
-    removeAttrs
     stringLength
     substring
     ;

@@ -14,7 +14,6 @@ let
     groupBy
     head
     length
-    map
     mapAttrs
     stringLength
     ;

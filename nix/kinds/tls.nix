@@ -9,7 +9,6 @@ let
     filter
     groupBy
     length
-    map
     ;
   inherit (import ../language/types)
     atMost

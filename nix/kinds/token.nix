@@ -7,10 +7,8 @@ let
     filter
     head
     listToAttrs
-    map
     mapAttrs
     match
-    removeAttrs
     stringLength
     toJSON
     ;

@@ -8,7 +8,6 @@ let
     foldl'
     intersectAttrs
     listToAttrs
-    map
     ;
   own = foldl' (all: k: all // k.service or { }) (import ./own.nix).service (attrValues (import ./.));
   # What kinds look at besides: tls.nix.

@@ -10,7 +10,6 @@ let
     isAttrs
     isString
     listToAttrs
-    map
     mapAttrs
     tryEval
     ;

@@ -32,7 +32,6 @@ let
     isAttrs
     length
     listToAttrs
-    map
     match
     pathExists
     ;

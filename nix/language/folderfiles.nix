@@ -12,12 +12,10 @@ let
     head
     isAttrs
     isFunction
-    map
     match
     pathExists
     readDir
     readFile
-    removeAttrs
     stringLength
     substring
     toString

@@ -12,7 +12,6 @@ let
     isString
     mapAttrs
     match
-    removeAttrs
     ;
   inherit (import ./.) cluster;
   exampleOf = import ./examples.nix;

@@ -8,7 +8,6 @@ let
     isList
     mapAttrs
     match
-    removeAttrs
     replaceStrings
     stringLength
     toJSON
@@ -63,7 +62,7 @@ let
     ];
     ok = v: isText v || isNumber v || v == true || v == false;
   };
-  value = removeAttrs single [ "sound" "valid" ] // {
+  value = removeAttrs single [ "valid" ] // {
     about = single.about // {
       ok = v: if isList v then texts.faults "" v == [ ] else single.about.ok v;
     };

@@ -15,7 +15,6 @@ let
     length
     lessThan
     listToAttrs
-    map
     mapAttrs
     sort
     split

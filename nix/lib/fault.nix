@@ -10,7 +10,6 @@ let
     groupBy
     head
     length
-    map
     sort
     ;
   inherit (import ./text.nix) escape;

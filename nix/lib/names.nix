@@ -14,7 +14,6 @@ let
     isString
     length
     listToAttrs
-    map
     match
     replaceStrings
     split

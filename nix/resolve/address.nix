@@ -6,7 +6,6 @@ let
     concatMap
     elem
     filter
-    map
     mapAttrs
     match
     substring

@@ -1,11 +1,6 @@
 # Other names of services inside the cluster.
 let
-  inherit (builtins)
-    concatMap
-    filter
-    listToAttrs
-    map
-    ;
+  inherit (builtins) concatMap filter listToAttrs;
   inherit (import ../lib) optionalAttrs sorted;
   inherit (import ../lib/names.nix) called;
 

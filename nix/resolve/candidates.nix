@@ -16,7 +16,6 @@ let
     groupBy
     head
     length
-    map
     mapAttrs
     toJSON
     ;

@@ -13,7 +13,6 @@ let
     head
     intersectAttrs
     listToAttrs
-    map
     mapAttrs
     ;
   inherit (import ../lib)

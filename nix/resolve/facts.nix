@@ -7,7 +7,6 @@ let
     attrValues
     filter
     listToAttrs
-    map
     mapAttrs
     ;
   inherit (import ../lib) invert;

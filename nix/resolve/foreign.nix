@@ -10,7 +10,6 @@ let
     elem
     filter
     listToAttrs
-    map
     mapAttrs
     ;
   inherit (import ../language/formats) isIdentity;

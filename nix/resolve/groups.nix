@@ -14,9 +14,7 @@ let
     isString
     length
     listToAttrs
-    map
     mapAttrs
-    removeAttrs
     split
     ;
   inherit (import ../lib) latest;

@@ -11,7 +11,6 @@ let
     any
     catAttrs
     filter
-    map
     ;
   names = import ../lib/names.nix;
   transport = import ./transport.nix;

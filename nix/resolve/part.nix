@@ -13,7 +13,6 @@ let
     filter
     head
     listToAttrs
-    map
     match
     tail
     ;

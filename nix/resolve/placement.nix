@@ -23,7 +23,6 @@ let
     groupBy
     length
     listToAttrs
-    map
     mapAttrs
     ;
   inherit (import ../lib) invert isInvalid known toSet;

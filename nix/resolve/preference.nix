@@ -16,7 +16,6 @@ let
     length
     lessThan
     listToAttrs
-    map
     sort
     substring
     ;

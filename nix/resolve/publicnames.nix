@@ -9,7 +9,6 @@ let
     hashString
     head
     listToAttrs
-    map
     mapAttrs
     match
     stringLength

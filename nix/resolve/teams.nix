@@ -12,9 +12,7 @@ let
     elem
     filter
     listToAttrs
-    map
     mapAttrs
-    removeAttrs
     ;
   inherit (import ../lib)
     closure

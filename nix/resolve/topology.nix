@@ -14,9 +14,7 @@ let
     head
     intersectAttrs
     listToAttrs
-    map
     mapAttrs
-    removeAttrs
     ;
   inherit (import ../lib)
     distinct

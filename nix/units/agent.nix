@@ -1,12 +1,7 @@
 # The forwarder, which starts when the node's certificate is there.
 common:
 let
-  inherit (builtins)
-    any
-    attrNames
-    filter
-    map
-    ;
+  inherit (builtins) any attrNames filter;
   # Kinds on a provider host whose processes it leads callers to.
   answering =
     policy:

@@ -10,7 +10,6 @@ let
     elemAt
     fromJSON
     isBool
-    map
     match
     replaceStrings
     toJSON

@@ -16,7 +16,6 @@ let
     filter
     foldl'
     isList
-    map
     toJSON
     ;
   inherit (import ../lib) optionalAttrs;

@@ -7,7 +7,6 @@ let
     attrNames
     filter
     listToAttrs
-    map
     ;
   inherit (common)
     command

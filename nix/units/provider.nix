@@ -7,7 +7,6 @@ let
     concatMap
     filter
     listToAttrs
-    map
     toJSON
     ;
   inherit (common)

@@ -2,12 +2,7 @@
 # system, with the certificates that an operator put beside the settings of providers.
 common:
 let
-  inherit (builtins)
-    attrNames
-    concatStringsSep
-    map
-    match
-    ;
+  inherit (builtins) attrNames concatStringsSep match;
   inherit (common)
     command
     etc

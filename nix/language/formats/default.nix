@@ -6,7 +6,6 @@ let
     isInt
     isList
     isString
-    map
     stringLength
     ;
   wrong = (import ../../lib).invalid;

@@ -3,8 +3,6 @@
 #   zero             stands for a value that was not written
 #   invalid          stands for one that was written wrongly: other checks skip it
 #   faults place v   what is wrong with v, as a list of faults
-#   sound v          has v no faults? Looked at first, of everything; not every type has it, and who
-#                    replaces `faults` replaces it too
 #   clean v          v with every invalid part replaced
 #   valid v          is that v itself? Not every type has it
 #   named name v     of records: clean v, with its name
@@ -18,7 +16,6 @@ let
     isAttrs
     isList
     length
-    map
     tryEval
     ;
 
@@ -47,7 +44,6 @@ let
           want = "a list";
           hint = "put it in brackets: [ … ]";
         } place v;
-    sound = v: isList v && all (type.sound or (_: false)) v;
     clean =
       v:
       if !isList v then
@@ -123,7 +119,6 @@ in
           } place v
         else
           list.faults place v;
-      sound = v: list.sound v && length v <= most;
     };
 
   # A list of them; one needs no brackets.
@@ -150,7 +145,6 @@ in
         ok = v: if isList v then all ok v else ok v;
       };
       faults = place: v: (if isList v then list else type).faults place v;
-      sound = v: (if isList v then list else type).sound v;
       clean = v: list.clean (if isList v then v else [ v ]);
     };
 }

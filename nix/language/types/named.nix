@@ -1,8 +1,6 @@
 # The type of sets of things with names of their own.
 let
   inherit (builtins)
-    all
-    attrNames
     elem
     isAttrs
     mapAttrs
@@ -28,8 +26,6 @@ in
     type:
     let
       isName = n: matches re n && stringLength n <= max;
-      isSound = type.sound or (_: false);
-      sound = n: v: isName n && !elem n reserved && isSound v;
       check =
         n: place: v:
         (
@@ -73,14 +69,8 @@ in
       };
       zero = { };
       invalid = { };
-      entry =
-        place: n: v:
-        if (tryEval (sound n v)).value then
-          [ ]
-        else
-          together (_: check n (join place n) v) (join place) [ n ];
+      entry = place: n: v: together (_: check n (join place n) v) (join place) [ n ];
       faults = attrs "a set of ${what}s" "write { name = { … }; }" check;
-      sound = v: isAttrs v && all (n: sound n v.${n}) (attrNames v);
       # A record has its name.
       clean =
         v:

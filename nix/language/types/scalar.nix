@@ -6,7 +6,6 @@ let
     elemAt
     isInt
     isString
-    map
     match
     stringLength
     toJSON
@@ -74,7 +73,6 @@ rec {
           [ ]
         else
           leaks place v;
-      sound = v: ok v && (isInt v || isString v && stringLength v <= 12 || leaks "" v == [ ]);
     }
     // (
       if type ? to then

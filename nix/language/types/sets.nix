@@ -1,20 +1,12 @@
 # Types of sets of attributes; default.nix defines what a type is.
 let
   inherit (builtins)
-    all
     attrNames
-    attrValues
-    elem
-    elemAt
     filter
-    genList
     intersectAttrs
     isAttrs
     isString
-    length
-    map
     mapAttrs
-    removeAttrs
     toJSON
     tryEval
     ;
@@ -37,7 +29,6 @@ in
     faults = attrs "a set" "write { name = ${
       if type.about ? example then toJSON type.about.example else "…"
     }; }" (_: type.faults);
-    sound = v: isAttrs v && all (type.sound or (_: false)) (attrValues v);
     clean = v: if isAttrs v then mapAttrs (_: cleaned type) v else { };
   };
 
@@ -65,7 +56,6 @@ in
           type.faults place (own v) ++ others.faults place (rest v)
         else
           type.faults place v;
-      sound = _: false; # there is one of them
       clean = v: if isAttrs v then type.clean (own v) // others.clean (rest v) else type.clean v;
     };
 
@@ -111,14 +101,6 @@ in
       nullable = toSet (
         filter (n: !fields.${n} ? required && (absent.${n} == null || absent.${n} == "")) names
       );
-      # null stands for what is not written.
-      sounds = mapAttrs (
-        n: type:
-        let
-          sound = type.sound or (_: false);
-        in
-        if nullable ? ${n} then v: v == null || sound v else sound
-      ) types;
       hidden =
         n: at: value:
         let
@@ -188,18 +170,6 @@ in
               }
             ) (filter (n: !v ? ${n}) required)
         );
-      # What has the same names has values in the same order: in pairs nothing is looked up.
-      sound =
-        v:
-        let
-          checks = attrValues (intersectAttrs v sounds);
-          values = attrValues v;
-          n = length values;
-        in
-        isAttrs v
-        && n == length checks
-        && !elem false (genList (i: elemAt checks i (elemAt values i)) n)
-        && all (n: v ? ${n}) required;
       clean = known { };
       named = name: known { inherit name; };
       lost = name: invalid // { inherit name; };

@@ -23,9 +23,7 @@ let
     isAttrs
     length
     listToAttrs
-    map
     mapAttrs
-    removeAttrs
     ;
   names = attrNames clusters;
   several = cluster == "" && length names > 1;

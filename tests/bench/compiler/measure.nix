@@ -7,7 +7,6 @@ let
     foldl'
     fromJSON
     length
-    map
     mapAttrs
     readFile
     stringLength

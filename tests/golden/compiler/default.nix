@@ -11,7 +11,6 @@ let
     attrNames
     filter
     listToAttrs
-    map
     match
     readDir
     substring

@@ -15,7 +15,6 @@ let
     isAttrs
     isList
     length
-    map
     substring
     tail
     toJSON

@@ -72,7 +72,7 @@ func Reach(t compile.Topology, how string) (all Providers, err error) {
 // forwarder of this host has the caller's certificate.
 func newOverForwarder(t compile.Topology, host string) (*Provider, error) {
 	if _, ok := t.Services[spiffe.ControlService]; !ok {
-		return nil, fmt.Errorf("cluster %s: nobody may call its config provider: give an operator a role with the groups control-plane and control-plane-write, publish that with --via ssh, and until then add --via ssh to this command", t.Name)
+		return nil, fmt.Errorf("cluster %s: nobody may call its config provider: give an operator a role with the groups %s and %[2]s%s, publish that with --via ssh, and until then add --via ssh to this command", t.Name, spiffe.ControlGroup, spiffe.WriteSuffix)
 	}
 	id, err := spiffe.NewID(t.TrustDomain, spiffe.KindService, host, spiffe.ControlService)
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 // Istio's ztunnel has it.
 const ProxyCaller = 0xD0
 
-// ProviderService is the reserved service name of the process that answers a kind of need
+// ProviderService returns the reserved service name of the process that answers a kind of need
 // on a provider host: spiffe://<trust-domain>/service/<node>/florete-provider-<kind>. Only
 // the process of kind "cert" holds the issuing key.
 func ProviderService(kind string) string { return ProviderPrefix + kind }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/fleet"
@@ -59,7 +58,7 @@ needs attention, and 0 otherwise.`,
 		if *asJSON {
 			err = printJSON(cmd, hosts)
 		} else {
-			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now(), terminal.Text)
+			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now())
 		}
 		for _, h := range hosts {
 			if err == nil && len(h.Notes) > 0 {
@@ -90,7 +89,7 @@ func watchFleet(cmd *cobra.Command, s compile.Snapshot, providers client.Provide
 		}
 		fmt.Fprint(os.Stdout, "\x1b[H\x1b[2J")
 		if err == nil {
-			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now(), terminal.Text)
+			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now())
 		}
 		if err != nil {
 			return err

@@ -9,19 +9,20 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // maxNotes are how many notes of a host the table has.
 const maxNotes = 3
 
 // Text writes a line for each host, and below it what to know of it. What hosts reported
-// passes safe: a terminal obeys what it is sent.
-func Text(w io.Writer, hosts []Host, now time.Time, safe func(string) string) error {
+// steers no terminal.
+func Text(w io.Writer, hosts []Host, now time.Time) error {
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "HOST\tSEEN\tRELEASE\tSERIAL\tNEEDS\tENDS\tCONNECTIONS\tSYSTEM")
 	for _, h := range hosts {
-		fmt.Fprintln(t, strings.Join(h.cells(now, safe), "\t"))
+		fmt.Fprintln(t, strings.Join(h.cells(now), "\t"))
 	}
 	t.Flush()
 	lines := strings.Split(table.String(), "\n")
@@ -34,7 +35,7 @@ func Text(w io.Writer, hosts []Host, now time.Time, safe func(string) string) er
 			well++
 		}
 		for _, n := range h.Notes[:min(len(h.Notes), maxNotes)] {
-			fmt.Fprintf(b, "  ! %s\n", safe(n.Text))
+			fmt.Fprintf(b, "  ! %s\n", terminal.Text(n.Text))
 		}
 		if more := len(h.Notes) - maxNotes; more > 0 {
 			fmt.Fprintf(b, "  and %d more: --json has them\n", more)
@@ -46,7 +47,7 @@ func Text(w io.Writer, hosts []Host, now time.Time, safe func(string) string) er
 }
 
 // cells are a host's line.
-func (h Host) cells(now time.Time, safe func(string) string) []string {
+func (h Host) cells(now time.Time) []string {
 	if h.Report == nil {
 		seen := "never"
 		if !h.Received.IsZero() {
@@ -82,8 +83,8 @@ func (h Host) cells(now time.Time, safe func(string) string) []string {
 		system += ", key in TPM"
 	}
 	return []string{
-		h.Name, age(now.Sub(h.Received.Time)), safe(r.Release), serial,
-		fmt.Sprintf("%d/%d", fulfilled, len(r.Needs)), ends, connections, safe(system),
+		h.Name, age(now.Sub(h.Received.Time)), terminal.Text(r.Release), serial,
+		fmt.Sprintf("%d/%d", fulfilled, len(r.Needs)), ends, connections, terminal.Text(system),
 	}
 }
 

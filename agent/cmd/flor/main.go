@@ -41,8 +41,7 @@ func run() int {
 		SilenceErrors: true,
 	}
 	m.flag(root)
-	root.AddCommand(newActivateCmd(m), newJoinCmd(m), newIDCmd(m), newEnrollCmd(m), newAgentCmd(m), newStatusCmd(m), newPingCmd(m), newTopCmd(m), newWhoisCmd(m), newDoctorCmd(m), newHostCmd(m), newRefetchCmd(m), newRotateCmd(m), newSyncCmd(m),
-		newWitnessCmd(m), newCredentialsCmd(m), newHostsFileCmd(m), newGuardCmd(m), newWorkloadCmd(m), newIngressCmd(m), newStoreCertsCmd(m))
+	addCommands(root, m)
 	err := suggest.Command(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)

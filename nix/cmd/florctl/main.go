@@ -31,7 +31,7 @@ func run() int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd(), newUnitsCmd(), newBundleCmd(), newDeployCmd(), newPublishCmd(), newRolloutCmd(), newVersionsCmd(), newDiffCmd(), newRollbackCmd(), newStatusCmd(), newAuditCmd(), newRotateCmd(), newSecretCmd(), newTenantCmd(), newTokenCmd(), newJoinCmd(), newIDCmd(), newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newResumeCmd(), newRevocationsCmd(), newCACmd(), newInitCmd(), newHostCmd(), newServiceCmd(), newUserCmd(), newStoreCmd(), newStateCmd())
+	addCommands(root)
 	err := suggest.Command(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)

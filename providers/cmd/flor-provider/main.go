@@ -34,7 +34,7 @@ func run() int {
 		SilenceUsage:  true,
 	}
 	t.flags(root)
-	root.AddCommand(runCmd(t), installCmd(t), importCmd(t), controlCmd(t), auditCmd(t), unsealCmd(t), rotateSealCmd(t), stateCmd(t))
+	addCommands(root, t)
 	err := suggest.Command(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)

@@ -10,7 +10,7 @@ import (
 )
 
 // codeAccount is local and transient: the owner of files does not exist.
-const codeAccount = "account"
+var codeAccount = hostapi.Code{Name: "account", Class: hostapi.Transient}
 
 // attempt is the work of an attempt of a number, which joins a pass.
 func (a *activation) attempt(n *need, pass *fetch.Pass, number int) func(context.Context) func() {
@@ -18,7 +18,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass, number int) func(context
 	attempt := fetch.Attempt{
 		Need: n.Need.Need, Digest: n.Digest, Answers: n.State.Answers, Rotation: n.State.WantRotation,
 		Provider: n.Providers[(number-1)%len(n.Providers)],
-		Enrol:    last != nil && (last.Code == hostapi.CodeClock || last.Code == hostapi.CodeUntrusted),
+		Enrol:    last != nil && (last.Code == hostapi.CodeClock.Name || last.Code == hostapi.CodeUntrusted.Name),
 	}
 	getCRL, noteCRL := a.crls.With(a.table, n.Need, pass), func() {}
 	pass.Join()
@@ -47,7 +47,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass, number int) func(context
 				}
 			case ctx.Err() != nil:
 				n.CutOff()
-			case attempt.Rotation != 0 && failed.Code == hostapi.CodeRotation:
+			case attempt.Rotation != 0 && failed.Code == hostapi.CodeRotation.Name:
 				n.DropRotation(provider, failed)
 			default:
 				n.Fail(provider, failed)
@@ -80,7 +80,7 @@ func (a *activation) endAfter() {
 func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.Attempt, dir delivery.Dir) (answer hostapi.Answer, provider string, failed *fetch.Error) {
 	uid, gid, err := a.owner(a.deliverTo(attempt.Need))
 	if err != nil {
-		return answer, "", &fetch.Error{Error: hostapi.Errorf(hostapi.Transient, codeAccount, "%v", err)}
+		return answer, "", &fetch.Error{Error: hostapi.Errorf(codeAccount, "%v", err)}
 	}
 	answer, enrolled, failed := a.host.Enrolled(attempt.Need)
 	if !enrolled && failed == nil {
@@ -95,7 +95,7 @@ func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.
 		return hostapi.Answer{}, provider, &fetch.Error{Error: bad, Received: true}
 	}
 	if _, err := dir.Deliver(files); err != nil {
-		return hostapi.Answer{}, provider, &fetch.Error{Error: hostapi.Errorf(hostapi.Transient, fetch.CodeDisk, "delivery: %v", err)}
+		return hostapi.Answer{}, provider, &fetch.Error{Error: hostapi.Errorf(fetch.CodeDisk, "delivery: %v", err)}
 	}
 	return answer, provider, nil
 }

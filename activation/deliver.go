@@ -122,11 +122,11 @@ func files(n document.Need, values map[string]string, uid, gid int) (map[string]
 	for name, f := range n.Deliver.Files {
 		value, ok := values[f.Value]
 		if !ok {
-			return nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "answer has no value %q for file %s", f.Value, name)
+			return nil, hostapi.Errorf(hostapi.CodeMalformed, "answer has no value %q for file %s", f.Value, name)
 		}
 		mode, err := f.Perm()
 		if err != nil {
-			return nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "file %s: %v", name, err)
+			return nil, hostapi.Errorf(hostapi.CodeMalformed, "file %s: %v", name, err)
 		}
 		files[name] = delivery.File{Data: []byte(value), Mode: fs.FileMode(mode), UID: uid, GID: gid}
 	}

@@ -31,7 +31,7 @@ func (a *activation) acceptEnrolled(ctx context.Context) {
 		return
 	}
 	a.enrolled = left
-	if e := a.documents.Accept(ctx, f.Artifact, "taken from an identity file"); e != nil && e.Code != documents.CodeOlder {
+	if e := a.documents.Accept(ctx, f.Artifact, "taken from an identity file"); e != nil && e.Code != documents.CodeOlder.Name {
 		a.report(event.Event{Event: event.Disk, Need: "documents", Message: "of an identity file: " + e.Message})
 	}
 	if _, changed := a.documents.Changed(); !changed {

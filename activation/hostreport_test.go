@@ -75,7 +75,7 @@ func TestReportsChanges(t *testing.T) {
 		before := len(h.forge.Reports())
 		h.forge.SetRefuse(func(c Call) *hostapi.Error {
 			if c.Need == "oidc-late" {
-				return hostapi.Errorf(hostapi.Transient, hostapi.CodePolicyBehind, "later")
+				return hostapi.Errorf(hostapi.CodePolicyBehind, "later")
 			}
 			return nil
 		})

@@ -77,7 +77,7 @@ func TestHostKeyChanges(t *testing.T) {
 		key := kit.WriteHostKey(h.HostKey)
 		time.Sleep(17 * time.Hour) // certificates are due
 		for _, need := range []string{"cert-node"} {
-			if s := h.state(need); s.State != hostdir.NeedDenied || s.Error.Code != fetch.CodeHostKey {
+			if s := h.state(need); s.State != hostdir.NeedDenied || s.Error.Code != fetch.CodeHostKey.Name {
 				t.Errorf("%s: %+v", need, s)
 			}
 		}
@@ -114,7 +114,7 @@ func TestHostKeyDeclaredBefore(t *testing.T) {
 		h.publish(2, h.Manifest())
 		time.Sleep(17 * time.Hour)
 		for _, need := range []string{"cert-node", "config-documents"} {
-			if s := h.state(need); s.State != hostdir.NeedDenied || s.Error.Code != hostapi.CodeDeviceKey {
+			if s := h.state(need); s.State != hostdir.NeedDenied || s.Error.Code != hostapi.CodeDeviceKey.Name {
 				t.Errorf("%s with the former key: %+v", need, s)
 			}
 		}
@@ -158,22 +158,22 @@ func TestNetworkManifestInOnePass(t *testing.T) {
 func TestRefusedDocuments(t *testing.T) {
 	for name, c := range map[string]struct {
 		offer func(h *host)
-		kind  hostapi.ErrorKind
+		kind  hostapi.Class
 		code  string
 	}{
 		"signed by another": {func(h *host) {
 			h.forge.Offer(kit.Signed(6, h.manifest, kit.SigningKey("demo-1")))
-		}, hostapi.Denied, documents.CodeTampered},
+		}, hostapi.Denied, documents.CodeTampered.Name},
 		"changed body": {func(h *host) {
 			d := kit.Signed(6, h.manifest, h.Signing)
 			d.Body += " "
 			h.forge.Offer(d)
-		}, hostapi.Denied, documents.CodeTampered},
+		}, hostapi.Denied, documents.CodeTampered.Name},
 		"of another host": {func(h *host) {
 			m := h.manifest
 			m.Host = "raishan"
 			h.publish(6, m)
-		}, hostapi.Denied, documents.CodeForeign},
+		}, hostapi.Denied, documents.CodeForeign.Name},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestManifestWithoutOwnCertificate(t *testing.T) {
 func TestLineForSystemd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no\x1b[31m grant"))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.CodeNotGranted, "no\x1b[31m grant"))
 		s := h.once()
 		next := h.state("oidc-outline").Next.UTC().Format(time.TimeOnly)
 		want := "2/3 needs fulfilled; oidc-outline denied (forge): denied (not-granted): no·[31m grant, next "

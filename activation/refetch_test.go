@@ -28,7 +28,7 @@ func TestRefetch(t *testing.T) {
 		var granted atomic.Bool
 		h.forge.SetRefuse(func(c Call) *hostapi.Error {
 			if c.Need == "oidc-outline" && !granted.Load() {
-				return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant")
+				return hostapi.Errorf(hostapi.CodeNotGranted, "no grant")
 			}
 			return nil
 		})

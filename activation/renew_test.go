@@ -59,7 +59,7 @@ func TestRenewalFailsWhileTheOldIsGood(t *testing.T) {
 		h := newHost(t)
 		h.wantExit(h.once(), event.ExitFulfilled)
 		time.Sleep(20 * time.Hour)
-		refuse(h.forge, "cert-node", hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "down"))
+		refuse(h.forge, "cert-node", hostapi.Errorf(hostapi.CodeUnavailable, "down"))
 		h.manifest.Needs = append(h.manifest.Needs, kit.OIDCNeed("oidc-late", Service, "forge"))
 		h.serial++
 		h.deploy()
@@ -94,7 +94,7 @@ func TestRefusedSVIDEnrolsAgain(t *testing.T) {
 		h.wantExit(h.once(), event.ExitFulfilled)
 		h.forge.SetRefuse(func(c Call) *hostapi.Error {
 			if c.Need == "cert-node" && !c.Enrols {
-				return hostapi.Errorf(hostapi.Transient, hostapi.CodeClock, "certificate is of the past")
+				return hostapi.Errorf(hostapi.CodeClock, "certificate is of the past")
 			}
 			return nil
 		})
@@ -251,7 +251,7 @@ func TestCutOffRenewal(t *testing.T) {
 func TestExpiredAnswerIsNotAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.forge.SetRefuse(func(Call) *hostapi.Error { return hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "down") })
+		h.forge.SetRefuse(func(Call) *hostapi.Error { return hostapi.Errorf(hostapi.CodeUnavailable, "down") })
 		h.wantExit(h.once(), event.ExitWaiting)
 		h.forge.SetRefuse(nil)
 		h.forge.Lifetime = -time.Second
@@ -309,7 +309,7 @@ func TestHostKeyComes(t *testing.T) {
 				}
 				stop := h.run()
 				time.Sleep(30 * time.Minute)
-				if s := h.state("cert-node"); s.Error == nil || s.Error.Code != fetch.CodeHostKey || time.Until(s.Next.Time) > 5*time.Minute {
+				if s := h.state("cert-node"); s.Error == nil || s.Error.Code != fetch.CodeHostKey.Name || time.Until(s.Next.Time) > 5*time.Minute {
 					t.Errorf("%+v, want it tried again within five minutes", s)
 				}
 				h.wantCalls(h.forge, "", 0)

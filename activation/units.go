@@ -14,7 +14,7 @@ import (
 )
 
 // codeNotify is transient: a unit could not be notified.
-const codeNotify = "notify"
+var codeNotify = hostapi.Code{Name: "notify", Class: hostapi.Transient}
 
 // notifyTimeout is how long one unit may take.
 const notifyTimeout = 2 * time.Minute
@@ -90,7 +90,7 @@ func (a *activation) notifyUnit(ctx context.Context, unit string) error {
 
 func (a *activation) recordNotified(n *need, generation int) {
 	n.notifyFailures, n.State.NotifiedGeneration = 0, generation
-	if n.State.Error != nil && n.State.Error.Code == codeNotify {
+	if n.State.Error != nil && n.State.Error.Code == codeNotify.Name {
 		n.State.Error = nil
 	}
 	n.Save()
@@ -98,7 +98,7 @@ func (a *activation) recordNotified(n *need, generation int) {
 
 func (a *activation) recordNotifyFailed(n *need, failed error) {
 	n.notifyFailures++
-	e := hostapi.Errorf(hostapi.Transient, codeNotify, "%v", failed)
+	e := hostapi.Errorf(codeNotify, "%v", failed)
 	n.nextNotify = time.Now().Round(0).Add(a.Backoff.Wait(n.notifyFailures, e))
 	if n.State.State == hostdir.NeedFulfilled {
 		n.State.Error = needstate.NewError(e)

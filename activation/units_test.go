@@ -41,7 +41,7 @@ func TestUntoldUnits(t *testing.T) {
 		h.notifyErr = errors.New("unit is masked")
 		h.wantExit(h.once(), event.ExitWaiting)
 		h.wantLine("oidc-outline: fulfilled, but units could not be notified: unit is masked; next in ")
-		if e := h.state("oidc-outline").Error; e == nil || e.Code != codeNotify {
+		if e := h.state("oidc-outline").Error; e == nil || e.Code != codeNotify.Name {
 			t.Errorf("recorded: %+v", e)
 		}
 		stop := h.run()

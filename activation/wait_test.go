@@ -129,7 +129,7 @@ func TestFirstWaitsGrow(t *testing.T) {
 func TestRetryAfterIsTheLeastWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "busy").After(10*time.Minute))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.CodeBusy, "busy").After(10*time.Minute))
 		stop := h.run()
 		time.Sleep(3 * time.Hour)
 		stop()
@@ -148,7 +148,7 @@ func TestRetryAfterIsTheLeastWait(t *testing.T) {
 func TestDeniedIsAskedHourly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant"))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.CodeNotGranted, "no grant"))
 		stop := h.run()
 		time.Sleep(24 * time.Hour)
 		h.wantExit(stop(), event.ExitRefused)
@@ -177,7 +177,7 @@ func TestReinstated(t *testing.T) {
 				return nil
 			}
 			if !reinstated.Load() {
-				return hostapi.Errorf(hostapi.Denied, hostapi.CodeRevoked, "node is revoked")
+				return hostapi.Errorf(hostapi.CodeRevoked, "node is revoked")
 			}
 			if !answers.Load() {
 				time.Sleep(10 * time.Second)
@@ -206,8 +206,8 @@ func TestInvalidToOneProvider(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
 	}
-	odd := hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "no such endpoint")
-	down := hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "down")
+	odd := hostapi.Errorf(hostapi.CodeUnknownMethod, "no such endpoint")
+	down := hostapi.Errorf(hostapi.CodeUnavailable, "down")
 	for name, c := range map[string]struct {
 		forge, spare *hostapi.Error
 		want         hostdir.NeedStatus
@@ -243,7 +243,7 @@ func TestInvalidToOneProvider(t *testing.T) {
 func TestInvalidStopsUntilSomethingChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "cannot read it"))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.CodeMalformed, "cannot read it"))
 		stop := h.run()
 		time.Sleep(24 * time.Hour)
 		h.wantExit(stop(), event.ExitRefused)
@@ -264,7 +264,7 @@ func TestInvalidStopsUntilSomethingChanges(t *testing.T) {
 func TestRestartResumesWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant"))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.CodeNotGranted, "no grant"))
 		for range 12 { // each ten minutes a restart
 			stop := h.run()
 			time.Sleep(5 * time.Minute)
@@ -292,12 +292,12 @@ func TestOperatorRestarts(t *testing.T) {
 		boot    string // empty: this one
 		want    int    // requests of three activations, ten minutes each
 	}{
-		"denied":           {refusal: hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant"), want: 3},
-		"invalid":          {refusal: hostapi.Errorf(hostapi.Invalid, "bad", "no"), want: 3},
-		"retry after":      {refusal: hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant").After(45 * time.Minute), want: 1},
-		"busy":             {refusal: hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "busy").After(45 * time.Minute), want: 1},
-		"after a reboot":   {refusal: hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant"), boot: "another", want: 1},
-		"of another state": {refusal: hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant"), boot: "\x00", want: 1},
+		"denied":           {refusal: hostapi.Errorf(hostapi.CodeNotGranted, "no grant"), want: 3},
+		"invalid":          {refusal: hostapi.Errorf(hostapi.CodeMalformed, "no"), want: 3},
+		"retry after":      {refusal: hostapi.Errorf(hostapi.CodeNotGranted, "no grant").After(45 * time.Minute), want: 1},
+		"busy":             {refusal: hostapi.Errorf(hostapi.CodeBusy, "busy").After(45 * time.Minute), want: 1},
+		"after a reboot":   {refusal: hostapi.Errorf(hostapi.CodeNotGranted, "no grant"), boot: "another", want: 1},
+		"of another state": {refusal: hostapi.Errorf(hostapi.CodeNotGranted, "no grant"), boot: "\x00", want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -325,7 +325,7 @@ func TestOperatorRestarts(t *testing.T) {
 func TestOnceAsksOnlyWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Transient, hostapi.CodePolicyBehind, "behind").After(time.Minute))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.CodePolicyBehind, "behind").After(time.Minute))
 		h.wantExit(h.once(), event.ExitWaiting)
 		h.wantExit(h.once(), event.ExitWaiting)
 		h.wantCalls(h.forge, "oidc-outline", 1)
@@ -341,7 +341,7 @@ func TestOnceAsksOnlyWhatIsDue(t *testing.T) {
 func TestClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "down"))
+		refuse(h.forge, "oidc-outline", hostapi.Errorf(hostapi.CodeUnavailable, "down"))
 		h.once()
 		s := h.state("oidc-outline")
 		// What is on disk was written with a clock that was a year ahead.
@@ -370,7 +370,7 @@ func TestOneBadNeedDelaysNoOther(t *testing.T) {
 			case "oidc-slow": // as a provider that hangs
 				<-release
 			case "oidc-denied":
-				return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant")
+				return hostapi.Errorf(hostapi.CodeNotGranted, "no grant")
 			}
 			return nil
 		})
@@ -433,7 +433,7 @@ func TestClockIsSet(t *testing.T) {
 		h := newHost(t)
 		jumped := make(chan struct{})
 		h.config.ClockChanged = jumped
-		refuse(h.forge, "cert-node", hostapi.Errorf(hostapi.Transient, hostapi.CodeClock, "set the clock"))
+		refuse(h.forge, "cert-node", hostapi.Errorf(hostapi.CodeClock, "set the clock"))
 		stop := h.run()
 		time.Sleep(2 * time.Hour)
 		h.forge.SetRefuse(nil)

@@ -83,11 +83,11 @@ func TestWithheld(t *testing.T) {
 	const withheld = "it has returned no checkpoint of its audit log since "
 	for name, hide := range map[string]func() *hostapi.Error{
 		"no such endpoint": func() *hostapi.Error {
-			return hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "no such endpoint")
+			return hostapi.Errorf(hostapi.CodeUnknownMethod, "no such endpoint")
 		},
 		"no answer at all": func() *hostapi.Error { panic(http.ErrAbortHandler) },
 		"no checkpoint so far": func() *hostapi.Error {
-			return hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "no checkpoint yet")
+			return hostapi.Errorf(hostapi.CodeUnavailable, "no checkpoint yet")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

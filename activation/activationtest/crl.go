@@ -32,7 +32,7 @@ func (p *Provider) sendCRL(w http.ResponseWriter, r *http.Request) {
 	p.crls++
 	switch {
 	case is.CRL == "":
-		reply(w, nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
+		reply(w, nil, hostapi.Errorf(hostapi.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
 		return
 	case r.URL.Query().Get("has") == is.Number:
 		is.CRL = ""

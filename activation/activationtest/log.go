@@ -64,7 +64,7 @@ func (p *Provider) checkpoint(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if l.signer == nil {
-		reply(w, nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
+		reply(w, nil, hostapi.Errorf(hostapi.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
 		return
 	}
 	from, err := strconv.ParseUint(r.URL.Query().Get("from"), 10, 64)

@@ -225,7 +225,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.cluster.must(err)
 		q.Device = string(proof)
 	} else if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
-		reply(w, nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "%v", err))
+		reply(w, nil, hostapi.Errorf(hostapi.CodeMalformed, "%v", err))
 		return
 	} else {
 		call.Need, call.Serial, call.Rotation, call.Body, call.Enrols = q.Need, q.Serial, q.Rotation, string(q.Body), q.Proof != nil
@@ -325,18 +325,18 @@ func (p *Provider) authenticate(cs *tls.ConnectionState, q hostapi.Request) *hos
 		}
 		statement := hostapi.DeviceStatement{Node: Node, Provider: p.id, Binding: binding}
 		if err := statement.Verify(q.Device, p.cluster.declared()); err != nil {
-			return hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "%v", err)
+			return hostapi.Errorf(hostapi.CodeDeviceKey, "%v", err)
 		}
 		return nil
 	}
 	var body hostapi.CertBody
 	if err := json.Unmarshal(q.Body, &body); err != nil {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "%v", err)
+		return hostapi.Errorf(hostapi.CodeMalformed, "%v", err)
 	}
 	csr, _ := pem.Decode([]byte(body.CSR))
 	statement := hostapi.Statement{Node: Node, Provider: p.id, Nonce: "once", CSR: csr.Bytes, Binding: binding}
 	if err := statement.Verify(q.Proof, p.cluster.declared()); err != nil {
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "%v", err)
+		return hostapi.Errorf(hostapi.CodeUntrusted, "%v", err)
 	}
 	return nil
 }
@@ -349,11 +349,11 @@ func (p *Provider) answer(key string, q hostapi.Request) (hostapi.Answer, *hosta
 	case 0, now:
 	case now + 1:
 		if err := json.Unmarshal(q.Body, &body); err == nil && body.CSR != "" {
-			return hostapi.Answer{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation, "no secret to rotate")
+			return hostapi.Answer{}, hostapi.Errorf(hostapi.CodeRotation, "no secret to rotate")
 		}
 		p.rotated[q.Need]++
 	default:
-		return hostapi.Answer{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation, "rotation %d requested, %d is in force", q.Rotation, now)
+		return hostapi.Answer{}, hostapi.Errorf(hostapi.CodeRotation, "rotation %d requested, %d is in force", q.Rotation, now)
 	}
 	rotated := p.rotated[q.Need]
 	key = fmt.Sprint(key, rotated)
@@ -371,7 +371,7 @@ func (p *Provider) answer(key string, q hostapi.Request) (hostapi.Answer, *hosta
 		block, _ := pem.Decode([]byte(body.CSR))
 		csr, err := x509.ParseCertificateRequest(block.Bytes)
 		if err != nil || csr.CheckSignature() != nil {
-			return a, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "CSR: %v", err)
+			return a, hostapi.Errorf(hostapi.CodeMalformed, "CSR: %v", err)
 		}
 		lifetime := p.Lifetime
 		if lifetime == 0 {

@@ -79,7 +79,7 @@ func (p *Provider) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Unlock()
 	if !offered {
-		reply(w, nil, hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
+		reply(w, nil, hostapi.Errorf(hostapi.CodeUnknownMethod, "%s: no such endpoint", r.URL.Path))
 		return
 	}
 	if e := p.authenticate(r.TLS, hostapi.Request{Device: string(proof)}); e != nil {

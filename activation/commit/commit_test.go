@@ -65,7 +65,7 @@ func TestGoesBack(t *testing.T) {
 func TestOneAtATime(t *testing.T) {
 	h := newHost(t)
 	c := h.begin()
-	if e := h.poll(3); e == nil || e.Kind != hostapi.Transient || e.Code != documents.CodePending || !strings.Contains(e.Message, c.ID) {
+	if e := h.poll(3); e == nil || e.Kind != hostapi.Transient || e.Code != documents.CodePending.Name || !strings.Contains(e.Message, c.ID) {
 		t.Errorf("%v", e)
 	}
 	if e := h.poll(2); e != nil {

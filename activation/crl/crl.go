@@ -235,7 +235,7 @@ func (k *Keeper) got(t *needstate.Table, from []string, answers map[string]hosta
 	was, behind := trust.EncodeCRLs(lists...), false
 	for _, p := range from {
 		answer, e := answers[p], failed[p]
-		if e != nil && e.Code == hostapi.CodeUnknownMethod { // of an older release
+		if e != nil && e.Code == hostapi.CodeUnknownMethod.Name { // of an older release
 			k.unknown[p] = now.Add(crlUnknown)
 			continue
 		}

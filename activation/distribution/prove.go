@@ -118,7 +118,7 @@ func (f *Follower) unproved(n *needstate.Need, failed *fetch.Error) {
 		wait = at.Sub(now)
 	}
 	f.prover.next = now.Add(max(wait, time.Duration(failed.RetryAfter)*time.Second))
-	if failed.Code == hostapi.CodeFull || failed.Code == hostapi.CodeBusy {
+	if failed.Code == hostapi.CodeFull.Name || failed.Code == hostapi.CodeBusy.Name {
 		f.extend(now)
 	}
 }

@@ -83,7 +83,7 @@ func (f *Follower) watched(ctx context.Context, line *fetch.Line, artifact hosta
 		w.saw(w.provider, artifact.Revision, f.Store.Set().Tag())
 	case ctx.Err() != nil: // cut off by this host
 		w.next = now
-	case failed.Code == hostapi.CodeUnknownMethod: // of an older release
+	case failed.Code == hostapi.CodeUnknownMethod.Name: // of an older release
 		if w.unknown++; w.unknown%len(n.Providers) == 0 {
 			w.next = now.Add(notOffered - rand.N(notOffered/10))
 		}

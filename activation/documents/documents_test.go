@@ -79,7 +79,7 @@ func (o *origins) want(serial int64, role string) {
 	}
 }
 
-func (o *origins) wantRefused(e *hostapi.Error, kind hostapi.ErrorKind, code, text string) {
+func (o *origins) wantRefused(e *hostapi.Error, kind hostapi.Class, code, text string) {
 	o.t.Helper()
 	if e == nil || e.Kind != kind || e.Code != code || !strings.Contains(e.Message, text) {
 		o.t.Fatalf("%v, want %s (%s) with %q", e, kind, code, text)
@@ -110,7 +110,7 @@ func TestOrigins(t *testing.T) {
 	o.want(5, "a")
 	o.wantAccepted(o.accept(kit.Signed(6, b, o.Signing)))
 	o.want(6, "b") // a closure that did not change does not win
-	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), hostapi.Transient, CodeOlder, "manifest has serial 5, this host has already accepted serial 6: publish a newer one, or go back by deploying the closure")
+	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), hostapi.Transient, CodeOlder.Name, "manifest has serial 5, this host has already accepted serial 6: publish a newer one, or go back by deploying the closure")
 	o.want(6, "b")
 
 	o.deploy(kit.Document(4, c)) // may go backwards
@@ -118,7 +118,7 @@ func TestOrigins(t *testing.T) {
 	o.want(4, "c")
 	o.wantAccepted(o.accept(kit.Signed(6, b, o.Signing))) // what the network brought before does not come back
 	o.want(4, "c")
-	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), hostapi.Transient, CodeOlder, "serial 5")
+	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), hostapi.Transient, CodeOlder.Name, "serial 5")
 	o.want(4, "c")
 	o.wantAccepted(o.accept(kit.Signed(7, a, o.Signing)))
 	o.want(7, "a")
@@ -137,7 +137,7 @@ func TestClosureAhead(t *testing.T) {
 	o.wantAccepted(o.accept(kit.Signed(3, o.version("a"), o.Signing)))
 	o.wantAccepted(o.accept(kit.Signed(4, o.version("b"), o.Signing)))
 	o.want(7, "ahead")
-	o.wantRefused(o.accept(kit.Signed(3, o.version("a"), o.Signing)), hostapi.Transient, CodeOlder, "serial 3")
+	o.wantRefused(o.accept(kit.Signed(3, o.version("a"), o.Signing)), hostapi.Transient, CodeOlder.Name, "serial 3")
 	o.want(7, "ahead")
 	o.deploy(kit.Document(6, o.version("back"))) // which is ahead, too
 	o.open()
@@ -201,7 +201,7 @@ func TestSerialThenDigest(t *testing.T) {
 	o.open()
 	o.wantAccepted(o.accept(kit.Signed(5, b, o.Signing)))
 	o.want(5, b.Roles[0])
-	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), hostapi.Transient, CodeOlder, "serial 5")
+	o.wantRefused(o.accept(kit.Signed(5, a, o.Signing)), hostapi.Transient, CodeOlder.Name, "serial 5")
 	o.want(5, b.Roles[0])
 }
 
@@ -210,7 +210,7 @@ func TestPinnedKeys(t *testing.T) {
 	second, third := kit.SigningKey("demo-2"), kit.SigningKey("demo-3")
 	o.deploy(kit.Document(1, o.version("a")))
 	o.open()
-	o.wantRefused(o.accept(kit.Signed(2, o.version("b"), second)), hostapi.Denied, CodeTampered, `signature by "demo-2" does not verify with any pinned key: publish with a key that this host pins, or deploy its closure`)
+	o.wantRefused(o.accept(kit.Signed(2, o.version("b"), second)), hostapi.Denied, CodeTampered.Name, `signature by "demo-2" does not verify with any pinned key: publish with a key that this host pins, or deploy its closure`)
 
 	next := o.version("b")
 	next.Trust.SigningKeys = []string{second.ToPublicKey().String()}
@@ -218,14 +218,14 @@ func TestPinnedKeys(t *testing.T) {
 	o.want(2, "b")
 	last := o.version("c")
 	last.Trust.SigningKeys = []string{third.ToPublicKey().String()}
-	o.wantRefused(o.accept(kit.Signed(3, last, o.Signing)), hostapi.Denied, CodeTampered, `"demo-1"`)
+	o.wantRefused(o.accept(kit.Signed(3, last, o.Signing)), hostapi.Denied, CodeTampered.Name, `"demo-1"`)
 	o.wantAccepted(o.accept(kit.Signed(3, last, second)))
 	o.want(3, "c")
 
 	o.deploy(kit.Document(1, o.version("d"))) // the closure is trusted, and so are its pins
 	o.open()
 	o.want(1, "d")
-	o.wantRefused(o.accept(kit.Signed(9, last, third)), hostapi.Denied, CodeTampered, `"demo-3"`)
+	o.wantRefused(o.accept(kit.Signed(9, last, third)), hostapi.Denied, CodeTampered.Name, `"demo-3"`)
 	o.wantAccepted(o.accept(kit.Signed(9, next, o.Signing)))
 	o.want(9, "b")
 }
@@ -250,25 +250,25 @@ func TestRefusedFromTheNetwork(t *testing.T) {
 	unpinned.Trust.SigningKeys = []string{"demo-1"}
 	for name, c := range map[string]struct {
 		docs []hostapi.SignedDocument
-		kind hostapi.ErrorKind
+		kind hostapi.Class
 		code string
 		text string
 	}{
-		"nothing":      {nil, hostapi.Transient, hostapi.CodeMissing, "no manifest for ursula yet: publish it"},
-		"unsigned":     {[]hostapi.SignedDocument{edit(func(d *hostapi.SignedDocument) { d.Signature = "" })}, hostapi.Denied, CodeTampered, "not signed"},
-		"no signature": {[]hostapi.SignedDocument{edit(func(d *hostapi.SignedDocument) { d.Signature = "demo-1" })}, hostapi.Denied, CodeTampered, "signature"},
-		"body":         {[]hostapi.SignedDocument{edit(func(d *hostapi.SignedDocument) { d.Body += "\n" })}, hostapi.Denied, CodeTampered, "the body was changed"},
+		"nothing":      {nil, hostapi.Transient, hostapi.CodeMissing.Name, "no manifest for ursula yet: publish it"},
+		"unsigned":     {[]hostapi.SignedDocument{edit(func(d *hostapi.SignedDocument) { d.Signature = "" })}, hostapi.Denied, CodeTampered.Name, "not signed"},
+		"no signature": {[]hostapi.SignedDocument{edit(func(d *hostapi.SignedDocument) { d.Signature = "demo-1" })}, hostapi.Denied, CodeTampered.Name, "signature"},
+		"body":         {[]hostapi.SignedDocument{edit(func(d *hostapi.SignedDocument) { d.Body += "\n" })}, hostapi.Denied, CodeTampered.Name, "the body was changed"},
 		"envelope": {[]hostapi.SignedDocument{edit(func(d *hostapi.SignedDocument) {
 			d.Envelope = strings.Replace(d.Envelope, `"serial":2`, `"serial":3`, 1)
-		})}, hostapi.Denied, CodeTampered, "does not verify"},
-		"twice":           {[]hostapi.SignedDocument{good, good}, hostapi.Denied, hostapi.CodeMalformed, "two documents of kind manifest"},
-		"another host":    {[]hostapi.SignedDocument{kit.Signed(2, foreign, o.Signing)}, hostapi.Denied, CodeForeign, "manifest is for demo/raishan, this host is demo/ursula"},
-		"another cluster": {[]hostapi.SignedDocument{kit.Signed(2, elsewhere, o.Signing)}, hostapi.Denied, CodeForeign, "manifest is for other/ursula"},
-		"no roots":        {[]hostapi.SignedDocument{kit.Signed(2, rootless, o.Signing)}, hostapi.Denied, hostapi.CodeMalformed, "no trust roots"},
-		"not a key":       {[]hostapi.SignedDocument{kit.Signed(2, unpinned, o.Signing)}, hostapi.Denied, hostapi.CodeMalformed, `trust key "demo-1"`},
-		"policy alone":    {[]hostapi.SignedDocument{kit.Signed(2, o.policy("cert"), o.Signing)}, hostapi.Transient, hostapi.CodeMissing, "no manifest"},
+		})}, hostapi.Denied, CodeTampered.Name, "does not verify"},
+		"twice":           {[]hostapi.SignedDocument{good, good}, hostapi.Denied, hostapi.CodeMalformed.Name, "two documents of kind manifest"},
+		"another host":    {[]hostapi.SignedDocument{kit.Signed(2, foreign, o.Signing)}, hostapi.Denied, CodeForeign.Name, "manifest is for demo/raishan, this host is demo/ursula"},
+		"another cluster": {[]hostapi.SignedDocument{kit.Signed(2, elsewhere, o.Signing)}, hostapi.Denied, CodeForeign.Name, "manifest is for other/ursula"},
+		"no roots":        {[]hostapi.SignedDocument{kit.Signed(2, rootless, o.Signing)}, hostapi.Denied, hostapi.CodeMalformed.Name, "no trust roots"},
+		"not a key":       {[]hostapi.SignedDocument{kit.Signed(2, unpinned, o.Signing)}, hostapi.Denied, hostapi.CodeMalformed.Name, `trust key "demo-1"`},
+		"policy alone":    {[]hostapi.SignedDocument{kit.Signed(2, o.policy("cert"), o.Signing)}, hostapi.Transient, hostapi.CodeMissing.Name, "no manifest"},
 		"good manifest, bad policy": {[]hostapi.SignedDocument{good, kit.Signed(2, o.policy("cert"), kit.SigningKey("demo-1"))},
-			hostapi.Denied, CodeTampered, "policy of ursula"},
+			hostapi.Denied, CodeTampered.Name, "policy of ursula"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.t = t
@@ -297,7 +297,7 @@ func TestPolicies(t *testing.T) {
 	if kind() != "oidc" {
 		t.Error(kind())
 	}
-	o.wantRefused(o.accept(kit.Signed(3, o.version("b"), o.Signing), kit.Signed(1, o.policy("cert"), o.Signing)), hostapi.Transient, CodeOlder, "policy has serial 1")
+	o.wantRefused(o.accept(kit.Signed(3, o.version("b"), o.Signing), kit.Signed(1, o.policy("cert"), o.Signing)), hostapi.Transient, CodeOlder.Name, "policy has serial 1")
 	o.want(1, "a")
 	o.wantAccepted(o.accept(kit.Signed(3, o.version("b"), o.Signing))) // withholding takes nothing away
 	o.want(3, "b")
@@ -367,13 +367,13 @@ func TestNewerFormat(t *testing.T) {
 		t.Error(note)
 	}
 	o.want(5, "a")
-	if e, err := o.layout.ClosureError(); err != nil || e == nil || e.Code != hostapi.CodeNewerFormat || !strings.Contains(e.Message, "upgrade") {
+	if e, err := o.layout.ClosureError(); err != nil || e == nil || e.Code != hostapi.CodeNewerFormat.Name || !strings.Contains(e.Message, "upgrade") {
 		t.Errorf("%+v, %v", e, err)
 	}
 
 	d := kit.Signed(7, o.version("c"), o.Signing)
 	d.Envelope = newer(d.Envelope)
-	o.wantRefused(o.accept(d), hostapi.Transient, hostapi.CodeNewerFormat, "manifest of ursula, serial 7: has format ")
+	o.wantRefused(o.accept(d), hostapi.Transient, hostapi.CodeNewerFormat.Name, "manifest of ursula, serial 7: has format ")
 	o.want(5, "a")
 
 	o.deploy(kit.Document(8, o.version("d")))

@@ -25,7 +25,7 @@ func TestHold(t *testing.T) {
 	next := kit.Signed(6, o.version("b"), o.Signing)
 	hold(time.Hour, true)
 	hold(time.Minute, false)
-	o.wantRefused(o.accept(next), hostapi.Transient, CodeHeld, "an operator has it wait until ")
+	o.wantRefused(o.accept(next), hostapi.Transient, CodeHeld.Name, "an operator has it wait until ")
 	o.wantAccepted(o.accept(kit.Signed(5, o.version("a"), o.Signing)))
 	o.want(5, "a")
 	o.begin(next)
@@ -35,7 +35,7 @@ func TestHold(t *testing.T) {
 	}
 	o.open()
 	last := kit.Signed(7, o.version("c"), o.Signing)
-	o.wantRefused(o.accept(last), hostapi.Transient, CodeHeld, "")
+	o.wantRefused(o.accept(last), hostapi.Transient, CodeHeld.Name, "")
 	hold(0, false)
 	o.wantAccepted(o.accept(last))
 	o.want(7, "c")

@@ -19,14 +19,14 @@ import (
 )
 
 // Codes of documents from the network that are refused.
-const (
-	CodeOlder    = "older-document"   // transient: the provider does not have the newest yet
-	CodeTampered = "tampered"         // denied: digest or signature does not verify
-	CodeForeign  = "foreign-document" // denied: for another host
-	CodeDisk     = "disk"             // transient: the state directory cannot be written
-	CodePending  = "commit-pending"   // transient: a commit must be confirmed or go back first
-	CodeHeld     = "held"             // transient: an operator has it wait
-	CodeUnarmed  = "commit-unarmed"   // transient: nobody can be had who goes back
+var (
+	CodeOlder    = hostapi.Code{Name: "older-document", Class: hostapi.Transient} // the provider does not have the newest yet
+	CodeTampered = hostapi.Code{Name: "tampered", Class: hostapi.Denied}          // digest or signature does not verify
+	CodeForeign  = hostapi.Code{Name: "foreign-document", Class: hostapi.Denied}  // for another host
+	CodeDisk     = hostapi.Code{Name: "disk", Class: hostapi.Transient}           // the state directory cannot be written
+	CodePending  = hostapi.Code{Name: "commit-pending", Class: hostapi.Transient} // a commit must be confirmed or go back first
+	CodeHeld     = hostapi.Code{Name: "held", Class: hostapi.Transient}           // an operator has it wait
+	CodeUnarmed  = hostapi.Code{Name: "commit-unarmed", Class: hostapi.Transient} // nobody can be had who goes back
 )
 
 // Offer is what documents from the network would put in force.
@@ -60,11 +60,11 @@ func (s *Store) acceptDocuments(ctx context.Context, a hostapi.Artifact) *hostap
 	}
 	unlock, err := lock(s.layout)
 	if err != nil {
-		return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
+		return hostapi.Errorf(CodeDisk, "%v", err)
 	}
 	defer unlock()
 	if _, err := s.refresh(); err != nil {
-		return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
+		return hostapi.Errorf(CodeDisk, "%v", err)
 	}
 	o, e := s.Verify(a)
 	if e != nil {
@@ -72,13 +72,13 @@ func (s *Store) acceptDocuments(ctx context.Context, a hostapi.Artifact) *hostap
 	}
 	if o.Changed {
 		if err := s.dropUnchanged(); err != nil {
-			return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
+			return hostapi.Errorf(CodeDisk, "%v", err)
 		}
 		if err := s.NoneIsPending(); err != nil {
-			return hostapi.Errorf(hostapi.Transient, CodePending, "document from the network: %v", err)
+			return hostapi.Errorf(CodePending, "document from the network: %v", err)
 		}
 		if err := s.isHeld(); err != nil {
-			return hostapi.Errorf(hostapi.Transient, CodeHeld, "document from the network: %v", err)
+			return hostapi.Errorf(CodeHeld, "document from the network: %v", err)
 		}
 	}
 	if s.Arm != nil && !slices.Equal(o.Set.contents(), s.set.contents()) {
@@ -89,9 +89,9 @@ func (s *Store) acceptDocuments(ctx context.Context, a hostapi.Artifact) *hostap
 	var unarmed *armError
 	switch {
 	case errors.As(err, &unarmed):
-		return hostapi.Errorf(hostapi.Transient, CodeUnarmed, "document from the network: nobody would go back from it: %v", err)
+		return hostapi.Errorf(CodeUnarmed, "document from the network: nobody would go back from it: %v", err)
 	case err != nil:
-		return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
+		return hostapi.Errorf(CodeDisk, "%v", err)
 	}
 	return nil
 }
@@ -106,19 +106,19 @@ func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 		d, err := document.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
 		var newer *document.NewerFormatError
 		if errors.As(err, &newer) {
-			return Offer{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeNewerFormat, "document from the network: %v", err)
+			return Offer{}, hostapi.Errorf(hostapi.CodeNewerFormat, "document from the network: %v", err)
 		}
 		if err != nil {
-			return Offer{}, hostapi.Errorf(hostapi.Denied, CodeTampered, "document from the network: %v", err)
+			return Offer{}, hostapi.Errorf(CodeTampered, "document from the network: %v", err)
 		}
 		if _, twice := byKind[d.Envelope.Kind]; twice {
-			return Offer{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeMalformed, "two documents of kind %s from the network", d.Envelope.Kind)
+			return Offer{}, hostapi.Errorf(hostapi.CodeMalformedDenied, "two documents of kind %s from the network", d.Envelope.Kind)
 		}
 		byKind[d.Envelope.Kind] = d
 	}
 	manifest, ok := byKind[document.DocManifest]
 	if !ok {
-		return Offer{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
+		return Offer{}, hostapi.Errorf(hostapi.CodeMissing, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
 	}
 	set := s.set
 	pins := s.set.Manifest.Trust.SigningKeys
@@ -129,7 +129,7 @@ func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 	if newer {
 		m, err := newSet(manifest, nil)
 		if err != nil {
-			return Offer{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeMalformed, "document from the network: %v", err)
+			return Offer{}, hostapi.Errorf(hostapi.CodeMalformedDenied, "document from the network: %v", err)
 		}
 		m.Policy = set.Policy
 		set = m
@@ -157,18 +157,18 @@ func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 // closure is ahead of what is published. One that is older than the network's own is an error.
 func (s *Store) newer(d document.Document, held document.Envelope, pins []string) (bool, *hostapi.Error) {
 	if err := d.Verify(pins); err != nil {
-		return false, hostapi.Errorf(hostapi.Denied, CodeTampered, "document from the network: %v: publish with a key that this host pins, or deploy its closure", err)
+		return false, hostapi.Errorf(CodeTampered, "document from the network: %v: publish with a key that this host pins, or deploy its closure", err)
 	}
 	e, m := d.Envelope, s.set.Manifest
 	if e.Host != m.Host || e.Cluster != m.Cluster {
-		return false, hostapi.Errorf(hostapi.Denied, CodeForeign, "document from the network: %s is for %s/%s, this host is %s/%s", e.Kind, e.Cluster, e.Host, m.Cluster, m.Host)
+		return false, hostapi.Errorf(CodeForeign, "document from the network: %s is for %s/%s, this host is %s/%s", e.Kind, e.Cluster, e.Host, m.Cluster, m.Host)
 	}
 	least := s.record.minVersion(e.Kind, held)
 	if e.Newer(least) || s.lost(e, held) {
 		return true, nil
 	}
 	if s.record.newest(e.Kind).Newer(e) {
-		return false, hostapi.Errorf(hostapi.Transient, CodeOlder, "document from the network: %s has serial %d, this host has already accepted serial %d: publish a newer one, or go back by deploying the closure", e.Kind, e.Serial, least.Serial)
+		return false, hostapi.Errorf(CodeOlder, "document from the network: %s has serial %d, this host has already accepted serial %d: publish a newer one, or go back by deploying the closure", e.Kind, e.Serial, least.Serial)
 	}
 	return false, nil
 }
@@ -209,18 +209,18 @@ func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error
 	list, err := signed.Open()
 	var newer *document.NewerFormatError
 	if errors.As(err, &newer) {
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeNewerFormat, "from the network: %v", err)
+		return hostapi.Errorf(hostapi.CodeNewerFormat, "from the network: %v", err)
 	}
 	if err == nil {
 		m := s.set.Manifest
 		err = signed.Verify(list, m.Cluster, m.Trust.SigningKeys)
 	}
 	if err != nil {
-		return hostapi.Errorf(hostapi.Denied, CodeTampered, "from the network: %v: sign it with a key that this host pins: florctl revoke --renew", err)
+		return hostapi.Errorf(CodeTampered, "from the network: %v: sign it with a key that this host pins: florctl revoke --renew", err)
 	}
 	unlock, err := lock(s.layout)
 	if err != nil {
-		return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
+		return hostapi.Errorf(CodeDisk, "%v", err)
 	}
 	defer unlock()
 	path := s.layout.Revocations()
@@ -231,7 +231,7 @@ func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error
 		return nil
 	}
 	if err := list.Follows(s.list); err != nil {
-		return hostapi.Errorf(hostapi.Denied, CodeTampered, "from the network: %v", err)
+		return hostapi.Errorf(CodeTampered, "from the network: %v", err)
 	}
 	b, err := json.Marshal(signed)
 	if err == nil {
@@ -242,7 +242,7 @@ func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error
 		s.list, err = trust.ReadRevocations(path, nil)
 	}
 	if err != nil {
-		return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
+		return hostapi.Errorf(CodeDisk, "%v", err)
 	}
 	return nil
 }

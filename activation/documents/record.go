@@ -118,7 +118,7 @@ func noteClosure(l hostdir.Layout, newer *document.NewerFormatError) error {
 		}
 		return nil
 	}
-	b, err := json.Marshal(hostdir.NeedError{Kind: string(hostapi.Transient), Code: hostapi.CodeNewerFormat, Message: "closure: " + newer.Error()})
+	b, err := json.Marshal(hostdir.NeedError{Kind: string(hostapi.Transient), Code: hostapi.CodeNewerFormat.Name, Message: "closure: " + newer.Error()})
 	if err != nil {
 		return err
 	}

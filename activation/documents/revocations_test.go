@@ -47,29 +47,29 @@ func TestRevocations(t *testing.T) {
 
 	t.Log("one that continues an older list, and drops an entry that nobody reinstated")
 	dropping := kit.Revocations(9, o.Signing, revocation.Target{ID: kit.ID("user/bob")})
-	o.wantRefused(accept(&dropping), hostapi.Denied, CodeTampered, "drops user/eve, which list 2 revokes")
+	o.wantRefused(accept(&dropping), hostapi.Denied, CodeTampered.Name, "drops user/eve, which list 2 revokes")
 	o.wantList(2)
 
 	t.Log("one that continues another list than that in force, and drops nothing")
 	eve := revocation.Target{ID: kit.ID("user/eve")}
 	another := kit.Continued(kit.Revocations(2, o.Signing, eve, revocation.Target{ID: kit.ID("user/bob")}), o.Signing)
-	o.wantRefused(accept(&another), hostapi.Denied, CodeTampered, "revocation list 3 does not continue list 2 of ")
+	o.wantRefused(accept(&another), hostapi.Denied, CodeTampered.Name, "revocation list 3 does not continue list 2 of ")
 	o.wantList(2)
 
 	t.Log("documents and a list at once, of which either may be refused")
 	o.wantAccepted(accept(list(3), kit.Signed(6, o.version("b"), o.Signing)))
 	o.wantList(3)
 	o.want(6, "b")
-	o.wantRefused(accept(list(4), kit.Signed(1, o.version("b"), o.Signing)), hostapi.Transient, CodeOlder, "serial 1")
+	o.wantRefused(accept(list(4), kit.Signed(1, o.version("b"), o.Signing)), hostapi.Transient, CodeOlder.Name, "serial 1")
 	o.wantList(4)
 	other := kit.SigningKey("demo-2")
 	s := kit.Revocations(9, other)
-	o.wantRefused(accept(&s, kit.Signed(7, o.version("c"), o.Signing)), hostapi.Denied, CodeTampered, "revocation list 9: signature by")
+	o.wantRefused(accept(&s, kit.Signed(7, o.version("c"), o.Signing)), hostapi.Denied, CodeTampered.Name, "revocation list 9: signature by")
 	o.wantList(4)
 	o.want(7, "c")
 	forged := list(9)
 	forged.List = kit.Revocations(10, other).List
-	o.wantRefused(accept(forged), hostapi.Denied, CodeTampered, "does not verify")
+	o.wantRefused(accept(forged), hostapi.Denied, CodeTampered.Name, "does not verify")
 	o.wantList(4)
 
 	t.Log("an older manifest, of the closure, and a commit that goes back")

@@ -112,7 +112,7 @@ func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	switch {
 	case refused == nil && offer.Changed:
 		o.Set, o.Newer = offer.Set, true
-	case refused != nil && refused.Code != documents.CodeOlder: // what is in force is newer
+	case refused != nil && refused.Code != documents.CodeOlder.Name: // what is in force is newer
 		return nil, refused
 	}
 	if err := h.checkDevice(o.File, o.Set.Manifest, list); err != nil {

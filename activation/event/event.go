@@ -34,17 +34,17 @@ const (
 
 // Event is one line of progress. It holds nothing secret.
 type Event struct {
-	Time      time.Time         `json:"time"`
-	Event     string            `json:"event"`
-	Need      string            `json:"need,omitempty"`
-	Provider  string            `json:"provider,omitempty"` // empty when no provider received a request
-	Attempt   int               `json:"attempt,omitempty"`
-	Kind      hostapi.ErrorKind `json:"kind,omitempty"`
-	Code      string            `json:"code,omitempty"`
-	Message   string            `json:"message,omitempty"`
-	BlockedBy []string          `json:"blockedBy,omitempty"` // needs that this one depends on
-	Next      time.Time         `json:"next,omitzero"`       // attempt or renewal
-	Needs     []Need            `json:"needs,omitempty"`     // of a summary
+	Time      time.Time     `json:"time"`
+	Event     string        `json:"event"`
+	Need      string        `json:"need,omitempty"`
+	Provider  string        `json:"provider,omitempty"` // empty when no provider received a request
+	Attempt   int           `json:"attempt,omitempty"`
+	Kind      hostapi.Class `json:"kind,omitempty"`
+	Code      string        `json:"code,omitempty"`
+	Message   string        `json:"message,omitempty"`
+	BlockedBy []string      `json:"blockedBy,omitempty"` // needs that this one depends on
+	Next      time.Time     `json:"next,omitzero"`       // attempt or renewal
+	Needs     []Need        `json:"needs,omitempty"`     // of a summary
 }
 
 // Level is how serious the event is: a failed attempt is a warning, since what lasts

@@ -14,18 +14,18 @@ import (
 
 // CodeBundle is that of the bundle of a foreign trust domain which is none, or cannot come after
 // what is delivered. A provider whose state was lost has a newer one soon.
-const CodeBundle = "bundle"
+var CodeBundle = hostapi.Code{Name: "bundle", Class: hostapi.Transient}
 
 // checkBundle refuses what would have the host trust less, or what it trusted before.
 func (h *Host) checkBundle(n document.Need, text string) *hostapi.Error {
 	refuse := func(err error) *hostapi.Error {
-		return hostapi.Errorf(hostapi.Transient, CodeBundle, "answer: %v", err)
+		return hostapi.Errorf(CodeBundle, "answer: %v", err)
 	}
 	var request struct {
 		TrustDomain string `json:"trustDomain"`
 	}
 	if err := strictjson.Decode(n.Request, &request); err != nil {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "need %q: request: %v", n.ID, err)
+		return hostapi.Errorf(hostapi.CodeMalformed, "need %q: request: %v", n.ID, err)
 	}
 	next, err := trust.ParseBundle(request.TrustDomain, []byte(text))
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *Host) checkBundle(n document.Need, text string) *hostapi.Error {
 		return nil
 	}
 	if err != nil {
-		return hostapi.Errorf(hostapi.Transient, CodeDisk, "%v", err)
+		return hostapi.Errorf(CodeDisk, "%v", err)
 	}
 	last, err := trust.ParseBundle(request.TrustDomain, delivered)
 	if err != nil {

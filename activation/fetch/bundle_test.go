@@ -35,7 +35,7 @@ func TestBundles(t *testing.T) {
 		{nil, "unable to parse"},
 	} {
 		e := answer(c.text)
-		if (e == nil) != (c.part == "") || e != nil && (e.Kind != hostapi.Transient || e.Code != CodeBundle || !strings.Contains(e.Message, c.part)) {
+		if (e == nil) != (c.part == "") || e != nil && (e.Kind != hostapi.Transient || e.Code != CodeBundle.Name || !strings.Contains(e.Message, c.part)) {
 			t.Errorf("%v, want %q", e, c.part)
 		}
 	}

@@ -47,7 +47,7 @@ func (h *Host) certRequest(n document.Need) (body json.RawMessage, key string, e
 // key, and as bundle the roots of the manifest, which alone decides trust.
 func (h *Host) complete(a Attempt, p pending, answer *hostapi.Answer) *hostapi.Error {
 	if now := time.Now(); answer.Expires != 0 && answer.Expires <= now.Unix() {
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeClock, "answer: expired at %s, here it is %s: set the clock",
+		return hostapi.Errorf(hostapi.CodeClock, "answer: expired at %s, here it is %s: set the clock",
 			time.Unix(answer.Expires, 0).UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	if a.Need.Kind == document.KindFederation {
@@ -61,11 +61,11 @@ func (h *Host) complete(a Attempt, p pending, answer *hostapi.Answer) *hostapi.E
 	}
 	id, err := h.certID(a.Need)
 	if err != nil {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "%v", err)
+		return hostapi.Errorf(hostapi.CodeMalformed, "%v", err)
 	}
 	svid, err := trust.ParseSVID([]byte(answer.Values["svid"]), []byte(p.PrivateKey), id)
 	if err != nil {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "answer: svid: %v", err)
+		return hostapi.Errorf(hostapi.CodeMalformed, "answer: svid: %v", err)
 	}
 	if err := h.verify(svid); err != nil {
 		return hostapi.AsError(fmt.Errorf("answer: svid: %w", err))

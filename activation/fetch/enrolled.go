@@ -89,7 +89,7 @@ func (h *Host) Enrolled(n document.Need) (answer hostapi.Answer, ok bool, failed
 		err = FinishEnrolment(h.Layout, *f)
 	}
 	if err != nil {
-		return answer, false, local(hostapi.Transient, CodeDisk, err)
+		return answer, false, local(CodeDisk, err)
 	}
 	svid := h.given(f, n)
 	if svid == nil {

@@ -19,11 +19,13 @@ import (
 )
 
 // Codes of failures on this host itself. No provider received a request.
-const (
-	CodeDisk    = "disk"     // transient: the state directory cannot be read or written
-	CodeHostKey = "host-key" // denied: the SSH host key is not the one declared; transient: it cannot be read
-	CodeTPM     = "tpm"      // denied: the TPM does not have the device key; transient: it does not answer, or is missing
-	CodeNoNode  = "no-node"  // invalid: no need of the manifest is for the node's own SVID
+var (
+	CodeDisk             = hostapi.Code{Name: "disk", Class: hostapi.Transient}     // the state directory cannot be read or written
+	CodeHostKey          = hostapi.Code{Name: "host-key", Class: hostapi.Denied}    // the SSH host key is not the one declared
+	CodeHostKeyTransient = hostapi.Code{Name: "host-key", Class: hostapi.Transient} // it cannot be read
+	CodeTPM              = hostapi.Code{Name: "tpm", Class: hostapi.Denied}         // the TPM does not have the device key
+	CodeTPMTransient     = hostapi.Code{Name: "tpm", Class: hostapi.Transient}      // it does not answer, or is missing
+	CodeNoNode           = hostapi.Code{Name: "no-node", Class: hostapi.Invalid}    // no need of the manifest is for the node's own SVID
 )
 
 // Host is on whose behalf needs are fetched.
@@ -78,8 +80,8 @@ type Error struct {
 
 func (e *Error) Unwrap() error { return e.Error }
 
-func local(kind hostapi.ErrorKind, code string, err error) *Error {
-	return &Error{Error: hostapi.Errorf(kind, code, "%v", err)}
+func local(code hostapi.Code, err error) *Error {
+	return &Error{Error: hostapi.Errorf(code, "%v", err)}
 }
 
 // Fetch gets the values that answer a need, with what the host adds to them.
@@ -87,7 +89,7 @@ func (p *Pass) Fetch(ctx context.Context, a Attempt) (hostapi.Answer, *Error) {
 	h := p.host
 	w, err := h.pending(a)
 	if err != nil {
-		return hostapi.Answer{}, local(hostapi.Transient, CodeDisk, err)
+		return hostapi.Answer{}, local(CodeDisk, err)
 	}
 	answer, failed := p.send(ctx, a, h.request(a, w))
 	if failed != nil {
@@ -151,7 +153,7 @@ func (p *Pass) send(ctx context.Context, a Attempt, r hostapi.Request) (hostapi.
 		return hostapi.Answer{}, failed
 	}
 	answer, err := calls.Do(ctx, hostapi.Path(a.Need.Kind), r)
-	if err != nil && hostapi.AsError(err).Code == hostapi.CodeRevoked && h.IsNode(a.Need) {
+	if err != nil && hostapi.AsError(err).Code == hostapi.CodeRevoked.Name && h.IsNode(a.Need) {
 		return p.enrol(ctx, a, r) // only its certificates of before may be revoked
 	}
 	return answer, received(err)
@@ -183,7 +185,7 @@ func received(err error) *Error {
 		return nil
 	}
 	e := hostapi.AsError(err)
-	return &Error{Error: e, Received: e.Code != CodeTPM}
+	return &Error{Error: e, Received: e.Code != CodeTPM.Name}
 }
 
 func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *hostapi.Client {

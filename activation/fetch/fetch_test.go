@@ -84,7 +84,7 @@ func TestDiskRefuses(t *testing.T) {
 	if err := os.MkdirAll(h.pendingPath(a.Need.ID), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, e := h.Pass().Fetch(t.Context(), a); e == nil || e.Received || e.Code != CodeDisk {
+	if _, e := h.Pass().Fetch(t.Context(), a); e == nil || e.Received || e.Code != CodeDisk.Name {
 		t.Errorf("%v", e)
 	}
 }
@@ -103,7 +103,7 @@ func TestAnswersThatAreNotOurs(t *testing.T) {
 		}
 	}
 	answer := hostapi.Answer{Expires: -1}
-	if e := h.complete(a, p, &answer); e == nil || e.Code != hostapi.CodeClock {
+	if e := h.complete(a, p, &answer); e == nil || e.Code != hostapi.CodeClock.Name {
 		t.Errorf("expired: %v", e)
 	}
 }
@@ -137,7 +137,7 @@ func TestHostKeyRefuses(t *testing.T) {
 		if passes[h.HostKey] {
 			kind = hostapi.Transient
 		}
-		if _, e := h.declaredHostKey(); e == nil || e.Received || e.Code != CodeHostKey || e.Kind != kind || !strings.Contains(e.Message, want) {
+		if _, e := h.declaredHostKey(); e == nil || e.Received || e.Code != CodeHostKey.Name || e.Kind != kind || !strings.Contains(e.Message, want) {
 			t.Errorf("%v, want %q", e, want)
 		}
 		h.Manifest.Identity.SSHHostKey = declared

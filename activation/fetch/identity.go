@@ -53,14 +53,14 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 		}
 		svid, err := hostdir.LoadSVID(h.Layout.Need(n.ID), h.Manifest.Identity.ID)
 		if err != nil {
-			return nil, local(hostapi.Transient, CodeDisk, fmt.Errorf("the node's SVID, need %s: %w", n.ID, err))
+			return nil, local(CodeDisk, fmt.Errorf("the node's SVID, need %s: %w", n.ID, err))
 		}
 		if err := h.verify(svid); err != nil {
-			return nil, local(hostapi.Transient, hostapi.CodeUntrusted, fmt.Errorf("the node's SVID, need %s: %w: it must enrol again", n.ID, err))
+			return nil, local(hostapi.CodeUntrustedTransient, fmt.Errorf("the node's SVID, need %s: %w: it must enrol again", n.ID, err))
 		}
 		return &svid.Cert, nil
 	}
-	return nil, &Error{Error: hostapi.Errorf(hostapi.Invalid, CodeNoNode, "manifest of %s: no need of kind cert for %s, which authenticates the host's requests", h.Manifest.Host, h.Manifest.Identity.ID)}
+	return nil, &Error{Error: hostapi.Errorf(CodeNoNode, "manifest of %s: no need of kind cert for %s, which authenticates the host's requests", h.Manifest.Host, h.Manifest.Identity.ID)}
 }
 
 // Trusts reports whether the SVID delivered for a need leads to a root of the
@@ -74,7 +74,7 @@ func (h *Host) Trusts(n document.Need) bool {
 	if err != nil {
 		return false
 	}
-	if err = h.verify(svid); err != nil && hostapi.AsError(err).Code != hostapi.CodeClock {
+	if err = h.verify(svid); err != nil && hostapi.AsError(err).Code != hostapi.CodeClock.Name {
 		return false
 	}
 	err = h.Roots.Revocations().CheckChain(svid.Chain, id)
@@ -89,15 +89,15 @@ func (h *Host) hostKey() (ssh.Signer, *Error) {
 		return h.deviceKey()
 	}
 	if err := nss.PrivateKey(h.HostKey); err != nil {
-		return nil, local(hostapi.Transient, CodeHostKey, err)
+		return nil, local(CodeHostKeyTransient, err)
 	}
 	text, err := os.ReadFile(h.HostKey)
 	if err != nil {
-		return nil, local(hostapi.Transient, CodeHostKey, fmt.Errorf("SSH host key: %w: give the host's private key with --ssh-host-key", err))
+		return nil, local(CodeHostKeyTransient, fmt.Errorf("SSH host key: %w: give the host's private key with --ssh-host-key", err))
 	}
 	signer, err := ssh.ParsePrivateKey(text)
 	if err != nil {
-		return nil, local(hostapi.Transient, CodeHostKey, fmt.Errorf("SSH host key %s: %w, want an OpenSSH private key: ssh-keygen -A makes one in place of an empty file", h.HostKey, err))
+		return nil, local(CodeHostKeyTransient, fmt.Errorf("SSH host key %s: %w, want an OpenSSH private key: ssh-keygen -A makes one in place of an empty file", h.HostKey, err))
 	}
 	return signer, nil
 }
@@ -110,14 +110,14 @@ func (h *Host) deviceKey() (ssh.Signer, *Error) {
 	}
 	var disk *fs.PathError
 	if errors.As(err, &disk) {
-		return nil, local(hostapi.Transient, CodeDisk, fmt.Errorf("device key: %w", err))
+		return nil, local(CodeDisk, fmt.Errorf("device key: %w", err))
 	}
 	var signer ssh.Signer
 	if err == nil {
 		signer, err = ssh.NewSignerFromSigner(device{key})
 	}
 	if err != nil {
-		return nil, local(hostapi.Transient, CodeHostKey, err)
+		return nil, local(CodeHostKeyTransient, err)
 	}
 	return signer, nil
 }
@@ -147,7 +147,7 @@ func (h *Host) KeySeen() string {
 // OfKey reports whether an error code is of the key by which this host proves itself, so that the
 // next attempt may end otherwise once KeySeen has changed.
 func OfKey(code string) bool {
-	return code == CodeHostKey || code == CodeTPM || code == hostapi.CodeDeviceKey
+	return code == CodeHostKey.Name || code == CodeTPM.Name || code == hostapi.CodeDeviceKey.Name
 }
 
 func (h *Host) tpm() string { return cmp.Or(h.TPM, devicekey.DefaultTPM) }
@@ -160,9 +160,9 @@ func (d device) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]b
 	var lost *devicekey.LostError
 	switch {
 	case errors.As(err, &lost):
-		return nil, hostapi.Errorf(hostapi.Denied, CodeTPM, "%v", err)
+		return nil, hostapi.Errorf(CodeTPM, "%v", err)
 	case err != nil:
-		return nil, hostapi.Errorf(hostapi.Transient, CodeTPM, "%v", err)
+		return nil, hostapi.Errorf(CodeTPMTransient, "%v", err)
 	}
 	return sig, nil
 }
@@ -176,11 +176,11 @@ func (h *Host) declaredHostKey() (ssh.Signer, *Error) {
 	}
 	declared, err := hostapi.ParseHostKey(h.Manifest.Identity.SSHHostKey)
 	if err != nil {
-		return nil, local(hostapi.Denied, CodeHostKey, fmt.Errorf("manifest of %s: sshHostKey %q: %w", h.Manifest.Host, h.Manifest.Identity.SSHHostKey, err))
+		return nil, local(CodeHostKey, fmt.Errorf("manifest of %s: sshHostKey %q: %w", h.Manifest.Host, h.Manifest.Identity.SSHHostKey, err))
 	}
 	if !bytes.Equal(signer.PublicKey().Marshal(), declared.Marshal()) {
 		found := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
-		return nil, local(hostapi.Denied, CodeHostKey, fmt.Errorf("SSH host key %s is %q, but the manifest of %s declares %q: declare this host's key in the flake, or name the right file with --ssh-host-key",
+		return nil, local(CodeHostKey, fmt.Errorf("SSH host key %s is %q, but the manifest of %s declares %q: declare this host's key in the flake, or name the right file with --ssh-host-key",
 			h.HostKey, found, h.Manifest.Host, h.Manifest.Identity.SSHHostKey))
 	}
 	return signer, nil

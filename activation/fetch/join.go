@@ -99,18 +99,18 @@ func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 		err = strictjson.Decode(b, &r)
 	}
 	if err != nil {
-		return a, local(hostapi.Transient, CodeDisk, fmt.Errorf("join request: %w", err))
+		return a, local(CodeDisk, fmt.Errorf("join request: %w", err))
 	}
 	token, err := hostapi.ParseJoinToken(r.Token)
 	if err != nil {
-		return a, local(hostapi.Transient, CodeDisk, fmt.Errorf("join request: %w: flor join TOKEN again", err))
+		return a, local(CodeDisk, fmt.Errorf("join request: %w: flor join TOKEN again", err))
 	}
 	key, failed := h.hostKey()
 	if failed != nil {
 		return a, failed
 	}
 	if h.documentsAt(token.Provider).ID.IsZero() {
-		return a, local(hostapi.Denied, hostapi.CodeToken, fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have any more", token.Provider, h.Manifest.Host))
+		return a, local(hostapi.CodeToken, fmt.Errorf("join token: of provider %.64q, which the manifest of %s does not have any more", token.Provider, h.Manifest.Host))
 	}
 	client := h.client(toDocuments(token.Provider), nil, key)
 	if a, err = client.Join(ctx, r.Facts, &token); err != nil {
@@ -118,17 +118,17 @@ func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 	}
 	unlock, err := LockJoin(h.Layout)
 	if err != nil {
-		return a, local(hostapi.Transient, CodeDisk, err)
+		return a, local(CodeDisk, err)
 	}
 	defer unlock()
 	switch a.State {
 	case hostapi.JoinApproved:
 		admission, err := h.admit(key, token, a)
 		if err != nil {
-			return a, local(hostapi.Denied, hostapi.CodeJoin, err)
+			return a, local(hostapi.CodeJoin, err)
 		}
 		if err := atomicfile.File(h.Layout.Admission(), admission, 0o600); err != nil {
-			return a, local(hostapi.Transient, CodeDisk, fmt.Errorf("admission: %w", err))
+			return a, local(CodeDisk, fmt.Errorf("admission: %w", err))
 		}
 	case hostapi.JoinPending:
 		return a, nil
@@ -137,14 +137,14 @@ func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 		return a, nil // gone, or another begun meanwhile
 	}
 	if err := os.Remove(h.Layout.JoinRequest()); err != nil {
-		return a, local(hostapi.Transient, CodeDisk, err)
+		return a, local(CodeDisk, err)
 	}
 	return a, nil
 }
 
 // unjoined is the failure of a host that requests nothing.
 func (h *Host) unjoined() *Error {
-	return local(hostapi.Transient, hostapi.CodeJoin, fmt.Errorf("%s has no SSH host key in the flake, and no device that was admitted: florctl token create --host %s, then flor join - here", h.Manifest.Host, h.Manifest.Host))
+	return local(hostapi.CodeJoinTransient, fmt.Errorf("%s has no SSH host key in the flake, and no device that was admitted: florctl token create --host %s, then flor join - here", h.Manifest.Host, h.Manifest.Host))
 }
 
 // admit returns the admission to keep, which it signs itself where a grant lets the token do so.
@@ -190,9 +190,9 @@ func (h *Host) admission(ctx context.Context) (*trust.SignedAdmission, *Error) {
 		case failed != nil:
 			return nil, failed
 		case a.State == hostapi.JoinPending:
-			return nil, local(hostapi.Transient, hostapi.CodeJoin, errors.New(a.Message))
+			return nil, local(hostapi.CodeJoinTransient, errors.New(a.Message))
 		case a.State != hostapi.JoinApproved:
-			return nil, local(hostapi.Denied, hostapi.CodeJoin, errors.New(a.Message))
+			return nil, local(hostapi.CodeJoin, errors.New(a.Message))
 		}
 	}
 	b, err := os.ReadFile(h.Layout.Admission())
@@ -204,7 +204,7 @@ func (h *Host) admission(ctx context.Context) (*trust.SignedAdmission, *Error) {
 		err = strictjson.Decode(bytes.TrimSpace(b), &s)
 	}
 	if err != nil {
-		return nil, local(hostapi.Transient, CodeDisk, fmt.Errorf("admission: %w", err))
+		return nil, local(CodeDisk, fmt.Errorf("admission: %w", err))
 	}
 	return &s, nil
 }

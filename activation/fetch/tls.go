@@ -84,7 +84,7 @@ func (h *Host) delivered(n document.Need, now time.Time) crypto.Signer {
 func completeTLS(n document.Need, p pending, answer *hostapi.Answer) *hostapi.Error {
 	r, err := n.PublicNames()
 	if err != nil {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "%v", err)
+		return hostapi.Errorf(hostapi.CodeMalformed, "%v", err)
 	}
 	if len(r.Names) == 0 {
 		return nil
@@ -97,7 +97,7 @@ func completeTLS(n document.Need, p pending, answer *hostapi.Answer) *hostapi.Er
 		err = covers(pair.Leaf, r.Names)
 	}
 	if err != nil {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "answer: certificate: %v", err)
+		return hostapi.Errorf(hostapi.CodeMalformed, "answer: certificate: %v", err)
 	}
 	answer.Expires = pair.Leaf.NotAfter.Unix()
 	return nil

@@ -36,7 +36,7 @@ func (b Backoff) Wait(attempt int, e *hostapi.Error) time.Duration {
 	switch {
 	case e.Kind == hostapi.Denied:
 		return max(Slow, after(e)) + rand.N(Slow/20)
-	case e.Code == hostapi.CodeFull:
+	case e.Code == hostapi.CodeFull.Name:
 		attempt = 1
 	}
 	return min(after(e)+b.jitter(attempt), longest)

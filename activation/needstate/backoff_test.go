@@ -9,7 +9,7 @@ import (
 )
 
 func TestFullJitter(t *testing.T) {
-	transient := hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "")
+	transient := hostapi.Errorf(hostapi.CodeUnavailable, "")
 	for _, c := range []struct {
 		b       Backoff
 		attempt int
@@ -40,17 +40,17 @@ func TestFullJitter(t *testing.T) {
 
 func TestWaitsThatProvidersAskFor(t *testing.T) {
 	for range 1000 {
-		if w := (Backoff{}).Wait(1, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "").After(time.Minute)); w < time.Minute || w > time.Minute+time.Second {
+		if w := (Backoff{}).Wait(1, hostapi.Errorf(hostapi.CodeBusy, "").After(time.Minute)); w < time.Minute || w > time.Minute+time.Second {
 			t.Fatalf("busy: %s", w)
 		}
-		if w := (Backoff{}).Wait(1, hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "")); w < time.Hour || w > 64*time.Minute {
+		if w := (Backoff{}).Wait(1, hostapi.Errorf(hostapi.CodeNotGranted, "")); w < time.Hour || w > 64*time.Minute {
 			t.Fatalf("denied: %s", w)
 		}
-		if w := (Backoff{}).Wait(1, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "").After(time.Hour*1000)); w > longest {
+		if w := (Backoff{}).Wait(1, hostapi.Errorf(hostapi.CodeBusy, "").After(time.Hour*1000)); w > longest {
 			t.Fatalf("beyond all measure: %s", w)
 		}
 		// Hosts that wait for a place come back in order, however often they were turned away before.
-		if w := (Backoff{}).Wait(50, hostapi.Errorf(hostapi.Transient, hostapi.CodeFull, "").After(time.Minute)); w < time.Minute || w > time.Minute+time.Second {
+		if w := (Backoff{}).Wait(50, hostapi.Errorf(hostapi.CodeFull, "").After(time.Minute)); w < time.Minute || w > time.Minute+time.Second {
 			t.Fatalf("full: %s", w)
 		}
 	}

@@ -55,7 +55,7 @@ func (s *State) Reconcile(v Observed) {
 		s.restart(v.Now)
 	case (s.State == hostdir.NeedDenied || s.State == hostdir.NeedInvalid) && changed:
 		s.restart(v.Now)
-	case s.State == hostdir.NeedWaiting && changed && s.Error != nil && s.Error.Code != hostapi.CodeBusy && s.Error.Code != hostapi.CodeFull:
+	case s.State == hostdir.NeedWaiting && changed && s.Error != nil && s.Error.Code != hostapi.CodeBusy.Name && s.Error.Code != hostapi.CodeFull.Name:
 		// Another address, or another root, may have been what it waited for.
 		s.hurry()
 	}
@@ -92,7 +92,7 @@ func (s *State) Resumed(now time.Time) {
 
 // ClockChanged makes a need due at once that failed because of a wrong clock.
 func (s *State) ClockChanged(now time.Time) {
-	if s.State == hostdir.NeedWaiting && s.Error != nil && s.Error.Code == hostapi.CodeClock {
+	if s.State == hostdir.NeedWaiting && s.Error != nil && s.Error.Code == hostapi.CodeClock.Name {
 		s.restart(now)
 	}
 }
@@ -100,7 +100,7 @@ func (s *State) ClockChanged(now time.Time) {
 // Reinstated makes a need due at once that was denied because this host was revoked, and reports
 // whether it was.
 func (s *State) Reinstated(now time.Time) bool {
-	was := s.State == hostdir.NeedDenied && s.Error != nil && s.Error.Code == hostapi.CodeRevoked
+	was := s.State == hostdir.NeedDenied && s.Error != nil && s.Error.Code == hostapi.CodeRevoked.Name
 	if was {
 		s.restart(now)
 	}
@@ -244,7 +244,7 @@ func (s *State) Fail(v Observed, provider string, e *hostapi.Error, b Backoff) {
 		s.setStatus(hostdir.NeedWaiting, v.Now)
 	}
 	s.Next = unixtime.Of(v.Now)
-	if round, ends := s.round(v.Need.Providers); ends || e.Code != hostapi.CodeUnavailable {
+	if round, ends := s.round(v.Need.Providers); ends || e.Code != hostapi.CodeUnavailable.Name {
 		s.Next = s.Next.Add(b.wait(round, e, provider))
 	}
 }

@@ -13,9 +13,9 @@ import (
 
 var (
 	now       = time.Unix(1_800_000_000, 500)
-	transient = hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "down")
-	denied    = hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no")
-	invalid   = hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "what")
+	transient = hostapi.Errorf(hostapi.CodeUnavailable, "down")
+	denied    = hostapi.Errorf(hostapi.CodeNotGranted, "no")
+	invalid   = hostapi.Errorf(hostapi.CodeMalformed, "what")
 )
 
 // observed is of a need that has not changed, at a time after now.
@@ -111,10 +111,10 @@ func TestReconcile(t *testing.T) {
 		"denied, other manifest":    {failed(denied), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
 		"invalid":                   {failed(invalid), func(v *Observed) {}, hostdir.NeedInvalid, false},
 		"invalid, other manifest":   {failed(invalid), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
-		"waiting, other manifest":   {failed(hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "later")), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, false},
+		"waiting, other manifest":   {failed(hostapi.Errorf(hostapi.CodeBusy, "later")), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, false},
 		"unreachable":               {failed(transient), func(v *Observed) {}, hostdir.NeedWaiting, false},
 		"it is elsewhere now":       {failed(transient), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
-		"another root":              {failed(hostapi.Errorf(hostapi.Transient, hostapi.CodeUntrusted, "")), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
+		"another root":              {failed(hostapi.Errorf(hostapi.CodeUntrustedTransient, "")), func(v *Observed) { v.Manifest = "n" }, hostdir.NeedWaiting, true},
 		"of a foreign root":         {fulfilled(time.Hour), func(v *Observed) { v.Foreign = true }, hostdir.NeedWaiting, true},
 		"new":                       {State{}, func(v *Observed) {}, hostdir.NeedWaiting, true},
 	} {
@@ -181,7 +181,7 @@ func TestClockJumps(t *testing.T) {
 }
 
 func TestClockChangedRetriesWhatWaitsForTheClock(t *testing.T) {
-	clock := hostapi.Errorf(hostapi.Transient, hostapi.CodeClock, "set the clock")
+	clock := hostapi.Errorf(hostapi.CodeClock, "set the clock")
 	for _, e := range []*hostapi.Error{clock, transient, denied, invalid} {
 		s := failed(e)
 		before := s

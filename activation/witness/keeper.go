@@ -156,7 +156,7 @@ func (k *Keeper) witnessed(t *needstate.Table, known, logs []hostdir.Witnessed, 
 				requestAgain(t, l.Provider, l.Kind, now)
 			}
 		} else if is = Withhold(l, failed[i].Reached, fulfilledBy(t, l), unixtime.Of(now), layout.Accepted()); is == l { // the needs report who does not answer
-			if failed[i].Code == hostapi.CodeUnknownMethod {
+			if failed[i].Code == hostapi.CodeUnknownMethod.Name {
 				k.unknown[process{l.Provider, l.Kind}] = now.Add(witnessUnknown)
 			}
 			continue

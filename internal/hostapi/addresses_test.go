@@ -48,7 +48,7 @@ func TestAddresses(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		addresses []string
-		kind      hostapi.ErrorKind
+		kind      hostapi.Class
 		code      string
 	}{
 		"the first":                      {addresses: []string{real, silent}},
@@ -57,11 +57,11 @@ func TestAddresses(t *testing.T) {
 		"beside another's":               {addresses: []string{elsewhere, real}},
 		"by a name with two addresses":   {addresses: []string{"forge.example.org:" + port}},
 		"behind a name that is not":      {addresses: []string{"none.example.org:" + port, real}},
-		"another's alone":                {[]string{elsewhere}, hostapi.Transient, hostapi.CodeUntrusted},
-		"another's, and one is no way":   {[]string{elsewhere, nobody}, hostapi.Transient, hostapi.CodeUnavailable},
-		"another's, and silence, of one": {[]string{"forge.example.org:" + otherPort}, hostapi.Transient, hostapi.CodeUnavailable},
-		"another's at both of them":      {[]string{elsewhere, elsewhere}, hostapi.Transient, hostapi.CodeUntrusted},
-		"a name that does not exist now": {[]string{"none.example.org:" + port}, hostapi.Transient, hostapi.CodeUnavailable},
+		"another's alone":                {[]string{elsewhere}, hostapi.Transient, hostapi.CodeUntrusted.Name},
+		"another's, and one is no way":   {[]string{elsewhere, nobody}, hostapi.Transient, hostapi.CodeUnavailable.Name},
+		"another's, and silence, of one": {[]string{"forge.example.org:" + otherPort}, hostapi.Transient, hostapi.CodeUnavailable.Name},
+		"another's at both of them":      {[]string{elsewhere, elsewhere}, hostapi.Transient, hostapi.CodeUntrusted.Name},
+		"a name that does not exist now": {[]string{"none.example.org:" + port}, hostapi.Transient, hostapi.CodeUnavailable.Name},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := d.client(own, empty)
@@ -69,7 +69,7 @@ func TestAddresses(t *testing.T) {
 			client.Provider.Addresses = document.Addresses(c.addresses)
 			_, err := client.Do(t.Context(), hostapi.Path("oidc"), registration)
 			if c.code != "" {
-				providertest.WantError(t, err, c.kind, c.code)
+				providertest.WantError(t, err, hostapi.Code{Name: c.code, Class: c.kind})
 			} else if err != nil {
 				t.Error(err)
 			}

@@ -82,20 +82,20 @@ func TestProviders(t *testing.T) {
 	d, stranger := domain{t, kit.NewCA()}, kit.NewCA()
 	for name, c := range map[string]struct {
 		presents *tls.Certificate
-		kind     hostapi.ErrorKind
+		kind     hostapi.Class
 		code     string
 		says     string
 	}{
-		"another service": {d.Issue(kit.ID("service/outline"), time.Hour), hostapi.Transient, hostapi.CodeUntrusted, "presents spiffe://demo.flor/service/outline, want " + provider.String()},
-		"another's node":  {d.Issue(kit.ProviderID("raishan", "cert"), time.Hour), hostapi.Transient, hostapi.CodeUntrusted, "check its address"},
-		"a stranger":      {stranger.Issue(provider, time.Hour), hostapi.Transient, hostapi.CodeUntrusted, "unknown authority"},
-		"an expired one":  {d.Issue(provider, -time.Second), hostapi.Transient, hostapi.CodeClock, "renew it or set the clock"},
-		"the root itself": {&tls.Certificate{Certificate: [][]byte{d.Root.Certificate.Raw}, PrivateKey: d.Root.Key}, hostapi.Transient, hostapi.CodeUntrusted, "want spiffe://<trust-domain>"},
+		"another service": {d.Issue(kit.ID("service/outline"), time.Hour), hostapi.Transient, hostapi.CodeUntrusted.Name, "presents spiffe://demo.flor/service/outline, want " + provider.String()},
+		"another's node":  {d.Issue(kit.ProviderID("raishan", "cert"), time.Hour), hostapi.Transient, hostapi.CodeUntrusted.Name, "check its address"},
+		"a stranger":      {stranger.Issue(provider, time.Hour), hostapi.Transient, hostapi.CodeUntrusted.Name, "unknown authority"},
+		"an expired one":  {d.Issue(provider, -time.Second), hostapi.Transient, hostapi.CodeClock.Name, "renew it or set the clock"},
+		"the root itself": {&tls.Certificate{Certificate: [][]byte{d.Root.Certificate.Raw}, PrivateKey: d.Root.Key}, hostapi.Transient, hostapi.CodeUntrusted.Name, "want spiffe://<trust-domain>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := d.client(c.presents, func(http.ResponseWriter, *http.Request) { t.Error("the request was sent") })
 			_, err := client.Do(t.Context(), hostapi.Path("oidc"), registration)
-			providertest.WantError(t, err, c.kind, c.code)
+			providertest.WantError(t, err, hostapi.Code{Name: c.code, Class: c.kind})
 			if !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want …%s…", err, c.says)
 			}
@@ -119,32 +119,32 @@ func TestOddAnswers(t *testing.T) {
 	const denied = `{"kind":"denied","code":"not-granted","message":"no","retryAfter":0}`
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
-		kind   hostapi.ErrorKind
+		kind   hostapi.Class
 		code   string
 		after  int
 		says   string
 	}{
-		"a refusal":      {text(403, denied), hostapi.Denied, hostapi.CodeNotGranted, 0, "no"},
-		"Retry-After":    {text(403, denied, "Retry-After", "7"), hostapi.Denied, hostapi.CodeNotGranted, 7, "no"},
-		"for ever":       {text(403, denied, "Retry-After", "999999999"), hostapi.Denied, hostapi.CodeNotGranted, 3600, "no"},
-		"before now":     {text(403, strings.Replace(denied, ":0", ":-5", 1)), hostapi.Denied, hostapi.CodeNotGranted, 0, "no"},
-		"HTML":           {text(502, "<html>"), hostapi.Transient, hostapi.CodeUnavailable, 0, "answered with status 502 and what is no answer: "},
-		"no kind":        {text(403, strings.Replace(denied, "denied", "odd", 1)), hostapi.Transient, hostapi.CodeUnavailable, 0, `error kind "odd": want "transient", "denied" or "invalid"`},
-		"no code":        {text(403, strings.Replace(denied, "not-granted", "", 1)), hostapi.Transient, hostapi.CodeUnavailable, 0, `with code "": want one such as`},
-		"lines as code":  {text(403, strings.Replace(denied, "not-granted", `x\nREADY=1`, 1)), hostapi.Transient, hostapi.CodeUnavailable, 0, `with code "x\nREADY=1"`},
-		"a long message": {text(403, strings.Replace(denied, `"no"`, `"`+strings.Repeat("é", 4096)+`"`, 1)), hostapi.Denied, hostapi.CodeNotGranted, 0, strings.Repeat("é", 2048) + "…"},
-		"nothing":        {text(200, ""), hostapi.Transient, hostapi.CodeUnavailable, 0, "unexpected end"},
-		"another answer": {text(200, `{"values":{},"more":1}`), hostapi.Transient, hostapi.CodeUnavailable, 0, `unknown field "more"`},
-		"a newer one":    {text(200, `{"values":{},"more":1}`, document.HeaderFormat, "1.99"), hostapi.Transient, hostapi.CodeNewerFormat, 0, "newer format than " + document.NewestFormat.String() + `, unknown field "more": upgrade`},
-		"no values":      {text(200, `{}`), hostapi.Transient, hostapi.CodeUnavailable, 0, "no values"},
-		"too long":       {text(200, strings.Repeat(" ", hostapi.MaxAnswer+1)), hostapi.Transient, hostapi.CodeUnavailable, 0, "longer than 8388608 bytes"},
-		"a long header":  {text(200, `{"values":{"a":"b"}}`, "More", strings.Repeat("x", 20<<10)), hostapi.Transient, hostapi.CodeUnavailable, 0, "EOF"},
-		"a redirect":     {text(302, "", "Location", "/elsewhere"), hostapi.Transient, hostapi.CodeUnavailable, 0, "status 302"},
-		"hung up":        {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, hostapi.Transient, hostapi.CodeUnavailable, 0, "EOF"},
+		"a refusal":      {text(403, denied), hostapi.Denied, hostapi.CodeNotGranted.Name, 0, "no"},
+		"Retry-After":    {text(403, denied, "Retry-After", "7"), hostapi.Denied, hostapi.CodeNotGranted.Name, 7, "no"},
+		"for ever":       {text(403, denied, "Retry-After", "999999999"), hostapi.Denied, hostapi.CodeNotGranted.Name, 3600, "no"},
+		"before now":     {text(403, strings.Replace(denied, ":0", ":-5", 1)), hostapi.Denied, hostapi.CodeNotGranted.Name, 0, "no"},
+		"HTML":           {text(502, "<html>"), hostapi.Transient, hostapi.CodeUnavailable.Name, 0, "answered with status 502 and what is no answer: "},
+		"no kind":        {text(403, strings.Replace(denied, "denied", "odd", 1)), hostapi.Transient, hostapi.CodeUnavailable.Name, 0, `error kind "odd": want "transient", "denied" or "invalid"`},
+		"no code":        {text(403, strings.Replace(denied, "not-granted", "", 1)), hostapi.Transient, hostapi.CodeUnavailable.Name, 0, `with code "": want one such as`},
+		"lines as code":  {text(403, strings.Replace(denied, "not-granted", `x\nREADY=1`, 1)), hostapi.Transient, hostapi.CodeUnavailable.Name, 0, `with code "x\nREADY=1"`},
+		"a long message": {text(403, strings.Replace(denied, `"no"`, `"`+strings.Repeat("é", 4096)+`"`, 1)), hostapi.Denied, hostapi.CodeNotGranted.Name, 0, strings.Repeat("é", 2048) + "…"},
+		"nothing":        {text(200, ""), hostapi.Transient, hostapi.CodeUnavailable.Name, 0, "unexpected end"},
+		"another answer": {text(200, `{"values":{},"more":1}`), hostapi.Transient, hostapi.CodeUnavailable.Name, 0, `unknown field "more"`},
+		"a newer one":    {text(200, `{"values":{},"more":1}`, document.HeaderFormat, "1.99"), hostapi.Transient, hostapi.CodeNewerFormat.Name, 0, "newer format than " + document.NewestFormat.String() + `, unknown field "more": upgrade`},
+		"no values":      {text(200, `{}`), hostapi.Transient, hostapi.CodeUnavailable.Name, 0, "no values"},
+		"too long":       {text(200, strings.Repeat(" ", hostapi.MaxAnswer+1)), hostapi.Transient, hostapi.CodeUnavailable.Name, 0, "longer than 8388608 bytes"},
+		"a long header":  {text(200, `{"values":{"a":"b"}}`, "More", strings.Repeat("x", 20<<10)), hostapi.Transient, hostapi.CodeUnavailable.Name, 0, "EOF"},
+		"a redirect":     {text(302, "", "Location", "/elsewhere"), hostapi.Transient, hostapi.CodeUnavailable.Name, 0, "status 302"},
+		"hung up":        {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, hostapi.Transient, hostapi.CodeUnavailable.Name, 0, "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := d.client(svid, c.answer).Do(t.Context(), hostapi.Path("oidc"), registration)
-			providertest.WantError(t, err, c.kind, c.code)
+			providertest.WantError(t, err, hostapi.Code{Name: c.code, Class: c.kind})
 			var e *hostapi.Error
 			if errors.As(err, &e); e.RetryAfter != c.after || !strings.Contains(e.Message, c.says) {
 				t.Errorf("got %v after %d, want …%s… after %d", err, e.RetryAfter, c.says, c.after)
@@ -167,7 +167,7 @@ func TestLongDocuments(t *testing.T) {
 		t.Error(err)
 	}
 	err := long(hostapi.MaxArtifact + 1)
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeUnavailable)
+	providertest.WantError(t, err, hostapi.CodeUnavailable)
 	if !strings.Contains(err.Error(), "longer than 33554432 bytes") {
 		t.Error(err)
 	}
@@ -183,13 +183,13 @@ func TestNotModified(t *testing.T) {
 		w.WriteHeader(http.StatusNotModified)
 	})
 	_, err := c.Artifact(t.Context())
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeUnavailable)
+	providertest.WantError(t, err, hostapi.CodeUnavailable)
 	c.Tag = `"sha256-x"`
 	if a, err := c.Artifact(t.Context()); err != nil || !a.NotModified || a.Documents != nil {
 		t.Errorf("got %+v, %v", a, err)
 	}
 	_, err = c.Do(t.Context(), hostapi.Path("oidc"), registration)
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeUnavailable)
+	providertest.WantError(t, err, hostapi.CodeUnavailable)
 }
 
 func TestAnswer(t *testing.T) {
@@ -210,9 +210,9 @@ func TestAnswer(t *testing.T) {
 func TestBeforeEnrolment(t *testing.T) {
 	c := &hostapi.Client{Node: ursula}
 	_, err := c.Do(t.Context(), hostapi.Path("oidc"), registration)
-	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeUntrusted)
+	providertest.WantError(t, err, hostapi.CodeUntrusted)
 	_, err = c.Artifact(t.Context())
-	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeUntrusted)
+	providertest.WantError(t, err, hostapi.CodeUntrusted)
 }
 
 func TestUnreachable(t *testing.T) {
@@ -220,7 +220,7 @@ func TestUnreachable(t *testing.T) {
 	c := d.client(&tls.Certificate{}, nil)
 	c.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no route") }
 	_, err := c.Do(t.Context(), hostapi.Path("oidc"), registration)
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeUnavailable)
+	providertest.WantError(t, err, hostapi.CodeUnavailable)
 	if want := "provider service/drhorrible/florete-provider-cert at 127.0.0.1:1: no route"; !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want …%s", err, want)
 	}
@@ -239,7 +239,7 @@ func TestTimeout(t *testing.T) {
 		})
 		begin := time.Now()
 		_, err := c.Do(t.Context(), hostapi.Path("oidc"), registration)
-		providertest.WantError(t, err, hostapi.Transient, hostapi.CodeUnavailable)
+		providertest.WantError(t, err, hostapi.CodeUnavailable)
 		if waited := time.Since(begin); waited != 30*time.Second {
 			t.Errorf("waited %s", waited)
 		}

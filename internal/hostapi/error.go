@@ -11,51 +11,69 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// ErrorKind decides what the host does next. Part of the wire, append-only.
-type ErrorKind string
+// Class decides what the host does next. Part of the wire, append-only.
+type Class string
 
 const (
-	Transient ErrorKind = "transient" // back off and repeat the request, honouring RetryAfter
-	Denied    ErrorKind = "denied"    // repeat the request at most hourly, and show the reason
-	Invalid   ErrorKind = "invalid"   // stop until something changes
+	Transient Class = "transient" // back off and repeat the request, honouring RetryAfter
+	Denied    Class = "denied"    // repeat the request at most hourly, and show the reason
+	Invalid   Class = "invalid"   // stop until something changes
 )
 
-// Codes of errors. Part of the wire, append-only.
-const (
-	CodePolicyBehind  = "policy-behind"  // transient: the host was deployed before its provider
-	CodeNewerFormat   = "newer-format"   // transient: only a newer release understands it
-	CodeClock         = "clock"          // transient: a certificate fails by time alone
-	CodeUnavailable   = "unavailable"    // transient: the provider cannot be reached, or cannot answer now
-	CodeStore         = "store"          // transient: the store that providers share does not answer
-	CodeInternal      = "internal"       // transient: something failed at the provider, whose log has it
-	CodeMissing       = "missing"        // transient: an operator has not put there what is requested
-	CodeBusy          = "busy"           // transient: too many requests
-	CodeFull          = "full"           // transient: too many hosts connect, and the provider named when there is a place for this one
-	CodeBadNonce      = "bad-nonce"      // transient: the nonce expired or was of another provider
-	CodeUntrusted     = "untrusted"      // denied: the peer's certificate or proof does not verify; transient: the provider's, which may be renewed first
-	CodeReplayed      = "replayed"       // denied: the nonce was used before
-	CodeNotGranted    = "not-granted"    // denied: no grant in the policy
-	CodeMismatch      = "mismatch"       // denied: granted, but with other parameters
-	CodeRotated       = "rotated"        // denied: a newer generation exists
-	CodeRotation      = "rotation"       // denied: not the next rotation, or of what cannot be rotated
-	CodeDeviceKey     = "device-key"     // denied: the node's SSH host key did not sign the connection
-	CodeRevoked       = "revoked"        // denied: the revocation list has it; transient: it is suspended, or only what is issued later is good
-	CodeListBehind    = "list-behind"    // transient: the provider's revocation list is older than the host's, or than it was
-	CodeJoin          = "join"           // denied: no join request of that device was approved; transient: none yet
-	CodeToken         = "token"          // denied: the join token is unknown, used up, over, or for another host
-	CodeRefused       = "refused"        // of any kind: what answers a kind of the topology's own returns that
-	CodeMalformed     = "malformed"      // invalid: the request cannot be read
-	CodeKeyMismatch   = "key-mismatch"   // invalid: the idempotency key belongs to another request
-	CodeUnknownMethod = "unknown-method" // invalid: no such endpoint here
+// Code is why a request is refused, and what the host does about it. A name that is of several
+// classes has a Code for each.
+type Code struct {
+	Name  string
+	Class Class
+}
+
+// Codes of errors. Their names are part of the wire, append-only.
+var (
+	CodePolicyBehind       = Code{"policy-behind", Transient} // the host was deployed before its provider
+	CodeNewerFormat        = Code{"newer-format", Transient}  // only a newer release understands it
+	CodeClock              = Code{"clock", Transient}         // a certificate fails by time alone
+	CodeUnavailable        = Code{"unavailable", Transient}   // the provider cannot be reached, or cannot answer now
+	CodeStore              = Code{"store", Transient}         // the store that providers share does not answer
+	CodeInternal           = Code{"internal", Transient}      // something failed at the provider, whose log has it
+	CodeMissing            = Code{"missing", Transient}       // an operator has not put there what is requested
+	CodeMissingInvalid     = Code{"missing", Invalid}         // an operator names what is not there
+	CodeMissingDenied      = Code{"missing", Denied}          // the policy has nothing of the sort
+	CodeBusy               = Code{"busy", Transient}          // too many requests
+	CodeFull               = Code{"full", Transient}          // too many hosts connect, and the provider named when there is a place for this one
+	CodeBadNonce           = Code{"bad-nonce", Transient}     // the nonce expired or was of another provider
+	CodeUntrusted          = Code{"untrusted", Denied}        // the peer's certificate or proof does not verify
+	CodeUntrustedTransient = Code{"untrusted", Transient}     // a provider's certificate, or one of a node that must enrol again
+	CodeReplayed           = Code{"replayed", Denied}         // the nonce was used before
+	CodeNotGranted         = Code{"not-granted", Denied}      // no grant in the policy
+	CodeMismatch           = Code{"mismatch", Denied}         // granted, but with other parameters
+	CodeMismatchInvalid    = Code{"mismatch", Invalid}        // an operator sends other contents than it names
+	CodeRotated            = Code{"rotated", Denied}          // a newer generation exists
+	CodeRotation           = Code{"rotation", Denied}         // not the next rotation, or of what cannot be rotated
+	CodeRotationInvalid    = Code{"rotation", Invalid}        // an operator orders one of what cannot be rotated
+	CodeDeviceKey          = Code{"device-key", Denied}       // the node's SSH host key did not sign the connection
+	CodeRevoked            = Code{"revoked", Denied}          // the revocation list has it
+	CodeRevokedTransient   = Code{"revoked", Transient}       // it is suspended, or only what is issued later is good
+	CodeListBehind         = Code{"list-behind", Transient}   // the provider's revocation list is older than the host's, or than it was
+	CodeJoin               = Code{"join", Denied}             // no join request of that device was approved
+	CodeJoinTransient      = Code{"join", Transient}          // no join request of that device was approved yet
+	CodeToken              = Code{"token", Denied}            // the join token is unknown, used up, over, or for another host
+	CodeMalformed          = Code{"malformed", Invalid}       // the request cannot be read
+	CodeMalformedDenied    = Code{"malformed", Denied}        // documents from the network cannot be read
+	CodeKeyMismatch        = Code{"key-mismatch", Invalid}    // the idempotency key belongs to another request
+	CodeUnknownMethod      = Code{"unknown-method", Invalid}  // no such endpoint here
 )
+
+// Refused is the code of a refusal by what answers a kind of the topology's own, which returns
+// the class.
+func Refused(class Class) Code { return Code{"refused", class} }
 
 // Error is a provider's refusal. Message has place, value found and remedy, and
 // no secret.
 type Error struct {
-	Kind       ErrorKind `json:"kind"`
-	Code       string    `json:"code"`
-	Message    string    `json:"message"`
-	RetryAfter int       `json:"retryAfter"` // seconds, zero to leave it to the host
+	Kind       Class  `json:"kind"`
+	Code       string `json:"code"`
+	Message    string `json:"message"`
+	RetryAfter int    `json:"retryAfter"` // seconds, zero to leave it to the host
 
 	// Reached reports whether the provider proved itself before the call of a Pass failed: it is
 	// not down, and the failure is its own or of the connection to it. It is not on the wire.
@@ -64,9 +82,9 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s (%s): %s", e.Kind, e.Code, e.Message) }
 
-// Errorf makes an error of a kind and code.
-func Errorf(kind ErrorKind, code, format string, args ...any) *Error {
-	return &Error{Kind: kind, Code: code, Message: fmt.Sprintf(format, args...)}
+// Errorf makes an error with a code.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Kind: code.Class, Code: code.Name, Message: fmt.Sprintf(format, args...)}
 }
 
 // After is e with a time to wait.
@@ -79,7 +97,7 @@ func (e *Error) After(d time.Duration) *Error {
 // Status is the HTTP status that carries e (RFC 9110 section 15).
 func (e *Error) Status() int {
 	switch {
-	case e.Code == CodeBusy:
+	case e.Code == CodeBusy.Name:
 		return http.StatusTooManyRequests
 	case e.Kind == Transient:
 		return http.StatusServiceUnavailable
@@ -97,7 +115,7 @@ func AsError(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return Errorf(Transient, CodeUnavailable, "%v", err)
+	return Errorf(CodeUnavailable, "%v", err)
 }
 
 // unsigned is the failure to sign: of the key's holder, where it names what to do, else a bug.
@@ -106,7 +124,7 @@ func unsigned(what string, err error) error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return Errorf(Invalid, CodeMalformed, "%s: %v", what, err)
+	return Errorf(CodeMalformed, "%s: %v", what, err)
 }
 
 // maxRetryAfter bounds how long a provider can keep a host waiting, in seconds.
@@ -127,7 +145,7 @@ func parseError(b []byte) (*Error, error) {
 		return nil, fmt.Errorf("error kind %q: want %q, %q or %q", e.Kind, Transient, Denied, Invalid)
 	}
 	if !spiffe.IsLabel(e.Code) {
-		return nil, fmt.Errorf("error of kind %s with code %.80q: want one such as %q", e.Kind, e.Code, CodeNotGranted)
+		return nil, fmt.Errorf("error of kind %s with code %.80q: want one such as %q", e.Kind, e.Code, CodeNotGranted.Name)
 	}
 	if len(e.Message) > maxMessage {
 		e.Message = strings.ToValidUTF8(e.Message[:maxMessage], "") + "…"

@@ -55,7 +55,7 @@ func (c *firstBytes) turnedAway(failed error) error {
 	if err != nil || after <= 0 || resp.StatusCode != http.StatusServiceUnavailable {
 		return nil
 	}
-	e := Errorf(Transient, CodeFull, "too many hosts connect at the same time: this one has a place in %d s", after)
+	e := Errorf(CodeFull, "too many hosts connect at the same time: this one has a place in %d s", after)
 	e.RetryAfter = min(after, maxPlace)
 	return e
 }

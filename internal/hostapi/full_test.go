@@ -40,15 +40,15 @@ func TestForgedPlace(t *testing.T) {
 		code   string
 		after  int
 	}{
-		"a place":       {full + "7\r\nContent-Length: 0\r\n\r\n", hostapi.CodeFull, 7},
-		"a far one":     {full + "86400\r\n\r\n", hostapi.CodeFull, 120},
-		"none":          {full + "\r\n\r\n", hostapi.CodeUnavailable, 0},
-		"one before":    {full + "-7\r\n\r\n", hostapi.CodeUnavailable, 0},
-		"no number":     {full + "Fri, 31 Dec 2049 23:59:59 GMT\r\n\r\n", hostapi.CodeUnavailable, 0},
-		"too long":      {full + "7\r\nX: " + strings.Repeat("x", 4096) + "\r\n\r\n", hostapi.CodeUnavailable, 0},
-		"success":       {"HTTP/1.1 200 OK\r\nRetry-After: 7\r\n\r\n", hostapi.CodeUnavailable, 0},
-		"a redirection": {"HTTP/1.1 301 Moved\r\nRetry-After: 7\r\nLocation: https://192.0.2.1/\r\n\r\n", hostapi.CodeUnavailable, 0},
-		"no HTTP":       {"SSH-2.0-OpenSSH\r\n", hostapi.CodeUnavailable, 0},
+		"a place":       {full + "7\r\nContent-Length: 0\r\n\r\n", hostapi.CodeFull.Name, 7},
+		"a far one":     {full + "86400\r\n\r\n", hostapi.CodeFull.Name, 120},
+		"none":          {full + "\r\n\r\n", hostapi.CodeUnavailable.Name, 0},
+		"one before":    {full + "-7\r\n\r\n", hostapi.CodeUnavailable.Name, 0},
+		"no number":     {full + "Fri, 31 Dec 2049 23:59:59 GMT\r\n\r\n", hostapi.CodeUnavailable.Name, 0},
+		"too long":      {full + "7\r\nX: " + strings.Repeat("x", 4096) + "\r\n\r\n", hostapi.CodeUnavailable.Name, 0},
+		"success":       {"HTTP/1.1 200 OK\r\nRetry-After: 7\r\n\r\n", hostapi.CodeUnavailable.Name, 0},
+		"a redirection": {"HTTP/1.1 301 Moved\r\nRetry-After: 7\r\nLocation: https://192.0.2.1/\r\n\r\n", hostapi.CodeUnavailable.Name, 0},
+		"no HTTP":       {"SSH-2.0-OpenSSH\r\n", hostapi.CodeUnavailable.Name, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestFull(t *testing.T) {
 		c.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return inner.Dial(ctx) }
 		began := time.Now()
 		_, err := c.Do(t.Context(), hostapi.Path("oidc"), registration)
-		if e := hostapi.AsError(err); e.Kind != hostapi.Transient || e.Code != hostapi.CodeFull || e.RetryAfter != 1 || time.Since(began) > 0 || signed != before {
-			t.Errorf("%v with %d s after %s, %d signatures, want %s with 1 s at once", e, e.RetryAfter, time.Since(began), signed-before, hostapi.CodeFull)
+		if e := hostapi.AsError(err); e.Kind != hostapi.Transient || e.Code != hostapi.CodeFull.Name || e.RetryAfter != 1 || time.Since(began) > 0 || signed != before {
+			t.Errorf("%v with %d s after %s, %d signatures, want %s with 1 s at once", e, e.RetryAfter, time.Since(began), signed-before, hostapi.CodeFull.Name)
 		}
 
 		spare, next := kit.ProviderID("spare", "cert"), make(memory)

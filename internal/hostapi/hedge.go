@@ -56,7 +56,7 @@ func (c *Client) hedge(ctx context.Context, svid *tls.Certificate) (*Client, way
 				if failed.err == nil {
 					failed = r
 				}
-				if won.client == nil && len(left) > 0 && AsError(r.err).Code == CodeFull {
+				if won.client == nil && len(left) > 0 && AsError(r.err).Code == CodeFull.Name {
 					begin()
 				}
 			case won.client == nil:

@@ -120,7 +120,7 @@ func (j Join) Verify(provider spiffe.ID, binding []byte) (ssh.PublicKey, error) 
 func (c *Client) Join(ctx context.Context, facts hostreport.Facts, token *JoinToken) (a Joined, err error) {
 	text, err := json.Marshal(facts)
 	if err != nil {
-		return a, Errorf(Invalid, CodeMalformed, "facts: %v", err)
+		return a, Errorf(CodeMalformed, "facts: %v", err)
 	}
 	j := Join{Node: c.Node, Device: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.HostKey.PublicKey()))), Facts: text}
 	s, err := c.connect(ctx, nil)
@@ -139,7 +139,7 @@ func (c *Client) Join(ctx context.Context, facts hostreport.Facts, token *JoinTo
 	}
 	b, err := json.Marshal(j)
 	if err != nil {
-		return a, Errorf(Invalid, CodeMalformed, "join request of %s: %v", c.Node, err)
+		return a, Errorf(CodeMalformed, "join request of %s: %v", c.Node, err)
 	}
 	err = s.call(ctx, http.MethodPost, PathJoin, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(b), &a)
 	return a, err

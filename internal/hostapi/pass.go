@@ -55,11 +55,11 @@ func (p *Pass) Close() {
 func (p *Pass) Enrol(ctx context.Context, r Request) (Answer, error) {
 	var body CertBody
 	if err := strictjson.Decode(r.Body, &body); err != nil {
-		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: body: %v", r.Need, err)
+		return Answer{}, Errorf(CodeMalformed, "need %s: body: %v", r.Need, err)
 	}
 	block, _ := pem.Decode([]byte(body.CSR))
 	if block == nil {
-		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: csr is not PEM", r.Need)
+		return Answer{}, Errorf(CodeMalformed, "need %s: csr is not PEM", r.Need)
 	}
 	s, err := p.client.connect(ctx, nil)
 	if err != nil {
@@ -148,7 +148,7 @@ func (p *Pass) call(ctx context.Context, do func(context.Context, *session) erro
 // within is call with a bound of its own.
 func (p *Pass) within(ctx context.Context, most time.Duration, do func(context.Context, *session) error) error {
 	if p.client.SVID == nil {
-		return Errorf(Denied, CodeUntrusted, "%s has no SVID yet: it must enrol first", p.client.Node)
+		return Errorf(CodeUntrusted, "%s has no SVID yet: it must enrol first", p.client.Node)
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout+cmp.Or(p.client.Patience, handshakeTimeout)+most)
 	defer cancel()

@@ -111,7 +111,7 @@ func (c *Client) dial(ctx context.Context, svid *tls.Certificate) (way, error) {
 		}, discard)
 	}, discard)
 	if err != nil && silent.Load() {
-		return way{}, Errorf(Transient, CodeUnavailable, "%v", err)
+		return way{}, Errorf(CodeUnavailable, "%v", err)
 	}
 	if err != nil {
 		return way{}, AsError(err)
@@ -136,11 +136,11 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dial
 		InsecureSkipVerify:     true, // by host name; Peer verifies the SVID
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			id, err := Peer(cs.PeerCertificates, c.Roots, x509.ExtKeyUsageServerAuth)
-			if e := AsError(err); err != nil && (e.Code == CodeUntrusted || e.Code == CodeRevoked) {
-				return Errorf(Transient, CodeUntrusted, "%s", e.Message)
+			if e := AsError(err); err != nil && (e.Code == CodeUntrusted.Name || e.Code == CodeRevoked.Name) {
+				return Errorf(CodeUntrustedTransient, "%s", e.Message)
 			}
 			if err == nil && id != c.Provider.ID {
-				return Errorf(Transient, CodeUntrusted, "the provider presents %s, want %s: check its address", id, c.Provider.ID)
+				return Errorf(CodeUntrustedTransient, "the provider presents %s, want %s: check its address", id, c.Provider.ID)
 			}
 			return err
 		},
@@ -212,7 +212,7 @@ func (s *session) enrol(ctx context.Context, r Request, csr []byte) (Answer, err
 // refuses reports whether an error is of the connection on which this host enrolled, so that
 // another with its SVID may do better: the provider closed it, or is of a release that does not
 // know the certificates that it issued there.
-func (s *session) refuses(err error) bool { return s.spent || AsError(err).Code == CodeUntrusted }
+func (s *session) refuses(err error) bool { return s.spent || AsError(err).Code == CodeUntrusted.Name }
 
 // device is the header of a request without a body of needs: the device proof.
 func (s *session) device() http.Header {
@@ -225,12 +225,12 @@ func (s *session) request(ctx context.Context, path string, r Request) (Answer, 
 	if key == "" {
 		var err error
 		if key, err = r.Key(s.client.Node); err != nil {
-			return Answer{}, Errorf(Invalid, CodeMalformed, "%v", err)
+			return Answer{}, Errorf(CodeMalformed, "%v", err)
 		}
 	}
 	b, err := json.Marshal(r)
 	if err != nil {
-		return Answer{}, Errorf(Invalid, CodeMalformed, "need %s: %v", r.Need, err)
+		return Answer{}, Errorf(CodeMalformed, "need %s: %v", r.Need, err)
 	}
 	header := http.Header{HeaderKey: {key}, "Content-Type": {"application/json"}}
 	var a Answer
@@ -238,7 +238,7 @@ func (s *session) request(ctx context.Context, path string, r Request) (Answer, 
 		return Answer{}, err
 	}
 	if len(a.Values) == 0 {
-		return Answer{}, Errorf(Transient, CodeUnavailable, "need %s: %s answered with no values", r.Need, s.address)
+		return Answer{}, Errorf(CodeUnavailable, "need %s: %s answered with no values", r.Need, s.address)
 	}
 	return a, nil
 }
@@ -286,10 +286,10 @@ func (s *session) call(ctx context.Context, method, path string, header http.Hea
 	}
 	odd := func(why any) error {
 		if f, err := document.ParseFormat(resp.Header.Get(document.HeaderFormat)); err == nil && f.Newer(document.NewestFormat) {
-			return Errorf(Transient, CodeNewerFormat, "%s %s: %s answered in a newer format than %s, %v: upgrade this host's programs",
+			return Errorf(CodeNewerFormat, "%s %s: %s answered in a newer format than %s, %v: upgrade this host's programs",
 				method, path, s.address, document.NewestFormat, why)
 		}
-		return Errorf(Transient, CodeUnavailable, "%s %s: %s answered with status %d and what is no answer: %v",
+		return Errorf(CodeUnavailable, "%s %s: %s answered with status %d and what is no answer: %v",
 			method, path, s.address, resp.StatusCode, why)
 	}
 	artifact, conditional := answer.(*Artifact)

@@ -15,9 +15,9 @@ const resumed = 30 * time.Second
 // Revoked is the refusal of what the revocation list has: transient where it is suspended.
 func Revoked(place string, err *trust.RevokedError) *Error {
 	if err.Suspended {
-		return Errorf(Transient, CodeRevoked, "%s%v", place, err).After(resumed)
+		return Errorf(CodeRevokedTransient, "%s%v", place, err).After(resumed)
 	}
-	return Errorf(Denied, CodeRevoked, "%s%v", place, err)
+	return Errorf(CodeRevoked, "%s%v", place, err)
 }
 
 // Peer verifies the chain that the other side of a connection presented, for the part
@@ -31,9 +31,9 @@ func Peer(chain []*x509.Certificate, roots *trust.Roots, part ...x509.ExtKeyUsag
 	case errors.As(err, &revoked):
 		return id, Revoked("peer's certificate: ", revoked)
 	case errors.As(err, &late):
-		return spiffe.ID{}, Errorf(Transient, CodeClock, "%v", err)
+		return spiffe.ID{}, Errorf(CodeClock, "%v", err)
 	case err != nil:
-		return spiffe.ID{}, Errorf(Denied, CodeUntrusted, "peer's certificate: %v", err)
+		return spiffe.ID{}, Errorf(CodeUntrusted, "peer's certificate: %v", err)
 	}
 	return id, nil
 }

@@ -272,10 +272,10 @@ func (r *readers) answer(p document.Policy, g document.Grant, ask func(server.Ca
 	}
 	err = ask(server.Call{Caller: g.Caller, Request: request, Grant: g, Policy: p, Now: time.Now()})
 	// The rules of a tenant need not permit what a service requests.
-	if refused := new(hostapi.Error); g.Kind == token.Name && errors.As(err, &refused) && refused.Code == hostapi.CodeNotGranted {
+	if refused := new(hostapi.Error); g.Kind == token.Name && errors.As(err, &refused) && refused.Code == hostapi.CodeNotGranted.Name {
 		return nil
 	}
-	if missing := new(hostapi.Error); errors.As(err, &missing) && (missing.Code == hostapi.CodeMissing || missing.Code == hostapi.CodeUnavailable) {
+	if missing := new(hostapi.Error); errors.As(err, &missing) && (missing.Code == hostapi.CodeMissing.Name || missing.Code == hostapi.CodeUnavailable.Name) {
 		return nil
 	}
 	return err

@@ -97,7 +97,7 @@ func (a *Accounts[R, B]) Answer(ctx context.Context, p *Policy[R], c server.Call
 	})
 	var of *serverError
 	if errors.As(err, &of) { // a host retries, and people see what is wrong
-		err = hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "%v", of)
+		err = hostapi.Errorf(hostapi.CodeUnavailable, "%v", of)
 	}
 	if err != nil {
 		return server.Decision{}, err
@@ -121,7 +121,7 @@ func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ct
 	case mine <- struct{}{}:
 		defer func() { <-mine }()
 	case <-ctx.Done():
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%s: other requests work on it", what)
+		return hostapi.Errorf(hostapi.CodeBusy, "%s: other requests work on it", what)
 	}
 	at := of.String()
 	if a.kind.AtServer {
@@ -129,7 +129,7 @@ func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ct
 	}
 	release, err := a.turn(ctx, at)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%s: another process works on it", what)
+		return hostapi.Errorf(hostapi.CodeBusy, "%s: another process works on it", what)
 	}
 	if err != nil {
 		return err

@@ -42,9 +42,9 @@ func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row,
 		if r.Context().Err() == nil {
 			f.Logger.Error("a request failed", "error", err, "kind", f.Kind, "path", r.URL.Path, "caller", row.Caller)
 		}
-		refusal = wire.Errorf(wire.Transient, wire.CodeInternal, "%s %.100q: failed at the provider, whose log has the reason", r.Method, r.URL.Path)
+		refusal = wire.Errorf(wire.CodeInternal, "%s %.100q: failed at the provider, whose log has the reason", r.Method, r.URL.Path)
 		if errors.Is(err, store.ErrUnavailable) {
-			refusal = wire.Errorf(wire.Transient, wire.CodeStore, "%s %.100q: %s", r.Method, r.URL.Path, server.Unavailable(err))
+			refusal = wire.Errorf(wire.CodeStore, "%s %.100q: %s", r.Method, r.URL.Path, server.Unavailable(err))
 		}
 		if r.Method != http.MethodGet {
 			refusal.Message += "; whether this was done is not known: repeat the same command, which does nothing twice"
@@ -77,7 +77,7 @@ func Access(r *http.Request, group string, has, want document.Access) error {
 	if want == document.AccessWrite {
 		group += spiffe.WriteSuffix
 	}
-	return wire.Errorf(wire.Denied, wire.CodeNotGranted, "%s %.100q: %s may %s here, want %s: give it a role with group %s",
+	return wire.Errorf(wire.CodeNotGranted, "%s %.100q: %s may %s here, want %s: give it a role with group %s",
 		r.Method, r.URL.Path, From(r.Context()).ID.Short(), may, want, group)
 }
 
@@ -99,13 +99,13 @@ func ownPage(r *http.Request) error {
 		host = r.Host
 	}
 	if !strings.EqualFold(host, name) {
-		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "Host %.100q, want %s: call it by that name", r.Host, name)
+		return wire.Errorf(wire.CodeUntrusted, "Host %.100q, want %s: call it by that name", r.Host, name)
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "Sec-Fetch-Site %.100q, want a page of %s", site, name)
+		return wire.Errorf(wire.CodeUntrusted, "Sec-Fetch-Site %.100q, want a page of %s", site, name)
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !strings.EqualFold(origin, "http://"+r.Host) {
-		return wire.Errorf(wire.Denied, wire.CodeUntrusted, "Origin %.100q, want a page of %s", origin, name)
+		return wire.Errorf(wire.CodeUntrusted, "Origin %.100q, want a page of %s", origin, name)
 	}
 	return nil
 }

@@ -107,6 +107,6 @@ func (c *call) nothing() error {
 }
 
 func (c *call) unknown() error {
-	return wire.Errorf(wire.Invalid, wire.CodeUnknownMethod, "%s %.100q: this cache accepts store paths alone: leave write-nar-listing and index-debug-info out",
+	return wire.Errorf(wire.CodeUnknownMethod, "%s %.100q: this cache accepts store paths alone: leave write-nar-listing and index-debug-info out",
 		c.r.Method, c.r.URL.Path)
 }

@@ -261,7 +261,7 @@ func refuseRevoked(list *trust.Revocations, chain []*x509.Certificate, id spiffe
 	case !errors.As(err, &revoked):
 		return err
 	case !revoked.ValidAfter.IsZero() && !revoked.Suspended:
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeRevoked, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
+		return hostapi.Errorf(hostapi.CodeRevokedTransient, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
 	}
 	return hostapi.Revoked("", revoked)
 }
@@ -287,5 +287,5 @@ func decode(r hostapi.Request) (body hostapi.CertBody, err error) {
 }
 
 func malformed(r hostapi.Request, err error) error {
-	return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "need %q: %v", r.Need, err)
+	return hostapi.Errorf(hostapi.CodeMalformed, "need %q: %v", r.Need, err)
 }

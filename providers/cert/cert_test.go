@@ -108,7 +108,7 @@ func TestMalformed(t *testing.T) {
 		"other CSR": string(kit.JSON(map[string]any{"id": ursula, "csr": kit.CSR(outline, kit.NewKey())})),
 	} {
 		_, err := e.Client(ursula).Do(t.Context(), hostapi.Path("cert"), hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: json.RawMessage(b)})
-		t.Run(name, func(t *testing.T) { providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed) })
+		t.Run(name, func(t *testing.T) { providertest.WantError(t, err, hostapi.CodeMalformed) })
 	}
 }
 

@@ -181,7 +181,7 @@ func readCRL(path string, a *ca.Authority) (*crl, error) {
 func (i *Issuer) NewestCRL(has string) (hostapi.CRL, error) {
 	l := i.crl.Load()
 	if l == nil {
-		return hostapi.CRL{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "there is no CRL yet")
+		return hostapi.CRL{}, hostapi.Errorf(hostapi.CodeUnavailable, "there is no CRL yet")
 	}
 	is := hostapi.CRL{Number: l.Number.Text(16), List: l.number, Issuer: string(ca.EncodeCertificates(l.by))}
 	if is.Number != has {

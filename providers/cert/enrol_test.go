@@ -65,7 +65,7 @@ func TestEnrolRefused(t *testing.T) {
 		c := e.Stranger(ursula)
 		c.HostKey = kit.NewHostKey()
 		_, err := c.Enrol(t.Context(), r)
-		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeUntrusted)
+		providertest.WantError(t, err, hostapi.CodeUntrusted)
 	})
 	t.Run("another host key on a newer host", func(t *testing.T) {
 		newer := r
@@ -73,20 +73,20 @@ func TestEnrolRefused(t *testing.T) {
 		c := e.Stranger(ursula)
 		c.HostKey = kit.NewHostKey()
 		_, err := c.Enrol(t.Context(), newer)
-		providertest.WantError(t, err, hostapi.Transient, hostapi.CodePolicyBehind)
+		providertest.WantError(t, err, hostapi.CodePolicyBehind)
 	})
 	t.Run("unknown node", func(t *testing.T) {
 		unknown := kit.ID("node/unknown")
 		q := r
 		q.Body = body(unknown)
 		_, err := e.Stranger(unknown).Enrol(t.Context(), q)
-		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
+		providertest.WantError(t, err, hostapi.CodeNotGranted)
 	})
 	t.Run("the SVID of another", func(t *testing.T) {
 		q := r
 		q.Body = body(kit.ID("node/raishan"))
 		_, err := e.Stranger(ursula).Enrol(t.Context(), q)
-		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeUntrusted)
+		providertest.WantError(t, err, hostapi.CodeUntrusted)
 	})
 	t.Run("a CSR that its key did not sign", func(t *testing.T) {
 		block, _ := pem.Decode([]byte(kit.CSR(ursula, kit.NewKey())))
@@ -94,22 +94,22 @@ func TestEnrolRefused(t *testing.T) {
 		q := r
 		q.Body = kit.JSON(hostapi.CertBody{ID: ursula, CSR: string(pem.EncodeToMemory(block))})
 		_, err := e.Stranger(ursula).Enrol(t.Context(), q)
-		providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
+		providertest.WantError(t, err, hostapi.CodeMalformed)
 	})
 	t.Run("no proof", func(t *testing.T) {
 		_, err := e.Post(t, nil, hostapi.Path("cert"), "", kit.JSON(r))
-		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeUntrusted)
+		providertest.WantError(t, err, hostapi.CodeUntrusted)
 	})
 	t.Run("a proof beside a certificate", func(t *testing.T) {
 		q := r
 		q.Proof = &hostapi.Proof{Node: ursula}
 		_, err := e.Post(t, e.Client(ursula).SVID, hostapi.Path("cert"), "", kit.JSON(q))
-		providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
+		providertest.WantError(t, err, hostapi.CodeMalformed)
 	})
 	t.Run("a proof of nobody", func(t *testing.T) {
 		body := strings.Replace(string(kit.JSON(r)), `"need"`, `"proof":{},"need"`, 1)
 		_, err := e.Post(t, nil, hostapi.Path("cert"), "", []byte(body))
-		providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
+		providertest.WantError(t, err, hostapi.CodeMalformed)
 	})
 	if _, err := e.Store.Get(t.Context(), "cert/device/ursula"); err == nil {
 		t.Error("a refused enrolment left a device")
@@ -219,17 +219,17 @@ func TestReplay(t *testing.T) {
 	if err := w.enrol(proven); err != nil {
 		t.Fatal(err)
 	}
-	providertest.WantError(t, w.enrol(proven), hostapi.Denied, hostapi.CodeReplayed)
+	providertest.WantError(t, w.enrol(proven), hostapi.CodeReplayed)
 	again := w.prove(r, key, proven.Proof.Nonce, asIs)
 	again.Serial++ // a replay is no matter of an old policy
-	providertest.WantError(t, w.enrol(again), hostapi.Denied, hostapi.CodeReplayed)
+	providertest.WantError(t, w.enrol(again), hostapi.CodeReplayed)
 
 	elsewhere := dial(t, e)
 	stolen := w.prove(r, key, w.nonce(), asIs)
-	providertest.WantError(t, elsewhere.enrol(stolen), hostapi.Denied, hostapi.CodeUntrusted)
+	providertest.WantError(t, elsewhere.enrol(stolen), hostapi.CodeUntrusted)
 	e.Restart()
 	after := dial(t, e)
-	providertest.WantError(t, after.enrol(after.prove(r, key, proven.Proof.Nonce, asIs)), hostapi.Denied, hostapi.CodeReplayed)
+	providertest.WantError(t, after.enrol(after.prove(r, key, proven.Proof.Nonce, asIs)), hostapi.CodeReplayed)
 
 	for name, change := range map[string]func(*hostapi.Statement){
 		"provider": func(s *hostapi.Statement) { s.Provider = kit.ProviderID("raishan", "cert") },
@@ -238,12 +238,12 @@ func TestReplay(t *testing.T) {
 	} {
 		t.Run("another "+name, func(t *testing.T) {
 			w := dial(t, e)
-			providertest.WantError(t, w.enrol(w.prove(r, key, w.nonce(), change)), hostapi.Denied, hostapi.CodeUntrusted)
+			providertest.WantError(t, w.enrol(w.prove(r, key, w.nonce(), change)), hostapi.CodeUntrusted)
 		})
 	}
 	t.Run("another nonce", func(t *testing.T) {
 		w := dial(t, e)
-		providertest.WantError(t, w.enrol(w.prove(r, key, "AAAA", asIs)), hostapi.Transient, hostapi.CodeBadNonce)
+		providertest.WantError(t, w.enrol(w.prove(r, key, "AAAA", asIs)), hostapi.CodeBadNonce)
 	})
 }
 
@@ -278,18 +278,18 @@ func TestConnectionThatEnrolled(t *testing.T) {
 		return w.post(hostapi.Path("cert"), id, q, &hostapi.Answer{})
 	}
 	w := dial(t, e)
-	providertest.WantError(t, request(w, w.device(key)), hostapi.Denied, hostapi.CodeUntrusted)
+	providertest.WantError(t, request(w, w.device(key)), hostapi.CodeUntrusted)
 	refused := w.prove(r, kit.NewHostKey(), w.nonce(), func(*hostapi.Statement) {})
-	providertest.WantError(t, w.enrol(refused), hostapi.Denied, hostapi.CodeUntrusted)
-	providertest.WantError(t, request(w, w.device(key)), hostapi.Denied, hostapi.CodeUntrusted)
+	providertest.WantError(t, w.enrol(refused), hostapi.CodeUntrusted)
+	providertest.WantError(t, request(w, w.device(key)), hostapi.CodeUntrusted)
 	if err := w.enrol(w.prove(r, key, w.nonce(), func(*hostapi.Statement) {})); err != nil {
 		t.Fatal(err)
 	}
 	other := dial(t, e)
-	providertest.WantError(t, request(other, other.device(key)), hostapi.Denied, hostapi.CodeUntrusted)
-	providertest.WantError(t, request(w, ""), hostapi.Denied, hostapi.CodeDeviceKey)
-	providertest.WantError(t, request(w, w.device(kit.NewHostKey())), hostapi.Denied, hostapi.CodeDeviceKey)
-	providertest.WantError(t, request(w, other.device(key)), hostapi.Denied, hostapi.CodeDeviceKey)
+	providertest.WantError(t, request(other, other.device(key)), hostapi.CodeUntrusted)
+	providertest.WantError(t, request(w, ""), hostapi.CodeDeviceKey)
+	providertest.WantError(t, request(w, w.device(kit.NewHostKey())), hostapi.CodeDeviceKey)
+	providertest.WantError(t, request(w, other.device(key)), hostapi.CodeDeviceKey)
 	if err := request(w, w.device(key)); err != nil {
 		t.Errorf("the host that enrolled: %v", err)
 	}
@@ -297,10 +297,10 @@ func TestConnectionThatEnrolled(t *testing.T) {
 	e.Publish(providertest.Serial + 1)
 	kit.Succeeds(t, "the former machine to be refused", func() error {
 		err := request(w, w.device(key))
-		if err != nil && hostapi.AsError(err).Code == hostapi.CodeDeviceKey {
+		if err != nil && hostapi.AsError(err).Code == hostapi.CodeDeviceKey.Name {
 			return nil
 		}
-		return fmt.Errorf("%v, want %s", err, hostapi.CodeDeviceKey)
+		return fmt.Errorf("%v, want %s", err, hostapi.CodeDeviceKey.Name)
 	})
 }
 
@@ -366,12 +366,12 @@ func TestLostEnrolment(t *testing.T) {
 	w := dial(t, e)
 	proven := w.prove(r, e.HostKey(ursula), w.nonce(), func(*hostapi.Statement) {})
 	e.Store.Lose(errors.New("killed"))
-	providertest.WantError(t, w.enrol(proven), hostapi.Transient, hostapi.CodeInternal)
-	providertest.WantError(t, w.enrol(proven), hostapi.Denied, hostapi.CodeReplayed)
+	providertest.WantError(t, w.enrol(proven), hostapi.CodeInternal)
+	providertest.WantError(t, w.enrol(proven), hostapi.CodeReplayed)
 	if _, err := e.Stranger(ursula).Enrol(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if rows := e.Audit(); len(rows) != 3 || rows[0].Replayed || rows[1].Code != hostapi.CodeReplayed || !rows[2].Replayed {
+	if rows := e.Audit(); len(rows) != 3 || rows[0].Replayed || rows[1].Code != hostapi.CodeReplayed.Name || !rows[2].Replayed {
 		t.Errorf("audit: %+v", rows)
 	}
 }
@@ -393,8 +393,8 @@ func TestNonceOnce(t *testing.T) {
 		}
 	})
 	err := first.enrol(first.prove(r, e.HostKey(ursula), nonce, asIs))
-	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeReplayed)
-	if rows := e.Audit(); len(rows) != 2 || rows[0].Code != "" || rows[1].Code != hostapi.CodeReplayed {
+	providertest.WantError(t, err, hostapi.CodeReplayed)
+	if rows := e.Audit(); len(rows) != 2 || rows[0].Code != "" || rows[1].Code != hostapi.CodeReplayed.Name {
 		t.Errorf("audit: %+v", rows)
 	}
 }

@@ -96,7 +96,7 @@ func TestOneMachine(t *testing.T) {
 	lost := func(e *providertest.Env, c *hostapi.Client) {
 		t.Helper()
 		e.Store.Lose(errors.New("killed"))
-		providertest.WantError(t, renew(t, c), hostapi.Transient, hostapi.CodeInternal)
+		providertest.WantError(t, renew(t, c), hostapi.CodeInternal)
 		e.Restart()
 	}
 	for range 3 {

@@ -90,8 +90,8 @@ func TestReplaced(t *testing.T) {
 		t.Helper()
 		for _, p := range []*providertest.Env{e, second} {
 			c := at(p, c)
-			providertest.WantError(t, renew(t, c), hostapi.Denied, hostapi.CodeDeviceKey)
-			providertest.WantError(t, service(t, c), hostapi.Denied, hostapi.CodeDeviceKey)
+			providertest.WantError(t, renew(t, c), hostapi.CodeDeviceKey)
+			providertest.WantError(t, service(t, c), hostapi.CodeDeviceKey)
 		}
 	}
 	former := e.Client(ursula)
@@ -119,7 +119,7 @@ func TestReplaced(t *testing.T) {
 
 	rekeyed := *former // the same machine with the other key
 	rekeyed.HostKey = e.HostKey(ursula)
-	providertest.WantError(t, renew(t, &rekeyed), hostapi.Transient, hostapi.CodeUntrusted) // so it enrols again
+	providertest.WantError(t, renew(t, &rekeyed), hostapi.CodeUntrustedTransient) // so it enrols again
 	enrol(t, &rekeyed)
 	good(&rekeyed, "the machine with its new key")
 
@@ -157,7 +157,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 	if _, err := db.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("cert/device/ursula", kit.JSON(other))}}); err != nil {
 		t.Fatal(err)
 	}
-	providertest.WantError(t, request(), hostapi.Transient, hostapi.CodeUntrusted)
+	providertest.WantError(t, request(), hostapi.CodeUntrustedTransient)
 }
 
 // TestStolen: a copied SVID does not renew itself, not even once.
@@ -168,14 +168,14 @@ func TestStolen(t *testing.T) {
 	enrol(t, lawful)
 	thief := *lawful
 	thief.HostKey = nil
-	providertest.WantError(t, renew(t, &thief), hostapi.Denied, hostapi.CodeDeviceKey)
+	providertest.WantError(t, renew(t, &thief), hostapi.CodeDeviceKey)
 	thief.HostKey = kit.NewHostKey()
-	providertest.WantError(t, renew(t, &thief), hostapi.Denied, hostapi.CodeDeviceKey)
+	providertest.WantError(t, renew(t, &thief), hostapi.CodeDeviceKey)
 	if err := renew(t, lawful); err != nil {
 		t.Error(err)
 	}
 	rows := e.Audit()
-	if len(rows) != 4 || rows[1].Code != hostapi.CodeDeviceKey || rows[1].Caller != ursula.String() || rows[1].From == "" {
+	if len(rows) != 4 || rows[1].Code != hostapi.CodeDeviceKey.Name || rows[1].Caller != ursula.String() || rows[1].From == "" {
 		t.Errorf("audit: %+v", rows)
 	}
 }

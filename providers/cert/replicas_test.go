@@ -129,15 +129,15 @@ func TestReplicasNonce(t *testing.T) {
 	key, asIs := a.HostKey(ursula), func(*hostapi.Statement) {}
 	here, there := dial(t, a), dial(t, b)
 	nonce := here.nonce()
-	providertest.WantError(t, there.enrol(there.prove(r, key, nonce, asIs)), hostapi.Transient, hostapi.CodeBadNonce)
+	providertest.WantError(t, there.enrol(there.prove(r, key, nonce, asIs)), hostapi.CodeBadNonce)
 	proven := here.prove(r, key, nonce, asIs)
 	if err := here.enrol(proven); err != nil {
 		t.Fatal(err)
 	}
-	providertest.WantError(t, here.enrol(proven), hostapi.Denied, hostapi.CodeReplayed)
-	providertest.WantError(t, there.enrol(there.prove(r, key, nonce, asIs)), hostapi.Transient, hostapi.CodeBadNonce)
+	providertest.WantError(t, here.enrol(proven), hostapi.CodeReplayed)
+	providertest.WantError(t, there.enrol(there.prove(r, key, nonce, asIs)), hostapi.CodeBadNonce)
 	proven = there.prove(r, key, there.nonce(), func(s *hostapi.Statement) { s.Provider = a.Provider().ID })
-	providertest.WantError(t, there.enrol(proven), hostapi.Denied, hostapi.CodeUntrusted)
+	providertest.WantError(t, there.enrol(proven), hostapi.CodeUntrusted)
 	if err := there.enrol(there.prove(r, key, there.nonce(), asIs)); err != nil {
 		t.Errorf("a nonce of its own: %v", err)
 	}
@@ -160,13 +160,13 @@ func TestReplicasReplaced(t *testing.T) {
 	enrol(t, successor)
 
 	// b has the former policy.
-	providertest.WantError(t, renew(t, at(a, former)), hostapi.Denied, hostapi.CodeDeviceKey)
-	providertest.WantError(t, renew(t, at(b, former)), hostapi.Transient, hostapi.CodeUntrusted)
-	providertest.WantError(t, service(t, at(b, former)), hostapi.Transient, hostapi.CodeUntrusted)
+	providertest.WantError(t, renew(t, at(a, former)), hostapi.CodeDeviceKey)
+	providertest.WantError(t, renew(t, at(b, former)), hostapi.CodeUntrustedTransient)
+	providertest.WantError(t, service(t, at(b, former)), hostapi.CodeUntrustedTransient)
 	again := at(b, former)
 	again.SVID = nil
 	_, err := again.Enrol(t.Context(), hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)})
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodePolicyBehind)
+	providertest.WantError(t, err, hostapi.CodePolicyBehind)
 	if err := renew(t, successor); err != nil {
 		t.Errorf("the machine in its place: %v", err)
 	}
@@ -176,7 +176,7 @@ func TestReplicasReplaced(t *testing.T) {
 	b.Restart()
 	former.HostKey = formerKey
 	for _, e := range []*providertest.Env{a, b} {
-		providertest.WantError(t, renew(t, at(e, former)), hostapi.Denied, hostapi.CodeDeviceKey)
+		providertest.WantError(t, renew(t, at(e, former)), hostapi.CodeDeviceKey)
 		there := at(e, successor)
 		if err := renew(t, there); err != nil {
 			t.Errorf("the machine in its place, at %s: %v", e.Policy.Host, err)

@@ -186,10 +186,10 @@ func (p Provider) Changes(ctx context.Context) iter.Seq2[int64, error] { return 
 // missing is err for a host whose documents are not here yet.
 func missing(c server.Call, err error) error {
 	if errors.Is(err, archive.ErrRestored) {
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "documents of %s: none are published here since its state was restored", c.Caller.Short())
+		return hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here since its state was restored", c.Caller.Short())
 	}
 	if errors.Is(err, archive.ErrNone) {
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "documents of %s: none are published here yet", c.Caller.Short())
+		return hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here yet", c.Caller.Short())
 	}
 	return err
 }

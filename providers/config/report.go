@@ -22,7 +22,7 @@ import (
 // rest it reads nothing: a host of a newer release may report more.
 func (p Provider) Receive(c server.Call, last, report []byte) (is server.Received, err error) {
 	malformed := func(what any) error {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "report of %s: %v", c.Caller.Short(), what)
+		return hostapi.Errorf(hostapi.CodeMalformed, "report of %s: %v", c.Caller.Short(), what)
 	}
 	var fields map[string]json.RawMessage
 	if err := strictjson.Decode(report, &fields); err != nil {

@@ -63,7 +63,7 @@ func TestRevocationsMalformed(t *testing.T) {
 	offer(t, e, 1)
 	c := e.Client(ursula)
 	c.Revocations = -1
-	if a, err := c.Artifact(t.Context()); err == nil || hostapi.AsError(err).Code != hostapi.CodeMalformed {
+	if a, err := c.Artifact(t.Context()); err == nil || hostapi.AsError(err).Code != hostapi.CodeMalformed.Name {
 		t.Errorf("got %+v, %v", a, err)
 	}
 }

@@ -220,22 +220,22 @@ func TestRefused(t *testing.T) {
 		code         string
 		message      string
 	}{
-		{"a reader that publishes", bob, "POST", "/v1/publish", nil, 403, hostapi.CodeNotGranted, "user/bob may read here, want write: give it a role with group control-plane-write"},
-		{"a reader that rolls back", bob, "POST", "/v1/rollback/1", nil, 403, hostapi.CodeNotGranted, "user/bob may read here, want write"},
-		{"a node without a role", ursula, "GET", "/v1/versions", nil, 403, hostapi.CodeNotGranted, "node/ursula may do nothing here, want read: give it a role with group control-plane"},
-		{"a service called alice", kit.ID("service/alice"), "GET", "/v1/versions", nil, 403, hostapi.CodeNotGranted, "service/alice may do nothing here"},
-		{"a page of another origin", alice, "POST", "/v1/publish", foreign("Origin", "http://evil.example"), 403, hostapi.CodeUntrusted, `Origin "http://evil.example", want a page of ` + name},
-		{"a page without an origin", alice, "POST", "/v1/publish", foreign("Origin", "null"), 403, hostapi.CodeUntrusted, `Origin "null"`},
-		{"an image on another page", alice, "GET", "/v1/versions", foreign("Sec-Fetch-Site", "cross-site"), 403, hostapi.CodeUntrusted, `Sec-Fetch-Site "cross-site"`},
-		{"another service of the domain", alice, "GET", "/v1/versions", foreign("Sec-Fetch-Site", "same-site"), 403, hostapi.CodeUntrusted, `Sec-Fetch-Site "same-site"`},
-		{"a name that leads here", alice, "GET", "/v1/versions", func(r *http.Request) { r.Host = "evil.example" }, 403, hostapi.CodeUntrusted, `Host "evil.example", want ` + name},
-		{"its address", alice, "GET", "/v1/versions", func(r *http.Request) { r.Host = "127.64.0.1" }, 403, hostapi.CodeUntrusted, `Host "127.64.0.1"`},
-		{"an act by GET", alice, "GET", "/v1/publish", nil, 400, hostapi.CodeUnknownMethod, `GET "/v1/publish": no such endpoint`},
-		{"another path", alice, "GET", "/", nil, 400, hostapi.CodeUnknownMethod, "no such endpoint"},
-		{"no serial", alice, "GET", "/v1/versions/newest", nil, 400, hostapi.CodeMalformed, `serial "newest"`},
-		{"a version that is gone", alice, "GET", "/v1/versions/7", nil, 400, hostapi.CodeMissing, "serial 7, want one that /v1/versions has"},
-		{"a long page", bob, "GET", "/v1/hosts?limit=1000", nil, 400, hostapi.CodeMalformed, `limit "1000", want 1 to 100`},
-		{"no documents", alice, "POST", "/v1/publish", nil, 400, hostapi.CodeMalformed, "documents: "},
+		{"a reader that publishes", bob, "POST", "/v1/publish", nil, 403, hostapi.CodeNotGranted.Name, "user/bob may read here, want write: give it a role with group control-plane-write"},
+		{"a reader that rolls back", bob, "POST", "/v1/rollback/1", nil, 403, hostapi.CodeNotGranted.Name, "user/bob may read here, want write"},
+		{"a node without a role", ursula, "GET", "/v1/versions", nil, 403, hostapi.CodeNotGranted.Name, "node/ursula may do nothing here, want read: give it a role with group control-plane"},
+		{"a service called alice", kit.ID("service/alice"), "GET", "/v1/versions", nil, 403, hostapi.CodeNotGranted.Name, "service/alice may do nothing here"},
+		{"a page of another origin", alice, "POST", "/v1/publish", foreign("Origin", "http://evil.example"), 403, hostapi.CodeUntrusted.Name, `Origin "http://evil.example", want a page of ` + name},
+		{"a page without an origin", alice, "POST", "/v1/publish", foreign("Origin", "null"), 403, hostapi.CodeUntrusted.Name, `Origin "null"`},
+		{"an image on another page", alice, "GET", "/v1/versions", foreign("Sec-Fetch-Site", "cross-site"), 403, hostapi.CodeUntrusted.Name, `Sec-Fetch-Site "cross-site"`},
+		{"another service of the domain", alice, "GET", "/v1/versions", foreign("Sec-Fetch-Site", "same-site"), 403, hostapi.CodeUntrusted.Name, `Sec-Fetch-Site "same-site"`},
+		{"a name that leads here", alice, "GET", "/v1/versions", func(r *http.Request) { r.Host = "evil.example" }, 403, hostapi.CodeUntrusted.Name, `Host "evil.example", want ` + name},
+		{"its address", alice, "GET", "/v1/versions", func(r *http.Request) { r.Host = "127.64.0.1" }, 403, hostapi.CodeUntrusted.Name, `Host "127.64.0.1"`},
+		{"an act by GET", alice, "GET", "/v1/publish", nil, 400, hostapi.CodeUnknownMethod.Name, `GET "/v1/publish": no such endpoint`},
+		{"another path", alice, "GET", "/", nil, 400, hostapi.CodeUnknownMethod.Name, "no such endpoint"},
+		{"no serial", alice, "GET", "/v1/versions/newest", nil, 400, hostapi.CodeMalformed.Name, `serial "newest"`},
+		{"a version that is gone", alice, "GET", "/v1/versions/7", nil, 400, hostapi.CodeMissing.Name, "serial 7, want one that /v1/versions has"},
+		{"a long page", bob, "GET", "/v1/hosts?limit=1000", nil, 400, hostapi.CodeMalformed.Name, `limit "1000", want 1 to 100`},
+		{"no documents", alice, "POST", "/v1/publish", nil, 400, hostapi.CodeMalformed.Name, "documents: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e.t = t

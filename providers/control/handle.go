@@ -69,7 +69,7 @@ func (a *api) routes() http.Handler {
 		mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, e) })
 	}
 	unknown := endpoint{access: document.AccessRead, answer: func(c *call) (any, error) {
-		return nil, wire.Errorf(wire.Invalid, wire.CodeUnknownMethod, "%s %.100q: no such endpoint: /v1/openapi.json has them", c.r.Method, c.r.URL.Path)
+		return nil, wire.Errorf(wire.CodeUnknownMethod, "%s %.100q: no such endpoint: /v1/openapi.json has them", c.r.Method, c.r.URL.Path)
 	}}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, unknown) })
 	return mux
@@ -97,14 +97,14 @@ func (c *call) decide(caller announced.Caller, e endpoint) (any, error) {
 	}
 	free, ok := c.callers.Acquire(caller.String())
 	if !ok {
-		return nil, wire.Errorf(wire.Transient, wire.CodeBusy, "%d requests of %s are being answered: request again later", c.callers.Max(), caller.ID.Short()).After(time.Second)
+		return nil, wire.Errorf(wire.CodeBusy, "%d requests of %s are being answered: request again later", c.callers.Max(), caller.ID.Short()).After(time.Second)
 	}
 	defer free()
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	default:
-		return nil, wire.Errorf(wire.Transient, wire.CodeBusy, "%d requests are being answered: request again later", cap(c.slots)).After(time.Second)
+		return nil, wire.Errorf(wire.CodeBusy, "%d requests are being answered: request again later", cap(c.slots)).After(time.Second)
 	}
 	return e.answer(c)
 }

@@ -82,7 +82,7 @@ func act[V any](c *call, body any, do func(*join.Operator) (V, error)) (any, err
 			err = strictjson.Decode(b, body)
 		}
 		if err != nil {
-			return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "body: %v: /v1/openapi.json has its form", err)
+			return nil, wire.Errorf(wire.CodeMalformed, "body: %v: /v1/openapi.json has its form", err)
 		}
 	}
 	for {
@@ -92,7 +92,7 @@ func act[V any](c *call, body any, do func(*join.Operator) (V, error)) (any, err
 		case errors.Is(err, store.ErrConflict):
 			continue
 		case errors.Is(err, join.ErrAct):
-			return nil, wire.Errorf(wire.Invalid, wire.CodeMismatch, "%v", err)
+			return nil, wire.Errorf(wire.CodeMismatchInvalid, "%v", err)
 		case err != nil:
 			return nil, err
 		}

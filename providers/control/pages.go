@@ -57,7 +57,7 @@ func (c *call) page(prefix, first string) (entries []store.Entry, next string, e
 	limit := maxPage
 	if text := q.Get("limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
-			return nil, "", wire.Errorf(wire.Invalid, wire.CodeMalformed, "limit %.30q, want 1 to %d", text, maxPage)
+			return nil, "", wire.Errorf(wire.CodeMalformed, "limit %.30q, want 1 to %d", text, maxPage)
 		}
 	}
 	after := first
@@ -114,7 +114,7 @@ func (c *call) audit() (any, error) {
 	if text := c.r.URL.Query().Get("since"); text != "" {
 		since, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil || since.Year() > 2200 {
-			return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "since %.40q, want a time such as 2026-07-14T08:30:00Z", text)
+			return nil, wire.Errorf(wire.CodeMalformed, "since %.40q, want a time such as 2026-07-14T08:30:00Z", text)
 		}
 		first = server.AuditAfter(since)
 	}

@@ -62,7 +62,7 @@ func TestFiles(t *testing.T) {
 	b := e.beside[file.Name]
 	request := hostapi.Request{Need: "file-wiki-smtp", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(controltest.File)}
 	_, err := b.Client(ursula).Do(t.Context(), hostapi.Path(file.Name), request)
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeMissing)
+	providertest.WantError(t, err, hostapi.CodeMissing)
 
 	send := func(ref, content string) io.Reader { return body(file.File{Ref: ref, Content: &content}) }
 	var sent file.File
@@ -117,7 +117,7 @@ func TestFiles(t *testing.T) {
 	}
 	refused := 0
 	for _, r := range e.acts() {
-		if r.Code == hostapi.CodeNotGranted {
+		if r.Code == hostapi.CodeNotGranted.Name {
 			refused++
 		}
 	}
@@ -221,7 +221,7 @@ func TestDecidesItself(t *testing.T) {
 	if status != http.StatusForbidden || !strings.Contains(string(text), "user/alice may read here, want write") {
 		t.Errorf("%d %s", status, text)
 	}
-	refused := func(r server.Row) bool { return r.Code == hostapi.CodeNotGranted && r.Caller == alice.String() }
+	refused := func(r server.Row) bool { return r.Code == hostapi.CodeNotGranted.Name && r.Caller == alice.String() }
 	if rows := b.Rows(); !slices.ContainsFunc(rows, refused) {
 		t.Errorf("no row of the refusal: %+v", rows)
 	}

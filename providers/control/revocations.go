@@ -31,7 +31,7 @@ func (c *call) setRevocations() (any, error) {
 		err = strictjson.Decode(b, &s)
 	}
 	if err != nil {
-		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "body: %v: want a list as florctl revoke signs it", err)
+		return nil, wire.Errorf(wire.CodeMalformed, "body: %v: want a list as florctl revoke signs it", err)
 	}
 	var rows []server.Row
 	next, changed, err := c.Archive.SetRevocations(c.r.Context(), s, archive.ListTerms{
@@ -43,7 +43,7 @@ func (c *call) setRevocations() (any, error) {
 	})
 	var refusal *archive.Refusal
 	if errors.As(err, &refusal) {
-		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, "%v", err)
+		return nil, wire.Errorf(wire.CodeMalformed, "%v", err)
 	}
 	if err != nil {
 		return nil, err

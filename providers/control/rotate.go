@@ -41,7 +41,7 @@ func (c *call) rotate() (any, error) {
 		err = strictjson.Decode(b, &o.Rotate)
 	}
 	if err != nil {
-		return nil, wire.Errorf(wire.Invalid, wire.CodeMalformed, `body: %v: want {"host":"ursula","need":"oidc-wiki"}`, err)
+		return nil, wire.Errorf(wire.CodeMalformed, `body: %v: want {"host":"ursula","need":"oidc-wiki"}`, err)
 	}
 	for {
 		err := c.order(&o)
@@ -55,7 +55,7 @@ func (c *call) order(o *Ordered) error {
 	key := server.ReportPrefix + o.Host
 	e, err := c.Archive.Get(c.r.Context(), key)
 	if errors.Is(err, store.ErrNotFound) {
-		return wire.Errorf(wire.Invalid, wire.CodeMissing, "host %.64q has not reported to this provider: /v1/hosts has those that did", o.Host)
+		return wire.Errorf(wire.CodeMissingInvalid, "host %.64q has not reported to this provider: /v1/hosts has those that did", o.Host)
 	}
 	var received hostreport.Kept
 	if err == nil {
@@ -70,10 +70,10 @@ func (c *call) order(o *Ordered) error {
 	}
 	i := slices.IndexFunc(report.Needs, func(n hostreport.Need) bool { return n.ID == o.Need })
 	if i < 0 {
-		return wire.Errorf(wire.Invalid, wire.CodeMissing, "host %s has no need %.64q: /v1/needs has those that it reported", o.Host, o.Need)
+		return wire.Errorf(wire.CodeMissingInvalid, "host %s has no need %.64q: /v1/needs has those that it reported", o.Host, o.Need)
 	}
 	if kind := report.Needs[i].Kind; kind == document.KindCert || kind == document.KindConfig {
-		return wire.Errorf(wire.Invalid, wire.CodeRotation, "need %s of kind %s has no secret to rotate: run flor refetch %[1]s on %[3]s to fetch it again", o.Need, kind, o.Host)
+		return wire.Errorf(wire.CodeRotationInvalid, "need %s of kind %s has no secret to rotate: run flor refetch %[1]s on %[3]s to fetch it again", o.Need, kind, o.Host)
 	}
 	o.Rotation = report.Needs[i].Rotations + 1
 	before := received.Rotate[o.Need]

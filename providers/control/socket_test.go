@@ -59,7 +59,7 @@ func TestOtherAccount(t *testing.T) {
 	if b, _ := io.ReadAll(c); len(b) != 0 {
 		t.Errorf("answered: %s", b)
 	}
-	if rows := e.strangers(hostapi.CodeUntrusted); len(rows) != 1 || rows[0].Message != "uid 64003 connected to "+e.socket+", want the forwarder's account root: callers use service florete-control" {
+	if rows := e.strangers(hostapi.CodeUntrusted.Name); len(rows) != 1 || rows[0].Message != "uid 64003 connected to "+e.socket+", want the forwarder's account root: callers use service florete-control" {
 		t.Errorf("got %+v", rows)
 	}
 }
@@ -72,13 +72,13 @@ func TestNotAnnounced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := len(e.strangers(hostapi.CodeMalformed))
+		before := len(e.strangers(hostapi.CodeMalformed.Name))
 		_, _ = io.WriteString(c, begin+"GET /v1/versions HTTP/1.1\r\nHost: "+name+"\r\nX-Forwarded-Client-Cert: URI=spiffe://demo.flor/user/alice\r\n\r\n")
 		if b, _ := io.ReadAll(c); len(b) != 0 {
 			t.Errorf("answered: %s", b)
 		}
 		c.Close()
-		if got := len(e.strangers(hostapi.CodeMalformed)); got != before+1 {
+		if got := len(e.strangers(hostapi.CodeMalformed.Name)); got != before+1 {
 			t.Errorf("%q: %d rows, want %d", begin, got, before+1)
 		}
 	}

@@ -72,7 +72,7 @@ func TestUnknownOutcome(t *testing.T) {
 				}
 				failed++
 				var refusal wire.Error
-				if err := json.Unmarshal(answer, &refusal); err != nil || refusal.Kind != wire.Transient || refusal.Code != wire.CodeStore || !strings.Contains(refusal.Message, "is not known") {
+				if err := json.Unmarshal(answer, &refusal); err != nil || refusal.Kind != wire.Transient || refusal.Code != wire.CodeStore.Name || !strings.Contains(refusal.Message, "is not known") {
 					t.Errorf("commit %d, made %t: got %d %s", nth, made, status, answer)
 				}
 				if status, answer := e.do(alice, e.request("POST", path, strings.NewReader(body))); status != http.StatusOK {

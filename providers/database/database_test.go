@@ -162,7 +162,7 @@ func (f *fixture) refused() string {
 	f.t.Helper()
 	_, err := f.decide()
 	var e *hostapi.Error
-	if !errors.As(err, &e) || e.Kind != hostapi.Transient || e.Code != hostapi.CodeUnavailable {
+	if !errors.As(err, &e) || e.Kind != hostapi.Transient || e.Code != hostapi.CodeUnavailable.Name {
 		f.t.Fatalf("%v, want a refusal that is transient", err)
 	}
 	return e.Message
@@ -183,7 +183,7 @@ func TestTurns(t *testing.T) {
 		ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 		defer cancel()
 		var busy *hostapi.Error
-		if err := other.At(ctx, s, f.want.Of(), works); !errors.As(err, &busy) || busy.Code != hostapi.CodeBusy {
+		if err := other.At(ctx, s, f.want.Of(), works); !errors.As(err, &busy) || busy.Code != hostapi.CodeBusy.Name {
 			t.Errorf("another process at the same database: %v, want it to wait", err)
 		}
 		return other.At(t.Context(), s, account.Name{Server: "main", Account: "turns_other"}, works)

@@ -104,7 +104,7 @@ func (f Files) Answer(ctx context.Context, requests server.Requests[Request], c 
 		content, err = f.read(ref)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return server.Decision{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "file %q: not on this provider yet: florctl secret set %[1]s, or put it in %s", ref, f.Dir)
+		return server.Decision{}, hostapi.Errorf(hostapi.CodeMissing, "file %q: not on this provider yet: florctl secret set %[1]s, or put it in %s", ref, f.Dir)
 	}
 	if err != nil {
 		return server.Decision{}, err

@@ -95,7 +95,7 @@ func TestRefusals(t *testing.T) {
 	defer socket.Close()
 	files := newFiles(t, dir)
 	for body, want := range map[string]struct {
-		kind hostapi.ErrorKind // empty for another error
+		kind hostapi.Class // empty for another error
 		part string
 	}{
 		`{"ref":"none"}`:            {hostapi.Transient, "not on this provider yet"},

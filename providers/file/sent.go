@@ -140,7 +140,7 @@ func (f Files) receive(c *relay.Call) (any, error) {
 // check refuses what no host would be given.
 func check(sent File, p document.Policy) error {
 	if !fs.ValidPath(sent.Ref) || sent.Ref == "." || len(sent.Ref) > 255 {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "ref %.64q: want the name of a file, as in services.<name>.files.<file>.ref", sent.Ref)
+		return hostapi.Errorf(hostapi.CodeMalformed, "ref %.64q: want the name of a file, as in services.<name>.files.<file>.ref", sent.Ref)
 	}
 	if sent.Content == nil {
 		return nil
@@ -151,11 +151,11 @@ func check(sent File, p document.Policy) error {
 	})
 	switch {
 	case !granted:
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMissing, "file %q: no service of the policy here has it: write it in services.<name>.files, and publish that first", sent.Ref)
+		return hostapi.Errorf(hostapi.CodeMissingInvalid, "file %q: no service of the policy here has it: write it in services.<name>.files, and publish that first", sent.Ref)
 	case len(*sent.Content) > sentLimit:
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "file %q: %d bytes, want at most %d: put it into the provider's directory of files", sent.Ref, len(*sent.Content), sentLimit)
+		return hostapi.Errorf(hostapi.CodeMalformed, "file %q: %d bytes, want at most %d: put it into the provider's directory of files", sent.Ref, len(*sent.Content), sentLimit)
 	case !utf8.ValidString(*sent.Content):
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "file %q: not text (UTF-8): send it in base64, and decode it where it is used", sent.Ref)
+		return hostapi.Errorf(hostapi.CodeMalformed, "file %q: not text (UTF-8): send it in base64, and decode it where it is used", sent.Ref)
 	}
 	return nil
 }

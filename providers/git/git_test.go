@@ -137,7 +137,7 @@ func (f *fixture) refused(want string) {
 	f.t.Helper()
 	_, err := f.decide()
 	var e *hostapi.Error
-	if !errors.As(err, &e) || e.Kind != hostapi.Transient || e.Code != hostapi.CodeUnavailable || !strings.Contains(e.Message, want) {
+	if !errors.As(err, &e) || e.Kind != hostapi.Transient || e.Code != hostapi.CodeUnavailable.Name || !strings.Contains(e.Message, want) {
 		f.t.Fatalf("%v, want a refusal that is transient: %s", err, want)
 	}
 }

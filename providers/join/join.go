@@ -153,7 +153,7 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, 
 		return was.answer(), d, nil
 	}
 	if err := strictjson.Decode(j.Facts, &is.Facts); err != nil {
-		return a, d, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "facts: %v", err)
+		return a, d, hostapi.Errorf(hostapi.CodeMalformed, "facts: %v", err)
 	}
 	if err := use(ctx, s, c, j.Token, &is, &d); err != nil {
 		return a, d, err
@@ -168,10 +168,10 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, 
 // giveWay refuses another device while this one may be the host.
 func (r Request) giveWay(c server.Call) error {
 	if r.State == hostapi.JoinPending && r.Device != "" {
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeJoin, "another device, with key %s, waits to be admitted as %s: florctl join reject %s, if that is the wrong one", r.Fingerprint(), c.Caller, r.Host)
+		return hostapi.Errorf(hostapi.CodeJoin, "another device, with key %s, waits to be admitted as %s: florctl join reject %s, if that is the wrong one", r.Fingerprint(), c.Caller, r.Host)
 	}
 	if r.State == hostapi.JoinApproved && r.revoked(c.Caller, c.Revoked) == nil {
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeJoin, "the device with key %s is %s: florctl revoke --host-key %[1]s, if this one replaces it", r.Fingerprint(), c.Caller)
+		return hostapi.Errorf(hostapi.CodeJoin, "the device with key %s is %s: florctl revoke --host-key %[1]s, if this one replaces it", r.Fingerprint(), c.Caller)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (r Request) giveWay(c server.Call) error {
 // use takes one use of a token for a request.
 func use(ctx context.Context, s store.Store, c server.Call, public string, r *Request, d *server.Decision) error {
 	refuse := func(format string, args ...any) error {
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeToken, "join request of %s: "+format+": florctl token create --host %s", append(append([]any{c.Caller}, args...), r.Host)...)
+		return hostapi.Errorf(hostapi.CodeToken, "join request of %s: "+format+": florctl token create --host %s", append(append([]any{c.Caller}, args...), r.Host)...)
 	}
 	if public == "" {
 		return refuse("no join token")

@@ -186,9 +186,9 @@ func refuseRevoked(c server.Call, id spiffe.ID) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &revoked) && !revoked.ValidAfter.IsZero():
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeRevoked, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
+		return hostapi.Errorf(hostapi.CodeRevokedTransient, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
 	}
-	return hostapi.Errorf(hostapi.Denied, hostapi.CodeRevoked, "%v", err)
+	return hostapi.Errorf(hostapi.CodeRevoked, "%v", err)
 }
 
 // sign makes the JWT-SVID of an identity for one audience.

@@ -301,7 +301,7 @@ func TestRevoked(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		entry trust.Revocation
-		kind  hostapi.ErrorKind
+		kind  hostapi.Class
 	}{
 		{trust.Revocation{ID: wiki}, hostapi.Denied},
 		{trust.Revocation{ID: kit.ID("node/elm")}, hostapi.Denied},
@@ -310,7 +310,7 @@ func TestRevoked(t *testing.T) {
 		call := f.call(0, now)
 		call.Revoked = revocations(t, c.entry)
 		_, err := f.Answer(t.Context(), f.compiled, call)
-		providertest.WantError(t, err, c.kind, hostapi.CodeRevoked)
+		providertest.WantError(t, err, hostapi.Code{Name: hostapi.CodeRevoked.Name, Class: c.kind})
 	}
 	call := f.call(0, now)
 	call.Revoked = revocations(t, trust.Revocation{ID: wiki, ValidAfter: unixtime.Time{Time: now.Add(-time.Minute)}})

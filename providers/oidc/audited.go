@@ -30,7 +30,7 @@ func row(from, what, account, client string) server.Row {
 
 // refusal is a row of what is refused.
 func refusal(from, what, account, client, code, message string) server.Row {
-	return row(from, what, account, client).Refuse(hostapi.Errorf(hostapi.Denied, code, "%s", message))
+	return row(from, what, account, client).Refuse(hostapi.Errorf(hostapi.Code{Name: code, Class: hostapi.Denied}, "%s", message))
 }
 
 // audited is a storage that writes an audit row before anybody gets a code or tokens.

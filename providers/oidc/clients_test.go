@@ -47,7 +47,7 @@ func TestPublicClient(t *testing.T) {
 	call := f.call(1)
 	call.Request.Rotation = 1
 	_, err = f.p.Rotation(t.Context(), f.inForce(), call)
-	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeRotation)
+	providertest.WantError(t, err, hostapi.CodeRotation)
 }
 
 func TestScopes(t *testing.T) {

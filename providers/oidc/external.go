@@ -85,7 +85,7 @@ func (p *Provider) external(ctx context.Context, c server.Call, policy *Policy, 
 	case p.registering <- struct{}{}:
 		defer func() { <-p.registering }()
 	case <-ctx.Done():
-		return registered{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "other clients are being registered")
+		return registered{}, hostapi.Errorf(hostapi.CodeBusy, "other clients are being registered")
 	}
 	name := want.client()
 	e, err := p.readExternal(ctx, name)
@@ -145,7 +145,7 @@ func (p *Provider) external(ctx context.Context, c server.Call, policy *Policy, 
 func random() string { return strings.ToLower(rand.Text()) }
 
 func unavailable(policy *Policy, err error) error {
-	return hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "registering at %s: %v", policy.registration, err)
+	return hostapi.Errorf(hostapi.CodeUnavailable, "registering at %s: %v", policy.registration, err)
 }
 
 // version is of all that a client is registered for.

@@ -55,11 +55,11 @@ func (p *Provider) Answer(ctx context.Context, policy *Policy, c server.Call) (s
 func (p *Provider) Rotation(ctx context.Context, policy *Policy, c server.Call) (server.Rotation, error) {
 	want := policy.requests.Of(c)
 	if c.Request.Rotation != 0 && want.public {
-		return server.Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation,
+		return server.Rotation{}, hostapi.Errorf(hostapi.CodeRotation,
 			"need %q: the client of %s is public and has no secret", c.Request.Need, want.Service)
 	}
 	if hosts := len(policy.hosts[want.Service]); c.Request.Rotation != 0 && hosts > 1 {
-		return server.Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation,
+		return server.Rotation{}, hostapi.Errorf(hostapi.CodeRotation,
 			"need %q: %d hosts have the client of %s: raise its generation in the topology, which has all of them fetch another secret", c.Request.Need, hosts, want.Service)
 	}
 	have, _, err := p.clients.get(ctx, want.client())

@@ -62,7 +62,7 @@ func (p *Provider) registrar(kind string, policy *Policy) (registrar, error) {
 		return endpoint{at, token, policy.issuer}, nil
 	}
 	if token == "" {
-		return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "the provider has no token that lets it register at %s: write it to registration-token beside its state, mode 0600", at)
+		return nil, hostapi.Errorf(hostapi.CodeUnavailable, "the provider has no token that lets it register at %s: write it to registration-token beside its state, mode 0600", at)
 	}
 	at = strings.TrimSuffix(at, "/")
 	if kind == registrarKanidm {

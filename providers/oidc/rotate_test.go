@@ -100,5 +100,5 @@ func TestSharedClient(t *testing.T) {
 	}
 	call.Request.Rotation = 1
 	_, err := f.p.Rotation(t.Context(), f.inForce(), call)
-	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeRotation)
+	providertest.WantError(t, err, hostapi.CodeRotation)
 }

@@ -37,7 +37,7 @@ func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
 	write := s.audit.Stranger
 	if x.replayed {
 		write = s.audit.Write
-		refused.Code, refused.Text = hostapi.CodeReplayed, "presented a second time: all tokens that came of it have ended"
+		refused.Code, refused.Text = hostapi.CodeReplayed.Name, "presented a second time: all tokens that came of it have ended"
 	}
 	row := refusal(x.from, "tokens", x.account, x.client, refused.Code, refused.Text)
 	if err := write(context.WithoutCancel(r.Context()), row); err != nil {

@@ -30,9 +30,9 @@ type output struct {
 	Values  map[string]string `json:"values"`
 	Expires int64             `json:"expires"` // Unix seconds, zero for never
 	Error   *struct {
-		Kind       hostapi.ErrorKind `json:"kind"`
-		Message    string            `json:"message"`
-		RetryAfter int               `json:"retryAfter"`
+		Kind       hostapi.Class `json:"kind"`
+		Message    string        `json:"message"`
+		RetryAfter int           `json:"retryAfter"`
 	} `json:"error"`
 }
 
@@ -93,7 +93,7 @@ func read(b []byte, values []string, now time.Time) (a hostapi.Answer, err error
 }
 
 // refusal is what the host receives instead of an answer.
-func refusal(kind hostapi.ErrorKind, message string, after int) error {
+func refusal(kind hostapi.Class, message string, after int) error {
 	switch kind {
 	case hostapi.Transient, hostapi.Denied, hostapi.Invalid:
 	default:
@@ -102,7 +102,7 @@ func refusal(kind hostapi.ErrorKind, message string, after int) error {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
-	return hostapi.Errorf(kind, hostapi.CodeRefused, "%s", terminal.Text(message)).After(time.Duration(min(max(after, 0), 3600)) * time.Second)
+	return hostapi.Errorf(hostapi.Refused(kind), "%s", terminal.Text(message)).After(time.Duration(min(max(after, 0), 3600)) * time.Second)
 }
 
 // socket starts the URL of a service at a Unix socket.
@@ -128,7 +128,7 @@ func post(ctx context.Context, at string, in []byte) ([]byte, error) {
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := t.RoundTrip(req) // no redirect
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "service %q: nobody answers on this provider: start it there", at)
+		return nil, hostapi.Errorf(hostapi.CodeMissing, "service %q: nobody answers on this provider: start it there", at)
 	}
 	if err != nil {
 		return nil, err

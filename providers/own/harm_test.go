@@ -81,7 +81,7 @@ func harmless(t *testing.T, deadline time.Duration, settings any, want string) {
 	e.Logger = slog.New(slog.NewTextHandler(locked{&mu, &log}, nil))
 	do := started(t, e, deadline, settings)
 	_, err := do(t.Context(), need)
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
+	providertest.WantError(t, err, hostapi.CodeInternal)
 	a, err := do(t.Context(), "mailbox-wiki-news")
 	if err != nil {
 		t.Fatalf("another need: %v", err)
@@ -212,7 +212,7 @@ func TestHarmlessService(t *testing.T) {
 	t.Run("not there", func(t *testing.T) {
 		_, do := run(t, 0, settings("url", "unix:"+filepath.Join(t.TempDir(), "none")))
 		_, err := do(t.Context(), need)
-		providertest.WantError(t, err, hostapi.Transient, hostapi.CodeMissing)
+		providertest.WantError(t, err, hostapi.CodeMissing)
 	})
 }
 
@@ -224,17 +224,17 @@ func TestExecutable(t *testing.T) {
 	refused := func(code string) {
 		t.Helper()
 		_, err := do(t.Context(), need)
-		providertest.WantError(t, err, hostapi.Transient, code)
+		providertest.WantError(t, err, hostapi.Code{Name: code, Class: hostapi.Transient})
 	}
 	if err := os.Chmod(path, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	refused(hostapi.CodeInternal)
+	refused(hostapi.CodeInternal.Name)
 	if os.Geteuid() == 0 {
 		if err := os.Chown(path, 1234, 1234); err != nil || os.Chmod(path, 0o755) != nil {
 			t.Fatal(err)
 		}
-		refused(hostapi.CodeInternal)
+		refused(hostapi.CodeInternal.Name)
 		if err := os.Chown(path, 0, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -242,11 +242,11 @@ func TestExecutable(t *testing.T) {
 	if err := os.Rename(path, path+"~"); err != nil {
 		t.Fatal(err)
 	}
-	refused(hostapi.CodeMissing)
+	refused(hostapi.CodeMissing.Name)
 	if err := os.Mkdir(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	refused(hostapi.CodeInternal)
+	refused(hostapi.CodeInternal.Name)
 	if err := os.Remove(path); err != nil || os.Rename(path+"~", path) != nil || os.Chmod(path, 0o755) != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ if not call['need'].endswith('news'):
 	go func() { _, err := do(context.Background(), need); slow <- err }()
 	kit.Succeeds(t, "the executable to run", func() error { _, err := os.Stat(begun); return err })
 	_, err := do(t.Context(), "mailbox-wiki-news")
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeBusy)
+	providertest.WantError(t, err, hostapi.CodeBusy)
 	if err := os.WriteFile(release, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -301,5 +301,5 @@ func TestSquatted(t *testing.T) {
 	}
 	_, do := run(t, 0, settings("url", url))
 	_, err := do(t.Context(), need)
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
+	providertest.WantError(t, err, hostapi.CodeInternal)
 }

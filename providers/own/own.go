@@ -174,7 +174,7 @@ func (k *Kind) Rotation(ctx context.Context, policy *Policy, c server.Call) (ser
 	request := policy.requests.Of(c)
 	at := k.place(request, c)
 	if hosts := policy.hosts[at]; c.Request.Rotation != 0 && hosts > 1 {
-		return server.Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation,
+		return server.Rotation{}, hostapi.Errorf(hostapi.CodeRotation,
 			"need %q: %d hosts have the secret of %s: raise its generation in the topology, which has all of them fetch another", c.Request.Need, hosts, request.Service)
 	}
 	r, _, err := k.rotation(ctx, at)

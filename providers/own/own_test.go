@@ -207,10 +207,10 @@ if len(open(%[1]q).readlines()) == 1:
     os.kill(0, 9)
 `, set)+answers)))
 	_, err := do(t.Context(), need)
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
+	providertest.WantError(t, err, hostapi.CodeInternal)
 	e.Store.Fail(fmt.Errorf("killed before the commit"))
 	_, err = do(t.Context(), need)
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
+	providertest.WantError(t, err, hostapi.CodeInternal)
 	a, err := do(t.Context(), need)
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestRefusal(t *testing.T) {
 	t.Parallel()
 	_, do := run(t, 0, settings("run", python(t, `json.dump({"error": {"kind": "denied", "message": "no domain example.org\x1b[2J", "retryAfter": 90}}, sys.stdout)`)))
 	_, err := do(t.Context(), need)
-	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeRefused)
+	providertest.WantError(t, err, hostapi.Refused(hostapi.Denied))
 	if e := hostapi.AsError(err); e.Message != "no domain example.org·[2J" || e.RetryAfter != 90 {
 		t.Errorf("got %+v", e)
 	}
@@ -257,7 +257,7 @@ func TestShared(t *testing.T) {
 	}
 	r.Rotation = 1
 	_, err = e.Client(kit.ID("node/raishan")).Do(t.Context(), hostapi.Path(kind), r)
-	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeRotation)
+	providertest.WantError(t, err, hostapi.CodeRotation)
 	news := r
 	news.Need = "mailbox-wiki-news" // of one host alone
 	if _, err := e.Client(kit.ID("node/ursula")).Do(t.Context(), hostapi.Path(kind), news); err != nil {

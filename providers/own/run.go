@@ -81,7 +81,7 @@ func (k *Kind) take(ctx context.Context) error {
 	case k.turn <- struct{}{}:
 		return nil
 	case <-late.C:
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "kind %q answers other requests: request again later", k.Name()).After(patience)
+		return hostapi.Errorf(hostapi.CodeBusy, "kind %q answers other requests: request again later", k.Name()).After(patience)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -91,7 +91,7 @@ func (k *Kind) take(ctx context.Context) error {
 func check(path string) error {
 	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "executable %q: not on this provider yet: put it there", path)
+		return hostapi.Errorf(hostapi.CodeMissing, "executable %q: not on this provider yet: put it there", path)
 	}
 	if err != nil {
 		return err

@@ -96,11 +96,11 @@ func (f *fixture) ask(t *testing.T) hostapi.Answer {
 }
 
 // WantError checks that err is an *hostapi.Error of a kind and code.
-func WantError(t *testing.T, err error, kind hostapi.ErrorKind, code string) {
+func WantError(t *testing.T, err error, code hostapi.Code) {
 	t.Helper()
 	var e *hostapi.Error
-	if !errors.As(err, &e) || e.Kind != kind || e.Code != code {
-		t.Fatalf("got %v, want %s (%s)", err, kind, code)
+	if !errors.As(err, &e) || e.Kind != code.Class || e.Code != code.Name {
+		t.Fatalf("got %v, want %s (%s)", err, code.Class, code.Name)
 	}
 }
 
@@ -152,7 +152,7 @@ func restart(t *testing.T, f *fixture) {
 func lostReply(t *testing.T, f *fixture) {
 	f.Store.Lose(errors.New("killed"))
 	_, err := f.client.Do(t.Context(), hostapi.Path(f.Kind), f.request)
-	WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
+	WantError(t, err, hostapi.CodeInternal)
 	f.rows(t, "granted")
 	f.Restart()
 	first := f.ask(t)
@@ -163,7 +163,7 @@ func lostReply(t *testing.T, f *fixture) {
 func failedCommit(t *testing.T, f *fixture) {
 	f.Store.Fail(errors.New("disk full"))
 	_, err := f.client.Do(t.Context(), hostapi.Path(f.Kind), f.request)
-	WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
+	WantError(t, err, hostapi.CodeInternal)
 	if strings.Contains(err.Error(), "disk full") {
 		t.Errorf("%v: tells the caller about our insides", err)
 	}
@@ -192,15 +192,15 @@ func atOnce(t *testing.T, f *fixture) {
 func denied(t *testing.T, f *fixture) {
 	path := hostapi.Path(f.Kind)
 	_, err := f.Client(kit.ID("node/raishan")).Do(t.Context(), path, f.request)
-	WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
+	WantError(t, err, hostapi.CodeNotGranted)
 
 	r := f.request
 	r.Need = "nothing-of-the-kind"
 	_, err = f.client.Do(t.Context(), path, r)
-	WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
+	WantError(t, err, hostapi.CodeNotGranted)
 	r.Serial = Serial + 1
 	_, err = f.client.Do(t.Context(), path, r)
-	WantError(t, err, hostapi.Transient, hostapi.CodePolicyBehind)
+	WantError(t, err, hostapi.CodePolicyBehind)
 
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(f.request.Body, &fields); err != nil {
@@ -210,7 +210,7 @@ func denied(t *testing.T, f *fixture) {
 	r = f.request
 	r.Body = kit.JSON(fields)
 	_, err = f.client.Do(t.Context(), path, r)
-	WantError(t, err, hostapi.Denied, hostapi.CodeMismatch)
+	WantError(t, err, hostapi.CodeMismatch)
 
 	// What is granted is served to a host that is ahead.
 	f.request.Serial = Serial + 1
@@ -220,7 +220,7 @@ func denied(t *testing.T, f *fixture) {
 
 func otherKey(t *testing.T, f *fixture) {
 	status, e := f.Post(t, f.client.SVID, hostapi.Path(f.Kind), strings.Repeat("0", 64), kit.JSON(f.request))
-	WantError(t, e, hostapi.Invalid, hostapi.CodeKeyMismatch)
+	WantError(t, e, hostapi.CodeKeyMismatch)
 	if status != 400 {
 		t.Errorf("status %d, want 400", status)
 	}
@@ -231,14 +231,14 @@ func generation(t *testing.T, f *fixture) {
 	first, old := f.ask(t), f.request
 	f.request.Generation = 2
 	_, err := f.client.Do(t.Context(), hostapi.Path(f.Kind), f.request)
-	WantError(t, err, hostapi.Denied, hostapi.CodeMismatch)
+	WantError(t, err, hostapi.CodeMismatch)
 	f.rotateTo(2)
 	second := f.ask(t)
 	if maps.Equal(first.Values, second.Values) != f.Public {
 		t.Error("a higher generation has the answer of the lower one")
 	}
 	_, err = f.client.Do(t.Context(), hostapi.Path(f.Kind), old)
-	WantError(t, err, hostapi.Denied, hostapi.CodeRotated)
+	WantError(t, err, hostapi.CodeRotated)
 	same(t, f.ask(t), second)
 	f.rows(t, "granted", "mismatch", "granted", "rotated", "again")
 }
@@ -262,7 +262,7 @@ func rotation(t *testing.T, f *fixture) {
 	denied := func(number int) {
 		t.Helper()
 		_, err := rotate(number)
-		WantError(t, err, hostapi.Denied, hostapi.CodeRotation)
+		WantError(t, err, hostapi.CodeRotation)
 	}
 	if f.Rotates == "" {
 		denied(1)
@@ -287,7 +287,7 @@ func rotation(t *testing.T, f *fixture) {
 	same(t, again, second)
 	same(t, f.ask(t), second)
 	_, err = rotate(2)
-	WantError(t, err, hostapi.Transient, hostapi.CodeBusy)
+	WantError(t, err, hostapi.CodeBusy)
 	same(t, f.ask(t), second)
 
 	f.rotateTo(2)
@@ -309,7 +309,7 @@ func poisoned(t *testing.T, f *fixture) {
 	poison.Generation = math.MaxInt
 	first := f.ask(t)
 	_, err := f.client.Do(t.Context(), hostapi.Path(f.Kind), poison)
-	WantError(t, err, hostapi.Denied, hostapi.CodeMismatch)
+	WantError(t, err, hostapi.CodeMismatch)
 	same(t, f.ask(t), first)
 
 	f.rotateTo(math.MaxInt)
@@ -328,7 +328,7 @@ func copied(t *testing.T, f *fixture) {
 		thief := *f.client
 		thief.HostKey = key
 		_, err := thief.Do(t.Context(), hostapi.Path(f.Kind), f.request)
-		WantError(t, err, hostapi.Denied, hostapi.CodeDeviceKey)
+		WantError(t, err, hostapi.CodeDeviceKey)
 	}
 	f.ask(t)
 	f.rows(t, "device-key", "device-key", "granted")

@@ -68,10 +68,10 @@ type Call struct {
 func (c *Call) Body(most int64, v any) error {
 	b, err := io.ReadAll(http.MaxBytesReader(c.W, c.R.Body, most))
 	if err != nil {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "body: %v", err)
+		return hostapi.Errorf(hostapi.CodeMalformed, "body: %v", err)
 	}
 	if !utf8.Valid(b) || strictjson.Decode(b, v) != nil {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "body: not of the form that /v1/openapi.json has")
+		return hostapi.Errorf(hostapi.CodeMalformed, "body: not of the form that /v1/openapi.json has")
 	}
 	return nil
 }

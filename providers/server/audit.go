@@ -37,7 +37,7 @@ const (
 // Codes of what is no request, and has no code on the wire.
 const (
 	CodeNonce     = "nonce"     // a nonce that was given out; counted alone
-	CodeHandshake = "handshake" // denied: no TLS handshake, or none that this provider accepts
+	CodeHandshake = "handshake" // no TLS handshake, or none that this provider accepts
 )
 
 // Row is one decision in the audit log, written in the transaction that makes it.
@@ -90,7 +90,7 @@ func (r Row) known() bool {
 
 // refusal reports whether the row is about a request that was refused.
 func (r Row) refusal() bool {
-	switch hostapi.ErrorKind(r.Outcome) {
+	switch hostapi.Class(r.Outcome) {
 	case hostapi.Transient, hostapi.Denied, hostapi.Invalid:
 		return true
 	}

@@ -23,7 +23,7 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	text := r.URL.Query().Get("from")
 	from, unreadable := strconv.ParseUint(text, 10, 64)
 	if err == nil && unreadable != nil {
-		err = hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "from %.40q: want the size of a log, 0 for none", text)
+		err = hostapi.Errorf(hostapi.CodeMalformed, "from %.40q: want the size of a log, 0 for none", text)
 	}
 	a.reply(w, r, func() (any, change, error) {
 		if err == nil {
@@ -40,7 +40,7 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 func (s *Server) checkpointFrom(ctx context.Context, from uint64) (c hostapi.Checkpoint, err error) {
 	key, newest, err := s.Log.Checkpoint(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
-		return c, hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "the audit log has no checkpoint yet")
+		return c, hostapi.Errorf(hostapi.CodeUnavailable, "the audit log has no checkpoint yet")
 	}
 	if err != nil {
 		return c, err

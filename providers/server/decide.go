@@ -109,7 +109,7 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 		}
 		return answer, nil
 	}
-	return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "the state changed %d times while this was decided: request again", retries).After(time.Second)
+	return nil, hostapi.Errorf(hostapi.CodeBusy, "the state changed %d times while this was decided: request again", retries).After(time.Second)
 }
 
 // storeRetry is when a host requests again what the store did not answer: it elects another
@@ -130,11 +130,11 @@ func (a *request) internalError(ctx context.Context, err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return storeUnavailable(err)
 	}
-	return hostapi.Errorf(hostapi.Transient, hostapi.CodeInternal, "the provider failed: its log has the reason")
+	return hostapi.Errorf(hostapi.CodeInternal, "the provider failed: its log has the reason")
 }
 
 func storeUnavailable(err error) *hostapi.Error {
-	return hostapi.Errorf(hostapi.Transient, hostapi.CodeStore, "%s", Unavailable(err)).After(storeRetry)
+	return hostapi.Errorf(hostapi.CodeStore, "%s", Unavailable(err)).After(storeRetry)
 }
 
 // Unavailable describes a store.ErrUnavailable to those who call a provider.
@@ -233,7 +233,7 @@ func (a *request) answer(ctx context.Context, enroller Enroller) (any, change, e
 // read decides on a node that reads its documents, and has those with a tag.
 func (a *request) read(ctx context.Context, k Reader, node, has string) (any, change, error) {
 	if node != a.caller.Name() {
-		return nil, change{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.caller)
+		return nil, change{}, hostapi.Errorf(hostapi.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.caller)
 	}
 	call, err := a.reads()
 	if err != nil {
@@ -251,21 +251,21 @@ func (f *compiledPolicy) grant(caller spiffe.ID, kind string, r hostapi.Request)
 	at := grantKey{caller, r.Need}
 	g, ok := f.grants[at]
 	if !ok {
-		return g, hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "need %q of kind %q: the policy does not grant it to %s", r.Need, kind, caller)
+		return g, hostapi.Errorf(hostapi.CodeNotGranted, "need %q of kind %q: the policy does not grant it to %s", r.Need, kind, caller)
 	}
 	want, err := hostapi.Asked(r.Body)
 	if err != nil {
-		return g, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "need %q: body: %v", r.Need, err)
+		return g, hostapi.Errorf(hostapi.CodeMalformed, "need %q: body: %v", r.Need, err)
 	}
 	if string(want) != f.requests[at] {
-		return g, hostapi.Errorf(hostapi.Denied, hostapi.CodeMismatch, "need %q: requested %s, the policy grants %s to %s", r.Need, want, f.requests[at], caller)
+		return g, hostapi.Errorf(hostapi.CodeMismatch, "need %q: requested %s, the policy grants %s to %s", r.Need, want, f.requests[at], caller)
 	}
 	switch {
 	case r.Generation < g.Generation:
-		return g, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotated, "need %q: generation %d requested, the policy grants generation %d to %s: deploy the host's newest manifest",
+		return g, hostapi.Errorf(hostapi.CodeRotated, "need %q: generation %d requested, the policy grants generation %d to %s: deploy the host's newest manifest",
 			r.Need, r.Generation, g.Generation, caller)
 	case r.Generation > g.Generation:
-		return g, hostapi.Errorf(hostapi.Denied, hostapi.CodeMismatch, "need %q: generation %d requested, the policy grants generation %d to %s", r.Need, r.Generation, g.Generation, caller)
+		return g, hostapi.Errorf(hostapi.CodeMismatch, "need %q: generation %d requested, the policy grants generation %d to %s", r.Need, r.Generation, g.Generation, caller)
 	}
 	return g, nil
 }
@@ -274,9 +274,9 @@ func (f *compiledPolicy) grant(caller spiffe.ID, kind string, r hostapi.Request)
 // provider, which may well grant what is refused here.
 func (f *compiledPolicy) policyBehind(err error, serial int64) error {
 	var e *hostapi.Error
-	if !errors.As(err, &e) || e.Kind != hostapi.Denied || e.Code == hostapi.CodeReplayed || e.Code == hostapi.CodeRevoked || serial <= f.serial {
+	if !errors.As(err, &e) || e.Kind != hostapi.Denied || e.Code == hostapi.CodeReplayed.Name || e.Code == hostapi.CodeRevoked.Name || serial <= f.serial {
 		return err
 	}
-	return hostapi.Errorf(hostapi.Transient, hostapi.CodePolicyBehind, "%s: the host's manifest has serial %d, the policy here %d: deploy this provider",
+	return hostapi.Errorf(hostapi.CodePolicyBehind, "%s: the host's manifest has serial %d, the policy here %d: deploy this provider",
 		e.Message, serial, f.serial)
 }

@@ -35,7 +35,7 @@ func hostKeys(p document.Policy) (map[spiffe.ID]ssh.PublicKey, error) {
 func deviceProof(header string) (string, error) {
 	proof, err := base64.StdEncoding.DecodeString(header)
 	if err != nil {
-		return "", hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "%s: %v", hostapi.HeaderDevice, err)
+		return "", hostapi.Errorf(hostapi.CodeMalformed, "%s: %v", hostapi.HeaderDevice, err)
 	}
 	return string(proof), nil
 }
@@ -46,7 +46,7 @@ func deviceProof(header string) (string, error) {
 func (a *request) verifyDevice(f *compiledPolicy) error {
 	key, ok := f.hostKeys[a.caller]
 	if !ok {
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "the policy grants nothing to %s", a.caller)
+		return hostapi.Errorf(hostapi.CodeNotGranted, "the policy grants nothing to %s", a.caller)
 	}
 	if key == nil {
 		var err error
@@ -56,11 +56,11 @@ func (a *request) verifyDevice(f *compiledPolicy) error {
 		a.device = ssh.FingerprintSHA256(key)
 	}
 	if a.request.Device == "" {
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its SSH host key %s", a.caller, ssh.FingerprintSHA256(key))
+		return hostapi.Errorf(hostapi.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its SSH host key %s", a.caller, ssh.FingerprintSHA256(key))
 	}
 	st := hostapi.DeviceStatement{Node: a.caller, Provider: f.self.ID, Binding: a.binding}
 	if err := a.peer.proves(a.request.Device, key, func() error { return st.Verify(a.request.Device, key) }); err != nil {
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "%s: %v: want one by its SSH host key %s, for this connection and %s: declare the host's key in the flake if it is another",
+		return hostapi.Errorf(hostapi.CodeDeviceKey, "%s: %v: want one by its SSH host key %s, for this connection and %s: declare the host's key in the flake if it is another",
 			a.caller, err, ssh.FingerprintSHA256(key), f.self.ID)
 	}
 	return a.refuseRevoked(f, key)
@@ -99,7 +99,7 @@ func (s *Server) ListBehind() error { return behind(s.Policies.now.Load(), s.new
 func behind(f *compiledPolicy, want int64) error {
 	has := f.roots.Revocations().InForce()
 	if has < want {
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeListBehind, "revocation list %d is in force here, and there is list %d: this provider's host fetches it, or supply it with florctl revoke --supply", has, want).After(time.Second)
+		return hostapi.Errorf(hostapi.CodeListBehind, "revocation list %d is in force here, and there is list %d: this provider's host fetches it, or supply it with florctl revoke --supply", has, want).After(time.Second)
 	}
 	return nil
 }

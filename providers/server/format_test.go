@@ -27,12 +27,12 @@ func TestNewerFormat(t *testing.T) {
 	newer := document.Format{Major: document.NewestFormat.Major, Minor: document.NewestFormat.Minor + 1}
 	const field = `{"need":"a","serial":1,"generation":1,"body":{},"new":1}`
 	for _, c := range []struct{ path, body, code string }{
-		{hostapi.Path("oidc"), field, hostapi.CodeMalformed},
-		{"/oidc/new", "{}", hostapi.CodeUnknownMethod},
+		{hostapi.Path("oidc"), field, hostapi.CodeMalformed.Name},
+		{"/oidc/new", "{}", hostapi.CodeUnknownMethod.Name},
 	} {
-		providertest.WantError(t, send(c.path, c.body, document.NewestFormat), hostapi.Invalid, c.code)
+		providertest.WantError(t, send(c.path, c.body, document.NewestFormat), hostapi.Code{Name: c.code, Class: hostapi.Invalid})
 		err := send(c.path, c.body, newer)
-		providertest.WantError(t, err, hostapi.Transient, hostapi.CodeNewerFormat)
+		providertest.WantError(t, err, hostapi.CodeNewerFormat)
 		for _, part := range []string{newer.String(), document.NewestFormat.String(), "upgrade"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%v, want %q in it", err, part)
@@ -40,7 +40,7 @@ func TestNewerFormat(t *testing.T) {
 		}
 	}
 	for i, row := range e.Audit() {
-		if want := i%2 == 1; (row.Code == hostapi.CodeNewerFormat) != want || row.Caller != ursula.String() {
+		if want := i%2 == 1; (row.Code == hostapi.CodeNewerFormat.Name) != want || row.Caller != ursula.String() {
 			t.Errorf("audit row %d: %+v", i, row)
 		}
 	}

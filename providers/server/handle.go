@@ -57,7 +57,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	a := request{Server: s, row: Row{From: r.RemoteAddr}}
 	_ = a.identify(r.Context(), r.TLS, true) // whoever it is
 	a.reply(w, r, func() (any, change, error) {
-		return nil, change{}, hostapi.Errorf(hostapi.Invalid, hostapi.CodeUnknownMethod, "%s %q: no such endpoint, want one of kind %q: other kinds have addresses of their own in the manifest", r.Method, r.URL.Path, s.Kind.name)
+		return nil, change{}, hostapi.Errorf(hostapi.CodeUnknownMethod, "%s %q: no such endpoint, want one of kind %q: other kinds have addresses of their own in the manifest", r.Method, r.URL.Path, s.Kind.name)
 	})
 }
 
@@ -122,7 +122,7 @@ func newerFormat(err error, announced string) error {
 	if unreadable != nil || !f.Newer(document.NewestFormat) || !errors.As(err, &e) || e.Kind != hostapi.Invalid {
 		return err
 	}
-	return hostapi.Errorf(hostapi.Transient, hostapi.CodeNewerFormat, "%s: the host understands formats up to %s, this provider up to %s: upgrade the provider's programs",
+	return hostapi.Errorf(hostapi.CodeNewerFormat, "%s: the host understands formats up to %s, this provider up to %s: upgrade the provider's programs",
 		e.Message, f, document.NewestFormat)
 }
 
@@ -133,7 +133,7 @@ const slotPatience = 15 * time.Second
 // withSlot decides in one of the server's slots, of which one caller has its share alone.
 func (a *request) withSlot(ctx context.Context, decide func() (any, change, error)) (any, error) {
 	busy := func(n int, of string) error {
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
+		return hostapi.Errorf(hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
 	}
 	free, ok := a.callers.Acquire(a.who())
 	if !ok {

@@ -39,7 +39,7 @@ func (h handshakes) Write(line []byte) (int, error) {
 		h.logger.Debug(terminal.Text(string(line)))
 		return len(line), nil
 	}
-	row := Row{Time: time.Now().UTC(), From: string(m[1])}.Refuse(hostapi.Errorf(hostapi.Denied, CodeHandshake, "%s", m[2]))
+	row := Row{Time: time.Now().UTC(), From: string(m[1])}.Refuse(hostapi.Errorf(hostapi.Code{Name: CodeHandshake, Class: hostapi.Denied}, "%s", m[2]))
 	if err := h.audit.Stranger(context.Background(), row); err != nil {
 		h.logger.Error("a failed handshake is not in the audit log", "error", err)
 	}

@@ -58,7 +58,7 @@ func (g *guesses) refuse(peer string, now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if n := g.at(peer, now); g.of[n] >= guessesOfOne {
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%d join tokens from this network were refused within a minute: request again later", guessesOfOne).After(guessEvery)
+		return hostapi.Errorf(hostapi.CodeBusy, "%d join tokens from this network were refused within a minute: request again later", guessesOfOne).After(guessEvery)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, k Joiner) {
 		err = a.identify(r.Context(), r.TLS, true)
 	}
 	if err == nil && a.svid != nil {
-		err = hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "a join request on a connection with the certificate of %s: it has joined", a.caller)
+		err = hostapi.Errorf(hostapi.CodeMalformed, "a join request on a connection with the certificate of %s: it has joined", a.caller)
 	}
 	if err == nil {
 		err = receiveJoin(http.MaxBytesReader(w, r.Body, hostapi.MaxJoin), &j)
@@ -89,7 +89,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, k Joiner) {
 			return nil, change{}, err
 		}
 		answer, c, err := a.decideJoin(r.Context(), k, j)
-		if codeOf(err) == hostapi.CodeToken {
+		if codeOf(err) == hostapi.CodeToken.Name {
 			a.guesses.count(a.row.From, a.row.Time)
 		}
 		return answer, c, err
@@ -105,7 +105,7 @@ func receiveJoin(body io.Reader, j *hostapi.Join) error {
 		err = strictjson.Decode(j.Facts, new(hostreport.Facts))
 	}
 	if err != nil {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "join request: %v: want at most %d bytes", err, hostapi.MaxJoin)
+		return hostapi.Errorf(hostapi.CodeMalformed, "join request: %v: want at most %d bytes", err, hostapi.MaxJoin)
 	}
 	return nil
 }
@@ -114,23 +114,23 @@ func receiveJoin(body io.Reader, j *hostapi.Join) error {
 func (a *request) decideJoin(ctx context.Context, k Joiner, j hostapi.Join) (any, change, error) {
 	f := a.Policies.now.Load()
 	if key, ok := f.hostKeys[j.Node]; !ok || key != nil {
-		return nil, change{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeJoin,
+		return nil, change{}, hostapi.Errorf(hostapi.CodeJoinTransient,
 			"%s: the policy here lets no device join as it: declare the host without sshHostKey, and publish that to this provider", j.Node)
 	}
 	key, err := j.Verify(f.self.ID, a.binding)
 	if err != nil {
-		return nil, change{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "join request of %s: %v", j.Node, err)
+		return nil, change{}, hostapi.Errorf(hostapi.CodeUntrusted, "join request of %s: %v", j.Node, err)
 	}
 	call := Call{Caller: j.Node, HostKey: key, Policy: f.Policy, Serial: f.serial, Revoked: f.roots.Revocations(), Now: a.row.Time}
 	answer, d, err := k.Join(ctx, call, j, a.row.From)
 	if err != nil {
 		return nil, change{}, err
 	}
-	a.row.Code, a.row.Detail = hostapi.CodeJoin, d.Detail
+	a.row.Code, a.row.Detail = hostapi.CodeJoin.Name, d.Detail
 	c := change{unrecorded: len(d.Then) == 0} // it waits, and asks again
 	c.add(d)
 	if answer.State == hostapi.JoinRevoked {
-		c.refusal, c.unrecorded = hostapi.Errorf(hostapi.Denied, hostapi.CodeRevoked, "join request of %s: %s", j.Node, answer.Message), false
+		c.refusal, c.unrecorded = hostapi.Errorf(hostapi.CodeRevoked, "join request of %s: %s", j.Node, answer.Message), false
 	}
 	return answer, c, nil
 }
@@ -143,14 +143,14 @@ func (f *compiledPolicy) enrolKey(p *hostapi.Proof) (key ssh.PublicKey, until ti
 		return key, until, nil
 	}
 	if p.Admission == nil {
-		return nil, until, hostapi.Errorf(hostapi.Denied, hostapi.CodeJoin, "enrolment of %s: it has no SSH host key in the policy, and no admission: flor join -", p.Node)
+		return nil, until, hostapi.Errorf(hostapi.CodeJoin, "enrolment of %s: it has no SSH host key in the policy, and no admission: flor join -", p.Node)
 	}
 	admitted, until, err := p.Admission.Verify(f.Cluster, p.Node, f.Trust.SigningKeys)
 	if err == nil {
 		key, err = hostapi.ParseHostKey(admitted.Key)
 	}
 	if err != nil {
-		return nil, until, hostapi.Errorf(hostapi.Denied, hostapi.CodeJoin, "enrolment of %s: %v: flor join -", p.Node, err)
+		return nil, until, hostapi.Errorf(hostapi.CodeJoin, "enrolment of %s: %v: flor join -", p.Node, err)
 	}
 	return key, until, nil
 }
@@ -160,17 +160,17 @@ func (f *compiledPolicy) enrolKey(p *hostapi.Proof) (key ssh.PublicKey, until ti
 func (a *request) deviceKey() (ssh.PublicKey, error) {
 	to := trust.GivenToDevice(a.svid)
 	if to == "" {
-		return nil, hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "certificate of %s: issued to no device key, and the policy has no SSH host key of it any more: flor join -", a.caller)
+		return nil, hostapi.Errorf(hostapi.CodeDeviceKey, "certificate of %s: issued to no device key, and the policy has no SSH host key of it any more: flor join -", a.caller)
 	}
 	if a.request.Device == "" {
-		return nil, hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its device key %s", a.caller, to)
+		return nil, hostapi.Errorf(hostapi.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its device key %s", a.caller, to)
 	}
 	key, err := hostapi.DeviceProofKey(a.request.Device)
 	if err == nil && ssh.FingerprintSHA256(key) != to {
-		err = hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "signed by key %s", ssh.FingerprintSHA256(key))
+		err = hostapi.Errorf(hostapi.CodeDeviceKey, "signed by key %s", ssh.FingerprintSHA256(key))
 	}
 	if err != nil {
-		return nil, hostapi.Errorf(hostapi.Denied, hostapi.CodeDeviceKey, "%s: %s: want a proof by its device key %s", a.caller, strings.TrimSpace(hostapi.AsError(err).Message), to)
+		return nil, hostapi.Errorf(hostapi.CodeDeviceKey, "%s: %s: want a proof by its device key %s", a.caller, strings.TrimSpace(hostapi.AsError(err).Message), to)
 	}
 	return key, nil
 }

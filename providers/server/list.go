@@ -113,7 +113,7 @@ func (l *newestList) open(value []byte) (*trust.Revocations, error) {
 	}
 	list, err := l.policies.verifiedList(s)
 	if err != nil {
-		return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeListBehind, "the newest revocation list cannot be used here: %v: deploy this provider", err).After(time.Minute)
+		return nil, hostapi.Errorf(hostapi.CodeListBehind, "the newest revocation list cannot be used here: %v: deploy this provider", err).After(time.Minute)
 	}
 	return list, nil
 }

@@ -123,7 +123,7 @@ func (p *peer) verify(chain []*x509.Certificate, roots *trust.Roots) (spiffe.ID,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	untrusted := p.err != nil && hostapi.AsError(p.err).Code != hostapi.CodeClock
+	untrusted := p.err != nil && hostapi.AsError(p.err).Code != hostapi.CodeClock.Name
 	valid := p.err == nil && !now.Before(p.begin) && !now.After(p.expiry)
 	if p.roots != roots || !untrusted && !valid {
 		p.id, p.err = hostapi.Peer(chain, roots, x509.ExtKeyUsageClientAuth)

@@ -32,13 +32,13 @@ func TestPeerIsVerifiedOnce(t *testing.T) {
 		want(good, compiledPolicy, "ursula", "")
 		want(other, compiledPolicy, "ursula", "")
 		time.Sleep(time.Hour + time.Second)
-		want(good, compiledPolicy, "", hostapi.CodeClock)
+		want(good, compiledPolicy, "", hostapi.CodeClock.Name)
 		want(chain(trusted, "raishan"), compiledPolicy, "raishan", "")
-		want(good, trusted.Roots(), "", hostapi.CodeClock)
+		want(good, trusted.Roots(), "", hostapi.CodeClock.Name)
 
 		p = peer{}
-		want(forged, compiledPolicy, "", hostapi.CodeUntrusted)
-		want(good, compiledPolicy, "", hostapi.CodeUntrusted)
+		want(forged, compiledPolicy, "", hostapi.CodeUntrusted.Name)
+		want(good, compiledPolicy, "", hostapi.CodeUntrusted.Name)
 		want(chain(trusted, "ursula"), trusted.Roots(), "ursula", "")
 	})
 }

@@ -25,7 +25,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, k Receiver) {
 	var report []byte
 	if err == nil {
 		if report, err = io.ReadAll(http.MaxBytesReader(w, r.Body, hostapi.MaxReport)); err != nil {
-			err = hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "report: %v: want at most %d bytes, sent without delay", err, hostapi.MaxReport)
+			err = hostapi.Errorf(hostapi.CodeMalformed, "report: %v: want at most %d bytes, sent without delay", err, hostapi.MaxReport)
 		}
 	}
 	a.reply(w, r, func() (any, change, error) {
@@ -69,7 +69,7 @@ func (a *request) reads() (Call, error) {
 	}
 	g, ok := f.reads[a.caller]
 	if !ok {
-		return Call{}, f.policyBehind(hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted,
+		return Call{}, f.policyBehind(hostapi.Errorf(hostapi.CodeNotGranted,
 			"documents of node %q: the policy grants it no need of kind %q", a.caller.Name(), a.Kind.name), a.row.Serial)
 	}
 	a.row.Need = g.Need

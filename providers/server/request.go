@@ -48,13 +48,13 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 	chain := at.certificates(cs)
 	if len(chain) == 0 {
 		if !mayEnrol {
-			return hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "no client certificate: enrol first, then request with the node's SVID")
+			return hostapi.Errorf(hostapi.CodeUntrusted, "no client certificate: enrol first, then request with the node's SVID")
 		}
 		return nil
 	}
 	a.peer = at
 	id, err := a.peer.verify(chain, a.Policies.now.Load().roots)
-	if code := codeOf(err); code == hostapi.CodeUntrusted || code == hostapi.CodeRevoked {
+	if code := codeOf(err); code == hostapi.CodeUntrusted.Name || code == hostapi.CodeRevoked.Name {
 		id, err = a.peer.verify(chain, a.Policies.rootsAfter())
 	}
 	a.row.Caller = id.String() // also one that is revoked
@@ -62,7 +62,7 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 		return err
 	}
 	if id.Kind() != spiffe.KindNode {
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "certificate of %s: only nodes call providers", id)
+		return hostapi.Errorf(hostapi.CodeUntrusted, "certificate of %s: only nodes call providers", id)
 	}
 	a.caller, a.svid, a.chain, a.enrolled = id, chain[0], chain, len(cs.PeerCertificates) == 0
 	return nil
@@ -81,7 +81,7 @@ func (a *request) receiveList(header http.Header) (err error) {
 	a.list = -1
 	if text := header.Get(hostapi.HeaderRevocations); text != "" {
 		if a.list, err = strconv.ParseInt(text, 10, 64); err != nil || a.list < 0 {
-			return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "%s %.40q: want the number of a list, 0 for none", hostapi.HeaderRevocations, text)
+			return hostapi.Errorf(hostapi.CodeMalformed, "%s %.40q: want the number of a list, 0 for none", hostapi.HeaderRevocations, text)
 		}
 	}
 	return nil
@@ -91,7 +91,7 @@ func (a *request) receiveList(header http.Header) (err error) {
 func (a *request) receive(body io.Reader, header http.Header) error {
 	key := header.Get(hostapi.HeaderKey)
 	malformed := func(format string, args ...any) error {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, format, args...)
+		return hostapi.Errorf(hostapi.CodeMalformed, format, args...)
 	}
 	if err := a.receiveList(header); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (a *request) receive(body io.Reader, header http.Header) error {
 	claimed := a.caller
 	switch {
 	case r.Proof == nil && a.caller.IsZero():
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "neither a client certificate nor a proof: enrol with a proof, or request with the node's SVID")
+		return hostapi.Errorf(hostapi.CodeUntrusted, "neither a client certificate nor a proof: enrol with a proof, or request with the node's SVID")
 	case r.Proof != nil && !a.caller.IsZero():
 		return malformed("a proof on a connection with a client certificate: leave out one of them")
 	case r.Proof != nil && r.Proof.Node.IsZero():
@@ -129,7 +129,7 @@ func (a *request) receive(body io.Reader, header http.Header) error {
 	}
 	a.row.Key = want
 	if key != want {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeKeyMismatch, "%s %.80q: belongs to another request, want %q", hostapi.HeaderKey, key, want)
+		return hostapi.Errorf(hostapi.CodeKeyMismatch, "%s %.80q: belongs to another request, want %q", hostapi.HeaderKey, key, want)
 	}
 	return nil
 }

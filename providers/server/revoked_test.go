@@ -46,19 +46,19 @@ func TestRevokedCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	revoke(revocation.Target{ID: ursula})
-	providertest.WantError(t, do(), hostapi.Denied, hostapi.CodeRevoked)
+	providertest.WantError(t, do(), hostapi.CodeRevoked)
 	_, err := p.Do(t.Context(), hostapi.Path("oidc"), r)
-	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeRevoked)
+	providertest.WantError(t, err, hostapi.CodeRevoked)
 	rows := e.Audit()
-	if last := rows[len(rows)-1]; last.Caller != ursula.String() || last.Code != hostapi.CodeRevoked {
+	if last := rows[len(rows)-1]; last.Caller != ursula.String() || last.Code != hostapi.CodeRevoked.Name {
 		t.Errorf("got %+v", last)
 	}
 	revoke(revocation.Target{Keys: []string{ssh.FingerprintSHA256(e.HostKey(ursula).PublicKey())}})
-	providertest.WantError(t, do(), hostapi.Denied, hostapi.CodeRevoked)
+	providertest.WantError(t, do(), hostapi.CodeRevoked)
 	revoke(revocation.Target{Certificates: []string{trust.SerialNumber(c.SVID.Leaf)}})
-	providertest.WantError(t, do(), hostapi.Denied, hostapi.CodeRevoked)
+	providertest.WantError(t, do(), hostapi.CodeRevoked)
 	revoke(revocation.Target{Before: []spiffe.ID{ursula}})
-	providertest.WantError(t, do(), hostapi.Denied, hostapi.CodeRevoked)
+	providertest.WantError(t, do(), hostapi.CodeRevoked)
 	revoke(revocation.Target{ID: kit.ID("node/raishan")})
 	if err := do(); err != nil {
 		t.Error(err)
@@ -69,7 +69,7 @@ func TestRevokedCaller(t *testing.T) {
 	}
 	t.Log("a host with a newer list, and one of before, which is not taken")
 	c.Revocations = number + 1
-	providertest.WantError(t, do(), hostapi.Transient, hostapi.CodeListBehind)
+	providertest.WantError(t, do(), hostapi.CodeListBehind)
 	c.Revocations = 0
 	kit.WriteRevocations(e.Revocations(), kit.Revocations(1, key))
 	_ = do() // a decision looks for a list, whatever it is
@@ -80,8 +80,8 @@ func TestRevokedCaller(t *testing.T) {
 	for range 2 {
 		e.Restart()
 		_, err := e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r)
-		providertest.WantError(t, err, hostapi.Transient, hostapi.CodeListBehind)
-		providertest.WantError(t, e.Server.ListBehind(), hostapi.Transient, hostapi.CodeListBehind)
+		providertest.WantError(t, err, hostapi.CodeListBehind)
+		providertest.WantError(t, e.Server.ListBehind(), hostapi.CodeListBehind)
 		_ = os.Remove(e.Revocations())
 	}
 	var codes []string
@@ -119,7 +119,7 @@ func TestListBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 		kit.WriteRevocations(left, kit.Suspensions(2*n+1, key, ursula))
-		providertest.WantError(t, do(), hostapi.Transient, hostapi.CodeRevoked)
+		providertest.WantError(t, do(), hostapi.CodeRevokedTransient)
 		kit.WriteRevocations(left, kit.Suspensions(2*n+2, key))
 	}
 	if err := do(); err != nil {
@@ -162,7 +162,7 @@ func TestSuspendedCaller(t *testing.T) {
 	resume := func(l *trust.Revocations) error { return revocation.Resume(l, ursula) }
 	change(suspend)
 	err := do()
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeRevoked)
+	providertest.WantError(t, err, hostapi.CodeRevokedTransient)
 	if e := hostapi.AsError(err); e.RetryAfter != 30 || !strings.Contains(e.Message, "node/ursula is suspended, by revocation list 1: florctl resume") {
 		t.Errorf("got %+v", e)
 	}
@@ -183,10 +183,10 @@ func TestSuspendedCaller(t *testing.T) {
 	})
 	change(suspend)
 	change(resume)
-	providertest.WantError(t, do(), hostapi.Denied, hostapi.CodeRevoked)
+	providertest.WantError(t, do(), hostapi.CodeRevoked)
 	change(suspend)
 	change(func(l *trust.Revocations) error { revocation.Revoke(l, revocation.Target{ID: ursula}); return nil })
-	providertest.WantError(t, do(), hostapi.Denied, hostapi.CodeRevoked)
+	providertest.WantError(t, do(), hostapi.CodeRevoked)
 	raishan := kit.ID("node/raishan")
 	both := revocation.Next(nil, "demo", time.Now(), time.Hour)
 	if err := revocation.Suspend(both, raishan); err != nil {

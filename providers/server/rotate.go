@@ -47,18 +47,18 @@ func (f *compiledPolicy) rotate(ctx context.Context, kind string, c Call) (Rotat
 		if want == 0 {
 			return Rotation{}, nil
 		}
-		return Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation, "need %q: kind %q has no secret to rotate: raise its generation, or fetch it again", c.Request.Need, kind)
+		return Rotation{}, hostapi.Errorf(hostapi.CodeRotation, "need %q: kind %q has no secret to rotate: raise its generation, or fetch it again", c.Request.Need, kind)
 	}
 	now, err := f.compiled.rotation(ctx, c)
 	switch {
 	case err != nil, want == 0, want == now.Number:
 		return now, err
 	case want != now.Number+1:
-		return Rotation{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeRotation, "need %q: rotation %d requested, rotation %d is in force: fetch it again, then rotate", c.Request.Need, want, now.Number)
+		return Rotation{}, hostapi.Errorf(hostapi.CodeRotation, "need %q: rotation %d requested, rotation %d is in force: fetch it again, then rotate", c.Request.Need, want, now.Number)
 	}
 	if now.Within(rotationRest, c.Now) {
 		rest := now.Since.Add(rotationRest).Sub(c.Now)
-		return Rotation{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "need %q: rotated at %s, want %s between two rotations",
+		return Rotation{}, hostapi.Errorf(hostapi.CodeBusy, "need %q: rotated at %s, want %s between two rotations",
 			c.Request.Need, now.Since.UTC().Format(time.RFC3339), rotationRest).After(min(rest, rotationRest))
 	}
 	return Rotation{want, c.Now}, nil

@@ -88,23 +88,23 @@ func TestCallers(t *testing.T) {
 	}
 	t.Run("nobody", func(t *testing.T) {
 		_, err := e.Post(t, nil, hostapi.Path("oidc"), "", kit.JSON(r))
-		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeUntrusted)
+		providertest.WantError(t, err, hostapi.CodeUntrusted)
 	})
 	t.Run("stranger CA, same ID", func(t *testing.T) {
-		providertest.WantError(t, ask(t, stranger.Issue(ursula, time.Hour)), hostapi.Denied, hostapi.CodeUntrusted)
+		providertest.WantError(t, ask(t, stranger.Issue(ursula, time.Hour)), hostapi.CodeUntrusted)
 	})
 	t.Run("a service", func(t *testing.T) {
 		err := ask(t, e.Issue(kit.ID("service/outline"), time.Hour))
-		providertest.WantError(t, err, hostapi.Denied, hostapi.CodeUntrusted)
+		providertest.WantError(t, err, hostapi.CodeUntrusted)
 		if !strings.Contains(err.Error(), "only nodes call providers") {
 			t.Error(err)
 		}
 	})
 	t.Run("expired", func(t *testing.T) {
-		providertest.WantError(t, ask(t, e.Issue(ursula, -time.Second)), hostapi.Transient, hostapi.CodeClock)
+		providertest.WantError(t, ask(t, e.Issue(ursula, -time.Second)), hostapi.CodeClock)
 	})
 	t.Run("expired and of a stranger CA", func(t *testing.T) {
-		providertest.WantError(t, ask(t, stranger.Issue(ursula, -time.Second)), hostapi.Denied, hostapi.CodeUntrusted)
+		providertest.WantError(t, ask(t, stranger.Issue(ursula, -time.Second)), hostapi.CodeUntrusted)
 	})
 	for _, row := range e.Audit() {
 		if row.Outcome == server.Granted || row.Message == "" {
@@ -133,7 +133,7 @@ func TestMalformed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, err := e.Post(t, svid, hostapi.Path("oidc"), "", []byte(body))
-			providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
+			providertest.WantError(t, err, hostapi.CodeMalformed)
 			if status != http.StatusBadRequest {
 				t.Errorf("status %d", status)
 			}
@@ -142,11 +142,11 @@ func TestMalformed(t *testing.T) {
 	list := r
 	list.Body = json.RawMessage(`[]`)
 	_, err := e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), list)
-	providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
+	providertest.WantError(t, err, hostapi.CodeMalformed)
 	escapes := r
 	escapes.Need = "\x1b[2J"
 	_, err = e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), escapes)
-	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeNotGranted)
+	providertest.WantError(t, err, hostapi.CodeNotGranted)
 	for _, row := range e.Audit() {
 		if len(row.Message) > 510 || len(row.Need) > 63 || strings.Contains(row.Message+row.Need, "\x1b") {
 			t.Errorf("a caller wrote much, or what steers a terminal, into the audit log: %+v", row)
@@ -154,7 +154,7 @@ func TestMalformed(t *testing.T) {
 	}
 	t.Run("no such endpoint", func(t *testing.T) {
 		_, err := e.Post(t, svid, "/tls/order", "", nil)
-		providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeUnknownMethod)
+		providertest.WantError(t, err, hostapi.CodeUnknownMethod)
 	})
 }
 
@@ -190,7 +190,7 @@ func TestBusy(t *testing.T) {
 		t.Helper()
 		ask(node)
 		err := <-results
-		providertest.WantError(t, err, hostapi.Transient, hostapi.CodeBusy)
+		providertest.WantError(t, err, hostapi.CodeBusy)
 		if e := hostapi.AsError(err); e.RetryAfter != 1 || !strings.Contains(e.Message, says) {
 			t.Errorf("%v, Retry-After %d, want …%s… and 1", err, e.RetryAfter, says)
 		}
@@ -212,7 +212,7 @@ func TestStoreAway(t *testing.T) {
 	e, r := start(t, &echo{})
 	e.Store.Fail(fmt.Errorf("etcd at 10.0.0.1: %w", store.ErrUnavailable))
 	_, err := e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r)
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeStore)
+	providertest.WantError(t, err, hostapi.CodeStore)
 	var refusal *hostapi.Error
 	if !errors.As(err, &refusal) || refusal.RetryAfter == 0 || strings.Contains(err.Error(), "10.0.0.1") {
 		t.Errorf("got %v, want when to request again, and nothing of our insides", err)
@@ -224,15 +224,15 @@ func TestStoreAway(t *testing.T) {
 
 // TestAccident: what goes wrong in a kind is transient, and told to the log alone.
 func TestAccident(t *testing.T) {
-	k := &echo{fails: []error{errors.New("the password is swordfish"), hostapi.Errorf(hostapi.Denied, hostapi.CodeMismatch, "not that")}}
+	k := &echo{fails: []error{errors.New("the password is swordfish"), hostapi.Errorf(hostapi.CodeMismatch, "not that")}}
 	e, r := start(t, k)
 	_, err := e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r)
-	providertest.WantError(t, err, hostapi.Transient, hostapi.CodeInternal)
+	providertest.WantError(t, err, hostapi.CodeInternal)
 	if strings.Contains(err.Error(), "swordfish") {
 		t.Error(err)
 	}
 	_, err = e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r)
-	providertest.WantError(t, err, hostapi.Denied, hostapi.CodeMismatch)
+	providertest.WantError(t, err, hostapi.CodeMismatch)
 	if _, err = e.Client(ursula).Do(t.Context(), hostapi.Path("oidc"), r); err != nil {
 		t.Error(err)
 	}

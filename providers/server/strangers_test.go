@@ -35,12 +35,12 @@ func TestRefusalsAreSummed(t *testing.T) {
 	const whole, many, wholeKnown, manyKnown = 100, 150, 300, 320
 	for range many {
 		_, err := e.Post(t, nil, hostapi.Path("cert"), "", []byte(`{`))
-		providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
+		providertest.WantError(t, err, hostapi.CodeMalformed)
 	}
 	svid := e.Client(ursula).SVID
 	for range manyKnown {
 		_, err := e.Post(t, svid, hostapi.Path("cert"), "", []byte(`{`))
-		providertest.WantError(t, err, hostapi.Invalid, hostapi.CodeMalformed)
+		providertest.WantError(t, err, hostapi.CodeMalformed)
 	}
 	for range 3 {
 		e.Post(t, nil, hostapi.PathNonce, "", nil)
@@ -93,7 +93,7 @@ func TestManyNetworks(t *testing.T) {
 	const many = 3000
 	for i := range many {
 		row := server.Row{Time: time.Now(), From: fmt.Sprintf("[2001:db8:0:%x::%x]:1", i, i)}
-		if err := audit.Stranger(t.Context(), row.Refuse(hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "no"))); err != nil {
+		if err := audit.Stranger(t.Context(), row.Refuse(hostapi.Errorf(hostapi.CodeUntrusted, "no"))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestManyNetworks(t *testing.T) {
 	whole, counted, others := 0, 0, 0
 	for _, row := range e.Audit() {
 		var n int
-		fmt.Sscan(row.Detail[hostapi.CodeUntrusted], &n)
+		fmt.Sscan(row.Detail[hostapi.CodeUntrusted.Name], &n)
 		switch {
 		case row.Outcome != server.Summed:
 			whole++

@@ -212,15 +212,15 @@ func (s *Server) watch(rw http.ResponseWriter, r *http.Request, k Watcher) {
 	switch {
 	case err != nil:
 	case unreadable != nil || from < 0:
-		err = hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "from %.40q: want the revision of the last answer, 0 for none", r.URL.Query().Get("from"))
+		err = hostapi.Errorf(hostapi.CodeMalformed, "from %.40q: want the revision of the last answer, 0 for none", r.URL.Query().Get("from"))
 	case w.has == "":
-		err = hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "no %s: want the tag of the documents in force, or a request for those", hostapi.HeaderHas)
+		err = hostapi.Errorf(hostapi.CodeMalformed, "no %s: want the tag of the documents in force, or a request for those", hostapi.HeaderHas)
 	}
 	w.from = from
 	if err == nil {
 		free, ok := s.watches.Acquire(w.who())
 		if !ok {
-			err = hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%d watches of yours wait already: end one", s.watches.Max()).After(time.Minute)
+			err = hostapi.Errorf(hostapi.CodeBusy, "%d watches of yours wait already: end one", s.watches.Max()).After(time.Minute)
 		} else {
 			waited := s.revisions.wait()
 			w.done = func() { waited(); free() }
@@ -253,7 +253,7 @@ func (a *request) receiveRead(r *http.Request) error {
 	if text := r.URL.Query().Get("serial"); text != "" {
 		var err error
 		if a.row.Serial, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "serial %q: not a number", text)
+			return hostapi.Errorf(hostapi.CodeMalformed, "serial %q: not a number", text)
 		}
 	}
 	if err := a.receiveList(r.Header); err != nil {

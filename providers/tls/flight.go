@@ -25,11 +25,11 @@ const maxReason = 600
 
 // attempt is an order: the one that is open, or the last that failed.
 type attempt struct {
-	Open     int64             `json:"open,omitempty"` // until when it is, in Unix seconds
-	Failures int               `json:"failures"`       // in a row
-	Rest     int64             `json:"rest"`           // no other before that
-	Kind     hostapi.ErrorKind `json:"kind,omitempty"`
-	Reason   string            `json:"reason,omitempty"`
+	Open     int64         `json:"open,omitempty"` // until when it is, in Unix seconds
+	Failures int           `json:"failures"`       // in a row
+	Rest     int64         `json:"rest"`           // no other before that
+	Kind     hostapi.Class `json:"kind,omitempty"`
+	Reason   string        `json:"reason,omitempty"`
 }
 
 // flight is an order of this process.
@@ -57,7 +57,7 @@ func (k *Certificates) order(ctx context.Context, w wanted, former *record, now 
 	}
 	k.mu.Unlock()
 	pending := func(why string) error {
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%s: %s: request again", w.names(), why).After(5 * time.Second)
+		return hostapi.Errorf(hostapi.CodeBusy, "%s: %s: request again", w.names(), why).After(5 * time.Second)
 	}
 	if f.key != w.key() || f.public != public {
 		return nil, pending("a certificate of another key is being ordered")
@@ -97,7 +97,7 @@ func (k *Certificates) fulfil(ctx context.Context, w wanted, former *record) (*r
 	case err != nil:
 		return nil, err
 	case last.Open > now.Unix():
-		return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "%s: another process orders it, or ended while it did: request again", w.names()).After(time.Unix(last.Open, 0).Sub(now))
+		return nil, hostapi.Errorf(hostapi.CodeBusy, "%s: another process orders it, or ended while it did: request again", w.names()).After(time.Unix(last.Open, 0).Sub(now))
 	case last.Rest > now.Unix():
 		return nil, last.refusal(now)
 	}
@@ -225,5 +225,5 @@ func (a attempt) failed(err error, now time.Time) attempt {
 
 // refusal is what hosts receive until the rest is over.
 func (a attempt) refusal(now time.Time) error {
-	return hostapi.Errorf(a.Kind, hostapi.CodeRefused, "no certificate yet: %s", a.Reason).After(max(time.Second, time.Unix(a.Rest, 0).Sub(now)))
+	return hostapi.Errorf(hostapi.Refused(a.Kind), "no certificate yet: %s", a.Reason).After(max(time.Second, time.Unix(a.Rest, 0).Sub(now)))
 }

@@ -107,7 +107,7 @@ func parseCSR(body json.RawMessage, names []string) (*x509.CertificateRequest, e
 		CSR string `json:"csr"`
 	}
 	refuse := func(err error) error {
-		return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "csr: %v: want one signed by a key of P-256, P-384, or RSA of 2048 bits or more, for %s", err, strings.Join(names, ", "))
+		return hostapi.Errorf(hostapi.CodeMalformed, "csr: %v: want one signed by a key of P-256, P-384, or RSA of 2048 bits or more, for %s", err, strings.Join(names, ", "))
 	}
 	if err := json.Unmarshal(body, &fields); err != nil {
 		return nil, refuse(err)

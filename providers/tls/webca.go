@@ -107,7 +107,7 @@ func (k *Certificates) endpoint() relay.Endpoint {
 	return relay.Endpoint{Method: "GET", Path: "/v1/tls/root", Access: document.AccessRead, Answer: func(*relay.Call) (any, error) {
 		p := k.Policy()
 		if p == nil || len(p.Internal) == 0 {
-			return nil, hostapi.Errorf(hostapi.Denied, hostapi.CodeMissing, "no names outside DNS: write providers.tls.internal")
+			return nil, hostapi.Errorf(hostapi.CodeMissingDenied, "no names outside DNS: write providers.tls.internal")
 		}
 		root, err := k.root(p)
 		if err != nil {

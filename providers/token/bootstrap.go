@@ -98,7 +98,7 @@ func (t *Tokens) nameAdmins(w http.ResponseWriter, r *http.Request, row server.R
 	slices.SortFunc(b.Admins, func(a, b spiffe.ID) int { return strings.Compare(a.String(), b.String()) })
 	b.Admins = slices.Compact(b.Admins)
 	if _, err := t.Store.Get(r.Context(), bootstrapped+tenant.name); err == nil {
-		return TenantRules{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeReplayed, "tenant %s has had its first administrators named, which is once: whoever has %s there adds others", tenant.name, rules.ManagePolicies)
+		return TenantRules{}, hostapi.Errorf(hostapi.CodeReplayed, "tenant %s has had its first administrators named, which is once: whoever has %s there adds others", tenant.name, rules.ManagePolicies)
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return TenantRules{}, err
 	}
@@ -130,7 +130,7 @@ func (t *Tokens) nameAdmins(w http.ResponseWriter, r *http.Request, row server.R
 	row.Outcome, row.Message = server.Granted, fmt.Sprintf("tenant %s has its first administrators: %s", tenant.name, strings.Join(names, ", "))
 	txn.Then = append(txn.Then, store.Put(changesOf(tenant.name), []byte(CodeBootstrap)), store.Put(bootstrapped+tenant.name, []byte(row.Time.Format(time.RFC3339))), row.Op())
 	if _, err := t.Store.Commit(r.Context(), txn); errors.Is(err, store.ErrConflict) {
-		return TenantRules{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "tenant %s changed at the same time", tenant.name).After(time.Second)
+		return TenantRules{}, hostapi.Errorf(hostapi.CodeBusy, "tenant %s changed at the same time", tenant.name).After(time.Second)
 	} else if err != nil {
 		return TenantRules{}, err
 	}

@@ -28,7 +28,7 @@ const (
 const grace = 30 * 24 * time.Hour
 
 // codeInUse is why a tenant is not deleted.
-const codeInUse = "in-use"
+var codeInUse = hostapi.Code{Name: "in-use", Class: hostapi.Denied}
 
 // Kept is a tenant of which there is something.
 type Kept struct {
@@ -226,14 +226,14 @@ func (t *Tokens) delete(c *relay.Call) (any, error) {
 		return nil, err
 	}
 	if _, err := t.named(name); err == nil {
-		return nil, hostapi.Errorf(hostapi.Denied, codeInUse, "tenant %s is the flake's: take tenants.%[1]s out there, and publish", name)
+		return nil, hostapi.Errorf(codeInUse, "tenant %s is the flake's: take tenants.%[1]s out there, and publish", name)
 	}
 	stored, err := t.tenants.stored(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if _, is := stored[name]; !is {
-		return nil, hostapi.Errorf(hostapi.Invalid, codeTenant, "nothing is kept of a tenant %.80q", name)
+		return nil, hostapi.Errorf(codeTenant, "nothing is kept of a tenant %.80q", name)
 	}
 	since, cond, err := t.tenants.since(ctx, droppedPrefix+name)
 	if err != nil {
@@ -243,12 +243,12 @@ func (t *Tokens) delete(c *relay.Call) (any, error) {
 		since = c.Row.Time
 	}
 	if ends := since.Add(longest); c.Row.Time.Before(ends) && !d.Force {
-		return nil, hostapi.Errorf(hostapi.Denied, codeInUse, "tokens of tenant %s may be in use until %s: delete it then, or with force", name, ends.UTC().Format(time.RFC3339))
+		return nil, hostapi.Errorf(codeInUse, "tokens of tenant %s may be in use until %s: delete it then, or with force", name, ends.UTC().Format(time.RFC3339))
 	}
 	row := c.Row
 	row.Outcome, row.Message, row.Detail = server.Granted, fmt.Sprintf("the keys and rules of tenant %s are gone", name), map[string]string{"tenant": name}
 	if err := t.tenants.forget(ctx, name, cond, row); errors.Is(err, store.ErrConflict) {
-		return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "tenant %s changed at the same time", name).After(time.Second)
+		return nil, hostapi.Errorf(hostapi.CodeBusy, "tenant %s changed at the same time", name).After(time.Second)
 	} else if err != nil {
 		return nil, err
 	}

@@ -40,9 +40,9 @@ type Refused struct {
 }
 
 // Codes of refusals on record, beside those of the wire.
-const (
-	codeGrantType = "unsupported-grant-type"
-	codeTenant    = "unknown-tenant"
+var (
+	codeGrantType = hostapi.Code{Name: "unsupported-grant-type", Class: hostapi.Invalid}
+	codeTenant    = hostapi.Code{Name: "unknown-tenant", Class: hostapi.Invalid}
 )
 
 const (
@@ -70,9 +70,9 @@ func (t *Tokens) refusals() announced.Refusals {
 func asOAuth(e *hostapi.Error) (int, Refused) {
 	name, status := "invalid_request", http.StatusBadRequest
 	switch {
-	case e.Code == codeGrantType:
+	case e.Code == codeGrantType.Name:
 		name = "unsupported_grant_type"
-	case e.Code == codeTenant:
+	case e.Code == codeTenant.Name:
 		status = http.StatusNotFound
 	case e.Kind == hostapi.Denied:
 		name, status = "access_denied", e.Status()
@@ -96,14 +96,14 @@ func (t *Tokens) exchanged(w http.ResponseWriter, r *http.Request, row *server.R
 			return Exchanged{}, err
 		}
 	}
-	return Exchanged{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "others change the same at the same time").After(time.Second)
+	return Exchanged{}, hostapi.Errorf(hostapi.CodeBusy, "others change the same at the same time").After(time.Second)
 }
 
 // decide issues a token, with its audit row in the transaction that makes what it rests on.
 func (t *Tokens) decide(ctx context.Context, name string, f form, caller announced.Caller, row *server.Row, again bool) (Exchanged, error) {
 	p, now := t.Policy(), time.Now()
 	if p == nil || p.tenants[name] == nil {
-		return Exchanged{}, hostapi.Errorf(hostapi.Invalid, codeTenant, "no tenant %.80q here", name)
+		return Exchanged{}, hostapi.Errorf(codeTenant, "no tenant %.80q here", name)
 	}
 	fresh, err := t.Policies.Fresh(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (f form, err error) {
 	}
 	// A browser sends who it acts as by itself, to whatever page leads it here.
 	if origin := r.Header.Get("Origin"); origin != "" {
-		return f, hostapi.Errorf(hostapi.Denied, hostapi.CodeUntrusted, "Origin %.100q: pages exchange nothing here", origin)
+		return f, hostapi.Errorf(hostapi.CodeUntrusted, "Origin %.100q: pages exchange nothing here", origin)
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
@@ -184,7 +184,7 @@ func parseForm(v url.Values) (f form, err error) {
 		}
 	}
 	if grant := v.Get("grant_type"); grant != GrantType {
-		return f, hostapi.Errorf(hostapi.Invalid, codeGrantType, "grant_type %.100q, want %s", grant, GrantType)
+		return f, hostapi.Errorf(codeGrantType, "grant_type %.100q, want %s", grant, GrantType)
 	}
 	if wanted := v.Get("requested_token_type"); wanted != "" && wanted != TypeAccessToken && wanted != TypeJWT {
 		return f, malformed("requested_token_type %.100q, want %s", wanted, TypeAccessToken)

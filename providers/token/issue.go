@@ -70,13 +70,13 @@ func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
 	}
 	switch n := len(permissions); {
 	case n == 0:
-		return issued{}, hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "tenant %s permits %s nothing of what is requested: give it a policy, or a role by a grouping", i.tenant.name, i.sub)
+		return issued{}, hostapi.Errorf(hostapi.CodeNotGranted, "tenant %s permits %s nothing of what is requested: give it a policy, or a role by a grouping", i.tenant.name, i.sub)
 	case n > maxPermissions:
-		return issued{}, hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, "a token for %s at tenant %s would have %d permissions, want at most %d: narrow it with requested and resources", i.sub, i.tenant.name, n, maxPermissions)
+		return issued{}, hostapi.Errorf(hostapi.CodeMalformed, "a token for %s at tenant %s would have %d permissions, want at most %d: narrow it with requested and resources", i.sub, i.tenant.name, n, maxPermissions)
 	}
 	if !i.counted {
 		if after, ok := t.meters.take(i.tenant, i.sub, i.now); !ok {
-			return issued{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "tenant %s has its %d tokens of this minute, or those that one subject may have of them", i.tenant.name, i.tenant.TokensPerMinute).After(after)
+			return issued{}, hostapi.Errorf(hostapi.CodeBusy, "tenant %s has its %d tokens of this minute, or those that one subject may have of them", i.tenant.name, i.tenant.TokensPerMinute).After(after)
 		}
 	}
 	out := issued{Change: signing.Change{If: has.as}, tenant: i.tenant.name, sub: i.sub, id: rand.Text(), until: i.now.Add(time.Duration(i.tenant.Lifetime) * time.Second), permissions: permissions}
@@ -114,7 +114,7 @@ func refuseRevoked(list *trust.Revocations, id spiffe.ID, node string, proved ti
 	case err == nil:
 		return nil
 	case errors.As(err, &revoked) && !revoked.ValidAfter.IsZero():
-		return hostapi.Errorf(hostapi.Transient, hostapi.CodeRevoked, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
+		return hostapi.Errorf(hostapi.CodeRevokedTransient, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
 	}
-	return hostapi.Errorf(hostapi.Denied, hostapi.CodeRevoked, "%v", err)
+	return hostapi.Errorf(hostapi.CodeRevoked, "%v", err)
 }

@@ -97,7 +97,7 @@ func (i *issuers) verify(ctx context.Context, name string, issuer Issuer, token 
 	set := &keySet{keys: k, log: log.With("issuer", name)}
 	v, err := oidc.NewVerifier(issuer.Issuer, set, &oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithmNames()}).Verify(ctx, token)
 	if set.failed != nil {
-		return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeUnavailable, "issuer %s: its keys cannot be read: the log of this provider has why", name).After(issuerRest)
+		return nil, hostapi.Errorf(hostapi.CodeUnavailable, "issuer %s: its keys cannot be read: the log of this provider has why", name).After(issuerRest)
 	}
 	if err != nil {
 		return nil, malformed("subject_token of issuer %s: %v", name, err)

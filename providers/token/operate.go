@@ -68,14 +68,14 @@ func (t *Tokens) named(name string) (*Tenant, error) {
 	if p := t.Policy(); p != nil && p.tenants[name] != nil {
 		return p.tenants[name], nil
 	}
-	return nil, hostapi.Errorf(hostapi.Invalid, codeTenant, "no tenant %.80q here", name)
+	return nil, hostapi.Errorf(codeTenant, "no tenant %.80q here", name)
 }
 
 // changeable is one whose rules change at run time.
 func (t *Tokens) changeable(name string) (*Tenant, error) {
 	tenant, err := t.named(name)
 	if err == nil && tenant.RuntimeRules == nil {
-		err = hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "tenant %s has the rules of the flake alone: write tenants.%[1]s.runtimeRules = true, and publish", name)
+		err = hostapi.Errorf(hostapi.CodeNotGranted, "tenant %s has the rules of the flake alone: write tenants.%[1]s.runtimeRules = true, and publish", name)
 	}
 	return tenant, err
 }
@@ -96,7 +96,7 @@ func (t *Tokens) rules(c *relay.Call) (any, error) {
 		return nil, err
 	}
 	if len(reach) == 0 {
-		return nil, hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "tenant %s permits %s no %s: give it a policy with that action", tenant.name, caller, rules.View)
+		return nil, hostapi.Errorf(hostapi.CodeNotGranted, "tenant %s permits %s no %s: give it a policy with that action", tenant.name, caller, rules.View)
 	}
 	answer := TenantRules{[]Rule{}, []Rule{}}
 	hidden := map[string]bool{} // by role
@@ -182,7 +182,7 @@ func (t *Tokens) change(c *relay.Call, remove bool, decode func(*relay.Call) (Ru
 		}
 		return r, nil
 	}
-	return nil, hostapi.Errorf(hostapi.Transient, hostapi.CodeBusy, "others change the same at the same time").After(time.Second)
+	return nil, hostapi.Errorf(hostapi.CodeBusy, "others change the same at the same time").After(time.Second)
 }
 
 // admit refuses a change that is not the caller's to make, and a rule that is not the tenant's.
@@ -204,7 +204,7 @@ func (f *inForce) admit(r Rule, caller string, remove bool) error {
 		return err
 	}
 	if o, outside := beyond(reach, scope); outside {
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "tenant %s permits %s no %s on %s, which the %s is about: somebody who has it there can add it", f.tenant.name, caller, action, o, r)
+		return hostapi.Errorf(hostapi.CodeNotGranted, "tenant %s permits %s no %s on %s, which the %s is about: somebody who has it there can add it", f.tenant.name, caller, action, o, r)
 	}
 	return nil
 }
@@ -212,9 +212,9 @@ func (f *inForce) admit(r Rule, caller string, remove bool) error {
 // absent is why a rule cannot be removed.
 func (f *inForce) absent(r Rule) error {
 	if slices.ContainsFunc(f.all(), func(has Rule) bool { return has.String() == r.String() }) {
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "%s: the flake's, which stays at run time: take it out of tenants.%s there, and publish", r, f.tenant.name)
+		return hostapi.Errorf(hostapi.CodeNotGranted, "%s: the flake's, which stays at run time: take it out of tenants.%s there, and publish", r, f.tenant.name)
 	}
-	return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMissing, "%s: tenant %s has none such", r, f.tenant.name)
+	return hostapi.Errorf(hostapi.CodeMissingInvalid, "%s: tenant %s has none such", r, f.tenant.name)
 }
 
 // room refuses more rules like one than the quota leaves room for.
@@ -229,7 +229,7 @@ func (f *inForce) room(r Rule, more int) error {
 		}
 	}
 	if has+more > most {
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "tenant %s has %d %s, of %d that are its quota: remove some, or raise tenants.%[1]s.quotas.%[3]s", f.tenant.name, has, what, most)
+		return hostapi.Errorf(hostapi.CodeNotGranted, "tenant %s has %d %s, of %d that are its quota: remove some, or raise tenants.%[1]s.quotas.%[3]s", f.tenant.name, has, what, most)
 	}
 	return nil
 }

@@ -424,7 +424,7 @@ func TestBootstrap(t *testing.T) {
 		switch {
 		case r.Code == CodeBootstrap && r.Outcome == server.Granted && strings.Contains(r.Message, alice.String()):
 			named++
-		case r.Code == hostapi.CodeReplayed && r.Detail["tenant"] == "acme":
+		case r.Code == hostapi.CodeReplayed.Name && r.Detail["tenant"] == "acme":
 			refused++
 		}
 	}

@@ -65,7 +65,7 @@ func (t *Tokens) ofSVID(tenant *Tenant, token, trustDomain string, revoked *trus
 	}
 	b, err := os.ReadFile(t.SVIDKeys)
 	if err != nil {
-		return subject{}, hostapi.Errorf(hostapi.Transient, hostapi.CodeMissing, "keys of JWT-SVIDs: %v: flor status has need jwt-keys", err)
+		return subject{}, hostapi.Errorf(hostapi.CodeMissing, "keys of JWT-SVIDs: %v: flor status has need jwt-keys", err)
 	}
 	bundle, err := jwtbundle.Parse(td, b)
 	if err != nil {
@@ -149,5 +149,5 @@ func groupsOf(claims map[string]json.RawMessage, claim string) (groups []string,
 }
 
 func malformed(format string, args ...any) error {
-	return hostapi.Errorf(hostapi.Invalid, hostapi.CodeMalformed, format, args...)
+	return hostapi.Errorf(hostapi.CodeMalformed, format, args...)
 }

@@ -222,7 +222,7 @@ func TestSVID(t *testing.T) {
 		switch {
 		case r.Kind == Name && r.Outcome == server.Granted && r.Caller == wiki.String() && r.Detail["tenant"] == "acme" && r.Detail["token"] != "":
 			granted++
-		case r.Kind == Name && r.Code == hostapi.CodeNotGranted:
+		case r.Kind == Name && r.Code == hostapi.CodeNotGranted.Name:
 			refused++
 		}
 		if strings.Contains(string(kit.JSON(r)), "eyJ") {

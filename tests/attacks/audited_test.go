@@ -85,7 +85,7 @@ func TestAudited(t *testing.T) {
 			name: "a refusal", do: func(t *testing.T) error {
 				return refused(c.request(t, c.c, "file-wiki-password", "file", map[string]string{"ref": "wiki/password"}))
 			},
-			row: local.Decision{Caller: "spiffe://demo.flor/node/c", Decision: "denied", Code: hostapi.CodeNotGranted},
+			row: local.Decision{Caller: "spiffe://demo.flor/node/c", Decision: "denied", Code: hostapi.CodeNotGranted.Name},
 		},
 		{
 			name: "a refusal of a stranger", do: func(t *testing.T) error {
@@ -94,7 +94,7 @@ func TestAudited(t *testing.T) {
 				_, err := client.Artifact(t.Context())
 				return refused(err)
 			},
-			row: local.Decision{Decision: "denied", Code: hostapi.CodeUntrusted},
+			row: local.Decision{Decision: "denied", Code: hostapi.CodeUntrusted.Name},
 		},
 		{
 			name: "an operator's rotation", root: as,

@@ -22,7 +22,7 @@ func TestCertificates(t *testing.T) {
 	wide := func(c *x509.Certificate) { c.PermittedURIDomains = append(c.PermittedURIDomains, "other.flor") }
 	below := func(c *x509.Certificate) { c.PermittedURIDomains = []string{"." + kit.Domain} }
 	optional := func(c *x509.Certificate) { c.PermittedDNSDomainsCritical = false }
-	untrusted := local.Decision{Code: hostapi.CodeUntrusted, Message: "name constraint"}
+	untrusted := local.Decision{Code: hostapi.CodeUntrusted.Name, Message: "name constraint"}
 	atProvider := func(t *testing.T, c *cluster, svid *tls.Certificate) error {
 		client := c.client(t, c.b, "config")
 		client.SVID = svid
@@ -90,7 +90,7 @@ func TestCertificates(t *testing.T) {
 				return atProvider(t, c, c.leafCA(t, kit.ID("node/b")))
 			},
 			refusal: "it is a CA's, which is no SVID",
-			row:     local.Decision{Code: hostapi.CodeUntrusted, Message: "it is a CA's"},
+			row:     local.Decision{Code: hostapi.CodeUntrusted.Name, Message: "it is a CA's"},
 		},
 		{
 			name: "alice by a certificate that is a CA's",
@@ -105,7 +105,7 @@ func TestCertificates(t *testing.T) {
 				return atProvider(t, c, c.equalNames(t, kit.ID("node/b")))
 			},
 			refusal: "untrusted",
-			row:     local.Decision{Code: hostapi.CodeUntrusted, Message: "signed by unknown authority"},
+			row:     local.Decision{Code: hostapi.CodeUntrusted.Name, Message: "signed by unknown authority"},
 		},
 		{
 			name: "alice of a foreign CA with equal names and key identifiers",

@@ -53,7 +53,7 @@ func TestJoinTPM(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, out, err := h.Once(t.Context())
-		if err != nil || code != exit || !strings.Contains(out, "cert-node: attempt") || !strings.Contains(out, kind+" ("+fetch.CodeTPM+"): device key "+h.Layout().TPMDeviceKey()+": "+want) {
+		if err != nil || code != exit || !strings.Contains(out, "cert-node: attempt") || !strings.Contains(out, kind+" ("+fetch.CodeTPM.Name+"): device key "+h.Layout().TPMDeviceKey()+": "+want) {
 			t.Errorf("%s: exit code %d, %v:\n%s", what, code, err, out)
 		}
 	}

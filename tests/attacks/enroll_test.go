@@ -123,7 +123,7 @@ func TestEnroll(t *testing.T) {
 	f := c.machine(t, "g", "none")
 	kit.Eventually(t, "its activation to want a token", func() bool {
 		all, err := f.Needs()
-		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == hostapi.CodeJoin
+		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == hostapi.CodeJoin.Name
 	})
 	good, key := c.issue(t, "g"), c.signingKey(t)
 	operator, err := ca.Dir(c.Path("operator")).LoadEnrolment()
@@ -220,7 +220,7 @@ func TestEnroll(t *testing.T) {
 		{
 			name: "the certificate of an identity file without its device key", refusal: "want a proof by its device key",
 			try: func(*testing.T, *cluster) error { return renews(kit.NewHostKey()) },
-			row: local.Decision{Caller: "spiffe://demo.flor/node/g", Decision: "denied", Code: hostapi.CodeDeviceKey},
+			row: local.Decision{Caller: "spiffe://demo.flor/node/g", Decision: "denied", Code: hostapi.CodeDeviceKey.Name},
 		},
 	})
 }

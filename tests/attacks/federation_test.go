@@ -149,7 +149,7 @@ func TestForeign(t *testing.T) {
 				return err
 			},
 			refusal: "certificate signed by unknown authority",
-			row:     local.Decision{Code: hostapi.CodeUntrusted},
+			row:     local.Decision{Code: hostapi.CodeUntrusted.Name},
 		},
 		{
 			name: "node of that trust domain, at a provider",
@@ -160,7 +160,7 @@ func TestForeign(t *testing.T) {
 				return err
 			},
 			refusal: "want one of trust domain demo.flor",
-			row:     local.Decision{Code: hostapi.CodeUntrusted},
+			row:     local.Decision{Code: hostapi.CodeUntrusted.Name},
 		},
 		{
 			name: "identity of that trust domain that is not named",

@@ -24,7 +24,7 @@ func TestIdentity(t *testing.T) {
 					return c.need(t, c.b, need, func(client *hostapi.Client, _ *hostapi.Request) { client.HostKey = nil })
 				},
 				refusal: "device-key",
-				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: hostapi.CodeDeviceKey, Message: "no device proof"},
+				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: hostapi.CodeDeviceKey.Name, Message: "no device proof"},
 			},
 			attack{
 				name: "copied SVID with the SSH host key of another host: " + need,
@@ -32,7 +32,7 @@ func TestIdentity(t *testing.T) {
 					return c.need(t, c.b, need, func(client *hostapi.Client, _ *hostapi.Request) { client.HostKey = c.client(t, c.c, "cert").HostKey })
 				},
 				refusal: "device-key",
-				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: hostapi.CodeDeviceKey, Message: "want one by its SSH host key"},
+				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: hostapi.CodeDeviceKey.Name, Message: "want one by its SSH host key"},
 			},
 			attack{
 				name: "highest generation: " + need,
@@ -40,7 +40,7 @@ func TestIdentity(t *testing.T) {
 					return c.need(t, c.b, need, func(_ *hostapi.Client, r *hostapi.Request) { r.Generation = math.MaxInt })
 				},
 				refusal: "mismatch",
-				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: hostapi.CodeMismatch, Message: "generation 9223372036854775807"},
+				row:     local.Decision{Caller: b, Need: need, Decision: "denied", Code: hostapi.CodeMismatch.Name, Message: "generation 9223372036854775807"},
 			})
 	}
 	table = append(table, attack{
@@ -50,7 +50,7 @@ func TestIdentity(t *testing.T) {
 			return err
 		},
 		refusal: "unknown-method",
-		row:     local.Decision{Caller: b, Decision: "invalid", Code: hostapi.CodeUnknownMethod, Message: "/admin"},
+		row:     local.Decision{Caller: b, Decision: "invalid", Code: hostapi.CodeUnknownMethod.Name, Message: "/admin"},
 	}, attack{
 		name: "certificate from the process that signs people in",
 		try: func(t *testing.T, c *cluster) error {
@@ -59,7 +59,7 @@ func TestIdentity(t *testing.T) {
 			})
 		},
 		refusal: "unknown-method",
-		row:     local.Decision{Caller: b, Decision: "invalid", Code: hostapi.CodeUnknownMethod, Message: "/cert/request"},
+		row:     local.Decision{Caller: b, Decision: "invalid", Code: hostapi.CodeUnknownMethod.Name, Message: "/cert/request"},
 	}, attack{
 		name: "the process that signs people in, in place of the one with the issuing key",
 		try: func(t *testing.T, c *cluster) error {

@@ -143,7 +143,7 @@ func TestJoin(t *testing.T) {
 	d := c.machine(t, "d", "")
 	kit.Eventually(t, "its activation to want a token", func() bool {
 		all, err := d.Needs()
-		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == hostapi.CodeJoin
+		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == hostapi.CodeJoin.Name
 	})
 	token := c.token(t, "[de]", 1, time.Hour, false)
 	if err := florJoin(d, token.String()); err != nil {
@@ -218,7 +218,7 @@ func TestJoin(t *testing.T) {
 		}
 	}
 	refusedToken := func(node, message string) local.Decision {
-		return local.Decision{Caller: "spiffe://demo.flor/node/" + node, Kind: "config", Decision: "denied", Code: hostapi.CodeToken, Message: message}
+		return local.Decision{Caller: "spiffe://demo.flor/node/" + node, Kind: "config", Decision: "denied", Code: hostapi.CodeToken.Name, Message: message}
 	}
 	unknown, _ := hostapi.NewJoinToken("p")
 	short := c.token(t, "e", 1, time.Second, false)
@@ -246,7 +246,7 @@ func TestJoin(t *testing.T) {
 		},
 		{
 			name: "another device with a good token for a host that has joined", try: attempt("d", thief, c.token(t, "d", 1, time.Hour, false)),
-			refusal: "is spiffe://demo.flor/node/d", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: hostapi.CodeJoin},
+			refusal: "is spiffe://demo.flor/node/d", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: hostapi.CodeJoin.Name},
 		},
 		{
 			name: "a token for a host whose SSH host key the flake has", try: attempt("b", thief, c.token(t, "*", 1, time.Hour, false)),
@@ -257,7 +257,7 @@ func TestJoin(t *testing.T) {
 			try: func(t *testing.T, c *cluster) error {
 				return replayedJoin(t, c, thief, c.token(t, "e", 1, time.Hour, false))
 			},
-			refusal: "signature of the device", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: hostapi.CodeUntrusted},
+			refusal: "signature of the device", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: hostapi.CodeUntrusted.Name},
 		},
 		{
 			name: "an admission with another device's key",
@@ -266,7 +266,7 @@ func TestJoin(t *testing.T) {
 				client.Admission = &admitted
 				return enrol(t, client)
 			},
-			refusal: "want one by host key", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: hostapi.CodeUntrusted},
+			refusal: "want one by host key", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: hostapi.CodeUntrusted.Name},
 		},
 		{
 			name: "an admission as another node",
@@ -275,7 +275,7 @@ func TestJoin(t *testing.T) {
 				client.Admission = &admitted
 				return enrol(t, client)
 			},
-			refusal: "in cluster", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: hostapi.CodeJoin},
+			refusal: "in cluster", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: hostapi.CodeJoin.Name},
 		},
 		{
 			name: "an admission that no operator signed",
@@ -284,14 +284,14 @@ func TestJoin(t *testing.T) {
 				client.Admission = admission(t, kit.SigningKey("sec-1"), "e", strings.TrimSpace(string(ssh.MarshalAuthorizedKey(thief.PublicKey()))))
 				return enrol(t, client)
 			},
-			refusal: "does not verify", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: hostapi.CodeJoin},
+			refusal: "does not verify", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: hostapi.CodeJoin.Name},
 		},
 		{
 			name: "no admission at all",
 			try: func(t *testing.T, c *cluster) error {
 				return enrol(t, c.device(t, "e", "cert", thief))
 			},
-			refusal: "and no admission", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: hostapi.CodeJoin},
+			refusal: "and no admission", row: local.Decision{Caller: "spiffe://demo.flor/node/e", Decision: "denied", Code: hostapi.CodeJoin.Name},
 		},
 		{
 			name: "the certificate of a joined host without its device key",
@@ -301,7 +301,7 @@ func TestJoin(t *testing.T) {
 				_, err := client.Artifact(t.Context())
 				return err
 			},
-			refusal: "want a proof by its device key", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: hostapi.CodeDeviceKey},
+			refusal: "want a proof by its device key", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: hostapi.CodeDeviceKey.Name},
 		},
 	})
 
@@ -319,7 +319,7 @@ func TestJoin(t *testing.T) {
 			name: "join tokens that are guessed",
 			try: func(t *testing.T, c *cluster) error {
 				for range 20 {
-					if err := attempt("e", thief, unknown)(t, c); hostapi.AsError(err).Code == hostapi.CodeBusy {
+					if err := attempt("e", thief, unknown)(t, c); hostapi.AsError(err).Code == hostapi.CodeBusy.Name {
 						return err
 					}
 				}

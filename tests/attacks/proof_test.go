@@ -125,7 +125,7 @@ func TestProofs(t *testing.T) {
 	denied := func(code string) local.Decision {
 		return local.Decision{Caller: b, Need: "cert-node", Decision: "denied", Code: code}
 	}
-	invalid := local.Decision{Caller: b, Need: "cert-node", Decision: "invalid", Code: hostapi.CodeMalformed, Message: "certificate request"}
+	invalid := local.Decision{Caller: b, Need: "cert-node", Decision: "invalid", Code: hostapi.CodeMalformed.Name, Message: "certificate request"}
 	// enrolled is what went over the wire.
 	enrolled := func(t *testing.T, c *cluster) (*rawConn, hostapi.Request) {
 		w := c.wire(t)
@@ -149,7 +149,7 @@ func TestProofs(t *testing.T) {
 				w, r := enrolled(t, c)
 				return w.enrol(r)
 			},
-			refusal: "nonce was used", row: denied(hostapi.CodeReplayed),
+			refusal: "nonce was used", row: denied(hostapi.CodeReplayed.Name),
 		},
 		{
 			name: "an enrolment replayed on another connection",
@@ -157,7 +157,7 @@ func TestProofs(t *testing.T) {
 				_, r := enrolled(t, c)
 				return c.wire(t).enrol(r)
 			},
-			refusal: "for this connection", row: denied(hostapi.CodeUntrusted),
+			refusal: "for this connection", row: denied(hostapi.CodeUntrusted.Name),
 		},
 		{
 			name: "an enrolment relayed before it was used",
@@ -165,7 +165,7 @@ func TestProofs(t *testing.T) {
 				w := c.wire(t)
 				return c.wire(t).enrol(w.prove(w.nonce()))
 			},
-			refusal: "for this connection", row: denied(hostapi.CodeUntrusted),
+			refusal: "for this connection", row: denied(hostapi.CodeUntrusted.Name),
 		},
 		{
 			name: "a used nonce in a new proof after a restart of the provider",
@@ -187,7 +187,7 @@ func TestProofs(t *testing.T) {
 				w := c.wire(t)
 				return w.enrol(w.prove(r.Proof.Nonce))
 			},
-			refusal: "nonce was used", row: denied(hostapi.CodeReplayed),
+			refusal: "nonce was used", row: denied(hostapi.CodeReplayed.Name),
 		},
 		{
 			name: "a nonce that p did not make",
@@ -195,7 +195,7 @@ func TestProofs(t *testing.T) {
 				w := c.wire(t)
 				return w.enrol(w.prove("AAAA"))
 			},
-			refusal: "bad-nonce", row: local.Decision{Caller: b, Need: "cert-node", Decision: "transient", Code: hostapi.CodeBadNonce},
+			refusal: "bad-nonce", row: local.Decision{Caller: b, Need: "cert-node", Decision: "transient", Code: hostapi.CodeBadNonce.Name},
 		},
 		{
 			name:    "a CSR that names a host",
@@ -305,7 +305,7 @@ func TestRaced(t *testing.T) {
 				switch e := hostapi.AsError(err); {
 				case err == nil:
 					serials[answer.Values["svid"]]++
-				case e.Kind == hostapi.Transient && e.Code == hostapi.CodeBusy:
+				case e.Kind == hostapi.Transient && e.Code == hostapi.CodeBusy.Name:
 					serials[e.Code]++
 				default:
 					t.Error(err)
@@ -315,8 +315,8 @@ func TestRaced(t *testing.T) {
 		})
 	}
 	group.Wait()
-	busy := serials[hostapi.CodeBusy]
-	delete(serials, hostapi.CodeBusy)
+	busy := serials[hostapi.CodeBusy.Name]
+	delete(serials, hostapi.CodeBusy.Name)
 	if len(serials) != 1 {
 		t.Errorf("%d certificates were issued", len(serials))
 	}

@@ -24,7 +24,7 @@ func TestProvider(t *testing.T) {
 				return err
 			},
 			refusal: "not-granted",
-			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Kind: "config", Code: hostapi.CodeNotGranted},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Kind: "config", Code: hostapi.CodeNotGranted.Name},
 		},
 		{
 			name: "certificate of a service on another host",
@@ -32,7 +32,7 @@ func TestProvider(t *testing.T) {
 				return c.request(t, c.c, "cert-shared-echo", "cert", hostapi.CertBody{ID: kit.ID("service/echo"), CSR: kit.CSR(kit.ID("service/echo"), kit.NewKey())})
 			},
 			refusal: "not-granted",
-			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "cert-shared-echo", Code: hostapi.CodeNotGranted},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "cert-shared-echo", Code: hostapi.CodeNotGranted.Name},
 		},
 		{
 			name: "certificate of another identity under a need of its own",
@@ -40,7 +40,7 @@ func TestProvider(t *testing.T) {
 				return c.request(t, c.c, "cert-user-alice", "cert", hostapi.CertBody{ID: kit.ID("service/echo"), CSR: kit.CSR(kit.ID("service/echo"), kit.NewKey())})
 			},
 			refusal: "mismatch",
-			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "cert-user-alice", Code: hostapi.CodeMismatch},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "cert-user-alice", Code: hostapi.CodeMismatch.Name},
 		},
 		{
 			name: "secret file of another host",
@@ -48,7 +48,7 @@ func TestProvider(t *testing.T) {
 				return c.request(t, c.c, "file-wiki-password", "file", map[string]string{"ref": "wiki/password"})
 			},
 			refusal: "not-granted",
-			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "file-wiki-password", Code: hostapi.CodeNotGranted},
+			row:     local.Decision{Caller: "spiffe://demo.flor/node/c", Need: "file-wiki-password", Code: hostapi.CodeNotGranted.Name},
 		},
 		{
 			name: "node certificate of another CA",
@@ -59,7 +59,7 @@ func TestProvider(t *testing.T) {
 				return err
 			},
 			refusal: "untrusted",
-			row:     local.Decision{Code: hostapi.CodeUntrusted},
+			row:     local.Decision{Code: hostapi.CodeUntrusted.Name},
 		},
 		{
 			name: "node certificate that a user's key signed",
@@ -71,7 +71,7 @@ func TestProvider(t *testing.T) {
 				return err
 			},
 			refusal: "untrusted",
-			row:     local.Decision{Code: hostapi.CodeUntrusted},
+			row:     local.Decision{Code: hostapi.CodeUntrusted.Name},
 		},
 		{
 			name: "user's certificate at a provider",
@@ -104,7 +104,7 @@ func TestSeparation(t *testing.T) {
 	if err := c.need(t, c.b, "cert-node", func(*hostapi.Client, *hostapi.Request) {}); err != nil {
 		t.Error(err)
 	}
-	if err := c.need(t, c.b, "oidc-wiki", func(*hostapi.Client, *hostapi.Request) {}); hostapi.AsError(err).Code != hostapi.CodeUnavailable {
+	if err := c.need(t, c.b, "oidc-wiki", func(*hostapi.Client, *hostapi.Request) {}); hostapi.AsError(err).Code != hostapi.CodeUnavailable.Name {
 		t.Errorf("got %v, want nothing to answer", err)
 	}
 }

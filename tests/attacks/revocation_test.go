@@ -74,7 +74,7 @@ func TestRevocation(t *testing.T) {
 				return c.need(t, c.c, "cert-user-carol", func(*hostapi.Client, *hostapi.Request) {})
 			},
 			refusal: "user/carol is revoked, " + by(1),
-			row:     local.Decision{Caller: node, Need: "cert-user-carol", Decision: "denied", Code: hostapi.CodeRevoked},
+			row:     local.Decision{Caller: node, Need: "cert-user-carol", Decision: "denied", Code: hostapi.CodeRevoked.Name},
 		},
 	})
 
@@ -92,7 +92,7 @@ func TestRevocation(t *testing.T) {
 	c.waitList(t, c.p, number+2)
 	c.waitList(t, c.b, number+2)
 	denied := func(need string) local.Decision {
-		return local.Decision{Caller: node, Need: need, Decision: "denied", Code: hostapi.CodeRevoked}
+		return local.Decision{Caller: node, Need: need, Decision: "denied", Code: hostapi.CodeRevoked.Name}
 	}
 	refused := []attack{
 		{
@@ -100,7 +100,7 @@ func TestRevocation(t *testing.T) {
 			try: func(t *testing.T, c *cluster) error {
 				return c.need(t, c.c, "cert-node", func(*hostapi.Client, *hostapi.Request) {})
 			},
-			refusal: "is revoked, " + by(2), row: local.Decision{Caller: node, Decision: "denied", Code: hostapi.CodeRevoked},
+			refusal: "is revoked, " + by(2), row: local.Decision{Caller: node, Decision: "denied", Code: hostapi.CodeRevoked.Name},
 		},
 		{
 			name:    "a revoked node enrols again by its SSH host key",
@@ -113,7 +113,7 @@ func TestRevocation(t *testing.T) {
 				_, err := c.client(t, c.c, "config").Artifact(t.Context())
 				return err
 			},
-			refusal: "node/c is revoked", row: local.Decision{Caller: node, Kind: "config", Decision: "denied", Code: hostapi.CodeRevoked},
+			refusal: "node/c is revoked", row: local.Decision{Caller: node, Kind: "config", Decision: "denied", Code: hostapi.CodeRevoked.Name},
 		},
 		{
 			name: "a certificate that a revoked node was given",
@@ -182,12 +182,12 @@ func TestRevocation(t *testing.T) {
 			try: func(t *testing.T, c *cluster) (err error) {
 				kit.Eventually(t, "the provider to decide", func() bool {
 					err = c.enrol(t, c.c)
-					return hostapi.AsError(err).Code != hostapi.CodeUnavailable
+					return hostapi.AsError(err).Code != hostapi.CodeUnavailable.Name
 				})
 				return err
 			},
 			refusal: fmt.Sprintf("revocation list %d is in force here, and there is list %d", number+1, number+2),
-			row:     local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: hostapi.CodeListBehind},
+			row:     local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: hostapi.CodeListBehind.Name},
 		},
 	})
 	if got := c.offered(t); got.List != first.List {
@@ -290,11 +290,11 @@ func TestSuspendedHost(t *testing.T) {
 			try: func(t *testing.T, c *cluster) error {
 				return c.need(t, c.c, "cert-node", func(*hostapi.Client, *hostapi.Request) {})
 			},
-			refusal: refusal, row: local.Decision{Caller: node, Decision: "transient", Code: hostapi.CodeRevoked},
+			refusal: refusal, row: local.Decision{Caller: node, Decision: "transient", Code: hostapi.CodeRevoked.Name},
 		},
 		{
 			name: "a suspended host enrols again by its SSH host key", try: func(t *testing.T, c *cluster) error { return c.enrol(t, c.c) },
-			refusal: refusal, row: local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: hostapi.CodeRevoked},
+			refusal: refusal, row: local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: hostapi.CodeRevoked.Name},
 		},
 	})
 	offer(func(l *trust.Revocations) error { return revocation.Resume(l, id) })

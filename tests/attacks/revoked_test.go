@@ -66,7 +66,7 @@ func TestRevokedReturns(t *testing.T) {
 	c.waitList(t, c.b, open.Number)
 
 	row := func(kind, need string) local.Decision {
-		return local.Decision{Caller: "spiffe://demo.flor/node/h", Kind: kind, Need: need, Decision: "denied", Code: hostapi.CodeRevoked}
+		return local.Decision{Caller: "spiffe://demo.flor/node/h", Kind: kind, Need: need, Decision: "denied", Code: hostapi.CodeRevoked.Name}
 	}
 	joins := func(key ssh.Signer) func(*testing.T, *cluster) error {
 		return func(t *testing.T, c *cluster) error {

@@ -25,7 +25,7 @@ func TestSVIDs(t *testing.T) {
 	between := func(from, to time.Duration) func(*x509.Certificate) {
 		return func(c *x509.Certificate) { c.NotBefore, c.NotAfter = time.Now().Add(from), time.Now().Add(to) }
 	}
-	untrusted, clock := local.Decision{Code: hostapi.CodeUntrusted}, local.Decision{Decision: "transient", Code: hostapi.CodeClock}
+	untrusted, clock := local.Decision{Code: hostapi.CodeUntrusted.Name}, local.Decision{Decision: "transient", Code: hostapi.CodeClock.Name}
 	var table []attack
 	for _, x := range []struct {
 		name   string
@@ -91,13 +91,13 @@ func TestSVIDs(t *testing.T) {
 			_, err := client.Artifact(t.Context())
 			return err
 		},
-		refusal: "only nodes call providers", row: local.Decision{Code: hostapi.CodeUntrusted, Message: "only nodes call providers"},
+		refusal: "only nodes call providers", row: local.Decision{Code: hostapi.CodeUntrusted.Name, Message: "only nodes call providers"},
 	}, attack{
 		name: "a service's certificate that requests its node's",
 		try: func(t *testing.T, c *cluster) error {
 			return c.need(t, c.b, "cert-node", func(client *hostapi.Client, _ *hostapi.Request) { client.SVID = c.svid(t, c.b, "cert-service-wiki") })
 		},
-		refusal: "only nodes call providers", row: local.Decision{Decision: "denied", Code: hostapi.CodeUntrusted, Message: "only nodes call providers"},
+		refusal: "only nodes call providers", row: local.Decision{Decision: "denied", Code: hostapi.CodeUntrusted.Name, Message: "only nodes call providers"},
 	})
 	run(t, table)
 }

@@ -76,10 +76,10 @@ func providerServer(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 		client := e.Stranger(node)
 		client.SVID = &c
 		_, err := client.Artifact(t.Context())
-		if e := hostapi.AsError(err); e.Code == hostapi.CodeMissing && strings.Contains(e.Message, "published here yet") {
+		if e := hostapi.AsError(err); e.Code == hostapi.CodeMissing.Name && strings.Contains(e.Message, "published here yet") {
 			return ""
 		}
-		if hostapi.AsError(err).Code != hostapi.CodeUnavailable {
+		if hostapi.AsError(err).Code != hostapi.CodeUnavailable.Name {
 			return err.Error()
 		}
 		for { // the connection ends before the line is written

@@ -179,9 +179,9 @@ func (h *Host) event(e event.Event) {
 		defer f.lawsMu.Unlock()
 		delete(f.quiet, at)
 		switch e.Code {
-		case hostapi.CodeClock, hostapi.CodeUntrusted: // what was answered is of no use
+		case hostapi.CodeClock.Name, hostapi.CodeUntrusted.Name: // what was answered is of no use
 			delete(f.asking, at)
-		case hostapi.CodePolicyBehind, hostapi.CodeDeviceKey, hostapi.CodeNotGranted, hostapi.CodeMismatch, hostapi.CodeRotated, hostapi.CodeReplayed, hostapi.CodeBadNonce:
+		case hostapi.CodePolicyBehind.Name, hostapi.CodeDeviceKey.Name, hostapi.CodeNotGranted.Name, hostapi.CodeMismatch.Name, hostapi.CodeRotated.Name, hostapi.CodeReplayed.Name, hostapi.CodeBadNonce.Name:
 			f.told[at+" "+string(e.Kind)+e.Code]++
 		}
 	case event.Fulfilled, event.Kept:

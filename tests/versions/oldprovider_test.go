@@ -47,7 +47,7 @@ func TestOldProvider(t *testing.T) {
 		return logged(t, c.p, local.ProviderPart("cert"), "has format 1.1", "up to 1.0", "upgrade")
 	})
 	c.renews(t, c.b, each(c.b)...)
-	if s := state(t, c.c, "cert-service-late"); s.Error == nil || s.Error.Code != hostapi.CodePolicyBehind {
+	if s := state(t, c.c, "cert-service-late"); s.Error == nil || s.Error.Code != hostapi.CodePolicyBehind.Name {
 		t.Errorf("the certificate of the late service is %+v, want one that waits for the policy", s)
 	}
 
@@ -64,7 +64,10 @@ func TestOldProvider(t *testing.T) {
 
 	// Published documents lay in a directory, and are in the store now. The flake has them:
 	// until it is published again, hosts keep theirs.
-	c.until(t, "the documents of b to be missing", func() bool { e := state(t, c.b, documents).Error; return e != nil && e.Code == hostapi.CodeMissing })
+	c.until(t, "the documents of b to be missing", func() bool {
+		e := state(t, c.b, documents).Error
+		return e != nil && e.Code == hostapi.CodeMissing.Name
+	})
 	c.Operator = new.operator(c.Work)
 	c.foreign(t, "late")
 	c.flake(t)
@@ -89,7 +92,7 @@ func TestOldProvider(t *testing.T) {
 	c.command(t, c.c, "refetch", "oidc-wiki-c")
 	c.until(t, "a client that was rotated to be refused", func() bool {
 		e := state(t, c.c, "oidc-wiki-c").Error
-		return e != nil && e.Code == hostapi.CodeInternal
+		return e != nil && e.Code == hostapi.CodeInternal.Name
 	})
 	// It serves what it published, and hosts do not go back.
 	c.until(t, "older documents to be refused", func() bool { e := state(t, c.b, documents).Error; return e != nil && e.Code == "older-document" })
@@ -147,7 +150,7 @@ func (c *cluster) decisions(t *testing.T) []local.Decision {
 func (c *cluster) refusedReport(t *testing.T, from *local.Host) bool {
 	t.Helper()
 	for _, d := range c.decisions(t) {
-		if d.Caller == from.Manifest.Identity.ID.String() && d.Need == "" && d.Code == hostapi.CodeNewerFormat {
+		if d.Caller == from.Manifest.Identity.ID.String() && d.Need == "" && d.Code == hostapi.CodeNewerFormat.Name {
 			return true
 		}
 	}

@@ -77,7 +77,7 @@ func (c *cluster) waits(t *testing.T, h *local.Host, need string, formats ...str
 	var s hostdir.NeedState
 	c.until(t, fmt.Sprintf("%s of %s to wait for another release", need, h.Name), func() bool {
 		s = state(t, h, need)
-		return s.Error != nil && s.Error.Code == hostapi.CodeNewerFormat
+		return s.Error != nil && s.Error.Code == hostapi.CodeNewerFormat.Name
 	})
 	newer(t, *s.Error, formats...)
 	if s.State != hostdir.NeedWaiting {
@@ -88,8 +88,8 @@ func (c *cluster) waits(t *testing.T, h *local.Host, need string, formats ...str
 // newer checks what is reported about a format.
 func newer(t *testing.T, e hostdir.NeedError, formats ...string) {
 	t.Helper()
-	if e.Kind != string(hostapi.Transient) || e.Code != hostapi.CodeNewerFormat {
-		t.Errorf("%+v, want %s %s", e, hostapi.Transient, hostapi.CodeNewerFormat)
+	if e.Kind != string(hostapi.Transient) || e.Code != hostapi.CodeNewerFormat.Name {
+		t.Errorf("%+v, want %s %s", e, hostapi.Transient, hostapi.CodeNewerFormat.Name)
 	}
 	for _, part := range append(formats, "upgrade") {
 		if !strings.Contains(e.Message, part) {

@@ -65,7 +65,7 @@ func TestReportInJournal(t *testing.T) {
 	t.Setenv("JOURNAL_STREAM", fmt.Sprintf("%d:%d", st.Dev, st.Ino))
 	m := newMachine(t)
 	m.provider.SetRefuse(func(activationtest.Call) *hostapi.Error {
-		return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant")
+		return hostapi.Errorf(hostapi.CodeNotGranted, "no grant")
 	})
 	cmd := newActivateCmd(&instance{})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -115,14 +115,14 @@ func TestActivateExits(t *testing.T) {
 	m.want(event.ExitUsage, "closure: lstat /nonexistent: no such file or directory", "--closure", "/nonexistent")
 	m.provider.SetRefuse(func(c activationtest.Call) *hostapi.Error {
 		if c.Need == "oidc-outline" {
-			return hostapi.Errorf(hostapi.Transient, hostapi.CodePolicyBehind, "the policy is older")
+			return hostapi.Errorf(hostapi.CodePolicyBehind, "the policy is older")
 		}
 		return nil
 	})
 	m.want(event.ExitWaiting, "oidc-outline: attempt 1 to forge failed: transient (policy-behind): the policy is older; next in ", "--once", "--backoff-initial", "1ms")
 	m.provider.SetRefuse(func(c activationtest.Call) *hostapi.Error {
 		if c.Need == "oidc-outline" {
-			return hostapi.Errorf(hostapi.Denied, hostapi.CodeNotGranted, "no grant")
+			return hostapi.Errorf(hostapi.CodeNotGranted, "no grant")
 		}
 		return nil
 	})

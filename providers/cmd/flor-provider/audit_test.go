@@ -44,7 +44,7 @@ func TestAuditFilters(t *testing.T) {
 		}
 	}
 	write(time.Hour, "spiffe://demo.flor/node/ursula", "cert", "first", nil)
-	write(20*time.Minute, "spiffe://demo.flor/node/ursula", "oidc", "second", hostapi.Errorf(hostapi.Denied, hostapi.CodeMismatch, "no"))
+	write(20*time.Minute, "spiffe://demo.flor/node/ursula", "oidc", "second", hostapi.Errorf(hostapi.CodeMismatch, "no"))
 	write(time.Second, "spiffe://demo.flor/node/raishan", "cert", "third", nil)
 	// More than are read at once.
 	for range auditPage {

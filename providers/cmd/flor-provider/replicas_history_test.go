@@ -158,11 +158,11 @@ func TestHistory(t *testing.T) {
 					granted.Store(key, true)
 					answered.Add(1)
 					add(n, ask, call, true)
-				case hostapi.AsError(err).Code == hostapi.CodeRevoked:
+				case hostapi.AsError(err).Code == hostapi.CodeRevoked.Name:
 					refused.Add(1)
 					add(n, ask, call, false)
 				case ctx.Err() == nil && hostapi.AsError(err).Kind != hostapi.Transient:
-					t.Errorf("a request of the host's own: got %v, want what may pass, or %s", err, hostapi.CodeRevoked)
+					t.Errorf("a request of the host's own: got %v, want what may pass, or %s", err, hostapi.CodeRevoked.Name)
 					return
 				default:
 					lost.Add(1)

@@ -42,7 +42,7 @@ func TestReplicasRevoked(t *testing.T) {
 		_, err := c.client(r, "cert").Do(t.Context(), hostapi.Path("cert"), need())
 		return err
 	}
-	refused := func(err error) bool { return err != nil && hostapi.AsError(err).Code == hostapi.CodeRevoked }
+	refused := func(err error) bool { return err != nil && hostapi.AsError(err).Code == hostapi.CodeRevoked.Name }
 	for range 6 {
 		for _, r := range c.all {
 			c.ask(r, "cert", need())
@@ -61,7 +61,7 @@ func TestReplicasRevoked(t *testing.T) {
 		c.must(b.run.Process.Signal(syscall.SIGSTOP))
 		change(revocation.Suspend)
 		if err := ask(a); !refused(err) {
-			t.Errorf("the replica that goes on: got %v, want %s", err, hostapi.CodeRevoked)
+			t.Errorf("the replica that goes on: got %v, want %s", err, hostapi.CodeRevoked.Name)
 		}
 		var all sync.WaitGroup
 		before := written.Load()
@@ -69,7 +69,7 @@ func TestReplicasRevoked(t *testing.T) {
 			all.Go(func() {
 				defer p.Close()
 				if _, err := p.Do(t.Context(), hostapi.Path("cert"), need()); !refused(err) {
-					t.Errorf("the replica that was stopped: got %v, want %s", err, hostapi.CodeRevoked)
+					t.Errorf("the replica that was stopped: got %v, want %s", err, hostapi.CodeRevoked.Name)
 				}
 			})
 		}
@@ -77,7 +77,7 @@ func TestReplicasRevoked(t *testing.T) {
 		c.must(b.run.Process.Signal(syscall.SIGCONT))
 		all.Wait()
 		if err := ask(b); !refused(err) {
-			t.Errorf("the replica that was stopped, a moment later: got %v, want %s", err, hostapi.CodeRevoked)
+			t.Errorf("the replica that was stopped, a moment later: got %v, want %s", err, hostapi.CodeRevoked.Name)
 		}
 		change(revocation.Resume)
 	}
@@ -93,8 +93,8 @@ func TestReplicasRevoked(t *testing.T) {
 	}
 	put(kit.Suspensions(lists.number+1, kit.SigningKey("demo-2"), ursula))
 	for _, r := range c.all {
-		if err := ask(r); err == nil || hostapi.AsError(err).Code != hostapi.CodeListBehind {
-			t.Errorf("got %v, want %s", err, hostapi.CodeListBehind)
+		if err := ask(r); err == nil || hostapi.AsError(err).Code != hostapi.CodeListBehind.Name {
+			t.Errorf("got %v, want %s", err, hostapi.CodeListBehind.Name)
 		}
 	}
 	put(kit.Revocations(lists.number+1, signing))
@@ -104,8 +104,8 @@ func TestReplicasRevoked(t *testing.T) {
 		m.Kill()
 	}
 	for _, r := range c.all {
-		if err := ask(r); err == nil || hostapi.AsError(err).Code != hostapi.CodeStore {
-			t.Errorf("got %v, want %s", err, hostapi.CodeStore)
+		if err := ask(r); err == nil || hostapi.AsError(err).Code != hostapi.CodeStore.Name {
+			t.Errorf("got %v, want %s", err, hostapi.CodeStore.Name)
 		}
 	}
 }
@@ -144,8 +144,8 @@ func TestReplicasWatch(t *testing.T) {
 	watching.Tag = first.Tag()
 	w := watching.Pass()
 	defer w.Close()
-	if _, err := w.Watch(ctx, first.Revision); err == nil || hostapi.AsError(err).Code != hostapi.CodeStore {
-		t.Errorf("a watch without a majority: got %v, want %s", err, hostapi.CodeStore)
+	if _, err := w.Watch(ctx, first.Revision); err == nil || hostapi.AsError(err).Code != hostapi.CodeStore.Name {
+		t.Errorf("a watch without a majority: got %v, want %s", err, hostapi.CodeStore.Name)
 	}
 	again, err := p.Artifact(ctx)
 	if err != nil || len(again.Documents) == 0 {

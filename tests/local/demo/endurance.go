@@ -166,7 +166,7 @@ func (s *demo) rollBack(ctx context.Context) error {
 	// While one provider takes over from another, neither answers.
 	answered := func() bool {
 		refusal = s.refetch(ctx, h.Name)
-		return refusal == nil || !strings.Contains(refusal.Error(), hostapi.CodeUnavailable)
+		return refusal == nil || !strings.Contains(refusal.Error(), hostapi.CodeUnavailable.Name)
 	}
 	err = s.breakIn(ctx, older, s.hosts[forge].Manifest.Trust.SigningKeys, func() error {
 		return s.until(ctx, "the older document being refused", func() bool { return answered() && refusal != nil })

@@ -54,14 +54,14 @@ func (s *demo) refuse(ctx context.Context) error {
 	}
 	r := hostapi.Request{Need: "oidc-wiki", Serial: s.serial, Generation: 1, Body: json.RawMessage(`{"service":"spiffe://demo.flor/service/wiki","redirectURIs":[]}`)}
 	_, err = ursula.Do(ctx, hostapi.Path("oidc"), r)
-	s.refused("an OIDC client for a service the policy does not have", err, hostapi.CodeNotGranted)
+	s.refused("an OIDC client for a service the policy does not have", err, hostapi.CodeNotGranted.Name)
 	thief := *ursula
 	thief.HostKey = nil
 	_, err = thief.Do(ctx, hostapi.Path("oidc"), r)
-	s.refused("a copy of ursula's SVID without her SSH host key", err, hostapi.CodeDeviceKey)
+	s.refused("a copy of ursula's SVID without her SSH host key", err, hostapi.CodeDeviceKey.Name)
 	thief.HostKey = raishan.HostKey
 	_, err = thief.Do(ctx, hostapi.Path("oidc"), r)
-	s.refused("a copy of ursula's SVID with another SSH host key", err, hostapi.CodeDeviceKey)
+	s.refused("a copy of ursula's SVID with another SSH host key", err, hostapi.CodeDeviceKey.Name)
 
 	mgmt01 := kit.ID("node/mgmt01")
 	stranger := kit.NewCA().Issue(mgmt01, time.Hour)
@@ -69,7 +69,7 @@ func (s *demo) refuse(ctx context.Context) error {
 	forged := *raishan
 	forged.SVID, forged.Node = stranger, mgmt01
 	_, err = forged.Artifact(ctx)
-	s.refused("a stranger CA's mgmt01 at the provider", err, hostapi.CodeUntrusted)
+	s.refused("a stranger CA's mgmt01 at the provider", err, hostapi.CodeUntrusted.Name)
 
 	if err := s.replay(ctx); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (s *demo) replay(ctx context.Context) error {
 			return fmt.Errorf("enrolment before the replay: %w", err)
 		}
 		if i == 1 {
-			s.refused("a replayed enrolment proof", err, hostapi.CodeReplayed)
+			s.refused("a replayed enrolment proof", err, hostapi.CodeReplayed.Name)
 		}
 	}
 	return nil
@@ -232,7 +232,7 @@ func (s *demo) tamper(ctx context.Context) error {
 	err = s.breakIn(ctx, &stream, []string{mallory.ToPublicKey().String()}, func() error {
 		return s.until(ctx, "the tampered document being refused", func() bool {
 			refusal = s.refetch(ctx, "raishan")
-			return refusal != nil && !strings.Contains(refusal.Error(), hostapi.CodeUnavailable)
+			return refusal != nil && !strings.Contains(refusal.Error(), hostapi.CodeUnavailable.Name)
 		})
 	})
 	if err != nil {

@@ -179,26 +179,23 @@ var Acts = []Act{Pause, Resume, Abort}
 var ErrAct = errors.New("the rollout cannot be changed")
 
 // Do carries out an act for whom row names as the caller, and writes the row with it.
-func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (rollout.State, server.Row, error) {
-	for {
+func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (now rollout.State, _ server.Row, err error) {
+	err = store.Retry(ctx, func() error {
 		at, err := a.Rollout(ctx)
-		if err != nil {
-			return at.State, row, err
-		}
-		if act.done(at.State) {
-			return at.State, row, nil
+		now = at.State
+		if err != nil || act.done(at.State) {
+			return err
 		}
 		next, err := act.on(at.State, row)
 		if err != nil {
-			return at.State, row, err
+			return err
 		}
+		now = next
 		row.Outcome, row.Code, row.Serial, row.Message = server.Granted, Code, at.Serial, Describe(next)
 		row.Detail = map[string]string{"act": string(act), "before": Describe(at.State), "after": Describe(next)}
-		err = a.SetRollout(ctx, at, next, row.Op())
-		if !errors.Is(err, store.ErrConflict) {
-			return next, row, err
-		}
-	}
+		return a.SetRollout(ctx, at, next, row.Op())
+	})
+	return now, row, err
 }
 
 // done reports whether a rollout is as an act makes it: the same again changes nothing.

@@ -3,7 +3,6 @@ package config
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -77,29 +76,20 @@ const next = 0
 // Order has a host request another secret for a need once it reports, whatever it reported
 // before. The audit row is written with it.
 func Order(ctx context.Context, s store.Store, host, need string, row server.Row) error {
-	key := server.ReportPrefix + host
-	for {
+	return store.Update(ctx, s, server.ReportPrefix+host, func(e store.Entry) (store.Txn, error) {
 		var r hostreport.Kept
-		e, err := s.Get(ctx, key)
-		if err == nil {
-			err = json.Unmarshal(e.Value, &r)
-		}
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("%s: %w", key, err)
+		if e.Modified != 0 {
+			if err := json.Unmarshal(e.Value, &r); err != nil {
+				return store.Txn{}, fmt.Errorf("%s: %w", e.Key, err)
+			}
 		}
 		if r.Rotate == nil {
 			r.Rotate = map[string]int{}
 		}
 		r.Rotate[need] = next
 		value, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		_, err = s.Commit(ctx, store.Txn{If: []store.Cond{{Key: key, Modified: e.Modified}}, Then: []store.Op{store.Put(key, value), row.Op()}})
-		if !errors.Is(err, store.ErrConflict) { // it has reported meanwhile
-			return err
-		}
-	}
+		return store.Txn{Then: []store.Op{store.Put(e.Key, value), row.Op()}}, err
+	})
 }
 
 // ordered are the rotations that the host has not reported yet, of needs that it has. One

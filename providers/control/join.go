@@ -85,20 +85,21 @@ func act[V any](c *call, body any, do func(*join.Operator) (V, error)) (any, err
 			return nil, wire.Errorf(wire.CodeMalformed, "body: %v: /v1/openapi.json has its form", err)
 		}
 	}
-	for {
-		o := join.Operator{Store: c.Archive.Store, Policy: c.policy, Row: c.row}
-		v, err := do(&o)
-		switch {
-		case errors.Is(err, store.ErrConflict):
-			continue
-		case errors.Is(err, join.ErrAct):
-			return nil, wire.Errorf(wire.CodeMismatchInvalid, "%v", err)
-		case err != nil:
-			return nil, err
-		}
-		if c.row = o.Row; c.row.Outcome != "" {
-			c.row.Log(c.r.Context(), c.Logger)
-		}
-		return v, nil
+	var v V
+	var o join.Operator
+	err := store.Retry(c.r.Context(), func() (err error) {
+		o = join.Operator{Store: c.Archive.Store, Policy: c.policy, Row: c.row}
+		v, err = do(&o)
+		return err
+	})
+	switch {
+	case errors.Is(err, join.ErrAct):
+		return nil, wire.Errorf(wire.CodeMismatchInvalid, "%v", err)
+	case err != nil:
+		return nil, err
 	}
+	if c.row = o.Row; c.row.Outcome != "" {
+		c.row.Log(c.r.Context(), c.Logger)
+	}
+	return v, nil
 }

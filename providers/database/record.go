@@ -3,7 +3,6 @@ package database
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"time"
 
 	"github.com/florete/florete/providers/account"
@@ -119,19 +118,18 @@ func (r record) until(now time.Time, want Request) time.Time {
 }
 
 // due is the record that is due at a time, kept.
-func (d *Databases) due(ctx context.Context, b backend, now time.Time, want Request) (record, error) {
-	for {
+func (d *Databases) due(ctx context.Context, b backend, now time.Time, want Request) (next record, err error) {
+	err = store.Retry(ctx, func() error {
 		var r record
 		if err := d.Read(ctx, want.Of(), &r); err != nil {
-			return r, err
+			return err
 		}
-		next, changed, err := r.next(now, want, func() ([]string, error) { return b.slots(ctx, want.Name) })
+		var changed bool
+		next, changed, err = r.next(now, want, func() ([]string, error) { return b.slots(ctx, want.Name) })
 		if err != nil || !changed {
-			return next, err
+			return err
 		}
-		err = d.Write(ctx, want.Of(), &next)
-		if !errors.Is(err, store.ErrConflict) {
-			return next, err
-		}
-	}
+		return d.Write(ctx, want.Of(), &next)
+	})
+	return next, err
 }

@@ -199,40 +199,24 @@ func (t tokens) ended(ctx context.Context, client, user string, issued time.Time
 
 // spend changes the record of a code, and makes it when there is none.
 func (t tokens) spend(ctx context.Context, code string, change func(spent) spent) error {
-	for {
-		at := spentAt(code)
+	lease, err := t.db.Lease(ctx, codesLive)
+	if err != nil {
+		return err
+	}
+	return store.Update(ctx, t.db, spentAt(code), func(e store.Entry) (txn store.Txn, err error) {
 		var s spent
-		e, err := t.db.Get(ctx, at)
-		if err == nil {
-			var plain []byte
-			if plain, err = t.key.Open(at, e.Value); err == nil {
+		if e.Modified != 0 {
+			plain, err := t.key.Open(e.Key, e.Value)
+			if err == nil {
 				err = json.Unmarshal(plain, &s)
 			}
-		} else if errors.Is(err, store.ErrNotFound) {
-			err = nil
-		}
-		if err != nil {
-			return err
+			if err != nil {
+				return txn, err
+			}
 		}
 		plain, err := json.Marshal(change(s))
-		if err != nil {
-			return err
-		}
-		lease, err := t.db.Lease(ctx, codesLive)
-		if err != nil {
-			return err
-		}
-		_, err = t.db.Commit(ctx, store.Txn{
-			If:   []store.Cond{{Key: at, Modified: e.Modified}},
-			Then: []store.Op{{Key: at, Value: t.key.Seal(at, plain), Lease: lease}},
-		})
-		if !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-		if err := t.db.Revoke(ctx, lease); err != nil {
-			return err
-		}
-	}
+		return store.Txn{Then: []store.Op{{Key: e.Key, Value: t.key.Seal(e.Key, plain), Lease: lease}}}, err
+	})
 }
 
 // GetRefresh ends the token when what is presented is not its newest part, and no answer

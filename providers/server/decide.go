@@ -48,14 +48,11 @@ func (c *change) add(d Decision) {
 	c.Then = append(c.Then, d.Then...)
 }
 
-// retries bounds how often a decision is taken anew because the state changed.
-const retries = 20
-
 // commitDecision decides, and commits the decision with its audit row before the
 // server responds. When the state changed in between, it decides again.
 func (a *request) commitDecision(ctx context.Context, decide func() (any, change, error)) (any, error) {
 	blank := a.row
-	for range retries {
+	for range store.Attempts {
 		a.row = blank
 		a.row.Time = time.Now().UTC()
 		a.Policies.pollLists()
@@ -109,7 +106,7 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 		}
 		return answer, nil
 	}
-	return nil, hostapi.Errorf(hostapi.CodeBusy, "the state changed %d times while this was decided: request again", retries).After(time.Second)
+	return nil, hostapi.Errorf(hostapi.CodeBusy, "the state changed %d times while this was decided: request again", store.Attempts).After(time.Second)
 }
 
 // storeRetry is when a host requests again what the store did not answer: it elects another

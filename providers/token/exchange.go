@@ -45,10 +45,7 @@ var (
 	codeTenant    = hostapi.Code{Name: "unknown-tenant", Class: hostapi.Invalid}
 )
 
-const (
-	maxForm = 64 << 10
-	tries   = 5 // to commit, where others commit at the same time
-)
+const maxForm = 64 << 10
 
 // exchange answers an exchange.
 func (t *Tokens) exchange(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +84,7 @@ func (t *Tokens) exchanged(w http.ResponseWriter, r *http.Request, row *server.R
 	if err != nil {
 		return Exchanged{}, err
 	}
-	for n := range tries {
+	for n := range store.Attempts {
 		answer, err := t.decide(r.Context(), r.PathValue("tenant"), f, announced.From(r.Context()), row, n > 0)
 		if !errors.Is(err, store.ErrConflict) {
 			return answer, err

@@ -140,7 +140,7 @@ func (t *Tokens) change(c *relay.Call, remove bool, decode func(*relay.Call) (Ru
 	caller := announced.From(c.R.Context()).ID.String()
 	c.Row.Detail = map[string]string{"tenant": tenant.name}
 	r.Origin, r.By, r.Added = OfRuntime, caller, unixtime.Of(c.Row.Time)
-	for range tries {
+	for range store.Attempts {
 		f, err := t.tenants.inForce(c.R.Context(), tenant)
 		if err != nil {
 			return nil, err

@@ -37,11 +37,6 @@ func New(db store.Store, key *seal.Key) *Store { return &Store{db: db, key: key}
 // Close does nothing: the engine belongs to the caller.
 func (s *Store) Close() error { return nil }
 
-// errBusy is returned when an update lost to other updates attempts times.
-var errBusy = errors.New("dexstore: the record keeps changing, try again")
-
-const attempts = 8
-
 // table is one type of record: T, kept below the name.
 type table[T any] string
 
@@ -121,7 +116,7 @@ func (t table[T]) list(ctx context.Context, s *Store) ([]T, error) {
 // update replaces a record by what change makes of it. change runs again when
 // the record changed in between.
 func (t table[T]) update(ctx context.Context, s *Store, change func(T) (T, error), id ...string) error {
-	for range attempts {
+	return store.Retry(ctx, func() error {
 		e, err := t.entry(ctx, s, id...)
 		if err != nil {
 			return err
@@ -133,28 +128,17 @@ func (t table[T]) update(ctx context.Context, s *Store, change func(T) (T, error
 		if v, err = change(v); err != nil {
 			return err
 		}
-		if err = t.put(ctx, s, e.Key, e.Modified, v); !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-	}
-	return errBusy
+		return t.put(ctx, s, e.Key, e.Modified, v)
+	})
 }
 
 // delete removes a record for one of several that try: the others get
 // storage.ErrNotFound.
 func (t table[T]) delete(ctx context.Context, s *Store, id ...string) error {
-	for range attempts {
-		e, err := t.entry(ctx, s, id...)
-		if err != nil {
-			return err
+	return store.Update(ctx, s.db, t.key(id...), func(e store.Entry) (txn store.Txn, err error) {
+		if e.Modified == 0 {
+			return txn, storage.ErrNotFound
 		}
-		_, err = s.db.Commit(ctx, store.Txn{
-			If:   []store.Cond{{Key: e.Key, Modified: e.Modified}},
-			Then: []store.Op{store.Delete(e.Key)},
-		})
-		if !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-	}
-	return errBusy
+		return store.Txn{Then: []store.Op{store.Delete(e.Key)}}, nil
+	})
 }

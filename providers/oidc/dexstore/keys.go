@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/dexidp/dex/storage"
-
-	"github.com/florete/florete/providers/store"
 )
 
 const keys table[storage.Keys] = "keys"
@@ -32,8 +30,5 @@ func (s *Store) UpdateKeys(ctx context.Context, change func(storage.Keys) (stora
 	if err != nil {
 		return err
 	}
-	if err := keys.put(ctx, s, keys.key(), e.Modified, changed); !errors.Is(err, store.ErrConflict) {
-		return err
-	}
-	return errBusy
+	return keys.put(ctx, s, keys.key(), e.Modified, changed)
 }

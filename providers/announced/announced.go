@@ -16,7 +16,6 @@ import (
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/stall"
 )
 
 // Config of what is served. All fields are needed.
@@ -115,7 +114,7 @@ func (c Config) serve(ctx context.Context) error {
 	}
 	hs := &http.Server{
 		Handler:           c.Handler,
-		ReadHeaderTimeout: stall.Limit,
+		ReadHeaderTimeout: Stall,
 		IdleTimeout:       30 * time.Second,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),

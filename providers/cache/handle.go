@@ -11,7 +11,6 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/stall"
 )
 
 // patience is how long the contents of a path may take.
@@ -63,9 +62,9 @@ func (c *cache) routes() http.Handler {
 // serve answers a request, or refuses it and records that.
 func (c *cache) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	// What the connection's last request left.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stall.Limit))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(announced.Stall))
 	caller := announced.From(r.Context()).ID
-	q := &call{cache: c, w: stall.Answer(w, patience), r: r, policy: c.Policies.Newest(), caller: caller, row: c.refusals.Row(r)}
+	q := &call{cache: c, w: announced.Answer(w, patience), r: r, policy: c.Policies.Newest(), caller: caller, row: c.refusals.Row(r)}
 	q.access = q.policy.Cache.Access(caller, time.Now())
 	err := q.decide(e)
 	var none missing

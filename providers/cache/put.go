@@ -17,8 +17,8 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/stall"
 )
 
 // CodeUpload is that of an added path in the audit log.
@@ -29,7 +29,7 @@ const spare = 1 << 30
 
 // received reads of a body what is left, and lets the rest of the request take its time.
 func (c *call) received(to io.Writer, size int64, within time.Duration) error {
-	_, err := io.Copy(to, stall.Body(c.w, c.r, size, within))
+	_, err := io.Copy(to, announced.Body(c.w, c.r, size, within))
 	var refused *wire.Error
 	if errors.As(err, &refused) {
 		return refused

@@ -12,11 +12,11 @@ import (
 
 	wire "github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/advance"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/stall"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -84,7 +84,7 @@ func (c *call) export() (any, error) {
 	}
 	c.w.Header().Set("Content-Type", "application/jsonl")
 	c.w.Header().Set("Cache-Control", "no-store")
-	if err := c.Archive.Export(c.r.Context(), v.Serial, stall.Answer(c.w, patience)); err != nil {
+	if err := c.Archive.Export(c.r.Context(), v.Serial, announced.Answer(c.w, patience)); err != nil {
 		c.Logger.Warn("an export was cut short", "serial", v.Serial, "caller", c.row.Caller, "error", err)
 		panic(http.ErrAbortHandler)
 	}
@@ -127,7 +127,7 @@ func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, e
 	if err := os.Remove(f.Name()); err != nil {
 		return nil, err
 	}
-	if _, err := io.Copy(f, stall.Body(c.w, c.r, maxBody, patience)); err != nil {
+	if _, err := io.Copy(f, announced.Body(c.w, c.r, maxBody, patience)); err != nil {
 		return nil, wire.Errorf(wire.CodeMalformed, "body: %v: want at most %d bytes, sent without delay", err, maxBody)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {

@@ -1,5 +1,4 @@
-// Package stall sends and receives bodies of HTTP, and gives up on a peer that stalls.
-package stall
+package announced
 
 import (
 	"io"
@@ -7,8 +6,8 @@ import (
 	"time"
 )
 
-// Limit is how long a peer may take for the next bytes.
-const Limit = 20 * time.Second
+// Stall is how long a caller may take for the next bytes of a body.
+const Stall = 20 * time.Second
 
 type body struct {
 	io.Reader
@@ -16,7 +15,8 @@ type body struct {
 	until time.Time
 }
 
-// Body is what a caller sends, of at most so many bytes and within so long.
+// Body returns what a caller sends, of at most size bytes and within a time. It gives up on a
+// caller that stalls.
 func Body(w http.ResponseWriter, r *http.Request, size int64, within time.Duration) io.Reader {
 	return body{http.MaxBytesReader(w, r.Body, size), http.NewResponseController(w), time.Now().Add(within)}
 }
@@ -34,7 +34,7 @@ type answer struct {
 	until time.Time
 }
 
-// Answer is w for an answer that is sent within so long.
+// Answer returns w for an answer that is sent within a time. It gives up on a caller that stalls.
 func Answer(w http.ResponseWriter, within time.Duration) http.ResponseWriter {
 	return answer{w, http.NewResponseController(w), time.Now().Add(within)}
 }
@@ -47,7 +47,7 @@ func (a answer) Write(p []byte) (int, error) {
 }
 
 func earlier(until time.Time) time.Time {
-	if next := time.Now().Add(Limit); next.Before(until) {
+	if next := time.Now().Add(Stall); next.Before(until) {
 		return next
 	}
 	return until

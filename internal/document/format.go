@@ -16,7 +16,7 @@ import (
 type Format struct{ Major, Minor int }
 
 // NewestFormat is the newest one that this release understands.
-var NewestFormat = Format{1, 1}
+var NewestFormat = Format{1, 0}
 
 // HeaderFormat is the HTTP header in which hosts and providers announce the newest format
 // that they understand; without it 1.0.

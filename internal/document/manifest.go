@@ -20,7 +20,7 @@ type Manifest struct {
 	Needs     []Need                         `json:"needs"` // sorted by ID
 	Forwarder Forwarder                      `json:"forwarder"`
 	// Federation are the foreign trust domains that this host accepts named identities of.
-	Federation []Foreign `json:"federation,omitempty"` // sorted by trust domain; since format 1.1
+	Federation []Foreign `json:"federation,omitempty"` // sorted by trust domain
 }
 
 // Trust is what a host trusts: X.509 roots of its trust domain (PEM) and the
@@ -37,7 +37,7 @@ type Identity struct {
 	SSHHostKey string    `json:"sshHostKey,omitempty"`
 
 	// Joins is that a device key proves it, which an operator admitted.
-	Joins bool `json:"joins,omitempty"` // since format 1.1
+	Joins bool `json:"joins,omitempty"`
 }
 
 // Provider is where this host calls the process that answers a kind of need (TLS 1.3 over
@@ -58,12 +58,12 @@ type Forwarder struct {
 	Callers []Caller    `json:"callers"` // the first that matches a process is its identity
 	SOCKS   []SOCKS     `json:"socks"`   // sorted by ID
 	// Limits are of callers, for all that is published here; sorted by ID.
-	Limits []CallerLimits `json:"limits,omitempty"` // since format 1.1
+	Limits []CallerLimits `json:"limits,omitempty"`
 	// Transport is what Listen is for: UDP, TCP, or both.
-	Transport Transport `json:"transport,omitempty"` // since format 1.1
+	Transport Transport `json:"transport,omitempty"`
 	// Drain is how many seconds connections have when the next process takes over; zero for
 	// 600.
-	Drain int `json:"drain,omitempty"` // since format 1.1
+	Drain int `json:"drain,omitempty"`
 }
 
 // Protocol is what a service is carried as.
@@ -88,7 +88,7 @@ const (
 type Published struct {
 	ID spiffe.ID `json:"id"`
 	// Port is the name of one of several ports of the service, each of which is an entry of its own.
-	Port     string   `json:"port,omitempty"` // since format 1.1
+	Port     string   `json:"port,omitempty"`
 	Protocol Protocol `json:"protocol,omitempty"`
 	Upstream string   `json:"upstream"` // host:port, or, of TCP, unix: and the path of a socket
 	// User is the account of this host that the upstream's socket must belong to. Without
@@ -96,10 +96,10 @@ type Published struct {
 	User string `json:"user,omitempty"`
 	// Identity is how the upstream learns who calls.
 	Identity Announcement `json:"identity,omitempty"`
-	Limits   Limits       `json:"limits,omitzero"` // of all its callers together; since format 1.1
+	Limits   Limits       `json:"limits,omitzero"` // of all its callers together
 	// AccessLog is which of its connections are logged.
-	AccessLog AccessLog `json:"accessLog,omitempty"` // since format 1.1
-	Allow     []Allow   `json:"allow"`               // sorted by ID
+	AccessLog AccessLog `json:"accessLog,omitempty"`
+	Allow     []Allow   `json:"allow"` // sorted by ID
 }
 
 // Limits are what somebody may have at one host; zero is no limit.
@@ -139,27 +139,27 @@ type Allow struct {
 	ID          spiffe.ID `json:"id"`
 	Fingerprint string    `json:"fingerprint,omitempty"`
 	// Until is when that ends; zero for never.
-	Until unixtime.Time `json:"until,omitzero"` // since format 1.1
+	Until unixtime.Time `json:"until,omitzero"`
 }
 
 // Reachable is a service that identities of this host may connect to.
 type Reachable struct {
 	ID        spiffe.ID      `json:"id"`
-	Port      string         `json:"port,omitempty"` // as of Published; since format 1.1
+	Port      string         `json:"port,omitempty"` // as of Published
 	Protocol  Protocol       `json:"protocol,omitempty"`
 	Callers   []spiffe.ID    `json:"callers"`   // the local identities that may, sorted
 	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
 	Endpoints []Addresses    `json:"endpoints"` // of each forwarder that publishes it
 	// Aliases are other names of it, beside that of Render.
-	Aliases   []string  `json:"aliases,omitempty"`   // sorted; since format 1.1
-	Transport Transport `json:"transport,omitempty"` // since format 1.1
+	Aliases   []string  `json:"aliases,omitempty"` // sorted
+	Transport Transport `json:"transport,omitempty"`
 	// TLSName is its public name, for an ingress: a DNS name
 	// (RFC 1035) for certificates and server name indication (RFC 6066).
 	TLSName string `json:"tlsName,omitempty"`
 	// TLSAliases are others, for an ingress; "*." stands for one label.
-	TLSAliases []string `json:"tlsAliases,omitempty"` // sorted; since format 1.1
+	TLSAliases []string `json:"tlsAliases,omitempty"` // sorted
 	// GRPC is that an ingress passes it HTTP/2, of gRPC.
-	GRPC bool `json:"grpc,omitempty"` // since format 1.1
+	GRPC bool `json:"grpc,omitempty"`
 }
 
 // Caller lists the local accounts, and units of the system, that act under an identity.
@@ -167,11 +167,11 @@ type Caller struct {
 	ID    spiffe.ID `json:"id"`
 	Users []string  `json:"users"` // account names of this host
 	UIDs  []uint32  `json:"uids"`
-	Units []string  `json:"units,omitempty"` // "wiki.service"; since format 1.1
+	Units []string  `json:"units,omitempty"` // "wiki.service"
 	// Workload lets them have the SVID with its key, by the SPIFFE Workload API.
-	Workload bool `json:"workload,omitempty"` // since format 1.1
+	Workload bool `json:"workload,omitempty"`
 	// Federates are the foreign trust domains whose bundles they have with it.
-	Federates []string `json:"federates,omitempty"` // sorted; since format 1.1
+	Federates []string `json:"federates,omitempty"` // sorted
 }
 
 // SOCKS is a SOCKS5 listener (RFC 1928) bound to one identity.

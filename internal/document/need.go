@@ -45,7 +45,7 @@ type File struct {
 type Renew struct {
 	AtPercent  int `json:"atPercent,omitempty"`
 	Interval   int `json:"interval,omitempty"`
-	Rotate     int `json:"rotate,omitempty"` // since format 1.1
+	Rotate     int `json:"rotate,omitempty"`
 	StaleAfter int `json:"staleAfter,omitempty"`
 }
 

@@ -73,7 +73,7 @@ func (o Operators) Access(id spiffe.ID, now time.Time) Access {
 type Operator struct {
 	ID     spiffe.ID     `json:"id"`
 	Access Access        `json:"access"`
-	Until  unixtime.Time `json:"until,omitzero"` // when writing ends; zero for never; since format 1.1
+	Until  unixtime.Time `json:"until,omitzero"` // when writing ends; zero for never
 }
 
 // Access is what an operator may do.
@@ -98,7 +98,7 @@ type Listening struct {
 type Device struct {
 	ID         spiffe.ID `json:"id"`
 	SSHHostKey string    `json:"sshHostKey,omitempty"`
-	Joins      bool      `json:"joins,omitempty"` // since format 1.1: by an Admission
+	Joins      bool      `json:"joins,omitempty"` // by an Admission
 }
 
 // Grant lets Caller request one need, with exactly these parameters and in exactly this

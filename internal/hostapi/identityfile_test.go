@@ -63,7 +63,7 @@ func TestIdentityVector(t *testing.T) {
 		"changed":             {changed(v.File, "PRIVATE", "PUBLIC"), "demo", r.Node, "does not verify"},
 		"another schema":      {changed(v.File, "identity-file/v1", "identity-file/v2"), "demo", r.Node, `want "florete.identity-file/v1"`},
 		"an attribute more":   {changed(v.File, "{", `{"x":1,`), "demo", r.Node, `unknown field "x"`},
-		"a newer format":      {changed(v.File, `"1.1","cluster"`, `"1.9","x":1,"cluster"`), "demo", r.Node, "1.9"},
+		"a newer format":      {changed(v.File, `"1.0","cluster"`, `"1.9","x":1,"cluster"`), "demo", r.Node, "1.9"},
 		"not signed":          {hostapi.SignedIdentityFile{File: v.File.File}, "demo", r.Node, "not signed"},
 		"another's signature": {hostapi.SignedIdentityFile{File: v.File.File, Signature: v.One.Signature}, "demo", r.Node, "does not verify"},
 	} {

@@ -25,7 +25,7 @@ type Proof struct {
 	Signature string    `json:"signature"` // armored sshsig over Statement.Bytes
 
 	// Admission is that of the key, where the policy has none for the node.
-	Admission *trust.SignedAdmission `json:"admission,omitempty"` // since format 1.1
+	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 }
 
 // Nonce is the answer of POST /cert/nonce.

@@ -23,7 +23,7 @@ type Request struct {
 	Need       string          `json:"need"`
 	Serial     int64           `json:"serial"` // of the host's manifest
 	Generation int             `json:"generation"`
-	Rotation   int             `json:"rotation,omitempty"` // since format 1.1
+	Rotation   int             `json:"rotation,omitempty"`
 	Body       json.RawMessage `json:"body"`
 	Proof      *Proof          `json:"proof,omitempty"`
 	Device     string          `json:"device,omitempty"` // proof of a DeviceStatement
@@ -55,7 +55,7 @@ type Artifact struct {
 
 	// Revocations is the cluster's list, where it is newer than the node's. Without documents
 	// beside it the node has those.
-	Revocations *trust.SignedRevocations `json:"revocations,omitempty"` // since format 1.1
+	Revocations *trust.SignedRevocations `json:"revocations,omitempty"`
 
 	// NotModified is set by Client instead of Documents when the provider has those that
 	// the request named.

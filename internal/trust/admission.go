@@ -58,7 +58,7 @@ func JoinGrantText(grant string) string     { return "florete-join-grant-v1\n" +
 
 // NewAdmission is that of a device, in this format.
 func NewAdmission(cluster string, node spiffe.ID, key string, now time.Time) Admission {
-	return Admission{Schema: AdmissionSchema, Format: document.Format{Major: 1, Minor: 1}, Cluster: cluster, Node: node, Key: key, Time: unixtime.Of(now)}
+	return Admission{Schema: AdmissionSchema, Format: document.NewestFormat, Cluster: cluster, Node: node, Key: key, Time: unixtime.Of(now)}
 }
 
 // Verify returns what a signature by one of keys covers, for a node of a cluster.

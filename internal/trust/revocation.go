@@ -48,11 +48,11 @@ type Revocations struct {
 	Certificates []RevokedCertificate `json:"certificates"` // sorted by serial number
 
 	// Reinstated lists the entries of earlier lists that an operator cleared. It is absent where there is none.
-	Reinstated []Reinstated `json:"reinstated,omitempty"` // since format 1.2
+	Reinstated []Reinstated `json:"reinstated,omitempty"`
 
 	// Former is the digest of the list that this one continues, whose number is one less. It is empty for the first
 	// list, and for a list that continues two.
-	Former string `json:"former,omitempty"` // since format 1.2
+	Former string `json:"former,omitempty"`
 
 	file   []byte
 	signed SignedRevocations
@@ -120,7 +120,7 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 		Format document.Format `json:"format"`
 		Number int64           `json:"number"`
 	}
-	if err := json.Unmarshal(b, &head); err == nil && head.Format.Newer(RevocationsFormat) {
+	if err := json.Unmarshal(b, &head); err == nil && head.Format.Newer(document.NewestFormat) {
 		return nil, &document.NewerFormatError{What: fmt.Sprintf("revocation list %d", head.Number), Format: head.Format}
 	}
 	r := &Revocations{signed: s, ids: map[spiffe.ID]*Revocation{}, keys: map[string]bool{}, certs: map[string]bool{}}

@@ -12,18 +12,6 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// RevocationsFormat is the newest format of a revocation list that this release understands.
-var RevocationsFormat = document.Format{Major: 1, Minor: 2}
-
-// Needs returns the lowest format that has all attributes which the list uses. Releases before format 1.2
-// read a list that uses none of its attributes.
-func (r *Revocations) Needs() document.Format {
-	if len(r.Reinstated) > 0 || r.Former != "" {
-		return document.Format{Major: 1, Minor: 2}
-	}
-	return document.Format{Major: 1, Minor: 1}
-}
-
 // Reinstated is one thing that an operator took off the list, and that no entry is left of: a
 // suspension, an SSH host key, or a certificate. A reinstated identity keeps an entry, whose
 // ValidAfter is the time at which it was reinstated.

@@ -70,12 +70,8 @@ func NameClosures(hosts map[string][]document.Document, closures map[string]stri
 			if d.Envelope.Kind != document.DocManifest {
 				continue
 			}
-			format := d.Envelope.Format
-			if closureFormat.Newer(format) {
-				format = closureFormat
-			}
 			envelope, body, _ := d.Bytes()
-			named, err := edit(envelope, body, map[string]any{"closure": closures[host], "format": format})
+			named, err := edit(envelope, body, map[string]any{"closure": closures[host]})
 			if err != nil {
 				return err
 			}
@@ -84,9 +80,6 @@ func NameClosures(hosts map[string][]document.Document, closures map[string]stri
 	}
 	return nil
 }
-
-// closureFormat is that of documents that name a closure.
-var closureFormat = document.Format{Major: 1, Minor: 1}
 
 // edit is a document with other fields in its envelope, unsigned.
 func edit(envelope, body []byte, set map[string]any) (document.Document, error) {

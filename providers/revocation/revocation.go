@@ -13,6 +13,7 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
@@ -207,9 +208,9 @@ func Fingerprint(key string) (string, error) {
 	return ssh.FingerprintSHA256(parsed), nil
 }
 
-// Sign sets the format of a list, signs it, and refuses one that hosts would not read.
+// Sign signs a list in the format of this release, and refuses one that hosts would not read.
 func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevocations, err error) {
-	list.Format = list.Needs()
+	list.Format = document.NewestFormat
 	b, err := json.Marshal(list)
 	if err != nil {
 		return s, err

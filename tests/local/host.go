@@ -31,7 +31,6 @@ const Limit = kit.Patience
 type Host struct {
 	Name, Dir, Bin string
 	Manifest       document.Manifest // of the documents that were deployed last
-	Silent         bool              // its activation cannot report: a release before reports
 	TPM            string            // socket of its TPM; empty for none
 
 	mu      sync.Mutex
@@ -146,10 +145,7 @@ func (h *Host) Stop(part string, sig syscall.Signal) error {
 func (h *Host) activateArgs(more ...string) []string {
 	args := []string{"flor", "activate", "--closure", h.Closure(), "--state", string(h.Layout()), "--refetch", h.Refetch(),
 		"--ssh-host-key", h.HostKey(), "--hook", filepath.Join(h.Dir, "hook"),
-		"--undivided", "--backoff-initial", "200ms", "--backoff-max", "2s"}
-	if !h.Silent {
-		args = append(args, "--agent-socket", h.Socket())
-	}
+		"--undivided", "--backoff-initial", "200ms", "--backoff-max", "2s", "--agent-socket", h.Socket()}
 	if h.TPM != "" {
 		args = append(args, "--tpm", h.TPM)
 	}

@@ -21,8 +21,6 @@ type Operator struct {
 	Repo string // checkout of Florete
 	Bin  string // directory with flor, florctl and flor-provider
 	Work string
-
-	Prints bool // its florctl prints what it signs: a release before --out
 }
 
 // Path is below the directory that the operator works in.
@@ -93,16 +91,8 @@ func (o Operator) Commit(ctx context.Context, at time.Time, message, name string
 	if _, err := o.Run(ctx, "florctl", "compile", o.flakeRef(), "--out", o.Path(name)); err != nil {
 		return err
 	}
-	args := []string{"publish", o.flakeRef(), "--key", o.Path("operator", "signing.key")}
-	if !o.Prints {
-		_, err := o.Run(ctx, "florctl", append(args, "--out", o.Signed(name))...)
-		return err
-	}
-	signed, err := o.Run(ctx, "florctl", args...)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(o.Signed(name), []byte(signed), 0o600)
+	_, err := o.Run(ctx, "florctl", "publish", o.flakeRef(), "--key", o.Path("operator", "signing.key"), "--out", o.Signed(name))
+	return err
 }
 
 // Signed is the file of the documents of a revision as Commit signed them.

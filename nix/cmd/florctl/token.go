@@ -97,7 +97,7 @@ func grant(t compile.Topology, token hostapi.JoinToken, record join.Token, keyFi
 		return nil, errors.New("--approve is for one host by its name, and one use")
 	}
 	text, sig, err := signJSON(key, trust.JoinGrant{
-		Schema: trust.JoinGrantSchema, Format: document.Format{Major: 1, Minor: 1}, Cluster: t.Name, Node: h.ID, Token: token.Public(), Until: record.Until,
+		Schema: trust.JoinGrantSchema, Format: document.NewestFormat, Cluster: t.Name, Node: h.ID, Token: token.Public(), Until: record.Until,
 	}, trust.JoinGrantText)
 	return &trust.SignedGrant{Grant: text, Signature: sig}, err
 }

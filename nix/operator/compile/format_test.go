@@ -2,8 +2,11 @@ package compile
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/florete/florete/internal/document"
@@ -80,5 +83,45 @@ func TestFormat(t *testing.T) {
 	}
 	if newest != document.NewestFormat {
 		t.Errorf("the newest format of the golden documents is %s, this release understands %s", newest, document.NewestFormat)
+	}
+}
+
+// TestNewerAttribute: a document has the format of its newest attribute. The schema of a release to
+// come, made up here, has one.
+func TestNewerAttribute(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../..")); err != nil {
+		t.Fatal(err)
+	}
+	schema := filepath.Join(dir, "schema", "manifest.schema.json")
+	b, err := os.ReadFile(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := strings.Replace(string(b), `"joins": { `, `"joins": { "since": "1.7", `, 1)
+	if now == string(b) {
+		t.Fatal("the schema has no attribute joins")
+	}
+	if err := os.WriteFile(schema, []byte(now), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for body, want := range map[string]document.Format{
+		`{ identity = { id = "x"; joins = true; }; }`: {Major: 1, Minor: 7},
+		`{ identity.id = "x"; }`:                      {Major: 1},
+		`{ joins = true; }`:                           {Major: 1}, // of another place
+	} {
+		expr := fmt.Sprintf(`(import %s/documents/envelope.nix { cluster = "c"; serial = 1; rev = ""; } "manifest" "h" %s).envelope`, dir, body)
+		out, err := exec.Command("nix-instantiate", "--eval", "--json", "-E", expr).Output()
+		var text string
+		if err == nil {
+			err = json.Unmarshal(out, &text)
+		}
+		var e document.Envelope
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &e)
+		}
+		if err != nil || e.Format != want {
+			t.Errorf("%s: format %s, %v, want %s", body, e.Format, err, want)
+		}
 	}
 }

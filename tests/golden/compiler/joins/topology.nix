@@ -1,4 +1,4 @@
-# A host that the flake has no key of: it joins, and its documents need format 1.1.
+# A host that the flake has no key of: it joins.
 { base, merge, ... }:
 merge base {
   hosts.gamma.address = "192.0.2.3";

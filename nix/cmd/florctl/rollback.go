@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/document"
@@ -44,56 +45,71 @@ where only some providers took it: the others serve the former documents until a
 		if err != nil {
 			return err
 		}
-		versions, err := p.versions(ctx)
-		if err != nil {
-			return err
-		}
-		if len(versions) == 0 || versions[0].Serial == serial {
-			return fmt.Errorf("serial %d is the newest: want one before it, of florctl versions", serial)
-		}
-		signedBy, err := openRecord(*keyFile, *signed, p.topology.Name)
-		if err != nil {
-			return err
-		}
-		newest := versions[0].Serial
-		next := max(time.Now().Unix(), newest+1, signedBy.newest()+1)
-		inForce, err := p.tree(ctx, newest)
-		if err != nil {
-			return err
-		}
-		// Hosts verify by the manifest in force, and whatever comes after by the one that is published.
-		pinned := func(documents map[string][]document.Document) error {
-			if err := publish.RejectUnpinned(documents, key.ToPublicKey()); err != nil {
-				return fmt.Errorf("cluster %s: %s: %w", p.topology.Name, *keyFile, err)
-			}
-			return nil
-		}
-		if err := pinned(inForce); err != nil {
-			return err
-		}
-		documents, former, err := p.again(cmd, signedBy, serial, next, *digest)
-		if err != nil {
-			return err
-		}
-		if err := pinned(documents); err != nil {
-			return err
-		}
-		roots := rootsOf(documents)
-		reports, err := p.providers.Reports(ctx)
-		if err == nil {
-			err = rootsLeft(p.topology, roots, reports, *without)
-		}
-		if err != nil {
-			return err
-		}
-		tree, err := publish.Sign(documents, key, time.Now())
-		if err != nil {
-			return fmt.Errorf("cluster %s: %w", p.topology.Name, err)
-		}
-		version := signedVersion{Serial: next, Rev: former.Rev, Digest: tree.Digest(), Roots: roots}
-		return p.publishRecorded(cmd, signedBy, version, client.Importing{Back: serial, AtOnce: p.rolledOut(inForce) || p.rolledOut(documents)}, tree)
+		return p.rollback(cmd, serial, rollback{key: key, keyFile: *keyFile, record: *signed, digest: *digest, without: *without})
 	}
 	return cmd
+}
+
+// rollback says how to go back.
+type rollback struct {
+	key     signature.SecretKey
+	keyFile string
+	record  string   // of what the key signed; empty for the one beside the key
+	digest  string   // of a version that is on no record
+	without []string // hosts that may be left behind
+}
+
+// rollback publishes the documents of a version as the newest.
+func (p published) rollback(cmd *cobra.Command, serial int64, how rollback) error {
+	ctx := cmd.Context()
+	versions, err := p.versions(ctx)
+	if err != nil {
+		return err
+	}
+	if len(versions) == 0 || versions[0].Serial == serial {
+		return fmt.Errorf("serial %d is the newest: want one before it, of florctl versions", serial)
+	}
+	signedBy, err := openRecord(how.keyFile, how.record, p.topology.Name)
+	if err != nil {
+		return err
+	}
+	newest := versions[0].Serial
+	next := max(time.Now().Unix(), newest+1, signedBy.newest()+1)
+	inForce, err := p.tree(ctx, newest)
+	if err != nil {
+		return err
+	}
+	// Hosts verify by the manifest in force, and whatever comes after by the one that is published.
+	pinned := func(documents map[string][]document.Document) error {
+		if err := publish.RejectUnpinned(documents, how.key.ToPublicKey()); err != nil {
+			return fmt.Errorf("cluster %s: %s: %w", p.topology.Name, how.keyFile, err)
+		}
+		return nil
+	}
+	if err := pinned(inForce); err != nil {
+		return err
+	}
+	documents, former, err := p.again(cmd, signedBy, serial, next, how.digest)
+	if err != nil {
+		return err
+	}
+	if err := pinned(documents); err != nil {
+		return err
+	}
+	roots := rootsOf(documents)
+	reports, err := p.providers.Reports(ctx)
+	if err == nil {
+		err = rootsLeft(p.topology, roots, reports, how.without)
+	}
+	if err != nil {
+		return err
+	}
+	tree, err := publish.Sign(documents, how.key, time.Now())
+	if err != nil {
+		return fmt.Errorf("cluster %s: %w", p.topology.Name, err)
+	}
+	version := signedVersion{Serial: next, Rev: former.Rev, Digest: tree.Digest(), Roots: roots}
+	return p.publishRecorded(cmd, signedBy, version, client.Importing{Back: serial, AtOnce: p.rolledOut(inForce) || p.rolledOut(documents)}, tree)
 }
 
 // tree returns the documents of a version, as the first provider has them that answers. Their signatures, their

@@ -1,5 +1,5 @@
 # What kinds share whose needs are accounts at servers that are services of the cluster, as their
-# providers do (../../providers/account). Of such a kind:
+# providers do (../../providers/serveraccount). Of such a kind:
 #
 #   kind     its name
 #   needed   attribute of services.<name> with what is needed there, by names

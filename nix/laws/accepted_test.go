@@ -40,7 +40,7 @@ import (
 	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
 	custom "github.com/florete/florete/providers/own"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -66,7 +66,7 @@ func TestWhatCompilesIsAccepted(t *testing.T) {
 type readers struct {
 	t       *testing.T
 	store   *sqlite.Store
-	key     *seal.Key
+	key     *sealedstore.Key
 	issuing *ca.Authority
 	in      *inbound.Server
 	out     *outbound.Server
@@ -81,7 +81,7 @@ func newReaders(t *testing.T) *readers {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.store.Close() })
-	if r.key, err = seal.New(make([]byte, 32)); err != nil {
+	if r.key, err = sealedstore.New(make([]byte, 32)); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/secretfile"
-	"github.com/florete/florete/providers/sealing"
+	"github.com/florete/florete/providers/agefile"
 )
 
 const (
@@ -133,7 +133,7 @@ func parseAuthority(from string, certificate []byte, check func(*x509.Certificat
 // Sealed reports whether a key file is sealed.
 func Sealed(path string) (bool, error) {
 	b, err := os.ReadFile(path)
-	return sealing.Sealed(b), err
+	return agefile.Sealed(b), err
 }
 
 // LoadKey reads a private key that nobody else can read; sealed, with one of the identities.
@@ -142,8 +142,8 @@ func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sealing.Sealed(b) {
-		if b, err = sealing.Open(b, identities); err != nil {
+	if agefile.Sealed(b) {
+		if b, err = agefile.Open(b, identities); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
@@ -187,7 +187,7 @@ func Request(trustDomain, keyPath, csrPath string) error {
 func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	b, err := EncodeKey(key)
 	if err == nil && len(to) > 0 {
-		b, err = sealing.Seal(b, to)
+		b, err = agefile.Seal(b, to)
 	}
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -84,7 +84,7 @@ func IssuingKey(dir string) string { return filepath.Join(dir, "issuing.key") }
 // Config of an Issuer. Every field but Revoked and CRL is needed.
 type Config struct {
 	Store store.Store
-	Key   *seal.Key
+	Key   *sealedstore.Key
 
 	// Authority is the issuing CA. It is called for each SVID, so that a new
 	// certificate of it is used at once.

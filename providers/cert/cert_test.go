@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -114,7 +114,7 @@ func TestMalformed(t *testing.T) {
 
 func TestCompile(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
-	key, err := seal.New(make([]byte, 32))
+	key, err := sealedstore.New(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestCompile(t *testing.T) {
 func TestOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := providertest.NewEnv(t, "ursula")
-		key, err := seal.New(make([]byte, 32))
+		key, err := sealedstore.New(make([]byte, 32))
 		if err != nil {
 			t.Fatal(err)
 		}

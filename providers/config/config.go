@@ -28,7 +28,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/cache"
+	"github.com/florete/florete/providers/binarycache"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/providers/relay"
@@ -66,7 +66,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Documen
 
 func (s *Settings) operated(p server.Process) operated {
 	a := archive.Archive{Store: p.Store}
-	return operated{New(archive.Archive{Store: store.Local(p.Store)}), s.Control(p), cache.Config{
+	return operated{New(archive.Archive{Store: store.Local(p.Store)}), s.Control(p), binarycache.Config{
 		Socket: cmp.Or(s.Cache, filepath.Join(runtimeDir(p), "cache.sock")), Forwarder: s.forwarder(p),
 		Dir: cmp.Or(s.CacheDir, filepath.Join(p.Dir, "cache")), Policies: p.Policies, Archive: a, Audit: p.Audit, Logger: p.Logger,
 	}, &advance.Runner{Archive: a, Kind: Name, Logger: p.Logger}, relist{a, p.Policies, p.Logger}}
@@ -96,7 +96,7 @@ func (s *Settings) forwarder(p server.Process) string {
 type operated struct {
 	Provider
 	control control.Config
-	cache   cache.Config
+	cache   binarycache.Config
 	rollout *advance.Runner
 	relist  relist
 }
@@ -105,7 +105,7 @@ type operated struct {
 func (o operated) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var all sync.WaitGroup
-	all.Go(func() { cache.Run(ctx, o.cache) })
+	all.Go(func() { binarycache.Run(ctx, o.cache) })
 	all.Go(func() { o.rollout.Run(ctx) })
 	all.Go(func() { o.relist.run(ctx) })
 	control.Run(ctx, o.control)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"io"
 
-	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/serveraccount"
 )
 
 // backend is a connection to a database server, as somebody who makes databases and logins
 // there. All its methods may be repeated, and go on from where one was cut off. Errors are
-// of account.Errorf where the server is to blame.
+// of serveraccount.Errorf where the server is to blame.
 type backend interface {
 	// user is how a login in a slot of a database is called.
 	user(name, slot string) string
@@ -37,7 +37,7 @@ const (
 )
 
 // backends open a connection. A server may let in without a password.
-var backends = map[string]func(ctx context.Context, s account.Server, password string) (backend, error){
+var backends = map[string]func(ctx context.Context, s serveraccount.Server, password string) (backend, error){
 	postgresKind: openPostgres,
 	redisKind:    openRedis,
 }

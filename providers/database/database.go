@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/serveraccount"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -47,36 +47,36 @@ type Settings struct {
 
 // State is which databases there are. Their logins are sealed, and made anew.
 func (*Settings) State() server.State {
-	return account.State(Name)
+	return serveraccount.State(Name)
 }
 
 // Kind makes the kind.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
-		Store: p.Store, Key: p.Key, Policy: server.Compiled[account.Policy[Request]](p.Policies), Logger: p.Logger,
+		Store: p.Store, Key: p.Key, Policy: server.Compiled[serveraccount.Policy[Request]](p.Policies), Logger: p.Logger,
 		Dir: cmp.Or(s.Passwords, filepath.Join(p.Dir, "passwords")),
 	}))
 }
 
 // Config of the kind.
-type Config = account.Config[Request]
+type Config = serveraccount.Config[Request]
 
 // Databases is the kind "database".
 type Databases struct {
-	*account.Accounts[Request, backend]
+	*serveraccount.Accounts[Request, backend]
 	down sync.Map // server → time of the sweep in which it did not answer
 }
 
 var (
-	_ server.Answerer[*account.Policy[Request]] = (*Databases)(nil)
-	_ server.Runner                             = (*Databases)(nil)
-	_ server.Sealer                             = (*Databases)(nil)
+	_ server.Answerer[*serveraccount.Policy[Request]] = (*Databases)(nil)
+	_ server.Runner                                   = (*Databases)(nil)
+	_ server.Sealer                                   = (*Databases)(nil)
 )
 
 // New makes the kind.
 func New(c Config) *Databases {
 	d := &Databases{}
-	d.Accounts = account.New(c, account.Kind[Request, backend]{
+	d.Accounts = serveraccount.New(c, serveraccount.Kind[Request, backend]{
 		Name: Name, Account: "database", Server: "server", Secrets: "passwords", Drops: true,
 		Open: backends, Answer: d.answer, Renew: d.renew, End: d.end,
 	})
@@ -84,7 +84,7 @@ func New(c Config) *Databases {
 }
 
 // answer answers with the login in use, once it works at the server.
-func (d *Databases) answer(ctx context.Context, b backend, now time.Time, s account.Server, want Request) (server.Decision, error) {
+func (d *Databases) answer(ctx context.Context, b backend, now time.Time, s serveraccount.Server, want Request) (server.Decision, error) {
 	r, err := d.settle(ctx, b, now, want)
 	if err != nil {
 		return server.Decision{}, err
@@ -131,7 +131,7 @@ func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want R
 
 // renew ends a former login whose time is over, and lets in again at what no policy named. What
 // the server has lost it makes anew, with the password that the host has.
-func (d *Databases) renew(ctx context.Context, now time.Time, s account.Server, want Request) error {
+func (d *Databases) renew(ctx context.Context, now time.Time, s serveraccount.Server, want Request) error {
 	var r record
 	err := d.Read(ctx, want.Of(), &r)
 	if err != nil {
@@ -158,7 +158,7 @@ const lookWithin = 5 * time.Second
 
 // lost reports whether the server lacks what it was given. It looks without a turn, since it changes
 // nothing. A server that does not answer is looked at once in a sweep.
-func (d *Databases) lost(ctx context.Context, now time.Time, s account.Server, want Request, r record) (bool, error) {
+func (d *Databases) lost(ctx context.Context, now time.Time, s serveraccount.Server, want Request, r record) (bool, error) {
 	if at, ok := d.down.Load(want.Server); ok && now.Equal(at.(time.Time)) {
 		return false, nil
 	}
@@ -182,7 +182,7 @@ func (d *Databases) lost(ctx context.Context, now time.Time, s account.Server, w
 }
 
 // end has nobody log in at a database any more, and drops it when it was kept for long enough.
-func (d *Databases) end(ctx context.Context, now time.Time, s account.Server, of account.Name) error {
+func (d *Databases) end(ctx context.Context, now time.Time, s serveraccount.Server, of serveraccount.Name) error {
 	var r record
 	err := d.Read(ctx, of, &r)
 	if err != nil || r.Unnamed != 0 && now.Unix()-r.Unnamed <= s.Keep {

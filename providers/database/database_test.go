@@ -11,10 +11,10 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/serveraccount"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
@@ -22,16 +22,16 @@ import (
 
 // answering is the kind without its work of its own.
 type answering struct {
-	server.Answerer[*account.Policy[Request]]
+	server.Answerer[*serveraccount.Policy[Request]]
 }
 
 func TestConformance(t *testing.T) {
-	for kind, at := range map[string]func(*testing.T) (account.Server, string){postgresKind: postgresAt, redisKind: redisAt} {
+	for kind, at := range map[string]func(*testing.T) (serveraccount.Server, string){postgresKind: postgresAt, redisKind: redisAt} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s, dir := at(t)
 			providertest.Run(t, providertest.Suite{
-				Kind: Name, Need: "database-wiki-main", Settings: map[string]any{"servers": map[string]account.Server{"main": s}}, Secret: []string{"password"},
+				Kind: Name, Need: "database-wiki-main", Settings: map[string]any{"servers": map[string]serveraccount.Server{"main": s}}, Secret: []string{"password"},
 				Make: func(e *providertest.Env) server.AnyKind {
 					return server.Any(answering{New(Config{Store: e.Store, Key: e.Key, Dir: dir})})
 				},
@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 // fixture is the kind without its server, and one database of it.
 type fixture struct {
 	t       *testing.T
-	servers map[string]account.Server
+	servers map[string]serveraccount.Server
 	want    Request
 	grant   document.Grant // none where its kind is empty
 	db      store.Store
@@ -57,9 +57,9 @@ const (
 	rotated = 30 * 24 * time.Hour
 )
 
-func newFixture(t *testing.T, s account.Server, dir, name string) *fixture {
+func newFixture(t *testing.T, s serveraccount.Server, dir, name string) *fixture {
 	t.Helper()
-	f := &fixture{t: t, servers: map[string]account.Server{"main": s}, now: time.Now()}
+	f := &fixture{t: t, servers: map[string]serveraccount.Server{"main": s}, now: time.Now()}
 	f.want = Request{Server: "main", Name: name, Rotate: int64(rotated / time.Second), Overlap: int64(overlap / time.Second)}
 	f.lose(dir)
 	f.grant = document.Grant{
@@ -76,7 +76,7 @@ func (f *fixture) lose(dir string) {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { db.Close() })
-	key, err := seal.New(seal.Secret())
+	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func (f *fixture) lose(dir string) {
 	f.Databases = New(Config{Store: db, Key: key, Dir: dir, Logger: slog.New(slog.NewTextHandler(f.t.Output(), nil))})
 }
 
-func (f *fixture) policy() *account.Policy[Request] {
+func (f *fixture) policy() *serveraccount.Policy[Request] {
 	f.t.Helper()
 	p := document.Policy{
 		Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"servers": f.servers})},
@@ -173,7 +173,7 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	s, dir := redisAt(t)
 	f := newFixture(t, s, dir, "turns_cache")
-	key, err := seal.New(seal.Secret())
+	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestTurns(t *testing.T) {
 		if err := other.At(ctx, s, f.want.Of(), works); !errors.As(err, &busy) || busy.Code != hostapi.CodeBusy.Name {
 			t.Errorf("another process at the same database: %v, want it to wait", err)
 		}
-		return other.At(t.Context(), s, account.Name{Server: "main", Account: "turns_other"}, works)
+		return other.At(t.Context(), s, serveraccount.Name{Server: "main", Account: "turns_other"}, works)
 	})
 	if err != nil {
 		t.Error("another process at another database:", err)

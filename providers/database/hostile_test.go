@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/serveraccount"
 )
 
 // opens a connection with a login, which ends with the test.
@@ -31,7 +31,7 @@ func in(has map[string]string, database string) map[string]string {
 // TestShadows holds that nothing which a login makes at the server runs as the provider: every
 // name that the provider uses is PostgreSQL's own.
 func TestShadows(t *testing.T) {
-	everyPostgres(t, func(t *testing.T, s account.Server, dir string) {
+	everyPostgres(t, func(t *testing.T, s serveraccount.Server, dir string) {
 		evil := newFixture(t, s, dir, "shadow_main")
 		has := evil.reads()
 		prey := newFixture(t, s, dir, "prey_main")
@@ -103,7 +103,7 @@ func TestWritableByAll(t *testing.T) {
 // TestHolds holds that a service which holds what it can at the server neither keeps its login
 // once it left the topology, nor keeps others from having theirs.
 func TestHolds(t *testing.T) {
-	everyPostgres(t, func(t *testing.T, s account.Server, dir string) {
+	everyPostgres(t, func(t *testing.T, s serveraccount.Server, dir string) {
 		evil, other := newFixture(t, s, dir, "holds_main"), newFixture(t, s, dir, "held_main")
 		has := evil.reads()
 		first := other.reads()

@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/serveraccount"
 )
 
 // Request is what a need requests.
@@ -24,12 +24,14 @@ type Request struct {
 }
 
 // Of names the database among those of all servers.
-func (r Request) Of() account.Name { return account.Name{Server: r.Server, Account: r.Name} }
+func (r Request) Of() serveraccount.Name {
+	return serveraccount.Name{Server: r.Server, Account: r.Name}
+}
 
 // Compile decodes which databases are granted, and where they are.
-func (d *Databases) Compile(p document.Policy) (*account.Policy[Request], error) {
+func (d *Databases) Compile(p document.Policy) (*serveraccount.Policy[Request], error) {
 	var is struct {
-		Servers map[string]account.Server `json:"servers"`
+		Servers map[string]serveraccount.Server `json:"servers"`
 	}
 	if err := server.Settings(p, Name, &is); err != nil {
 		return nil, err
@@ -47,7 +49,7 @@ func (r Request) Before(other Request) bool {
 var named = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,60}$`)
 
 // Validate is the same for all servers.
-func (r Request) Validate(account.Server) error {
+func (r Request) Validate(serveraccount.Server) error {
 	switch {
 	case !named.MatchString(r.Name):
 		return fmt.Errorf("name %q: want at most 61 of a-z, 0-9 and _", r.Name)
@@ -58,7 +60,7 @@ func (r Request) Validate(account.Server) error {
 }
 
 // values are an answer.
-func values(s account.Server, name, user, password string) map[string]string {
+func values(s serveraccount.Server, name, user, password string) map[string]string {
 	u := url.URL{User: url.UserPassword(user, password), Host: net.JoinHostPort(s.Host, strconv.Itoa(s.Port))}
 	values := map[string]string{"host": s.Host, "port": strconv.Itoa(s.Port), "user": user, "password": password}
 	switch s.Kind {

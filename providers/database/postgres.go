@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/serveraccount"
 )
 
 // postgres is a PostgreSQL server, of version 13 or newer. A database and all in it belong to
@@ -26,7 +26,7 @@ type postgres struct {
 
 var _ backend = (*postgres)(nil)
 
-func openPostgres(ctx context.Context, s account.Server, password string) (backend, error) {
+func openPostgres(ctx context.Context, s serveraccount.Server, password string) (backend, error) {
 	// What is written here no variable of the environment replaces.
 	config, err := pgx.ParseConfig("host=localhost port=5432 user=florete dbname=postgres sslmode=disable passfile=/dev/null connect_timeout=10")
 	if err != nil {
@@ -39,7 +39,7 @@ func openPostgres(ctx context.Context, s account.Server, password string) (backe
 	config.MaxProtocolMessageBodyLen = 1 << 20
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
-	config.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return account.Dial(ctx, s.Address) }
+	config.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) { return serveraccount.Dial(ctx, s.Address) }
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w", cause(err))
@@ -128,11 +128,11 @@ func (p *postgres) failed(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return account.Errorf("PostgreSQL: %s: %w", doing, cause(err))
+	return serveraccount.Errorf("PostgreSQL: %s: %w", doing, cause(err))
 }
 
 func (p *postgres) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), account.Deadline/5)
+	ctx, cancel := context.WithTimeout(context.Background(), serveraccount.Deadline/5)
 	defer cancel()
 	return p.Conn.Close(ctx)
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/serveraccount"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
 )
@@ -41,7 +41,7 @@ func must(t *testing.T, has map[string]string, statements ...string) {
 }
 
 // root is a superuser's login at the server.
-func root(s account.Server) map[string]string {
+func root(s serveraccount.Server) map[string]string {
 	return map[string]string{"url": postgresURL(s.Address, "root", rootPassword, "postgres")}
 }
 
@@ -190,7 +190,7 @@ func TestLost(t *testing.T) {
 		f.passes(2 * overlap)
 		has := f.reads()
 		must(t, has, `CREATE TABLE precious (n int)`)
-		e, err := f.db.Get(t.Context(), account.Prefix(Name)+"main/"+name)
+		e, err := f.db.Get(t.Context(), serveraccount.Prefix(Name)+"main/"+name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestLost(t *testing.T) {
 // that the host has.
 func TestVanished(t *testing.T) {
 	t.Parallel()
-	everyPostgres(t, func(t *testing.T, s account.Server, dir string) {
+	everyPostgres(t, func(t *testing.T, s serveraccount.Server, dir string) {
 		f := newFixture(t, s, dir, "vanished_main")
 		has := f.reads()
 		for i, lose := range [][]string{
@@ -243,7 +243,7 @@ func TestVanished(t *testing.T) {
 // before, unless an administrator chose another bound.
 func TestConnections(t *testing.T) {
 	t.Parallel()
-	everyPostgres(t, func(t *testing.T, s account.Server, dir string) {
+	everyPostgres(t, func(t *testing.T, s serveraccount.Server, dir string) {
 		f := newFixture(t, s, dir, "greedy_main")
 		has := f.reads()
 		is := func(want int) {
@@ -384,7 +384,7 @@ func TestNames(t *testing.T) {
 		if err := b.set(t.Context(), name, []credential{{"a", "pw"}}); err != nil {
 			t.Fatal(err)
 		}
-		conn, err := connect(t.Context(), values(account.Server{Kind: postgresKind, Host: s.Host, Port: s.Port}, name, b.user(name, "a"), "pw")["url"])
+		conn, err := connect(t.Context(), values(serveraccount.Server{Kind: postgresKind, Host: s.Host, Port: s.Port}, name, b.user(name, "a"), "pw")["url"])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -407,21 +407,23 @@ func TestServerStates(t *testing.T) {
 	s, dir := postgresAt(t)
 	must(t, root(s), `CREATE ROLE powerless LOGIN PASSWORD 'x'`, `CREATE DATABASE taken_main`, `CREATE ROLE mighty_main CREATEROLE`)
 	for name, of := range map[string]struct {
-		edit func(s *account.Server, dir string)
+		edit func(s *serveraccount.Server, dir string)
 		want string
 	}{
-		"away_main":   {func(s *account.Server, _ string) { s.Address = "127.0.0.1:1" }, "connection refused"},
-		"socket_main": {func(s *account.Server, _ string) { s.Address = "unix:/nowhere/.s.PGSQL.5432" }, "no such file"},
-		"remote_main": {func(s *account.Server, _ string) { s.Address = "192.0.2.1:5432" }, "secrets would cross the network in clear"},
-		"wrong_main": {func(_ *account.Server, dir string) { os.WriteFile(filepath.Join(dir, "main"), []byte("wrong"), 0o600) },
+		"away_main":   {func(s *serveraccount.Server, _ string) { s.Address = "127.0.0.1:1" }, "connection refused"},
+		"socket_main": {func(s *serveraccount.Server, _ string) { s.Address = "unix:/nowhere/.s.PGSQL.5432" }, "no such file"},
+		"remote_main": {func(s *serveraccount.Server, _ string) { s.Address = "192.0.2.1:5432" }, "secrets would cross the network in clear"},
+		"wrong_main": {func(_ *serveraccount.Server, dir string) {
+			os.WriteFile(filepath.Join(dir, "main"), []byte("wrong"), 0o600)
+		},
 			`password authentication failed for user "florete"`},
-		"without_main": {func(_ *account.Server, dir string) { os.Remove(filepath.Join(dir, "main")) }, "there is none in"},
-		"powerless_main": {func(s *account.Server, dir string) {
+		"without_main": {func(_ *serveraccount.Server, dir string) { os.Remove(filepath.Join(dir, "main")) }, "there is none in"},
+		"powerless_main": {func(s *serveraccount.Server, dir string) {
 			s.User = "powerless"
 			os.WriteFile(filepath.Join(dir, "main"), []byte("x"), 0o600)
 		}, `ALTER ROLE "powerless" CREATEROLE CREATEDB;`},
-		"taken_main":  {func(*account.Server, string) {}, `owned by role "root": rename it, or hand it over, ALTER DATABASE "taken_main" OWNER TO "taken_main";`},
-		"mighty_main": {func(*account.Server, string) {}, "so it is another's: rename it"},
+		"taken_main":  {func(*serveraccount.Server, string) {}, `owned by role "root": rename it, or hand it over, ALTER DATABASE "taken_main" OWNER TO "taken_main";`},
+		"mighty_main": {func(*serveraccount.Server, string) {}, "so it is another's: rename it"},
 	} {
 		here := t.TempDir()
 		b, err := os.ReadFile(filepath.Join(dir, "main"))

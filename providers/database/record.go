@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"time"
 
-	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/serveraccount"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -22,7 +22,7 @@ type record struct {
 	Logins  []login `json:"logins"`  // the one in use, then the former one while that works
 	Unnamed int64   `json:"unnamed"` // since when no policy names it, in Unix seconds; 0 where one does
 
-	account.Kept // passwords by slot; none of a login that an earlier state had
+	serveraccount.Kept // passwords by slot; none of a login that an earlier state had
 }
 
 // credential is a login as a server has it. Without a password it stays as it is there.
@@ -102,7 +102,7 @@ func (r record) rotate(now time.Time, want Request) record {
 
 // until is until when a record stays as it is.
 func (r record) until(now time.Time, want Request) time.Time {
-	end := now.Add(account.Repeated)
+	end := now.Add(serveraccount.Repeated)
 	before := func(at int64) {
 		if t := time.Unix(at, 0); t.After(now) && t.Before(end) {
 			end = t

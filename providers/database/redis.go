@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/serveraccount"
 )
 
 // redis is a Redis or Valkey server, of version 7 or newer. A database there is an ACL user,
@@ -29,8 +29,8 @@ var _ backend = (*redis)(nil)
 // answers nobody, not even the provider that ends their user.
 var may = strings.Fields("+@all -@admin -@dangerous -@scripting -scan -randomkey -dbsize -pubsub -memory -client|tracking -client|trackinginfo -client|caching -client|getredir -select +select|0")
 
-func openRedis(ctx context.Context, s account.Server, password string) (backend, error) {
-	conn, err := account.Dial(ctx, s.Address)
+func openRedis(ctx context.Context, s serveraccount.Server, password string) (backend, error) {
+	conn, err := serveraccount.Dial(ctx, s.Address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
@@ -132,7 +132,7 @@ func (r *redis) drop(ctx context.Context, name string) error {
 			return err
 		}
 		if len(page) != 2 {
-			return account.Errorf("redis: SCAN: %d replies, want two", len(page))
+			return serveraccount.Errorf("redis: SCAN: %d replies, want two", len(page))
 		}
 		cursor, _ = page[0].(string)
 		keys, _ := page[1].([]any)
@@ -149,7 +149,7 @@ func (r *redis) drop(ctx context.Context, name string) error {
 		if cursor == "0" || cursor == "" {
 			break
 		}
-		r.SetDeadline(time.Now().Add(account.Deadline)) // of each page
+		r.SetDeadline(time.Now().Add(serveraccount.Deadline)) // of each page
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -192,7 +192,7 @@ func (r *redis) do(words ...string) (any, error) {
 		if len(words) > 1 && (what == "ACL" || what == "CLIENT") {
 			what += " " + words[1]
 		}
-		return nil, account.Errorf("redis: %s: %w", what, err)
+		return nil, serveraccount.Errorf("redis: %s: %w", what, err)
 	}
 	return v, nil
 }

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/serveraccount"
 	"github.com/florete/florete/tests/kit"
 )
 
 // opened is a connection with a login, for which no more than that is configured.
-func opened(t *testing.T, has map[string]string, s account.Server) (*redis, error) {
+func opened(t *testing.T, has map[string]string, s serveraccount.Server) (*redis, error) {
 	t.Helper()
 	s.User = has["user"]
 	b, err := openRedis(t.Context(), s, has["password"])
@@ -23,7 +23,7 @@ func opened(t *testing.T, has map[string]string, s account.Server) (*redis, erro
 	return b.(*redis), nil
 }
 
-func commands(t *testing.T, has map[string]string, s account.Server, commands ...string) error {
+func commands(t *testing.T, has map[string]string, s serveraccount.Server, commands ...string) error {
 	t.Helper()
 	r, err := opened(t, has, s)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestRedisRotations(t *testing.T) {
 // TestRedisOthers: what a user may not, and what becomes of it when it leaves the topology.
 func TestRedisOthers(t *testing.T) {
 	t.Parallel()
-	for name, at := range map[string]func(*testing.T) (account.Server, string){"redis": redisAt, "valkey": valkeyAt} {
+	for name, at := range map[string]func(*testing.T) (serveraccount.Server, string){"redis": redisAt, "valkey": valkeyAt} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, dir := at(t)
@@ -108,7 +108,7 @@ func TestRedisOthers(t *testing.T) {
 	}
 }
 
-func testRedisOthers(t *testing.T, s account.Server, dir string) {
+func testRedisOthers(t *testing.T, s serveraccount.Server, dir string) {
 	f, other := newFixture(t, s, dir, "some_cache"), newFixture(t, s, dir, "other_cache")
 	has := f.reads()
 	if err := commands(t, other.reads(), s, "SET other_cache:k 1"); err != nil {
@@ -225,11 +225,11 @@ func TestRedisStates(t *testing.T) {
 	if _, err := users.do("ACL", "SETUSER", "powerless", "on", ">providers", "+ping"); err != nil {
 		t.Fatal(err)
 	}
-	for want, edit := range map[string]func(s *account.Server){
-		"connection refused":           func(s *account.Server) { s.Address = "127.0.0.1:1" },
-		"would cross the network":      func(s *account.Server) { s.Address = "192.0.2.1:6379" },
-		"WRONGPASS":                    func(s *account.Server) { s.User = "nobody" },
-		"allow the provider's user ~*": func(s *account.Server) { s.User = "powerless" },
+	for want, edit := range map[string]func(s *serveraccount.Server){
+		"connection refused":           func(s *serveraccount.Server) { s.Address = "127.0.0.1:1" },
+		"would cross the network":      func(s *serveraccount.Server) { s.Address = "192.0.2.1:6379" },
+		"WRONGPASS":                    func(s *serveraccount.Server) { s.User = "nobody" },
+		"allow the provider's user ~*": func(s *serveraccount.Server) { s.User = "powerless" },
 	} {
 		s := s
 		edit(&s)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/serveraccount"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/program"
 )
@@ -180,8 +180,8 @@ func runPostgres(root, initdb string) place {
 
 // everyPostgres runs a test with this machine's PostgreSQL, and the oldest and the newest that
 // tests/run fetches.
-func everyPostgres(t *testing.T, test func(t *testing.T, s account.Server, dir string)) {
-	for name, at := range map[string]func(*testing.T) (account.Server, string){"here": postgresAt, "13": otherPostgres("13"), "17": otherPostgres("17")} {
+func everyPostgres(t *testing.T, test func(t *testing.T, s serveraccount.Server, dir string)) {
+	for name, at := range map[string]func(*testing.T) (serveraccount.Server, string){"here": postgresAt, "13": otherPostgres("13"), "17": otherPostgres("17")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, dir := at(t)
@@ -195,8 +195,8 @@ var otherPostgreses = map[string]func() place{
 	"17": sync.OnceValue(func() place { return postgresOf(os.Getenv("FLORETE_POSTGRES_17_ROOT")) }),
 }
 
-func otherPostgres(version string) func(t *testing.T) (account.Server, string) {
-	return func(t *testing.T) (account.Server, string) {
+func otherPostgres(version string) func(t *testing.T) (serveraccount.Server, string) {
+	return func(t *testing.T) (serveraccount.Server, string) {
 		t.Helper()
 		if os.Getuid() != 0 || os.Getenv("FLORETE_POSTGRES_"+version+"_ROOT") == "" {
 			t.Skipf("NOT RUN: with PostgreSQL %s, which tests/run fetches and root alone can run beside another", version)
@@ -227,7 +227,7 @@ func runRedis(name string) place {
 	}
 	_, port, _ := net.SplitHostPort(kit.Address())
 	return serve(dir, func(ctx context.Context, address string) error {
-		r, err := openRedis(ctx, account.Server{Address: address, User: "florete"}, "providers")
+		r, err := openRedis(ctx, serveraccount.Server{Address: address, User: "florete"}, "providers")
 		if err == nil {
 			r.Close()
 		}
@@ -237,7 +237,7 @@ func runRedis(name string) place {
 
 // at is a server as a policy has it, with the directory of its password. Without the server
 // there is no test.
-func (p place) at(t *testing.T, kind, pkg, password string) (account.Server, string) {
+func (p place) at(t *testing.T, kind, pkg, password string) (serveraccount.Server, string) {
 	t.Helper()
 	if p.address == "" && p.missing == nil {
 		t.Skipf("NOT RUN: no %s: apt-get install %s", kind, pkg)
@@ -250,22 +250,22 @@ func (p place) at(t *testing.T, kind, pkg, password string) (account.Server, str
 		t.Fatal(err)
 	}
 	host, port, _ := net.SplitHostPort(p.address)
-	s := account.Server{Kind: kind, Address: p.address, User: "florete", Host: host, Keep: 30 * 86400}
+	s := serveraccount.Server{Kind: kind, Address: p.address, User: "florete", Host: host, Keep: 30 * 86400}
 	fmt.Sscan(port, &s.Port)
 	return s, dir
 }
 
-func postgresAt(t *testing.T) (account.Server, string) {
+func postgresAt(t *testing.T) (serveraccount.Server, string) {
 	t.Helper()
 	return postgresServer().at(t, postgresKind, "postgresql", adminPassword)
 }
 
-func redisAt(t *testing.T) (account.Server, string) {
+func redisAt(t *testing.T) (serveraccount.Server, string) {
 	t.Helper()
 	return redisServer().at(t, redisKind, "redis-server", "providers")
 }
 
-func valkeyAt(t *testing.T) (account.Server, string) {
+func valkeyAt(t *testing.T) (serveraccount.Server, string) {
 	t.Helper()
 	return valkeyServer().at(t, redisKind, "valkey-server", "providers")
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/relay"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -62,7 +62,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 type Files struct {
 	Dir   string // with files
 	Store store.Store
-	Key   *seal.Key
+	Key   *sealedstore.Key
 	Relay relay.Config // for Run alone
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/relay"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -162,7 +162,7 @@ func check(sent File, p document.Policy) error {
 
 // Reseal seals what operators sent anew.
 func (f Files) Reseal(ctx context.Context) error {
-	return seal.Walk(ctx, f.Store, sentPrefix, func(at string, value []byte) ([]byte, bool, error) {
+	return sealedstore.Walk(ctx, f.Store, sentPrefix, func(at string, value []byte) ([]byte, bool, error) {
 		var r record
 		if err := json.Unmarshal(value, &r); err != nil {
 			return nil, false, fmt.Errorf("%s: %w", at, err)

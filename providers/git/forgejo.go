@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/serveraccount"
 )
 
 // forgejo is a Forgejo or Gitea, by its API, as an administrator with a password: no token
@@ -28,11 +28,11 @@ type forgejo struct {
 
 var _ forge = (*forgejo)(nil)
 
-func openForgejo(_ context.Context, f account.Server, password string) (forge, error) {
+func openForgejo(_ context.Context, f serveraccount.Server, password string) (forge, error) {
 	if password == "" {
 		return nil, errors.New("want the user's password")
 	}
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return account.Dial(ctx, f.Address) }}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return serveraccount.Dial(ctx, f.Address) }}
 	redirected := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	host := f.Address
 	if strings.HasPrefix(host, "unix:") {
@@ -72,7 +72,7 @@ const maxAnswer = 1 << 20
 // call requests, and decodes the answer into one that is wanted.
 func (f *forgejo) call(ctx context.Context, method string, path []string, query string, body, answer any) error {
 	failed := func(err error) error {
-		return account.Errorf("forge API: %s %s: %w", method, strings.Join(path, "/"), err)
+		return serveraccount.Errorf("forge API: %s %s: %w", method, strings.Join(path, "/"), err)
 	}
 	var b []byte
 	if body != nil {
@@ -144,7 +144,7 @@ func (f *forgejo) allow(ctx context.Context, name string, rights, former []right
 	case err == nil && !u.made(name):
 		err = f.disallow(ctx, name, distinct(slices.Concat(rights, former)))
 		if err == nil && len(rights) > 0 {
-			err = account.Errorf("forge: account %s is there and was not made by this provider, want it free, or restricted with the mail address %s, a local "+
+			err = serveraccount.Errorf("forge: account %s is there and was not made by this provider, want it free, or restricted with the mail address %s, a local "+
 				"password and no other rights: rename it, and have nobody register accounts", name, mailAddress(name))
 		}
 		return 0, err
@@ -222,7 +222,7 @@ func (f *forgejo) create(ctx context.Context, user, name, access string, _ time.
 	var made struct{ SHA1 string }
 	err := f.call(ctx, "POST", []string{"users", user, "tokens"}, "", map[string]any{"name": name, "scopes": []string{access + ":repository"}}, &made)
 	if err == nil && made.SHA1 == "" {
-		err = account.Errorf("forge API: a token without its secret")
+		err = serveraccount.Errorf("forge API: a token without its secret")
 	}
 	return made.SHA1, err
 }

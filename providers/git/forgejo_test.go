@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/serveraccount"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -61,7 +61,7 @@ func (c *contract) add(name string, u madeUser) *madeUser {
 
 const forgejoPassword = "the provider's, of an administrator"
 
-func newContract(t *testing.T) (*contract, account.Server, string) {
+func newContract(t *testing.T) (*contract, serveraccount.Server, string) {
 	t.Helper()
 	c := &contract{accounts: map[string]map[int64]madeToken{}, users: map[string]*madeUser{}, rights: map[string]string{}}
 	mux := http.NewServeMux()
@@ -187,7 +187,7 @@ func newContract(t *testing.T) (*contract, account.Server, string) {
 	return c, at(forgejoKind, address, address), dir
 }
 
-func forgejoAt(t *testing.T) (account.Server, string) {
+func forgejoAt(t *testing.T) (serveraccount.Server, string) {
 	t.Helper()
 	_, f, dir := newContract(t)
 	return f, dir

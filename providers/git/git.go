@@ -23,8 +23,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/serveraccount"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -43,38 +43,38 @@ type Settings struct {
 
 // State is which accounts there are. Their tokens are sealed, and made anew.
 func (*Settings) State() server.State {
-	return account.State(Name)
+	return serveraccount.State(Name)
 }
 
 // Kind makes the kind.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
-		Store: p.Store, Key: p.Key, Policy: server.Compiled[account.Policy[Request]](p.Policies), Logger: p.Logger,
+		Store: p.Store, Key: p.Key, Policy: server.Compiled[serveraccount.Policy[Request]](p.Policies), Logger: p.Logger,
 		Dir: cmp.Or(s.Credentials, filepath.Join(p.Dir, "credentials")),
 	}))
 }
 
 // Config of the kind.
-type Config = account.Config[Request]
+type Config = serveraccount.Config[Request]
 
 // Tokens is the kind "git".
 type Tokens struct {
-	*account.Accounts[Request, forge]
+	*serveraccount.Accounts[Request, forge]
 }
 
 var (
-	_ server.Answerer[*account.Policy[Request]] = (*Tokens)(nil)
-	_ server.Runner                             = (*Tokens)(nil)
-	_ server.Sealer                             = (*Tokens)(nil)
+	_ server.Answerer[*serveraccount.Policy[Request]] = (*Tokens)(nil)
+	_ server.Runner                                   = (*Tokens)(nil)
+	_ server.Sealer                                   = (*Tokens)(nil)
 )
 
 // New makes the kind.
 func New(c Config) *Tokens {
 	t := &Tokens{}
-	t.Accounts = account.New(c, account.Kind[Request, forge]{
+	t.Accounts = serveraccount.New(c, serveraccount.Kind[Request, forge]{
 		Name: Name, Account: "account", Server: "forge", Secrets: "tokens", AtServer: true,
-		Open: map[string]func(ctx context.Context, f account.Server, secret string) (forge, error){
-			softServeKind: func(ctx context.Context, f account.Server, secret string) (forge, error) {
+		Open: map[string]func(ctx context.Context, f serveraccount.Server, secret string) (forge, error){
+			softServeKind: func(ctx context.Context, f serveraccount.Server, secret string) (forge, error) {
 				return openSoftServe(ctx, c.Key, f, secret)
 			},
 			forgejoKind: openForgejo,
@@ -85,7 +85,7 @@ func New(c Config) *Tokens {
 }
 
 // answer answers with the token in use, once the forge has it.
-func (t *Tokens) answer(ctx context.Context, b forge, now time.Time, f account.Server, want Request) (server.Decision, error) {
+func (t *Tokens) answer(ctx context.Context, b forge, now time.Time, f serveraccount.Server, want Request) (server.Decision, error) {
 	r, err := t.settle(ctx, b, now, want)
 	if err != nil {
 		return server.Decision{}, err
@@ -157,7 +157,7 @@ func (t *Tokens) apply(ctx context.Context, b forge, now time.Time, want Request
 }
 
 // renew replaces a token whose time is over; what a state lost, the next request makes.
-func (t *Tokens) renew(ctx context.Context, now time.Time, f account.Server, want Request) error {
+func (t *Tokens) renew(ctx context.Context, now time.Time, f serveraccount.Server, want Request) error {
 	var r record
 	err := t.Read(ctx, want.Of(), &r)
 	if err != nil || r.Secrets == nil || r.next(now, want).is(r) && slices.Equal(r.Rights, want.rights()) {
@@ -170,7 +170,7 @@ func (t *Tokens) renew(ctx context.Context, now time.Time, f account.Server, wan
 }
 
 // end ends the tokens of an account, and its rights.
-func (t *Tokens) end(ctx context.Context, now time.Time, f account.Server, of account.Name) error {
+func (t *Tokens) end(ctx context.Context, now time.Time, f serveraccount.Server, of serveraccount.Name) error {
 	var r record
 	if err := t.Read(ctx, of, &r); err != nil {
 		return err

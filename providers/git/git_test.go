@@ -11,10 +11,10 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/serveraccount"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
@@ -22,17 +22,17 @@ import (
 
 // answering is the kind without its work of its own.
 type answering struct {
-	server.Answerer[*account.Policy[Request]]
+	server.Answerer[*serveraccount.Policy[Request]]
 }
 
 func TestConformance(t *testing.T) {
-	for kind, at := range map[string]func(*testing.T) (account.Server, string){softServeKind: softAt, forgejoKind: forgejoAt} {
+	for kind, at := range map[string]func(*testing.T) (serveraccount.Server, string){softServeKind: softAt, forgejoKind: forgejoAt} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			f, dir := at(t)
 			repository := map[string]string{softServeKind: "infra", forgejoKind: "ops/infra"}[kind]
 			providertest.Run(t, providertest.Suite{
-				Kind: Name, Need: "git-ci-token", Settings: map[string]any{"forges": map[string]account.Server{"forge": f}}, Secret: []string{"token", "credentials"},
+				Kind: Name, Need: "git-ci-token", Settings: map[string]any{"forges": map[string]serveraccount.Server{"forge": f}}, Secret: []string{"token", "credentials"},
 				Make: func(e *providertest.Env) server.AnyKind {
 					return server.Any(answering{New(Config{Store: e.Store, Key: e.Key, Dir: dir})})
 				},
@@ -45,25 +45,25 @@ func TestConformance(t *testing.T) {
 // fixture is the kind without its server, and one token of it.
 type fixture struct {
 	t      *testing.T
-	forges map[string]account.Server
+	forges map[string]serveraccount.Server
 	want   Request
 	grant  document.Grant // none where its kind is empty
 	others []document.Grant
 	db     store.Store
-	key    *seal.Key
+	key    *sealedstore.Key
 	now    time.Time
 	*Tokens
 }
 
 const lifetime = 12 * time.Hour
 
-func newFixture(t *testing.T, f account.Server, dir, user string, repositories ...string) *fixture {
+func newFixture(t *testing.T, f serveraccount.Server, dir, user string, repositories ...string) *fixture {
 	t.Helper()
-	key, err := seal.New(seal.Secret())
+	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
 		t.Fatal(err)
 	}
-	fix := &fixture{t: t, forges: map[string]account.Server{"forge": f}, key: key, now: time.Now()}
+	fix := &fixture{t: t, forges: map[string]serveraccount.Server{"forge": f}, key: key, now: time.Now()}
 	fix.lose(dir)
 	fix.wants(Request{Forge: "forge", Account: user, Repositories: repositories, Access: read, Lifetime: int64(lifetime / time.Second)})
 	return fix
@@ -86,7 +86,7 @@ func (f *fixture) lose(dir string) {
 	f.Tokens = New(Config{Store: db, Key: f.key, Dir: dir, Logger: slog.New(slog.NewTextHandler(f.t.Output(), nil))})
 }
 
-func (f *fixture) policy() *account.Policy[Request] {
+func (f *fixture) policy() *serveraccount.Policy[Request] {
 	f.t.Helper()
 	p := document.Policy{
 		Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"forges": f.forges})},
@@ -144,27 +144,27 @@ func (f *fixture) refused(want string) {
 
 func TestPolicy(t *testing.T) {
 	good := Request{Forge: "forge", Account: "florete-ci-token", Repositories: []string{"ops/infra"}, Access: read, Lifetime: 3600}
-	forge := account.Server{Kind: forgejoKind, Address: "127.0.0.1:3000", User: "admin", Host: "forge.demo.flor.rete", Port: 3000}
-	for want, change := range map[string]func(*Request, *account.Server){
-		"":                             func(*Request, *account.Server) {},
-		`forge "other": want one of`:   func(r *Request, _ *account.Server) { r.Forge = "other" },
-		`account "a--b"`:               func(r *Request, _ *account.Server) { r.Account = "a--b" },
-		`access "all"`:                 func(r *Request, _ *account.Server) { r.Access = "all" },
-		"lifetime of 3599 seconds":     func(r *Request, _ *account.Server) { r.Lifetime = 3599 },
-		"repositories: want one":       func(r *Request, _ *account.Server) { r.Repositories = []string{} },
-		`repository "infra"`:           func(r *Request, _ *account.Server) { r.Repositories = []string{"infra"} },
-		`repository "ops/in fra"`:      func(r *Request, _ *account.Server) { r.Repositories = []string{"ops/in fra"} },
-		`repository "ops/../x"`:        func(r *Request, _ *account.Server) { r.Repositories = []string{"ops/../x"} },
-		`kind "gitlab": want one of`:   func(_ *Request, f *account.Server) { f.Kind = "gitlab" },
-		"user: want one to act as":     func(_ *Request, f *account.Server) { f.User = "" },
-		`host "", port 3000`:           func(_ *Request, f *account.Server) { f.Host = "" },
-		"address: address 127.0.0.1: ": func(_ *Request, f *account.Server) { f.Address = "127.0.0.1" },
-		"keep 1: nothing is dropped":   func(_ *Request, f *account.Server) { f.Keep = 1 },
+	forge := serveraccount.Server{Kind: forgejoKind, Address: "127.0.0.1:3000", User: "admin", Host: "forge.demo.flor.rete", Port: 3000}
+	for want, change := range map[string]func(*Request, *serveraccount.Server){
+		"":                             func(*Request, *serveraccount.Server) {},
+		`forge "other": want one of`:   func(r *Request, _ *serveraccount.Server) { r.Forge = "other" },
+		`account "a--b"`:               func(r *Request, _ *serveraccount.Server) { r.Account = "a--b" },
+		`access "all"`:                 func(r *Request, _ *serveraccount.Server) { r.Access = "all" },
+		"lifetime of 3599 seconds":     func(r *Request, _ *serveraccount.Server) { r.Lifetime = 3599 },
+		"repositories: want one":       func(r *Request, _ *serveraccount.Server) { r.Repositories = []string{} },
+		`repository "infra"`:           func(r *Request, _ *serveraccount.Server) { r.Repositories = []string{"infra"} },
+		`repository "ops/in fra"`:      func(r *Request, _ *serveraccount.Server) { r.Repositories = []string{"ops/in fra"} },
+		`repository "ops/../x"`:        func(r *Request, _ *serveraccount.Server) { r.Repositories = []string{"ops/../x"} },
+		`kind "gitlab": want one of`:   func(_ *Request, f *serveraccount.Server) { f.Kind = "gitlab" },
+		"user: want one to act as":     func(_ *Request, f *serveraccount.Server) { f.User = "" },
+		`host "", port 3000`:           func(_ *Request, f *serveraccount.Server) { f.Host = "" },
+		"address: address 127.0.0.1: ": func(_ *Request, f *serveraccount.Server) { f.Address = "127.0.0.1" },
+		"keep 1: nothing is dropped":   func(_ *Request, f *serveraccount.Server) { f.Keep = 1 },
 	} {
 		r, f := good, forge
 		change(&r, &f)
 		_, err := New(Config{}).Compile(document.Policy{
-			Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"forges": map[string]account.Server{"forge": f}})},
+			Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"forges": map[string]serveraccount.Server{"forge": f}})},
 			Grants: []document.Grant{{Caller: kit.ID("node/elm"), Need: "git-ci-token", Kind: Name, Generation: 1, Request: kit.JSON(r)}},
 		})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

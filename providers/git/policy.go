@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/account"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/serveraccount"
 )
 
 // Request is what a need requests.
@@ -28,7 +28,9 @@ type Request struct {
 }
 
 // Of names the account among those of all forges.
-func (r Request) Of() account.Name { return account.Name{Server: r.Forge, Account: r.Account} }
+func (r Request) Of() serveraccount.Name {
+	return serveraccount.Name{Server: r.Forge, Account: r.Account}
+}
 
 // What a token may do.
 const (
@@ -37,9 +39,9 @@ const (
 )
 
 // Compile decodes which tokens are granted, and of which forges.
-func (t *Tokens) Compile(p document.Policy) (*account.Policy[Request], error) {
+func (t *Tokens) Compile(p document.Policy) (*serveraccount.Policy[Request], error) {
 	var is struct {
-		Forges map[string]account.Server `json:"forges"`
+		Forges map[string]serveraccount.Server `json:"forges"`
 	}
 	if err := server.Settings(p, Name, &is); err != nil {
 		return nil, err
@@ -62,7 +64,7 @@ var (
 )
 
 // Validate is for a token of this forge.
-func (r Request) Validate(of account.Server) error {
+func (r Request) Validate(of serveraccount.Server) error {
 	switch {
 	case !named.MatchString(r.Account) || len(r.Account) > 40:
 		return fmt.Errorf("account %q: want at most 40 of a-z, 0-9 and single hyphens", r.Account)
@@ -83,7 +85,7 @@ func (r Request) Validate(of account.Server) error {
 
 // values are an answer. Bytes go through the forwarder, so the URL is of HTTP. Credentials
 // are what a helper of git's prints.
-func values(f account.Server, user, token string) map[string]string {
+func values(f serveraccount.Server, user, token string) map[string]string {
 	at := url.URL{Scheme: "http", Host: net.JoinHostPort(f.Host, strconv.Itoa(f.Port))}
 	return map[string]string{"url": at.String(), "user": user, "token": token, "credentials": "username=" + user + "\npassword=" + token + "\n"}
 }

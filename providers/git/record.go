@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/serveraccount"
 )
 
 // token is one of an account. Its name has when it ends, for a state that is lost.
@@ -56,7 +56,7 @@ type record struct {
 	// ID is the number that the forge has of the account which the provider made there.
 	ID int64 `json:"id,omitempty"`
 
-	account.Kept // secrets of tokens, by name; one without is to be made
+	serveraccount.Kept // secrets of tokens, by name; one without is to be made
 }
 
 // next is what is to be at a time.
@@ -121,7 +121,7 @@ func (r record) is(other record) bool {
 
 // until is until when a record stays as it is.
 func (r record) until(now time.Time) time.Time {
-	end := now.Add(account.Repeated)
+	end := now.Add(serveraccount.Repeated)
 	if t := time.Unix(r.Tokens[0].renewal(), 0); t.Before(end) {
 		return t
 	}
@@ -130,7 +130,7 @@ func (r record) until(now time.Time) time.Time {
 
 // keep keeps a record with the secrets of its tokens, if it is what it was when it was read,
 // and returns it as it is then.
-func (t *Tokens) keep(ctx context.Context, of account.Name, r record) (record, error) {
+func (t *Tokens) keep(ctx context.Context, of serveraccount.Name, r record) (record, error) {
 	r.Secrets = maps.Clone(r.Secrets)
 	if r.Secrets == nil {
 		r.Secrets = map[string]string{}

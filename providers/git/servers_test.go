@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/providers/account"
+	"github.com/florete/florete/providers/serveraccount"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/program"
 )
@@ -95,7 +95,7 @@ func (s *soft) start() error {
 }
 
 // softAt is Soft Serve as a policy has it, with the directory of the provider's key.
-func softAt(t *testing.T) (account.Server, string) {
+func softAt(t *testing.T) (serveraccount.Server, string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("NOT RUN: nobody clones from Soft Serve: no git in PATH, on Debian it is in the package git, which tests/run installs")
@@ -107,9 +107,9 @@ func softAt(t *testing.T) (account.Server, string) {
 	return at(softServeKind, s.ssh, s.http), s.dir
 }
 
-func at(kind, address, http string) account.Server {
+func at(kind, address, http string) serveraccount.Server {
 	host, port, _ := net.SplitHostPort(http)
-	f := account.Server{Kind: kind, Address: address, User: "admin", Host: host}
+	f := serveraccount.Server{Kind: kind, Address: address, User: "admin", Host: host}
 	fmt.Sscan(port, &f.Port)
 	return f
 }

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/providers/account"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
+	"github.com/florete/florete/providers/serveraccount"
 )
 
 // softServe is a Soft Serve, by commands over SSH. Who makes a token there has it for itself:
@@ -27,7 +27,7 @@ type softServe struct {
 
 var _ forge = (*softServe)(nil)
 
-func openSoftServe(ctx context.Context, accounts *seal.Key, f account.Server, credential string) (forge, error) {
+func openSoftServe(ctx context.Context, accounts *sealedstore.Key, f serveraccount.Server, credential string) (forge, error) {
 	key, err := ssh.ParsePrivateKey([]byte(credential))
 	if err != nil {
 		return nil, errors.New("want a private key of SSH without a passphrase")
@@ -48,7 +48,7 @@ func (s *softServe) Close() error { return s.admin.Close() }
 
 // login connects as somebody. Who answers at a loopback address is this machine's.
 func (s *softServe) login(ctx context.Context, user string, key ssh.Signer) (*ssh.Client, error) {
-	conn, err := account.Dial(ctx, s.address)
+	conn, err := serveraccount.Dial(ctx, s.address)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func run(c *ssh.Client, words ...string) (out string, err error) {
 func runOnce(c *ssh.Client, words ...string) (string, error) {
 	session, err := c.NewSession()
 	if err != nil {
-		return "", account.Errorf("soft-serve: %w", err)
+		return "", serveraccount.Errorf("soft-serve: %w", err)
 	}
 	defer session.Close()
 	var out, failed bytes.Buffer
@@ -91,7 +91,7 @@ func runOnce(c *ssh.Client, words ...string) (string, error) {
 		err = errors.New(strings.TrimPrefix(why, "Error: "))
 	}
 	if err != nil {
-		return "", account.Errorf("soft-serve: %s: %w", strings.Join(words[:min(4, len(words))], " "), err)
+		return "", serveraccount.Errorf("soft-serve: %s: %w", strings.Join(words[:min(4, len(words))], " "), err)
 	}
 	return out.String(), nil
 }
@@ -159,7 +159,7 @@ func (s *softServe) keys(account string) (keys []string, err error) {
 func (s *softServe) as(ctx context.Context, user string, words ...string) (string, error) {
 	c, err := s.login(ctx, user, s.key(user))
 	if err != nil {
-		return "", account.Errorf("soft-serve: account %s: %w", user, err)
+		return "", serveraccount.Errorf("soft-serve: account %s: %w", user, err)
 	}
 	defer c.Close()
 	return run(c, words...)
@@ -188,7 +188,7 @@ func (s *softServe) create(ctx context.Context, user, name, _ string, lasts time
 	out, err := s.as(ctx, user, "token", "create", "--expires-in", fmt.Sprintf("%ds", int(lasts.Seconds())), name)
 	token := strings.TrimSpace(out)
 	if err == nil && !strings.HasPrefix(token, "ss_") {
-		err = account.Errorf("soft-serve: token create: %d bytes that are no token", len(out))
+		err = serveraccount.Errorf("soft-serve: token create: %d bytes that are no token", len(out))
 	}
 	return token, err
 }

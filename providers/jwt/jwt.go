@@ -30,7 +30,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/pages"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/store"
@@ -66,7 +66,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 // Config of an Issuer. Every field but Logger is needed.
 type Config struct {
 	Store store.Store
-	Key   *seal.Key
+	Key   *sealedstore.Key
 
 	// Policy is the one in force, nil while that does not run this kind.
 	Policy func() *Policy
@@ -100,7 +100,7 @@ func New(c Config) *Issuer {
 
 // keysIn are published for 15 minutes after they signed last: tokens live for five, and clocks
 // differ.
-func keysIn(s store.Store, key *seal.Key) signing.Keys {
+func keysIn(s store.Store, key *sealedstore.Key) signing.Keys {
 	return signing.Keys{Store: s, Seal: key, At: keysAt, Algorithm: jose.ES256, Lingers: 15 * time.Minute}
 }
 
@@ -219,5 +219,5 @@ func (i *Issuer) InForce(ctx context.Context) (server.Version, error) {
 
 // Reseal seals the keys anew.
 func (i *Issuer) Reseal(ctx context.Context) error {
-	return seal.Walk(ctx, i.Store, keysAt, i.Key.Reseal)
+	return sealedstore.Walk(ctx, i.Store, keysAt, i.Key.Reseal)
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/store"
@@ -69,7 +69,7 @@ func newFixture(t *testing.T, issuer string) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	key, err := seal.New(seal.Secret())
+	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,11 +287,11 @@ func TestSealed(t *testing.T) {
 	if err != nil || bytes.Contains(e.Value, ring[0].Private) || bytes.Contains(e.Value, []byte(ring[0].ID)) {
 		t.Errorf("the record %q, %v", e.Value, err)
 	}
-	newer, err := seal.New(seal.Secret())
+	newer, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := keysIn(f.db, newer).Read(t.Context()); !errors.Is(err, seal.ErrUnreadable) {
+	if _, _, err := keysIn(f.db, newer).Read(t.Context()); !errors.Is(err, sealedstore.ErrUnreadable) {
 		t.Errorf("with another sealing key: %v", err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/move"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/seal"
-	"github.com/florete/florete/providers/seal/keyring"
+	"github.com/florete/florete/providers/sealedstore"
+	"github.com/florete/florete/providers/sealedstore/keyring"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
@@ -49,8 +49,8 @@ func commit(t *testing.T, s store.Store, ops ...store.Op) {
 // fill makes a state that takes several transactions, with its sealing key.
 func fill(t *testing.T, s store.Store) (secret []byte) {
 	t.Helper()
-	secret = seal.Secret()
-	key, err := seal.New(secret)
+	secret = sealedstore.Secret()
+	key, err := sealedstore.New(secret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestInUse(t *testing.T) {
 	secret := fill(t, from)
 	for name, prepare := range map[string]func(to store.Store) error{
 		"a new one": func(to store.Store) error {
-			_, err := keyring.Make(t.Context(), to, keyring.Named{Replicas: []document.Device{b}}, seal.Secret())
+			_, err := keyring.Make(t.Context(), to, keyring.Named{Replicas: []document.Device{b}}, sealedstore.Secret())
 			return err
 		},
 		"moved":  func(to store.Store) error { return move.Nothing(t.Context(), to, "b") },

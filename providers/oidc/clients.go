@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -85,7 +85,7 @@ func key(client string) string { return prefix + client }
 // clients are the registered clients.
 type clients struct {
 	db  store.Store
-	key *seal.Key
+	key *sealedstore.Key
 }
 
 // get reads a registration and the revision that wrote it, both zero when there

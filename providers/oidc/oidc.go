@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -62,7 +62,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 // Config of a Provider. Every field but Logger and RegistrationToken is needed.
 type Config struct {
 	Store store.Store
-	Key   *seal.Key
+	Key   *sealedstore.Key
 
 	// Policy is the one in force, nil while that does not run this kind. A client lives
 	// while it is granted there.

@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/oidc/dexstore"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -59,7 +59,7 @@ type fixture struct {
 	t      *testing.T
 	dir    string
 	listen string
-	open   func() (store.Store, *seal.Key)
+	open   func() (store.Store, *sealedstore.Key)
 
 	more string         // settings of the kind besides its issuer, as JSON
 	want func(*Request) // of outline, besides what all request; nil for nothing
@@ -128,14 +128,14 @@ func newFixture(t *testing.T) *fixture {
 // prepared is a provider host that does not run yet.
 func prepared(t *testing.T) *fixture {
 	dir := t.TempDir()
-	return newHost(t, dir, func() (store.Store, *seal.Key) {
+	return newHost(t, dir, func() (store.Store, *sealedstore.Key) {
 		db := must(sqlite.Open(filepath.Join(dir, "state.db"), sqlite.Options{}))
-		return db, must(seal.Of(t.Context(), filepath.Join(dir, "seal.key"), db))
+		return db, must(sealedstore.Of(t.Context(), filepath.Join(dir, "seal.key"), db))
 	})
 }
 
 // newHost is a host that does not run yet, with its directory and a state that it opens.
-func newHost(t *testing.T, dir string, open func() (store.Store, *seal.Key)) *fixture {
+func newHost(t *testing.T, dir string, open func() (store.Store, *sealedstore.Key)) *fixture {
 	f := &fixture{t: t, dir: dir, listen: providertest.Loopback(), open: open}
 	f.grant(callback)
 	users := `[{"email": "Alice@demo.flor", "username": "alice", "userID": "u-1", "hash": "` + hash() + `"}, /* nobody else */]`

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/florete/florete/providers/oidc/dexstore"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd"
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
@@ -22,8 +22,8 @@ import (
 // newReplicas are two hosts that share a store, and begin at the same time.
 func newReplicas(t *testing.T) (a, b *fixture) {
 	t.Helper()
-	cluster, tree, key := etcdtest.Start(t, 1), rand.Text(), must(seal.New(seal.Secret()))
-	open := func() (store.Store, *seal.Key) {
+	cluster, tree, key := etcdtest.Start(t, 1), rand.Text(), must(sealedstore.New(sealedstore.Secret()))
+	open := func() (store.Store, *sealedstore.Key) {
 		return must(etcd.Open(etcd.Config{Endpoints: cluster.Endpoints(), Tree: tree})), key
 	}
 	a, b = newHost(t, t.TempDir(), open), newHost(t, t.TempDir(), open)

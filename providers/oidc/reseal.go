@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/florete/florete/providers/oidc/dexstore"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 )
 
 // Reseal seals clients at issuers of others, and records of sign-ins, anew. A spent code ends sooner than the secret that sealed
 // it.
 func (p *Provider) Reseal(ctx context.Context) error {
-	if err := seal.Walk(ctx, p.cfg.Store, externalPrefix, p.cfg.Key.Reseal); err != nil {
+	if err := sealedstore.Walk(ctx, p.cfg.Store, externalPrefix, p.cfg.Key.Reseal); err != nil {
 		return err
 	}
 	return dexstore.New(p.cfg.Store, p.cfg.Key).Reseal(ctx)

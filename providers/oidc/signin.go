@@ -14,7 +14,7 @@ import (
 
 	"github.com/dexidp/dex/storage"
 
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 )
 
 const (
@@ -129,7 +129,7 @@ func (s signIns) DeleteAuthRequest(ctx context.Context, id string) error {
 
 // cookies make browsers known again. They are no proof of who uses one.
 type cookies struct {
-	key   *seal.Key
+	key   *sealedstore.Key
 	https bool
 }
 
@@ -157,8 +157,8 @@ func (c cookies) browser(r *http.Request) string {
 }
 
 // sealing is the key of a browser's sign-ins: what one makes with it is its own alone.
-func (c cookies) sealing(browser string) *seal.Key {
-	k, err := seal.New(c.key.Derive("florete oidc sign-in v1\n"+browser, 32))
+func (c cookies) sealing(browser string) *sealedstore.Key {
+	k, err := sealedstore.New(c.key.Derive("florete oidc sign-in v1\n"+browser, 32))
 	if err != nil {
 		panic(err) // of that length
 	}

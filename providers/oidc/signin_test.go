@@ -16,7 +16,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/florete/florete/providers/pages"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -215,7 +215,7 @@ func TestSilentConnections(t *testing.T) {
 
 // TestOldSignIn: a browser does not keep a sign-in for longer than it may take.
 func TestOldSignIn(t *testing.T) {
-	s := signIns{cookies: cookies{key: must(seal.New(bytes.Repeat([]byte{1}, 32)))}}
+	s := signIns{cookies: cookies{key: must(sealedstore.New(bytes.Repeat([]byte{1}, 32)))}}
 	for left, want := range map[time.Duration]bool{time.Minute: true, -time.Second: false} {
 		in := &signIn{browser: "alice's"}
 		ctx := context.WithValue(t.Context(), signInKey{}, in)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dexidp/dex/storage"
 
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -53,7 +53,7 @@ func exchangeOf(ctx context.Context) *exchange {
 type tokens struct {
 	storage.Storage
 	db  store.Store
-	key *seal.Key
+	key *sealedstore.Key
 }
 
 // spent is the record of a code that was exchanged.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/dexidp/dex/storage"
 
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store/sqlite"
 )
@@ -25,7 +25,7 @@ func TestUpkeep(t *testing.T) {
 		db := must(sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{}))
 		defer db.Close()
 		p := New(Config{
-			Store: db, Key: must(seal.New(bytes.Repeat([]byte{1}, 32))),
+			Store: db, Key: must(sealedstore.New(bytes.Repeat([]byte{1}, 32))),
 			Policy: f.inForce, Revoked: f.revoked.Load, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler),
 			Audit: server.NewAudit(db, slog.New(slog.DiscardHandler)),
 		})

@@ -22,7 +22,7 @@ import (
 
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -55,7 +55,7 @@ type Config struct {
 	Name   string // of the kind
 	Dir    string // that the executable runs in; made where it is not there
 	Store  store.Store
-	Key    *seal.Key
+	Key    *sealedstore.Key
 	Logger *slog.Logger
 
 	Deadline time.Duration // of a call; 20 seconds unless set

@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -50,7 +50,7 @@ type Env struct {
 
 	// Of the provider that runs.
 	Store    *Faulty
-	Key      *seal.Key
+	Key      *sealedstore.Key
 	Policies *server.Policies
 	Server   *server.Server
 	Log      *tlog.Log // nil unless Logged
@@ -95,13 +95,13 @@ func (e *Env) Runs(kind string, settings any, make func(e *Env) server.AnyKind) 
 // shared is the state of hosts that share one.
 type shared struct {
 	open func() store.Store
-	key  *seal.Key
+	key  *sealedstore.Key
 }
 
 // Share has e, and hosts beside it from now on, keep their state in one store, which each
 // opens by itself, with one sealing key.
 func (e *Env) Share(open func() store.Store) {
-	key, err := seal.New(seal.Secret())
+	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func (e *Env) Start() {
 }
 
 // open opens the state, and the key that seals what is secret in it.
-func (e *Env) open() (store.Store, *seal.Key, error) {
+func (e *Env) open() (store.Store, *sealedstore.Key, error) {
 	if e.shared != nil {
 		return e.shared.open(), e.shared.key, nil
 	}
@@ -211,7 +211,7 @@ func (e *Env) open() (store.Store, *seal.Key, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	key, err := seal.Load(filepath.Join(e.Dir, "seal.key"))
+	key, err := sealedstore.Load(filepath.Join(e.Dir, "seal.key"))
 	return db, key, err
 }
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -122,7 +122,7 @@ func (r ring) until(now time.Time, s spec) time.Time {
 // values are the secrets in a store.
 type values struct {
 	db  store.Store
-	key *seal.Key
+	key *sealedstore.Key
 }
 
 // read returns the ring of a name, and the revision that wrote it.

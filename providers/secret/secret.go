@@ -31,7 +31,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/relay"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -61,7 +61,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 // Config of the kind. All fields are needed, the last two for Run alone.
 type Config struct {
 	Store store.Store
-	Key   *seal.Key
+	Key   *sealedstore.Key
 
 	// Policy is the one in force, nil while that does not run this kind.
 	Policy func() *Policy
@@ -197,5 +197,5 @@ func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3
 
 // Reseal seals the secrets anew.
 func (s *Secrets) Reseal(ctx context.Context) error {
-	return seal.Walk(ctx, s.db, prefix, s.key.Reseal)
+	return sealedstore.Walk(ctx, s.db, prefix, s.key.Reseal)
 }

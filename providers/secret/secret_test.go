@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -53,7 +53,7 @@ func newFixture(t *testing.T, grants ...document.Grant) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	key, err := seal.New(seal.Secret())
+	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +164,10 @@ func TestSealed(t *testing.T) {
 	if err != nil || bytes.Contains(e.Value, []byte(first)) {
 		t.Errorf("the record has the secret, %v", err)
 	}
-	former, newer := seal.Secret(), seal.Secret()
-	old, _ := seal.New(former)
-	both, _ := seal.New(newer, former)
-	alone, _ := seal.New(newer)
+	former, newer := sealedstore.Secret(), sealedstore.Secret()
+	old, _ := sealedstore.New(former)
+	both, _ := sealedstore.New(newer, former)
+	alone, _ := sealedstore.New(newer)
 	f.Secrets = New(Config{Store: f.db, Key: old})
 	if _, err := f.db.Commit(t.Context(), store.Txn{Then: []store.Op{store.Delete(prefix + "db")}}); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/tlog"
 )
@@ -14,7 +14,7 @@ type Process struct {
 	Instance hostdir.Instance
 	Dir      string // for what is this process's alone
 	Store    store.Store
-	Key      *seal.Key
+	Key      *sealedstore.Key
 	Policies *Policies
 	Audit    *Audit
 	Log      *tlog.Log // of the audit rows

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -24,8 +24,8 @@ func (k AnyKind) Reseal(ctx context.Context) error {
 }
 
 // Reseal seals recorded answers anew where an older secret of key sealed them.
-func Reseal(ctx context.Context, s store.Store, key *seal.Key) error {
-	return seal.Walk(ctx, s, answersPrefix, func(at string, value []byte) ([]byte, bool, error) {
+func Reseal(ctx context.Context, s store.Store, key *sealedstore.Key) error {
+	return sealedstore.Walk(ctx, s, answersPrefix, func(at string, value []byte) ([]byte, bool, error) {
 		var r record
 		if err := json.Unmarshal(value, &r); err != nil {
 			return nil, false, fmt.Errorf("%s: %w", at, err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/tlog"
 )
@@ -26,7 +26,7 @@ type Config struct {
 	Policies *Policies
 	Kind     AnyKind
 	Store    store.Store
-	Key      *seal.Key
+	Key      *sealedstore.Key
 
 	// Certificate is the provider's own SVID. It is called at every
 	// handshake, so that a renewed one is used at once.

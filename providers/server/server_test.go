@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
@@ -240,7 +240,7 @@ func TestAccident(t *testing.T) {
 
 func issuer(t *testing.T, e *providertest.Env) *cert.Issuer {
 	t.Helper()
-	key, err := seal.New(make([]byte, 32))
+	key, err := sealedstore.New(make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -35,7 +35,7 @@ const (
 // Keys are the signing keys in a store.
 type Keys struct {
 	Store     store.Store
-	Seal      *seal.Key
+	Seal      *sealedstore.Key
 	At        string                  // key of the store that has them
 	Algorithm jose.SignatureAlgorithm // ES256 or EdDSA
 

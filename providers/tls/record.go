@@ -13,7 +13,7 @@ import (
 	"hash/fnv"
 	"time"
 
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -102,7 +102,7 @@ func newKey(names []string) (key string, csr *x509.CertificateRequest, err error
 // records are the certificates in a store.
 type records struct {
 	db  store.Store
-	key *seal.Key
+	key *sealedstore.Key
 }
 
 // read is the record of a key, nil for none, and the revision that wrote it.

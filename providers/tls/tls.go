@@ -30,7 +30,7 @@ import (
 
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/relay"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -77,7 +77,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 // Config of the kind. Store and Key are needed; Policy and Relay for Run alone.
 type Config struct {
 	Store  store.Store
-	Key    *seal.Key
+	Key    *sealedstore.Key
 	Policy func() *Policy // in force, nil while that does not run this kind
 	Relay  relay.Config
 	Logger *slog.Logger
@@ -198,5 +198,5 @@ func (k *Certificates) Close() {
 
 // Reseal seals the certificates anew.
 func (k *Certificates) Reseal(ctx context.Context) error {
-	return seal.Walk(ctx, k.db, prefix, k.key.Reseal)
+	return sealedstore.Walk(ctx, k.db, prefix, k.key.Reseal)
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -154,7 +154,7 @@ func newFixture(t *testing.T, ca *acmetest.CA, s settings, requests ...Request) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	key, err := seal.New(seal.Secret())
+	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/token/object"
@@ -27,7 +27,7 @@ const keysPrefix = "token/keys/"
 // tenants are what the store has of them.
 type tenants struct {
 	store store.Store
-	key   *seal.Key
+	key   *sealedstore.Key
 }
 
 // keys sign the tokens of a tenant. They are published for as long as the longest token lives,

@@ -40,7 +40,7 @@ import (
 
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/relay"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/token/rules"
@@ -96,7 +96,7 @@ func (s *Settings) tokens(p server.Process) *Tokens {
 // Config of the kind. Those after SVIDKeys are needed for Run alone.
 type Config struct {
 	Store store.Store
-	Key   *seal.Key
+	Key   *sealedstore.Key
 
 	// Policy is the one in force, nil while that does not run this kind.
 	Policy func() *Policy
@@ -178,5 +178,5 @@ func (i issued) detail() map[string]string {
 
 // Reseal seals the keys anew.
 func (t *Tokens) Reseal(ctx context.Context) error {
-	return seal.Walk(ctx, t.Store, keysPrefix, t.Key.Reseal)
+	return sealedstore.Walk(ctx, t.Store, keysPrefix, t.Key.Reseal)
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/revocation"
-	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -54,7 +54,7 @@ func (c identityFiles) edit(t *testing.T, sealed []byte, by *signature.SecretKey
 	t.Helper()
 	var signed hostapi.SignedIdentityFile
 	var f hostapi.IdentityFile
-	plain, err := sealing.Open(sealed, []age.Identity{c.opens})
+	plain, err := agefile.Open(sealed, []age.Identity{c.opens})
 	if err == nil {
 		err = json.Unmarshal(plain, &signed)
 	}
@@ -69,7 +69,7 @@ func (c identityFiles) edit(t *testing.T, sealed []byte, by *signature.SecretKey
 	if by != nil { // otherwise it was changed after it was signed
 		signed.Signature = sign(t, *by, hostapi.IdentityFileText(signed.File))
 	}
-	if sealed, err = sealing.Seal(kit.JSON(signed), []age.Recipient{c.opens.Recipient()}); err != nil {
+	if sealed, err = agefile.Seal(kit.JSON(signed), []age.Recipient{c.opens.Recipient()}); err != nil {
 		t.Fatal(err)
 	}
 	return sealed

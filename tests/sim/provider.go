@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/publish"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -36,7 +36,7 @@ type Provider struct {
 	process
 	dir string
 	ca  *kit.CA
-	key *seal.Key
+	key *sealedstore.Key
 
 	mu   sync.Mutex
 	skew time.Duration
@@ -48,7 +48,7 @@ func newProvider(f *Fleet, name string) *Provider {
 	f.must(os.Mkdir(p.dir, 0o700))
 	f.must(os.WriteFile(p.path("users"), []byte("[]"), 0o600))
 	var err error
-	p.key, err = seal.Load(p.path("seal.key"))
+	p.key, err = sealedstore.Load(p.path("seal.key"))
 	f.must(err)
 	p.ca = f.ca.Beside()
 	return p

@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/sealing"
+	"github.com/florete/florete/providers/agefile"
 )
 
 func newIDCmd(m *instance) *cobra.Command {
@@ -77,7 +77,7 @@ identity, and renewed by the next file.
 Where anything is wrong with the file, nothing is installed.`,
 		Args: cobra.ExactArgs(1),
 	}
-	identities := sealing.Opening(cmd, "", "the file")
+	identities := agefile.Opening(cmd, "", "the file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sealed, err := readEnrolled(cmd.InOrStdin(), args[0])
 		if err != nil {
@@ -117,7 +117,7 @@ Where anything is wrong with the file, nothing is installed.`,
 
 // enrollOne installs the one certificate of a machine that is no host.
 func enrollOne(w io.Writer, file string, sealed []byte, identities []age.Identity, dir, trust string) error {
-	plain, err := sealing.Open(sealed, identities)
+	plain, err := agefile.Open(sealed, identities)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -142,7 +142,7 @@ func readEnrolled(in io.Reader, file string) ([]byte, error) {
 	if err == nil && len(b) > hostapi.MaxIdentityFile {
 		err = fmt.Errorf("%s: over %d bytes: no identity file", file, hostapi.MaxIdentityFile)
 	}
-	if err == nil && !sealing.Sealed(b) {
+	if err == nil && !agefile.Sealed(b) {
 		err = fmt.Errorf("%s: not sealed with age: want what florctl id issue wrote", file)
 	}
 	return b, err
@@ -155,11 +155,11 @@ func openWith(h enrol.Host, sealed []byte, named []age.Identity) ([]byte, error)
 		return nil, fmt.Errorf("%w: install this host's documents and start its units first", err)
 	}
 	if b, err := os.ReadFile(h.KeyFile(doc.Manifest())); err == nil {
-		if own, err := sealing.Identities(bytes.TrimSpace(b)); err == nil { // of a kind that age opens with
+		if own, err := agefile.Identities(bytes.TrimSpace(b)); err == nil { // of a kind that age opens with
 			named = append(own, named...)
 		}
 	}
-	return sealing.Open(sealed, named)
+	return agefile.Open(sealed, named)
 }
 
 // deliverEnrolled has activation deliver what was installed, and waits for it.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -28,10 +28,10 @@ and names those that were edited or removed, whatever the provider says of how l
 them; --proof proves that it has one.`,
 	}
 	cluster := ofCluster(cmd)
-	var f auditlog.Filter
+	var f auditview.Filter
 	f.Flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
-	how := auditlog.Modes(cmd)
+	how := auditview.Modes(cmd)
 	keep := cmd.Flags().Int("keep", 0, "with --verify, for how many `DAYS` providers keep rows: retention.audit of their provider.hujson, 365 unless written")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := cluster(cmd.Context(), args)
@@ -49,7 +49,7 @@ them; --proof proves that it has one.`,
 			return auditLogs(cmd, p.providers, how, &f, *asJSON)
 		}
 		log, end := p.providers.Audit(cmd.Context(), f.After)
-		if err := auditlog.Print(cmd.OutOrStdout(), f.Rows(log), *asJSON); err != nil {
+		if err := auditview.Print(cmd.OutOrStdout(), f.Rows(log), *asJSON); err != nil {
 			return err
 		}
 		return end()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
-	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/tlog"
 )
 
@@ -43,13 +43,13 @@ esac
 	providers := overSSH(t, "ash", "elm")
 	for _, c := range []struct {
 		flag  string
-		value auditlog.Mode
+		value auditview.Mode
 		want  []string
 		fails bool
 	}{
-		{"--follow", auditlog.Mode{Follow: true}, []string{"row of ash", "row of elm"}, false},
-		{"--proof=x", auditlog.Mode{Proof: "x"}, []string{"found at elm"}, false},
-		{"--verify", auditlog.Mode{Verify: true}, []string{"found at elm"}, true},
+		{"--follow", auditview.Mode{Follow: true}, []string{"row of ash", "row of elm"}, false},
+		{"--proof=x", auditview.Mode{Proof: "x"}, []string{"found at elm"}, false},
+		{"--verify", auditview.Mode{Verify: true}, []string{"found at elm"}, true},
 	} {
 		cmd := newAuditCmd()
 		var out bytes.Buffer
@@ -58,7 +58,7 @@ esac
 		if err := cmd.ParseFlags([]string{c.flag}); err != nil {
 			t.Fatal(err)
 		}
-		err := auditLogs(cmd, providers, &c.value, &auditlog.Filter{}, false)
+		err := auditLogs(cmd, providers, &c.value, &auditview.Filter{}, false)
 		if (err != nil) != c.fails {
 			t.Errorf("%s: %v", c.flag, err)
 		}

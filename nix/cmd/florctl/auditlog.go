@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/florete/florete/nix/operator/client"
-	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/tlog"
 )
 
 // auditLogs does what a mode is with the tamper-evident logs of all providers, whatever some of them
 // lack. What is reached through the forwarder is verified here.
-func auditLogs(cmd *cobra.Command, providers client.Providers, m *auditlog.Mode, f *auditlog.Filter, asJSON bool) error {
+func auditLogs(cmd *cobra.Command, providers client.Providers, m *auditview.Mode, f *auditview.Filter, asJSON bool) error {
 	var logs []tlog.Source
 	var runs []func() error
 	var one sync.Mutex

@@ -14,8 +14,8 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/sealing"
 )
 
 func newCACmd() *cobra.Command {
@@ -93,7 +93,7 @@ output, so that one line does all of it:
 	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
 	out := cmd.Flags().String("out", atomicfile.Stdout, "`FILE` for the issuing certificate")
 	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "of the certificate, but no longer than the root's")
-	identities := sealing.Opening(cmd, "", "a sealed key")
+	identities := agefile.Opening(cmd, "", "a sealed key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *lifetime < time.Hour {
 			return fmt.Errorf("--lifetime %s: want an hour at least, such as 2160h for 90 days", *lifetime)

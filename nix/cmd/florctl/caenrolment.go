@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/sealing"
 )
 
 // sealedLikewise refuses a new key that is not sealed where the root's is.
@@ -36,8 +36,8 @@ none: for another key remove enrol.crt, once florctl revoke --serial has revoked
 	}
 	dir := cmd.Flags().String("dir", ".", "`DIR`ectory of the root, with ca.crt and ca.key")
 	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "of the certificate, but no longer than the root's")
-	identities := sealing.Opening(cmd, "ca-", "the root's key, where it is sealed")
-	seal := sealing.Flags(cmd, "a new enrol.key")
+	identities := agefile.Opening(cmd, "ca-", "the root's key, where it is sealed")
+	seal := agefile.Flags(cmd, "a new enrol.key")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		d := ca.Dir(*dir)
 		if *lifetime < time.Hour {

@@ -19,9 +19,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/operator/fleet"
+	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/sealing"
 )
 
 // rotation is how the rotation of a cluster's root stands: by the files of the root's
@@ -260,7 +260,7 @@ Hosts get the roots with their documents, and renew their certificates by themse
 	}
 	examine, how := rotating(cmd), rootKeyFlags(cmd)
 	watch := cmd.Flags().Bool("watch", false, "take all steps, and wait for what each needs")
-	open := sealing.Opening(cmd, "ca-", "the root's key, where it is sealed, for --watch")
+	open := agefile.Opening(cmd, "ca-", "the root's key, where it is sealed, for --watch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := examine(args)
 		if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/sealing"
 )
 
 // issue makes what is in the file, and the record of it. Hosts accept all of it.
@@ -111,7 +111,7 @@ func (i *issuing) recipient() ([]age.Recipient, error) {
 	if t := i.proves.Type(); t != ssh.KeyAlgoED25519 && t != ssh.KeyAlgoRSA {
 		return nil, fmt.Errorf("%s proves itself by a key of type %s, as one in a TPM, that opens no file: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.host, t)
 	}
-	r, err := sealing.Recipient(strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves))))
+	r, err := agefile.Recipient(strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves))))
 	if err != nil {
 		return nil, fmt.Errorf("SSH host key of %s: %w: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.host, err)
 	}
@@ -128,5 +128,5 @@ func (i *issuing) seal(to []age.Recipient) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sealing.Seal(b, to)
+	return agefile.Seal(b, to)
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/publish"
-	"github.com/florete/florete/providers/sealing"
 )
 
 // issuing is one florctl id issue.
@@ -83,8 +83,8 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 	dir := f.String("dir", ".", "`DIR`ectory with enrol.crt and enrol.key")
 	f.DurationVar(&i.lifetime, "lifetime", 7*24*time.Hour, "of the certificates, 90 days at most")
 	offline := f.Bool("offline", false, "do without providers: whatever is revoked or has joined, and with no row in the audit log")
-	identities := sealing.Opening(cmd, "ca-", "enrol.key, where it is sealed")
-	seal := sealing.Flags(cmd, "the file")
+	identities := agefile.Opening(cmd, "ca-", "enrol.key, where it is sealed")
+	seal := agefile.Flags(cmd, "the file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if i.lifetime < time.Minute || i.lifetime > trust.MaxLifetime {
 			return fmt.Errorf("--lifetime %s: want between a minute and %s", i.lifetime, trust.MaxLifetime)

@@ -10,13 +10,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/florete/florete/providers/sealing"
+	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/tests/kit"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"florctl": func() {
-		sealing.WorkFactor = 10
+		agefile.WorkFactor = 10
 		main()
 	}})
 }

@@ -13,19 +13,19 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/pkcs11"
-	"github.com/florete/florete/providers/sealing"
 )
 
 // rootKey is how a root's key is kept: as it is, sealed with age, or by a PKCS #11 token.
 type rootKey struct {
-	*sealing.To
+	*agefile.To
 	token string // URI of the key
 }
 
 func rootKeyFlags(cmd *cobra.Command) *rootKey {
-	how := &rootKey{To: sealing.Flags(cmd, "the key")}
+	how := &rootKey{To: agefile.Flags(cmd, "the key")}
 	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on a PKCS #11 token, which makes it unless it has it: `URI` (RFC 7512), pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE; default module "+pkcs11.DefaultModule+"; without pin-source the PIN is read from the terminal")
 	return how
 }
@@ -62,7 +62,7 @@ func (how *rootKey) rootOnToken(trustDomain, keyFile string, present *x509.Certi
 	if err != nil {
 		return "", fmt.Errorf("--pkcs11: %w", err)
 	}
-	t, err := pkcs11.Open(u, sealing.Prompt)
+	t, err := pkcs11.Open(u, agefile.Prompt)
 	if err != nil {
 		return "", err
 	}
@@ -108,7 +108,7 @@ func loadRoot(certificate, keyFile string, open []age.Identity) (root *ca.Author
 		root, err = ca.Load(certificate, keyFile, open...)
 		return root, func() {}, err
 	}
-	t, err := pkcs11.Open(*u, sealing.Prompt)
+	t, err := pkcs11.Open(*u, agefile.Prompt)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", keyFile, err)
 	}

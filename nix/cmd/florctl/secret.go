@@ -14,8 +14,8 @@ import (
 
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/file"
-	"github.com/florete/florete/providers/sealing"
 	"github.com/florete/florete/providers/secret"
 )
 
@@ -73,7 +73,7 @@ func readSecret(cmd *cobra.Command, ref, from string) (string, error) {
 	case from != "":
 		content, err = os.ReadFile(from)
 	case stdin.Mode()&os.ModeCharDevice != 0:
-		typed, _ := sealing.Prompt("content of "+ref, "--from FILE") // without a terminal there is none
+		typed, _ := agefile.Prompt("content of "+ref, "--from FILE") // without a terminal there is none
 		content = []byte(typed)
 	default:
 		content, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), 1<<20))

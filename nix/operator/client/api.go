@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/providers/tlog"
@@ -53,11 +53,11 @@ func (p *Provider) Reports(ctx context.Context) (map[string]hostreport.Kept, err
 
 // Audit yields the rows of what it decided after a time, oldest first. Over SSH those are of all
 // processes of its host.
-func (p *Provider) Audit(ctx context.Context, since auditlog.Moment) iter.Seq2[auditlog.Row, error] {
+func (p *Provider) Audit(ctx context.Context, since auditview.Moment) iter.Seq2[auditview.Row, error] {
 	if p.OverSSH() {
 		return p.auditOfHost(ctx, since)
 	}
-	return auditlog.Read(p.Host, func(after string) (rows []json.RawMessage, next string, err error) {
+	return auditview.Read(p.Host, func(after string) (rows []json.RawMessage, next string, err error) {
 		var page struct {
 			Rows []json.RawMessage
 			Next string

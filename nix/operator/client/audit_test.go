@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/florete/florete/nix/operator/compile"
-	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/server"
 )
 
 // TestAudit: the log of a provider is read whole, page by page or over ssh, from a time on.
 func TestAudit(t *testing.T) {
-	since := auditlog.Moment{Time: time.Date(2026, 7, 14, 8, 30, 0, 123456789, time.UTC)}
+	since := auditview.Moment{Time: time.Date(2026, 7, 14, 8, 30, 0, 123456789, time.UTC)}
 	var rows []json.RawMessage
 	for i := range 5 {
 		text, err := json.Marshal(server.Row{Time: since.Add(time.Duration(i+1) * time.Second), Need: fmt.Sprint(i)})
@@ -86,7 +86,7 @@ func TestAuditOfSome(t *testing.T) {
 		{Providers{there, there}, 2, false},
 		{Providers{gone, gone}, 0, true},
 	} {
-		log, end := c.providers.Audit(t.Context(), auditlog.Moment{})
+		log, end := c.providers.Audit(t.Context(), auditview.Moment{})
 		rows := 0
 		for r, err := range log {
 			if err != nil || r.Need != "one" {

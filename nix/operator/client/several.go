@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
-	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/file"
 )
 
@@ -78,11 +78,11 @@ func (p Providers) Reports(ctx context.Context) (map[string]hostreport.Kept, err
 
 // Audit is the log of all providers, as far as it can be read. Once it was, end warns of those
 // that do not answer, and fails when none does.
-func (p Providers) Audit(ctx context.Context, since auditlog.Moment) (log iter.Seq2[auditlog.Row, error], end func() error) {
-	var logs []iter.Seq2[auditlog.Row, error]
+func (p Providers) Audit(ctx context.Context, since auditview.Moment) (log iter.Seq2[auditview.Row, error], end func() error) {
+	var logs []iter.Seq2[auditview.Row, error]
 	var failed []error
 	for _, at := range p {
-		logs = append(logs, func(yield func(auditlog.Row, error) bool) {
+		logs = append(logs, func(yield func(auditview.Row, error) bool) {
 			for r, err := range at.Audit(ctx, since) {
 				if err != nil {
 					failed = append(failed, err)
@@ -94,7 +94,7 @@ func (p Providers) Audit(ctx context.Context, since auditlog.Moment) (log iter.S
 			}
 		})
 	}
-	return auditlog.Merge(logs), func() error { return p.Failed(failed) }
+	return auditview.Merge(logs), func() error { return p.Failed(failed) }
 }
 
 // Failed warns of providers that do not answer, and fails when none does.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/nix/operator/compile"
-	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/auditview"
 )
 
 // Root is root of a provider host, over SSH.
@@ -51,8 +51,8 @@ func newOverSSH(r Root) *Provider {
 	}
 }
 
-func (p *Provider) auditOfHost(ctx context.Context, since auditlog.Moment) iter.Seq2[auditlog.Row, error] {
-	return auditlog.Read(p.Host, func(string) (rows []json.RawMessage, next string, err error) {
+func (p *Provider) auditOfHost(ctx context.Context, since auditview.Moment) iter.Seq2[auditview.Row, error] {
+	return auditview.Read(p.Host, func(string) (rows []json.RawMessage, next string, err error) {
 		var out bytes.Buffer
 		args := []string{"audit", "--json"}
 		if !since.IsZero() {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/providers/auditlog"
+	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
@@ -28,16 +28,16 @@ first. The next page begins after the time of the last row:
 
   flor-provider audit --json --limit 1000 --after 2026-07-14T08:30:00.123456789Z`,
 	}
-	var f auditlog.Filter
+	var f auditview.Filter
 	f.Flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
-	how := auditlog.Modes(cmd)
+	how := auditview.Modes(cmd)
 	return t.withSettings("", cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		dbs, err := t.existing(cmd.Context(), s)
 		if err != nil {
 			return err
 		}
-		var logs []iter.Seq2[auditlog.Row, error]
+		var logs []iter.Seq2[auditview.Row, error]
 		var sources []tlog.Source
 		for _, db := range dbs {
 			defer db.Close()
@@ -47,13 +47,13 @@ first. The next page begins after the time of the last row:
 		if how.Any() {
 			return how.Run(cmd, sources, &f, *asJSON)
 		}
-		return auditlog.Print(cmd.OutOrStdout(), f.Rows(auditlog.Merge(logs)), *asJSON)
+		return auditview.Print(cmd.OutOrStdout(), f.Rows(auditview.Merge(logs)), *asJSON)
 	})
 }
 
 // readLog yields the rows that a store has of what was decided after a time.
-func readLog(ctx context.Context, db store.Store, since auditlog.Moment) iter.Seq2[auditlog.Row, error] {
-	return auditlog.Read("", func(after string) (rows []json.RawMessage, next string, err error) {
+func readLog(ctx context.Context, db store.Store, since auditview.Moment) iter.Seq2[auditview.Row, error] {
+	return auditview.Read("", func(after string) (rows []json.RawMessage, next string, err error) {
 		if after == "" && !since.IsZero() {
 			after = server.AuditAfter(since.Time)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/move"
-	"github.com/florete/florete/providers/seal/keyring"
+	"github.com/florete/florete/providers/sealedstore/keyring"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/seal/keyring"
+	"github.com/florete/florete/providers/sealedstore/keyring"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/seal"
-	"github.com/florete/florete/providers/seal/keyring"
+	"github.com/florete/florete/providers/sealedstore"
+	"github.com/florete/florete/providers/sealedstore/keyring"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -38,9 +38,9 @@ func TestRotateAfterLateWrites(t *testing.T) {
 	device := document.Device{ID: kit.ID("node/a"), SSHHostKey: kit.Authorized(kit.WriteHostKey(filepath.Join(dir, "ssh_host_ed25519_key")))}
 	s := state{Settings: &settings.Settings{Common: settings.Common{State: dir}, Section: &cert.Settings{}},
 		policy: document.Policy{Store: &document.SharedStore{Replicas: map[string][]document.Device{"cert": {device}}}}}
-	keys, err := keyring.Make(t.Context(), db, s.named("cert"), seal.Secret())
+	keys, err := keyring.Make(t.Context(), db, s.named("cert"), sealedstore.Secret())
 	must(err)
-	key := func(k keyring.Keys) *seal.Key {
+	key := func(k keyring.Keys) *sealedstore.Key {
 		t.Helper()
 		key, err := k.Key()
 		must(err)
@@ -59,13 +59,13 @@ func TestRotateAfterLateWrites(t *testing.T) {
 		must(strictjson.Decode(b, &now))
 		return now, failed
 	}
-	write := func(at string, k *seal.Key) {
+	write := func(at string, k *sealedstore.Key) {
 		t.Helper()
 		value := kit.JSON(map[string]any{"key": at, "generation": 1, "expires": 0, "answer": k.Seal(at, []byte("{}"))})
 		_, err := db.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(at, value)}})
 		must(err)
 	}
-	readable := func(at string, k *seal.Key) error {
+	readable := func(at string, k *sealedstore.Key) error {
 		t.Helper()
 		e, err := db.Get(t.Context(), at)
 		must(err)
@@ -91,18 +91,18 @@ func TestRotateAfterLateWrites(t *testing.T) {
 			t.Fatalf("written late: %v", err)
 		}
 	}
-	if !errors.Is(readable(late, before), seal.ErrUnreadable) {
+	if !errors.Is(readable(late, before), sealedstore.ErrUnreadable) {
 		t.Error("the key of before opens what was sealed anew")
 	}
 
 	const lost = "answers/node/a/lost"
-	foreign, err := seal.New(seal.Secret())
+	foreign, err := sealedstore.New(sealedstore.Secret())
 	must(err)
 	write(lost, foreign)
 	write(last, key(keys))
 	former := key(keys)
 	keys, err = rotate()
-	if !errors.Is(err, seal.ErrUnreadable) || !strings.Contains(err.Error(), lost) {
+	if !errors.Is(err, sealedstore.ErrUnreadable) || !strings.Contains(err.Error(), lost) {
 		t.Errorf("with what nobody can open: got %v, want an error that names %s", err, lost)
 	}
 	for _, at := range []string{late, last} {

@@ -21,8 +21,8 @@ import (
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
-	"github.com/florete/florete/providers/seal"
-	"github.com/florete/florete/providers/seal/keyring"
+	"github.com/florete/florete/providers/sealedstore"
+	"github.com/florete/florete/providers/sealedstore/keyring"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
@@ -41,7 +41,7 @@ type process struct {
 	log      *slog.Logger
 	store    store.Store
 	shared   bool // by the policy that it began with
-	key      *seal.Key
+	key      *sealedstore.Key
 	ring     keyring.Keys // that key is of, where the store is shared
 	policies *server.Policies
 	audit    *server.Audit

@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/seal"
-	"github.com/florete/florete/providers/seal/keyring"
+	"github.com/florete/florete/providers/sealedstore"
+	"github.com/florete/florete/providers/sealedstore/keyring"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -36,7 +36,7 @@ func opened(dir string) string { return filepath.Join(dir, "seal.ring") }
 // shared.
 func (p *process) openKey(ctx context.Context) (err error) {
 	if p.fromFile() {
-		p.key, err = seal.Of(ctx, keyPath(p.dir()), p.store)
+		p.key, err = sealedstore.Of(ctx, keyPath(p.dir()), p.store)
 		return err
 	}
 	var failed error
@@ -70,7 +70,7 @@ func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys 
 	}
 	ring, err := keyring.Read(ctx, db)
 	if errors.Is(err, store.ErrNotFound) {
-		if keys, err = keyring.Make(ctx, db, named, seal.Secret()); err == nil {
+		if keys, err = keyring.Make(ctx, db, named, sealedstore.Secret()); err == nil {
 			err = save(dir, keys)
 		}
 		return keys, err
@@ -210,7 +210,7 @@ func (p *process) keepRing(ctx context.Context) error {
 // the one before it sealed. What was left to that one is first: a replica may have written with
 // the key of before while others rotated, or a rotation have been interrupted.
 func (s state) rotate(ctx context.Context, db store.Store, kind string, ring keyring.Ring, keys keyring.Keys) error {
-	if err := s.reseal(ctx, db, kind, keys); err != nil && !errors.Is(err, seal.ErrUnreadable) {
+	if err := s.reseal(ctx, db, kind, keys); err != nil && !errors.Is(err, sealedstore.ErrUnreadable) {
 		return err
 	}
 	keys, err := ring.Rotate(ctx, db, keys, s.named(kind))
@@ -236,7 +236,7 @@ func (s state) reseal(ctx context.Context, db store.Store, kind string, keys key
 	}
 	var unreadable error
 	for _, reseal := range all {
-		if err := reseal(ctx); errors.Is(err, seal.ErrUnreadable) {
+		if err := reseal(ctx); errors.Is(err, sealedstore.ErrUnreadable) {
 			unreadable = err
 		} else if err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 
 	"github.com/dexidp/dex/storage"
 
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -26,13 +26,13 @@ import (
 // The engine stays open when the Store is closed.
 type Store struct {
 	db  store.Store
-	key *seal.Key
+	key *sealedstore.Key
 }
 
 var _ storage.Storage = (*Store)(nil)
 
 // New makes a Store over db whose records are sealed with key.
-func New(db store.Store, key *seal.Key) *Store { return &Store{db: db, key: key} }
+func New(db store.Store, key *sealedstore.Key) *Store { return &Store{db: db, key: key} }
 
 // Close does nothing: the engine belongs to the caller.
 func (s *Store) Close() error { return nil }

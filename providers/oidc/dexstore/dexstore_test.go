@@ -15,7 +15,7 @@ import (
 	"github.com/dexidp/dex/storage/conformance"
 
 	"github.com/florete/florete/providers/oidc/dexstore"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 )
@@ -27,7 +27,7 @@ func open(t *testing.T) (store.Store, *dexstore.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	key, err := seal.New(bytes.Repeat([]byte{7}, 32))
+	key, err := sealedstore.New(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestExpireRefresh(t *testing.T) {
 // However many records there are, and of whatever length, few are in memory at a time.
 func TestCollectsInPages(t *testing.T) {
 	db, _ := open(t)
-	key, err := seal.New(bytes.Repeat([]byte{7}, 32))
+	key, err := sealedstore.New(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,10 +3,10 @@ package dexstore
 import (
 	"context"
 
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 )
 
 // Reseal seals records anew that an older secret of the key sealed.
 func (s *Store) Reseal(ctx context.Context) error {
-	return seal.Walk(ctx, s.db, "oidc/dex/", s.key.Reseal)
+	return sealedstore.Walk(ctx, s.db, "oidc/dex/", s.key.Reseal)
 }

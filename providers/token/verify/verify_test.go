@@ -10,7 +10,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/providers/token/object"
@@ -25,7 +25,7 @@ func ring(t *testing.T, algorithm jose.SignatureAlgorithm) signing.Ring {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	key, err := seal.New(seal.Secret())
+	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
 		t.Fatal(err)
 	}

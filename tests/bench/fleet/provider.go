@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/publish"
-	"github.com/florete/florete/providers/seal"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/bench/pair"
@@ -127,7 +127,7 @@ func (c cluster) server(kind, state string, db store.Store) (*server.Server, net
 	if err != nil {
 		return nil, nil, err
 	}
-	key, err := seal.Load(state + "/" + kind + ".key")
+	key, err := sealedstore.Load(state + "/" + kind + ".key")
 	if err != nil {
 		return nil, nil, err
 	}

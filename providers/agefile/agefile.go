@@ -1,0 +1,54 @@
+// Package agefile keeps what is secret in files that travel, or lie about: sealed with age
+// (age-encryption.org/v1) to a passphrase or to public keys of age and SSH. The age program
+// opens them too.
+package agefile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"filippo.io/age"
+	"filippo.io/age/armor"
+)
+
+// Seal seals a text, armored.
+func Seal(plain []byte, to []age.Recipient) ([]byte, error) {
+	var b bytes.Buffer
+	text := armor.NewWriter(&b)
+	w, err := age.Encrypt(text, to...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(plain); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	if err := text.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// Sealed reports whether a text is sealed.
+func Sealed(b []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(b), []byte(armor.Header)) }
+
+// Open is what was sealed, with one of the identities. Nothing of a text that was changed is
+// returned.
+func Open(b []byte, identities []age.Identity) ([]byte, error) {
+	if len(identities) == 0 {
+		return nil, errors.New("sealed with age: want the identity that opens it")
+	}
+	r, err := age.Decrypt(armor.NewReader(bytes.NewReader(bytes.TrimSpace(b))), identities...)
+	if err != nil {
+		return nil, fmt.Errorf("sealed with age: %w", err)
+	}
+	plain, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("sealed with age: %w: it was changed or cut short", err)
+	}
+	return plain, nil
+}

@@ -1,0 +1,199 @@
+package agefile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"filippo.io/age"
+	"filippo.io/age/agessh"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/internal/secretfile"
+)
+
+// To is how a file is kept: as it is, or sealed with age.
+type To struct {
+	to           []string
+	byPassphrase bool
+	passphrase   string // file
+}
+
+// Flags adds those that seal what, such as "the key".
+func Flags(cmd *cobra.Command, what string) *To {
+	s := &To{}
+	f := cmd.Flags()
+	f.StringArrayVar(&s.to, "seal-to", nil, "seal "+what+" with age to a `RECIPIENT`, age1… or an SSH public key; several times")
+	f.BoolVar(&s.byPassphrase, "passphrase", false, "seal "+what+" with age by a passphrase, which is read from the terminal")
+	f.StringVar(&s.passphrase, "passphrase-file", "", "the same by a passphrase in a `FILE`")
+	cmd.MarkFlagsMutuallyExclusive("seal-to", "passphrase", "passphrase-file")
+	return s
+}
+
+// Given reports whether any of the flags is.
+func (s *To) Given() bool { return len(s.to) > 0 || s.byPassphrase || s.passphrase != "" }
+
+// WorkFactor is the binary logarithm of what a guess of a passphrase costs whoever has a sealed
+// file: a second of a processor and 256 MiB. A file records its own. Tests of commands seal and
+// open so much that they set less.
+var WorkFactor = 18
+
+// Recipients are those that the flags name for a file, none for one that is not sealed.
+func (s *To) Recipients(file string) (all []age.Recipient, err error) {
+	for _, text := range s.to {
+		r, err := Recipient(text)
+		if err != nil {
+			return nil, fmt.Errorf("--seal-to %q: %w: want a public key as age-keygen prints it", text, err)
+		}
+		all = append(all, r)
+	}
+	var passphrase string
+	switch {
+	case s.passphrase != "":
+		passphrase, err = readPassphrase(s.passphrase)
+	case s.byPassphrase:
+		if passphrase, err = Prompt("new passphrase of "+file, fromFile); err != nil {
+			return nil, err
+		}
+		var again string
+		if again, err = Prompt("the same again", fromFile); err == nil && again != passphrase {
+			err = errors.New("the two passphrases differ")
+		}
+	default:
+		return all, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := age.NewScryptRecipient(passphrase)
+	if err != nil {
+		return nil, err
+	}
+	r.SetWorkFactor(WorkFactor)
+	return []age.Recipient{r}, nil
+}
+
+// Recipient is whoever has the private key of a public key, of age or SSH.
+func Recipient(text string) (age.Recipient, error) {
+	if strings.HasPrefix(text, "ssh-") {
+		return agessh.ParseRecipient(text)
+	}
+	return age.ParseX25519Recipient(text)
+}
+
+// Opening adds the flags that open a sealed file; prefix, such as "ca-", starts their names.
+// The function it returns gives identities: the terminal is used where nothing else opens it.
+func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.Identity, error) {
+	identity := cmd.Flags().String(prefix+"identity", "", "age identity `FILE`, or SSH private key, that opens "+what)
+	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "passphrase `FILE` that opens "+what+"; default: the terminal")
+	return func(file string) (all []age.Identity, err error) {
+		if *identity != "" {
+			b, err := secretfile.ReadFile(*identity)
+			if err == nil {
+				all, err = Identities(b)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", *identity, err)
+			}
+		}
+		return append(all, passphraseOf{file, *passphrase, prefix}), nil
+	}
+}
+
+// Identities are those of a file: of age, or an SSH private key.
+func Identities(b []byte) ([]age.Identity, error) {
+	if !bytes.HasPrefix(b, []byte("-----BEGIN")) {
+		return age.ParseIdentities(bytes.NewReader(b))
+	}
+	i, err := agessh.ParseIdentity(b)
+	if err != nil {
+		return nil, err
+	}
+	return []age.Identity{i}, nil
+}
+
+// passphraseOf is the identity of a file that is sealed by a passphrase, which nobody types
+// for another one.
+type passphraseOf struct{ sealed, file, prefix string }
+
+// Unwrap reads the passphrase only where one opens the file.
+func (p passphraseOf) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
+	if len(stanzas) != 1 || stanzas[0].Type != "scrypt" {
+		return nil, errors.New("no passphrase opens it, want the --" + p.prefix + "identity FILE of a key that it is sealed to")
+	}
+	var passphrase string
+	var err error
+	if p.file != "" {
+		passphrase, err = readPassphrase(p.file)
+	} else {
+		passphrase, err = Prompt("passphrase of "+p.sealed, fromFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	i, err := age.NewScryptIdentity(passphrase)
+	if err != nil {
+		return nil, err
+	}
+	return i.Unwrap(stanzas)
+}
+
+func readPassphrase(file string) (string, error) {
+	b, err := secretfile.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	text := strings.TrimRight(string(b), "\r\n")
+	if text == "" {
+		return "", fmt.Errorf("%s: no passphrase in it", file)
+	}
+	return text, nil
+}
+
+// fromFile is what to do without a terminal.
+const fromFile = "--passphrase-file FILE"
+
+// Prompt reads a line from the terminal, which does not show it; instead is what to do without
+// one. Standard input may be a certificate request.
+func Prompt(text, instead string) (string, error) {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return "", fmt.Errorf("no terminal to read the %s from: %s", text, instead)
+	}
+	defer tty.Close()
+	fd := int(tty.Fd())
+	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return "", err
+	}
+	hidden := *was
+	hidden.Lflag &^= unix.ECHO
+	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &hidden); err != nil {
+		return "", err
+	}
+	defer func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }()
+	fmt.Fprintf(tty, "%s: ", text)
+	line, err := lineOf(tty)
+	fmt.Fprintln(tty)
+	if err == nil && line == "" {
+		err = fmt.Errorf("no %s was typed", text)
+	}
+	return line, err
+}
+
+// lineOf reads to the end of a line and no further.
+func lineOf(tty *os.File) (string, error) {
+	var line []byte
+	for b := make([]byte, 1); ; {
+		if _, err := tty.Read(b); err != nil {
+			return "", err
+		}
+		if b[0] == '\n' || b[0] == '\r' {
+			return string(line), nil
+		}
+		line = append(line, b[0])
+	}
+}

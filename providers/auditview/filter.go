@@ -1,0 +1,122 @@
+package auditview
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/providers/server"
+)
+
+// Filter says which rows are wanted. What is not set lets all pass.
+type Filter struct {
+	After, Before         Moment
+	Limit                 int
+	Caller, Kind, Outcome string
+}
+
+// Flags adds a flag for each to a command.
+func (f *Filter) Flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Var(&f.After, "after", "only what was decided after this `TIME`, as --json prints it, or so long ago: 30m or 24h")
+	flags.Var(&f.Before, "before", "only what was decided before this `TIME`")
+	flags.IntVar(&f.Limit, "limit", 0, "at most `N` rows: the first with --after, else the last; 0 for all")
+	flags.StringVar(&f.Caller, "caller", "", "only callers whose SPIFFE `ID` ends with this, such as node/ursula")
+	flags.StringVar(&f.Kind, "kind", "", "only needs of this `KIND`")
+	flags.StringVar(&f.Outcome, "outcome", "", "only this `OUTCOME`: granted, denied, invalid, transient or summed")
+}
+
+// Rows are those of a log that begins after f.After which are wanted.
+func (f *Filter) Rows(log iter.Seq2[Row, error]) iter.Seq2[Row, error] {
+	passed := func(yield func(Row, error) bool) {
+		for r, err := range log {
+			switch {
+			case err != nil:
+				yield(r, err)
+				return
+			case !f.Before.IsZero() && !r.Time.Before(f.Before.Time):
+				return
+			case f.match(r.Row) && !yield(r, nil):
+				return
+			}
+		}
+	}
+	switch {
+	case f.Limit <= 0:
+		return passed
+	case f.After.IsZero():
+		return last(passed, f.Limit)
+	}
+	return func(yield func(Row, error) bool) {
+		n := 0
+		for r, err := range passed {
+			if !yield(r, err) {
+				return
+			}
+			if n++; n == f.Limit {
+				return
+			}
+		}
+	}
+}
+
+func (f *Filter) match(r server.Row) bool {
+	return (f.Caller == "" || r.Caller == f.Caller || strings.HasSuffix(r.Caller, "/"+f.Caller)) &&
+		(f.Kind == "" || r.Kind == f.Kind) &&
+		(f.Outcome == "" || string(r.Outcome) == f.Outcome)
+}
+
+// last yields the last n rows, and holds no more.
+func last(all iter.Seq2[Row, error], n int) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		var kept []Row
+		at := 0 // the oldest, once there are n
+		for r, err := range all {
+			switch {
+			case err != nil:
+				yield(r, err)
+				return
+			case len(kept) < n:
+				kept = append(kept, r)
+			default:
+				kept[at] = r
+				at = (at + 1) % n
+			}
+		}
+		for i := range kept {
+			if !yield(kept[(at+i)%len(kept)], nil) {
+				return
+			}
+		}
+	}
+}
+
+// Moment is a flag: a time, or how long ago.
+type Moment struct{ time.Time }
+
+// Type is what help calls it.
+func (m *Moment) Type() string { return "TIME" }
+
+func (m *Moment) String() string {
+	if m.IsZero() {
+		return ""
+	}
+	return m.Format(time.RFC3339Nano)
+}
+
+// Set parses it.
+func (m *Moment) Set(text string) error {
+	if d, err := time.ParseDuration(text); err == nil {
+		m.Time = time.Now().Add(-d)
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return fmt.Errorf("want a time such as 2026-07-14T08:30:00Z, or how long ago, such as 30m")
+	}
+	m.Time = t
+	return nil
+}

@@ -1,0 +1,118 @@
+package auditview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/florete/florete/providers/tlog"
+)
+
+// Mode is what a command does with tamper-evident logs instead of printing rows.
+type Mode struct {
+	Verify, Follow bool
+	Proof          string
+
+	// Kept is since when a log that is verified must have its rows; zero to believe its source.
+	Kept time.Time
+}
+
+// Modes adds a flag for each to a command.
+func Modes(cmd *cobra.Command) *Mode {
+	m := &Mode{}
+	cmd.Flags().BoolVar(&m.Verify, "verify", false, "build the tamper-evident log anew from the rows, and compare it with its checkpoint")
+	cmd.Flags().BoolVar(&m.Follow, "follow", false, "print rows as they are appended to the tamper-evident log, from now on")
+	cmd.Flags().StringVar(&m.Proof, "proof", "", "prove that the tamper-evident log has a `ROW`: its time, as --json prints it")
+	cmd.MarkFlagsMutuallyExclusive("verify", "follow", "proof")
+	for _, name := range []string{"verify", "follow", "proof"} {
+		for _, of := range []string{"after", "before", "limit"} {
+			cmd.MarkFlagsMutuallyExclusive(name, of)
+		}
+	}
+	return m
+}
+
+// Any reports whether one is set.
+func (m *Mode) Any() bool { return m.Verify || m.Follow || m.Proof != "" }
+
+// Run does it with logs.
+func (m *Mode) Run(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON bool) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	switch {
+	case m.Verify:
+		return verify(ctx, out, logs, m.Kept, asJSON)
+	case m.Proof != "":
+		p, err := prove(ctx, logs, m.Proof)
+		if err != nil {
+			return unlogged(err)
+		}
+		return PrintProof(out, p, asJSON)
+	}
+	var one sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	for _, l := range logs {
+		g.Go(func() error {
+			return unlogged(tlog.Follow(ctx, l, f.Follow(func(r Row) error {
+				one.Lock()
+				defer one.Unlock()
+				p := printer{out: out, headed: true} // rows come one by one
+				if asJSON {
+					return p.json(r)
+				}
+				return errors.Join(p.add(r), p.flush())
+			})))
+		})
+	}
+	return g.Wait()
+}
+
+// verify prints what is found of each log that can be read, and returns why others cannot.
+func verify(ctx context.Context, out io.Writer, logs []tlog.Source, kept time.Time, asJSON bool) error {
+	var all []tlog.Verdict
+	var failed []error
+	for _, l := range logs {
+		v, err := tlog.Verify(ctx, l, kept)
+		if err != nil {
+			failed = append(failed, unlogged(err))
+			continue
+		}
+		all = append(all, v)
+	}
+	if len(all) > 0 {
+		failed = append(failed, PrintVerdicts(out, all, asJSON))
+	}
+	return errors.Join(failed...)
+}
+
+// prove finds the log that has a row. Where none has, the error is of those that cannot be read.
+func prove(ctx context.Context, logs []tlog.Source, row string) (tlog.Proof, error) {
+	var failed []error
+	for _, l := range logs {
+		p, err := l.Proof(ctx, row)
+		if err == nil {
+			return p, nil
+		}
+		if !errors.Is(err, tlog.ErrNoRow) {
+			failed = append(failed, err)
+		}
+	}
+	if len(failed) == 0 {
+		return tlog.Proof{}, fmt.Errorf("%.100q: %w", row, tlog.ErrNoRow)
+	}
+	return tlog.Proof{}, errors.Join(failed...)
+}
+
+// unlogged is the error of a log that has not begun.
+func unlogged(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("there is no tamper-evident log yet: it begins within seconds after the provider's process: flor-provider run")
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+// Package binarycache serves the closures that hosts' documents name, as a Nix binary cache: HTTP
+// on a Unix socket that the forwarder publishes as the service florete-cache of the host.
+//
+//	GET /nix-cache-info
+//	GET /<hash>.narinfo       of a store path
+//	GET /nar/<hash>/<file>    its contents, where its narinfo refers to them
+//	PUT /nar/<file>           contents, whose hash is in their name
+//	PUT /<hash>.narinfo       adds a path, once its contents and references are here
+//
+// A node reads what the closures need that its own documents name, in any version that is
+// kept; other readers what those of any host name. Writers read all that is here, which
+// nix copy looks for before it sends. Everything else is not found.
+//
+// A path is added when one of the cluster's signing keys signed it, and its contents are
+// what was signed. The provider has no key: hosts verify the signatures that came. What no
+// named closure needs goes, a day after it was sent or looked for.
+package binarycache
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/providers/announced"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/server"
+)
+
+// Kind is that of the cache's audit rows.
+const Kind = "cache"
+
+// Config of the cache. All fields are needed.
+type Config struct {
+	Socket    string // that the forwarder connects to
+	Forwarder string // account that alone may
+	Dir       string // for what is here, and nothing else
+
+	Policies *server.Policies
+	Archive  archive.Archive
+	Audit    *server.Audit
+	Logger   *slog.Logger
+}
+
+// What callers can hold: so many connections in all and each. Of contents so many are
+// verified at once, which is what takes a processor.
+const (
+	maxConns, maxConnsOfCaller = 1024, 32
+	maxVerified                = 2
+)
+
+// Paths stay for grace though no document names them, and are swept so often.
+const (
+	grace      = 24 * time.Hour
+	sweepEvery = time.Hour
+)
+
+type cache struct {
+	Config
+	refusals  announced.Refusals
+	verifying chan struct{}
+
+	mu       sync.Mutex // of what is in Dir, but for temporary files
+	keys     string     // that signed is about
+	known    map[string]*path
+	closures map[string]map[string]bool // roots → hashes
+	claim    int64                      // bytes that are about to arrive
+
+	namedMu sync.Mutex
+	trees   string              // of the versions that named is of
+	named   map[string][]string // host → hashes
+}
+
+// Run serves until ctx ends, once the policy has anybody to serve.
+func Run(ctx context.Context, c Config) {
+	a := newCache(c)
+	var all sync.WaitGroup
+	all.Go(func() { a.sweeps(ctx) })
+	announced.Run(ctx, announced.Config{
+		Socket: c.Socket, Forwarder: c.Forwarder, Service: spiffe.CacheService, Kind: Kind,
+		Conns: maxConns, ConnsOfCaller: maxConnsOfCaller, Audit: c.Audit, Logger: c.Logger,
+		Wanted:  func() bool { return len(c.Policies.Current().Cache) > 0 && a.prepare() },
+		Handler: a.routes(),
+	})
+	all.Wait()
+}
+
+func newCache(c Config) *cache {
+	return &cache{Config: c, refusals: announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}, verifying: make(chan struct{}, maxVerified), known: map[string]*path{}, closures: map[string]map[string]bool{}}
+}
+
+func (c *cache) nars() string { return filepath.Join(c.Dir, "nar") }
+func (c *cache) temp() string { return filepath.Join(c.Dir, "tmp") }
+
+// prepare makes the directories, without what an interrupted process was receiving.
+func (c *cache) prepare() bool {
+	err := os.RemoveAll(c.temp())
+	for _, dir := range []string{c.nars(), c.temp()} {
+		if err == nil {
+			err = os.MkdirAll(dir, 0o700)
+		}
+	}
+	if err != nil {
+		c.Logger.Error("the binary cache is not served", "error", err)
+	}
+	return err == nil
+}

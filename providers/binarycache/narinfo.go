@@ -1,0 +1,117 @@
+package binarycache
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/nix-community/go-nix/pkg/narinfo"
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"github.com/nix-community/go-nix/pkg/nixbase32"
+	"github.com/nix-community/go-nix/pkg/nixhash"
+	"github.com/nix-community/go-nix/pkg/storepath"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/pubkey"
+)
+
+// hashLen is how long the hash in a store path is.
+var hashLen = nixbase32.EncodedLen(storepath.PathHashSize)
+
+// hashPattern is the first part of a store path's name, and contentsPattern a file of
+// contents: its SHA-256 and what compressed it.
+var (
+	hashPattern     = regexp.MustCompile(`^[0-9a-df-np-sv-z]{32}$`)
+	contentsPattern = regexp.MustCompile(`^([0-9a-df-np-sv-z]{52})\.nar(\.[a-z0-9]{1,8})?$`)
+)
+
+// maxInfo bounds a narinfo, and maxContents what it refers to, compressed or not.
+const (
+	maxInfo     = 1 << 20
+	maxContents = 32 << 30
+)
+
+// contentsFile is the name of the file of contents with a hash.
+func contentsFile(sum []byte, name string) bool {
+	part := contentsPattern.FindStringSubmatch(name)
+	return part != nil && part[1] == nixbase32.EncodeToString(sum)
+}
+
+// parseInfo reads the narinfo of the path with a hash, whose contents are in file, as
+// clients send it or as it is here.
+func parseInfo(hash string, b []byte) (i *narinfo.NarInfo, file string, err error) {
+	i, err = narinfo.Parse(bytes.NewReader(b))
+	if err != nil {
+		return nil, "", err
+	}
+	if err := i.Check(); err != nil {
+		return nil, "", err
+	}
+	if err := document.CheckStorePath(i.StorePath); err != nil || hashOf(i.StorePath) != hash {
+		return nil, "", fmt.Errorf("StorePath %.100q, want %s/%s-…", i.StorePath, storepath.StoreDir, hash)
+	}
+	for _, r := range i.References {
+		if err := document.CheckStorePath(storepath.StoreDir + "/" + r); err != nil {
+			return nil, "", fmt.Errorf("reference %w", err)
+		}
+	}
+	for _, of := range []struct {
+		name string
+		hash *nixhash.HashWithEncoding
+		size uint64
+	}{{"Nar", i.NarHash, i.NarSize}, {"File", i.FileHash, i.FileSize}} {
+		switch {
+		case of.hash == nil || of.hash.Algo() != nixhash.SHA256:
+			return nil, "", fmt.Errorf("%sHash: want a SHA-256", of.name)
+		case of.size == 0 || of.size > maxContents:
+			return nil, "", fmt.Errorf("%sSize %d, want 1 to %d", of.name, of.size, int64(maxContents))
+		}
+	}
+	for _, prefix := range []string{"nar/", "nar/" + hash + "/"} {
+		if name, ok := strings.CutPrefix(i.URL, prefix); ok && contentsFile(i.FileHash.Digest(), name) {
+			return i, name, nil
+		}
+	}
+	return nil, "", fmt.Errorf("URL %.100q, want nar/ and the FileHash", i.URL)
+}
+
+// hashOf is the hash of a store path, or in its name.
+func hashOf(path string) string {
+	return strings.TrimPrefix(path, storepath.StoreDir+"/")[:hashLen]
+}
+
+// verify is an error unless one of the keys signed what the narinfo is about. Each key is
+// tried: two may share a name while keys change over.
+func verify(i *narinfo.NarInfo, keys []string) error {
+	text := i.Fingerprint()
+	names := []string{}
+	for _, s := range i.Signatures {
+		names = append(names, s.Name)
+		for _, k := range keys {
+			pin, err := signature.ParsePublicKey(k)
+			if err == nil && pubkey.CheckEd25519(pin.Data) == nil && pin.Verify(text, s) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("signed by %.200q, want a signature by one of trust.signingKeys: nix copy --to 'http://…?secret-key=FILE' makes it", names)
+}
+
+// sameHash is an error where contents are not those that were signed.
+func sameHash(i *narinfo.NarInfo, sum []byte, size int64) error {
+	if uint64(size) != i.NarSize || !bytes.Equal(sum, i.NarHash.Digest()) {
+		return errors.New("its contents are " + describe(sum, size) + ", its narinfo is about " + describe(i.NarHash.Digest(), int64(i.NarSize)))
+	}
+	return nil
+}
+
+func describe(sum []byte, size int64) string {
+	if len(sum) != sha256.Size {
+		return hex.EncodeToString(sum)
+	}
+	return fmt.Sprintf("sha256:%s of %d bytes", nixbase32.EncodeToString(sum), size)
+}

@@ -1,0 +1,191 @@
+package binarycache
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/store"
+)
+
+// path is a store path that is here.
+type path struct {
+	file   string   // of its contents, below nar
+	refs   []string // hashes of those it refers to, without its own
+	signed bool     // by one of the cluster's keys
+	whole  bool     // all of its closure is known to be here
+}
+
+const infoExt = ".narinfo"
+
+func (c *cache) infoFile(hash string) string { return filepath.Join(c.Dir, hash+infoExt) }
+
+// path is the one with a hash, nil where it is not here. c.mu is held.
+func (c *cache) path(hash string) *path {
+	if p := c.known[hash]; p != nil {
+		return p
+	}
+	b, err := os.ReadFile(c.infoFile(hash))
+	if err != nil {
+		return nil
+	}
+	i, file, err := parseInfo(hash, b)
+	if err != nil {
+		c.Logger.Error("a narinfo is not what was written: remove it, and copy its path again", "file", c.infoFile(hash), "error", err)
+		return nil
+	}
+	p := &path{file: file, signed: verify(i, strings.Split(c.keys, "\n")) == nil}
+	for _, r := range i.References {
+		if h := hashOf(r); h != hash {
+			p.refs = append(p.refs, h)
+		}
+	}
+	c.known[hash] = p
+	return p
+}
+
+// closure is what of roots is here, with all that it refers to; whole unless something of
+// that is not. c.mu is held.
+func (c *cache) closure(roots ...string) (found map[string]bool, whole bool) {
+	found, whole = map[string]bool{}, true
+	for left := slices.Clone(roots); len(left) > 0; {
+		hash := left[len(left)-1]
+		left = left[:len(left)-1]
+		if found[hash] {
+			continue
+		}
+		p := c.path(hash)
+		if p == nil {
+			whole = false
+			continue
+		}
+		found[hash] = true
+		left = append(left, p.refs...)
+	}
+	return found, whole
+}
+
+// whole is whether all of a path's closure is here. c.mu is held.
+func (c *cache) whole(hash string) bool {
+	if p := c.path(hash); p == nil || p.whole {
+		return p != nil
+	}
+	found, whole := c.closure(hash)
+	for h := range found {
+		c.known[h].whole = c.known[h].whole || whole
+	}
+	return whole
+}
+
+// maxClosures is how many closures are kept as they were walked: hosts request hundreds of
+// narinfos, one after the other.
+const maxClosures = 64
+
+// needs is whether roots need a path. c.mu is held.
+func (c *cache) needs(roots []string, hash string) bool {
+	slices.Sort(roots)
+	key := strings.Join(roots, " ")
+	found, ok := c.closures[key]
+	if !ok {
+		if len(c.closures) >= maxClosures {
+			clear(c.closures)
+		}
+		found, _ = c.closure(roots...)
+		c.closures[key] = found
+	}
+	return found[hash]
+}
+
+// readable is the path with a hash, nil where the caller is not to find it.
+func (c *call) readable(hash string) (*path, error) {
+	var roots []string
+	if c.access != document.AccessWrite {
+		named, err := c.names(c.r.Context())
+		if err != nil {
+			return nil, err
+		}
+		for host, hashes := range named {
+			if c.caller.Kind() != spiffe.KindNode || c.caller.Name() == host {
+				roots = append(roots, hashes...)
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if keys := strings.Join(c.policy.Trust.SigningKeys, "\n"); keys != c.keys {
+		c.keys = keys
+		clear(c.known)
+	}
+	if c.access != document.AccessWrite && !c.needs(roots, hash) {
+		return nil, nil
+	}
+	p := c.path(hash)
+	if p == nil || !p.signed || !c.whole(hash) {
+		return nil, nil
+	}
+	if c.access == document.AccessWrite {
+		c.keep(c.infoFile(hash))
+	}
+	return p, nil
+}
+
+// keep has a file that a writer found stay for grace: it is not sent again. c.mu is held.
+func (c *cache) keep(file string) bool {
+	now := time.Now()
+	return os.Chtimes(file, now, now) == nil
+}
+
+// names are the hashes of what the documents of each host name, in all versions that are
+// kept.
+func (c *cache) names(ctx context.Context) (map[string][]string, error) {
+	c.namedMu.Lock()
+	defer c.namedMu.Unlock()
+	for {
+		versions, err := c.Archive.Versions(ctx)
+		if err != nil {
+			return nil, err
+		}
+		trees := treesOf(versions)
+		if c.named != nil && trees == c.trees {
+			return c.named, nil
+		}
+		named := map[string][]string{}
+		for _, v := range versions {
+			var closures map[string]string
+			if closures, err = c.Archive.Closures(ctx, v); err != nil {
+				break
+			}
+			for host, path := range closures {
+				if hash := hashOf(path); !slices.Contains(named[host], hash) {
+					named[host] = append(named[host], hash)
+				}
+			}
+		}
+		switch {
+		case err == nil:
+			c.trees, c.named = trees, named
+			return named, nil
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, err
+		}
+		// A version was removed meanwhile.
+		if now, gone := c.Archive.Versions(ctx); gone != nil || treesOf(now) == trees {
+			return nil, err
+		}
+	}
+}
+
+func treesOf(versions []archive.Version) string {
+	var all strings.Builder
+	for _, v := range versions {
+		all.WriteString(v.Tree + "\n")
+	}
+	return all.String()
+}

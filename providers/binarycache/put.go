@@ -1,0 +1,223 @@
+package binarycache
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nix-community/go-nix/pkg/narinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/internal/atomicfile"
+	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/providers/announced"
+	"github.com/florete/florete/providers/server"
+)
+
+// CodeUpload is that of an added path in the audit log.
+const CodeUpload = "upload"
+
+// spare is what uploads leave free of the file system.
+const spare = 1 << 30
+
+// received reads of a body what is left, and lets the rest of the request take its time.
+func (c *call) received(to io.Writer, size int64, within time.Duration) error {
+	_, err := io.Copy(to, announced.Body(c.w, c.r, size, within))
+	var refused *wire.Error
+	if errors.As(err, &refused) {
+		return refused
+	}
+	if err != nil {
+		return wire.Errorf(wire.CodeMalformed, "%.100q: %v: want at most %d bytes, sent without delay", c.r.URL.Path, err, size)
+	}
+	return http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+}
+
+// putContents receives contents. They are here when all of them are, on disk.
+func (c *call) putContents() error {
+	name, size := c.r.PathValue("file"), c.r.ContentLength
+	switch {
+	case !contentsPattern.MatchString(name):
+		return c.unknown()
+	case size < 1 || size > maxContents:
+		return wire.Errorf(wire.CodeMalformed, "contents %s: Content-Length %d, want 1 to %d", name, size, int64(maxContents))
+	}
+	room := claim{cache: c.cache}
+	defer room.free()
+	if err := room.fits(size); err != nil { // not worth receiving
+		return err
+	}
+	f, err := os.CreateTemp(c.temp(), "nar-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	sum := sha256.New()
+	if err := c.received(io.MultiWriter(&room, f, sum), size, patience); err != nil {
+		return err
+	}
+	if !contentsFile(sum.Sum(nil), name) {
+		return wire.Errorf(wire.CodeMismatchInvalid, "contents %s: received %s, want those with the hash in the name: copy them again", name, describe(sum.Sum(nil), size))
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := os.Rename(f.Name(), filepath.Join(c.nars(), name)); err != nil {
+		return err
+	}
+	return syncDir(c.nars())
+}
+
+// claimed is how much of the file system an upload claims at once, before it arrives: what a
+// writer says that it is about to send takes nothing from others.
+const claimed = 16 << 20
+
+// claim is the room that an upload claims of the file system. What has arrived is on it.
+type claim struct {
+	*cache
+	held int64 // of cache.claim
+	left int64 // of that, what has not arrived
+}
+
+// Write claims room for what is about to be written.
+func (c *claim) Write(p []byte) (int, error) {
+	if need := int64(len(p)); need > c.left {
+		c.free()
+		size := max(need, claimed)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if err := c.fitsLocked(size); err != nil {
+			return 0, err
+		}
+		c.cache.claim += size
+		c.held, c.left = size, size
+	}
+	c.left -= int64(len(p))
+	return len(p), nil
+}
+
+// free gives up what is claimed.
+func (c *claim) free() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cache.claim -= c.held
+	c.held, c.left = 0, 0
+}
+
+// fits is an error where there is no room for so many bytes more.
+func (c *cache) fits(size int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fitsLocked(size)
+}
+
+func (c *cache) fitsLocked(size int64) error {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(c.temp(), &stat); err != nil {
+		return fmt.Errorf("%s: %w", c.temp(), err)
+	}
+	if left := int64(stat.Bavail)*stat.Bsize - c.claim - size; left < spare {
+		return wire.Errorf(wire.CodeUnavailable, "%s: %d bytes would be left of its file system, want %d: make room there, or keep fewer versions (config.keep)", c.Dir, max(left, 0), int64(spare))
+	}
+	return nil
+}
+
+// putInfo adds a path whose contents are here.
+func (c *call) putInfo() error {
+	hash, ok := strings.CutSuffix(c.r.PathValue("info"), infoExt)
+	if !ok || !hashPattern.MatchString(hash) {
+		return c.unknown()
+	}
+	var b strings.Builder
+	if err := c.received(&b, maxInfo, time.Minute); err != nil {
+		return err
+	}
+	i, file, err := parseInfo(hash, []byte(b.String()))
+	if err != nil {
+		return wire.Errorf(wire.CodeMalformed, "narinfo of %s: %v", hash, err)
+	}
+	if err := verify(i, c.policy.Trust.SigningKeys); err != nil {
+		return wire.Errorf(wire.CodeUntrusted, "%s: %v", i.StorePath, err)
+	}
+	if err := c.complete(hash, i, file); err != nil {
+		return err
+	}
+	select {
+	case c.verifying <- struct{}{}:
+	case <-c.r.Context().Done():
+		return c.r.Context().Err()
+	}
+	err = verifyContents(c.r.Context(), filepath.Join(c.nars(), file), i)
+	<-c.verifying
+	if err != nil {
+		return wire.Errorf(wire.CodeMismatchInvalid, "%s: %v: copy it again", i.StorePath, err)
+	}
+	c.row.Outcome, c.row.Code, c.row.Message = server.Granted, CodeUpload, "added "+i.StorePath
+	c.row.Detail = map[string]string{"contents": describe(i.NarHash.Digest(), int64(i.NarSize))}
+	if err := c.Audit.Write(c.r.Context(), c.row); err != nil {
+		return err
+	}
+	return c.add(hash, i, file)
+}
+
+// complete is an error unless what the narinfo refers to is here. Its contents stay.
+func (c *cache) complete(hash string, i *narinfo.NarInfo, file string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.completeLocked(hash, i, file)
+}
+
+func (c *cache) completeLocked(hash string, i *narinfo.NarInfo, file string) error {
+	const again = "copy its closure, with --option narinfo-cache-positive-ttl 0 where Nix remembers an older one here"
+	if !c.keep(filepath.Join(c.nars(), file)) {
+		return wire.Errorf(wire.CodeMissingInvalid, "%s: its contents %s are not here: %s", i.StorePath, file, again)
+	}
+	for _, r := range i.References {
+		if h := hashOf(r); h != hash && !c.whole(h) {
+			return wire.Errorf(wire.CodeMissingInvalid, "%s: refers to %s, which is not here, whole: %s", i.StorePath, r, again)
+		}
+	}
+	return nil
+}
+
+// add writes the narinfo, unless what it refers to has gone meanwhile.
+func (c *cache) add(hash string, i *narinfo.NarInfo, file string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.completeLocked(hash, i, file); err != nil {
+		return err
+	}
+	i.URL = "nar/" + hash + "/" + file
+	defer func() {
+		delete(c.known, hash)
+		clear(c.closures)
+	}()
+	return atomicfile.Via(filepath.Join(c.temp(), hash), c.infoFile(hash), []byte(i.String()), 0o600)
+}
+
+// remove removes a file that may be gone.
+func remove(file string) error {
+	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,51 @@
+package sealedstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/florete/florete/providers/store"
+)
+
+// resealPage is how many values are in memory at once.
+const resealPage = 100
+
+// Walk seals anew what an older secret sealed below a prefix. Reseal is that of one value at
+// its key; what changes meanwhile is left to whoever changes it, and what no secret opens is
+// left as it is: the error is ErrUnreadable once all else is sealed anew.
+func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key string, value []byte) ([]byte, bool, error)) error {
+	var unreadable error
+	for after := ""; ; {
+		entries, err := s.Page(ctx, prefix, after, resealPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			value, changed, err := reseal(e.Key, e.Value)
+			if errors.Is(err, ErrUnreadable) {
+				unreadable = fmt.Errorf("seal anew: %w", err)
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("seal anew: %w", err)
+			}
+			if !changed {
+				continue
+			}
+			_, err = s.Commit(ctx, store.Txn{If: []store.Cond{{Key: e.Key, Modified: e.Modified}}, Then: []store.Op{store.Put(e.Key, value)}})
+			if err != nil && !errors.Is(err, store.ErrConflict) {
+				return err
+			}
+		}
+		if len(entries) < resealPage {
+			return unreadable
+		}
+		after = entries[len(entries)-1].Key
+	}
+}
+
+// Rebind seals anew what tells the key of a store from another.
+func (k *Key) Rebind(ctx context.Context, s store.Store) error {
+	return Walk(ctx, s, bound, k.Reseal)
+}

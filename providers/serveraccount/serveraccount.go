@@ -1,0 +1,220 @@
+// Package serveraccount is what kinds of need share whose answer is an account at a server that is a
+// service of the cluster:
+//
+//	a policy names it    a request makes it and answers with a secret of it; a sweep ends former ones
+//	no policy names it   a sweep ends it, with a row in the audit log
+//	nor its server       it stays as it is there, and the log has it
+//
+// What is due is decided and kept, secrets sealed, before a server has it, and is at the server
+// before a host has it. So whatever dies between two of these steps, the next request or sweep
+// goes on from there. How accounts are made, renewed and ended is the kind's.
+package serveraccount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/internal/sockdiag"
+	"github.com/florete/florete/providers/sealedstore"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+const (
+	// Repeated is how long the same request has the recorded answer.
+	Repeated = 30 * time.Second
+
+	// Deadline is of all that one request does at a server: less than a host waits.
+	Deadline = 15 * time.Second
+)
+
+// Config of a kind. All fields are needed, the last two for Run alone.
+type Config[R Request[R]] struct {
+	Store store.Store
+	Key   *sealedstore.Key
+	Dir   string // of what the provider acts by at servers, a file for each, named as it is
+
+	// Policy is the one in force, nil while that does not run this kind.
+	Policy func() *Policy[R]
+	Logger *slog.Logger
+}
+
+// Kind is what kinds differ in. R is what they request, B what they have servers do.
+type Kind[R Request[R], B io.Closer] struct {
+	Name     string
+	Account  string // what accounts are called, also in rows of the audit log
+	Server   string // what servers are called, likewise
+	Secrets  string // where those of accounts are in the store, below the name
+	Drops    bool   // whether what no policy names is dropped, after its server's Keep
+	AtServer bool   // whether one at a time works at a server, and not at an account
+
+	// Open connects to a server, by its kind, as whom the policy says, by a secret that may be
+	// empty.
+	Open map[string]func(ctx context.Context, s Server, secret string) (B, error)
+
+	// Answer makes what a request wants, and answers with that.
+	Answer func(ctx context.Context, b B, now time.Time, s Server, want R) (server.Decision, error)
+
+	// Renew does what is due of an account that a policy names, End of one that none names.
+	Renew func(ctx context.Context, now time.Time, s Server, want R) error
+	End   func(ctx context.Context, now time.Time, s Server, of Name) error
+}
+
+// Accounts are those of one kind.
+type Accounts[R Request[R], B io.Closer] struct {
+	Config[R]
+	kind  Kind[R, B]
+	turns sync.Map // of those who work at a server
+}
+
+// New makes the accounts of a kind.
+func New[R Request[R], B io.Closer](c Config[R], k Kind[R, B]) *Accounts[R, B] {
+	return &Accounts[R, B]{Config: c, kind: k}
+}
+
+// Name of the kind.
+func (a *Accounts[R, B]) Name() string { return a.kind.Name }
+
+// Answer answers with an account as it is at its server.
+func (a *Accounts[R, B]) Answer(ctx context.Context, p *Policy[R], c server.Call) (d server.Decision, err error) {
+	want := p.wants[p.requests.Of(c).Of()]
+	s := p.Servers[want.Of().Server]
+	err = a.At(ctx, s, want.Of(), func(ctx context.Context, b B) (err error) {
+		d, err = a.kind.Answer(ctx, b, c.Now, s, want)
+		return err
+	})
+	var of *serverError
+	if errors.As(err, &of) { // a host retries, and people see what is wrong
+		err = hostapi.Errorf(hostapi.CodeUnavailable, "%v", of)
+	}
+	if err != nil {
+		return server.Decision{}, err
+	}
+	d.Answer.Values["generation"] = fmt.Sprint(c.Request.Generation)
+	d.Detail[a.kind.Account], d.Detail[a.kind.Server] = want.Of().Account, want.Of().Server
+	return d, nil
+}
+
+// At works at a server on an account of it, when its turn has come.
+func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ctx context.Context, b B) error) error {
+	ctx, cancel := context.WithTimeout(ctx, Deadline)
+	defer cancel()
+	what := a.kind.Account + " " + of.String()
+	if a.kind.AtServer {
+		what = a.kind.Server + " " + of.Server
+	}
+	turn, _ := a.turns.LoadOrStore(what, make(chan struct{}, 1))
+	mine := turn.(chan struct{})
+	select {
+	case mine <- struct{}{}:
+		defer func() { <-mine }()
+	case <-ctx.Done():
+		return hostapi.Errorf(hostapi.CodeBusy, "%s: other requests work on it", what)
+	}
+	at := of.String()
+	if a.kind.AtServer {
+		at = of.Server
+	}
+	release, err := a.turn(ctx, at)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return hostapi.Errorf(hostapi.CodeBusy, "%s: another process works on it", what)
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	b, err := a.open(ctx, s, of)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return work(ctx, b)
+}
+
+// Look reads at a server, beside those who work there.
+func (a *Accounts[R, B]) Look(ctx context.Context, s Server, of Name, read func(b B) error) error {
+	b, err := a.open(ctx, s, of)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return read(b)
+}
+
+// AtSame works as At does, unless the record changed since it was read: then the next sweep does.
+func (a *Accounts[R, B]) AtSame(ctx context.Context, s Server, of Name, r Record, work func(ctx context.Context, b B) error) error {
+	return a.At(ctx, s, of, func(ctx context.Context, b B) error {
+		e, err := a.Store.Get(ctx, a.state(of.String()))
+		if errors.Is(err, store.ErrNotFound) || err == nil && e.Modified != r.kept().Modified {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return work(ctx, b)
+	})
+}
+
+func (a *Accounts[R, B]) open(ctx context.Context, s Server, of Name) (opened B, err error) {
+	file := filepath.Join(a.Dir, of.Server)
+	b, err := secretfile.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return opened, err
+	}
+	secret := strings.TrimSuffix(string(b), "\n")
+	opened, err = a.kind.Open[s.Kind](ctx, s, secret)
+	if err != nil {
+		by := "by " + file
+		if secret == "" {
+			by = "by nothing, for there is none in " + file
+		}
+		return opened, Errorf("%s %s: user %q at %s, %s: %w", a.kind.Server, of.Server, s.User, s.Address, by, err)
+	}
+	return opened, nil
+}
+
+// Reseal seals the secrets anew.
+func (a *Accounts[R, B]) Reseal(ctx context.Context) error {
+	return sealedstore.Walk(ctx, a.Store, a.secrets(""), a.Key.Reseal)
+}
+
+// serverError is of a server, in words for people; no secrets.
+type serverError struct{ error }
+
+func (e *serverError) Unwrap() error { return e.error }
+
+// Errorf is an error that a server is to blame for. Hosts get to know it: no secrets.
+func Errorf(format string, args ...any) error { return &serverError{fmt.Errorf(format, args...)} }
+
+// Dial connects to an address on this machine, or to one that a listener here leads to: what
+// is sent there, secrets too, crosses no network in clear, and goes to no account that took a
+// port while its server was down.
+func Dial(ctx context.Context, address string) (net.Conn, error) {
+	if path, unix := strings.CutPrefix(address, "unix:"); unix {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	}
+	conn, err := sockdiag.Dial(ctx, address, func(at netip.AddrPort) error {
+		if !at.Addr().Unmap().IsLoopback() {
+			return fmt.Errorf("%s: secrets would cross the network in clear: want a loopback address, a name of the cluster, or unix:/path", at)
+		}
+		return nil
+	}, sockdiag.System)
+	var dialing *net.OpError
+	if err != nil && !errors.As(err, &dialing) {
+		err = fmt.Errorf("%s: %w", address, err)
+	}
+	return conn, err
+}

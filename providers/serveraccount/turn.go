@@ -1,0 +1,54 @@
+package serveraccount
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+)
+
+// turnEnds is after how long another process goes on where one died at a server: longer than
+// anything there takes.
+const turnEnds = 2 * Deadline
+
+// turn waits until this is the only process of the store that works at a server, or on an account
+// of it, and returns what ends that. The lock is in the provider's own store: one at the server
+// could be held by whoever logs in there.
+func (a *Accounts[R, B]) turn(ctx context.Context, at string) (release func(), err error) {
+	lease, err := a.Store.Lease(ctx, turnEnds)
+	if err != nil {
+		return nil, err
+	}
+	release = func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Deadline/5)
+		defer cancel()
+		_ = a.Store.Revoke(ctx, lease) // or it ends by itself
+	}
+	key := turnsOf(a.kind.Name) + at
+	for {
+		_, err := a.Store.Commit(ctx, store.Txn{If: []store.Cond{{Key: key}}, Then: []store.Op{{Key: key, Lease: lease}}})
+		if err == nil {
+			return release, nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			release()
+			return nil, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			release()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func turnsOf(kind string) string { return kind + "/turn/" }
+
+// State is the store of a kind of accounts: it lists the accounts that there are. Their secrets are sealed, and
+// made anew.
+func State(kind string) server.State {
+	return server.State{Remembered: []string{Prefix(kind)}, Ending: map[string]time.Duration{turnsOf(kind): 0}}
+}

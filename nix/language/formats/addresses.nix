@@ -1,12 +1,10 @@
-# The formats of addresses, URLs and IDs in the language. The predicates are true of nothing that a
+# The formats of addresses, names and IDs in the language. The predicates are true of nothing that a
 # Go program would refuse.
 let
   inherit (builtins)
     elem
-    elemAt
     fromJSON
     head
-    isString
     length
     match
     split
@@ -73,25 +71,6 @@ let
     && fromJSON (head (match ".*:([0-9]+)" v)) < 65536
     && (six != null && isV6 (head six) || four != null && (isV4 (head four) || isName (head four)));
 
-  # What net/url and Dex read: the parts of an http or https URL, null where it is none.
-  #   "https://wiki.example.org:8443/cb?a=b" → "/cb?a=b"
-  # afterHost :: Any -> String | null
-  afterHost =
-    v:
-    let
-      part = if isString v && stringLength v <= 1000 then matchURL v else null;
-      six = elemAt part 1;
-      port = elemAt part 3;
-      rest = elemAt part 4;
-    in
-    if part == null || six != null && !isV6 six || port != null && fromJSON port > 65535 then
-      null
-    else if rest == null then
-      ""
-    else
-      rest;
-  matchURL = match "https?://([A-Za-z0-9._-]+|\\[([0-9A-Fa-f:]+)])(:([1-9][0-9]{0,4}))?([/?]([A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?";
-
   address = scalar {
     want = "the IP address or lower-case DNS name of a machine, not below .rete, with a port only where a NAT forwards another";
     hint = "write for example \"192.0.2.1\", \"forge.example.org\" or, behind a NAT, \"203.0.113.5:14610\"";
@@ -142,14 +121,6 @@ let
     ok = v: matches "(\\*\\.)?${labelPattern}" v && !matches "(\\*\\.)?${reservedPrefix}.*" v;
   };
 
-  # RFC 6749, section 3.1.2: compared letter by letter, without a fragment.
-  url = scalar {
-    want = "an http or https URL of one host, at most 1000 characters (RFC 3986), without fragment";
-    hint = "write for example \"https://wiki.example.org\"";
-    example = "https://wiki.example.org";
-    ok = v: afterHost v != null;
-  };
-
   forwarderAddress = scalar {
     want = "an address with a port";
     hint = "write for example \"192.0.2.1:4610\" or \"forge.blue.example:4610\"";
@@ -157,21 +128,6 @@ let
     invalid = wrong.string;
     ok = v: isHostPort v && isMachine (machine v);
   };
-
-  # SPIFFE Federation, section 5.
-  endpoint = https "https://forge.blue.example:4605/federation/bundle";
-
-  # RFC 8555, section 7.1.1.
-  acmeDirectory = https "https://acme-v02.api.letsencrypt.org/directory";
-
-  https =
-    example:
-    scalar {
-      want = "an https URL of one host, at most 1000 characters (RFC 3986), without fragment";
-      hint = "write for example \"${example}\"";
-      inherit example;
-      ok = v: matches "https://.*" v && afterHost v != null;
-    };
 
   # SPIFFE-ID, section 2, of whatever implementation.
   spiffeID = scalar {
@@ -190,14 +146,6 @@ let
   # What follows the trust domain in the IDs that forwarders present.
   isIdentity =
     matches "(node|user|service)/${labelPattern}|service/${labelPattern}/${labelPattern}";
-
-  # OpenID Connect Discovery 1.0, section 3; the provider serves its pages at the root.
-  issuer = scalar {
-    want = "an http or https URL of one host and nothing after it";
-    hint = "write for example \"https://auth.example.org\"";
-    example = "https://auth.example.org";
-    ok = v: afterHost v == "";
-  };
 
   loopback = scalar {
     want = "a range of loopback addresses, 127.x.y.z/8 to /30";
@@ -235,16 +183,13 @@ let
 in
 {
   inherit
-    acmeDirectory
     address
-    afterHost
     alias
     bind
-    endpoint
     forwarderAddress
     isIdentity
     isV4
-    issuer
+    isV6
     local
     localOrSocket
     loopback
@@ -252,6 +197,5 @@ in
     spiffeID
     tlsName
     upstream
-    url
     ;
 }

@@ -182,6 +182,7 @@ in
 import ./addresses.nix
 // import ./accounts.nix
 // import ./keys.nix
+// import ./urls.nix
 // {
   inherit
     clusterName

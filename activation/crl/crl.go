@@ -77,20 +77,19 @@ func open(answer hostapi.CRL, roots *trust.Roots, now time.Time) (*x509.Revocati
 }
 
 const (
-	// crlFirst is when a host gets CRLs first, or up to twice as much later, where none came with
-	// a certificate, crlEvery when again at the latest: they come with the witnessing of audit
-	// logs, on the same connection.
+	// A host that got no CRL with a certificate requests one after crlFirst, or up to twice as much
+	// later, and again after crlEvery at the latest: they come with the witnessing of audit logs, on
+	// the same connection.
 	crlFirst = time.Minute
 	crlEvery = 2 * time.Hour
 
-	// crlUnknown is how long a provider is left alone that has no CRL, like one of an older release.
+	// For crlUnknown a provider that has no CRL is left alone.
 	crlUnknown = 24 * time.Hour
 
-	// crlPatience is how long a provider may take for a CRL beside a certificate.
+	// crlPatience bounds the time that a provider takes for a CRL beside a certificate.
 	crlPatience = 2 * time.Second
 
-	// crlSoon is how long after a revocation list came into force here its CRLs are requested, at
-	// the latest; again after crlAgain, crlTries times, from providers that do not have it yet.
+	// Within crlSoon after a revocation list came into force here its CRLs are requested; again after crlAgain, crlTries times, from providers that do not have it yet.
 	crlSoon  = 30 * time.Second
 	crlAgain = 10 * time.Second
 	crlTries = 6

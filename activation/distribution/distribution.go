@@ -30,7 +30,7 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// lookAgain is how long it is not looked again whether documents have become stale.
+// lookAgain is the shortest time between two looks whether documents have become stale.
 const lookAgain = time.Second
 
 // Follower follows the documents of one host.
@@ -113,7 +113,7 @@ func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hosta
 	return e
 }
 
-// Stale is how long no provider has answered about the documents, when that is too long.
+// Stale returns the time since a provider last answered about the documents, zero unless that is too long.
 func (f *Follower) Stale() time.Duration { return f.stale }
 
 // CheckFreshness reports that documents have become stale, or are so no more.

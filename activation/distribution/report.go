@@ -26,7 +26,7 @@ const (
 	// reportAlone is how long the report of new documents waits for the connection that these
 	// come and are proved over, before it has one of its own.
 	reportAlone = 2 * time.Minute
-	// listReport is how long the forwarder has to put a revocation list in force.
+	// listReport bounds the time in which the forwarder puts a revocation list in force.
 	listReport = 500 * time.Millisecond
 )
 

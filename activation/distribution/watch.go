@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// notOffered is how long a host polls alone whose providers know of no watch.
+	// For notOffered a host whose providers know of no watch polls alone.
 	notOffered = time.Hour
 	// rewatch spreads hosts whose watches were cut off together.
 	rewatch = 5 * time.Second

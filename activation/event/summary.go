@@ -17,7 +17,7 @@ type Summary struct {
 	Stale time.Duration `json:"-"`
 }
 
-// Need is how one need stands.
+// Need is the standing of one need.
 type Need struct {
 	ID       string             `json:"id"`
 	Kind     string             `json:"kind"`

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// RefetchPoll is how often the directory of requests is checked, and the shortest time between
+	// RefetchPoll is the interval at which the directory of requests is checked, and the shortest between
 	// two requests that it causes for a need. Polling works under simulated time, where a watch
 	// would not.
 	RefetchPoll = 10 * time.Second
 
-	// keyPoll is how often the key by which this host proves itself is looked at, while a need waits
-	// for that to change.
+	// keyPoll is the interval at which the key by which this host proves itself is looked at, while a
+	// need waits for that to change.
 	keyPoll = 5 * time.Second
 
-	// lookAgain is how long what others may change on disk is not looked at again: what an attempt
-	// comes to, which may be as many as there are needs, has no other need looked at.
+	// lookAgain is the shortest time between two looks at what others may change on disk: the end of
+	// an attempt, which may be as many as there are needs, has no other need looked at.
 	lookAgain = time.Second
 
 	// OwnMost is the longest wait for a provider of this host itself: attempts harm nobody else,
@@ -52,7 +52,7 @@ type Need struct {
 	key   string // fetch.Host.KeySeen before the last attempt
 }
 
-// seen is what is on disk of a need.
+// seen describes the files of a need on disk.
 type seen struct {
 	at              time.Time // zero to look again
 	present         bool      // the files that it delivers
@@ -100,7 +100,7 @@ func (n *Need) present() bool {
 	return true
 }
 
-// observe is what the state is reconciled with now.
+// observe returns the facts with which the state is reconciled now.
 func (n *Need) observe() Observed {
 	return Observed{Need: n.Need, Digest: n.Digest, Manifest: n.table.Manifest, Present: n.seen.present, Foreign: n.Foreign, Now: time.Now().Round(0)}
 }
@@ -265,7 +265,7 @@ func (n *Need) Forget() {
 	}
 }
 
-// origin is what fulfilled the need in a provider's place; certificates are never adopted.
+// origin names the source of the need's answer in a provider's place; certificates are never adopted.
 func (n *Need) origin() string {
 	if n.Kind == document.KindCert && n.State.Provider == "" {
 		return "an identity file"

@@ -33,7 +33,7 @@ func (s *State) setStatus(status hostdir.NeedStatus, now time.Time) {
 	}
 }
 
-// Observed is what Reconcile fits a state to.
+// Observed has the facts to which Reconcile fits a state.
 type Observed struct {
 	Need     document.Need
 	Digest   string // of the need
@@ -153,7 +153,7 @@ func (s *State) rewind(now time.Time) {
 	}
 }
 
-// Due is when the need is requested next; false for never, or not until something
+// Due returns the time of the next request; false for never, or not until something
 // changes.
 func (s State) Due(r document.Renew) (time.Time, bool) {
 	switch s.State {
@@ -184,7 +184,7 @@ func (s State) renewal(r document.Renew) (time.Time, bool) {
 	return at.Time, true
 }
 
-// exact is when renewal is due without jitter, zero for never.
+// exact returns the time of the renewal without jitter, zero for never.
 func (s State) exact(r document.Renew) (at unixtime.Time) {
 	first := func(t unixtime.Time) {
 		if at.IsZero() || t.Before(at.Time) {

@@ -19,13 +19,12 @@ import (
 )
 
 const (
-	// witnessFirst is when a host witnesses the audit logs of its providers first, or within half
-	// an hour of that, witnessEvery how often, give or take a half: not all hosts at once.
+	// A host witnesses the audit logs of its providers after witnessFirst, or within half an hour of
+	// that, and then every witnessEvery, give or take a half: not all hosts at once.
 	witnessFirst = time.Minute
 	witnessEvery = time.Hour
 
-	// witnessUnknown is how long a provider is left alone that never had an audit log to witness,
-	// like one of an older release.
+	// For witnessUnknown a provider that never had an audit log to witness is left alone.
 	witnessUnknown = 24 * time.Hour
 )
 
@@ -85,7 +84,7 @@ func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start)
 	return time.Time{}
 }
 
-// logs are those to witness: of each provider, as far as it is known.
+// logs returns the audit logs to witness: of each provider, as far as it is known.
 func (k *Keeper) logs(t *needstate.Table, known []hostdir.Witnessed, now time.Time) (logs []hostdir.Witnessed) {
 	accepted := t.Host.Layout.Accepted()
 	for _, n := range t.Needs {

@@ -20,7 +20,7 @@ const (
 	Invalid   Class = "invalid"   // stop until something changes
 )
 
-// Code is why a request is refused, and what the host does about it. A name that is of several
+// Code has the reason of a refusal, and its class: what the host does about it. A name that is of several
 // classes has a Code for each.
 type Code struct {
 	Name  string

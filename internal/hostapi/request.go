@@ -148,7 +148,7 @@ func Canonical(b []byte) ([]byte, error) {
 	return canonical(raw)
 }
 
-// canonical is that of a value that strictjson.Decode takes.
+// canonical returns the canonical form of a value that strictjson.Decode takes.
 func canonical(b []byte) ([]byte, error) {
 	v, err := parse(b)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Report is what a host reports of itself to the provider of its documents: its own
-// facts, and no secret. Fields are only ever added, and readers ignore those that they do
+// Report has the facts that a host reports of itself to the provider of its documents, and
+// no secret. Fields are only ever added, and readers ignore those that they do
 // not know.
 type Report struct {
 	// Sequence is higher than that of every report before it: a provider keeps the
@@ -51,7 +51,7 @@ type Roots struct {
 	Since   unixtime.Time `json:"since"`
 }
 
-// Need is how a need stands.
+// Need is the standing of a need.
 type Need struct {
 	ID        string             `json:"id"`
 	Kind      string             `json:"kind"`
@@ -63,7 +63,7 @@ type Need struct {
 	Error     *hostdir.NeedError `json:"error,omitempty"`
 }
 
-// Forwarder is what the forwarder counts since it was started.
+// Forwarder has the counts of the forwarder since it was started.
 type Forwarder struct {
 	State       string           `json:"state"`
 	Connections int64            `json:"connections"` // live

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stall is how long a caller may take for the next bytes of a body.
+// Stall bounds the time that a caller takes for the next bytes of a body.
 const Stall = 20 * time.Second
 
 type body struct {

@@ -16,7 +16,7 @@ func addCommands(root *cobra.Command, m *instance) {
 	)
 }
 
-// examples are those of commands that have none where they are made.
+// examples has the examples of commands that have none where they are made.
 var examples = map[string]string{
 	"activate":           `flor activate --once`,
 	"agent reload":       `flor agent reload`,

@@ -17,7 +17,7 @@ func addCommands(root *cobra.Command) {
 	)
 }
 
-// examples are those of commands that have none where they are made.
+// examples has the examples of commands that have none where they are made.
 var examples = map[string]string{
 	"audit":                  `florctl audit --outcome denied`,
 	"bundle":                 `florctl bundle --host ursula --out ursula.tar.gz`,

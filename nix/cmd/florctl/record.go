@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/providers/secret"
 )
 
-// recorded is what the flake reads of a secret: nix/resolve/publichalf.nix.
+// recorded has the public half of a secret as the flake reads it: nix/resolve/publichalf.nix.
 type recorded struct {
 	Generate   string   `json:"generate"`
 	Generation int      `json:"generation"`

@@ -23,7 +23,7 @@ import (
 
 // Importing says how documents are published.
 type Importing struct {
-	Back   int64 // they are those of the version with this serial; zero for none
+	Back   int64 // the serial of the version whose documents these are; zero for none
 	AtOnce bool  // all hosts are offered them, whatever waves there are
 }
 
@@ -185,7 +185,7 @@ func (p *Provider) Rows(ctx context.Context, from, size uint64) ([]tlog.Logged, 
 	return page.Rows, err
 }
 
-// Proof is that of one of its rows.
+// Proof returns the proof that the log has a row.
 func (p *Provider) Proof(ctx context.Context, row string) (proof tlog.Proof, err error) {
 	err = p.Get(ctx, "/v1/audit/log/proof?"+url.Values{"row": {row}}.Encode(), &proof)
 	if err != nil && strings.Contains(err.Error(), tlog.ErrNoRow.Error()) {

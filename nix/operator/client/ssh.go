@@ -74,7 +74,7 @@ func (p *Provider) AuditProgram(ctx context.Context, out io.Writer, args ...stri
 	return p.root.Run(ctx, nil, out, append([]string{"audit"}, args...)...)
 }
 
-// sshError is that of a program that ended, with what it printed about that.
+// sshError says that a program ended, with the text that it printed.
 type sshError struct {
 	words   []string
 	err     error

@@ -14,7 +14,7 @@ func addCommands(root *cobra.Command, t *target) {
 	)
 }
 
-// examples are those of commands that have none where they are made.
+// examples has the examples of commands that have none where they are made.
 var examples = map[string]string{
 	"audit":         `flor-provider audit --verify`,
 	"install-cert":  `flor-provider install-cert < issuing.crt`,

@@ -1,0 +1,78 @@
+// Package terminal makes text that another host or a stranger wrote safe to print.
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text is s on one line, with a dot in place of each character that could steer a terminal.
+func Text(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '·'
+	}, s)
+}
+
+// colours are the only escape sequences that a Writer passes on: none of them hides text.
+var colours = []string{"\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1;33m", "\x1b[0m"}
+
+// Writer returns a writer that replaces each character that could steer a terminal by a dot,
+// and leaves lines, tabs and colours.
+func Writer(w io.Writer) io.Writer { return &writer{to: w} }
+
+type writer struct {
+	to   io.Writer
+	rest []byte // the first bytes of a character
+}
+
+func (w *writer) Write(b []byte) (int, error) {
+	text := append(w.rest, b...)
+	w.rest = nil
+	var out []byte
+next:
+	for len(text) > 0 {
+		for _, c := range colours {
+			if strings.HasPrefix(string(text[:min(len(text), len(c))]), c) {
+				out, text = append(out, c...), text[len(c):]
+				continue next
+			}
+		}
+		if !utf8.FullRune(text) {
+			w.rest = append([]byte(nil), text...)
+			break
+		}
+		r, size := utf8.DecodeRune(text)
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) && !(r == utf8.RuneError && size == 1) {
+			out = append(out, text[:size]...)
+		} else {
+			out = append(out, "·"...)
+		}
+		text = text[size:]
+	}
+	if _, err := w.to.Write(out); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// JSON returns JSON with the characters that could steer a terminal escaped.
+func JSON(b []byte) []byte {
+	var out strings.Builder
+	for _, r := range string(b) {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			out.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&out, `\u%04x\u%04x`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	return []byte(out.String())
+}

@@ -22,11 +22,11 @@ const (
 	// extendMost bounds how long a commit, and then what was before, waits for providers that are
 	// full: nobody signs that they are.
 	extendMost = 10 * time.Minute
-	// slept is how long activation is never idle: the machine was.
+	// slept is longer than activation is ever idle: where it was, the machine slept.
 	slept = 2 * time.Minute
 )
 
-// proof is what a connection that is made now decides of documents from the network: while
+// proof names the decision that a connection made now brings about documents from the network: while
 // their commit is pending, whether they stay; when it went back, whether it had cut this host
 // off. Silence leaves the first to whoever goes back, and ends the second with the documents
 // in force once more, since those before are no better.

@@ -44,7 +44,7 @@ type Roots struct {
 	Trusted []string `json:"trusted"`
 	Partly  []string `json:"partly"`
 
-	// Anchors are those that the host's own SVIDs lead to, and those of the peers to which it
+	// Anchors lists the roots to which the host's own SVIDs lead, and those of the peers to which it
 	// opens streams over connections that it has; AnchorUnknown is a root that it does not
 	// trust. They are these since a time by its clock, or longer.
 	Anchors []string      `json:"anchors"`
@@ -105,7 +105,7 @@ type Facts struct {
 	DeviceKey string `json:"deviceKey,omitempty"`
 }
 
-// FoundCapabilities are those that a host finds on the machine by itself, sorted. Whether
+// FoundCapabilities lists the capabilities that a host finds on the machine by itself, sorted. Whether
 // it has any other is for its administrator to declare.
 var FoundCapabilities = []string{"gpu", "kvm", "tpm"}
 

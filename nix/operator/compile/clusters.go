@@ -51,7 +51,7 @@ func compareClusters(all []Report) {
 	}
 }
 
-// invalid is what the compiler has instead of a text that was written wrongly (nix/lib/default.nix).
+// invalid stands in the compiler for a text that was written wrongly (nix/lib/default.nix).
 const invalid = "?"
 
 // mark is what no two hosts have in common.

@@ -120,7 +120,7 @@ func TestReadmeHasEveryRule(t *testing.T) {
 	}
 }
 
-// rules are what nix/check/rules.nix lists.
+// rules returns the rules of nix/check/rules.nix by ID.
 func rules(t *testing.T) map[string]struct{ Severity, Title string } {
 	t.Helper()
 	all, err := readRules()

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// inputSchema is what people and programs write, as nix/language/inputschema.nix makes it of the language.
+// inputSchema returns the schema of a topology, as nix/language/inputschema.nix makes it of the language.
 func inputSchema(t *testing.T) (kit.Validator, kit.Place) {
 	t.Helper()
 	var s schema

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Topology is what people wrote, with every reference followed: nix/resolve/export.nix.
+// Topology is a written topology with every reference followed: nix/resolve/export.nix.
 // Lists are sorted, but for hosts of a provider, which come in order of preference.
 type Topology struct {
 	Name          string

@@ -17,7 +17,7 @@ import (
 
 var now = time.Unix(1_784_011_430, 0)
 
-// manifest is that of host ursula, of which nothing but the envelope matters.
+// manifest returns a manifest of host ursula, of which nothing but the envelope matters.
 func manifest(t *testing.T, serial int64, role string) compile.Raw {
 	t.Helper()
 	body := fmt.Sprintf("{%q}", role)

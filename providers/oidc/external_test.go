@@ -210,7 +210,7 @@ func TestExternal(t *testing.T) {
 	if g.accepts(first) || !g.accepts(second) {
 		t.Error("the former one has not ended, or the one in use has")
 	}
-	f.policy.Grants[0].Generation = 2
+	f.rotate(2)
 	third := must(f.fetches())
 	if third["clientSecret"] == second["clientSecret"] {
 		t.Error("a higher generation has the same secret")

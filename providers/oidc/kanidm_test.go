@@ -171,7 +171,7 @@ func TestKanidm(t *testing.T) {
 	}
 
 	// Another secret is another client; the former one ends when hosts had time to fetch it.
-	f.policy.Grants[0].Generation = 2
+	f.rotate(2)
 	second := must(f.fetches())
 	if second["clientId"] == id || !k.accepts(first) || !k.accepts(second) {
 		t.Fatal("of two clients in an overlap one does not work")
@@ -190,7 +190,7 @@ func TestKanidm(t *testing.T) {
 	clear(k.clients)
 	k.mu.Unlock()
 	f.grant(webCallback)
-	f.policy.Grants[0].Generation = 2
+	f.rotate(2)
 	if third := must(f.fetches()); !k.accepts(third) {
 		t.Error("after it was deleted by hand there is none")
 	}
@@ -235,7 +235,7 @@ func TestKanidmCutOff(t *testing.T) {
 
 		// What is left of a service that nobody is granted any more ends, too.
 		k.failing(fail)
-		f.policy.Grants[0].Generation = 2
+		f.rotate(2)
 		if _, err := f.fetches(); err == nil || len(k.clients) != 2 {
 			t.Fatalf("%s: %v, %v", cut, err, k.clients)
 		}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/oidc/dexstore"
 	"github.com/florete/florete/providers/providertest"
@@ -219,8 +219,16 @@ func (f *fixture) restart() {
 func (f *fixture) rotate(generation int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.policy.Grants = slices.Clone(f.policy.Grants)
 	f.policy.Grants[0].Generation = generation
+}
+
+// share puts a policy in force that grants a caller what outline is granted.
+func (f *fixture) share(caller spiffe.ID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	other := f.policy.Grants[0]
+	other.Caller = caller
+	f.policy.Grants = append(f.policy.Grants, other)
 }
 
 // decide asks for the client of outline in a generation, which the policy grants from now on.

@@ -181,7 +181,7 @@ func TestPocketID(t *testing.T) {
 	}
 
 	// Of two secrets the former ends when hosts had time to fetch the other.
-	f.policy.Grants[0].Generation = 2
+	f.rotate(2)
 	second := must(f.fetches())
 	if second["clientId"] != id || second["clientSecret"] == first["clientSecret"] || !p.accepts(first) || !p.accepts(second) {
 		t.Fatal("of two secrets in an overlap one does not work")
@@ -243,7 +243,7 @@ func TestPocketIDCutOff(t *testing.T) {
 			t.Errorf("%s: the client is %+v", cut, c)
 		}
 		p.failing(func(string) int { return http.StatusBadGateway })
-		f.policy.Grants[0].Generation = 2
+		f.rotate(2)
 		if _, err := f.fetches(); err == nil {
 			t.Errorf("%s: registered while the server is away", cut)
 		}

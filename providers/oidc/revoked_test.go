@@ -59,11 +59,7 @@ func TestRevoked(t *testing.T) {
 			t.Errorf("after %s was reinstated: %v", id.Short(), err)
 		}
 	}
-	f.mu.Lock()
-	other := f.policy.Grants[0]
-	other.Caller = kit.ID("node/raishan")
-	f.policy.Grants = append(f.policy.Grants, other)
-	f.mu.Unlock()
+	f.share(kit.ID("node/raishan"))
 	revoke(ursula)
 	if err := goesOn(); err != nil {
 		t.Errorf("raishan has the client too: %v", err)

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/tests/kit"
 )
 
 // signs signs in at a service with what was delivered to it.
@@ -91,9 +91,7 @@ func TestGenerationEndsBoth(t *testing.T) {
 func TestSharedClient(t *testing.T) {
 	f := newFixture(t)
 	f.register(1)
-	other := f.policy.Grants[0]
-	other.Caller = must(spiffe.ParseID("spiffe://demo.flor/node/raishan"))
-	f.policy.Grants = append(f.policy.Grants, other)
+	f.share(kit.ID("node/raishan"))
 	call := f.call(1)
 	if _, err := f.p.Rotation(t.Context(), f.inForce(), call); err != nil {
 		t.Errorf("a host that fetches it: %v", err)

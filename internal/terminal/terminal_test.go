@@ -1,6 +1,7 @@
 package terminal_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -32,6 +33,12 @@ func TestWriter(t *testing.T) {
 	}
 	if got := string(terminal.JSON([]byte("{\"a\": \"\u009b\u202e\U000e0001ü\"}\n"))); got != `{"a": "\u009b\u202e\udb40\udc01ü"}`+"\n" {
 		t.Errorf("%q", got)
+	}
+	var one, line strings.Builder
+	v := map[string][]string{"a": {"<\u009b"}}
+	if err := errors.Join(terminal.PrintJSON(&one, v), terminal.PrintJSONLine(&line, v)); err != nil ||
+		one.String() != "{\n  \"a\": [\n    \"<\\u009b\"\n  ]\n}\n" || line.String() != `{"a":["<\u009b"]}`+"\n" {
+		t.Errorf("%q, %q, %v", &one, &line, err)
 	}
 	var bytewise strings.Builder
 	w := terminal.Writer(&bytewise)

@@ -2,7 +2,6 @@
 package terminal
 
 import (
-	"fmt"
 	"io"
 	"strings"
 	"unicode"
@@ -59,20 +58,4 @@ next:
 		return 0, err
 	}
 	return len(b), nil
-}
-
-// JSON returns JSON with the characters that could steer a terminal escaped.
-func JSON(b []byte) []byte {
-	var out strings.Builder
-	for _, r := range string(b) {
-		switch {
-		case r == '\n' || unicode.IsPrint(r):
-			out.WriteRune(r)
-		case r > 0xffff:
-			fmt.Fprintf(&out, `\u%04x\u%04x`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
-		default:
-			fmt.Fprintf(&out, `\u%04x`, r)
-		}
-	}
-	return []byte(out.String())
 }

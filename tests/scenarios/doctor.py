@@ -117,7 +117,7 @@ def restored():
     ursula.succeed("flor refetch config-documents")
     wait_fulfilled()
     since = seconds_of(drhorrible)
-    seen = lambda host: [w for w in json.loads(host.execute("flor witness --json")[1])["witnessed"] or [] if w["kind"] == "config" and w.get("fault") and w["seen"] > since]
+    seen = lambda host: [w for w in json.loads(host.execute("flor witness --json")[1])if w["kind"] == "config" and w.get("fault") and w["seen"] > since]
     for host in machines:
         wait_until(lambda: host.succeed("flor witness --now") == "" and seen(host), lambda: f"{host.name} finds it: {host.execute('flor witness')}")
         host.succeed("flor witness accept drhorrible config --reason 'the database was away'; flor witness")

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"encoding/json"
-
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/agent/doctor"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // exitFindings is the exit status of a host that is not well.
@@ -29,9 +28,7 @@ Exit status: 0 all is fine; 1 usage; 2 there are findings.`,
 			r := doctor.Run(cmd.Context(), c)
 			var err error
 			if asJSON {
-				out := json.NewEncoder(cmd.OutOrStdout())
-				out.SetIndent("", "  ")
-				err = out.Encode(r)
+				err = terminal.PrintJSON(cmd.OutOrStdout(), r)
 			} else {
 				err = doctor.Print(cmd.OutOrStdout(), r)
 			}

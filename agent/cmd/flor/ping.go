@@ -1,12 +1,11 @@
 package main
 
 import (
-	"encoding/json"
-
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/agent/ping"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
 )
 
 func newPingCmd(m *instance) *cobra.Command {
@@ -29,9 +28,7 @@ Exit status: 0 it is reached; 1 usage, or no agent; 2 a step is broken.`,
 				return err
 			}
 			if asJSON {
-				out := json.NewEncoder(cmd.OutOrStdout())
-				out.SetIndent("", "  ")
-				err = out.Encode(r)
+				err = terminal.PrintJSON(cmd.OutOrStdout(), r)
 			} else {
 				err = ping.Print(cmd.OutOrStdout(), r)
 			}

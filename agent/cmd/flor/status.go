@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -10,6 +9,7 @@ import (
 
 	agentstatus "github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
 )
 
 func newStatusCmd(m *instance) *cobra.Command {
@@ -31,13 +31,7 @@ func newStatusCmd(m *instance) *cobra.Command {
 			if !asJSON {
 				return agentstatus.Print(cmd.OutOrStdout(), report, time.Now())
 			}
-			var out bytes.Buffer
-			if err := json.Indent(&out, raw, "", "  "); err != nil {
-				return err
-			}
-			out.WriteByte('\n')
-			_, err = out.WriteTo(cmd.OutOrStdout())
-			return err
+			return terminal.PrintJSON(cmd.OutOrStdout(), json.RawMessage(raw))
 		},
 	}
 	m.state(cmd, &state)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/plan"
 )
@@ -54,7 +54,7 @@ func (s *syncer) printChanges(r synced, changed bool) error {
 		if changed && !s.dryRun {
 			return nil
 		}
-		return json.NewEncoder(s.out).Encode(r)
+		return terminal.PrintJSON(s.out, r)
 	}
 	if changed && !r.Changes.Empty() {
 		return r.Changes.Text(s.out, false)
@@ -72,7 +72,7 @@ func (s *syncer) printChanges(r synced, changed bool) error {
 
 func (s *syncer) printCommit(r synced) {
 	if s.json {
-		_ = json.NewEncoder(s.out).Encode(r)
+		_ = terminal.PrintJSON(s.out, r)
 		return
 	}
 	fmt.Fprintf(s.out, "\nIn force until %s; to keep it, from a new login: %s sync --confirm %s\n",

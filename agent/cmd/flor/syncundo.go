@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/florete/florete/activation/commit"
 	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
 )
 
 func newArmCmd(m *instance) *cobra.Command {
@@ -42,7 +42,7 @@ the one that is in force now will be again. Prints ID, or nothing where nothing 
 				return err
 			}
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(c)
+				return terminal.PrintJSON(cmd.OutOrStdout(), c)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Goes back on %s; to keep it, from a new login: %s sync --confirm %s\n",
 				c.Deadline.UTC().Format(time.DateTime+" MST"), m.Program("flor"), c.ID)

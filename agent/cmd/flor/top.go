@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/florete/florete/agent/top"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
 )
 
 func newTopCmd(m *instance) *cobra.Command {
@@ -33,7 +33,7 @@ before.`,
 			out := cmd.OutOrStdout()
 			print := top.Print
 			if asJSON {
-				print = func(w io.Writer, v top.View) error { return json.NewEncoder(w).Encode(v) }
+				print = func(w io.Writer, v top.View) error { return terminal.PrintJSONLine(w, v) }
 			}
 			clears, first := !asJSON && !once && isTerminal(), true
 			var failed error

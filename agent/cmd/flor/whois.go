@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
 )
 
 func newWhoisCmd(m *instance) *cobra.Command {
@@ -42,9 +42,7 @@ accounts those whose user they are.`,
 				return err
 			}
 			if asJSON {
-				e := json.NewEncoder(cmd.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(answer)
+				return terminal.PrintJSON(cmd.OutOrStdout(), answer)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", answer.Caller)
 			return err

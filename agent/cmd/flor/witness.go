@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -54,10 +53,7 @@ Exits 2 where something is wrong that nobody accepted.`,
 				return err
 			}
 			if asJSON {
-				err = json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Witnessed []hostdir.Witnessed     `json:"witnessed"`
-					Accepted  []hostdir.AcceptedAudit `json:"accepted"`
-				}{all, state.Accepted()})
+				err = terminal.PrintJSON(cmd.OutOrStdout(), logs(all, state.Accepted()))
 			} else {
 				err = printWitnessed(cmd.OutOrStdout(), all, state.Accepted())
 			}
@@ -107,6 +103,26 @@ and why is kept, reported, and has a row in the audit log of this host's provide
 	cmd.MarkFlagRequired("reason")
 	m.state(cmd, &state)
 	return cmd
+}
+
+// witnessedLog is an audit log as --json prints it, with the words by which its faults were accepted.
+type witnessedLog struct {
+	hostdir.Witnessed
+	Accepted []hostdir.AcceptedAudit `json:"accepted"` // the newest last
+}
+
+func logs(all []hostdir.Witnessed, accepted []hostdir.AcceptedAudit) []witnessedLog {
+	rows := []witnessedLog{}
+	for _, x := range all {
+		row := witnessedLog{x, []hostdir.AcceptedAudit{}}
+		for _, a := range accepted {
+			if a.Provider == x.Provider && a.Kind == x.Kind {
+				row.Accepted = append(row.Accepted, a)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 func printWitnessed(w io.Writer, all []hostdir.Witnessed, accepted []hostdir.AcceptedAudit) error {

@@ -198,7 +198,7 @@ next step of a rotation waits for. Exits 2 where one waits, and 0 otherwise.`,
 		if !*asJSON {
 			return r.print(cmd.OutOrStdout())
 		}
-		err = printJSON(cmd, r.json())
+		err = terminal.PrintJSON(cmd.OutOrStdout(), r.json())
 		if err == nil && !r.ready() {
 			err = errAttention
 		}

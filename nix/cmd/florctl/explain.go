@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -64,22 +62,10 @@ func question(cmd *cobra.Command, count int, answer func(*explain.Access, []stri
 			return err
 		}
 		if *asJSON {
-			return printJSON(cmd, a)
+			return terminal.PrintJSON(cmd.OutOrStdout(), a)
 		}
 		_, err = fmt.Fprint(cmd.OutOrStdout(), a)
 		return err
 	}
 	return cmd
-}
-
-func printJSON(cmd *cobra.Command, v any) error {
-	var text bytes.Buffer
-	out := json.NewEncoder(&text)
-	out.SetIndent("", "  ")
-	out.SetEscapeHTML(false)
-	if err := out.Encode(v); err != nil {
-		return err
-	}
-	_, err := cmd.OutOrStdout().Write(terminal.JSON(text.Bytes()))
-	return err
 }

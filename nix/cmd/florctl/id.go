@@ -114,7 +114,7 @@ revoke has hosts refuse one of them, all of a host, or a device.`,
 			return err
 		}
 		if *asJSON {
-			return printJSON(cmd, append([]issued{}, all...))
+			return terminal.PrintJSON(cmd.OutOrStdout(), append([]issued{}, all...))
 		}
 		w := terminal.NewTable(cmd.OutOrStdout(), "ISSUED", "HOST", "IDENTITY", "UNTIL", "SERIAL", "DEVICE")
 		for _, i := range all {

@@ -49,7 +49,7 @@ func newJoinListCmd() *cobra.Command {
 			for _, r := range all {
 				rows = append(rows, row{r, r.Fingerprint()})
 			}
-			return printJSON(cmd, rows)
+			return terminal.PrintJSON(cmd.OutOrStdout(), rows)
 		}
 		w := terminal.NewTable(cmd.OutOrStdout(), "HOST", "STATE", "DEVICE", "KEY IN", "FROM", "REQUESTED", "SYSTEM", "DECIDED BY")
 		for _, r := range all {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/plan"
 )
@@ -58,7 +59,7 @@ fact changes, for review in CI, and 0 otherwise.`,
 			noteUnseen(cmd.Context(), src)
 		}
 		if *asJSON {
-			err = printJSON(cmd, p)
+			err = terminal.PrintJSON(cmd.OutOrStdout(), p)
 		} else {
 			err = p.Text(cmd.OutOrStdout(), colours(os.Stdout))
 		}
@@ -119,15 +120,19 @@ func printPlacement(cmd *cobra.Command, src compile.Source, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	runs := map[string][]string{}
-	for name, s := range t.Services {
-		runs[name] = s.Hosts
+	type placed struct {
+		Service string   `json:"service"`
+		Hosts   []string `json:"hosts"`
+	}
+	all := []placed{}
+	for _, name := range slices.Sorted(maps.Keys(t.Services)) {
+		all = append(all, placed{name, t.Services[name].Hosts})
 	}
 	if asJSON {
-		return printJSON(cmd, runs)
+		return terminal.PrintJSON(cmd.OutOrStdout(), all)
 	}
-	for _, name := range slices.Sorted(maps.Keys(runs)) {
-		fmt.Fprintf(cmd.OutOrStdout(), "service/%s: %s\n", name, strings.Join(runs[name], ", "))
+	for _, s := range all {
+		fmt.Fprintf(cmd.OutOrStdout(), "service/%s: %s\n", s.Service, strings.Join(s.Hosts, ", "))
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ older one in force. Exits 2 where there are any, or a newer list is due, and 0 o
 			return err
 		}
 		if *asJSON {
-			err = printJSON(cmd, struct {
+			err = terminal.PrintJSON(cmd.OutOrStdout(), struct {
 				List  *trust.Revocations `json:"list"`
 				Hosts map[string]string  `json:"hosts"` // that have it not yet, and what they have
 			}{list, late})

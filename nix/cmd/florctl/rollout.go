@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/config"
@@ -105,7 +106,7 @@ func newRolloutAct(act advance.Act, name, short string) *cobra.Command {
 		case err != nil:
 			return err
 		case *asJSON:
-			return printJSON(cmd, s)
+			return terminal.PrintJSON(cmd.OutOrStdout(), s)
 		}
 		return s.Print(cmd.OutOrStdout())
 	}

@@ -138,7 +138,14 @@ func newSecretListCmd() *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			return printJSON(cmd, all)
+			rows := []any{} // a generated secret has "secret", a file "ref"
+			for _, s := range all.Secrets {
+				rows = append(rows, s)
+			}
+			for _, f := range all.Files {
+				rows = append(rows, f)
+			}
+			return terminal.PrintJSON(cmd.OutOrStdout(), rows)
 		}
 		w := terminal.NewTable(cmd.OutOrStdout(), "SECRET", "IS", "GENERATION", "SINCE", "PUBLIC HALF")
 		for _, s := range all.Secrets {

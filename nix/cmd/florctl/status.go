@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/fleet"
@@ -56,7 +57,7 @@ needs attention, and 0 otherwise.`,
 			return err
 		}
 		if *asJSON {
-			err = printJSON(cmd, hosts)
+			err = terminal.PrintJSON(cmd.OutOrStdout(), hosts)
 		} else {
 			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now())
 		}

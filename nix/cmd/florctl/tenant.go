@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ rbac.policy.manage, for groupings rbac.assignment.manage, on all that the rule i
 			return err
 		}
 		if *asJSON {
-			return printJSON(cmd, r)
+			return terminal.PrintJSON(cmd.OutOrStdout(), r)
 		}
 		has := "has at run time"
 		if remove {
@@ -101,7 +102,7 @@ func newTenantListCmd() *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			return printJSON(cmd, all)
+			return terminal.PrintJSON(cmd.OutOrStdout(), append([]token.Kept{}, all.Tenants...))
 		}
 		w := terminal.NewTable(cmd.OutOrStdout(), "TENANT", "POLICIES", "GROUPINGS", "AT RUN TIME", "DROPPED", "DELETED")
 		for _, t := range all.Tenants {
@@ -140,11 +141,12 @@ func newTenantRulesCmd() *cobra.Command {
 		}); err != nil {
 			return err
 		}
+		rules := slices.Concat([]token.Rule{}, all.Policies, all.Groupings)
 		if *asJSON {
-			return printJSON(cmd, all)
+			return terminal.PrintJSON(cmd.OutOrStdout(), rules)
 		}
 		w := terminal.NewTable(cmd.OutOrStdout(), "RULE", "FROM", "BY", "ADDED", "IGNORED")
-		for _, r := range append(all.Policies, all.Groupings...) {
+		for _, r := range rules {
 			w.Row(r, r.Origin, cmp.Or(r.By, "-"), when(r.Added), cmp.Or(r.Ignored, "-"))
 		}
 		return w.Flush()

@@ -130,7 +130,7 @@ func newTokenListCmd() *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			return printJSON(cmd, all)
+			return terminal.PrintJSON(cmd.OutOrStdout(), all)
 		}
 		w := terminal.NewTable(cmd.OutOrStdout(), "TOKEN", "HOSTS", "LEFT", "UNTIL", "APPROVES", "BY")
 		for _, t := range all {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 )
 
@@ -51,7 +52,7 @@ instance, all of them are called florete_NAME.`,
 		case *out != "":
 			return units.Write(*out)
 		case *asJSON:
-			return printJSON(cmd, struct {
+			return terminal.PrintJSON(cmd.OutOrStdout(), struct {
 				Host   string                  `json:"host"`
 				Runs   map[string]compile.Runs `json:"runs"`
 				Enable []string                `json:"enable"`

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 )
 
@@ -80,7 +81,7 @@ func printFaults(cmd *cobra.Command, reports []compile.Report, strict bool) erro
 			errs = append(errs, fmt.Errorf("cluster %s: faults found: %d", r.Cluster, len(r.Faults)))
 		}
 	}
-	return errors.Join(append([]error{printJSON(cmd, faults)}, errs...)...)
+	return errors.Join(append([]error{terminal.PrintJSON(cmd.OutOrStdout(), faults)}, errs...)...)
 }
 
 // rootsKept returns an error where a cluster has none of the roots that were published last, by the record

@@ -14,6 +14,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/plan"
@@ -138,7 +139,7 @@ func newVersionsCmd() *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			return printJSON(cmd, all)
+			return terminal.PrintJSON(cmd.OutOrStdout(), all)
 		}
 		return archive.Print(cmd.OutOrStdout(), all)
 	}
@@ -179,7 +180,7 @@ florctl plan has it, of two revisions. Exits 2 when access widens, and 0 otherwi
 		case err != nil:
 			return err
 		case *asJSON:
-			err = printJSON(cmd, found)
+			err = terminal.PrintJSON(cmd.OutOrStdout(), found)
 		default:
 			err = found.Text(cmd.OutOrStdout(), colours(os.Stdout))
 		}

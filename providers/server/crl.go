@@ -3,7 +3,6 @@ package server
 import (
 	"net/http"
 
-	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/hostapi"
 )
 
@@ -16,16 +15,9 @@ type Lister interface {
 
 // crl answers a node that keeps the CRL for software on it. It leaves no row.
 func (s *Server) crl(w http.ResponseWriter, r *http.Request, k Lister) {
-	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: s.Kind.name}}
-	err := a.identify(r.Context(), r.TLS, false)
-	if err == nil {
-		conns.Vouch(r.Context())
-	}
-	a.reply(w, r, func() (any, change, error) {
-		if err != nil {
-			return nil, change{}, err
-		}
+	a := s.Request(r)
+	a.Reply(w, r, a.Identify(r, false), func() (any, Change, error) {
 		c, err := k.NewestCRL(r.URL.Query().Get("has"))
-		return c, change{unrecorded: true}, err
+		return c, Change{Unrecorded: true}, err
 	})
 }

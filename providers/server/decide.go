@@ -16,57 +16,54 @@ import (
 )
 
 // change is what a decision does to the state.
-type change struct {
-	If     []store.Cond
-	Then   []store.Op
-	alarms []Row // among Then, to be logged
+type Change struct {
+	If   []store.Cond
+	Then []store.Op
+	// Unrecorded leaves no audit row where the request is granted.
+	Unrecorded bool
 
-	// unrecorded leaves no audit row where it is granted.
-	unrecorded bool
+	// Refusal is what the answer amounts to, where it is a refusal: the audit row has it.
+	Refusal *hostapi.Error
 
-	// refusal is what the answer amounts to, where it is one: so has its row.
-	refusal *hostapi.Error
+	// Signed tells that the answer is signed by operators, so that it is given although the store
+	// takes no audit row. The log has the row then.
+	Signed bool
 
-	// document is that a node reads its own documents, which are signed: where the store takes
-	// no audit row, the log has it.
-	document bool
-
+	alarms []Row   // among Then, to be logged
 	record *lately // that is among Then; nil for none
 }
 
 // encoded is an answer as JSON, which is what is recorded of it and what the caller gets.
 type encoded []byte
 
-// notModified is the answer to a node that has what it reads: the tag of that.
-type notModified string
-
 // idle reports whether a decision changes nothing and has no row: it returns nothing of worth.
-func (c *change) idle() bool { return c.unrecorded && len(c.If) == 0 && len(c.Then) == 0 }
+func (c *Change) idle() bool { return c.Unrecorded && len(c.If) == 0 && len(c.Then) == 0 }
 
-func (c *change) add(d Decision) {
+// Add adds what a decision changes.
+func (c *Change) Add(d Decision) {
 	c.If = append(c.If, d.If...)
 	c.Then = append(c.Then, d.Then...)
 }
 
 // commitDecision decides, and commits the decision with its audit row before the
 // server responds. When the state changed in between, it decides again.
-func (a *request) commitDecision(ctx context.Context, decide func() (any, change, error)) (any, error) {
-	blank := a.row
+func (a *Request) commitDecision(ctx context.Context, decide func() (any, Change, error)) (any, error) {
+	blank := a.Row
 	for range store.Attempts {
-		a.row = blank
-		a.row.Time = time.Now().UTC()
+		a.Row = blank
+		a.Row.Time = time.Now().UTC()
 		a.Policies.pollLists()
 		list, listed := a.Policies.Fresh(ctx) // before it is decided on
 		answer, c, err := decide()
 		var refusal *hostapi.Error
 		switch {
-		case err == nil && c.refusal != nil:
-			a.row = a.row.Refuse(c.refusal)
+		case err == nil && c.Refusal != nil:
+			a.Row = a.Row.Refuse(c.Refusal)
 		case err == nil:
-			a.row.Outcome = Granted
+			a.Row.Outcome = Granted
 		case errors.As(err, &refusal):
-			answer, c = nil, change{}
-			a.row = a.row.Refuse(refusal)
+			answer, c = nil, Change{}
+			a.Row = a.Row.Refuse(refusal)
 		default:
 			return nil, a.internalError(ctx, err)
 		}
@@ -74,14 +71,14 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 			switch {
 			case listed == nil:
 				c.If = append(c.If, list...)
-			case !c.document: // which is signed, and may bring the key of a list that cannot be verified here yet
+			case !c.Signed: // which is signed, and may bring the key of a list that cannot be verified here yet
 				return nil, a.internalError(ctx, listed)
 			}
 			if a.Policies.pollLists() {
 				continue
 			}
 		}
-		revision, err := a.Audit.commit(ctx, c, a.row, a.row.known())
+		revision, err := a.Audit.commit(ctx, c, a.Row, a.Row.known())
 		a.committed(c.record, revision, err)
 		switch {
 		case errors.Is(err, store.ErrConflict):
@@ -92,9 +89,9 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 				return nil, a.internalError(ctx, err)
 			}
 			continue
-		case errors.Is(err, store.ErrUnavailable) && c.document && refusal == nil:
+		case errors.Is(err, store.ErrUnavailable) && c.Signed && refusal == nil:
 			a.Logger.WarnContext(ctx, "no audit row: the store does not answer", "error", err)
-			a.row.Log(ctx, a.Logger)
+			a.Row.Log(ctx, a.Logger)
 		case err != nil:
 			return nil, a.internalError(ctx, err)
 		}
@@ -114,7 +111,7 @@ func (a *request) commitDecision(ctx context.Context, decide func() (any, change
 const storeRetry = 5 * time.Second
 
 // internalError logs what went wrong here; the caller learns only that it did.
-func (a *request) internalError(ctx context.Context, err error) error {
+func (a *Request) internalError(ctx context.Context, err error) error {
 	var refusal *hostapi.Error
 	if errors.As(err, &refusal) {
 		return refusal
@@ -123,14 +120,15 @@ func (a *request) internalError(ctx context.Context, err error) error {
 	if ctx.Err() != nil { // the caller has gone
 		level = slog.LevelInfo
 	}
-	a.Logger.Log(ctx, level, "cannot answer", "error", err, "caller", a.row.Caller, "kind", a.row.Kind, "need", a.row.Need)
+	a.Logger.Log(ctx, level, "cannot answer", "error", err, "caller", a.Row.Caller, "kind", a.Row.Kind, "need", a.Row.Need)
 	if errors.Is(err, store.ErrUnavailable) {
-		return storeUnavailable(err)
+		return StoreUnavailable(err)
 	}
 	return hostapi.Errorf(hostapi.CodeInternal, "the provider failed: its log has the reason")
 }
 
-func storeUnavailable(err error) *hostapi.Error {
+// StoreUnavailable returns the refusal of what the store does not take.
+func StoreUnavailable(err error) *hostapi.Error {
 	return hostapi.Errorf(hostapi.CodeStore, "%s", Unavailable(err)).After(storeRetry)
 }
 
@@ -148,10 +146,11 @@ func Unavailable(err error) string {
 }
 
 // answer decides on a request for a need.
-func (a *request) answer(ctx context.Context, enroller Enroller) (any, change, error) {
+func (a *Request) answer(ctx context.Context, enroller Enroller) (any, Change, error) {
 	f := a.Policies.now.Load()
-	call := Call{Caller: a.caller, SVID: a.svid, Request: a.request, Policy: f.Policy, Serial: f.serial, Revoked: f.roots.Revocations(), Now: a.row.Time}
-	var c change
+	call := a.call(f, a.Caller)
+	call.SVID, call.Request = a.svid, a.request
+	var c Change
 	if a.request.Proof == nil {
 		if err := a.verifyDevice(f); err != nil {
 			return nil, c, f.policyBehind(err, a.request.Serial)
@@ -170,7 +169,7 @@ func (a *request) answer(ctx context.Context, enroller Enroller) (any, change, e
 		if err != nil {
 			return nil, c, f.policyBehind(err, a.request.Serial)
 		}
-		c.add(d)
+		c.Add(d)
 		call.Caller = a.request.Proof.Node
 		if err := a.refuseRevoked(f, call.HostKey); err != nil {
 			return nil, c, err
@@ -194,7 +193,7 @@ func (a *request) answer(ctx context.Context, enroller Enroller) (any, change, e
 	if err := a.take(ctx, at); err != nil {
 		return nil, c, err
 	}
-	last, revision, err := a.recall(ctx, at, a.row.Key)
+	last, revision, err := a.recall(ctx, at, a.Row.Key)
 	if err != nil {
 		return nil, c, err
 	}
@@ -202,8 +201,8 @@ func (a *request) answer(ctx context.Context, enroller Enroller) (any, change, e
 	if call.Rotation, err = f.rotate(ctx, a.Kind.name, call); err != nil {
 		return nil, c, err
 	}
-	if last.same(a.row.Key, call) {
-		a.row.Replayed = true
+	if last.same(a.Row.Key, call) {
+		a.Row.Replayed = true
 		answer, err := a.Key.Open(at, last.Answer)
 		return encoded(answer), c, err
 	}
@@ -211,36 +210,20 @@ func (a *request) answer(ctx context.Context, enroller Enroller) (any, change, e
 	if err != nil {
 		return nil, c, err
 	}
-	call.Rotation.announce(d, &a.row)
+	call.Rotation.announce(d, &a.Row)
 	answer, err := json.Marshal(d.Answer)
 	if err != nil {
 		return nil, c, err
 	}
-	op, record, err := a.keep(at, a.row.Key, call, d, answer)
+	op, record, err := a.keep(at, a.Row.Key, call, d, answer)
 	if err != nil {
 		return nil, c, err
 	}
 	c.record = record
-	c.add(d)
-	c.add(Decision{If: []store.Cond{{Key: at, Modified: revision}}, Then: []store.Op{op}})
-	c.alarm(a.row, d.Alarm)
+	c.Add(d)
+	c.Add(Decision{If: []store.Cond{{Key: at, Modified: revision}}, Then: []store.Op{op}})
+	c.alarm(a.Row, d.Alarm)
 	return encoded(answer), c, nil
-}
-
-// read decides on a node that reads its documents, and has those with a tag.
-func (a *request) read(ctx context.Context, k Reader, node, has string) (any, change, error) {
-	if node != a.caller.Name() {
-		return nil, change{}, hostapi.Errorf(hostapi.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.caller)
-	}
-	call, err := a.reads()
-	if err != nil {
-		return nil, change{}, err
-	}
-	artifact, err := a.offer(ctx, k, call, has)
-	if artifact.NotModified {
-		return notModified(has), change{unrecorded: true}, err
-	}
-	return artifact, change{document: true}, err
 }
 
 // grant finds the grant of a caller's request.

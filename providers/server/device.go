@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -43,10 +44,10 @@ func deviceProof(header string) (string, error) {
 // verifyDevice refuses a request with an SVID unless the SSH host key that the policy has
 // for the node signed the connection: a copied SVID obtains nothing, and a machine whose
 // successor has another key nothing more from the moment the policy has that key.
-func (a *request) verifyDevice(f *compiledPolicy) error {
-	key, ok := f.hostKeys[a.caller]
+func (a *Request) verifyDevice(f *compiledPolicy) error {
+	key, ok := f.hostKeys[a.Caller]
 	if !ok {
-		return hostapi.Errorf(hostapi.CodeNotGranted, "the policy grants nothing to %s", a.caller)
+		return hostapi.Errorf(hostapi.CodeNotGranted, "the policy grants nothing to %s", a.Caller)
 	}
 	if key == nil {
 		var err error
@@ -56,23 +57,23 @@ func (a *request) verifyDevice(f *compiledPolicy) error {
 		a.device = ssh.FingerprintSHA256(key)
 	}
 	if a.request.Device == "" {
-		return hostapi.Errorf(hostapi.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its SSH host key %s", a.caller, ssh.FingerprintSHA256(key))
+		return hostapi.Errorf(hostapi.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its SSH host key %s", a.Caller, ssh.FingerprintSHA256(key))
 	}
-	st := hostapi.DeviceStatement{Node: a.caller, Provider: f.self.ID, Binding: a.binding}
+	st := hostapi.DeviceStatement{Node: a.Caller, Provider: f.self.ID, Binding: a.binding}
 	if err := a.peer.proves(a.request.Device, key, func() error { return st.Verify(a.request.Device, key) }); err != nil {
 		return hostapi.Errorf(hostapi.CodeDeviceKey, "%s: %v: want one by its SSH host key %s, for this connection and %s: declare the host's key in the flake if it is another",
-			a.caller, err, ssh.FingerprintSHA256(key), f.self.ID)
+			a.Caller, err, ssh.FingerprintSHA256(key), f.self.ID)
 	}
 	return a.refuseRevoked(f, key)
 }
 
 // refuseRevoked refuses an SVID and an SSH host key that the revocation list in force now has,
 // which may have come since the caller connected.
-func (a *request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
+func (a *Request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 	list := f.roots.Revocations()
 	err := list.CheckKey(ssh.FingerprintSHA256(key))
 	if err == nil && a.svid != nil {
-		err = list.CheckChain(a.chain, a.caller)
+		err = list.CheckChain(a.chain, a.Caller)
 	}
 	var revoked *trust.RevokedError
 	if errors.As(err, &revoked) {
@@ -84,10 +85,10 @@ func (a *request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 // listBehind refuses to issue anything where this provider has an older revocation list than
 // it had before its host was restored, or than the caller; the latter not where it never had
 // any, and gets none, since its host's documents come with its closure.
-func (a *request) listBehind(f *compiledPolicy) error {
+func (a *Request) listBehind(f *compiledPolicy) error {
 	want := a.newestList.Load()
 	if f.roots.Revocations().InForce() > 0 {
-		want = max(want, a.list)
+		want = max(want, a.List)
 	}
 	return behind(f, want)
 }
@@ -102,4 +103,61 @@ func behind(f *compiledPolicy, want int64) error {
 		return hostapi.Errorf(hostapi.CodeListBehind, "revocation list %d is in force here, and there is list %d: this provider's host fetches it, or supply it with florctl revoke --supply", has, want).After(time.Second)
 	}
 	return nil
+}
+
+// Joining returns the call of a device that requests to be admitted as a node, where the policy
+// lets one join as it and the signatures of the request verify. HostKey is the device's key.
+func (a *Request) Joining(j hostapi.Join) (Call, error) {
+	f := a.Policies.now.Load()
+	if key, ok := f.hostKeys[j.Node]; !ok || key != nil {
+		return Call{}, hostapi.Errorf(hostapi.CodeJoinTransient,
+			"%s: the policy here lets no device join as it: declare the host without sshHostKey, and publish that to this provider", j.Node)
+	}
+	key, err := j.Verify(f.self.ID, a.binding)
+	if err != nil {
+		return Call{}, hostapi.Errorf(hostapi.CodeUntrusted, "join request of %s: %v", j.Node, err)
+	}
+	call := a.call(f, j.Node)
+	call.HostKey = key
+	return call, nil
+}
+
+// enrolKey is the key that proves a node at enrolment, and when it must have enrolled with it
+// for the first time; nil for a node that the policy does not have.
+func (f *compiledPolicy) enrolKey(p *hostapi.Proof) (key ssh.PublicKey, until time.Time, err error) {
+	key, ok := f.hostKeys[p.Node]
+	if !ok || key != nil {
+		return key, until, nil
+	}
+	if p.Admission == nil {
+		return nil, until, hostapi.Errorf(hostapi.CodeJoin, "enrolment of %s: it has no SSH host key in the policy, and no admission: flor join -", p.Node)
+	}
+	admitted, until, err := p.Admission.Verify(f.Cluster, p.Node, f.Trust.SigningKeys)
+	if err == nil {
+		key, err = hostapi.ParseHostKey(admitted.Key)
+	}
+	if err != nil {
+		return nil, until, hostapi.Errorf(hostapi.CodeJoin, "enrolment of %s: %v: flor join -", p.Node, err)
+	}
+	return key, until, nil
+}
+
+// deviceKey is the key of a node that joined, by which it signed a connection: the one that its
+// SVID was issued to.
+func (a *Request) deviceKey() (ssh.PublicKey, error) {
+	to := trust.GivenToDevice(a.svid)
+	if to == "" {
+		return nil, hostapi.Errorf(hostapi.CodeDeviceKey, "certificate of %s: issued to no device key, and the policy has no SSH host key of it any more: flor join -", a.Caller)
+	}
+	if a.request.Device == "" {
+		return nil, hostapi.Errorf(hostapi.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its device key %s", a.Caller, to)
+	}
+	key, err := hostapi.DeviceProofKey(a.request.Device)
+	if err == nil && ssh.FingerprintSHA256(key) != to {
+		err = hostapi.Errorf(hostapi.CodeDeviceKey, "signed by key %s", ssh.FingerprintSHA256(key))
+	}
+	if err != nil {
+		return nil, hostapi.Errorf(hostapi.CodeDeviceKey, "%s: %s: want a proof by its device key %s", a.Caller, strings.TrimSpace(hostapi.AsError(err).Message), to)
+	}
+	return key, nil
 }

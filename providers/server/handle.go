@@ -54,64 +54,51 @@ func (s *Server) routes() *http.ServeMux {
 
 // unknown refuses a request for which there is no endpoint.
 func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
-	a := request{Server: s, row: Row{From: r.RemoteAddr}}
-	_ = a.identify(r.Context(), r.TLS, true) // whoever it is
-	a.reply(w, r, func() (any, change, error) {
-		return nil, change{}, hostapi.Errorf(hostapi.CodeUnknownMethod, "%s %q: no such endpoint, want one of kind %q: other kinds have addresses of their own in the manifest", r.Method, r.URL.Path, s.Kind.name)
-	})
+	a := s.Request(r)
+	a.Row.Kind = ""
+	_ = a.Identify(r, true) // whoever it is
+	a.Reply(w, r, hostapi.Errorf(hostapi.CodeUnknownMethod, "%s %q: no such endpoint, want one of kind %q: other kinds have addresses of their own in the manifest", r.Method, r.URL.Path, s.Kind.name), nil)
 }
 
 // nonce returns a nonce to any caller.
 func (s *Server) nonce(w http.ResponseWriter, r *http.Request, k Enroller) {
 	now := time.Now()
 	s.Audit.count(r.RemoteAddr, CodeNonce, now)
-	write(w, http.StatusOK, hostapi.Nonce{Nonce: k.Nonce(now)})
+	Reply(w, hostapi.Nonce{Nonce: k.Nonce(now)}, nil)
 }
 
 // post answers a request for a need. The caller is authenticated before the body is read.
 func (s *Server) post(w http.ResponseWriter, r *http.Request) {
-	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: s.Kind.name}}
+	a := s.Request(r)
 	enroller, _ := s.Kind.kind.(Enroller)
-	err := a.identify(r.Context(), r.TLS, enroller != nil)
+	err := a.Identify(r, enroller != nil)
 	if err == nil {
-		if a.svid != nil {
-			conns.Vouch(r.Context())
-		}
 		err = a.receive(http.MaxBytesReader(w, r.Body, hostapi.MaxRequest), r.Header)
 	}
-	a.reply(w, r, func() (any, change, error) {
-		if err != nil {
-			return nil, change{}, err
-		}
-		return a.answer(r.Context(), enroller)
-	})
+	a.Reply(w, r, err, func() (any, Change, error) { return a.answer(r.Context(), enroller) })
 }
 
 // get answers a node that reads its documents.
 func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
-	a := request{Server: s, row: Row{From: r.RemoteAddr, Kind: s.Kind.name}}
+	a := s.Request(r)
 	err := a.receiveRead(r)
 	if revision := s.revisions.now(); revision > 0 { // before they are looked at
 		w.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))
 	}
-	a.reply(w, r, func() (any, change, error) {
-		if err != nil {
-			return nil, change{}, err
-		}
+	answer, err := a.Decide(r.Context(), err, func() (any, Change, error) {
 		return a.read(r.Context(), k, r.PathValue("node"), r.Header.Get(hostapi.HeaderHas))
 	})
+	replyDocuments(w, answer, err)
 }
 
-// reply writes what was decided. Whoever reads slowly holds none of the slots.
-func (a *request) reply(w http.ResponseWriter, r *http.Request, decide func() (any, change, error)) {
-	answer, err := a.withSlot(r.Context(), func() (any, change, error) {
-		answer, c, err := decide()
-		return answer, c, newerFormat(err, r.Header.Get(document.HeaderFormat))
-	})
-	if err == nil && a.row.Enrolment {
+// Reply writes what is decided: refused where that is an error. A caller that reads slowly holds
+// none of the slots.
+func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, decide func() (any, Change, error)) {
+	answer, err := a.Decide(r.Context(), refused, decide)
+	if err == nil && a.Row.Enrolment {
 		peerOf(r.Context()).enrol(answer)
 	}
-	reply(w, answer, err)
+	Reply(w, answer, err)
 }
 
 // newerFormat is a refusal of what cannot be read, or transient where the host is of a newer
@@ -130,12 +117,13 @@ func newerFormat(err error, announced string) error {
 // come at once are served one after the other, none for nothing.
 const slotPatience = 15 * time.Second
 
-// withSlot decides in one of the server's slots, of which one caller has its share alone.
-func (a *request) withSlot(ctx context.Context, decide func() (any, change, error)) (any, error) {
+// Decide decides in one of the server's slots, of which one caller has its share alone, and commits
+// the decision with its audit row. A request of which refused says already why is refused with that.
+func (a *Request) Decide(ctx context.Context, refused error, decide func() (any, Change, error)) (any, error) {
 	busy := func(n int, of string) error {
 		return hostapi.Errorf(hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
 	}
-	free, ok := a.callers.Acquire(a.who())
+	free, ok := a.callers.Acquire(a.Who())
 	if !ok {
 		return nil, busy(a.callers.Max(), " of yours")
 	}
@@ -146,7 +134,12 @@ func (a *request) withSlot(ctx context.Context, decide func() (any, change, erro
 	case a.slots <- struct{}{}: // in the order in which they came
 		defer func() { <-a.slots }()
 		defer a.done()
-		return a.commitDecision(ctx, decide)
+		return a.commitDecision(ctx, func() (answer any, c Change, err error) {
+			if err = refused; err == nil {
+				answer, c, err = decide()
+			}
+			return answer, c, newerFormat(err, a.format)
+		})
 	case <-patience.C:
 		return nil, busy(cap(a.slots), "")
 	case <-ctx.Done():
@@ -154,28 +147,18 @@ func (a *request) withSlot(ctx context.Context, decide func() (any, change, erro
 	}
 }
 
-// who is the caller: a node, or where nothing but a proof names one, that of an
-// address.
-func (a *request) who() string {
+// Who returns whose share of what the server has a request takes: its node's or, where nothing but
+// a proof names one, its network's.
+func (a *Request) Who() string {
 	if a.svid != nil {
-		return a.caller.String()
+		return a.Caller.String()
 	}
-	return conns.Prefix(a.row.From).String()
+	return conns.Prefix(a.Row.From).String()
 }
 
-// reply writes an answer or, when err is not nil, a refusal.
-func reply(w http.ResponseWriter, answer any, err error) {
+// Reply writes an answer or, when err is not nil, a refusal.
+func Reply(w http.ResponseWriter, answer any, err error) {
 	if err == nil {
-		switch v := answer.(type) {
-		case notModified:
-			w.Header().Set(hostapi.HeaderTag, string(v))
-			w.WriteHeader(http.StatusNotModified)
-			return
-		case hostapi.Artifact:
-			if !v.Unchanged() {
-				w.Header().Set(hostapi.HeaderTag, v.Tag())
-			}
-		}
 		write(w, http.StatusOK, answer)
 		return
 	}

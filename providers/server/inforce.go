@@ -54,7 +54,7 @@ type Version struct {
 }
 
 // alarm adds to a change the row of what came to light by the decision on r.
-func (c *change) alarm(r Row, a *Alarm) {
+func (c *Change) alarm(r Row, a *Alarm) {
 	if a == nil {
 		return
 	}

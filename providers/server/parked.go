@@ -78,7 +78,7 @@ func (p *parking) park(w *watching, rw http.ResponseWriter, round int) {
 	conn, buffered, err := http.NewResponseController(rw).Hijack()
 	if err != nil {
 		w.done()
-		reply(rw, nil, err)
+		Reply(rw, nil, err)
 		return
 	}
 	if buffered.Reader.Buffered() > 0 { // nothing is sent before the answer

@@ -43,14 +43,14 @@ func (q *queues) end(key string, over chan struct{}) {
 
 // take waits until no other request decides on the need at a place: what one does outside of
 // the state is over, and recorded, before the next begins. The turn lasts until done.
-func (a *request) take(ctx context.Context, place string) (err error) {
+func (a *Request) take(ctx context.Context, place string) (err error) {
 	if a.release == nil { // else it decides anew
 		a.release, err = a.queues.take(ctx, place)
 	}
 	return err
 }
 
-func (a *request) done() {
+func (a *Request) done() {
 	if a.release != nil {
 		a.release()
 	}

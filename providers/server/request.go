@@ -1,13 +1,14 @@
 package server
 
 import (
-	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
@@ -17,14 +18,16 @@ import (
 // maxNeed is the longest name of a need: a DNS label.
 const maxNeed = 63
 
-// request is one on its way to a decision.
-type request struct {
+// Request is a request on its way to a decision, perhaps several if it waits in between.
+type Request struct {
 	*Server
-	row    Row
-	caller spiffe.ID // zero when it has no certificate and may enrol
-	svid   *x509.Certificate
-	chain  []*x509.Certificate // that it came with
-	peer   *peer
+	Row    Row       // of the audit log, as far as it is known
+	Caller spiffe.ID // zero when it has no certificate and may enrol
+	List   int64     // number of the caller's revocation list, zero for none, below where it knows of none
+
+	svid  *x509.Certificate
+	chain []*x509.Certificate // that it came with
+	peer  *peer
 
 	// enrolled is that the chain was issued on this connection: the client presented none.
 	enrolled bool
@@ -32,20 +35,26 @@ type request struct {
 	request hostapi.Request
 	binding []byte // of the connection
 	device  string // fingerprint of the caller's device key, where the policy has no SSH host key
-	list    int64  // number of the caller's revocation list, zero for none, below where it knows of none
+	format  string // the newest that the caller announced
 	release func() // ends the turn of its need; nil before that
 }
 
-// identify verifies the caller's certificate, which it presented or received on this connection:
+// Request returns a request of which nothing is known yet.
+func (s *Server) Request(r *http.Request) *Request {
+	// A copy, since a request that waits would hold all headers by it.
+	return &Request{Server: s, Row: Row{From: r.RemoteAddr, Kind: s.Kind.name}, format: strings.Clone(r.Header.Get(document.HeaderFormat))}
+}
+
+// Identify verifies the caller's certificate, which it presented or received on this connection:
 // chain, time, and exactly one SPIFFE ID, which is a node's. A caller without one is let through
-// when it may enrol.
-func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnrol bool) error {
+// when it may enrol. The connection of one whose certificate verified makes room for no other.
+func (a *Request) Identify(r *http.Request, mayEnrol bool) error {
 	var err error
-	at := peerOf(ctx)
-	if a.binding, err = at.bind(cs); err != nil {
+	at := peerOf(r.Context())
+	if a.binding, err = at.bind(r.TLS); err != nil {
 		return err
 	}
-	chain := at.certificates(cs)
+	chain := at.certificates(r.TLS)
 	if len(chain) == 0 {
 		if !mayEnrol {
 			return hostapi.Errorf(hostapi.CodeUntrusted, "no client certificate: enrol first, then request with the node's SVID")
@@ -57,15 +66,49 @@ func (a *request) identify(ctx context.Context, cs *tls.ConnectionState, mayEnro
 	if code := codeOf(err); code == hostapi.CodeUntrusted.Name || code == hostapi.CodeRevoked.Name {
 		id, err = a.peer.verify(chain, a.Policies.rootsAfter())
 	}
-	a.row.Caller = id.String() // also one that is revoked
+	a.Row.Caller = id.String() // also one that is revoked
 	if err != nil {
 		return err
 	}
 	if id.Kind() != spiffe.KindNode {
 		return hostapi.Errorf(hostapi.CodeUntrusted, "certificate of %s: only nodes call providers", id)
 	}
-	a.caller, a.svid, a.chain, a.enrolled = id, chain[0], chain, len(cs.PeerCertificates) == 0
+	a.Caller, a.svid, a.chain, a.enrolled = id, chain[0], chain, len(r.TLS.PeerCertificates) == 0
+	conns.Vouch(r.Context())
 	return nil
+}
+
+// IdentifyNode is Identify for a request without a body of its own, which has its device proof in a
+// header. Granted verifies that.
+func (a *Request) IdentifyNode(r *http.Request) error {
+	err := a.Identify(r, false)
+	if err == nil {
+		a.request.Device, err = deviceProof(r.Header.Get(hostapi.HeaderDevice))
+	}
+	return err
+}
+
+// Granted returns the call of a node for what this process has for it, or of it, where the policy
+// grants the node a need of the kind, and the connection is signed by the node's device.
+func (a *Request) Granted() (Call, error) {
+	f := a.Policies.now.Load()
+	if err := a.verifyDevice(f); err != nil {
+		return Call{}, f.policyBehind(err, a.Row.Serial)
+	}
+	g, ok := f.reads[a.Caller]
+	if !ok {
+		return Call{}, f.policyBehind(hostapi.Errorf(hostapi.CodeNotGranted,
+			"documents of node %q: the policy grants it no need of kind %q", a.Caller.Name(), a.Kind.name), a.Row.Serial)
+	}
+	a.Row.Need = g.Need
+	call := a.call(f, a.Caller)
+	call.SVID, call.Grant = a.svid, g
+	return call, nil
+}
+
+// call is one of a node by a policy.
+func (a *Request) call(f *compiledPolicy, node spiffe.ID) Call {
+	return Call{Caller: node, Policy: f.Policy, Serial: f.serial, Revoked: f.roots.Revocations(), Now: a.Row.Time}
 }
 
 // codeOf is the code of an error, empty for none.
@@ -76,11 +119,11 @@ func codeOf(err error) string {
 	return hostapi.AsError(err).Code
 }
 
-// receiveList reads which revocation list the caller has.
-func (a *request) receiveList(header http.Header) (err error) {
-	a.list = -1
+// ReceiveList reads which revocation list the caller has.
+func (a *Request) ReceiveList(header http.Header) (err error) {
+	a.List = -1
 	if text := header.Get(hostapi.HeaderRevocations); text != "" {
-		if a.list, err = strconv.ParseInt(text, 10, 64); err != nil || a.list < 0 {
+		if a.List, err = strconv.ParseInt(text, 10, 64); err != nil || a.List < 0 {
 			return hostapi.Errorf(hostapi.CodeMalformed, "%s %.40q: want the number of a list, 0 for none", hostapi.HeaderRevocations, text)
 		}
 	}
@@ -88,12 +131,12 @@ func (a *request) receiveList(header http.Header) (err error) {
 }
 
 // receive reads the request and checks that its idempotency key is its own.
-func (a *request) receive(body io.Reader, header http.Header) error {
+func (a *Request) receive(body io.Reader, header http.Header) error {
 	key := header.Get(hostapi.HeaderKey)
 	malformed := func(format string, args ...any) error {
 		return hostapi.Errorf(hostapi.CodeMalformed, format, args...)
 	}
-	if err := a.receiveList(header); err != nil {
+	if err := a.ReceiveList(header); err != nil {
 		return err
 	}
 	b, err := io.ReadAll(body)
@@ -107,27 +150,27 @@ func (a *request) receive(body io.Reader, header http.Header) error {
 	if len(r.Need) > maxNeed {
 		return malformed("need: a name of %d bytes, want at most %d", len(r.Need), maxNeed)
 	}
-	a.row.Need, a.row.Serial = terminal.Text(r.Need), r.Serial
+	a.Row.Need, a.Row.Serial = terminal.Text(r.Need), r.Serial
 	if r.Proof != nil && a.enrolled { // once more, as one who presented no certificate
-		a.caller, a.svid, a.chain, a.peer, a.enrolled = spiffe.ID{}, nil, nil, nil, false
+		a.Caller, a.svid, a.chain, a.peer, a.enrolled = spiffe.ID{}, nil, nil, nil, false
 	}
-	claimed := a.caller
+	claimed := a.Caller
 	switch {
-	case r.Proof == nil && a.caller.IsZero():
+	case r.Proof == nil && a.Caller.IsZero():
 		return hostapi.Errorf(hostapi.CodeUntrusted, "neither a client certificate nor a proof: enrol with a proof, or request with the node's SVID")
-	case r.Proof != nil && !a.caller.IsZero():
+	case r.Proof != nil && !a.Caller.IsZero():
 		return malformed("a proof on a connection with a client certificate: leave out one of them")
 	case r.Proof != nil && r.Proof.Node.IsZero():
 		return malformed("proof: names no node")
 	case r.Proof != nil:
 		claimed = r.Proof.Node
-		a.row.Caller, a.row.Enrolment = claimed.String(), true
+		a.Row.Caller, a.Row.Enrolment = claimed.String(), true
 	}
 	want, err := r.Key(claimed)
 	if err != nil {
 		return malformed("%v", err)
 	}
-	a.row.Key = want
+	a.Row.Key = want
 	if key != want {
 		return hostapi.Errorf(hostapi.CodeKeyMismatch, "%s %.80q: belongs to another request, want %q", hostapi.HeaderKey, key, want)
 	}

@@ -61,7 +61,7 @@ func NewAudit(s store.Store, l *slog.Logger) *Audit {
 
 // Write writes a row about a known caller.
 func (a *Audit) Write(ctx context.Context, r Row) error {
-	_, err := a.commit(ctx, change{}, r, true)
+	_, err := a.commit(ctx, Change{}, r, true)
 	return err
 }
 
@@ -70,14 +70,14 @@ func (a *Audit) Stranger(ctx context.Context, r Row) error {
 	for k, v := range r.Detail {
 		r.Detail[k] = terminal.Text(v)
 	}
-	_, err := a.commit(ctx, change{}, r, false)
+	_, err := a.commit(ctx, Change{}, r, false)
 	return err
 }
 
 // commit makes a change of state together with its row, and returns the revision, zero where
 // nothing changed.
-func (a *Audit) commit(ctx context.Context, c change, r Row, known bool) (revision int64, err error) {
-	whole := !c.unrecorded && (known && len(c.Then) > 0 || known && a.admitKnown(r) || !known && a.admit(r))
+func (a *Audit) commit(ctx context.Context, c Change, r Row, known bool) (revision int64, err error) {
+	whole := !c.Unrecorded && (known && len(c.Then) > 0 || known && a.admitKnown(r) || !known && a.admit(r))
 	if whole {
 		c.Then = append(c.Then, r.Op())
 	}

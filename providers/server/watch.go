@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/internal/conns"
-	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/store"
 )
@@ -34,6 +32,24 @@ const (
 	// watchesOf is how many of one node wait at a time.
 	watchesOf = 4
 )
+
+// notModified is the answer to a node that has what it reads: the tag of that.
+type notModified string
+
+// replyDocuments is Reply for documents, which have a tag.
+func replyDocuments(w http.ResponseWriter, answer any, err error) {
+	switch v := answer.(type) {
+	case notModified:
+		w.Header().Set(hostapi.HeaderTag, string(v))
+		w.WriteHeader(http.StatusNotModified)
+		return
+	case hostapi.Artifact:
+		if !v.Unchanged() {
+			w.Header().Set(hostapi.HeaderTag, v.Tag())
+		}
+	}
+	Reply(w, answer, err)
+}
 
 // waits is what is decided for a node that has what is in force for it: nothing yet.
 type waits struct{}
@@ -165,23 +181,22 @@ func (s *Server) follow(ctx context.Context, k Watcher) {
 
 // watching is a node that waits for other documents than those that it has.
 type watching struct {
-	request
-	ctx    context.Context // with what is known of the connection
-	kind   Watcher
-	has    string // tag of its documents
-	format string // that it announced
-	from   int64  // the revision until which nothing is new for it
-	lasts  time.Duration
-	done   func() // it waits no more
+	*Request
+	ctx   context.Context // with what is known of the connection
+	kind  Watcher
+	has   string // tag of its documents
+	from  int64  // the revision until which nothing is new for it
+	lasts time.Duration
+	done  func() // it waits no more
 }
 
 // look returns the answer to a node, nil while it waits. Over is that it waits no more.
 func (w *watching) look(over bool) func(http.ResponseWriter) {
 	if _, lost := w.revisions.state(); lost != nil { // nor can a row be written
-		return func(rw http.ResponseWriter) { reply(rw, nil, storeUnavailable(lost)) }
+		return func(rw http.ResponseWriter) { Reply(rw, nil, StoreUnavailable(lost)) }
 	}
 	revision := w.revisions.now()
-	answer, failed := w.withSlot(w.ctx, func() (any, change, error) {
+	answer, err := w.Decide(w.ctx, nil, func() (any, Change, error) {
 		return w.readSince(w.ctx, w.kind, w.has, w.from, revision)
 	})
 	_, nothing := answer.(waits)
@@ -194,7 +209,7 @@ func (w *watching) look(over bool) func(http.ResponseWriter) {
 	}
 	return func(rw http.ResponseWriter) {
 		rw.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))
-		reply(rw, answer, newerFormat(failed, w.format))
+		replyDocuments(rw, answer, err)
 	}
 }
 
@@ -202,9 +217,7 @@ func (w *watching) look(over bool) func(http.ResponseWriter) {
 // since a revision, and after some minutes that there are none. Nobody waits in a slot.
 func (s *Server) watch(rw http.ResponseWriter, r *http.Request, k Watcher) {
 	w := &watching{
-		request: request{Server: s, row: Row{From: r.RemoteAddr, Kind: s.Kind.name}},
-		ctx:     context.WithoutCancel(r.Context()), kind: k,
-		has: strings.Clone(r.Header.Get(hostapi.HeaderHas)), format: strings.Clone(r.Header.Get(document.HeaderFormat)),
+		Request: s.Request(r), ctx: context.WithoutCancel(r.Context()), kind: k, has: strings.Clone(r.Header.Get(hostapi.HeaderHas)),
 		lasts: s.Watch - rand.N(s.Watch/5+1), done: func() {},
 	}
 	err := w.receiveRead(r)
@@ -218,7 +231,7 @@ func (s *Server) watch(rw http.ResponseWriter, r *http.Request, k Watcher) {
 	}
 	w.from = from
 	if err == nil {
-		free, ok := s.watches.Acquire(w.who())
+		free, ok := s.watches.Acquire(w.Who())
 		if !ok {
 			err = hostapi.Errorf(hostapi.CodeBusy, "%d watches of yours wait already: end one", s.watches.Max()).After(time.Minute)
 		} else {
@@ -228,9 +241,9 @@ func (s *Server) watch(rw http.ResponseWriter, r *http.Request, k Watcher) {
 	}
 	if err != nil {
 		revision := s.revisions.now()
-		_, failed := w.withSlot(r.Context(), func() (any, change, error) { return nil, change{}, err })
+		_, err = w.Decide(r.Context(), err, nil)
 		rw.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))
-		reply(rw, nil, newerFormat(failed, w.format))
+		Reply(rw, nil, err)
 		return
 	}
 	round, ended := s.parking.state()
@@ -245,32 +258,42 @@ func (s *Server) watch(rw http.ResponseWriter, r *http.Request, k Watcher) {
 }
 
 // receiveRead authenticates a node that reads, and receives its proof and serial.
-func (a *request) receiveRead(r *http.Request) error {
-	if err := a.identify(r.Context(), r.TLS, false); err != nil {
+func (a *Request) receiveRead(r *http.Request) error {
+	if err := a.IdentifyNode(r); err != nil {
 		return err
 	}
-	conns.Vouch(r.Context())
 	if text := r.URL.Query().Get("serial"); text != "" {
 		var err error
-		if a.row.Serial, err = strconv.ParseInt(text, 10, 64); err != nil {
+		if a.Row.Serial, err = strconv.ParseInt(text, 10, 64); err != nil {
 			return hostapi.Errorf(hostapi.CodeMalformed, "serial %q: not a number", text)
 		}
 	}
-	if err := a.receiveList(r.Header); err != nil {
-		return err
+	return a.ReceiveList(r.Header)
+}
+
+// read decides on a node that reads its documents, and has those with a tag.
+func (a *Request) read(ctx context.Context, k Reader, node, has string) (any, Change, error) {
+	if node != a.Caller.Name() {
+		return nil, Change{}, hostapi.Errorf(hostapi.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.Caller)
 	}
-	var err error
-	a.request.Device, err = deviceProof(r.Header.Get(hostapi.HeaderDevice))
-	return err
+	call, err := a.Granted()
+	if err != nil {
+		return nil, Change{}, err
+	}
+	artifact, err := a.offer(ctx, k, call, has)
+	if artifact.NotModified {
+		return notModified(has), Change{Unrecorded: true}, err
+	}
+	return artifact, Change{Signed: true}, err
 }
 
 // readSince decides on a node that has documents with a tag, and every answer until a
 // revision: any other, of before or of another process, may have anything.
-func (a *request) readSince(ctx context.Context, k Reader, has string, from, revision int64) (any, change, error) {
-	quiet := change{unrecorded: true}
-	call, err := a.reads()
+func (a *Request) readSince(ctx context.Context, k Reader, has string, from, revision int64) (any, Change, error) {
+	quiet := Change{Unrecorded: true}
+	call, err := a.Granted()
 	if err != nil {
-		return nil, change{}, err
+		return nil, Change{}, err
 	}
 	if from == revision {
 		return waits{}, quiet, nil
@@ -279,16 +302,16 @@ func (a *request) readSince(ctx context.Context, k Reader, has string, from, rev
 	if artifact.NotModified {
 		return waits{}, quiet, err
 	}
-	return artifact, change{}, err
+	return artifact, Change{}, err
 }
 
 // offer is what a node lacks that has documents with a tag, and a revocation list.
-func (a *request) offer(ctx context.Context, k Reader, call Call, has string) (artifact hostapi.Artifact, err error) {
+func (a *Request) offer(ctx context.Context, k Reader, call Call, has string) (artifact hostapi.Artifact, err error) {
 	list, number, err := k.Revocations(ctx)
 	if err != nil {
 		return artifact, err
 	}
-	if a.list < 0 || number <= a.list {
+	if a.List < 0 || number <= a.List {
 		list = nil
 	}
 	artifact, err = k.Read(ctx, call, has)

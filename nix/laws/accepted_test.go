@@ -32,8 +32,8 @@ import (
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/config"
 	databases "github.com/florete/florete/providers/database"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/federation"
 	files "github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/git"
@@ -210,8 +210,8 @@ func (r *readers) kind(name string, policies *server.Policies) error {
 		return answers(r, p, federation.New(federation.Config{Store: r.store, Policy: server.Compiled[federation.Policy](policies)}))
 	case files.Name:
 		return answers(r, p, files.Files{Dir: r.t.TempDir(), Store: r.store, Key: r.key})
-	case config.Name:
-		_, err := config.New(archive.Archive{}).Compile(p)
+	case distribution.Name:
+		_, err := distribution.New(archive.Archive{}).Compile(p)
 		return err
 	}
 	return answers(r, p, custom.New(custom.Config{Name: name, Store: r.store, Key: r.key, Dir: r.t.TempDir()}))

@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/binarycache"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/server"
@@ -65,7 +65,7 @@ func start(t *testing.T) *env {
 	e.Runs("config", struct{}{}, func(p *providertest.Env) server.AnyKind {
 		log := slog.New(slog.NewTextHandler(t.Output(), nil))
 		e.config = binarycache.Config{Dir: filepath.Join(p.Dir, "cache"), Archive: archive.Archive{Store: p.Store}, Logger: log}
-		return (&config.Settings{Cache: e.socket, Forwarder: me.Username}).Kind(server.Process{
+		return (&distribution.Settings{Cache: e.socket, Forwarder: me.Username}).Kind(server.Process{
 			Dir: p.Dir, Store: p.Store, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log,
 		})
 	})

@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/server"
@@ -70,7 +70,7 @@ func startWith(t *testing.T, others func(e *env, run, account string)) *env {
 	e.Grant(ursula, "config-documents", "config", struct{}{})
 	e.Runs("config", struct{}{}, func(p *providertest.Env) server.AnyKind {
 		log := slog.New(slog.NewTextHandler(t.Output(), nil))
-		return (&config.Settings{Socket: e.socket, Forwarder: me.Username, Run: run}).Kind(server.Process{
+		return (&distribution.Settings{Socket: e.socket, Forwarder: me.Username, Run: run}).Kind(server.Process{
 			Dir: p.Dir, Store: p.Store, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Log: p.Log, Logger: log,
 		})
 	})

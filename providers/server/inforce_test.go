@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -35,7 +35,7 @@ func changes(t *testing.T, e *providertest.Env, n int) (rows []server.Row) {
 func TestInForce(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Runs("config", struct{}{}, func(e *providertest.Env) server.AnyKind {
-		return server.Documents(config.New(archive.Archive{Store: e.Store}))
+		return server.Documents(distribution.New(archive.Archive{Store: e.Store}))
 	})
 	e.Start()
 	rows := changes(t, e, 1) // nothing is published yet

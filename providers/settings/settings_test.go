@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/server"
@@ -28,7 +28,7 @@ func load(t *testing.T, text, kind string) (string, *settings.Settings, error) {
 
 var kinds = settings.Kinds{
 	"cert":   func() server.Section { return new(cert.Settings) },
-	"config": func() server.Section { return new(config.Settings) },
+	"config": func() server.Section { return new(distribution.Settings) },
 	"file":   func() server.Section { return new(file.Settings) },
 	"oidc":   func() server.Section { return new(oidc.Settings) },
 }
@@ -60,11 +60,11 @@ func TestLoad(t *testing.T) {
 		common.Dir("config"): filepath.Join(all, "state", "config"),
 		issuing.Policy():     "/var/lib/florete/documents/current",
 		issuing.Dir("cert"):  filepath.Join(a, "state", "cert"),
-		issuing.Section.(*cert.Settings).IssuingCertificate:                     filepath.Join(filepath.Dir(a), "issuing.crt"),
-		fmt.Sprint(documents.Section.(*config.Settings).Keep, common.Retention): "3 {7 0}",
-		signing.Section.(*oidc.Settings).Listen:                                 "127.0.0.1:5556",
-		signing.Section.(*oidc.Settings).Users:                                  filepath.Join(c, "users.hujson"),
-		signing.Identity("oidc"):                                                "/var/lib/florete/needs/cert-service-florete-provider-oidc",
+		issuing.Section.(*cert.Settings).IssuingCertificate:                           filepath.Join(filepath.Dir(a), "issuing.crt"),
+		fmt.Sprint(documents.Section.(*distribution.Settings).Keep, common.Retention): "3 {7 0}",
+		signing.Section.(*oidc.Settings).Listen:                                       "127.0.0.1:5556",
+		signing.Section.(*oidc.Settings).Users:                                        filepath.Join(c, "users.hujson"),
+		signing.Identity("oidc"):                                                      "/var/lib/florete/needs/cert-service-florete-provider-oidc",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -75,7 +75,7 @@ func TestLoad(t *testing.T) {
 // TestOtherSections: what is wrong in the section of another kind stops no process.
 func TestOtherSections(t *testing.T) {
 	text := strings.Replace(whole, `"users"`, `"user"`, 1)
-	if _, s, err := load(t, `{"activation":"a","state":"b"}`, "config"); err != nil || s.Section.(*config.Settings).Keep.Or(10) != 10 {
+	if _, s, err := load(t, `{"activation":"a","state":"b"}`, "config"); err != nil || s.Section.(*distribution.Settings).Keep.Or(10) != 10 {
 		t.Errorf("a section of which nothing is needed: %v", err)
 	}
 	for kind, want := range map[string]string{"": "", "cert": "", "config": "", "oidc": `unknown key "user": did you mean "users"?`} {

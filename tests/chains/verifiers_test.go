@@ -23,7 +23,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -66,9 +66,9 @@ func providerServer(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 	var log logs
 	e.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	e.Policy.Trust.Roots = append(e.Policy.Trust.Roots, ca.RootPEM())
-	e.Grant(node, "config-documents", config.Name, struct{}{})
-	e.Runs(config.Name, struct{}{}, func(e *providertest.Env) server.AnyKind {
-		return server.Documents(config.New(archive.Archive{Store: e.Store}))
+	e.Grant(node, "config-documents", distribution.Name, struct{}{})
+	e.Runs(distribution.Name, struct{}{}, func(e *providertest.Env) server.AnyKind {
+		return server.Documents(distribution.New(archive.Archive{Store: e.Store}))
 	})
 	e.Start()
 	return func(t *testing.T, c tls.Certificate) string {

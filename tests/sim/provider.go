@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/sealedstore"
@@ -27,7 +27,7 @@ import (
 )
 
 // kinds are those that a provider runs, each at an address of its own.
-var kinds = []string{cert.Name, config.Name, oidc.Name}
+var kinds = []string{cert.Name, distribution.Name, oidc.Name}
 
 // Provider is a provider host that runs the kinds cert, config and oidc, each on a real
 // state of its own; they die together. Of oidc it runs the registration, not the issuer's
@@ -110,8 +110,8 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 			Authority: func() (*ca.Authority, error) { return p.ca.Issuing, nil },
 		}), p}
 		c.Kind, c.Certificate = server.Any(issuer), issuer.Certificate
-	case config.Name:
-		c.Kind = server.Documents(config.New(archive.Archive{Store: state}))
+	case distribution.Name:
+		c.Kind = server.Documents(distribution.New(archive.Archive{Store: state}))
 	case oidc.Name:
 		c.Kind = server.Any(struct{ server.Answerer[*oidc.Policy] }{oidc.New(oidc.Config{
 			Store: state, Key: p.key, Policy: server.Compiled[oidc.Policy](policies), Listen: "127.0.0.1:0", Users: p.path("users"),
@@ -127,7 +127,7 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 
 // publish does what flor-provider import does, beside the provider or without it.
 func (p *Provider) publish(tree publish.Tree, key string) error {
-	db, err := sqlite.Open(p.path(config.Name+".db"), sqlite.Options{})
+	db, err := sqlite.Open(p.path(distribution.Name+".db"), sqlite.Options{})
 	if err != nil {
 		return err
 	}

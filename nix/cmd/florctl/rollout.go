@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/providers/advance"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/publish"
 )
 
@@ -60,7 +60,7 @@ func (p published) former(cmd *cobra.Command, r *signedRecord, next map[string][
 
 // rolledOut reports whether the policy of the host that provides documents has waves.
 func (p published) rolledOut(next map[string][]document.Document) bool {
-	return slices.ContainsFunc(p.topology.Providers[config.Name].Hosts, func(host string) bool {
+	return slices.ContainsFunc(p.topology.Providers[distribution.Name].Hosts, func(host string) bool {
 		return slices.ContainsFunc(next[host], func(d document.Document) bool {
 			return d.Envelope.Kind == document.DocPolicy && d.Policy().Rollout != nil
 		})

@@ -19,8 +19,8 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/controltest"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/secret"
@@ -41,8 +41,8 @@ func TestSecretScript(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Policy.Operators = document.Operators{{ID: alice, Access: document.AccessWrite}}
 	others := controltest.Others(t, e, run, me.Username, log)
-	e.Runs(config.Name, struct{}{}, func(p *providertest.Env) server.AnyKind {
-		return (&config.Settings{Socket: socket, Forwarder: me.Username, Run: run}).Kind(server.Process{
+	e.Runs(distribution.Name, struct{}{}, func(p *providertest.Env) server.AnyKind {
+		return (&distribution.Settings{Socket: socket, Forwarder: me.Username, Run: run}).Kind(server.Process{
 			Dir: p.Dir, Store: p.Store, Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log,
 		})
 	})

@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 )
 
 // Provider is a config provider.
@@ -48,7 +48,7 @@ func (p *Provider) OverSSH() bool { return p.root != nil }
 // Reach returns the config providers of a cluster, of which there is at least one: reached by
 // "forwarder" or by "ssh".
 func Reach(t compile.Topology, how string) (all Providers, err error) {
-	for _, host := range t.Providers[config.Name].Hosts {
+	for _, host := range t.Providers[distribution.Name].Hosts {
 		switch how {
 		case "forwarder":
 			p, err := newOverForwarder(t, host)

@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 )
@@ -122,14 +122,14 @@ func callControl(ctx context.Context, c *http.Client, method, path string, body 
 // withControl is a command that calls the control API as the account that runs it: by a client,
 // or on the connection. The API works on the state itself, beside the provider or without it.
 func (t *target) withControl(cmd *cobra.Command, run func(*cobra.Command, *http.Client, net.Conn) error) *cobra.Command {
-	return t.withSettings(config.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
-		db, err := t.existingOf(cmd.Context(), s, config.Name)
+	return t.withSettings(distribution.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
+		db, err := t.existingOf(cmd.Context(), s, distribution.Name)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
 		log := slog.New(quiet{journal.New(cmd.ErrOrStderr()).Handler()})
-		p := &process{Settings: s, kind: config.Name, instance: t.Instance, log: log, store: db, audit: server.NewAudit(db, log)}
+		p := &process{Settings: s, kind: distribution.Name, instance: t.Instance, log: log, store: db, audit: server.NewAudit(db, log)}
 		if err := p.openPolicies(); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (t *target) withControl(cmd *cobra.Command, run func(*cobra.Command, *http.
 		ours, theirs := net.Pipe()
 		served := make(chan error, 1)
 		go func() {
-			served <- control.ServeAccount(theirs, by.Username, s.Section.(*config.Settings).Control(server.Process{
+			served <- control.ServeAccount(theirs, by.Username, s.Section.(*distribution.Settings).Control(server.Process{
 				Instance: t.Instance, Dir: p.dir(), Store: db, Policies: p.policies, Audit: p.audit, Log: p.auditLog(db), Logger: log,
 			}))
 		}()

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/tests/kit"
@@ -52,7 +52,7 @@ func TestDelivered(t *testing.T) {
 	go func() {
 		ended <- (&process{Settings: &settings.Settings{
 			Common:  settings.Common{State: filepath.Join(dir, "state"), Activation: hostdir.Layout(filepath.Join(dir, "activation"))},
-			Section: &config.Settings{},
+			Section: &distribution.Settings{},
 		}, kind: "config", log: slog.New(slog.NewTextHandler(&log, nil))}).serve(ctx)
 	}()
 	log.wait(t, "certificate is of spiffe://demo.flor/service/outline, want spiffe://demo.flor/service/drhorrible/florete-provider-config")

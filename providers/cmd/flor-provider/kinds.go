@@ -6,8 +6,8 @@ import (
 
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/config"
 	"github.com/florete/florete/providers/database"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/federation"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/git"
@@ -24,17 +24,17 @@ import (
 // kinds are the kinds of need that flor-provider can answer by itself; nix/kinds/default.nix
 // lists the same. Any other is one of the topology's own.
 var kinds = settings.Kinds{
-	cert.Name:       func() server.Section { return new(cert.Settings) },
-	config.Name:     func() server.Section { return new(config.Settings) },
-	database.Name:   func() server.Section { return new(database.Settings) },
-	federation.Name: func() server.Section { return new(federation.Settings) },
-	file.Name:       func() server.Section { return new(file.Settings) },
-	git.Name:        func() server.Section { return new(git.Settings) },
-	jwt.Name:        func() server.Section { return new(jwt.Settings) },
-	oidc.Name:       func() server.Section { return new(oidc.Settings) },
-	secret.Name:     func() server.Section { return new(secret.Settings) },
-	tls.Name:        func() server.Section { return new(tls.Settings) },
-	token.Name:      func() server.Section { return new(token.Settings) },
+	cert.Name:         func() server.Section { return new(cert.Settings) },
+	distribution.Name: func() server.Section { return new(distribution.Settings) },
+	database.Name:     func() server.Section { return new(database.Settings) },
+	federation.Name:   func() server.Section { return new(federation.Settings) },
+	file.Name:         func() server.Section { return new(file.Settings) },
+	git.Name:          func() server.Section { return new(git.Settings) },
+	jwt.Name:          func() server.Section { return new(jwt.Settings) },
+	oidc.Name:         func() server.Section { return new(oidc.Settings) },
+	secret.Name:       func() server.Section { return new(secret.Settings) },
+	tls.Name:          func() server.Section { return new(tls.Settings) },
+	token.Name:        func() server.Section { return new(token.Settings) },
 }
 
 // section is an empty one of a kind.

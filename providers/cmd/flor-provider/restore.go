@@ -15,7 +15,7 @@ import (
 
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/backup"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
@@ -143,7 +143,7 @@ func (r *restoration) restore(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		var err error
-		if db.kind == config.Name {
+		if db.kind == distribution.Name {
 			err = archive.Archive{Store: db}.Exclude(ctx, func(ctx context.Context, c store.Cond) error { return restore(ctx, c) })
 		} else {
 			err = restore(ctx)
@@ -161,8 +161,8 @@ func (r *restoration) restore(ctx context.Context, out io.Writer) error {
 	if err := r.order(ctx, out); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(r.states, func(db kindState) bool { return db.kind == config.Name }) {
-		_, err := archive.Archive{Store: r.of(config.Name)}.Newest(ctx)
+	if slices.ContainsFunc(r.states, func(db kindState) bool { return db.kind == distribution.Name }) {
+		_, err := archive.Archive{Store: r.of(distribution.Name)}.Newest(ctx)
 		if errors.Is(err, archive.ErrNone) {
 			fmt.Fprintln(out, "hosts are offered no documents until they are published: florctl publish")
 		} else if err != nil {
@@ -207,9 +207,9 @@ func (r *restoration) order(ctx context.Context, out io.Writer) error {
 	if len(orders) == 0 {
 		return nil
 	}
-	at := r.of(config.Name)
-	if _, here := r.policy.Provider[config.Name]; here && at == nil {
-		db, err := r.target.existingOf(ctx, r.Settings, config.Name)
+	at := r.of(distribution.Name)
+	if _, here := r.policy.Provider[distribution.Name]; here && at == nil {
+		db, err := r.target.existingOf(ctx, r.Settings, distribution.Name)
 		if err != nil {
 			return err
 		}
@@ -222,9 +222,9 @@ func (r *restoration) order(ctx context.Context, out io.Writer) error {
 				fmt.Fprintf(out, "%s: has a secret that is not known here: florctl rotate %[1]s %s\n", host, need)
 				continue
 			}
-			row := r.row(config.Name, codeRotate, "the next rotation of need %s is ordered of host %s, whose secret is not known since the state was restored", need, host)
+			row := r.row(distribution.Name, codeRotate, "the next rotation of need %s is ordered of host %s, whose secret is not known since the state was restored", need, host)
 			row.Need = need
-			if err := config.Order(ctx, at, host, need, row); err != nil {
+			if err := distribution.Order(ctx, at, host, need, row); err != nil {
 				return err
 			}
 			fmt.Fprintf(out, "%s: another secret for %s is ordered, with the answer to its next report\n", host, need)

@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/sealedstore/keyring"
 	"github.com/florete/florete/providers/server"
@@ -204,7 +204,7 @@ func (p *process) prepare(ctx context.Context) (srv *server.Server, err error) {
 // server answers by the policies that were opened last.
 func (p *process) server() (*server.Server, error) {
 	kind, certificate := p.provider()
-	list := config.List(p.kind, p.store, p.leftList(), p.log)
+	list := distribution.List(p.kind, p.store, p.leftList(), p.log)
 	if list == nil {
 		p.policies.AlsoRead(p.leftList())
 	}
@@ -216,7 +216,7 @@ func (p *process) server() (*server.Server, error) {
 
 // leftList is the file in which the process of kind config leaves the revocation list.
 func (p *process) leftList() string {
-	return cmp.Or(p.List, filepath.Join("/run", p.instance.Unit("provider-"+config.Name), "revocations.json"))
+	return cmp.Or(p.List, filepath.Join("/run", p.instance.Unit("provider-"+distribution.Name), "revocations.json"))
 }
 
 // provider is the kind, and where the process's own SVID is.

@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
@@ -122,8 +122,8 @@ func (c cluster) manifest(n node, version int) document.Manifest {
 // providers are the provider's, by kind.
 func (c cluster) providers() map[string]document.Provider {
 	return map[string]document.Provider{
-		cert.Name:   {ID: kit.ProviderID(provider, cert.Name), Addresses: document.Addresses{c.address(portCert)}},
-		config.Name: {ID: kit.ProviderID(provider, config.Name), Addresses: document.Addresses{c.address(portConfig)}},
+		cert.Name:         {ID: kit.ProviderID(provider, cert.Name), Addresses: document.Addresses{c.address(portCert)}},
+		distribution.Name: {ID: kit.ProviderID(provider, distribution.Name), Addresses: document.Addresses{c.address(portConfig)}},
 	}
 }
 
@@ -142,10 +142,10 @@ func (c cluster) policy() document.Policy {
 	p := document.Policy{
 		Cluster: "demo", Host: provider, TrustDomain: kit.Domain, Trust: document.Trust{Roots: []string{c.ca.RootPEM()}},
 		Provider: map[string]document.Listening{
-			cert.Name:   {ID: kit.ProviderID(provider, cert.Name), Listen: []string{c.address(portCert)}},
-			config.Name: {ID: kit.ProviderID(provider, config.Name), Listen: []string{c.address(portConfig)}},
+			cert.Name:         {ID: kit.ProviderID(provider, cert.Name), Listen: []string{c.address(portCert)}},
+			distribution.Name: {ID: kit.ProviderID(provider, distribution.Name), Listen: []string{c.address(portConfig)}},
 		},
-		Kinds: map[string]json.RawMessage{cert.Name: kit.JSON(map[string]any{"lifetime": 86400}), config.Name: kit.JSON(struct{}{})},
+		Kinds: map[string]json.RawMessage{cert.Name: kit.JSON(map[string]any{"lifetime": 86400}), distribution.Name: kit.JSON(struct{}{})},
 	}
 	for _, n := range c.nodes {
 		p.Devices = append(p.Devices, document.Device{ID: n.id, SSHHostKey: kit.Authorized(n.key.PublicKey())})

@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
@@ -60,7 +60,7 @@ func provide(c cluster) error {
 	defer end()
 	var versions archive.Archive
 	var all sync.WaitGroup
-	for _, kind := range []string{cert.Name, config.Name} {
+	for _, kind := range []string{cert.Name, distribution.Name} {
 		db, err := openStore(kind)
 		if err != nil {
 			return err
@@ -69,7 +69,7 @@ func provide(c cluster) error {
 		if err := answers(ctx, db); err != nil {
 			return err
 		}
-		if kind == config.Name {
+		if kind == distribution.Name {
 			versions = archive.Archive{Store: db}
 		}
 		s, l, err := c.server(kind, state, db)
@@ -142,7 +142,7 @@ func (c cluster) server(kind, state string, db store.Store) (*server.Server, net
 		sc.Kind, sc.Certificate = server.Any(issuer), issuer.Certificate
 	default:
 		svid := c.ca.Issue(policies.Self().ID, 24*time.Hour)
-		sc.Kind, sc.Certificate = server.Documents(config.New(archive.Archive{Store: db})), func() (*tls.Certificate, error) { return svid, nil }
+		sc.Kind, sc.Certificate = server.Documents(distribution.New(archive.Archive{Store: db})), func() (*tls.Certificate, error) { return svid, nil }
 	}
 	s, err := server.New(sc)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/local"
@@ -131,8 +131,8 @@ func (s *demo) publish(ctx context.Context, name string) error {
 // breakIn has the config provider serve what its own import refuses, while do runs: who
 // broke into it has put a store of their own in the place of its.
 func (s *demo) breakIn(ctx context.Context, stream io.Reader, keys []string, do func() error) error {
-	h, part := s.hosts[forge], local.ProviderPart(config.Name)
-	dir := filepath.Join(h.Dir, "provider", config.Name)
+	h, part := s.hosts[forge], local.ProviderPart(distribution.Name)
+	dir := filepath.Join(h.Dir, "provider", distribution.Name)
 	replaced := func(from, to string) error {
 		return errors.Join(h.Stop(part, syscall.SIGTERM), os.Rename(from, to))
 	}
@@ -150,8 +150,8 @@ func (s *demo) breakIn(ctx context.Context, stream io.Reader, keys []string, do 
 	if err == nil {
 		_, _, err = archive.Archive{Store: db}.Import(ctx, r, archive.Terms{Keys: keys, Keep: 1})
 	}
-	if err := errors.Join(err, db.Close(), h.Provide(config.Name), do(), replaced(dir, dir+".evil"), os.RemoveAll(dir+".evil")); err != nil {
+	if err := errors.Join(err, db.Close(), h.Provide(distribution.Name), do(), replaced(dir, dir+".evil"), os.RemoveAll(dir+".evil")); err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(dir+".kept", dir), h.Provide(config.Name))
+	return errors.Join(os.Rename(dir+".kept", dir), h.Provide(distribution.Name))
 }

@@ -1,4 +1,4 @@
-package config_test
+package distribution_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -80,7 +80,7 @@ func TestOrder(t *testing.T) {
 	row := server.Row{Time: time.Now().UTC(), Kind: "config", Outcome: server.Changed, Code: "rotate", Message: "ordered"}
 	order := func() {
 		t.Helper()
-		if err := config.Order(t.Context(), e.Store, "ursula", "oidc-wiki", row); err != nil {
+		if err := distribution.Order(t.Context(), e.Store, "ursula", "oidc-wiki", row); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package config
+package distribution
 
 import (
 	"context"

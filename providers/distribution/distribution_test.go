@@ -1,4 +1,4 @@
-package config_test
+package distribution_test
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/config"
+	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -29,7 +29,7 @@ func start(t *testing.T) *providertest.Env {
 func startOn(t *testing.T, e *providertest.Env) *providertest.Env {
 	t.Helper()
 	e.Runs("config", struct{}{}, func(e *providertest.Env) server.AnyKind {
-		return server.Documents(config.New(archive.Archive{Store: e.Store}))
+		return server.Documents(distribution.New(archive.Archive{Store: e.Store}))
 	})
 	e.Grant(ursula, "config-documents", "config", struct{}{})
 	e.Grant(raishan, "config-documents", "config", struct{}{})
@@ -156,7 +156,7 @@ func TestRefused(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	p := document.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{"config": json.RawMessage(`{"a":1}`)}}
-	_, err := config.New(archive.Archive{}).Compile(p)
+	_, err := distribution.New(archive.Archive{}).Compile(p)
 	if want := `policy of drhorrible: kind "config": unknown field "a"`; fmt.Sprint(err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

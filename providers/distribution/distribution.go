@@ -1,4 +1,4 @@
-// Package config is the kind of need that hands a node its own signed documents:
+// Package distribution is kind "config", which hands a node its own signed documents:
 //
 //	GET /config/artifact/<node>?serial=1784011430
 //	If-None-Match: "sha256-…"
@@ -11,7 +11,7 @@
 // They are those of the newest version in the archive that the node is offered: during a
 // rollout those of the former one, until its wave comes. florctl publish fills the archive.
 // The host verifies their signatures: a provider can withhold documents, not forge them.
-package config
+package distribution
 
 import (
 	"cmp"

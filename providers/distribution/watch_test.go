@@ -1,4 +1,4 @@
-package config_test
+package distribution_test
 
 import (
 	"context"

@@ -30,13 +30,7 @@ type Need struct {
 }
 
 // Waits reports whether activation itself will still change the need.
-func (n Need) Waits() bool {
-	return n.State == hostdir.NeedWaiting || n.State == hostdir.NeedBlocked || n.State == hostdir.NeedFulfilled && n.Error != nil
-}
-
-func (n Need) refused() bool {
-	return n.State == hostdir.NeedDenied || n.State == hostdir.NeedInvalid
-}
+func (n Need) Waits() bool { return !n.State.Well(n.Error) && !n.State.Lasting() }
 
 // reason is why the need is not fulfilled.
 func (n Need) reason() string {
@@ -58,7 +52,7 @@ const (
 func (s Summary) Exit() int {
 	code := ExitFulfilled
 	for _, n := range s.Needs {
-		if n.refused() {
+		if n.State.Lasting() {
 			return ExitRefused
 		}
 		if n.Waits() {
@@ -76,7 +70,7 @@ func (s Summary) Line() string {
 		open = append(open, StaleText(s.Stale))
 	}
 	for _, n := range s.Needs {
-		if n.State == hostdir.NeedFulfilled && n.Error == nil {
+		if n.State.Well(n.Error) {
 			continue
 		}
 		text := fmt.Sprintf("%s %s", n.ID, n.State)

@@ -18,16 +18,17 @@ func (h *host) needs(context.Context) (string, []Finding) {
 	fulfilled := 0
 	for _, n := range h.manifest.Needs {
 		s := h.state(n.ID)
-		switch s.State {
-		case "fulfilled":
+		switch {
+		case s.State.Well(s.Error):
 			fulfilled++
-			if s.Error != nil {
-				found = append(found, unnotified(n, *s.Error))
-			}
 			continue
-		case "blocked":
+		case s.State == hostdir.NeedFulfilled:
+			fulfilled++
+			found = append(found, unnotified(n, *s.Error))
 			continue
-		case "":
+		case s.State == hostdir.NeedBlocked:
+			continue
+		case s.State == "":
 			found = append(found, fix(fmt.Sprintf("need %s was never requested", n.ID), h.restart("activate")))
 			continue
 		}
@@ -104,7 +105,7 @@ func (h *host) cure(n document.Need, s hostdir.NeedState) (f Finding, ok bool) {
 		answers := slices.ContainsFunc(h.answers, func(a *answer) bool { return a.err == nil && a.kind == n.Kind && slices.Contains(n.Providers, a.name) })
 		return retry, answers
 	}
-	if s.State == "denied" || s.State == "invalid" || s.Error.Code == "policy-behind" {
+	if s.State.Lasting() || s.Error.Code == "policy-behind" {
 		return deploy, true
 	}
 	return retry, true

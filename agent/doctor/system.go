@@ -11,6 +11,7 @@ import (
 
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/hostreport"
 )
 
 // agent must run once the node's identity is there, and have no problems.
@@ -30,7 +31,7 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 		}
 	}
 	found = append(found, h.exhausted(r.PeerConnections)...)
-	if r.State != "running" {
+	if r.State != hostreport.Running {
 		found = append(found, fix(fmt.Sprintf("agent is %s although the node's identity is there", r.State), h.restart("agent")))
 	}
 	seen := fmt.Sprintf("%s, %d connections", r.State, r.Connections)

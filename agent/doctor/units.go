@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/hostreport"
 )
 
 // units must run, and start at boot.
@@ -47,19 +48,20 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 		problem += ": " + u.Log
 	}
 	settings := filepath.Join(h.Etc, "provider.hujson")
+	judged := hostreport.Unit{Name: u.Name, Active: u.Active, Sub: u.Sub, Text: u.Text}
 	switch {
 	case u.Load == "not-found":
 		return do(u.Name+" is not installed", "run install.sh of this host's bundle (florctl bundle)"), false
 	case u.Load == "masked":
 		return fix(u.Name+" is masked", fmt.Sprintf("systemctl unmask %s && systemctl start %[1]s", u.Name)), false
-	case strings.HasPrefix(u.Text, "waiting for ") && (u.Active == "active" || u.Active == "activating"):
+	case judged.Waits():
 		return do(u.Name+" is "+u.Text, "what that says"), false
 	case u.Active == "active" && u.File == "disabled":
 		return fix(u.Name+" does not start at boot", "systemctl enable "+u.Name), false
 	case u.Active == "active" && u.Descriptors > 0 && u.Descriptors < fewDescriptors:
 		return do(fmt.Sprintf("%s may open only %d files and connections, want %d at least", u.Name, u.Descriptors, fewDescriptors),
 			fmt.Sprintf("take LimitNOFILE out of what overrides the unit (systemctl cat %[1]s), then: systemctl daemon-reload && systemctl restart %[1]s", u.Name)), false
-	case u.Active == "active" || u.Active == "reloading":
+	case judged.Runs():
 		return Finding{}, true
 	case u.Name == h.Instance.Unit("store.service") && !exists(filepath.Join(h.Etc, "store", "member.key")):
 		return do(fmt.Sprintf("%s does not run: there is no %s", u.Name, filepath.Join(h.Etc, "store", "member.key")), "on the operator's machine, run florctl store issue for this host, and put what it writes there"), false

@@ -13,6 +13,7 @@ import (
 
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/internal/spiffe"
 )
@@ -74,7 +75,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	r := c.report()
 	set(info, 1, r.Cluster, r.Host, release.Version())
-	set(running, truth(r.State == "running"))
+	set(running, truth(r.State == hostreport.Running))
 	set(problems, float64(len(r.Problems)))
 	if r.Manifest != nil {
 		set(serial, float64(r.Manifest.Serial))

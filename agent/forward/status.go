@@ -11,6 +11,7 @@ import (
 	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 )
@@ -26,7 +27,7 @@ func (f *forwarder) status() status.Report {
 		PeerConnections: f.usage.Rows(), Handshakes: f.usage.Handshakes(), Summary: f.metrics.Summary(),
 	}
 	if s.running {
-		r.State = "running"
+		r.State = hostreport.Running
 	}
 	if f.Unconfined != nil {
 		r.Unconfined = f.Unconfined.Error()

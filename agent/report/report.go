@@ -3,6 +3,7 @@ package report
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -117,8 +118,11 @@ func (c *Collector) units(ctx context.Context) (bad []hostreport.Unit) {
 	}
 	wanted := units.Wanted(c.Instance, c.manifest.Manifest(), c.provides)
 	all, err := list(ctx, slices.Sorted(maps.Keys(wanted)))
-	if err != nil {
+	if errors.Is(err, units.ErrNoSystemd) {
 		return nil
+	}
+	if err != nil { // what could not be examined is not well
+		return []hostreport.Unit{{Name: "dbus.service", Active: "inactive", Text: err.Error()}}
 	}
 	for _, u := range all {
 		if u.Load == "not-found" && !wanted[u.Name] || u.Active == "active" && u.Text == "" {

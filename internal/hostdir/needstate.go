@@ -23,6 +23,12 @@ const (
 	NeedBlocked   NeedStatus = "blocked" // by a need that it depends on
 )
 
+// Well reports whether the need is fulfilled, and each unit of it has what was delivered.
+func (s NeedStatus) Well(e *NeedError) bool { return s == NeedFulfilled && e == nil }
+
+// Lasting reports whether the need stays as it is until somebody changes something elsewhere.
+func (s NeedStatus) Lasting() bool { return s == NeedDenied || s == NeedInvalid }
+
 // NeedState is what activation knows of a need, on disk as Layout.NeedStateFile. Digest,
 // Generation, Fulfilled and Expires are of what is delivered, whatever State is of the
 // attempts to replace it.

@@ -5,25 +5,20 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// Problems are what is wrong with a host, and of each whether it passes by itself only when
-// somebody does something.
+// Problems has what is wrong with a host, by hostreport.Problem.Name, and of each whether it ends
+// only when somebody does something.
 type Problems map[string]bool
 
-// silent is the problem of a host that does not report, silence how long that takes at
-// least: three times what hosts leave between two reports.
-const (
-	silent  = "does not report"
-	silence = 15 * time.Minute
-)
+// silent is the problem of a host that does not report.
+const silent = "does not report"
 
-// ProblemsOf are those of a host by its last report, which is zero where it never reported.
+// ProblemsOf returns those of a host by its last report, which is zero where it never reported.
 func ProblemsOf(r hostreport.Kept, within time.Duration, now time.Time) Problems {
 	found := Problems{}
-	if now.Sub(r.Received.Time) > max(within, silence) {
+	if now.Sub(r.Received.Time) > max(within, hostreport.Silence) {
 		found[silent] = false
 	}
 	h, err := r.Decode()
@@ -33,23 +28,11 @@ func ProblemsOf(r hostreport.Kept, within time.Duration, now time.Time) Problems
 		}
 		return found
 	}
-	for _, n := range h.Needs {
-		if n.State != hostdir.NeedFulfilled {
-			found[needProblem(n.ID)] = n.State == hostdir.NeedDenied || n.State == hostdir.NeedInvalid
-		}
-	}
-	for _, u := range h.Units {
-		if u.Active != "active" {
-			found["unit "+u.Name+" does not run"] = u.Active == "failed"
-		}
-	}
-	if f := h.Forwarder; f == nil || f.State != "running" || len(f.Problems) > 0 {
-		found["its forwarder does not run as it should"] = false
+	for _, p := range hostreport.Problems(h) {
+		found[p.Name] = p.Lasting
 	}
 	return found
 }
-
-func needProblem(id string) string { return "need " + id + " is not fulfilled" }
 
 // judge returns why a host that is offered something stops the rollout, or why that waits.
 func (s State) judge(now time.Time, h Host, r hostreport.Kept) (fails, waits []string) {
@@ -59,7 +42,7 @@ func (s State) judge(now time.Time, h Host, r hostreport.Kept) (fails, waits []s
 	}
 	if !h.InForce(r) {
 		// What could not be reached before is not waited for.
-		if h.excuses(silent, false) || h.excuses(needProblem("config-documents"), false) {
+		if h.excuses(silent, false) || h.excuses(hostreport.NoDocuments, false) {
 			return nil, nil
 		}
 		return nil, []string{fmt.Sprintf("%s: has not put serial %d in force", h.Name, h.Serial)}

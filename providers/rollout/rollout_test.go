@@ -173,7 +173,7 @@ func TestStops(t *testing.T) {
 		"what waited and is denied":         {before: Problems{"need cert-node is not fulfilled": false}, change: denied, after: 5 * time.Second, reason: "canary: need cert-node"},
 		"another problem than before":       {before: Problems{"need oidc-wiki is not fulfilled": true}, change: failed, after: 5 * time.Second, reason: "wiki.service"},
 		"a host that was silent before":     {before: Problems{silent: false}, change: func(r *hostreport.Report) { r.Documents[0].Serial = former }, after: 65 * time.Second},
-		"one that had no documents before": {before: Problems{needProblem("config-documents"): false},
+		"one that had no documents before": {before: Problems{hostreport.NoDocuments: false},
 			change: func(r *hostreport.Report) { r.Documents[0].Serial = former }, after: 65 * time.Second},
 		"one that was silent, and breaks": {before: Problems{silent: false}, change: failed, after: 5 * time.Second, reason: "wiki.service"},
 	} {

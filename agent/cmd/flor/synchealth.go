@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"time"
@@ -12,8 +11,9 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/florete/florete/activation/commit"
+	"github.com/florete/florete/agent/report"
 	agentstatus "github.com/florete/florete/agent/status"
-	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/hostreport"
 )
 
 // confirmWhenHealthy confirms a commit once the host is well; who goes back from it in time
@@ -64,31 +64,16 @@ func (s *syncer) well(ctx context.Context, c commit.Change, before []string) err
 	return nil
 }
 
-// troubles are units of the host that do not run, and what its forwarder could not do.
+// troubles returns what is wrong with units of the host and with its forwarder. Healthy judges needs:
+// those of the new documents.
 func (s *syncer) troubles(ctx context.Context) (all []string) {
-	doc, err := s.State.Manifest()
-	if err != nil {
-		return []string{err.Error()}
-	}
-	wanted := units.Wanted(s.Instance, doc.Manifest(), s.State.Provides())
-	wanted[s.Unit("agent.service")] = true
-	listed, err := units.List(ctx, slices.Sorted(maps.Keys(wanted)))
-	if err != nil {
-		all = append(all, err.Error())
-	}
-	for _, u := range listed {
-		if u.Active != "active" && (u.Load != "not-found" || wanted[u.Name]) {
-			all = append(all, "unit "+u.Name+" does not run")
+	r := report.Collector{Config: report.Config{Instance: s.Instance, Layout: s.State, Socket: s.socket}}
+	for _, p := range hostreport.Problems(r.Collect(ctx)) {
+		if p.Kind != hostreport.OfNeed {
+			all = append(all, p.Name)
 		}
 	}
-	r, _, err := agentstatus.Fetch(ctx, s.socket)
-	if err != nil {
-		return append(all, "the forwarder does not answer")
-	}
-	if r.State != "running" {
-		all = append(all, "the forwarder does not run")
-	}
-	return append(all, r.Problems...)
+	return all
 }
 
 // notifyReady reports to systemd, where that runs this process, that it is at work.

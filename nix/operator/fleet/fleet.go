@@ -2,7 +2,6 @@
 package fleet
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,12 +14,6 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/operator/compile"
 )
-
-// silent is how long a host may go without a report: three that it did not send.
-const silent = 16 * time.Minute
-
-// overdue is how old a report may be that a host sends every five minutes, or on every change.
-const overdue = 7 * time.Minute
 
 // skew is how far its clock may be off: enrolment proofs live a minute.
 const skew = 30 * time.Second
@@ -81,7 +74,7 @@ func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 		return nil
 	}
 	r := h.Report
-	if age := now.Sub(h.Received.Time); age > overdue {
+	if age := now.Sub(h.Received.Time); age > hostreport.Overdue {
 		h.note("silent", "last reported %s ago", age.Round(time.Minute))
 	}
 	if d := r.Sent.Sub(h.Received.Time); !r.Sent.IsZero() && d.Abs() > skew {
@@ -146,11 +139,10 @@ func (h *Host) needs(now time.Time) {
 		if n.State != hostdir.NeedFulfilled && !n.Expires.IsZero() && n.Expires.Before(now) {
 			ended = ", and what it has expired at " + n.Expires.UTC().Format(time.RFC3339)
 		}
+		p, well := n.Problem()
 		switch {
-		case n.Error != nil:
-			h.note("need", "need %s is %s%s: %s: %s", n.ID, n.State, ended, n.Error.Code, n.Error.Message)
-		case n.State != hostdir.NeedFulfilled:
-			h.note("need", "need %s is %s%s", n.ID, n.State, ended)
+		case !well:
+			h.note(p.Kind, "%s%s", p.Detail, ended)
 		case !n.Expires.IsZero() && n.Expires.Before(now):
 			h.note("expired", "need %s expired at %s", n.ID, n.Expires.UTC().Format(time.RFC3339))
 		case !n.Expires.IsZero() && n.Expires.Sub(now) < n.Expires.Sub(n.Fulfilled.Time)/late:
@@ -161,13 +153,12 @@ func (h *Host) needs(now time.Time) {
 
 // programs notes units and a forwarder that are not well.
 func (h *Host) programs() {
-	f := h.Report.Forwarder
-	if f == nil {
-		h.note("forwarder", "its forwarder does not answer")
-	} else {
-		for _, p := range f.Problems {
-			h.note("forwarder", "forwarder: %s", p)
+	for _, p := range hostreport.Problems(*h.Report) {
+		if p.Kind != hostreport.OfNeed {
+			h.note(p.Kind, "%s", p.Detail)
 		}
+	}
+	if f := h.Report.Forwarder; f != nil {
 		for _, x := range f.Fallbacks {
 			h.note("transport", "reaches the forwarder at %s over TCP since %s: %s: flor doctor there", strings.Join(x.Forwarder, ", "), x.Since.UTC().Format(time.RFC3339), x.Reason)
 		}
@@ -177,11 +168,6 @@ func (h *Host) programs() {
 			if provides {
 				h.note("ending", "the %s certificate %q ends on %s: flor doctor there", c.Part, c.Name, c.Ends.UTC().Format(time.DateOnly))
 			}
-		}
-	}
-	for _, u := range h.Report.Units {
-		if u.Active != "active" {
-			h.note("unit", "%s is %s (%s)", u.Name, u.Active, cmp.Or(u.Text, u.Sub))
 		}
 	}
 }

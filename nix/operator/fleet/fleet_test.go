@@ -42,7 +42,7 @@ func well(t *testing.T, raw compile.Raw) hostreport.Report {
 		Sent: unixtime.Of(now), Format: document.Format{Major: 1, Minor: 1},
 		Documents: []document.Reported{{Kind: document.DocManifest, Serial: e.Serial, Digest: e.Digest}},
 		Needs:     []hostreport.Need{{ID: "cert-node", State: hostdir.NeedFulfilled, Fulfilled: unixtime.Of(now.Add(-4 * time.Hour)), Expires: unixtime.Of(now.Add(20 * time.Hour))}},
-		Forwarder: &hostreport.Forwarder{}, Units: []hostreport.Unit{{Name: "florete-activate.service", Active: "active", Text: "1/1 needs fulfilled"}},
+		Forwarder: &hostreport.Forwarder{State: hostreport.Running}, Units: []hostreport.Unit{{Name: "florete-activate.service", Active: "active", Text: "1/1 needs fulfilled"}},
 		Facts: hostreport.Facts{Capabilities: []string{"kvm"}},
 	}
 }
@@ -101,7 +101,8 @@ func TestNotes(t *testing.T) {
 		"expired": {func(r *hostreport.Report, _ *time.Time) {
 			r.Needs[0].Expires = unixtime.Of(now.Add(-time.Minute))
 		}, "expired: need cert-node expired at "},
-		"no forwarder": {func(r *hostreport.Report, _ *time.Time) { r.Forwarder = nil }, "forwarder: its forwarder does not answer"},
+		"no forwarder":                    {func(r *hostreport.Report, _ *time.Time) { r.Forwarder = nil }, "forwarder: its forwarder does not answer"},
+		"a forwarder without an identity": {func(r *hostreport.Report, _ *time.Time) { r.Forwarder.State = "waiting" }, "forwarder: its forwarder is waiting"},
 		"over TCP": {func(r *hostreport.Report, _ *time.Time) {
 			r.Forwarder.Fallbacks = []hostreport.Fallback{{Forwarder: document.Addresses{"192.0.2.1:4610"}, Since: unixtime.Unix(1e9), Reason: "no answer over UDP"}}
 		}, "transport: reaches the forwarder at 192.0.2.1:4610 over TCP since 2001-09-09T01:46:40Z: no answer over UDP: flor doctor there"},

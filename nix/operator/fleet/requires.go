@@ -19,7 +19,7 @@ func Absent(t compile.Topology, reports map[string]hostreport.Kept, now time.Tim
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(reports)) {
 		host, ok := t.Hosts[name]
-		if r := reports[name]; !ok || now.Sub(r.Received.Time) > silent {
+		if r := reports[name]; !ok || now.Sub(r.Received.Time) > hostreport.Silence {
 			continue
 		}
 		report, err := reports[name].Decode()

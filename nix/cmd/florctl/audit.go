@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/server"
 )
@@ -27,18 +28,13 @@ tamper-evident log of their provider: --verify builds that anew from the rows,
 and names those that were edited or removed, whatever the provider says of how long it keeps
 them; --proof proves that it has one.`,
 	}
-	cluster := ofCluster(cmd)
 	var f auditview.Filter
 	f.Flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
 	how := auditview.Modes(cmd)
 	keep := cmd.Flags().Int("keep", 0, "with --verify, for how many `DAYS` providers keep rows: retention.audit of their provider.hujson, 365 unless written")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args)
-		if err != nil {
-			return err
-		}
-		if unread := p.unread(); len(unread) > 0 {
+	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
+		if unread := unread(c); len(unread) > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "not read: the logs of kinds %s: with --via ssh\n", strings.Join(unread, ", "))
 		}
 		if *keep < 0 {
@@ -46,25 +42,24 @@ them; --proof proves that it has one.`,
 		}
 		how.Kept = server.Retention{Audit: server.Number(*keep)}.Rows(time.Now())
 		if how.Any() {
-			return auditLogs(cmd, p.providers, how, &f, *asJSON)
+			return auditLogs(cmd, c.Providers, how, &f, *asJSON)
 		}
-		log, end := p.providers.Audit(cmd.Context(), f.After)
+		log, end := c.Providers.Audit(cmd.Context(), f.After)
 		if err := auditview.Print(cmd.OutOrStdout(), f.Rows(log), *asJSON); err != nil {
 			return err
 		}
 		return end()
-	}
-	return cmd
+	})
 }
 
-// unread are the kinds of need whose logs are not read: each has one of its own, and through the
+// unread returns the kinds of need whose logs are not read: each has one of its own, and through the
 // forwarder that of the config providers is reached.
-func (p published) unread() []string {
-	if p.providers[0].OverSSH() {
+func unread(c published.Cluster) []string {
+	if c.Providers[0].OverSSH() {
 		return nil
 	}
-	kinds := slices.Sorted(maps.Keys(p.topology.Providers))
+	kinds := slices.Sorted(maps.Keys(c.Topology.Providers))
 	return slices.DeleteFunc(kinds, func(kind string) bool {
-		return kind == document.KindConfig || len(p.topology.Providers[kind].Hosts) == 0
+		return kind == document.KindConfig || len(c.Topology.Providers[kind].Hosts) == 0
 	})
 }

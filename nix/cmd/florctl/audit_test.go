@@ -10,6 +10,7 @@ import (
 
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/tlog"
 )
@@ -19,7 +20,7 @@ func TestUnread(t *testing.T) {
 	forge := compile.Provider{Hosts: []string{"forge"}}
 	topology := compile.Topology{Providers: map[string]compile.Provider{"oidc": forge, "config": forge, "cert": forge, "tls": {}}}
 	for want, providers := range map[string]client.Providers{"cert oidc": {client.New("forge", "", nil)}, "": overSSH(t, "forge")} {
-		if got := strings.Join(published{topology, providers}.unread(), " "); got != want {
+		if got := strings.Join(unread(published.Cluster{Topology: topology, Providers: providers}), " "); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

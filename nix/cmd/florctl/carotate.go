@@ -19,6 +19,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/operator/fleet"
+	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
@@ -29,7 +30,7 @@ import (
 type rotation struct {
 	ca.Rotation
 	dir  ca.Dir
-	in   published
+	in   published.Cluster
 	pins []*x509.Certificate // of the flake
 	by   fleet.Roots
 	all  int // hosts that are waited for
@@ -50,10 +51,10 @@ func rotating(cmd *cobra.Command) func(args []string) (*rotation, error) {
 		if r.Rotation, err = r.dir.Read(); err != nil {
 			return nil, err
 		}
-		if r.in, err = cluster(cmd.Context(), args); err != nil {
+		if r.in, err = cluster(args); err != nil {
 			return nil, err
 		}
-		t := r.in.topology
+		t := r.in.Topology
 		if of := r.Active.URIs[0].Host; of != t.TrustDomain {
 			return nil, fmt.Errorf("%s: root of trust domain %s, cluster %s is of %s: name another --dir", *dir, of, t.Name, t.TrustDomain)
 		}
@@ -62,7 +63,7 @@ func rotating(cmd *cobra.Command) func(args []string) (*rotation, error) {
 			return nil, err
 		}
 		r.pins = roots.Certificates()
-		reports, err := r.in.providers.Reports(cmd.Context())
+		reports, err := r.in.Providers.Reports(cmd.Context())
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +82,7 @@ func (r *rotation) pinned(c *x509.Certificate) bool { return slices.ContainsFunc
 // examine finds what comes next, and what that waits for.
 func (r *rotation) examine() error {
 	if !r.pinned(r.Active) && r.Stage != ca.Activated {
-		return fmt.Errorf("cluster %s: trust.roots lacks %s, which signs: put it back", r.in.topology.Name, r.dir.Path("ca.crt"))
+		return fmt.Errorf("cluster %s: trust.roots lacks %s, which signs: put it back", r.in.Topology.Name, r.dir.Path("ca.crt"))
 	}
 	switch r.Stage {
 	case ca.Steady:
@@ -93,7 +94,7 @@ func (r *rotation) examine() error {
 		}
 	case ca.Activated:
 		if !r.pinned(r.Active) {
-			return fmt.Errorf("cluster %s: trust.roots lacks %s, which signs: put it back", r.in.topology.Name, r.dir.Path("ca.crt"))
+			return fmt.Errorf("cluster %s: trust.roots lacks %s, which signs: put it back", r.in.Topology.Name, r.dir.Path("ca.crt"))
 		}
 		r.next, r.waiting = "the former root is retired", r.by.Unrenewed(trust.Fingerprint(r.Active))
 		switch {
@@ -112,8 +113,8 @@ func (r *rotation) examine() error {
 // sign are the commands that have the issuing certificates signed by the active root.
 func (r *rotation) sign(w io.Writer) {
 	fmt.Fprintln(w, "have it sign the issuing certificate of each host that issues:")
-	for _, host := range r.in.topology.Providers[cert.Name].Hosts {
-		instance := r.in.topology.Hosts[host].Instance
+	for _, host := range r.in.Topology.Providers[cert.Name].Hosts {
+		instance := r.in.Topology.Hosts[host].Instance
 		fmt.Fprintf(w, "  ssh root@%s cat /var/lib/%s/cert/issuing.csr | florctl ca sign --ca-cert %s --ca-key %s | ssh root@%[1]s %[5]s install-cert\n",
 			host, instance.Unit("provider"), r.dir.Path("ca.crt"), r.dir.Path("ca.key"), instance.Program("flor-provider"))
 	}
@@ -122,7 +123,7 @@ func (r *rotation) sign(w io.Writer) {
 	}
 }
 
-// print prints how it stands, and returns errAttention where anything is to be done first.
+// print prints how it stands, and returns fleet.ErrAttention where anything is to be done first.
 func (r *rotation) print(w io.Writer) error {
 	t := terminal.NewTable(w, "ROOT", "UNTIL", "IN THE FLAKE", "TRUSTED BY", "CERTIFICATES OF", "IS")
 	for _, c := range r.roots() {
@@ -147,7 +148,7 @@ func (r *rotation) print(w io.Writer) error {
 	}
 	if !r.ready() {
 		fmt.Fprintf(w, "then florctl ca rotate, and %s; --without HOST for one that is gone for good\n", r.next)
-		return errAttention
+		return fleet.ErrAttention
 	}
 	return nil
 }
@@ -200,7 +201,7 @@ next step of a rotation waits for. Exits 2 where one waits, and 0 otherwise.`,
 		}
 		err = terminal.PrintJSON(cmd.OutOrStdout(), r.json())
 		if err == nil && !r.ready() {
-			err = errAttention
+			err = fleet.ErrAttention
 		}
 		return err
 	}
@@ -338,7 +339,7 @@ func (r *rotation) prepare(w io.Writer, how *rootKey) error {
 		return fmt.Errorf("%s: sealed with age, and %s would not be: --seal-to RECIPIENT, --passphrase, --passphrase-file FILE or --pkcs11 URI", present, key)
 	}
 	var c *x509.Certificate
-	_, err = how.makeRoot(r.in.topology.TrustDomain, key, r.Active, func(a *ca.Authority, _ []age.Recipient) error {
+	_, err = how.makeRoot(r.in.Topology.TrustDomain, key, r.Active, func(a *ca.Authority, _ []age.Recipient) error {
 		c = a.Certificate
 		return r.dir.Prepare(c)
 	})

@@ -119,7 +119,7 @@ func (r *rotation) signIssuing(ctx context.Context, w io.Writer, open func(strin
 		return err
 	}
 	var failed []error
-	for _, host := range r.in.topology.Providers[cert.Name].Hosts {
+	for _, host := range r.in.Topology.Providers[cert.Name].Hosts {
 		if err := r.signIssuingOf(ctx, w, host, func() (*ca.Authority, error) { err := load(); return root, err }); err != nil {
 			failed = append(failed, err)
 		}
@@ -141,7 +141,7 @@ func (r *rotation) signIssuing(ctx context.Context, w io.Writer, open func(strin
 
 // signIssuingOf signs the issuing certificate of one host.
 func (r *rotation) signIssuingOf(ctx context.Context, w io.Writer, host string, root func() (*ca.Authority, error)) error {
-	instance := r.in.topology.Hosts[host].Instance
+	instance := r.in.Topology.Hosts[host].Instance
 	dir := "/var/lib/" + instance.Unit("provider") + "/cert/"
 	var crt, csr, installed bytes.Buffer
 	if err := client.AsRoot(ctx, host, nil, &crt, "cat", dir+"issuing.crt"); err == nil && r.signedByActive(crt.Bytes()) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/tls"
 )
 
@@ -24,15 +25,9 @@ alone: who trusts it trusts it for no other name, and no identity of the cluster
 	}
 	const defaultFile = "web-ca.crt"
 	out := cmd.Flags().String("out", defaultFile, "`FILE` for the certificate, - for standard output")
-	cluster := ofCluster(cmd)
-	cmd.Args = words(0, 1)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args)
-		if err != nil {
-			return err
-		}
+	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var root tls.Root
-		if _, err = p.providers.Answering(p.topology, tls.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/tls/root", &root) }); err != nil {
+		if _, err := c.Providers.Answering(c.Topology, tls.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/tls/root", &root) }); err != nil {
 			return err
 		}
 		if !strings.HasPrefix(root.Certificate, "-----BEGIN CERTIFICATE-----") {
@@ -48,8 +43,7 @@ alone: who trusts it trusts it for no other name, and no identity of the cluster
 		}
 		explainRoot(messages, file, root)
 		return nil
-	}
-	return cmd
+	})
 }
 
 // explainRoot prints what people do with a root.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/bundle"
 	"github.com/florete/florete/nix/operator/compile"
@@ -59,16 +58,14 @@ have, in a directory for nixos-anywhere --extra-files.`,
 		if err != nil {
 			return err
 		}
-		providers, err := reach(topology)
+		c, err := reach(topology)
 		if err != nil {
 			return err
 		}
 		var lines sync.Mutex
 		return deploy.Deployment{
 			Flake: src.Ref(), Timeout: *timeout, Jobs: *jobs,
-			Reports: func(ctx context.Context) (map[string]hostreport.Kept, error) {
-				return providers.Reports(ctx)
-			},
+			Reports: c.Providers.Reports,
 			Log: func(host, text string) {
 				lines.Lock()
 				defer lines.Unlock()

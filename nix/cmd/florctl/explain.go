@@ -51,9 +51,7 @@ func question(cmd *cobra.Command, count int, answer func(*explain.Access, []stri
 			}
 			return fmt.Errorf("%s: no such directory, want %s, with %s", flake[0], cmd.UseLine(), names)
 		}
-		done := progress("evaluating the cluster")
-		t, err := compile.ReadTopology(cmd.Context(), src)
-		done()
+		t, err := evaluated(cmd, src, compile.ReadTopology)
 		if err != nil {
 			return err
 		}

@@ -33,9 +33,7 @@ than 500 edges: of a large cluster, take a --host.`,
 		if !ok {
 			return fmt.Errorf("--format %q: want svg, dot or mermaid", *format)
 		}
-		done := progress("evaluating the cluster")
-		snapshot, err := compile.Read(cmd.Context(), src)
-		done()
+		snapshot, err := evaluated(cmd, src, compile.Read)
 		if err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func line(key sshkey.PublicKey) string {
 // confirm has a person compare a key that anybody on the way could have replaced.
 func confirm(cmd *cobra.Command, h scaffold.Host, key sshkey.PublicKey) error {
 	file := strings.TrimSuffix(strings.TrimPrefix(key.Type(), "ssh-"), "-sha2-nistp256")
-	return confirmed(cmd, fmt.Sprintf("%s answers with the SSH host key\n\n  %s (%s)\n\nCompare it with what this prints on the console of %s:\n\n  ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub\n\nIs it the same?",
+	return console(cmd).Confirm(fmt.Sprintf("%s answers with the SSH host key\n\n  %s (%s)\n\nCompare it with what this prints on the console of %s:\n\n  ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub\n\nIs it the same?",
 		h.Addresses[0], sshkey.FingerprintSHA256(key), key.Type(), h.Name, file),
 		fmt.Sprintf("the SSH host key of %s was not confirmed, and nothing was written: --fingerprint SHA256:… does so without a question", h.Name))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/join"
 )
@@ -74,9 +75,9 @@ func keepRecord(dir ca.Dir, all []issued) error {
 	return nil
 }
 
-// issued has the first provider that answers keep what is issued in its audit log.
-func (p published) issued(ctx context.Context, all []issued) error {
-	return p.providers.First(func(at *client.Provider) error {
+// recordIssued has the first provider that answers keep what is issued in its audit log.
+func recordIssued(ctx context.Context, p published.Cluster, all []issued) error {
+	return p.Providers.First(func(at *client.Provider) error {
 		for some := range slices.Chunk(all, join.MaxIssued) {
 			i := join.Issued{Host: some[0].Host, Device: some[0].Device, Until: some[0].Until}
 			for _, c := range some {

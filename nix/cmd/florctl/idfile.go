@@ -41,7 +41,7 @@ func (i *issuing) issue() error {
 	device := i.fingerprint()
 	if device != "" {
 		line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves)))
-		text, sig, err := signJSON(i.key, trust.NewAdmission(m.Cluster, m.Identity.ID, line, i.now), trust.AdmissionText)
+		text, sig, err := i.key.SignJSON(trust.NewAdmission(m.Cluster, m.Identity.ID, line, i.now), trust.AdmissionText)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (i *issuing) recipient() ([]age.Recipient, error) {
 
 // seal signs the file, and seals that.
 func (i *issuing) seal(to []age.Recipient) ([]byte, error) {
-	text, sig, err := signJSON(i.key, i.file, hostapi.IdentityFileText)
+	text, sig, err := i.key.SignJSON(i.file, hostapi.IdentityFileText)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/publish"
@@ -34,7 +34,7 @@ type issuing struct {
 	host, request, device string
 	id                    string
 	lifetime              time.Duration
-	key                   signature.SecretKey
+	key                   published.Key
 	by                    *ca.Authority
 	dir                   ca.Dir
 	now                   time.Time
@@ -77,7 +77,8 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 	f.StringVar(&i.device, "device", "", "the `FINGERPRINT` that flor id create printed, where the flake has no sshHostKey of the host")
 	cmd.MarkFlagsOneRequired("host", "request", "id")
 	cmd.MarkFlagsMutuallyExclusive("host", "request", "id")
-	keyFile, signed := keyFlag(cmd), signedFlag(cmd)
+	key := signing(cmd)
+	cmd.MarkFlagRequired("key")
 	out := f.String("out", "", "write the identity file to `FILE`, - for standard output")
 	cmd.MarkFlagRequired("out")
 	dir := f.String("dir", ".", "`DIR`ectory with enrol.crt and enrol.key")
@@ -99,26 +100,26 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 		if err != nil {
 			return err
 		}
+		if i.key, err = key(); err != nil {
+			return err
+		}
 		read := i.read
 		if i.id != "" {
 			read = i.readOne
 		}
-		if err := read(cmd.Context(), src, *keyFile); err != nil {
+		if err := read(cmd.Context(), src); err != nil {
 			return err
 		}
-		var p published
+		var c published.Cluster
 		if !*offline {
-			if p.topology, err = compile.ReadTopology(cmd.Context(), src); err != nil {
-				return err
-			}
-			if p.providers, err = reach(p.topology); err != nil {
-				return err
-			}
-			record, err := openRecord(*keyFile, *signed, p.topology.Name)
+			t, err := compile.ReadTopology(cmd.Context(), src)
 			if err != nil {
 				return err
 			}
-			if err := i.compare(cmd.Context(), p, record); err != nil {
+			if c, err = reach(t); err != nil {
+				return err
+			}
+			if err := i.compare(cmd.Context(), c); err != nil {
 				return err
 			}
 		}
@@ -147,7 +148,7 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 			return err
 		}
 		if !*offline {
-			if err := p.issued(cmd.Context(), i.record); err != nil {
+			if err := recordIssued(cmd.Context(), c, i.record); err != nil {
 				return fmt.Errorf("nothing is issued that is in no audit log: %w", err)
 			}
 		}
@@ -169,7 +170,7 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 }
 
 // read reads the request, the signing key, and what the flake gives the host.
-func (i *issuing) read(ctx context.Context, src compile.Source, keyFile string) error {
+func (i *issuing) read(ctx context.Context, src compile.Source) error {
 	var request hostapi.IdentityRequest
 	if i.request != "" {
 		b, err := os.ReadFile(i.request)
@@ -189,13 +190,10 @@ func (i *issuing) read(ctx context.Context, src compile.Source, keyFile string) 
 	if err != nil {
 		return err
 	}
-	if i.key, err = signingKey(keyFile); err != nil {
+	if err := i.key.CheckPinned(c.Name, c.Documents); err != nil {
 		return err
 	}
-	if err := publish.RejectUnpinned(c.Documents, i.key.ToPublicKey()); err != nil {
-		return fmt.Errorf("cluster %s: %s: %w", c.Name, keyFile, err)
-	}
-	documents, err := publish.Sign(c.Documents, i.key, i.now)
+	documents, err := publish.Sign(c.Documents, i.key.SecretKey, i.now)
 	if err != nil {
 		return fmt.Errorf("cluster %s: %w", c.Name, err)
 	}
@@ -272,8 +270,8 @@ func (i *issuing) fingerprint() string {
 
 // compare takes the revocation list along, and refuses a host that it revokes, and one that is
 // another device.
-func (i *issuing) compare(ctx context.Context, p published, r *signedRecord) error {
-	list, err := p.continued(ctx, r, nil)
+func (i *issuing) compare(ctx context.Context, p published.Cluster) error {
+	list, err := p.Continued(ctx, i.key)
 	if err != nil {
 		return fmt.Errorf("%w: --offline issues without knowing what is revoked", err)
 	}
@@ -305,7 +303,7 @@ func (i *issuing) compare(ctx context.Context, p published, r *signedRecord) err
 }
 
 // devices are the fingerprints of those that are or were the host.
-func (i *issuing) devices(ctx context.Context, p published) (all []string, err error) {
+func (i *issuing) devices(ctx context.Context, p published.Cluster) (all []string, err error) {
 	former, err := readRecord(i.dir)
 	if err != nil {
 		return nil, err
@@ -315,7 +313,7 @@ func (i *issuing) devices(ctx context.Context, p published) (all []string, err e
 			all = append(all, f.Device)
 		}
 	}
-	err = p.providers.All(func(at *client.Provider) error {
+	err = p.Providers.All(func(at *client.Provider) error {
 		joins, err := at.Joins(ctx)
 		for _, r := range joins {
 			if r.Host == i.host && r.State == hostapi.JoinApproved {

@@ -13,12 +13,12 @@ import (
 )
 
 // readOne reads the signing key, and takes one identity for all that there is to issue.
-func (i *issuing) readOne(ctx context.Context, src compile.Source, keyFile string) error {
+func (i *issuing) readOne(ctx context.Context, src compile.Source) error {
 	t, err := compile.ReadTopology(ctx, src)
 	if err != nil {
 		return err
 	}
-	if i.key, err = pinnedKey(t, keyFile); err != nil {
+	if err := i.key.CheckOf(t, "providers"); err != nil {
 		return err
 	}
 	text := i.id

@@ -2,12 +2,10 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 	sshkey "golang.org/x/crypto/ssh"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
 )
@@ -28,14 +27,9 @@ func newJoinCmd() *cobra.Command {
 
 func newJoinListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join requests of hosts, and how they stand"}
-	cluster := ofCluster(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args)
-		if err != nil {
-			return err
-		}
-		all, err := client.Each(p.providers, func(at *client.Provider) ([]join.Request, error) { return at.Joins(cmd.Context()) },
+	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
+		all, err := client.Each(c.Providers, func(at *client.Provider) ([]join.Request, error) { return at.Joins(cmd.Context()) },
 			func(r join.Request) string { return r.Host + r.Device + r.Requested.String() })
 		if err != nil {
 			return err
@@ -56,8 +50,7 @@ func newJoinListCmd() *cobra.Command {
 			w.Row(r.Host, r.State, r.Fingerprint(), cmp.Or(r.Facts.DeviceKey, hostdir.InFile), r.From, r.Requested.UTC().Format(time.RFC3339), r.Facts.System, r.By)
 		}
 		return w.Flush()
-	}
-	return cmd
+	})
 }
 
 func newJoinApproveCmd() *cobra.Command {
@@ -72,23 +65,23 @@ the key and asks about. No provider can admit a device without that signature.`,
 	keyFile := cmd.Flags().String("key", "", "secret signing key `FILE`, in Nix format")
 	device := cmd.Flags().String("device", "", "approve the device with this `FINGERPRINT`, SHA256:…, without a question")
 	cmd.MarkFlagRequired("key")
-	return deciding(cmd, func(p published, r join.Request) (d control.Decision, err error) {
-		if h, ok := p.topology.Hosts[r.Host]; !ok || h.SSHHostKey != "" {
-			return d, fmt.Errorf("no host %.64q of cluster %s joins: one with sshHostKey enrols by that", r.Host, p.topology.Name)
+	return deciding(cmd, func(p published.Cluster, r join.Request) (d control.Decision, err error) {
+		if h, ok := p.Topology.Hosts[r.Host]; !ok || h.SSHHostKey != "" {
+			return d, fmt.Errorf("no host %.64q of cluster %s joins: one with sshHostKey enrols by that", r.Host, p.Topology.Name)
 		}
 		// The key that is signed is compared, and nothing that came beside it.
 		is, err := r.Key()
 		if err != nil {
 			return d, fmt.Errorf("%w: nothing is approved", err)
 		}
-		key, err := pinnedKey(p.topology, *keyFile)
+		key, err := pinnedKey(p.Topology, *keyFile)
 		if err != nil {
 			return d, err
 		}
 		if err := confirmDevice(cmd, r.Host, sshkey.FingerprintSHA256(is), *device); err != nil {
 			return d, err
 		}
-		text, sig, err := signJSON(key, trust.NewAdmission(p.topology.Name, p.topology.Hosts[r.Host].ID, r.Device, time.Now()), trust.AdmissionText)
+		text, sig, err := key.SignJSON(trust.NewAdmission(p.Topology.Name, p.Topology.Hosts[r.Host].ID, r.Device, time.Now()), trust.AdmissionText)
 		return control.Decision{Admission: &trust.SignedAdmission{Admission: text, Signature: sig}}, err
 	})
 }
@@ -102,7 +95,7 @@ func confirmDevice(cmd *cobra.Command, host, fingerprint, given string) error {
 	case given != "":
 		return fmt.Errorf("device %s requests to be %s, not %s: nothing is approved", fingerprint, host, given)
 	}
-	return confirmed(cmd, fmt.Sprintf("Device %s requests to be %s. flor join prints its fingerprint there. Is it the same?", fingerprint, host),
+	return console(cmd).Confirm(fmt.Sprintf("Device %s requests to be %s. flor join prints its fingerprint there. Is it the same?", fingerprint, host),
 		"nothing is approved: --device SHA256:…, as flor join prints it there, approves that device without a question")
 }
 
@@ -112,22 +105,16 @@ func newJoinRejectCmd() *cobra.Command {
 		Short: "Refuse the device that requests to be a host",
 		Long: `Refuse the device that requests to be a host. It may request again with another token. One
 that was approved is revoked: florctl revoke --host-key.`,
-	}, func(published, join.Request) (control.Decision, error) { return control.Decision{}, nil })
+	}, func(published.Cluster, join.Request) (control.Decision, error) { return control.Decision{}, nil })
 }
 
 // deciding is a command that decides on the request of a host, at the provider that has it: of
 // several the one that waits.
-func deciding(cmd *cobra.Command, decide func(published, join.Request) (control.Decision, error)) *cobra.Command {
-	cluster := ofCluster(cmd)
-	cmd.Args = words(1, 2)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args[1:])
-		if err != nil {
-			return err
-		}
+func deciding(cmd *cobra.Command, decide func(published.Cluster, join.Request) (control.Decision, error)) *cobra.Command {
+	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var at *client.Provider
 		var found join.Request
-		err = p.providers.All(func(some *client.Provider) error {
+		err := c.Providers.All(func(some *client.Provider) error {
 			all, err := some.Joins(cmd.Context())
 			i := slices.IndexFunc(all, func(r join.Request) bool { return r.Host == args[0] })
 			if i >= 0 && (at == nil || all[i].State == hostapi.JoinPending) {
@@ -141,7 +128,7 @@ func deciding(cmd *cobra.Command, decide func(published, join.Request) (control.
 		if at == nil {
 			return fmt.Errorf("no device requested to be %.64q: florctl join list", args[0])
 		}
-		d, err := decide(p, found)
+		d, err := decide(c, found)
 		if err != nil {
 			return err
 		}
@@ -150,16 +137,5 @@ func deciding(cmd *cobra.Command, decide func(published, join.Request) (control.
 			fmt.Fprintf(cmd.OutOrStdout(), "device %s is %s as %s\n", found.Fingerprint(), terminal.Text(string(r.State)), found.Host)
 		}
 		return err
-	}
-	return cmd
-}
-
-// signJSON signs a value as it is encoded.
-func signJSON(key signature.SecretKey, v any, text func(string) string) (encoded, signed string, err error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return "", "", err
-	}
-	sig, err := key.Sign(nil, text(string(b)))
-	return string(b), sig.String(), err
+	})
 }

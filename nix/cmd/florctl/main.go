@@ -15,6 +15,8 @@ import (
 	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/internal/suggest"
 	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/nix/operator/fleet"
+	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/memory"
 )
 
@@ -36,7 +38,7 @@ func run() int {
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
-	if errors.Is(err, errWidens) || errors.Is(err, errAttention) || errors.Is(err, errPartly) {
+	if errors.Is(err, errWidens) || errors.Is(err, fleet.ErrAttention) || errors.Is(err, published.ErrPartly) {
 		return 2
 	}
 	if err != nil {

@@ -114,9 +114,7 @@ func snapshot(ctx context.Context, src compile.Source) (s compile.Snapshot, err 
 }
 
 func printPlacement(cmd *cobra.Command, src compile.Source, asJSON bool) error {
-	done := progress("evaluating the cluster")
-	t, err := compile.ReadTopology(cmd.Context(), src)
-	done()
+	t, err := evaluated(cmd, src, compile.ReadTopology)
 	if err != nil {
 		return err
 	}

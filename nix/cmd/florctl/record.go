@@ -17,6 +17,8 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/fleet"
+	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/secret"
 )
 
@@ -35,21 +37,14 @@ func newSecretRecordCmd() *cobra.Command {
 cluster has them as public.<secret>. A secret is made when its first reader fetches it. Exits
 with 2 where one is not made yet, or not in the generation of the flake.`,
 	}
-	cluster := ofCluster(cmd)
-	cmd.Args = words(1, 2)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args[1:])
-		if err != nil {
-			return err
-		}
+	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var made secret.Publics
-		_, err = p.providers.Answering(p.topology, secret.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/secrets", &made) })
+		_, err := c.Providers.Answering(c.Topology, secret.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/secrets", &made) })
 		if err != nil {
 			return err
 		}
-		return record(cmd.OutOrStdout(), args[0], p.topology.Secrets, made.Secrets)
-	}
-	return cmd
+		return record(cmd.OutOrStdout(), args[0], c.Topology.Secrets, made.Secrets)
+	})
 }
 
 // record writes what is known now. What is not made keeps the entry that it has.
@@ -97,7 +92,7 @@ func record(out io.Writer, path string, wanted map[string]compile.Secret, made [
 		}
 	}
 	if late {
-		return errAttention
+		return fleet.ErrAttention
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/nix/operator/published"
 )
 
 func newRotateCmd() *cobra.Command {
@@ -16,24 +17,17 @@ func newRotateCmd() *cobra.Command {
 its next report, within five minutes, and the former secret ends, that of a client of the
 issuer a quarter of an hour later. florctl status has the needs of hosts.`,
 	}
-	cluster := ofCluster(cmd)
-	cmd.Args = words(2, 3)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args[2:])
-		if err != nil {
-			return err
-		}
-		if _, ok := p.topology.Hosts[args[0]]; !ok {
-			return fmt.Errorf("cluster %s has no host %q", p.topology.Name, args[0])
+	return onCluster(cmd, 2, func(c published.Cluster, args []string) error {
+		if _, ok := c.Topology.Hosts[args[0]]; !ok {
+			return fmt.Errorf("cluster %s has no host %q", c.Topology.Name, args[0])
 		}
 		// A host reports to the first that it reaches.
-		return p.providers.First(func(at *client.Provider) error {
+		return c.Providers.First(func(at *client.Provider) error {
 			report, err := at.Rotate(cmd.Context(), args[0], args[1])
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), report)
 			}
 			return err
 		})
-	}
-	return cmd
+	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/secret"
@@ -46,12 +47,12 @@ files. Hosts that have a former one fetch it once its generation is raised in th
 		if err != nil {
 			return err
 		}
-		p, err := cluster(cmd.Context(), args[1:])
+		p, err := cluster(args[1:])
 		if err != nil {
 			return err
 		}
 		var sent file.File
-		at, err := p.providers.Answering(p.topology, file.Name, func(at *client.Provider) error {
+		at, err := p.Providers.Answering(p.Topology, file.Name, func(at *client.Provider) error {
 			return at.Post(cmd.Context(), "/v1/files", file.File{Ref: args[0], Content: &content}, &sent)
 		})
 		if err != nil {
@@ -91,14 +92,8 @@ func readSecret(cmd *cobra.Command, ref, from string) (string, error) {
 
 func newSecretUnsetCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "unset REF [FLAKE]", Short: "Have a provider drop a file that was sent to it"}
-	cluster := ofCluster(cmd)
-	cmd.Args = words(1, 2)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args[1:])
-		if err != nil {
-			return err
-		}
-		at, err := p.providers.Answering(p.topology, file.Name, func(at *client.Provider) error {
+	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
+		at, err := c.Providers.Answering(c.Topology, file.Name, func(at *client.Provider) error {
 			return at.Post(cmd.Context(), "/v1/files", file.File{Ref: args[0]}, &file.File{})
 		})
 		if err != nil {
@@ -106,19 +101,13 @@ func newSecretUnsetCmd() *cobra.Command {
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: has no file %q that was sent; hosts keep what they have\n", at, args[0])
 		return nil
-	}
-	return cmd
+	})
 }
 
 func newSecretListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print which secrets providers have: those that they made, and files that were sent"}
-	cluster := ofCluster(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args)
-		if err != nil {
-			return err
-		}
+	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var all struct {
 			secret.Publics
 			file.Sent
@@ -128,10 +117,10 @@ func newSecretListCmd() *cobra.Command {
 			path string
 			v    any
 		}{file.Name: {"/v1/files", &all.Sent}, secret.Name: {"/v1/secrets", &all.Publics}} {
-			if len(p.topology.Providers[kind].Hosts) == 0 {
+			if len(c.Topology.Providers[kind].Hosts) == 0 {
 				continue
 			}
-			_, err := p.providers.Answering(p.topology, kind, func(at *client.Provider) error { return at.Get(cmd.Context(), of.path, of.v) })
+			_, err := c.Providers.Answering(c.Topology, kind, func(at *client.Provider) error { return at.Get(cmd.Context(), of.path, of.v) })
 			failed = append(failed, err)
 		}
 		if err := errors.Join(failed...); err != nil {
@@ -155,6 +144,5 @@ func newSecretListCmd() *cobra.Command {
 			w.Row(f.Ref, "file of "+f.By.Short(), "-", f.Sent.UTC().Format(time.RFC3339), "-")
 		}
 		return w.Flush()
-	}
-	return cmd
+	})
 }

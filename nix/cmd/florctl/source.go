@@ -8,7 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/published"
 )
 
 // source adds the flags that say which cluster is meant. The function it returns
@@ -44,6 +47,59 @@ func words(least, most int) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// evaluated returns what is read of a cluster, and says meanwhile on a terminal what takes its time.
+func evaluated[T any](cmd *cobra.Command, src compile.Source, read func(context.Context, compile.Source) (T, error)) (T, error) {
+	defer progress("evaluating the cluster")()
+	return read(cmd.Context(), src)
+}
+
+// via adds the flag for how config providers are reached. The function it returns gives those of a
+// cluster. What the command prints may be their words, so nothing of it steers a terminal.
+func via(cmd *cobra.Command) func(compile.Topology) (published.Cluster, error) {
+	cmd.SetOut(terminal.Writer(os.Stdout))
+	cmd.SetErr(terminal.Writer(os.Stderr))
+	how := cmd.Flags().String("via", "forwarder", "reach the cluster's config providers by this host's `forwarder`, or, before there is one, by ssh as root@HOST")
+	return func(t compile.Topology) (published.Cluster, error) {
+		providers, err := client.Reach(t, *how)
+		return published.Cluster{Topology: t, Providers: providers, Console: console(cmd)}, err
+	}
+}
+
+func console(cmd *cobra.Command) terminal.Console {
+	return terminal.Console{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
+}
+
+// ofCluster adds the flags for which cluster is meant and how its config providers are reached. The function
+// it returns reads the cluster from the flake of args.
+func ofCluster(cmd *cobra.Command) func(args []string) (published.Cluster, error) {
+	from, reach := source(cmd), via(cmd)
+	return func(args []string) (published.Cluster, error) {
+		src, err := from(args)
+		if err != nil {
+			return published.Cluster{}, err
+		}
+		t, err := evaluated(cmd, src, compile.ReadTopology)
+		if err != nil {
+			return published.Cluster{}, err
+		}
+		return reach(t)
+	}
+}
+
+// onCluster has a command run on a cluster, whose flake may follow so many words.
+func onCluster(cmd *cobra.Command, count int, run func(c published.Cluster, args []string) error) *cobra.Command {
+	cluster := ofCluster(cmd)
+	cmd.Args = words(count, count+1)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		c, err := cluster(args[count:])
+		if err != nil {
+			return err
+		}
+		return run(c, args[:count])
+	}
+	return cmd
 }
 
 // noteUnseen prints notes of files and submodules that Nix does not read, and of inputs that nothing

@@ -30,9 +30,7 @@ func providerHost(cmd *cobra.Command) func(ctx context.Context, name string, arg
 		if err != nil {
 			return client.Root{}, err
 		}
-		done := progress("evaluating the cluster")
-		t, err := compile.ReadTopology(ctx, src)
-		done()
+		t, err := evaluated(cmd, src, compile.ReadTopology)
 		if err != nil {
 			return client.Root{}, err
 		}

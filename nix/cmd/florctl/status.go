@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -19,9 +18,7 @@ import (
 // every ten seconds.
 const again = 5 * time.Second
 
-// errAttention ends florctl with 2.
-var errAttention = errors.New("a host needs attention")
-
+// fleet.ErrAttention ends florctl with 2.
 func newStatusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [FLAKE]",
@@ -39,20 +36,18 @@ needs attention, and 0 otherwise.`,
 		if err != nil {
 			return err
 		}
-		done := progress("evaluating the cluster")
-		s, err := compile.Read(cmd.Context(), src)
-		done()
+		s, err := evaluated(cmd, src, compile.Read)
 		if err != nil {
 			return err
 		}
-		providers, err := reach(s.Topology)
+		c, err := reach(s.Topology)
 		if err != nil {
 			return err
 		}
 		if *watch {
-			return watchFleet(cmd, s, providers)
+			return watchFleet(cmd, s, c.Providers)
 		}
-		hosts, err := readFleet(cmd.Context(), s, providers)
+		hosts, err := readFleet(cmd.Context(), s, c.Providers)
 		if err != nil {
 			return err
 		}
@@ -63,7 +58,7 @@ needs attention, and 0 otherwise.`,
 		}
 		for _, h := range hosts {
 			if err == nil && len(h.Notes) > 0 {
-				return errAttention
+				return fleet.ErrAttention
 			}
 		}
 		return err

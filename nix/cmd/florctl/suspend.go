@@ -45,12 +45,15 @@ func suspension(cmd *cobra.Command, with func(*trust.Revocations, spiffe.ID) err
 		if !strings.Contains(args[0], "/") {
 			args[0] = string(spiffe.KindNode) + "/" + args[0]
 		}
-		t, p, err := r.target(args)
+		t, c, err := r.target(args)
 		if err != nil {
 			return err
 		}
-		r.warn(p.topology, t)
-		return r.change(p, func(list *trust.Revocations) error { return with(list, t.ID) })
+		c.WarnUndeclared(t)
+		if r.Key, err = r.key(); err != nil {
+			return err
+		}
+		return c.Revise(cmd.Context(), r.Revising, func(list *trust.Revocations) error { return with(list, t.ID) })
 	}
 	return cmd
 }

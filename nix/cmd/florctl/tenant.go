@@ -13,6 +13,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/token"
 	"github.com/florete/florete/providers/token/rules"
 )
@@ -55,18 +56,12 @@ the flake stay as they are. Identities of the cluster are written as there, serv
 others as subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME. The tenant must permit you
 rbac.policy.manage, for groupings rbac.assignment.manage, on all that the rule is about.`,
 	}
-	cluster := ofCluster(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	n := 1 + len(what)
-	cmd.Args = words(n, n+1)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args[n:])
-		if err != nil {
-			return err
-		}
+	return onCluster(cmd, n, func(c published.Cluster, args []string) error {
 		var r token.Rule
-		at, err := p.providers.Answering(p.topology, token.Name, func(at *client.Provider) error {
-			return at.Post(cmd.Context(), tenantPath(args[0], path), rule(p.topology.TrustDomain, args[1:n]), &r)
+		at, err := c.Providers.Answering(c.Topology, token.Name, func(at *client.Provider) error {
+			return at.Post(cmd.Context(), tenantPath(args[0], path), rule(c.Topology.TrustDomain, args[1:n]), &r)
 		})
 		if err != nil {
 			return err
@@ -80,8 +75,7 @@ rbac.policy.manage, for groupings rbac.assignment.manage, on all that the rule i
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: tenant %s %s %s; tokens that are out stay as they are until they end\n", at, args[0], has, r)
 		return nil
-	}
-	return cmd
+	})
 }
 
 func tenantPath(tenant, path string) string {
@@ -90,15 +84,10 @@ func tenantPath(tenant, path string) string {
 
 func newTenantListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the tenants of the flake, and those that it dropped of which something is kept"}
-	cluster := ofCluster(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args)
-		if err != nil {
-			return err
-		}
+	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var all token.Tenants
-		if _, err := p.providers.Answering(p.topology, token.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/tenants", &all) }); err != nil {
+		if _, err := c.Providers.Answering(c.Topology, token.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/tenants", &all) }); err != nil {
 			return err
 		}
 		if *asJSON {
@@ -113,8 +102,7 @@ func newTenantListCmd() *cobra.Command {
 			w.Row(t.Tenant, t.Policies, t.Groupings, runtime, when(t.Dropped), when(t.Until))
 		}
 		return w.Flush()
-	}
-	return cmd
+	})
 }
 
 // when is a time for people, if there is one.
@@ -127,16 +115,10 @@ func when(t unixtime.Time) string {
 
 func newTenantRulesCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "rules TENANT [FLAKE]", Short: "Print the rules of a tenant that you may view, of the flake and of run time"}
-	cluster := ofCluster(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
-	cmd.Args = words(1, 2)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args[1:])
-		if err != nil {
-			return err
-		}
+	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var all token.TenantRules
-		if _, err := p.providers.Answering(p.topology, token.Name, func(at *client.Provider) error {
+		if _, err := c.Providers.Answering(c.Topology, token.Name, func(at *client.Provider) error {
 			return at.Get(cmd.Context(), tenantPath(args[0], "rules"), &all)
 		}); err != nil {
 			return err
@@ -150,8 +132,7 @@ func newTenantRulesCmd() *cobra.Command {
 			w.Row(r, r.Origin, cmp.Or(r.By, "-"), when(r.Added), cmp.Or(r.Ignored, "-"))
 		}
 		return w.Flush()
-	}
-	return cmd
+	})
 }
 
 func newTenantDeleteCmd() *cobra.Command {
@@ -162,15 +143,9 @@ func newTenantDeleteCmd() *cobra.Command {
 be kept for 30 days and be there again with the tenant. It is refused while the flake has the
 tenant, and for an hour after that, while its last tokens may be in use.`,
 	}
-	cluster := ofCluster(cmd)
 	force := cmd.Flags().Bool("force", false, "while its last tokens may be in use, too")
-	cmd.Args = words(1, 2)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args[1:])
-		if err != nil {
-			return err
-		}
-		at, err := p.providers.Answering(p.topology, token.Name, func(at *client.Provider) error {
+	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
+		at, err := c.Providers.Answering(c.Topology, token.Name, func(at *client.Provider) error {
 			return at.Post(cmd.Context(), tenantPath(args[0], "delete"), token.Deletion{Force: *force}, &token.Kept{})
 		})
 		if err != nil {
@@ -178,6 +153,5 @@ tenant, and for an hour after that, while its last tokens may be in use.`,
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: nothing is kept of tenant %s any more\n", at, args[0])
 		return nil
-	}
-	return cmd
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/document"
@@ -18,6 +17,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/join"
 )
 
@@ -36,7 +36,6 @@ sshHostKey: flor join - there, then florctl join approve HOST here. With --appro
 one host and one use, whoever has the token is approved at once; that needs the signing key.
 The provider stores its hash alone: what is printed is not to be had again.`,
 	}
-	cluster := ofCluster(cmd)
 	f := cmd.Flags()
 	host := f.String("host", "", "the `HOST` that it is for, or a pattern such as lab-*")
 	uses := f.Int("uses", 1, "how many devices may join with it")
@@ -44,22 +43,18 @@ The provider stores its hash alone: what is printed is not to be had again.`,
 	approve := f.Bool("approve", false, "approve the device that joins with it, without another look")
 	keyFile := f.String("key", "", "secret signing key `FILE`, in Nix format, for --approve")
 	cmd.MarkFlagRequired("host")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args)
-		if err != nil {
+	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
+		if err := joining(c.Topology, *host); err != nil {
 			return err
 		}
-		if err := joining(p.topology, *host); err != nil {
-			return err
-		}
-		return p.providers.First(func(at *client.Provider) error {
+		return c.Providers.First(func(at *client.Provider) error {
 			token, err := hostapi.NewJoinToken(at.Host)
 			if err != nil {
 				return err
 			}
 			t := join.Token{ID: hostapi.TokenID(token.Public()), Hosts: *host, Uses: *uses, Until: unixtime.Of(time.Now().Add(*lifetime))}
 			if *approve {
-				if t.Grant, err = grant(p.topology, token, t, *keyFile); err != nil {
+				if t.Grant, err = grant(c.Topology, token, t, *keyFile); err != nil {
 					return err
 				}
 			}
@@ -70,8 +65,7 @@ The provider stores its hash alone: what is printed is not to be had again.`,
 			fmt.Fprintln(cmd.OutOrStdout(), token)
 			return nil
 		})
-	}
-	return cmd
+	})
 }
 
 // joining refuses hosts of which none joins.
@@ -96,36 +90,26 @@ func grant(t compile.Topology, token hostapi.JoinToken, record join.Token, keyFi
 	if !ok || record.Uses != 1 {
 		return nil, errors.New("--approve is for one host by its name, and one use")
 	}
-	text, sig, err := signJSON(key, trust.JoinGrant{
+	text, sig, err := key.SignJSON(trust.JoinGrant{
 		Schema: trust.JoinGrantSchema, Format: document.NewestFormat, Cluster: t.Name, Node: h.ID, Token: token.Public(), Until: record.Until,
 	}, trust.JoinGrantText)
 	return &trust.SignedGrant{Grant: text, Signature: sig}, err
 }
 
-// pinnedKey is a signing key that hosts of the cluster verify with.
-func pinnedKey(t compile.Topology, file string) (key signature.SecretKey, err error) {
-	if file == "" {
-		return key, errors.New("--key FILE: want the secret signing key, as for florctl publish")
+// pinnedKey returns a signing key that hosts of the cluster verify with.
+func pinnedKey(t compile.Topology, file string) (published.Key, error) {
+	key, err := published.ReadKey(file, "")
+	if err == nil {
+		err = key.CheckOf(t, "providers")
 	}
-	if key, err = signingKey(file); err != nil {
-		return key, err
-	}
-	if public := key.ToPublicKey().String(); !slices.Contains(t.Trust.SigningKeys, public) {
-		return key, fmt.Errorf("key %s: not among trust.signingKeys of cluster %s: providers would refuse what it signs", public, t.Name)
-	}
-	return key, nil
+	return key, err
 }
 
 func newTokenListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join tokens on record"}
-	cluster := ofCluster(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args)
-		if err != nil {
-			return err
-		}
-		all, err := client.Each(p.providers, func(at *client.Provider) ([]join.Token, error) { return at.Tokens(cmd.Context()) }, func(t join.Token) string { return t.ID })
+	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
+		all, err := client.Each(c.Providers, func(at *client.Provider) ([]join.Token, error) { return at.Tokens(cmd.Context()) }, func(t join.Token) string { return t.ID })
 		if err != nil {
 			return err
 		}
@@ -147,8 +131,7 @@ func newTokenListCmd() *cobra.Command {
 			w.Row(fmt.Sprintf("%.16s", t.ID), t.Hosts, fmt.Sprintf("%d of %d", t.Left, t.Uses), until, approves, t.By)
 		}
 		return w.Flush()
-	}
-	return cmd
+	})
 }
 
 func newTokenRevokeCmd() *cobra.Command {
@@ -158,16 +141,10 @@ func newTokenRevokeCmd() *cobra.Command {
 		Long: `Have a join token be good no more, by the name that florctl token list has for it. Devices
 that joined with it stay: florctl revoke --host-key.`,
 	}
-	cluster := ofCluster(cmd)
-	cmd.Args = words(1, 2)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := cluster(cmd.Context(), args[1:])
-		if err != nil {
-			return err
-		}
+	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var at *client.Provider
 		var id string
-		err = p.providers.All(func(some *client.Provider) error {
+		err := c.Providers.All(func(some *client.Provider) error {
 			tokens, err := some.Tokens(cmd.Context())
 			i := slices.IndexFunc(tokens, func(t join.Token) bool { return len(args[0]) >= 8 && strings.HasPrefix(t.ID, args[0]) })
 			if i >= 0 && at == nil {
@@ -186,6 +163,5 @@ that joined with it stay: florctl revoke --host-key.`,
 			return err
 		}
 		return fmt.Errorf("no join token %.64q: want the first eight letters or more of one that florctl token list has", args[0])
-	}
-	return cmd
+	})
 }

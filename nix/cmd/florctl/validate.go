@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/published"
 )
 
 func newValidateCmd() *cobra.Command {
@@ -36,7 +35,7 @@ host in common.`,
 		reports, err := compile.Validate(cmd.Context(), src, time.Now())
 		noteUnseen(cmd.Context(), src)
 		if err == nil {
-			err = rootsKept(cmd.Context(), src, *signed)
+			err = published.CheckRootsKept(cmd.Context(), src, *signed)
 		}
 		if err != nil {
 			return err
@@ -82,57 +81,4 @@ func printFaults(cmd *cobra.Command, reports []compile.Report, strict bool) erro
 		}
 	}
 	return errors.Join(append([]error{terminal.PrintJSON(cmd.OutOrStdout(), faults)}, errs...)...)
-}
-
-// rootsKept returns an error where a cluster has none of the roots that were published last, by the record
-// of the signing key. Without a record those are the roots of the last commit, or of the one before it where
-// nothing is uncommitted. What cannot be compared, as where the flake is in no clone or has several clusters,
-// has no error.
-func rootsKept(ctx context.Context, src compile.Source, signed string) error {
-	is, err := compile.ReadTopology(ctx, src)
-	if err != nil {
-		if signed != "" {
-			return fmt.Errorf("--signed: %w", err)
-		}
-		return nil
-	}
-	if signed != "" {
-		if _, err := os.Stat(signed); err != nil {
-			return fmt.Errorf("--signed: %w", err)
-		}
-		r, err := openRecord("", signed, is.Name)
-		if err == nil {
-			err = compile.CheckFingerprintsKept(r.roots(), compile.Fingerprints(is.Trust.Roots))
-		}
-		if err != nil {
-			return fmt.Errorf("cluster %s: %w", is.Name, err)
-		}
-		return nil
-	}
-	tree, err := compile.ReadTree(ctx, src)
-	if err != nil {
-		return nil
-	}
-	revs := []string{"HEAD"}
-	if tree.Revision != "" {
-		revs = []string{"HEAD~", "HEAD~2"} // the last commit may take back the one before
-	}
-	var lost error
-	for _, rev := range revs {
-		before, err := src.At(ctx, rev)
-		if err != nil {
-			break
-		}
-		was, err := compile.ReadTopology(ctx, before)
-		if err != nil {
-			break
-		}
-		if lost = compile.CheckRootsKept(was.Trust.Roots, is.Trust.Roots); lost == nil {
-			return nil
-		}
-	}
-	if lost != nil {
-		return fmt.Errorf("cluster %s: %w", is.Name, lost)
-	}
-	return nil
 }

@@ -2,6 +2,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/operator/compile"
 )
+
+// ErrAttention is the error of a host that is not as it should be, once what is printed says so.
+var ErrAttention = errors.New("a host needs attention")
 
 // skew is how far its clock may be off: enrolment proofs live a minute.
 const skew = 30 * time.Second

@@ -1,4 +1,4 @@
-package main
+package published
 
 import (
 	"bytes"
@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
@@ -113,17 +112,14 @@ func TestLiar(t *testing.T) {
 	signed, refused := 0, 0
 	for seed := range uint64(60) {
 		l := &liar{r: rand.New(rand.NewPCG(seed, 1))}
-		p := published{topology: compile.Topology{Name: "demo"}, providers: l.serve(t)}
-		p.topology.Trust.SigningKeys = pinned
-		p.topology.Providers = map[string]compile.Provider{"config": {Hosts: []string{"p"}}}
-		r, err := openRecord(filepath.Join(t.TempDir(), "signing.key"), "", "demo")
+		c := Cluster{Topology: compile.Topology{Name: "demo"}, Providers: l.serve(t)}
+		c.Topology.Trust.SigningKeys = pinned
+		c.Topology.Providers = map[string]compile.Provider{"config": {Hosts: []string{"p"}}}
+		r, err := openRecord(filepath.Join(t.TempDir(), "signing.key.signed"), "demo")
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := &cobra.Command{}
-		cmd.SetContext(t.Context())
-		cmd.SetIn(strings.NewReader("")) // nobody confirms
-		cmd.SetErr(io.Discard)
+		c.Console = terminal.Console{In: strings.NewReader(""), Err: io.Discard} // nobody confirms
 		revoked := map[spiffe.ID]bool{}
 		wayBack := "" // of the version before, which may have gone back
 		for n := range 8 {
@@ -133,11 +129,11 @@ func TestLiar(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n > 0 {
-				last, err := p.newestVersion(t.Context(), r)
+				last, err := c.newest(t.Context(), r)
 				if err != nil {
 					t.Fatal(err)
 				}
-				follow, err := p.former(cmd, r, next, last.Serial, "", key, client.Importing{})
+				follow, err := c.former(t.Context(), r, next, last.Serial, "", Key{SecretKey: key})
 				if err != nil {
 					refused++
 				}
@@ -153,7 +149,7 @@ func TestLiar(t *testing.T) {
 					wayBack, l.versions = got, append(l.versions, back)
 				}
 				serial := of(l.r.IntN(n))["a"][0].Envelope.Serial
-				again, _, err := p.again(cmd, r, serial, now.Unix(), "")
+				again, _, err := c.again(t.Context(), r, serial, now.Unix(), "")
 				if err != nil {
 					refused++
 				} else if want := fmt.Sprintf("v%d.flor", (serial-now.Unix()+1000)/10); content(again) != want+want {
@@ -161,7 +157,7 @@ func TestLiar(t *testing.T) {
 				}
 			}
 			l.versions = append(l.versions, tree)
-			if err := r.add(signedVersion{Serial: tree.Head().Serial, Digest: tree.Digest(), Served: true}); err != nil {
+			if err := r.add(version{Serial: tree.Head().Serial, Digest: tree.Digest(), Served: true}); err != nil {
 				t.Fatal(err)
 			}
 
@@ -182,7 +178,7 @@ func TestLiar(t *testing.T) {
 				l.lists = append(l.lists, list.AsSigned())
 			}
 			id := kit.ID(fmt.Sprintf("user/u%d", l.r.IntN(4)))
-			list, err := p.nextList(t.Context(), key, r, time.Hour, false, func(list *trust.Revocations) error {
+			list, err := c.next(t.Context(), Key{SecretKey: key}, r, time.Hour, false, func(list *trust.Revocations) error {
 				if l.r.IntN(3) == 0 {
 					if err := revocation.Reinstate(list, revocation.Target{ID: id}); err == nil {
 						delete(revoked, id)
@@ -225,30 +221,27 @@ func TestAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &liar{versions: []publish.Tree{tree}}
-	for name, c := range map[string]struct{ digest, answer, want string }{
+	for name, x := range map[string]struct{ digest, answer, want string }{
 		"its digest":     {digest: tree.Digest()},
 		"another digest": {digest: "sha256-x", want: "not sha256-x: nothing is signed"},
 		"confirmed":      {answer: "y\n"},
 		"not confirmed":  {answer: "\n", want: "nothing is signed: --digest sha256-"},
 	} {
-		p := published{topology: compile.Topology{Name: "demo"}, providers: l.serve(t)}
-		p.topology.Trust.SigningKeys = []string{key.ToPublicKey().String()}
-		r, err := openRecord(filepath.Join(t.TempDir(), "signing.key"), "", "demo")
+		c := Cluster{Topology: compile.Topology{Name: "demo"}, Providers: l.serve(t)}
+		c.Topology.Trust.SigningKeys = []string{key.ToPublicKey().String()}
+		r, err := openRecord(filepath.Join(t.TempDir(), "signing.key.signed"), "demo")
 		if err != nil {
 			t.Fatal(err)
 		}
 		var asked bytes.Buffer
-		cmd := &cobra.Command{}
-		cmd.SetContext(t.Context())
-		cmd.SetIn(strings.NewReader(c.answer))
-		cmd.SetErr(&asked)
-		if _, _, err := p.again(cmd, r, 7, 8, c.digest); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+		c.Console = terminal.Console{In: strings.NewReader(x.answer), Err: &asked}
+		if _, _, err := c.again(t.Context(), r, 7, 8, x.digest); (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v, want %q", name, err, x.want)
 		}
-		if _, _, err := p.again(cmd, r, 9, 10, tree.Digest()); err == nil || !strings.Contains(err.Error(), "answers with version 7") {
+		if _, _, err := c.again(t.Context(), r, 9, 10, tree.Digest()); err == nil || !strings.Contains(err.Error(), "answers with version 7") {
 			t.Errorf("%s: another serial: %v", name, err)
 		}
-		if c.digest == "" && !strings.Contains(asked.String(), tree.Digest()) {
+		if x.digest == "" && !strings.Contains(asked.String(), tree.Digest()) {
 			t.Errorf("%s: asked %q", name, asked.String())
 		}
 	}

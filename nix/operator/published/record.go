@@ -1,4 +1,4 @@
-package main
+package published
 
 import (
 	"cmp"
@@ -9,31 +9,30 @@ import (
 	"os"
 	"slices"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/trust"
 )
 
-// signedRecord lists the documents that a signing key has signed, in a file beside it. A provider that was broken into
+// record lists the documents that a signing key has signed, in a file beside it. A provider that was broken into
 // may answer anything: what is signed again, or continued, is compared with this.
-type signedRecord struct {
+type record struct {
 	path     string
 	cluster  string
-	Clusters map[string]*signedOf `json:"clusters"`
+	Clusters map[string]*signed `json:"clusters"`
 }
 
-// signedOf lists the documents of one cluster that were signed.
-type signedOf struct {
-	Versions []signedVersion `json:"versions"` // by serial
+// signed lists the documents of one cluster that were signed.
+type signed struct {
+	Versions []version `json:"versions"` // by serial
 
 	// Revocations is the newest list that was offered, nil for none.
 	Revocations *trust.SignedRevocations `json:"revocations,omitempty"`
 }
 
-// signedVersion is a version, or one to go back to.
-type signedVersion struct {
+// version is a version, or one to go back to.
+type version struct {
 	Serial int64  `json:"serial"`
 	Rev    string `json:"rev"`
 	Digest string `json:"digest"` // publish.Tree.Digest
@@ -46,14 +45,9 @@ type signedVersion struct {
 // maxRecorded is how many versions a record has.
 const maxRecorded = 1000
 
-// signedFlag adds the flag that names the record.
-func signedFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().String("signed", "", "`FILE` with what the key has signed, which a provider's answers are compared with (default: that of --key, with .signed)")
-}
-
-// openRecord reads the record of a key, which may have signed nothing yet.
-func openRecord(keyFile, path, cluster string) (*signedRecord, error) {
-	r := &signedRecord{path: cmp.Or(path, keyFile+".signed"), cluster: cluster}
+// openRecord reads a record, which is not there before the key has signed anything.
+func openRecord(path, cluster string) (*record, error) {
+	r := &record{path: path, cluster: cluster}
 	b, err := os.ReadFile(r.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		b, err = []byte("{}"), nil
@@ -65,18 +59,18 @@ func openRecord(keyFile, path, cluster string) (*signedRecord, error) {
 		return nil, fmt.Errorf("%s: what the key has signed cannot be read: %w: restore the file, or name another with --signed", r.path, err)
 	}
 	if r.Clusters == nil {
-		r.Clusters = map[string]*signedOf{}
+		r.Clusters = map[string]*signed{}
 	}
 	if r.Clusters[cluster] == nil {
-		r.Clusters[cluster] = &signedOf{}
+		r.Clusters[cluster] = &signed{}
 	}
 	return r, nil
 }
 
-func (r *signedRecord) of() *signedOf { return r.Clusters[r.cluster] }
+func (r *record) of() *signed { return r.Clusters[r.cluster] }
 
 // save writes the record, with the versions that other processes have added to it since it was read.
-func (r *signedRecord) save() error {
+func (r *record) save() error {
 	lock, err := os.OpenFile(r.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil {
 		defer lock.Close()
@@ -97,8 +91,8 @@ func (r *signedRecord) save() error {
 }
 
 // merge takes what the file has and this record has not.
-func (r *signedRecord) merge() {
-	var now signedRecord
+func (r *record) merge() {
+	var now record
 	b, err := os.ReadFile(r.path)
 	if err != nil || json.Unmarshal(b, &now) != nil {
 		return
@@ -112,7 +106,7 @@ func (r *signedRecord) merge() {
 		for _, v := range is.Versions {
 			if _, ok := r.version(v.Serial); !ok {
 				own.Versions = append(own.Versions, v)
-				slices.SortFunc(own.Versions, func(a, b signedVersion) int { return cmp.Compare(a.Serial, b.Serial) })
+				slices.SortFunc(own.Versions, func(a, b version) int { return cmp.Compare(a.Serial, b.Serial) })
 			}
 		}
 		own.Versions = own.Versions[max(0, len(own.Versions)-maxRecorded):]
@@ -123,9 +117,9 @@ func (r *signedRecord) merge() {
 }
 
 // version returns what is known of a serial.
-func (r *signedRecord) version(serial int64) (v signedVersion, ok bool) {
+func (r *record) version(serial int64) (v version, ok bool) {
 	all := r.of().Versions
-	i, ok := slices.BinarySearchFunc(all, serial, func(v signedVersion, serial int64) int { return cmp.Compare(v.Serial, serial) })
+	i, ok := slices.BinarySearchFunc(all, serial, func(v version, serial int64) int { return cmp.Compare(v.Serial, serial) })
 	if ok {
 		v = all[i]
 	}
@@ -133,7 +127,7 @@ func (r *signedRecord) version(serial int64) (v signedVersion, ok bool) {
 }
 
 // served returns the newest version that a provider took.
-func (r *signedRecord) served() (v signedVersion) {
+func (r *record) served() (v version) {
 	for _, is := range r.of().Versions {
 		if is.Served {
 			v = is
@@ -144,7 +138,7 @@ func (r *signedRecord) served() (v signedVersion) {
 
 // roots returns the fingerprints of the roots of the newest version that a provider took or, where
 // none is known to have been taken, that was signed; none where the record does not have them.
-func (r *signedRecord) roots() (all []string) {
+func (r *record) roots() (all []string) {
 	if v := r.served(); v.Roots != nil {
 		return v.Roots
 	}
@@ -155,7 +149,7 @@ func (r *signedRecord) roots() (all []string) {
 }
 
 // newest returns the highest serial that was signed.
-func (r *signedRecord) newest() int64 {
+func (r *record) newest() int64 {
 	all := r.of().Versions
 	if len(all) == 0 {
 		return 0
@@ -164,18 +158,26 @@ func (r *signedRecord) newest() int64 {
 }
 
 // add records versions.
-func (r *signedRecord) add(all ...signedVersion) error {
+func (r *record) add(all ...version) error {
 	o := r.of()
 	for _, v := range all {
-		o.Versions = append(slices.DeleteFunc(o.Versions, func(is signedVersion) bool { return is.Serial == v.Serial }), v)
+		o.Versions = append(slices.DeleteFunc(o.Versions, func(is version) bool { return is.Serial == v.Serial }), v)
 	}
-	slices.SortFunc(o.Versions, func(a, b signedVersion) int { return cmp.Compare(a.Serial, b.Serial) })
+	slices.SortFunc(o.Versions, func(a, b version) int { return cmp.Compare(a.Serial, b.Serial) })
 	o.Versions = o.Versions[max(0, len(o.Versions)-maxRecorded):]
 	return r.save()
 }
 
+// offered records a version that is about to be offered, unless it is served already.
+func (r *record) offered(v version) error {
+	if is, ok := r.version(v.Serial); ok && is.Served {
+		return nil
+	}
+	return r.add(v)
+}
+
 // list returns the newest revocation list that was offered, nil for none.
-func (r *signedRecord) list() (*trust.Revocations, error) {
+func (r *record) list() (*trust.Revocations, error) {
 	s := r.of().Revocations
 	if s == nil {
 		return nil, nil

@@ -1,4 +1,4 @@
-package main
+package published
 
 import (
 	"encoding/json"
@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
@@ -56,15 +55,10 @@ func TestRollbackRoots(t *testing.T) {
 	})
 	api := httptest.NewServer(mux)
 	defer api.Close()
-	p := published{topology: compile.Topology{Name: "demo", Hosts: map[string]compile.Host{"a": {}}}, providers: client.Providers{client.New("p", api.URL, api.Client())}}
-	p.topology.Trust.SigningKeys = []string{key.ToPublicKey().String()}
+	c := Cluster{Topology: compile.Topology{Name: "demo", Hosts: map[string]compile.Host{"a": {}}}, Providers: client.Providers{client.New("p", api.URL, api.Client())}, Console: terminal.Console{Out: io.Discard, Err: io.Discard}}
+	c.Topology.Trust.SigningKeys = []string{key.ToPublicKey().String()}
 	back := func(without ...string) error {
-		cmd := &cobra.Command{}
-		cmd.SetContext(t.Context())
-		cmd.SetOut(io.Discard)
-		cmd.SetErr(io.Discard)
-		dir := t.TempDir()
-		return p.rollback(cmd, versions.Versions[1].Serial, rollback{key: key, keyFile: filepath.Join(dir, "signing.key"), digest: trees[1].Digest(), without: without})
+		return c.Rollback(t.Context(), Rollback{Serial: versions.Versions[1].Serial, Key: Key{SecretKey: key, record: filepath.Join(t.TempDir(), "signed")}, Digest: trees[1].Digest(), Without: without})
 	}
 	const want = "to which certificates of a lead"
 	if err := back(); err == nil || !strings.Contains(err.Error(), want) || imports != 0 {

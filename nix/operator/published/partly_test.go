@@ -1,4 +1,4 @@
-package main
+package published
 
 import (
 	"encoding/json"
@@ -9,11 +9,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/client"
-	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
@@ -29,7 +27,7 @@ func taker(t *testing.T, status int) *client.Provider {
 	return client.New("taker", api.URL, api.Client())
 }
 
-// TestPartly: a publication that only some of several providers took ends with errPartly, and counts as
+// TestPartly: a publication that only some of several providers took ends with ErrPartly, and counts as
 // one that was served; one that none took is an error, and is none. Those that share a store have the same.
 func TestPartly(t *testing.T) {
 	down, up := taker(t, http.StatusServiceUnavailable), taker(t, http.StatusOK)
@@ -45,15 +43,12 @@ func TestPartly(t *testing.T) {
 		"shared": {client.Providers{down, up}, shares, false, false},
 		"none":   {client.Providers{down, down}, publish.Tree{}, false, true},
 	} {
-		r, err := openRecord(filepath.Join(t.TempDir(), "key"), "", "demo")
+		r, err := openRecord(filepath.Join(t.TempDir(), "key.signed"), "demo")
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := &cobra.Command{}
-		cmd.SetContext(t.Context())
-		cmd.SetOut(io.Discard)
-		err = published{compile.Topology{}, c.providers}.publishRecorded(cmd, r, signedVersion{Serial: 7}, client.Importing{}, c.tree)
-		if errors.Is(err, errPartly) != c.partly || (err != nil) != (c.partly || c.fails) {
+		err = Cluster{Providers: c.providers, Console: terminal.Console{Out: io.Discard}}.serve(t.Context(), r, version{Serial: 7}, client.Importing{}, c.tree)
+		if errors.Is(err, ErrPartly) != c.partly || (err != nil) != (c.partly || c.fails) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if served := r.served().Serial == 7; served == c.fails {

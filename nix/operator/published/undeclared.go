@@ -1,4 +1,4 @@
-package main
+package published
 
 import (
 	"fmt"
@@ -12,18 +12,19 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// warn prints what the flake does not have of what is to be revoked or suspended. That is signed all
-// the same: the flake may have dropped it.
-func (r *revoking) warn(t compile.Topology, of revocation.Target) {
+// WarnUndeclared prints what the flake does not have of what is to be revoked or suspended. That is signed
+// all the same: the flake may have dropped it.
+func (c Cluster) WarnUndeclared(of revocation.Target) {
+	t := c.Topology
 	if of.ID.TrustDomain() == t.TrustDomain {
 		if text := undeclared(t, of.ID); text != "" {
-			fmt.Fprintln(r.cmd.ErrOrStderr(), "warning: the flake has no "+text)
+			fmt.Fprintln(c.Err, "warning: the flake has no "+text)
 		}
 	}
-	hosts := slices.Collect(maps.Values(declared(t)))
+	hosts := slices.Collect(maps.Values(hostKeys(t)))
 	for _, key := range of.Keys {
 		if !slices.Contains(hosts, key) {
-			fmt.Fprintf(r.cmd.ErrOrStderr(), "warning: no host of the flake has the SSH host key %s: it proves nothing any more, and certificates that it got stay good: revoke their host too\n", key)
+			fmt.Fprintf(c.Err, "warning: no host of the flake has the SSH host key %s: it proves nothing any more, and certificates that it got stay good: revoke their host too\n", key)
 		}
 	}
 }

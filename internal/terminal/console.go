@@ -1,0 +1,34 @@
+package terminal
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Console is where a person is told what a program does, and answers its questions.
+type Console struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Confirm asks a question. Its error is otherwise, for any answer but yes, and where there is no terminal
+// to ask at.
+func (c Console) Confirm(question, otherwise string) error {
+	if in, ok := c.In.(*os.File); ok {
+		if _, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err != nil {
+			return fmt.Errorf("no terminal to confirm it at: %s", otherwise)
+		}
+	}
+	fmt.Fprint(c.Err, question, " [y/N] ")
+	answer, _ := bufio.NewReader(c.In).ReadString('\n')
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return errors.New(otherwise)
+	}
+	return nil
+}

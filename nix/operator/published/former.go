@@ -1,0 +1,63 @@
+package published
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/providers/distribution"
+	"github.com/florete/florete/providers/publish"
+)
+
+// former are the documents that a provider needs beside next where that is rolled out: the
+// policies of provider hosts for the time of it, where these change, and the documents to go
+// back to, which an operator published as the version before it.
+func (c Cluster) former(ctx context.Context, r *record, next map[string][]document.Document, last int64, digest string, key Key) ([]publish.Tree, error) {
+	serial := publish.Tree(next).Head().Serial
+	if !c.rolledOut(next) || last == 0 || last >= serial { // the same again, or refused
+		return nil, nil
+	}
+	if served := r.served().Serial; served > last && served < serial {
+		return nil, fmt.Errorf("the newest version that the provider has is %d, and %d was published: it lost that or hides it, so it is not known what to go back to: --at-once", last, served)
+	}
+	back, was, err := c.again(ctx, r, last, serial+1, digest)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(c.Err, "where its rollout fails, hosts go back to version %d, revision %.12s\n", last, cmp.Or(was.Rev, "unknown"))
+	if err := r.add(version{Serial: serial + 1, Rev: was.Rev, Digest: publish.Tree(back).Digest()}); err != nil {
+		return nil, err
+	}
+	// Hosts that go back verify whatever comes after by these.
+	if err := publish.RejectUnpinned(back, key.ToPublicKey()); err != nil {
+		return nil, err
+	}
+	bridge, err := publish.Bridge(next, back, serial-1)
+	if err != nil {
+		return nil, err
+	}
+	var trees []publish.Tree
+	for _, documents := range []map[string][]document.Document{bridge, back} {
+		if len(documents) == 0 {
+			continue
+		}
+		tree, err := publish.Sign(documents, key.SecretKey, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		trees = append(trees, tree)
+	}
+	return trees, nil
+}
+
+// rolledOut reports whether the policy of the host that provides documents has waves.
+func (c Cluster) rolledOut(next map[string][]document.Document) bool {
+	return slices.ContainsFunc(c.Topology.Providers[distribution.Name].Hosts, func(host string) bool {
+		return slices.ContainsFunc(next[host], func(d document.Document) bool {
+			return d.Envelope.Kind == document.DocPolicy && d.Policy().Rollout != nil
+		})
+	})
+}

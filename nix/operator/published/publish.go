@@ -1,0 +1,184 @@
+package published
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/fleet"
+	"github.com/florete/florete/providers/publish"
+)
+
+// Signed has the documents of a committed cluster, signed, and what a publication of them needs.
+type Signed struct {
+	Name    string // of the cluster
+	key     Key
+	src     compile.Source
+	record  *record
+	version version
+	bodies  map[string][]document.Document // unsigned
+	tree    publish.Tree
+}
+
+// Sign compiles a committed cluster, and signs every document. Hosts that closures name fetch their systems,
+// by these store paths, from the binary cache.
+func Sign(ctx context.Context, src compile.Source, key Key, closures map[string]string) (s Signed, err error) {
+	tree, err := compile.ReadTree(ctx, src)
+	if err != nil {
+		return s, err
+	}
+	if tree.Revision == "" {
+		return s, errors.New("the flake's tree has uncommitted changes: commit them and publish that")
+	}
+	c, err := compile.Compile(ctx, src)
+	if err != nil {
+		return s, err
+	}
+	faults, err := tree.Faults(ctx)
+	if err == nil && len(faults) > 0 {
+		err = &compile.FaultsError{Cluster: c.Name, Faults: faults}
+	}
+	if err == nil {
+		err = key.CheckPinned(c.Name, c.Documents)
+	}
+	if err != nil {
+		return s, err
+	}
+	if c.Unversioned() {
+		return s, fmt.Errorf("cluster %s: its documents have no serial, so hosts would not know which is newer: write inherit self; in the arguments of mkCluster, and commit", c.Name)
+	}
+	if c.Unlocked(src) {
+		return s, fmt.Errorf("cluster %s: flake.lock is missing or lacks an input, so nothing says which Florete compiled it: %s", c.Name, compile.LockCommand)
+	}
+	if err := publish.NameClosures(c.Documents, closures); err != nil {
+		return s, fmt.Errorf("cluster %s: --closure: %w", c.Name, err)
+	}
+	s = Signed{Name: c.Name, key: key, src: src, bodies: c.Documents}
+	if s.tree, err = publish.Sign(c.Documents, key.SecretKey, time.Now()); err != nil {
+		return s, fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	if s.record, err = openRecord(key.record, c.Name); err != nil {
+		return s, err
+	}
+	s.version = version{Serial: s.tree.Head().Serial, Rev: tree.Revision, Digest: s.tree.Digest(), Roots: rootsOf(c.Documents)}
+	return s, nil
+}
+
+func (s Signed) String() string {
+	return fmt.Sprintf("cluster %s, %d hosts, serial %d, signed by %s", s.Name, len(s.tree), s.version.Serial, s.key.ToPublicKey().Name)
+}
+
+// CheckRootsKept returns an error where the documents have none of the roots that the version before had.
+func (s Signed) CheckRootsKept() error {
+	if err := compile.CheckFingerprintsKept(s.record.roots(), s.version.Roots); err != nil {
+		return fmt.Errorf("cluster %s: %w; --replace-roots where every host is deployed by hand", s.Name, err)
+	}
+	return nil
+}
+
+// Write writes the documents to a file, for a provider that imports them.
+func (s Signed) Write(path string, stdout io.Writer) error {
+	if err := s.record.offered(s.version); err != nil {
+		return err
+	}
+	_, err := atomicfile.Output(path, 0o644, stdout, func(f *os.File) error { return s.tree.Encode(f) })
+	return err
+}
+
+// Publication says how signed documents are published.
+type Publication struct {
+	Former   string   // digest of the version to go back to, where that is on no record
+	Replaces int64    // version that may have commits which the flake lacks
+	AtOnce   bool     // all hosts are offered them, whatever waves there are
+	Without  []string // hosts that may be left behind
+}
+
+// Publish has the providers serve signed documents.
+func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
+	reports, err := c.Providers.Reports(ctx)
+	if err == nil {
+		err = fleet.Absent(c.Topology, reports, time.Now())
+	}
+	if err == nil {
+		err = c.rootsLeft(s.version.Roots, reports, how.Without)
+	}
+	if err != nil {
+		return err
+	}
+	last, err := c.newest(ctx, s.record)
+	if err != nil {
+		return err
+	}
+	if last.Rev != "" && last.Serial < s.version.Serial && last.Serial != how.Replaces {
+		if err := s.src.Descends(ctx, s.version.Rev, last.Rev); err != nil {
+			return fmt.Errorf("cluster %s: version %d is in force: %w; --replace %[2]d undoes what it has", c.Topology.Name, last.Serial, err)
+		}
+	}
+	var follow []publish.Tree
+	if !how.AtOnce {
+		if follow, err = c.former(ctx, s.record, s.bodies, last.Serial, how.Former, s.key); err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Topology.Name, err)
+		}
+	}
+	partly := c.serve(ctx, s.record, s.version, client.Importing{AtOnce: how.AtOnce}, s.tree, follow...)
+	if partly != nil && !errors.Is(partly, ErrPartly) {
+		return partly
+	}
+	if err := c.renew(ctx, s.key, s.record); err != nil {
+		return err
+	}
+	return partly
+}
+
+// serve has all providers serve the tree of a version, with those that follow it, and records it. It fails when
+// none took it, and with ErrPartly when only some did that do not share a store.
+func (c Cluster) serve(ctx context.Context, r *record, v version, how client.Importing, tree publish.Tree, follow ...publish.Tree) error {
+	if err := r.offered(v); err != nil {
+		return err
+	}
+	taken := 0
+	err := c.Providers.All(func(to *client.Provider) error {
+		var text bytes.Buffer
+		if err := tree.Encode(&text, follow...); err != nil {
+			return err
+		}
+		report, err := to.Import(ctx, &text, how)
+		if err == nil {
+			taken++
+			fmt.Fprintln(c.Out, report)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v.Served = true
+	if err := r.add(v); err != nil {
+		return err
+	}
+	if taken < len(c.Providers) && !sharesStore(tree) {
+		return ErrPartly
+	}
+	return nil
+}
+
+// sharesStore reports whether the provider hosts of a tree have one store, so that what one of them takes
+// all of them serve.
+func sharesStore(tree publish.Tree) bool {
+	for _, documents := range tree {
+		for _, d := range documents {
+			if d.Envelope.Kind == document.DocPolicy && d.Policy().Store != nil {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,250 @@
+package published
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/nix/operator/fleet"
+	"github.com/florete/florete/providers/revocation"
+)
+
+// Revocations returns the list with the highest number that any provider offers, nil for none.
+func (c Cluster) Revocations(ctx context.Context) (*trust.Revocations, error) {
+	all, err := c.lists(ctx)
+	return newestOf(all), err
+}
+
+func newestOf(all []*trust.Revocations) (newest *trust.Revocations) {
+	for _, list := range all {
+		if list.Newer(newest) {
+			newest = list
+		}
+	}
+	return newest
+}
+
+// lists returns the lists that providers offer.
+func (c Cluster) lists(ctx context.Context) (all []*trust.Revocations, err error) {
+	var failed []error
+	for _, at := range c.Providers {
+		r, err := at.Revocations(ctx)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		if err != nil || r.Number == 0 {
+			continue
+		}
+		list, err := r.Signed.Open()
+		if err == nil {
+			err = r.Signed.Verify(list, c.Topology.Name, c.Topology.Trust.SigningKeys)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list)
+	}
+	return all, c.Providers.Failed(failed)
+}
+
+// Continued returns the list that the next one of a key continues: the newest of any provider, or the one
+// that was offered last from here, where no provider has one as new. It fails where that list does not
+// follow another of these.
+func (c Cluster) Continued(ctx context.Context, k Key) (*trust.Revocations, error) {
+	r, err := openRecord(k.record, c.Topology.Name)
+	if err != nil {
+		return nil, err
+	}
+	list, forks, err := c.continued(ctx, r)
+	if err == nil && len(forks) > 0 {
+		return nil, fmt.Errorf("%w: run that first", forks[0].why)
+	}
+	return list, err
+}
+
+// fork is a list that the newest one does not follow.
+type fork struct {
+	list *trust.Revocations
+	why  error
+}
+
+func (c Cluster) continued(ctx context.Context, r *record) (newest *trust.Revocations, forks []fork, err error) {
+	all, err := c.lists(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, err := r.list()
+	if err != nil {
+		return nil, nil, err
+	}
+	if own != nil {
+		all = append([]*trust.Revocations{own}, all...)
+	}
+	newest = newestOf(all)
+	seen := map[string]bool{}
+	for _, other := range all {
+		if why := newest.Follows(other); why != nil && !seen[other.Digest()] {
+			seen[other.Digest()] = true
+			forks = append(forks, fork{other, why})
+		}
+	}
+	return newest, forks, nil
+}
+
+// next signs the list after the newest that there is, and has all providers offer it. What a
+// list of before revokes, and was not reinstated, it revokes too.
+func (c Cluster) next(ctx context.Context, key Key, r *record, valid time.Duration, force bool, with func(*trust.Revocations) error) (*trust.Revocations, error) {
+	if err := key.CheckOf(c.Topology, "hosts"); err != nil {
+		return nil, err
+	}
+	last, forks, err := c.continued(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	next := revocation.Next(last, c.Topology.Name, time.Now(), valid)
+	for _, f := range forks {
+		fmt.Fprintf(os.Stderr, "warning: %v: the next list revokes what either does\n", f.why)
+		revocation.Keep(next, last, f.list)
+	}
+	ahead, host, err := c.ahead(ctx, last.InForce())
+	if err != nil {
+		return nil, err
+	}
+	if ahead != 0 {
+		if !force {
+			return nil, fmt.Errorf("host %s reports revocation list %d, and providers have %d: copy %s from it and use florctl revoke --supply; or --force, without what that list revokes",
+				host, ahead, last.InForce(), hostdir.Instance("").State().Revocations())
+		}
+		next.Number, next.Former = ahead+1, "" // the list before is not known
+	}
+	if err := with(next); err != nil {
+		return nil, err
+	}
+	s, err := revocation.Sign(next, key.SecretKey)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.offer(ctx, s); err != nil {
+		return nil, err
+	}
+	r.of().Revocations = &s
+	return next, r.save()
+}
+
+// offer has all providers offer a list.
+func (c Cluster) offer(ctx context.Context, s trust.SignedRevocations) error {
+	return c.Providers.All(func(at *client.Provider) error { return at.SetRevocations(ctx, s) })
+}
+
+// ahead is the highest number that a host reports above that of the providers' list, and which
+// host does; zero for none.
+func (c Cluster) ahead(ctx context.Context, number int64) (highest int64, host string, err error) {
+	reports, err := c.Providers.Reports(ctx)
+	for name, received := range reports {
+		r, unreadable := received.Decode()
+		if unreadable == nil && r.Revocations != nil && r.Revocations.Number > max(number, highest) {
+			highest, host = r.Revocations.Number, name
+		}
+	}
+	return highest, host, err
+}
+
+// Lagging returns the hosts on which a list is not in force by their last report, with what is, and of
+// how many it should be. A host that the list revokes gets nothing any more.
+func (c Cluster) Lagging(ctx context.Context, list *trust.Revocations) (late map[string]string, of int, err error) {
+	late = map[string]string{}
+	if list == nil {
+		return late, 0, nil
+	}
+	reports, err := c.Providers.Reports(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	for name, h := range c.Topology.Hosts {
+		if slices.ContainsFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == h.ID && (e.Suspended || e.ValidAfter.IsZero()) }) {
+			continue
+		}
+		of++
+		received, ok := reports[name]
+		if !ok {
+			late[name] = "it has never reported"
+			continue
+		}
+		r, err := received.Decode()
+		switch age := time.Since(received.Received.Time).Round(time.Second); {
+		case err != nil:
+			late[name] = fmt.Sprintf("its report of %s ago cannot be read: %v", age, err)
+		case r.Revocations == nil:
+			late[name] = fmt.Sprintf("it had none, %s ago", age)
+		case r.Revocations.Number < list.Number:
+			late[name] = fmt.Sprintf("it had list %d, %s ago", r.Revocations.Number, age)
+		}
+	}
+	return late, of, nil
+}
+
+// PrintLagging prints hosts that Lagging returned.
+func PrintLagging(w io.Writer, late map[string]string) error {
+	for _, host := range slices.Sorted(maps.Keys(late)) {
+		if _, err := fmt.Fprintf(w, "not yet in force on %s: %s\n", host, terminal.Text(late[host])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits until a list is in force on all hosts, and names those on which it is not.
+func (c Cluster) await(ctx context.Context, list *trust.Revocations, began time.Time, most time.Duration) error {
+	for {
+		late, of, err := c.Lagging(ctx, list)
+		if err != nil {
+			return err
+		}
+		took := time.Since(began)
+		if len(late) > 0 && took < most {
+			select {
+			case <-time.After(listPoll):
+				continue
+			case <-ctx.Done():
+			}
+		}
+		fmt.Fprintf(c.Out, "in force on %d of %d hosts after %s\n", of-len(late), of, took.Round(100*time.Millisecond))
+		if err := PrintLagging(c.Out, late); err != nil {
+			return err
+		}
+		if len(late) > 0 {
+			return fleet.ErrAttention
+		}
+		return nil
+	}
+}
+
+// listPoll is how often reports are requested.
+const listPoll = 300 * time.Millisecond
+
+// renew signs the list anew when half of the time until a newer one is due has passed.
+func (c Cluster) renew(ctx context.Context, key Key, r *record) error {
+	list, err := c.Revocations(ctx)
+	if err != nil || list == nil {
+		return err
+	}
+	lifetime := list.NextUpdate.Sub(list.Signed.Time)
+	if time.Since(list.Signed.Time) < lifetime/2 {
+		return nil
+	}
+	next, err := c.next(ctx, key, r, lifetime, false, func(*trust.Revocations) error { return nil })
+	if err != nil {
+		return errors.Join(errors.New("the revocation list is not signed anew"), err)
+	}
+	fmt.Fprintf(c.Out, "revocation list %d, signed anew, is offered\n", next.Number)
+	return nil
+}

@@ -1,0 +1,162 @@
+package published
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/fleet"
+	"github.com/florete/florete/providers/revocation"
+)
+
+// Target returns what an ID, SSH host keys or their fingerprints, and serial numbers of certificates name.
+// The ID is empty for none, and may be short, as in the flake.
+func (c Cluster) Target(id string, keys, serials []string) (t revocation.Target, err error) {
+	if id != "" {
+		if !strings.Contains(id, "/") {
+			return t, fmt.Errorf("%q: want --host %[1]s for a host, or an ID such as user/%[1]s", id)
+		}
+		if !strings.Contains(id, "://") {
+			id = "spiffe://" + c.Topology.TrustDomain + "/" + id
+		}
+		if t.ID, err = spiffe.ParseID(id); err == nil {
+			err = checkDomain(c.Topology, t.ID)
+		}
+		if err != nil {
+			return t, err
+		}
+	}
+	for _, serial := range serials {
+		serial = strings.ToLower(strings.ReplaceAll(serial, ":", ""))
+		if serial = strings.TrimLeft(serial, "0"); serial == "" || strings.Trim(serial, "0123456789abcdef") != "" {
+			return t, fmt.Errorf("--serial %q: want a number in hex", serial)
+		}
+		t.Certificates = append(t.Certificates, serial)
+	}
+	for _, key := range keys {
+		if !strings.HasPrefix(key, "SHA256:") {
+			if key, err = revocation.Fingerprint(key); err != nil {
+				return t, fmt.Errorf("--host-key: %w", err)
+			}
+		}
+		t.Keys = append(t.Keys, key)
+	}
+	return t, nil
+}
+
+// checkDomain refuses an identity of a trust domain that the flake does not have: nobody here
+// verifies those.
+func checkDomain(t compile.Topology, id spiffe.ID) error {
+	known := []string{t.TrustDomain}
+	for _, name := range slices.Sorted(maps.Keys(t.Federated)) {
+		known = append(known, t.Federated[name].TrustDomain)
+	}
+	if slices.Contains(known, id.TrustDomain()) {
+		return nil
+	}
+	return fmt.Errorf("%s: of trust domain %s, want one of %s, as federated in the flake has them", id, id.TrustDomain(), strings.Join(known, ", "))
+}
+
+// Revising says how a revocation list is signed.
+type Revising struct {
+	Key   Key
+	Valid time.Duration // until a newer list is due
+	Wait  time.Duration // until hosts report that it is in force
+	Force bool          // also where a host reports a newer list than providers have
+}
+
+// Revoke signs a list that revokes a target, too: of a host with its key, and of a key with what its hosts got.
+func (c Cluster) Revoke(ctx context.Context, how Revising, t revocation.Target) error {
+	for id, key := range hostKeys(c.Topology) {
+		if id == t.ID {
+			t.Keys = append(t.Keys, key)
+		} else if slices.Contains(t.Keys, key) {
+			t.Before = append(t.Before, id)
+		}
+	}
+	return c.Revise(ctx, how, func(list *trust.Revocations) error { revocation.Revoke(list, t); return nil })
+}
+
+// Reinstate signs a list that no longer revokes a target, and prints how its hosts request certificates.
+func (c Cluster) Reinstate(ctx context.Context, how Revising, t revocation.Target) error {
+	err := c.Revise(ctx, how, func(list *trust.Revocations) error { return revocation.Reinstate(list, t) })
+	if err == nil || errors.Is(err, fleet.ErrAttention) {
+		for _, command := range requestsOf(c.Topology, t.ID) {
+			fmt.Fprintf(c.Out, "its host requests another certificate within the hour, at once by: %s\n", command)
+		}
+	}
+	return err
+}
+
+// requestsOf returns the commands by which hosts request the certificates of a reinstated identity at
+// once: those of before stay revoked.
+func requestsOf(t compile.Topology, id spiffe.ID) (all []string) {
+	for _, host := range slices.Sorted(maps.Keys(t.Hosts)) {
+		h := t.Hosts[host]
+		need := ""
+		switch {
+		case h.ID == id:
+			need = "cert-node"
+		case id.TrustDomain() == t.TrustDomain && id.Kind() == spiffe.KindUser && slices.Contains(h.Users, id.Name()):
+			need = "cert-user-" + id.Name()
+		}
+		if need != "" {
+			all = append(all, fmt.Sprintf("ssh root@%s %s refetch %s", host, h.Instance.Program("flor"), need))
+		}
+	}
+	return all
+}
+
+// Revise signs the next list, has all providers offer it, and waits for the hosts.
+func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revocations) error) error {
+	began := time.Now()
+	record, err := openRecord(how.Key.record, c.Topology.Name)
+	if err != nil {
+		return err
+	}
+	next, err := c.next(ctx, how.Key, record, how.Valid, how.Force, with)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Out, "revocation list %d is offered; the next one is due on %s\n", next.Number, next.NextUpdate.UTC().Format(time.DateOnly))
+	return c.await(ctx, next, began, how.Wait)
+}
+
+// Supply has providers offer the list of a file, which was signed before.
+func (c Cluster) Supply(ctx context.Context, file string, wait time.Duration) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	s, list, err := revocation.Supply(b)
+	if err == nil {
+		err = s.Verify(list, c.Topology.Name, c.Topology.Trust.SigningKeys)
+	}
+	if err == nil {
+		err = c.offer(ctx, s)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	fmt.Fprintf(c.Out, "revocation list %d is offered\n", list.Number)
+	return c.await(ctx, list, time.Now(), wait)
+}
+
+// hostKeys returns the fingerprints of the flake's hosts.
+func hostKeys(t compile.Topology) map[spiffe.ID]string {
+	all := map[spiffe.ID]string{}
+	for _, h := range t.Hosts {
+		if f, err := revocation.Fingerprint(h.SSHHostKey); err == nil {
+			all[h.ID] = f
+		}
+	}
+	return all
+}

@@ -1,0 +1,103 @@
+package published
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/providers/publish"
+)
+
+// Rollback says to which version the hosts of a cluster go back.
+type Rollback struct {
+	Serial  int64
+	Key     Key
+	Digest  string   // of a version that is on no record
+	Without []string // hosts that may be left behind
+}
+
+// Rollback publishes the documents of a version as the newest.
+func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
+	versions, err := c.Versions(ctx)
+	if err != nil {
+		return err
+	}
+	if len(versions) == 0 || versions[0].Serial == to.Serial {
+		return fmt.Errorf("serial %d is the newest: want one before it, of florctl versions", to.Serial)
+	}
+	record, err := openRecord(to.Key.record, c.Topology.Name)
+	if err != nil {
+		return err
+	}
+	newest := versions[0].Serial
+	next := max(time.Now().Unix(), newest+1, record.newest()+1)
+	// Hosts verify by the manifest in force, and whatever comes after by the one that is published.
+	inForce, err := c.tree(ctx, newest)
+	if err == nil {
+		err = to.Key.CheckPinned(c.Topology.Name, inForce)
+	}
+	if err != nil {
+		return err
+	}
+	documents, former, err := c.again(ctx, record, to.Serial, next, to.Digest)
+	if err == nil {
+		err = to.Key.CheckPinned(c.Topology.Name, documents)
+	}
+	if err != nil {
+		return err
+	}
+	roots := rootsOf(documents)
+	reports, err := c.Providers.Reports(ctx)
+	if err == nil {
+		err = c.rootsLeft(roots, reports, to.Without)
+	}
+	if err != nil {
+		return err
+	}
+	tree, err := publish.Sign(documents, to.Key.SecretKey, time.Now())
+	if err != nil {
+		return fmt.Errorf("cluster %s: %w", c.Topology.Name, err)
+	}
+	v := version{Serial: next, Rev: former.Rev, Digest: tree.Digest(), Roots: roots}
+	return c.serve(ctx, record, v, client.Importing{Back: to.Serial, AtOnce: c.rolledOut(inForce) || c.rolledOut(documents)}, tree)
+}
+
+// again returns the documents of a version under another serial, to be signed again: those that
+// the record has, or that an operator accepts.
+func (c Cluster) again(ctx context.Context, r *record, serial, as int64, digest string) (map[string][]document.Document, version, error) {
+	tree, err := c.tree(ctx, serial)
+	if err != nil {
+		return nil, version{}, err
+	}
+	v := version{Serial: serial, Rev: tree.Rev(), Digest: tree.Digest()}
+	known, ok := r.version(serial)
+	switch {
+	case ok && known.Digest == v.Digest:
+		v.Rev = known.Rev
+	case ok:
+		err = fmt.Errorf("version %d: the provider answers with %s, and %s has %s: nothing is signed", serial, v.Digest, r.path, known.Digest)
+	case digest == v.Digest:
+	case digest != "":
+		err = fmt.Errorf("version %d: the provider answers with %s, not %s: nothing is signed", serial, v.Digest, digest)
+	default:
+		err = c.Confirm(fmt.Sprintf("Version %d, revision %.12s, %d hosts, %s, is not on the record of what this key signed here, %s.\nHas an operator published it, and is it to be signed again?", serial, cmp.Or(v.Rev, "unknown"), len(tree), v.Digest, r.path),
+			fmt.Sprintf("version %d is not in %s, and nothing is signed: --digest %s accepts it", serial, r.path, v.Digest))
+	}
+	if err != nil {
+		return nil, v, err
+	}
+	all := map[string][]document.Document{}
+	for host, documents := range tree {
+		for _, d := range documents {
+			again, err := publish.Renumber(d, as)
+			if err != nil {
+				return nil, v, err
+			}
+			all[host] = append(all[host], again)
+		}
+	}
+	return all, v, nil
+}

@@ -1,0 +1,123 @@
+package published
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/publish"
+)
+
+// Versions returns what any provider has, newest first.
+func (c Cluster) Versions(ctx context.Context) ([]archive.Version, error) {
+	all, err := client.Each(c.Providers, func(at *client.Provider) ([]archive.Version, error) { return at.Versions(ctx) },
+		func(v archive.Version) string { return fmt.Sprint(v.Serial, v.Digest) })
+	slices.SortStableFunc(all, func(a, b archive.Version) int { return cmp.Compare(b.Serial, a.Serial) })
+	return all, err
+}
+
+// newest returns the newest version that any provider has, zero for none.
+func (c Cluster) newest(ctx context.Context, r *record) (newest version, err error) {
+	all, err := c.Versions(ctx)
+	if len(all) > 0 {
+		newest = version{Serial: all[0].Serial, Rev: all[0].Rev}
+	}
+	if known, ok := r.version(newest.Serial); ok {
+		newest = known
+	}
+	return newest, err
+}
+
+// Snapshot returns what documents have of the cluster at a version.
+func (c Cluster) Snapshot(ctx context.Context, serial int64) (compile.Snapshot, error) {
+	s := compile.Snapshot{Topology: compile.Topology{Name: c.Topology.Name}, Documents: map[string]map[string]compile.Raw{}}
+	hosts, err := c.read(ctx, serial)
+	for _, h := range hosts {
+		s.Documents[h.Name] = map[string]compile.Raw{}
+		for _, d := range h.Documents {
+			var e document.Envelope
+			if err := strictjson.Decode([]byte(d.Envelope), &e); err != nil {
+				return s, err
+			}
+			s.Documents[h.Name][e.Kind] = compile.Raw{Body: d.Body, Envelope: d.Envelope}
+		}
+	}
+	return s, err
+}
+
+// tree returns the documents of a version, as the first provider has them that answers. Their signatures, their
+// cluster and their serial are right; whether they are all of it, only a record knows.
+func (c Cluster) tree(ctx context.Context, serial int64) (publish.Tree, error) {
+	tree := publish.Tree{}
+	hosts, err := c.read(ctx, serial)
+	for _, h := range hosts {
+		for _, raw := range h.Documents {
+			d, err := document.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
+			if err != nil {
+				return nil, err
+			}
+			tree[h.Name] = append(tree[h.Name], d)
+		}
+	}
+	return tree, err
+}
+
+// read returns the hosts of a version with their documents, as the first provider has them that
+// answers. The documents are signed by a key that the cluster pins.
+func (c Cluster) read(ctx context.Context, serial int64) (hosts []publish.Host, err error) {
+	err = c.Providers.First(func(at *client.Provider) (err error) {
+		hosts, err = c.readAt(ctx, at, serial) // of one provider, whole
+		return err
+	})
+	return hosts, err
+}
+
+func (c Cluster) readAt(ctx context.Context, at *client.Provider, serial int64) ([]publish.Host, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := at.Export(ctx, serial, w)
+		w.CloseWithError(err)
+		ended <- err
+	}()
+	hosts, err := c.readAll(r, serial)
+	if err != nil {
+		cancel()
+	}
+	r.CloseWithError(err)
+	// What could not be exported is why it cannot be read, not the other way round.
+	if failed := <-ended; failed != nil && (err == nil || errors.Is(err, failed)) {
+		err = failed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("version %d: %w", serial, err)
+	}
+	return hosts, nil
+}
+
+func (c Cluster) readAll(in io.Reader, serial int64) (hosts []publish.Host, err error) {
+	r, err := publish.NewReader(in)
+	if err != nil {
+		return nil, err
+	}
+	if r.Serial != serial || r.Cluster != c.Topology.Name {
+		return nil, fmt.Errorf("the provider answers with version %d of cluster %.64q, want %d of %q", r.Serial, r.Cluster, serial, c.Topology.Name)
+	}
+	for h, err := range r.All(c.Topology.Trust.SigningKeys) {
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, h)
+	}
+	return hosts, nil
+}

@@ -1,19 +1,14 @@
 package main
 
 import (
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"time"
 
-	"filippo.io/age"
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/atomicfile"
-	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/nix/operator/authority"
 	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 )
@@ -40,9 +35,9 @@ nobody can copy it, and ca.key has its URI instead.`,
 	out := cmd.Flags().String("out", "", "directory for ca.crt and ca.key")
 	cmd.MarkFlagRequired("trust-domain")
 	cmd.MarkFlagRequired("out")
-	how := rootKeyFlags(cmd)
+	how := authority.RootKeyFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		root, enrolment, kept, err := makeRootIn(ca.Dir(*out), *trustDomain, how)
+		root, enrolment, kept, err := authority.Make(ca.Dir(*out), *trustDomain, how)
 		if err != nil {
 			return err
 		}
@@ -54,28 +49,6 @@ nobody can copy it, and ca.key has its URI instead.`,
 		return nil
 	}
 	return cmd
-}
-
-// makeRootIn makes the files of a root in a directory, and returns how its key is kept.
-func makeRootIn(dir ca.Dir, trustDomain string, how *rootKey) (root, enrolment *x509.Certificate, kept string, err error) {
-	crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
-	for _, path := range []string{crt, key} {
-		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, "", fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
-		}
-	}
-	if err := secretfile.RefuseTree(key); err != nil {
-		return nil, nil, "", fmt.Errorf("%w, such as --out ~/%s", err, trustDomain)
-	}
-	kept, err = how.makeRoot(trustDomain, key, nil, func(a *ca.Authority, to []age.Recipient) (err error) {
-		root = a.Certificate
-		if err := ca.Save(crt, ca.EncodeCertificates(root)); err != nil {
-			return err
-		}
-		enrolment, err = dir.Enrolment(a, ca.IssuingLifetime, time.Now(), to...)
-		return err
-	})
-	return root, enrolment, kept, err
 }
 
 func newCASignCmd() *cobra.Command {
@@ -93,35 +66,22 @@ output, so that one line does all of it:
 	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
 	out := cmd.Flags().String("out", atomicfile.Stdout, "`FILE` for the issuing certificate")
 	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "of the certificate, but no longer than the root's")
-	identities := agefile.Opening(cmd, "", "a sealed key")
+	open := agefile.Opening(cmd, "", "a sealed key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *lifetime < time.Hour {
-			return fmt.Errorf("--lifetime %s: want an hour at least, such as 2160h for 90 days", *lifetime)
+		from, csr := "standard input", cmd.InOrStdin()
+		if len(args) == 1 {
+			f, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			from, csr = args[0], f
 		}
-		if _, err := os.Stat(*key); err != nil {
-			return fmt.Errorf("root key: %w: name it with --ca-key, and its certificate with --ca-cert", err)
-		}
-		if err := secretfile.RefuseTree(*key); err != nil {
-			return err
-		}
-		open, err := identities(*key)
+		trustDomain, issuing, err := authority.SignIssuing(*crt, *key, open, from, csr, *lifetime)
 		if err != nil {
 			return err
 		}
-		root, done, err := loadRoot(*crt, *key, open)
-		if err != nil {
-			return err
-		}
-		defer done()
-		from, csr, err := request(cmd, args)
-		if err != nil {
-			return err
-		}
-		issuing, err := root.SignIssuing(csr, *lifetime, time.Now())
-		if err != nil {
-			return fmt.Errorf("%s: %w", from, err)
-		}
-		told := fmt.Sprintf("issues for %s until %s", root.TrustDomain(), issuing.NotAfter.Format(time.DateOnly))
+		told := fmt.Sprintf("issues for %s until %s", trustDomain, issuing.NotAfter.Format(time.DateOnly))
 		messages, err := output(cmd, *out, 0o644, ca.EncodeCertificates(issuing))
 		if err != nil {
 			return err
@@ -134,14 +94,4 @@ output, so that one line does all of it:
 		return nil
 	}
 	return cmd
-}
-
-// request reads the certificate request that is to be signed, and says from where.
-func request(cmd *cobra.Command, args []string) (from string, csr []byte, err error) {
-	if len(args) == 1 {
-		csr, err = os.ReadFile(args[0])
-		return args[0], csr, err
-	}
-	csr, err = io.ReadAll(cmd.InOrStdin())
-	return "standard input", csr, err
 }

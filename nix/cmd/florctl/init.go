@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/nix/operator/authority"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/scaffold"
 	"github.com/florete/florete/providers/ca"
@@ -35,7 +36,7 @@ signs documents. Keys that are there already are taken. florctl host add comes n
 	f.StringVar(&c.TrustDomain, "trust-domain", "", "trust domain; NAME.flor, unless given")
 	f.StringVar(&c.Florete, "florete", "github:florete/florete", "`FLAKE` of Florete, which flake.lock pins")
 	keys := f.String("keys", "", "directory of the keys; ~/.local/share/florete/NAME, unless given")
-	how := rootKeyFlags(cmd)
+	how := authority.RootKeyFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		dir, err := filepath.Abs(args[0])
 		if err != nil {
@@ -99,7 +100,7 @@ func dataHome(name ...string) (string, error) {
 }
 
 // makeKeys takes the keys in a directory, or makes it whole.
-func makeKeys(c *scaffold.Cluster, dir string, how *rootKey) error {
+func makeKeys(c *scaffold.Cluster, dir string, how *authority.RootKey) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		if err := makeKeyDir(*c, dir, how); err != nil {
 			return err
@@ -128,7 +129,7 @@ func makeKeys(c *scaffold.Cluster, dir string, how *rootKey) error {
 }
 
 // makeKeyDir makes the directory with all keys, or not at all.
-func makeKeyDir(c scaffold.Cluster, dir string, how *rootKey) (err error) {
+func makeKeyDir(c scaffold.Cluster, dir string, how *authority.RootKey) (err error) {
 	if err := secretfile.RefuseTree(dir); err != nil {
 		return fmt.Errorf("%w, with --keys DIR", err)
 	}
@@ -140,7 +141,7 @@ func makeKeyDir(c scaffold.Cluster, dir string, how *rootKey) (err error) {
 		return err
 	}
 	defer os.RemoveAll(made)
-	if _, _, _, err := makeRootIn(ca.Dir(made), c.TrustDomain, how); err != nil {
+	if _, _, _, err := authority.Make(ca.Dir(made), c.TrustDomain, how); err != nil {
 		return err
 	}
 	secret, _, err := signature.GenerateKeypair(c.Name+"-1", rand.Reader)

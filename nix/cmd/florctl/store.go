@@ -1,20 +1,13 @@
 package main
 
 import (
-	"crypto"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"io/fs"
-	"net"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/secretfile"
-	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/nix/operator/authority"
 	"github.com/florete/florete/providers/ca"
 )
 
@@ -38,21 +31,12 @@ cluster's: the processes that issue the cluster's certificates keep their state 
 	cmd.MarkFlagRequired("trust-domain")
 	cmd.MarkFlagRequired("out")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		crt, key := filepath.Join(*out, "store-ca.crt"), filepath.Join(*out, "store-ca.key")
-		for _, path := range []string{crt, key} {
-			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%s: is there already: it is made once, choose another directory", path)
-			}
-		}
-		a, err := ca.NewStore(*trustDomain, time.Now())
+		c, err := authority.MakeStore(*out, *trustDomain)
 		if err != nil {
 			return err
 		}
-		if err := pair(*out, "store-ca", a.Certificate, a.Key); err != nil {
-			return err
-		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: CA of the store of %s until %s\n%s: its key, keep it offline\n",
-			crt, *trustDomain, a.Certificate.NotAfter.Format(time.DateOnly), key)
+			filepath.Join(*out, "store-ca.crt"), *trustDomain, c.NotAfter.Format(time.DateOnly), filepath.Join(*out, "store-ca.key"))
 		return nil
 	}
 	return cmd
@@ -78,68 +62,13 @@ later the host restarts its member and its providers, which then use the new one
 	crt := cmd.Flags().String("ca-cert", "store-ca.crt", "the store's CA, `FILE`")
 	key := cmd.Flags().String("ca-key", "store-ca.key", "its key, `FILE`")
 	out := cmd.Flags().String("out", "", "`DIR`ectory for what belongs on the host")
-	addresses := cmd.Flags().StringArray("address", nil, "`ADDRESS` of the member, an IP address or a name; several times")
-	lifetime := cmd.Flags().Duration("lifetime", ca.StoreLifetime, "of the certificates, but no longer than the CA's")
+	var s authority.StoreHost
+	cmd.Flags().StringArrayVar(&s.Addresses, "address", nil, "`ADDRESS` of the member, an IP address or a name; several times")
+	cmd.Flags().DurationVar(&s.Lifetime, "lifetime", ca.StoreLifetime, "of the certificates, but no longer than the CA's")
 	cmd.MarkFlagRequired("out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *lifetime < time.Hour {
-			return fmt.Errorf("--lifetime %s: want an hour at least, such as 2160h for 90 days", *lifetime)
-		}
-		if err := secretfile.RefuseTree(*key); err != nil {
-			return err
-		}
-		if _, err := spiffe.ParseID("spiffe://demo.flor/node/" + args[0]); err != nil {
-			return fmt.Errorf("host %q: want its name in the flake", args[0])
-		}
-		a, err := ca.LoadStore(*crt, *key)
-		if err != nil {
-			return err
-		}
-		now := time.Now()
-		issue := map[string]func(crypto.PublicKey) (*x509.Certificate, error){
-			"client": func(k crypto.PublicKey) (*x509.Certificate, error) {
-				return a.IssueClient(k, args[0], now.Add(*lifetime), now)
-			},
-		}
-		if len(*addresses) > 0 {
-			all := append([]string{"localhost", net.IPv4(127, 0, 0, 1).String(), net.IPv6loopback.String()}, *addresses...)
-			issue["member"] = func(k crypto.PublicKey) (*x509.Certificate, error) {
-				return a.IssueMember(k, all, now.Add(*lifetime), now)
-			}
-		}
-		for _, name := range []string{"client", "member"} {
-			if issue[name] == nil {
-				continue
-			}
-			k, err := ca.NewKey()
-			if err != nil {
-				return err
-			}
-			c, err := issue[name](k.Public())
-			if err != nil {
-				return err
-			}
-			if err := pair(*out, name, c, k); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of the store until %s\n", filepath.Join(*out, name+".crt"), name, c.NotAfter.Format(time.DateOnly))
-		}
-		return ca.Save(filepath.Join(*out, "ca.crt"), ca.EncodeCertificates(a.Certificate))
+		s.Host = args[0]
+		return s.Issue(*crt, *key, *out, cmd.OutOrStdout())
 	}
 	return cmd
-}
-
-// pair writes a key and its certificate, and no key into a git work tree.
-func pair(dir, name string, c *x509.Certificate, key crypto.Signer) error {
-	path := filepath.Join(dir, name+".key")
-	if err := secretfile.RefuseTree(path); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	if err := ca.SaveKey(path, key); err != nil {
-		return err
-	}
-	return ca.Save(filepath.Join(dir, name+".crt"), ca.EncodeCertificates(c))
 }

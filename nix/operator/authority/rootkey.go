@@ -1,9 +1,13 @@
-package main
+// Package authority keeps the authorities of a cluster, whose keys an operator has offline: the root of its trust
+// domain, made, replaced step by step and loaded to sign, and the CA of the store that provider hosts share.
+package authority
 
 import (
 	"crypto"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,22 +22,45 @@ import (
 	"github.com/florete/florete/providers/pkcs11"
 )
 
-// rootKey is how a root's key is kept: as it is, sealed with age, or by a PKCS #11 token.
-type rootKey struct {
+// RootKey says how a root's key is kept: as it is, sealed with age, or by a PKCS #11 token.
+type RootKey struct {
 	*agefile.To
 	token string // URI of the key
 }
 
-func rootKeyFlags(cmd *cobra.Command) *rootKey {
-	how := &rootKey{To: agefile.Flags(cmd, "the key")}
+// RootKeyFlags adds the flags for how a root's key is kept.
+func RootKeyFlags(cmd *cobra.Command) *RootKey {
+	how := &RootKey{To: agefile.Flags(cmd, "the key")}
 	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on a PKCS #11 token, which makes it unless it has it: `URI` (RFC 7512), pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE; default module "+pkcs11.DefaultModule+"; without pin-source the PIN is read from the terminal")
 	return how
+}
+
+// Make makes the files of a root in a directory, and returns how its key is kept.
+func Make(dir ca.Dir, trustDomain string, how *RootKey) (root, enrolment *x509.Certificate, kept string, err error) {
+	crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
+	for _, path := range []string{crt, key} {
+		if exists(path) {
+			return nil, nil, "", fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
+		}
+	}
+	if err := secretfile.RefuseTree(key); err != nil {
+		return nil, nil, "", fmt.Errorf("%w, such as --out ~/%s", err, trustDomain)
+	}
+	kept, err = how.makeRoot(trustDomain, key, nil, func(a *ca.Authority, to []age.Recipient) (err error) {
+		root = a.Certificate
+		if err := ca.Save(crt, ca.EncodeCertificates(root)); err != nil {
+			return err
+		}
+		enrolment, err = dir.Enrolment(a, ca.IssuingLifetime, time.Now(), to...)
+		return err
+	})
+	return root, enrolment, kept, err
 }
 
 // makeRoot makes a root, and its key in a file, or where the file says that it is. The key is
 // not that of the present root. use has the root while its key can sign, and to whom other keys
 // are sealed. kept is how the key is kept.
-func (how *rootKey) makeRoot(trustDomain, keyFile string, present *x509.Certificate, use func(*ca.Authority, []age.Recipient) error) (kept string, err error) {
+func (how *RootKey) makeRoot(trustDomain, keyFile string, present *x509.Certificate, use func(*ca.Authority, []age.Recipient) error) (kept string, err error) {
 	to, err := how.Recipients(keyFile)
 	if err != nil {
 		return "", err
@@ -57,7 +84,7 @@ func (how *rootKey) makeRoot(trustDomain, keyFile string, present *x509.Certific
 	return kept, use(a, to)
 }
 
-func (how *rootKey) rootOnToken(trustDomain, keyFile string, present *x509.Certificate, use func(*ca.Authority) error) (kept string, err error) {
+func (how *RootKey) rootOnToken(trustDomain, keyFile string, present *x509.Certificate, use func(*ca.Authority) error) (kept string, err error) {
 	u, err := pkcs11.Parse(how.token)
 	if err != nil {
 		return "", fmt.Errorf("--pkcs11: %w", err)
@@ -98,14 +125,21 @@ func sameKey(c *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(key.Public())
 }
 
-// loadRoot is a root with its key, which signs until done is called.
-func loadRoot(certificate, keyFile string, open []age.Identity) (root *ca.Authority, done func(), err error) {
+// Opening returns what opens a file that is sealed, as the flags of agefile.Opening say.
+type Opening func(file string) ([]age.Identity, error)
+
+// load returns a root with its key, which signs until done is called.
+func load(certificate, keyFile string, open Opening) (root *ca.Authority, done func(), err error) {
+	identities, err := open(keyFile)
+	if err != nil {
+		return nil, nil, err
+	}
 	u, err := onToken(keyFile)
 	if err != nil {
 		return nil, nil, err
 	}
 	if u == nil {
-		root, err = ca.Load(certificate, keyFile, open...)
+		root, err = ca.Load(certificate, keyFile, identities...)
 		return root, func() {}, err
 	}
 	t, err := pkcs11.Open(*u, agefile.Prompt)
@@ -138,4 +172,9 @@ func onToken(keyFile string) (*pkcs11.URI, error) {
 		return nil, fmt.Errorf("%s: %w", keyFile, err)
 	}
 	return &u, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }

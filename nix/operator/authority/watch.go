@@ -1,17 +1,13 @@
-package main
+package authority
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
-
-	"filippo.io/age"
-	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
@@ -24,11 +20,11 @@ import (
 // whether they have something to report.
 const rotationPoll = 10 * time.Second
 
-// watchRotation takes the steps of a rotation, each once everything is ready for it, until the former
+// Watch takes the steps of a rotation, each once everything is ready for it, until the former
 // root is retired. It keeps nothing: whoever starts it anew goes on where the files of the
 // directory, the flake and the reports of hosts are.
-func watchRotation(cmd *cobra.Command, r *rotation, examine func() (*rotation, error), how *rootKey, open func(string) ([]age.Identity, error)) error {
-	ctx, w := cmd.Context(), cmd.OutOrStdout()
+func (r *Rotation) Watch(ctx context.Context, examine func() (*Rotation, error), how *RootKey, open Opening) error {
+	w := r.in.Out
 	said, signed := "", false
 	say := func(text string) {
 		if text != said {
@@ -38,16 +34,16 @@ func watchRotation(cmd *cobra.Command, r *rotation, examine func() (*rotation, e
 	}
 	for {
 		if r.Stage == ca.Activated && r.pinned(r.Former) && !signed {
-			err := r.signIssuing(ctx, w, open)
+			err := r.signIssuing(ctx, open)
 			if signed = err == nil; !signed {
 				var commands strings.Builder
 				r.sign(&commands)
 				say(fmt.Sprintf("%s\n%s", terminal.Text(err.Error()), commands.String()))
 			}
 		}
-		if r.ready() {
+		if r.Ready() {
 			last := r.Stage == ca.Activated
-			if err := r.step(w, how); err != nil || last {
+			if err := r.step(how); err != nil || last {
 				return err
 			}
 		} else {
@@ -78,7 +74,7 @@ func watchRotation(cmd *cobra.Command, r *rotation, examine func() (*rotation, e
 }
 
 // progress returns what the next step waits for.
-func (r *rotation) progress() string {
+func (r *Rotation) progress() string {
 	var b strings.Builder
 	root, is := r.Next, "the next root"
 	if r.Stage == ca.Activated {
@@ -99,20 +95,15 @@ func (r *rotation) progress() string {
 
 // signIssuing has the active root sign the issuing certificates that it did not sign, over SSH, and
 // the operator's enrolment certificate.
-func (r *rotation) signIssuing(ctx context.Context, w io.Writer, open func(string) ([]age.Identity, error)) error {
+func (r *Rotation) signIssuing(ctx context.Context, open Opening) error {
 	var root *ca.Authority
 	done := func() {}
 	defer func() { done() }()
-	load := func() error {
+	loaded := func() error {
 		if root != nil {
 			return nil
 		}
-		key := r.dir.Path("ca.key")
-		identities, err := open(key)
-		if err != nil {
-			return err
-		}
-		a, end, err := loadRoot(r.dir.Path("ca.crt"), key, identities)
+		a, end, err := load(r.dir.Path("ca.crt"), r.dir.Path("ca.key"), open)
 		if err == nil {
 			root, done = a, end
 		}
@@ -120,27 +111,27 @@ func (r *rotation) signIssuing(ctx context.Context, w io.Writer, open func(strin
 	}
 	var failed []error
 	for _, host := range r.in.Topology.Providers[cert.Name].Hosts {
-		if err := r.signIssuingOf(ctx, w, host, func() (*ca.Authority, error) { err := load(); return root, err }); err != nil {
+		if err := r.signIssuingOf(ctx, host, func() (*ca.Authority, error) { err := loaded(); return root, err }); err != nil {
 			failed = append(failed, err)
 		}
 	}
 	enrolment := r.dir.Path(ca.EnrolmentCertificate)
 	if b, err := os.ReadFile(enrolment); err == nil && !r.signedByActive(b) {
-		err := load()
+		err := loaded()
 		if err == nil {
 			_, err = r.dir.Enrolment(root, ca.IssuingLifetime, time.Now())
 		}
 		if err != nil {
 			failed = append(failed, err)
 		} else {
-			fmt.Fprintf(w, "%s: signed by the new root\n", enrolment)
+			fmt.Fprintf(r.in.Out, "%s: signed by the new root\n", enrolment)
 		}
 	}
 	return errors.Join(failed...)
 }
 
 // signIssuingOf signs the issuing certificate of one host.
-func (r *rotation) signIssuingOf(ctx context.Context, w io.Writer, host string, root func() (*ca.Authority, error)) error {
+func (r *Rotation) signIssuingOf(ctx context.Context, host string, root func() (*ca.Authority, error)) error {
 	instance := r.in.Topology.Hosts[host].Instance
 	dir := "/var/lib/" + instance.Unit("provider") + "/cert/"
 	var crt, csr, installed bytes.Buffer
@@ -161,12 +152,12 @@ func (r *rotation) signIssuingOf(ctx context.Context, w io.Writer, host string, 
 	if err := client.AsRoot(ctx, host, bytes.NewReader(ca.EncodeCertificates(issuing)), &installed, instance.Program("flor-provider"), "install-cert"); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s issues below the new root until %s\n", host, issuing.NotAfter.Format(time.DateOnly))
+	fmt.Fprintf(r.in.Out, "%s issues below the new root until %s\n", host, issuing.NotAfter.Format(time.DateOnly))
 	return nil
 }
 
 // signedByActive reports whether the active root signed a certificate.
-func (r *rotation) signedByActive(pem []byte) bool {
+func (r *Rotation) signedByActive(pem []byte) bool {
 	all, err := trust.ParseCertificates(pem)
 	return err == nil && all[0].CheckSignatureFrom(r.Active) == nil
 }

@@ -1,0 +1,278 @@
+package authority
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"time"
+
+	"filippo.io/age"
+
+	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/nix/operator/fleet"
+	"github.com/florete/florete/nix/operator/published"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/cert"
+)
+
+// Rotation is how the rotation of a cluster's root stands: by the files of the root's
+// directory, the flake, and what hosts report. Nothing else keeps it.
+type Rotation struct {
+	ca.Rotation
+	dir  ca.Dir
+	in   published.Cluster
+	pins []*x509.Certificate // of the flake
+	by   fleet.Roots
+	all  int // hosts that are waited for
+
+	waiting map[string]string // hosts without which the next step does not come, and why
+	edit    string            // what has to be done to the flake first
+	next    string            // what comes then
+}
+
+// Examine returns how the rotation of a cluster stands, without hosts that are gone for good.
+func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster, error), without []string) (*Rotation, error) {
+	r := &Rotation{dir: dir}
+	var err error
+	if r.Rotation, err = dir.Read(); err != nil {
+		return nil, err
+	}
+	if r.in, err = cluster(); err != nil {
+		return nil, err
+	}
+	t := r.in.Topology
+	if of := r.Active.URIs[0].Host; of != t.TrustDomain {
+		return nil, fmt.Errorf("%s: root of trust domain %s, cluster %s is of %s: name another --dir", dir, of, t.Name, t.TrustDomain)
+	}
+	roots, err := trust.NewRoots(t.TrustDomain, t.Trust.Roots)
+	if err != nil {
+		return nil, err
+	}
+	r.pins = roots.Certificates()
+	reports, err := r.in.Providers.Reports(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.by, err = fleet.ReadRoots(t, reports, without, time.Now())
+	gone := slices.Compact(slices.Sorted(slices.Values(without)))
+	r.all = len(t.Hosts) - len(gone)
+	if err == nil {
+		err = r.examine()
+	}
+	return r, err
+}
+
+func (r *Rotation) pinned(c *x509.Certificate) bool { return slices.ContainsFunc(r.pins, c.Equal) }
+
+// examine finds what comes next, and what that waits for.
+func (r *Rotation) examine() error {
+	if !r.pinned(r.Active) && r.Stage != ca.Activated {
+		return fmt.Errorf("cluster %s: trust.roots lacks %s, which signs: put it back", r.in.Topology.Name, r.dir.Path("ca.crt"))
+	}
+	switch r.Stage {
+	case ca.Steady:
+		r.next = "a new root is made"
+	case ca.Prepared:
+		r.next, r.waiting = "the new root signs", r.by.Unacknowledged(trust.Fingerprint(r.Next))
+		if !r.pinned(r.Next) {
+			r.edit = fmt.Sprintf("copy %s into the flake as %s, list it in trust.roots beside the present one and publish; deploy hosts whose documents come with their system alone", r.dir.Path("next.crt"), inFlake(r.Next))
+		}
+	case ca.Activated:
+		if !r.pinned(r.Active) {
+			return fmt.Errorf("cluster %s: trust.roots lacks %s, which signs: put it back", r.in.Topology.Name, r.dir.Path("ca.crt"))
+		}
+		r.next, r.waiting = "the former root is retired", r.by.Unrenewed(trust.Fingerprint(r.Active))
+		switch {
+		case r.pinned(r.Former) && len(r.waiting) == 0:
+			r.edit = "remove the former root from trust.roots and publish; deploy hosts whose documents come with their system alone"
+			r.waiting = r.by.Trusted(trust.Fingerprint(r.Former))
+		case !r.pinned(r.Former) && len(r.waiting) > 0:
+			r.edit = "put the former root back into trust.roots, publish and deploy: certificates lead to it still"
+		case !r.pinned(r.Former):
+			r.waiting = r.by.Trusted(trust.Fingerprint(r.Former))
+		}
+	}
+	return nil
+}
+
+// sign are the commands that have the issuing certificates signed by the active root.
+func (r *Rotation) sign(w io.Writer) {
+	fmt.Fprintln(w, "have it sign the issuing certificate of each host that issues:")
+	for _, host := range r.in.Topology.Providers[cert.Name].Hosts {
+		instance := r.in.Topology.Hosts[host].Instance
+		fmt.Fprintf(w, "  ssh root@%s cat /var/lib/%s/cert/issuing.csr | florctl ca sign --ca-cert %s --ca-key %s | ssh root@%[1]s %[5]s install-cert\n",
+			host, instance.Unit("provider"), r.dir.Path("ca.crt"), r.dir.Path("ca.key"), instance.Program("flor-provider"))
+	}
+	if exists(r.dir.Path(ca.EnrolmentCertificate)) {
+		fmt.Fprintf(w, "and the operator's own:\n  florctl ca enrolment --dir %s\n", r.dir)
+	}
+}
+
+// Print prints how it stands, and returns fleet.ErrAttention where anything is to be done first.
+func (r *Rotation) Print() error {
+	w := r.in.Out
+	t := terminal.NewTable(w, "ROOT", "UNTIL", "IN THE FLAKE", "TRUSTED BY", "CERTIFICATES OF", "IS")
+	for _, c := range r.roots() {
+		f := trust.Fingerprint(c)
+		pinned := "no"
+		if r.pinned(c) {
+			pinned = "yes"
+		}
+		t.Row(f[:16], c.NotAfter.Format(time.DateOnly), pinned, fmt.Sprintf("%d of %d", r.by.Trusting(f), r.all), fmt.Sprintf("%d of %d", r.by.Leading(f), r.all), r.role(c))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "rotation: %s\n", r.Stage)
+	if r.edit != "" {
+		fmt.Fprintln(w, "next:", r.edit)
+	} else if r.Stage == ca.Activated && len(r.waiting) > 0 && r.pinned(r.Former) {
+		r.sign(w)
+	}
+	for _, host := range r.waitsFor() {
+		fmt.Fprintf(w, "waits for %s: %s\n", host, terminal.Text(r.waiting[host]))
+	}
+	if !r.Ready() {
+		fmt.Fprintf(w, "then florctl ca rotate, and %s; --without HOST for one that is gone for good\n", r.next)
+		return fleet.ErrAttention
+	}
+	return nil
+}
+
+// waitsFor lists the hosts that are waited for, sorted.
+func (r *Rotation) waitsFor() []string { return slices.Sorted(maps.Keys(r.waiting)) }
+
+// Ready reports whether the next step can be taken.
+func (r *Rotation) Ready() bool { return r.edit == "" && len(r.waiting) == 0 }
+
+// roots are those of the flake and of the directory, each once.
+func (r *Rotation) roots() []*x509.Certificate {
+	all := slices.Clone(r.pins)
+	for _, c := range []*x509.Certificate{r.Active, r.Next, r.Former} {
+		if c != nil && !slices.ContainsFunc(all, c.Equal) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (r *Rotation) role(c *x509.Certificate) string {
+	switch {
+	case c.Equal(r.Active):
+		return "active"
+	case r.Next != nil && c.Equal(r.Next):
+		return "next"
+	case r.Former != nil && c.Equal(r.Former):
+		return "former"
+	}
+	return "of no file in " + string(r.dir)
+}
+
+// JSON returns the same for programs.
+func (r *Rotation) JSON() any {
+	type root struct {
+		Fingerprint string        `json:"fingerprint"`
+		Until       unixtime.Time `json:"until"`
+		Role        string        `json:"role"`
+		Pinned      bool          `json:"pinned"`
+		Trusted     int           `json:"trusted"` // by so many hosts
+		Leading     int           `json:"leading"` // certificates of so many hosts
+	}
+	all := []root{}
+	for _, c := range r.roots() {
+		f := trust.Fingerprint(c)
+		all = append(all, root{f, unixtime.Of(c.NotAfter), r.role(c), r.pinned(c), r.by.Trusting(f), r.by.Leading(f)})
+	}
+	waiting := r.waiting
+	if waiting == nil {
+		waiting = map[string]string{}
+	}
+	return struct {
+		Stage   ca.Stage          `json:"stage"`
+		Roots   []root            `json:"roots"`
+		Edit    string            `json:"edit,omitempty"` // of the flake
+		Waiting map[string]string `json:"waiting"`        // for hosts, and why
+		Next    string            `json:"next"`
+	}{r.Stage, all, r.edit, waiting, r.next}
+}
+
+// Take takes the next step, for which everything is ready, and prints what comes after it.
+func (r *Rotation) Take(how *RootKey) error {
+	err := r.step(how)
+	switch {
+	case err != nil:
+		return err
+	case r.Stage == ca.Steady:
+		fmt.Fprintln(r.in.Out, "then florctl ca rotate again")
+	case r.Stage == ca.Prepared:
+		r.sign(r.in.Out)
+	}
+	return nil
+}
+
+// step takes the next step, for which everything is ready.
+func (r *Rotation) step(how *RootKey) error {
+	switch r.Stage {
+	case ca.Steady:
+		return r.prepare(how)
+	case ca.Prepared:
+		if err := r.dir.Activate(); err != nil {
+			return err
+		}
+		fmt.Fprintf(r.in.Out, "%s: the new root, which signs now; the former one is %s, and hosts trust both\n", r.dir.Path("ca.crt"), r.dir.Path("old.crt"))
+		return nil
+	}
+	u, err := onToken(r.dir.Path("old.key"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed already
+		return err
+	}
+	if err := r.dir.Retire(); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.in.Out, "the former root is retired: no host trusts it, and %s and old.crt are removed\n", r.dir.Path("old.key"))
+	if u != nil {
+		fmt.Fprintf(r.in.Out, "its token still has the key, for you to delete: %s\n", terminal.Text(u.String()))
+	}
+	return nil
+}
+
+// inFlake names a root's file in the flake: by its key, so that no rotation writes over another
+// root that is in use.
+func inFlake(root *x509.Certificate) string { return "root-" + trust.Fingerprint(root)[:8] + ".crt" }
+
+// prepare makes the next root, whose key is kept no worse than its predecessor's.
+func (r *Rotation) prepare(how *RootKey) error {
+	key, present := r.dir.Path("next.key"), r.dir.Path("ca.key")
+	sealed, err := ca.Sealed(present)
+	if err != nil {
+		return err
+	}
+	u, err := onToken(present)
+	if err != nil {
+		return err
+	}
+	if u != nil && how.token == "" {
+		return fmt.Errorf("%s: on a PKCS #11 token, and %s would not be: --pkcs11 URI", present, key)
+	}
+	if sealed && how.token == "" && !how.Given() {
+		return fmt.Errorf("%s: sealed with age, and %s would not be: --seal-to RECIPIENT, --passphrase, --passphrase-file FILE or --pkcs11 URI", present, key)
+	}
+	var c *x509.Certificate
+	_, err = how.makeRoot(r.in.Topology.TrustDomain, key, r.Active, func(a *ca.Authority, _ []age.Recipient) error {
+		c = a.Certificate
+		return r.dir.Prepare(c)
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.in.Out, "%s: the next root, until %s, which signs nothing yet\n", r.dir.Path("next.crt"), c.NotAfter.Format(time.DateOnly))
+	fmt.Fprintf(r.in.Out, "copy it into the flake as %s, list it in trust.roots beside the present one and publish\n", inFlake(c))
+	return nil
+}

@@ -1,0 +1,83 @@
+package authority
+
+import (
+	"crypto/x509"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"filippo.io/age"
+
+	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/providers/agefile"
+	"github.com/florete/florete/providers/ca"
+)
+
+func checkLifetime(d time.Duration) error {
+	if d < time.Hour {
+		return fmt.Errorf("--lifetime %s: want an hour at least, such as 2160h for 90 days", d)
+	}
+	return nil
+}
+
+// SignIssuing signs a provider's request for an issuing certificate, and says for which trust domain.
+func SignIssuing(certificate, key string, open Opening, from string, request io.Reader, lifetime time.Duration) (trustDomain string, issuing *x509.Certificate, err error) {
+	if err := checkLifetime(lifetime); err != nil {
+		return "", nil, err
+	}
+	if _, err := os.Stat(key); err != nil {
+		return "", nil, fmt.Errorf("root key: %w: name it with --ca-key, and its certificate with --ca-cert", err)
+	}
+	if err := secretfile.RefuseTree(key); err != nil {
+		return "", nil, err
+	}
+	root, done, err := load(certificate, key, open)
+	if err != nil {
+		return "", nil, err
+	}
+	defer done()
+	csr, err := io.ReadAll(request)
+	if err != nil {
+		return "", nil, err
+	}
+	if issuing, err = root.SignIssuing(csr, lifetime, time.Now()); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", from, err)
+	}
+	return root.TrustDomain(), issuing, nil
+}
+
+// SignEnrolment signs the certificate with which identity files are made, and says for which trust domain.
+func SignEnrolment(dir ca.Dir, open Opening, seal *agefile.To, lifetime time.Duration) (trustDomain string, c *x509.Certificate, err error) {
+	if err := checkLifetime(lifetime); err != nil {
+		return "", nil, err
+	}
+	if err := secretfile.RefuseTree(dir.Path(ca.EnrolmentKey)); err != nil {
+		return "", nil, err
+	}
+	root, done, err := load(dir.Path("ca.crt"), dir.Path("ca.key"), open)
+	if err != nil {
+		return "", nil, err
+	}
+	defer done()
+	to, err := seal.Recipients(dir.Path(ca.EnrolmentKey))
+	if err == nil {
+		err = sealedLikewise(dir, to)
+	}
+	if err == nil {
+		c, err = dir.Enrolment(root, lifetime, time.Now(), to...)
+	}
+	return root.TrustDomain(), c, err
+}
+
+// sealedLikewise refuses a new key that is not sealed where the root's is.
+func sealedLikewise(d ca.Dir, to []age.Recipient) error {
+	sealed, err := ca.Sealed(d.Path("ca.key"))
+	if err != nil || !sealed || len(to) > 0 {
+		return err
+	}
+	if exists(d.Path(ca.EnrolmentCertificate)) {
+		return nil // for the key that is there
+	}
+	return fmt.Errorf("%s: sealed with age, and %s would not be: --seal-to RECIPIENT, --passphrase or --passphrase-file FILE", d.Path("ca.key"), d.Path(ca.EnrolmentKey))
+}

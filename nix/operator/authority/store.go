@@ -1,0 +1,97 @@
+package authority
+
+import (
+	"crypto"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/providers/ca"
+)
+
+// MakeStore makes the CA of the store's members and clients in a directory.
+func MakeStore(dir, trustDomain string) (*x509.Certificate, error) {
+	for _, name := range []string{"store-ca.crt", "store-ca.key"} {
+		if path := filepath.Join(dir, name); exists(path) {
+			return nil, fmt.Errorf("%s: is there already: it is made once, choose another directory", path)
+		}
+	}
+	a, err := ca.NewStore(trustDomain, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return a.Certificate, pair(dir, "store-ca", a.Certificate, a.Key)
+}
+
+// StoreHost is a host that calls the store and, with addresses, runs a member of it.
+type StoreHost struct {
+	Host      string
+	Addresses []string
+	Lifetime  time.Duration // of its certificates, at most
+}
+
+// Issue makes the keys and certificates of a host, in a directory.
+func (h StoreHost) Issue(certificate, key, dir string, w io.Writer) error {
+	if err := checkLifetime(h.Lifetime); err != nil {
+		return err
+	}
+	if err := secretfile.RefuseTree(key); err != nil {
+		return err
+	}
+	if _, err := spiffe.ParseID("spiffe://demo.flor/node/" + h.Host); err != nil {
+		return fmt.Errorf("host %q: want its name in the flake", h.Host)
+	}
+	a, err := ca.LoadStore(certificate, key)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	issue := func(name string, certify func(crypto.PublicKey) (*x509.Certificate, error)) error {
+		k, err := ca.NewKey()
+		if err != nil {
+			return err
+		}
+		c, err := certify(k.Public())
+		if err == nil {
+			err = pair(dir, name, c, k)
+		}
+		if err == nil {
+			fmt.Fprintf(w, "%s: %s of the store until %s\n", filepath.Join(dir, name+".crt"), name, c.NotAfter.Format(time.DateOnly))
+		}
+		return err
+	}
+	err = issue("client", func(k crypto.PublicKey) (*x509.Certificate, error) {
+		return a.IssueClient(k, h.Host, now.Add(h.Lifetime), now)
+	})
+	if err == nil && len(h.Addresses) > 0 {
+		all := append([]string{"localhost", net.IPv4(127, 0, 0, 1).String(), net.IPv6loopback.String()}, h.Addresses...)
+		err = issue("member", func(k crypto.PublicKey) (*x509.Certificate, error) {
+			return a.IssueMember(k, all, now.Add(h.Lifetime), now)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return ca.Save(filepath.Join(dir, "ca.crt"), ca.EncodeCertificates(a.Certificate))
+}
+
+// pair writes a key and its certificate, and no key into a git work tree.
+func pair(dir, name string, c *x509.Certificate, key crypto.Signer) error {
+	path := filepath.Join(dir, name+".key")
+	if err := secretfile.RefuseTree(path); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := ca.SaveKey(path, key); err != nil {
+		return err
+	}
+	return ca.Save(filepath.Join(dir, name+".crt"), ca.EncodeCertificates(c))
+}

@@ -1,27 +1,23 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 
+	"filippo.io/age"
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/terminal"
-	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/identityfile"
 	"github.com/florete/florete/nix/operator/published"
+	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/join"
 )
 
 func newIDCmd() *cobra.Command {
@@ -30,70 +26,82 @@ func newIDCmd() *cobra.Command {
 	return cmd
 }
 
-// issued is a line of the record of what an enrolment certificate issued, in its directory.
-type issued struct {
-	Time   unixtime.Time `json:"time"`
-	Host   string        `json:"host,omitempty"` // empty for a machine that is no host
-	ID     spiffe.ID     `json:"id"`
-	Serial string        `json:"serial"` // of the certificate, in hex
-	Until  unixtime.Time `json:"until"`
-	Device string        `json:"device,omitempty"` // fingerprint of the host's device key, where it joins
-}
+func newIDIssueCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "issue [FLAKE] (--host HOST | --request FILE | --id ID) --key FILE --out FILE",
+		Short: "Make an identity file: what a host without a network would have fetched",
+		Long: `Make an identity file of a host: the certificates that the flake gives it, with its
+documents and the revocation list. flor enroll FILE installs it there; from then on the host
+renews over the network, where there is one. Keys are made here:
 
-// readRecord reads the lines, oldest first; the last may have been cut short.
-func readRecord(dir ca.Dir) (all []issued, err error) {
-	path := dir.Path(ca.EnrolmentRecord)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+  florctl id issue --host laptop --key signing.key --out laptop.age --passphrase
+
+or on the host, and do not leave it:
+
+  flor id create > laptop.request                                        (there)
+  florctl id issue --request laptop.request --key signing.key --out laptop.age
+
+With --id it is the one certificate of a user, a service or a vertex, for a machine that is no
+host of the flake: flor enroll FILE --out DIR --trust KEY.
+
+The file is sealed with age to the host's own key, where that is known; otherwise name a
+passphrase or a recipient. The certificates are signed with enrol.key, which florctl ca init
+makes, and recorded beside it (florctl id list) and in the audit log of a provider.`,
 	}
-	if err != nil {
-		return nil, err
-	}
-	lines := bufio.NewScanner(bytes.NewReader(b))
-	for n := 1; lines.Scan(); n++ {
-		var i issued
-		if err := strictjson.Decode(lines.Bytes(), &i); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w: restore it, or remove the line", path, n, err)
+	i := &identityfile.Issuing{}
+	from, reach, key := source(cmd), via(cmd), signing(cmd)
+	f := cmd.Flags()
+	f.StringVar(&i.Host, "host", "", "whose keys are to be made here")
+	f.StringVar(&i.Request, "request", "", "`FILE` that flor id create printed")
+	f.StringVar(&i.ID, "id", "", "one `ID`, such as user/alice or vertex/gate, for a machine that is no host")
+	f.StringVar(&i.Device, "device", "", "the `FINGERPRINT` that flor id create printed, where the flake has no sshHostKey of the host")
+	cmd.MarkFlagsOneRequired("host", "request", "id")
+	cmd.MarkFlagsMutuallyExclusive("host", "request", "id")
+	cmd.MarkFlagRequired("key")
+	out := f.String("out", "", "write the identity file to `FILE`, - for standard output")
+	cmd.MarkFlagRequired("out")
+	f.StringVar((*string)(&i.Dir), "dir", ".", "`DIR`ectory with enrol.crt and enrol.key")
+	f.DurationVar(&i.Lifetime, "lifetime", 7*24*time.Hour, "of the certificates, 90 days at most")
+	offline := f.Bool("offline", false, "do without providers: whatever is revoked or has joined, and with no row in the audit log")
+	open := agefile.Opening(cmd, "ca-", "enrol.key, where it is sealed")
+	seal := agefile.Flags(cmd, "the file")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := identityfile.CheckLifetime(i.Lifetime); err != nil {
+			return err
 		}
-		all = append(all, i)
-	}
-	return all, lines.Err()
-}
-
-// keepRecord keeps what is issued, before anybody has it.
-func keepRecord(dir ca.Dir, all []issued) error {
-	for _, i := range all {
-		line, err := json.Marshal(i)
+		if *out != atomicfile.Stdout {
+			if err := secretfile.RefuseTree(*out); err != nil {
+				return err
+			}
+		}
+		src, err := from(args)
 		if err == nil {
-			err = dir.Record(line)
+			i.Key, err = key()
 		}
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// recordIssued has the first provider that answers keep what is issued in its audit log.
-func recordIssued(ctx context.Context, p published.Cluster, all []issued) error {
-	return p.Providers.First(func(at *client.Provider) error {
-		for some := range slices.Chunk(all, join.MaxIssued) {
-			i := join.Issued{Host: some[0].Host, Device: some[0].Device, Until: some[0].Until}
-			for _, c := range some {
-				i.Certificates = append(i.Certificates, join.IssuedSVID{ID: c.ID, Serial: c.Serial})
-			}
-			if err := at.Issued(ctx, i); err != nil {
-				return err
+		var online func() (published.Cluster, error)
+		if !*offline {
+			online = func() (c published.Cluster, err error) {
+				t, err := compile.ReadTopology(cmd.Context(), src)
+				if err == nil {
+					c, err = reach(t)
+				}
+				return c, err
 			}
 		}
-		return nil
-	})
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
+		file, err := i.Issue(cmd.Context(), src, online, open, func() ([]age.Recipient, error) { return seal.Recipients(*out) })
+		if err != nil {
+			return err
+		}
+		messages, err := output(cmd, *out, 0o600, file)
+		if err == nil {
+			i.Print(messages, *out)
+		}
+		return err
+	}
+	return cmd
 }
 
 func newIDListCmd() *cobra.Command {
@@ -107,15 +115,16 @@ revoke has hosts refuse one of them, all of a host, or a device.`,
 	dir := cmd.Flags().String("dir", ".", "`DIR`ectory with enrol.crt and enrol.key")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if cert := ca.Dir(*dir).Path(ca.EnrolmentCertificate); !exists(cert) {
+		cert := ca.Dir(*dir).Path(ca.EnrolmentCertificate)
+		if _, err := os.Lstat(cert); errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s: there is no enrolment certificate, want the directory that has it: florctl id list --dir DIR", cert)
 		}
-		all, err := readRecord(ca.Dir(*dir))
+		all, err := identityfile.Record(ca.Dir(*dir))
 		if err != nil {
 			return err
 		}
 		if *asJSON {
-			return terminal.PrintJSON(cmd.OutOrStdout(), append([]issued{}, all...))
+			return terminal.PrintJSON(cmd.OutOrStdout(), append([]identityfile.Issued{}, all...))
 		}
 		w := terminal.NewTable(cmd.OutOrStdout(), "ISSUED", "HOST", "IDENTITY", "UNTIL", "SERIAL", "DEVICE")
 		for _, i := range all {

@@ -1,4 +1,4 @@
-package main
+package identityfile
 
 import (
 	"context"
@@ -12,16 +12,16 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// readOne reads the signing key, and takes one identity for all that there is to issue.
-func (i *issuing) readOne(ctx context.Context, src compile.Source) error {
+// readOne takes one identity for all that there is to issue.
+func (i *Issuing) readOne(ctx context.Context, src compile.Source) error {
 	t, err := compile.ReadTopology(ctx, src)
 	if err != nil {
 		return err
 	}
-	if err := i.key.CheckOf(t, "providers"); err != nil {
+	if err := i.Key.CheckOf(t, "providers"); err != nil {
 		return err
 	}
-	text := i.id
+	text := i.ID
 	if !strings.Contains(text, "://") {
 		text = "spiffe://" + t.TrustDomain + "/" + text
 	}
@@ -39,7 +39,7 @@ func (i *issuing) readOne(ctx context.Context, src compile.Source) error {
 	if err != nil {
 		return err
 	}
-	i.id, i.file.Roots = id.Short(), t.Trust.Roots
+	i.ID, i.file.Roots = id.Short(), t.Trust.Roots
 	i.manifest = document.Manifest{
 		Cluster: t.Name, TrustDomain: t.TrustDomain, Trust: document.Trust{Roots: t.Trust.Roots, SigningKeys: t.Trust.SigningKeys},
 		Needs: []document.Need{{ID: "one", Kind: document.KindCert, Request: request}},

@@ -1,4 +1,4 @@
-package main
+package identityfile
 
 import (
 	"cmp"
@@ -21,14 +21,14 @@ import (
 )
 
 // issue makes what is in the file, and the record of it. Hosts accept all of it.
-func (i *issuing) issue() error {
+func (i *Issuing) issue() error {
 	m := i.manifest
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		return err
 	}
 	if err := roots.CheckIssuing(i.by.Certificate, i.now); err != nil {
-		return fmt.Errorf("%s: %w: florctl ca enrolment signs it with the root that the flake has", i.dir.Path(ca.EnrolmentCertificate), err)
+		return fmt.Errorf("%s: %w: florctl ca enrolment signs it with the root that the flake has", i.Dir.Path(ca.EnrolmentCertificate), err)
 	}
 	if s := i.file.Artifact.Revocations; s != nil {
 		list, err := s.Open()
@@ -41,7 +41,7 @@ func (i *issuing) issue() error {
 	device := i.fingerprint()
 	if device != "" {
 		line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves)))
-		text, sig, err := i.key.SignJSON(trust.NewAdmission(m.Cluster, m.Identity.ID, line, i.now), trust.AdmissionText)
+		text, sig, err := i.Key.SignJSON(trust.NewAdmission(m.Cluster, m.Identity.ID, line, i.now), trust.AdmissionText)
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (i *issuing) issue() error {
 	}
 	for id := range i.wanted {
 		if !granted[id] {
-			return fmt.Errorf("%s: requests %s, which the flake does not give %s: have the host's newest documents deployed there, and flor id create again", i.request, id, i.host)
+			return fmt.Errorf("%s: requests %s, which the flake does not give %s: have the host's newest documents deployed there, and flor id create again", i.Request, id, i.Host)
 		}
 	}
 	if len(i.record) == 0 {
@@ -75,7 +75,7 @@ func (i *issuing) issue() error {
 	return nil
 }
 
-func (i *issuing) issueOne(roots *trust.Roots, id spiffe.ID, device string) error {
+func (i *Issuing) issueOne(roots *trust.Roots, id spiffe.ID, device string) error {
 	s := hostapi.IdentitySVID{ID: id}
 	public := i.wanted[id]
 	if public == nil {
@@ -89,7 +89,7 @@ func (i *issuing) issueOne(roots *trust.Roots, id spiffe.ID, device string) erro
 		}
 		public, s.Key = key.Public(), string(pem)
 	}
-	leaf, err := i.by.Issue(ca.SVID{ID: id, Node: i.host, Device: device, Key: public, Until: i.now.Add(i.lifetime)}, i.now)
+	leaf, err := i.by.Issue(ca.SVID{ID: id, Node: i.Host, Device: device, Key: public, Until: i.now.Add(i.Lifetime)}, i.now)
 	if err != nil {
 		return err
 	}
@@ -99,28 +99,28 @@ func (i *issuing) issueOne(roots *trust.Roots, id spiffe.ID, device string) erro
 	}
 	s.SVID = string(ca.EncodeCertificates(chain...))
 	i.file.SVIDs = append(i.file.SVIDs, s)
-	i.record = append(i.record, issued{unixtime.Of(i.now), i.host, id, trust.SerialNumber(leaf), unixtime.Of(leaf.NotAfter), device})
+	i.record = append(i.record, Issued{unixtime.Of(i.now), i.Host, id, trust.SerialNumber(leaf), unixtime.Of(leaf.NotAfter), device})
 	return nil
 }
 
 // recipient is the host itself, where it has the key already that proves it.
-func (i *issuing) recipient() ([]age.Recipient, error) {
+func (i *Issuing) recipient() ([]age.Recipient, error) {
 	if i.proves == nil || i.file.DeviceKey != "" {
-		return nil, fmt.Errorf("%s has no key yet that the file could be sealed to: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", cmp.Or(i.host, i.id))
+		return nil, fmt.Errorf("%s has no key yet that the file could be sealed to: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", cmp.Or(i.Host, i.ID))
 	}
 	if t := i.proves.Type(); t != ssh.KeyAlgoED25519 && t != ssh.KeyAlgoRSA {
-		return nil, fmt.Errorf("%s proves itself by a key of type %s, as one in a TPM, that opens no file: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.host, t)
+		return nil, fmt.Errorf("%s proves itself by a key of type %s, as one in a TPM, that opens no file: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.Host, t)
 	}
 	r, err := agefile.Recipient(strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves))))
 	if err != nil {
-		return nil, fmt.Errorf("SSH host key of %s: %w: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.host, err)
+		return nil, fmt.Errorf("SSH host key of %s: %w: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.Host, err)
 	}
 	return []age.Recipient{r}, nil
 }
 
 // seal signs the file, and seals that.
-func (i *issuing) seal(to []age.Recipient) ([]byte, error) {
-	text, sig, err := i.key.SignJSON(i.file, hostapi.IdentityFileText)
+func (i *Issuing) seal(to []age.Recipient) ([]byte, error) {
+	text, sig, err := i.Key.SignJSON(i.file, hostapi.IdentityFileText)
 	if err != nil {
 		return nil, err
 	}

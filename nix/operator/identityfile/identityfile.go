@@ -1,0 +1,280 @@
+// Package identityfile makes identity files: the certificates, documents and revocation list that a machine
+// without a network would have fetched, sealed to it.
+package identityfile
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"filippo.io/age"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/published"
+	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/publish"
+)
+
+// Issuing says what identity file is made.
+type Issuing struct {
+	// Host, Request and ID are exclusive: whose keys are made here, the file with which a host requests it, and
+	// the one identity of a machine that is no host.
+	Host, Request, ID string
+
+	Device   string        // fingerprint of the host's device key, where the flake has no key of the host
+	Lifetime time.Duration // of the certificates
+	Key      published.Key
+	Dir      ca.Dir // of the enrolment certificate
+
+	now      time.Time
+	by       *ca.Authority
+	manifest document.Manifest
+	wanted   map[spiffe.ID]crypto.PublicKey // keys of the request; nil where they are made here
+	proves   ssh.PublicKey                  // SSH host key or device key of the host
+	file     hostapi.IdentityFile
+	record   []Issued
+}
+
+// CheckLifetime returns an error where certificates of identity files cannot have a lifetime.
+func CheckLifetime(d time.Duration) error {
+	if d < time.Minute || d > trust.MaxLifetime {
+		return fmt.Errorf("--lifetime %s: want between a minute and %s", d, trust.MaxLifetime)
+	}
+	return nil
+}
+
+// Issue makes the file, and records what is in it. Open opens the enrolment key. The file is sealed to
+// recipients or, where there are none, to the host itself. Online returns the cluster, whose providers know what is
+// revoked and have joined, and keep a row in their audit log; it is nil to do without.
+func (i *Issuing) Issue(ctx context.Context, src compile.Source, online func() (published.Cluster, error), open func(string) ([]age.Identity, error), recipients func() ([]age.Recipient, error)) ([]byte, error) {
+	i.now = time.Now()
+	read := i.read
+	if i.ID != "" {
+		read = i.readOne
+	}
+	if err := read(ctx, src); err != nil {
+		return nil, err
+	}
+	var c published.Cluster
+	if online != nil {
+		var err error
+		if c, err = online(); err == nil {
+			err = i.compare(ctx, c)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	identities, err := open(i.Dir.Path(ca.EnrolmentKey))
+	if err != nil {
+		return nil, err
+	}
+	if i.by, err = i.Dir.LoadEnrolment(identities...); err != nil {
+		return nil, err
+	}
+	if err := i.issue(); err != nil {
+		return nil, err
+	}
+	to, err := recipients()
+	if err == nil && len(to) == 0 {
+		to, err = i.recipient()
+	}
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := i.seal(to)
+	if err == nil {
+		err = keepRecord(i.Dir, i.record)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if online != nil {
+		if err := recordIssued(ctx, c, i.record); err != nil {
+			return nil, fmt.Errorf("nothing is issued that is in no audit log: %w", err)
+		}
+	}
+	return sealed, nil
+}
+
+// Print prints what is in a file that was issued, and what to do with it.
+func (i *Issuing) Print(w io.Writer, path string) {
+	for _, r := range i.record {
+		fmt.Fprintf(w, "%s: certificate %s until %s\n", r.ID.Short(), r.Serial, r.Until.UTC().Format(time.RFC3339))
+	}
+	if i.ID != "" {
+		fmt.Fprintf(w, "%s: identity file of %s: flor enroll --out DIR --trust %s there\n", path, i.ID, i.Key.ToPublicKey())
+		return
+	}
+	fmt.Fprintf(w, "%s: identity file of %s: flor enroll there\n", path, i.Host)
+}
+
+// read reads the request, and what the flake gives the host.
+func (i *Issuing) read(ctx context.Context, src compile.Source) error {
+	var request hostapi.IdentityRequest
+	if i.Request != "" {
+		b, err := os.ReadFile(i.Request)
+		if err != nil {
+			return err
+		}
+		var signed hostapi.SignedIdentityRequest
+		if err := strictjson.Decode(bytes.TrimSpace(b), &signed); err != nil {
+			return fmt.Errorf("%s: %w: want what flor id create printed", i.Request, err)
+		}
+		if request, i.proves, err = signed.Verify(); err != nil {
+			return fmt.Errorf("%s: %w", i.Request, err)
+		}
+		i.Host = request.Node.Name()
+	}
+	c, err := compile.Compile(ctx, src, i.Host)
+	if err != nil {
+		return err
+	}
+	if err := i.Key.CheckPinned(c.Name, c.Documents); err != nil {
+		return err
+	}
+	documents, err := publish.Sign(c.Documents, i.Key.SecretKey, i.now)
+	if err != nil {
+		return fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	for _, d := range documents[i.Host] {
+		if d.Envelope.Kind == document.DocManifest {
+			i.manifest = d.Manifest()
+		}
+		envelope, body, sig := d.Bytes()
+		i.file.Artifact.Documents = append(i.file.Artifact.Documents, hostapi.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: sig})
+	}
+	if i.Request != "" {
+		err = i.requested(request)
+	} else if !i.manifest.Identity.Joins {
+		i.proves, err = hostapi.ParseHostKey(i.manifest.Identity.SSHHostKey)
+	} else {
+		err = i.makeDevice()
+	}
+	return err
+}
+
+// requested takes the keys of a request that is really the host's.
+func (i *Issuing) requested(r hostapi.IdentityRequest) error {
+	m := i.manifest
+	if r.Cluster != m.Cluster || r.Node != m.Identity.ID {
+		return fmt.Errorf("%s: of %s in cluster %.64q, want %s in %q", i.Request, r.Node, r.Cluster, m.Identity.ID, m.Cluster)
+	}
+	fingerprint := ssh.FingerprintSHA256(i.proves)
+	switch declared, err := hostapi.ParseHostKey(m.Identity.SSHHostKey); {
+	case m.Identity.Joins && i.Device == "":
+		return fmt.Errorf("%s: --device FINGERPRINT: want the one that flor id create printed on %s: whoever had the file since may have replaced it", i.Request, i.Host)
+	case m.Identity.Joins && i.Device != fingerprint:
+		return fmt.Errorf("%s: of device %s, not %s: nothing is issued", i.Request, fingerprint, i.Device)
+	case !m.Identity.Joins && err != nil:
+		return err
+	case !m.Identity.Joins && !bytes.Equal(declared.Marshal(), i.proves.Marshal()):
+		return fmt.Errorf("%s: signed by key %s, the flake declares %s as sshHostKey of %s", i.Request, fingerprint, ssh.FingerprintSHA256(declared), i.Host)
+	}
+	i.wanted = map[spiffe.ID]crypto.PublicKey{}
+	for _, s := range r.SVIDs {
+		key, err := ca.ParseCSR([]byte(s.CSR), s.ID)
+		if err != nil {
+			return fmt.Errorf("%s: %w", i.Request, err)
+		}
+		i.wanted[s.ID] = key
+	}
+	return nil
+}
+
+// makeDevice makes the key by which the host proves itself.
+func (i *Issuing) makeDevice() error {
+	_, secret, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	signer, err := ssh.NewSignerFromKey(secret)
+	if err != nil {
+		return err
+	}
+	block, err := ssh.MarshalPrivateKey(secret, "")
+	if err != nil {
+		return err
+	}
+	i.proves, i.file.DeviceKey = signer.PublicKey(), string(pem.EncodeToMemory(block))
+	return nil
+}
+
+// fingerprint is that of the device key, empty for a host that the flake has the key of.
+func (i *Issuing) fingerprint() string {
+	if !i.manifest.Identity.Joins {
+		return ""
+	}
+	return ssh.FingerprintSHA256(i.proves)
+}
+
+// compare takes the revocation list along, and refuses a host that it revokes, and one that is
+// another device.
+func (i *Issuing) compare(ctx context.Context, c published.Cluster) error {
+	list, err := c.Continued(ctx, i.Key)
+	if err != nil {
+		return fmt.Errorf("%w: --offline issues without knowing what is revoked", err)
+	}
+	if err := list.CheckID(i.manifest.Identity.ID); err != nil {
+		return err
+	}
+	if i.proves != nil {
+		if err := list.CheckKey(ssh.FingerprintSHA256(i.proves)); err != nil {
+			return err
+		}
+	}
+	if list != nil {
+		signed := list.AsSigned()
+		i.file.Artifact.Revocations = &signed
+	}
+	if !i.manifest.Identity.Joins {
+		return nil
+	}
+	devices, err := i.devices(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, device := range devices {
+		if device != i.fingerprint() && list.CheckKey(device) == nil {
+			return fmt.Errorf("the device with key %s is %s: flor id create makes a request there; florctl revoke --host-key %[1]s, if another one replaces it", device, i.Host)
+		}
+	}
+	return nil
+}
+
+// devices are the fingerprints of those that are or were the host.
+func (i *Issuing) devices(ctx context.Context, c published.Cluster) (all []string, err error) {
+	former, err := Record(i.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range former {
+		if f.Host == i.Host && f.Device != "" {
+			all = append(all, f.Device)
+		}
+	}
+	err = c.Providers.All(func(at *client.Provider) error {
+		joins, err := at.Joins(ctx)
+		for _, r := range joins {
+			if r.Host == i.Host && r.State == hostapi.JoinApproved {
+				all = append(all, r.Fingerprint())
+			}
+		}
+		return err
+	})
+	return all, err
+}

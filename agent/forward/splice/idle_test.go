@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/forward/buffers"
 	"github.com/florete/florete/agent/forward/splice"
+	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -34,8 +34,8 @@ func read(t *testing.T, lot *splice.Lot, c splice.Parkable) *reader {
 
 func (r *reader) read() {
 	r.parked.Store(false)
-	for in := buffers.NewReader(r.socket.Raw()); ; {
-		b, n, err := in.Read(buffers.Large)
+	for in := usage.NewReader(r.socket.Raw()); ; {
+		b, n, err := in.Read(usage.LargeBuffer)
 		r.socket.Progress()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			r.parked.Store(true)
@@ -43,7 +43,7 @@ func (r *reader) read() {
 				return
 			}
 		}
-		buffers.Put(b)
+		usage.PutBuffer(b)
 		if n <= 0 {
 			r.over.Store(true)
 			return

@@ -15,8 +15,8 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/buffers"
 	"github.com/florete/florete/agent/forward/limits"
+	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 )
 
@@ -67,7 +67,7 @@ func Start(ctx context.Context, p Pair, ended func(error)) {
 		s.end()
 		return
 	}
-	s.in = buffers.NewReader(s.local.Raw())
+	s.in = usage.NewReader(s.local.Raw())
 	s.stopped = context.AfterFunc(ctx, func() { s.abort(wire.Reset, context.Cause(ctx)) })
 	// STOP_SENDING and the end of the connection are seen at once here, and else
 	// only by the next write.
@@ -90,7 +90,7 @@ var lot Lot
 type session struct {
 	Pair
 	local              *Socket // nil when it could not be added
-	in                 *buffers.Reader
+	in                 *usage.Reader
 	stopped, cancelled func() bool
 	directions         atomic.Int32 // that have not ended
 	once               sync.Once
@@ -173,7 +173,7 @@ func (s *session) carryFromLocal() (parked bool, err error) {
 			s.together(n)
 			count(s.FromLocal, n)
 		}
-		buffers.Put(b)
+		usage.PutBuffer(b)
 		if err != nil {
 			return false, err
 		}
@@ -232,7 +232,7 @@ func (s *session) carryToLocal() (parked bool, err error) {
 			return false, s.Local.CloseWrite()
 		}
 		s.local.Wrote()
-		b := buffers.Get()
+		b := usage.GetBuffer()
 		n, err := s.Stream.Read(b[:min(len(b), s.Limits.Most())])
 		if errors.Is(err, os.ErrDeadlineExceeded) { // it was about to wait, and did not
 			err = s.Stream.SetReadDeadline(time.Time{})
@@ -245,7 +245,7 @@ func (s *session) carryToLocal() (parked bool, err error) {
 				err = werr
 			}
 		}
-		buffers.Put(b)
+		usage.PutBuffer(b)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return false, err
 		}

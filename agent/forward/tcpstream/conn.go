@@ -22,7 +22,6 @@ import (
 	"github.com/quic-go/quic-go"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/agent/forward/buffers"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 )
@@ -190,8 +189,8 @@ func (c *Conn) settle(s *Stream) (over bool, err error) {
 
 // discard drops data of a stream that nobody reads.
 func (c *Conn) discard() error {
-	b := buffers.Get()
-	defer buffers.Put(b)
+	b := usage.GetBuffer()
+	defer usage.PutBuffer(b)
 	n, err := c.in.Read(b[:min(len(b), c.left)])
 	if c.left -= n; n > 0 {
 		return nil

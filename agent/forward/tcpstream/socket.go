@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/agent/forward/buffers"
+	"github.com/florete/florete/agent/forward/usage"
 )
 
 const (
@@ -30,7 +30,7 @@ type Socket struct {
 	raw syscall.RawConn
 
 	// Of whoever reads.
-	in         *buffers.Reader
+	in         *usage.Reader
 	lent, rest []byte // a buffer, and what of it TLS has not taken
 	eager      bool   // Read does not wait
 
@@ -57,7 +57,7 @@ func NewSocket(c *net.TCPConn) (*Socket, error) {
 	}); e != nil {
 		return nil, e
 	}
-	return &Socket{TCPConn: c, raw: raw, in: buffers.NewReader(raw)}, err
+	return &Socket{TCPConn: c, raw: raw, in: usage.NewReader(raw)}, err
 }
 
 // nothing is what an eager Read returns. TLS goes on after it, since it is temporary.
@@ -72,7 +72,7 @@ func (s *Socket) Read(p []byte) (n int, err error) {
 		if s.eager {
 			return 0, nothing{}
 		}
-		if s.lent, n, err = s.in.Read(buffers.Large); n > 0 {
+		if s.lent, n, err = s.in.Read(usage.LargeBuffer); n > 0 {
 			s.rest = s.lent[:n]
 		} else {
 			s.release()
@@ -91,7 +91,7 @@ func (s *Socket) Read(p []byte) (n int, err error) {
 
 // release gives back what was read.
 func (s *Socket) release() {
-	buffers.Put(s.lent)
+	usage.PutBuffer(s.lent)
 	s.lent, s.rest = nil, nil
 }
 
@@ -100,7 +100,7 @@ func (s *Socket) Write(p []byte) (int, error) {
 		return s.TCPConn.Write(p)
 	}
 	if s.out == nil {
-		s.out = buffers.Get()
+		s.out = usage.GetBuffer()
 	}
 	if s.n+len(p) > len(s.out) {
 		if err := s.flush(); err != nil {
@@ -133,7 +133,7 @@ func (s *Socket) gather() { s.gathering = true }
 func (s *Socket) written() error {
 	s.gathering = false
 	err := s.flush()
-	buffers.Put(s.out)
+	usage.PutBuffer(s.out)
 	s.out = nil
 	return err
 }

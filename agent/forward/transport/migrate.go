@@ -7,7 +7,6 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/routes"
 	"github.com/florete/florete/internal/document"
 )
 
@@ -98,7 +97,7 @@ func (x *paths) probe(c *quic.Conn, over *quic.Transport) bool {
 
 // watchNetwork has connections follow the host to other networks.
 func (p *Pool) watchNetwork() {
-	err := routes.Watch(p.ctx, p.follow)
+	err := watchRoutes(p.ctx, p.follow)
 	if err != nil {
 		// Connections that fall silent migrate all the same.
 		<-p.ctx.Done()

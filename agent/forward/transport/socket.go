@@ -8,15 +8,13 @@ import (
 	"syscall"
 
 	"golang.org/x/net/ipv4"
-
-	"github.com/florete/florete/agent/forward/gro"
 )
 
 // udpSocket is a UDP socket of QUIC. What cannot be sent for the moment is lost on the way, as
 // what a router drops: without a route, quic-go would end all connections, and a host that
 // changes networks has none for a while.
 type udpSocket struct {
-	*gro.Conn
+	*merging
 	resets netip.AddrPort // of the socket that gets stateless resets too, if any
 }
 
@@ -24,8 +22,8 @@ type udpSocket struct {
 const resetSize = 42
 
 func newUDPSocket(c *net.UDPConn) (udpSocket, error) {
-	merged, err := gro.New(c)
-	return udpSocket{Conn: merged}, err
+	merged, err := newMerging(c)
+	return udpSocket{merging: merged}, err
 }
 
 // listenUDP makes one of a port that the kernel chooses.
@@ -50,7 +48,7 @@ var unsendable = []syscall.Errno{
 
 // WriteMsgUDP shadows that of net.UDPConn.
 func (s udpSocket) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err error) {
-	n, oobn, err = s.Conn.WriteMsgUDP(b, oob, to)
+	n, oobn, err = s.merging.WriteMsgUDP(b, oob, to)
 	var errno syscall.Errno
 	if errors.As(err, &errno) && slices.Contains(unsendable, errno) {
 		return len(b), len(oob), nil
@@ -65,9 +63,9 @@ func (s *udpSocket) passResets(to udpSocket) {
 	s.resets = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), to.LocalAddr().(*net.UDPAddr).AddrPort().Port())
 }
 
-// ReadBatch shadows that of gro.Conn.
+// ReadBatch shadows that of merging.
 func (s udpSocket) ReadBatch(messages []ipv4.Message, flags int) (int, error) {
-	n, err := s.Conn.ReadBatch(messages, flags)
+	n, err := s.merging.ReadBatch(messages, flags)
 	if s.resets.IsValid() {
 		for _, m := range messages[:n] {
 			if m.N == resetSize {

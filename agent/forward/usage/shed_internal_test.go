@@ -13,7 +13,6 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
@@ -22,7 +21,7 @@ import (
 // pair is a connection, whose server's end is in the table.
 func pair(t *testing.T, table *Table, caller spiffe.ID, close func()) (client, server *quic.Conn, c *Conn) {
 	t.Helper()
-	config := &tls.Config{Certificates: []tls.Certificate{*kit.NewCA().Issue(agenttest.Outline, time.Hour)}, NextProtos: []string{"test"}, InsecureSkipVerify: true}
+	config := &tls.Config{Certificates: []tls.Certificate{*kit.NewCA().Issue(kit.ID("service/outline"), time.Hour)}, NextProtos: []string{"test"}, InsecureSkipVerify: true}
 	ln, err := quic.ListenAddr("127.0.0.1:0", config, &quic.Config{InitialConnectionReceiveWindow: 256 << 20, MaxConnectionReceiveWindow: 256 << 20})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +36,7 @@ func pair(t *testing.T, table *Table, caller spiffe.ID, close func()) (client, s
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.CloseWithError(0, ""); server.CloseWithError(0, "") })
-	c, remove := table.Add(Row{Direction: metrics.In, Target: agenttest.Outline, Caller: caller, Remote: server.RemoteAddr().String()}, OfQUIC(server), new(atomic.Int64), close)
+	c, remove := table.Add(Row{Direction: metrics.In, Target: kit.ID("service/outline"), Caller: caller, Remote: server.RemoteAddr().String()}, OfQUIC(server), new(atomic.Int64), close)
 	t.Cleanup(remove)
 	return client, server, c
 }
@@ -106,7 +105,7 @@ func TestEstimate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var table Table
-			client, server, c := pair(t, &table, agenttest.Alice, nil)
+			client, server, c := pair(t, &table, kit.ID("user/alice"), nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			stopped := make(chan struct{})
 			go func() {
@@ -160,7 +159,7 @@ func TestTheHeaviestCaller(t *testing.T) {
 		t.Error("want new connections of alice to be refused, and of nobody else")
 	}
 	var light Table
-	_, _, c := pair(t, &light, agenttest.Alice, func() { t.Error("closed") })
+	_, _, c := pair(t, &light, kit.ID("user/alice"), func() { t.Error("closed") })
 	if c.held = negligible - 1; light.close(held) {
 		t.Error("who holds next to nothing was closed")
 	}
@@ -169,7 +168,7 @@ func TestTheHeaviestCaller(t *testing.T) {
 // TestWaiting: what a peer opens and nobody accepts is held.
 func TestWaiting(t *testing.T) {
 	var table Table
-	client, _, c := pair(t, &table, agenttest.Alice, nil)
+	client, _, c := pair(t, &table, kit.ID("user/alice"), nil)
 	c.Waiting.Store(true)
 	table.estimate()
 	for range 50 {

@@ -1,5 +1,4 @@
-// Package routes notifies of changes of the host's addresses and routes (rtnetlink(7)).
-package routes
+package transport
 
 import (
 	"context"
@@ -12,29 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle is how long to wait for what changes together.
-const settle = 50 * time.Millisecond
+// routeSettle is how long to wait for what changes together.
+const routeSettle = 50 * time.Millisecond
 
-const groups = unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV4_ROUTE | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_IPV6_ROUTE
+const routeGroups = unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV4_ROUTE | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_IPV6_ROUTE
 
-// Watch calls changed after each change, until ctx ends. With an error it cannot.
-func Watch(ctx context.Context, changed func()) error {
+// watchRoutes calls changed after each change of the host's addresses and routes (rtnetlink(7)), until ctx ends. With an error it cannot.
+func watchRoutes(ctx context.Context, changed func()) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("routes of the host: %w", err)
 	}
 	socket := os.NewFile(uintptr(fd), "rtnetlink")
 	defer socket.Close()
-	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: routeGroups}); err != nil {
 		return fmt.Errorf("routes of the host: %w", err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = socket.SetReadDeadline(time.Unix(1, 0)) })()
 	for b := make([]byte, 1<<16); ; {
-		if err := next(socket, b); err != nil && ctx.Err() == nil {
+		if err := nextRoute(socket, b); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("routes of the host: %w", err)
 		}
 		select {
-		case <-time.After(settle):
+		case <-time.After(routeSettle):
 		case <-ctx.Done():
 			return nil
 		}
@@ -47,8 +46,8 @@ func Watch(ctx context.Context, changed func()) error {
 	}
 }
 
-// next waits for a message. Which one is of no matter, nor that some were lost (ENOBUFS).
-func next(socket *os.File, b []byte) error {
+// nextRoute waits for a message. Which one is of no matter, nor that some were lost (ENOBUFS).
+func nextRoute(socket *os.File, b []byte) error {
 	_, err := socket.Read(b)
 	if errors.Is(err, syscall.ENOBUFS) {
 		return nil

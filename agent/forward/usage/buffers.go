@@ -1,5 +1,4 @@
-// Package buffers lends the memory that bytes pass through. Whoever waits holds none.
-package buffers
+package usage
 
 import (
 	"sync"
@@ -10,36 +9,36 @@ import (
 )
 
 const (
-	// Large is what measured best for bulk.
-	Large = 512 << 10
-	// maxLarge is how many there are at most. Connections that stand still keep theirs:
+	// LargeBuffer is what measured best for bulk.
+	LargeBuffer = 512 << 10
+	// maxLargeBuffers is how many there are at most. Connections that stand still keep theirs:
 	// with more of them, others get a small one.
-	maxLarge = 64
-	small    = 8 << 10
+	maxLargeBuffers = 64
+	smallBuffer     = 8 << 10
 )
 
 var (
-	free  sync.Pool
-	taken atomic.Int64
+	free sync.Pool
+	lent atomic.Int64
 )
 
-// Get lends a buffer of Large bytes, or, when too many are lent, a small one.
-func Get() []byte {
-	if taken.Add(1) > maxLarge {
-		taken.Add(-1)
-		return make([]byte, small)
+// GetBuffer lends the memory that bytes pass through: LargeBuffer bytes, or, when too many are lent, a small one.
+func GetBuffer() []byte {
+	if lent.Add(1) > maxLargeBuffers {
+		lent.Add(-1)
+		return make([]byte, smallBuffer)
 	}
-	if b, ok := free.Get().(*[Large]byte); ok {
+	if b, ok := free.Get().(*[LargeBuffer]byte); ok {
 		return b[:]
 	}
-	return new([Large]byte)[:]
+	return new([LargeBuffer]byte)[:]
 }
 
-// Put takes back what Get lent; nil is nothing.
-func Put(b []byte) {
-	if len(b) == Large {
-		taken.Add(-1)
-		free.Put((*[Large]byte)(b))
+// PutBuffer takes back what GetBuffer lent; nil is nothing.
+func PutBuffer(b []byte) {
+	if len(b) == LargeBuffer {
+		lent.Add(-1)
+		free.Put((*[LargeBuffer]byte)(b))
 	}
 }
 
@@ -74,7 +73,7 @@ func (r *Reader) Read(most int) (b []byte, n int, err error) {
 
 // try reports whether there is something to return.
 func (r *Reader) try(fd uintptr) bool {
-	r.b = Get()
+	r.b = GetBuffer()
 	for {
 		r.n, r.err = unix.Read(int(fd), r.b[:min(len(r.b), r.most)])
 		if r.err != unix.EINTR {
@@ -84,7 +83,7 @@ func (r *Reader) try(fd uintptr) bool {
 	if r.err != unix.EAGAIN {
 		return true
 	}
-	Put(r.b)
+	PutBuffer(r.b)
 	r.b = nil
 	return false
 }

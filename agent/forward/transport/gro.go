@@ -1,9 +1,4 @@
-// Package gro has the kernel merge datagrams that are received (UDP_GRO, udp(7)), for QUIC.
-//
-// What one sender sends at once comes with one system call, and through the network stack in
-// one piece: receiving is half of what bulk costs without. quic-go has no such thing, but it
-// reads from whatever has ReadBatch.
-package gro
+package transport
 
 import (
 	"encoding/binary"
@@ -17,15 +12,18 @@ import (
 const (
 	// pieces are how many are received with one system call.
 	pieces = 8
-	// largest is what the kernel merges at most.
-	largest = 1 << 16
-	// control has room for the size of a segment, ECN and the address that was called.
-	control = 128
+	// largestMerged is what the kernel merges at most.
+	largestMerged = 1 << 16
+	// controlSize has room for the size of a segment, ECN and the address that was called.
+	controlSize = 128
 )
 
-// Conn is a UDP socket. ReadBatch, which one goroutine at a time may call, returns what was
-// sent; other ways of reading return what was merged.
-type Conn struct {
+// merging is a UDP socket at which the kernel merges datagrams that are received (UDP_GRO, udp(7)).
+// What one sender sends at once comes with one system call, and through the network stack in one
+// piece: without it, receiving is half of the cost of bulk data. quic-go has no such thing, but it reads from
+// whatever has ReadBatch, which one goroutine at a time may call and which returns what was sent. Other ways of
+// reading return what was merged.
+type merging struct {
 	*net.UDPConn
 	batch    *ipv4.PacketConn // of IPv6 too
 	received []ipv4.Message
@@ -34,8 +32,8 @@ type Conn struct {
 	segment  int            // size of what it was merged from, all but the last one
 }
 
-// New has a socket merge. One of a kernel that cannot works all the same.
-func New(c *net.UDPConn) (*Conn, error) {
+// newMerging has a socket merge. One of a kernel that cannot works all the same.
+func newMerging(c *net.UDPConn) (*merging, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -43,16 +41,16 @@ func New(c *net.UDPConn) (*Conn, error) {
 	if err := raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1) }); err != nil {
 		return nil, err
 	}
-	g := &Conn{UDPConn: c, batch: ipv4.NewPacketConn(c), received: make([]ipv4.Message, pieces)}
+	g := &merging{UDPConn: c, batch: ipv4.NewPacketConn(c), received: make([]ipv4.Message, pieces)}
 	for i := range g.received {
-		g.received[i] = ipv4.Message{Buffers: [][]byte{make([]byte, largest)}, OOB: make([]byte, control)}
+		g.received[i] = ipv4.Message{Buffers: [][]byte{make([]byte, largestMerged)}, OOB: make([]byte, controlSize)}
 	}
 	return g, nil
 }
 
 // ReadBatch fills messages with datagrams and what the kernel reports of each. It waits until
 // there is one.
-func (c *Conn) ReadBatch(messages []ipv4.Message, flags int) (n int, err error) {
+func (c *merging) ReadBatch(messages []ipv4.Message, flags int) (n int, err error) {
 	for len(c.next) == 0 {
 		// Who handles datagrams has a queue of 256: what does not fit is lost.
 		runtime.Gosched()
@@ -71,7 +69,7 @@ func (c *Conn) ReadBatch(messages []ipv4.Message, flags int) (n int, err error) 
 }
 
 // take returns the next datagram. Its bytes are copied: QUIC keeps them.
-func (c *Conn) take(m *ipv4.Message) {
+func (c *merging) take(m *ipv4.Message) {
 	from := &c.next[0]
 	rest := from.Buffers[0][c.offset:from.N]
 	one := rest[:min(len(rest), c.segment)]
@@ -86,7 +84,7 @@ func (c *Conn) take(m *ipv4.Message) {
 }
 
 // begin prepares for the first of next.
-func (c *Conn) begin() {
+func (c *merging) begin() {
 	c.offset = 0
 	if len(c.next) > 0 {
 		c.segment = segment(c.next[0])

@@ -1,4 +1,4 @@
-package gro_test
+package transport
 
 import (
 	"bytes"
@@ -9,12 +9,11 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/agent/forward/gro"
 	"github.com/florete/florete/tests/kit"
 )
 
 // sockets are two that are connected: datagrams that the second one sends come to the first.
-func sockets(t *testing.T, ip string) (*gro.Conn, *net.UDPConn) {
+func sockets(t *testing.T, ip string) (*merging, *net.UDPConn) {
 	t.Helper()
 	to, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip)})
 	if err != nil {
@@ -27,15 +26,15 @@ func sockets(t *testing.T, ip string) (*gro.Conn, *net.UDPConn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { from.Close() })
-	merged, err := gro.New(to)
+	merged, err := newMerging(to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return merged, from
 }
 
-// segment has a socket send what is written in datagrams of that size.
-func segment(t *testing.T, c *net.UDPConn, size int) {
+// segmented has a socket send what is written in datagrams of that size.
+func segmented(t *testing.T, c *net.UDPConn, size int) {
 	t.Helper()
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -47,7 +46,7 @@ func segment(t *testing.T, c *net.UDPConn, size int) {
 }
 
 // receive returns so many datagrams, read in batches of eight as QUIC does.
-func receive(t *testing.T, c *gro.Conn, from *net.UDPConn, n int) (all [][]byte) {
+func receive(t *testing.T, c *merging, from *net.UDPConn, n int) (all [][]byte) {
 	t.Helper()
 	for len(all) < n {
 		messages := make([]ipv4.Message, 8)
@@ -79,11 +78,11 @@ func TestDatagramsAreWhatWasSent(t *testing.T) {
 			for i := range sent {
 				sent[i] = byte(i / 9)
 			}
-			segment(t, from, size)
+			segmented(t, from, size)
 			if _, err := from.Write(sent); err != nil {
 				t.Fatal(err)
 			}
-			segment(t, from, 0)
+			segmented(t, from, 0)
 			for _, single := range []string{"", "alone"} {
 				if _, err := from.Write([]byte(single)); err != nil {
 					t.Fatal(err)
@@ -108,7 +107,7 @@ func TestDatagramsAreWhatWasSent(t *testing.T) {
 // TestMerged: the kernel does merge, or all of it is for nothing.
 func TestMerged(t *testing.T) {
 	to, from := sockets(t, "127.0.0.1")
-	segment(t, from, 1000)
+	segmented(t, from, 1000)
 	if _, err := from.Write(make([]byte, 5000)); err != nil {
 		t.Fatal(err)
 	}

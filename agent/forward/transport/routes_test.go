@@ -1,4 +1,4 @@
-package routes_test
+package transport
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/forward/routes"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -21,7 +20,7 @@ func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		if err := routes.Watch(ctx, func() { changed <- struct{}{} }); err != nil {
+		if err := watchRoutes(ctx, func() { changed <- struct{}{} }); err != nil {
 			t.Error(err)
 		}
 	})

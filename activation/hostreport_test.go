@@ -47,11 +47,11 @@ func TestReports(t *testing.T) {
 		if len(first) == 0 || len(first) > 2 || first[0].Release != "1" {
 			t.Errorf("%+v", first)
 		}
-		time.Sleep(10 * time.Hour)
+		time.Sleep(3 * time.Hour)
 		h.wantExit(stop(), event.ExitFulfilled)
 		all := h.forge.Reports()[len(first):]
-		if n := len(all); n < 105 || n > 135 {
-			t.Errorf("%d reports in ten hours", n)
+		if n := len(all); n < 32 || n > 41 {
+			t.Errorf("%d reports in three hours", n)
 		}
 		var pauses []time.Duration
 		for i := range all[1:] {

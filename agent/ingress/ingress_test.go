@@ -63,7 +63,7 @@ func newCluster(t *testing.T) *cluster {
 		k := providertls.New(providertls.Config{Store: e.Store, Key: e.Key, Roots: ca.RootsFile, Dial: ca.Dial, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 		t.Cleanup(k.Close)
 		return server.Any(struct {
-			server.Answerer[*providertls.Policy]
+			server.Kind[*providertls.Policy]
 		}{k})
 	})
 	need := func(id string, of document.PublicNames, after ...string) document.Need {

@@ -29,7 +29,6 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	databases "github.com/florete/florete/providers/database"
@@ -211,14 +210,13 @@ func (r *readers) kind(name string, policies *server.Policies) error {
 	case files.Name:
 		return answers(r, p, files.Files{Dir: r.t.TempDir(), Store: r.store, Key: r.key})
 	case distribution.Name:
-		_, err := distribution.New(archive.Archive{}).Compile(p)
-		return err
+		return distribution.Check(p)
 	}
 	return answers(r, p, custom.New(custom.Config{Name: name, Store: r.store, Key: r.key, Dir: r.t.TempDir()}))
 }
 
 // answers has a kind compile a policy and answer all of its needs that the policy grants.
-func answers[P any](r *readers, p document.Policy, k server.Answerer[P]) error {
+func answers[P any](r *readers, p document.Policy, k server.Kind[P]) error {
 	compiled, err := k.Compile(p)
 	if err != nil {
 		return err

@@ -120,7 +120,7 @@ type Issuer struct {
 var (
 	_ server.Enroller = (*Issuer)(nil)
 	_ server.Deployed = (*Issuer)(nil)
-	_ server.Lister   = (*Issuer)(nil)
+	_ server.Router   = (*Issuer)(nil)
 	_ server.Runner   = (*Issuer)(nil)
 )
 

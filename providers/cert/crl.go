@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"math/big"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
+	"github.com/florete/florete/providers/server"
 )
 
 const (
@@ -177,8 +179,19 @@ func readCRL(path string, a *ca.Authority) (*crl, error) {
 	return &crl{RevocationList: lists[0], pem: b}, nil
 }
 
-// NewestCRL is the newest, without its text where the caller has that number.
-func (i *Issuer) NewestCRL(has string) (hostapi.CRL, error) {
+// Routes are of the CRL, for nodes that keep it for software on them. It leaves no audit row.
+func (i *Issuer) Routes(s *server.Server) map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{"GET " + hostapi.PathCRL(Name): func(w http.ResponseWriter, r *http.Request) {
+		a := s.Request(r)
+		a.Reply(w, r, a.Identify(r, false), func() (any, server.Change, error) {
+			c, err := i.newestCRL(r.URL.Query().Get("has"))
+			return c, server.Change{Unrecorded: true}, err
+		})
+	}}
+}
+
+// newestCRL is the newest, without its text where the caller has that number.
+func (i *Issuer) newestCRL(has string) (hostapi.CRL, error) {
 	l := i.crl.Load()
 	if l == nil {
 		return hostapi.CRL{}, hostapi.Errorf(hostapi.CodeUnavailable, "there is no CRL yet")

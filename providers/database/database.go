@@ -68,9 +68,9 @@ type Databases struct {
 }
 
 var (
-	_ server.Answerer[*serveraccount.Policy[Request]] = (*Databases)(nil)
-	_ server.Runner                                   = (*Databases)(nil)
-	_ server.Sealer                                   = (*Databases)(nil)
+	_ server.Kind[*serveraccount.Policy[Request]] = (*Databases)(nil)
+	_ server.Runner                               = (*Databases)(nil)
+	_ server.Sealer                               = (*Databases)(nil)
 )
 
 // New makes the kind.

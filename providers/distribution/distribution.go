@@ -18,14 +18,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
+	"net/http"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/binarycache"
@@ -61,15 +61,22 @@ func (*Settings) State() server.State {
 	return server.State{Remembered: append(archive.Remembered(), join.RequestPrefix), Restored: archive.Restored, Ending: map[string]time.Duration{archive.Held: 0}}
 }
 
-// Kind makes the kind.
-func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Documents(s.operated(p)) }
-
-func (s *Settings) operated(p server.Process) operated {
+// Kind makes the distribution. Beside it run the API for operators, the binary cache of hosts,
+// the rollout at work, and what keeps the revocation list offered.
+func (s *Settings) Kind(p server.Process) server.AnyKind {
 	a := archive.Archive{Store: p.Store}
-	return operated{New(archive.Archive{Store: store.Local(p.Store)}), s.Control(p), binarycache.Config{
+	operators := s.Control(p)
+	cache := binarycache.Config{
 		Socket: cmp.Or(s.Cache, filepath.Join(runtimeDir(p), "cache.sock")), Forwarder: s.forwarder(p),
 		Dir: cmp.Or(s.CacheDir, filepath.Join(p.Dir, "cache")), Policies: p.Policies, Archive: a, Audit: p.Audit, Logger: p.Logger,
-	}, &advance.Runner{Archive: a, Kind: Name, Logger: p.Logger}, relist{a, p.Policies, p.Logger}}
+	}
+	rollout := &advance.Runner{Archive: a, Kind: Name, Logger: p.Logger}
+	return New(a,
+		func(ctx context.Context) { control.Run(ctx, operators) },
+		func(ctx context.Context) { binarycache.Run(ctx, cache) },
+		rollout.Run,
+		relist{a, p.Policies, p.Logger}.run,
+	).Kind()
 }
 
 // Control is the API for operators.
@@ -91,105 +98,72 @@ func (s *Settings) forwarder(p server.Process) string {
 	return cmp.Or(s.Forwarder, p.Instance.String())
 }
 
-// operated is a Provider that operators reach, and whose binary cache hosts do, with its
-// rollouts.
-type operated struct {
-	Provider
-	control control.Config
-	cache   binarycache.Config
-	rollout *advance.Runner
-	relist  relist
+// Distribution serves hosts from an archive, in whose store it keeps what they report.
+type Distribution struct {
+	// Watch is how long a node that watches waits at most for an answer.
+	Watch time.Duration
+
+	archive archive.Archive
+	near    archive.Archive // as the nearest member of the store has it, which may lag
+	beside  []func(context.Context)
+
+	server    *server.Server
+	watches   *conns.PerKey[string] // that wait
+	revisions *revisions
+	parking   *parking
+	guesses   guesses
 }
 
-// Run serves operators and the cache, steps the rollout at work, and keeps the revocation list.
-func (o operated) Run(ctx context.Context, ready func()) error {
+// New returns the distribution of an archive, which has other work run beside it.
+func New(a archive.Archive, beside ...func(context.Context)) *Distribution {
+	parking := newParking()
+	return &Distribution{
+		Watch: 5 * time.Minute, archive: a, near: archive.Archive{Store: store.Local(a.Store)}.Remembering(), beside: beside,
+		watches: conns.NewPerKey[string](watchesOf), revisions: newRevisions(parking.wake), parking: parking,
+	}
+}
+
+// Kind returns the distribution as what a process serves.
+func (d *Distribution) Kind() server.AnyKind {
+	k := server.Subject(Name, Check)
+	k.Routes, k.Listener, k.Run, k.InForce = d.routes, d.parking.listener, d.run, d.inForce
+	return k
+}
+
+// Check rejects settings in a policy, of which there are none.
+func Check(policy document.Policy) error { return server.Settings(policy, Name, &struct{}{}) }
+
+// routes are the endpoints at the one server of the distribution.
+func (d *Distribution) routes(s *server.Server) map[string]http.HandlerFunc {
+	d.server = s
+	return map[string]http.HandlerFunc{
+		"GET " + hostapi.PathArtifact + "{node}": d.get,
+		"GET " + hostapi.PathWatch:               d.watch,
+		"POST " + hostapi.PathReport:             d.report,
+		"POST " + hostapi.PathJoin:               d.join,
+	}
+}
+
+// run follows what is published, and does the work beside, until ctx ends and each node that waits
+// is answered.
+func (d *Distribution) run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var all sync.WaitGroup
-	all.Go(func() { binarycache.Run(ctx, o.cache) })
-	all.Go(func() { o.rollout.Run(ctx) })
-	all.Go(func() { o.relist.run(ctx) })
-	control.Run(ctx, o.control)
+	for _, work := range append(d.beside, d.follow, d.majority, d.parking.endAfter) {
+		all.Go(func() { work(ctx) })
+	}
 	all.Wait()
 	return nil
 }
 
-// InForce is the version that a majority has: a member that lags may still have the one before,
+// inForce is the version that a majority has: a member that lags may still have the one before,
 // which would look like a rollback.
-func (o operated) InForce(ctx context.Context) (server.Version, error) {
-	return inForce(ctx, o.control.Archive)
-}
-
-// Join decides on a device that requests to be admitted as a host. It may write, so the store
-// is not one for reading alone.
-func (o operated) Join(ctx context.Context, c server.Call, j hostapi.Join, from string) (hostapi.Joined, server.Decision, error) {
-	return join.Receive(ctx, o.control.Archive.Store, c, j, from)
-}
-
-// Provider is the kind "config".
-type Provider struct{ archive archive.Archive }
-
-var (
-	_ server.Watcher  = Provider{}
-	_ server.Receiver = Provider{}
-	_ server.Deployed = Provider{}
-	_ server.Runner   = operated{}
-	_ server.Joiner   = operated{}
-)
-
-// New makes the kind on an archive.
-func New(a archive.Archive) Provider { return Provider{a.Remembering()} }
-
-// Name of the kind.
-func (p Provider) Name() string { return Name }
-
-// Compile rejects settings, of which there are none.
-func (p Provider) Compile(policy document.Policy) (struct{}, error) {
-	return struct{}{}, server.Settings(policy, Name, &struct{}{})
-}
-
-// InForce is the version that is served.
-func (p Provider) InForce(ctx context.Context) (server.Version, error) {
-	return inForce(ctx, p.archive)
-}
-
-func inForce(ctx context.Context, a archive.Archive) (server.Version, error) {
-	v, err := a.Newest(ctx)
+func (d *Distribution) inForce(ctx context.Context) (server.Version, error) {
+	v, err := d.archive.Newest(ctx)
 	if errors.Is(err, archive.ErrNone) {
 		return server.Version{}, nil
 	}
 	return server.Version{Name: "the publication", Digest: v.Tree, Serial: v.Serial, Detail: map[string]string{
 		"rev": v.Rev, "hosts": fmt.Sprint(v.Hosts), "signer": v.Signer,
 	}}, err
-}
-
-// Read reads the documents of the calling node. All are of one version.
-func (p Provider) Read(ctx context.Context, c server.Call, has string) (hostapi.Artifact, error) {
-	documents, same, err := p.archive.Documents(ctx, c.Caller.Name(), has)
-	if err == nil && !same && len(documents) == 0 {
-		err = archive.ErrNone
-	}
-	return hostapi.Artifact{Documents: documents, NotModified: same}, missing(c, err)
-}
-
-// Revocations is the list that operators signed last.
-func (p Provider) Revocations(ctx context.Context) (*trust.SignedRevocations, int64, error) {
-	list, err := p.archive.Revocations(ctx)
-	if err != nil || list.Number == 0 {
-		return nil, 0, err
-	}
-	return &list.Signed, list.Number, nil
-}
-
-// Changes yields the revision of what nodes are offered, and of each change.
-func (p Provider) Changes(ctx context.Context) iter.Seq2[int64, error] { return p.archive.Changes(ctx) }
-
-// missing is err for a host whose documents are not here yet.
-func missing(c server.Call, err error) error {
-	if errors.Is(err, archive.ErrRestored) {
-		return hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here since its state was restored", c.Caller.Short())
-	}
-	if errors.Is(err, archive.ErrNone) {
-		return hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here yet", c.Caller.Short())
-	}
-	return err
 }

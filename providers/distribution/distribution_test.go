@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -23,13 +24,17 @@ var ursula, raishan = kit.ID("node/ursula"), kit.ID("node/raishan")
 // start runs a provider of what is in its archive, which both nodes may read.
 func start(t *testing.T) *providertest.Env {
 	t.Helper()
-	return startOn(t, providertest.NewEnv(t, "ursula", "raishan"))
+	return startWatch(t, 5*time.Minute)
 }
 
-func startOn(t *testing.T, e *providertest.Env) *providertest.Env {
+// startWatch is start where a watch lasts for a time.
+func startWatch(t *testing.T, watch time.Duration) *providertest.Env {
 	t.Helper()
+	e := providertest.NewEnv(t, "ursula", "raishan")
 	e.Runs("config", struct{}{}, func(e *providertest.Env) server.AnyKind {
-		return server.Documents(distribution.New(archive.Archive{Store: e.Store}))
+		d := distribution.New(archive.Archive{Store: e.Store})
+		d.Watch = watch
+		return d.Kind()
 	})
 	e.Grant(ursula, "config-documents", "config", struct{}{})
 	e.Grant(raishan, "config-documents", "config", struct{}{})
@@ -156,7 +161,7 @@ func TestRefused(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	p := document.Policy{Host: "drhorrible", Kinds: map[string]json.RawMessage{"config": json.RawMessage(`{"a":1}`)}}
-	_, err := distribution.New(archive.Archive{}).Compile(p)
+	err := distribution.Check(p)
 	if want := `policy of drhorrible: kind "config": unknown field "a"`; fmt.Sprint(err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

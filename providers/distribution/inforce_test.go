@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/providertest"
-	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
@@ -34,8 +34,7 @@ func TestInForceOfMajority(t *testing.T) {
 	key := kit.SigningKey("demo-1")
 	providertest.Import(t, behind, key, providertest.Tree(key, 1000, "one", "ursula"))
 	providertest.Import(t, newest, key, providertest.Tree(key, 1001, "two", "ursula"))
-	k := (&Settings{}).operated(server.Process{Store: lagging{newest, behind}, Dir: t.TempDir()})
-	v, err := k.InForce(t.Context())
+	v, err := New(archive.Archive{Store: lagging{newest, behind}}).inForce(t.Context())
 	if err != nil || v.Serial != 1001 {
 		t.Errorf("got serial %d, %v, want 1001", v.Serial, err)
 	}

@@ -3,7 +3,10 @@ package distribution
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"time"
 
@@ -17,42 +20,66 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Receive keeps the report with the highest sequence, whatever order they arrive in. Of the
+// report answers a node that reports of itself. Reports leave no audit rows but for what people did
+// on the node.
+func (d *Distribution) report(w http.ResponseWriter, r *http.Request) {
+	a := d.server.Request(r)
+	err := a.IdentifyNode(r)
+	var report []byte
+	if err == nil {
+		if report, err = io.ReadAll(http.MaxBytesReader(w, r.Body, hostapi.MaxReport)); err != nil {
+			err = hostapi.Errorf(hostapi.CodeMalformed, "report: %v: want at most %d bytes, sent without delay", err, hostapi.MaxReport)
+		}
+	}
+	a.Reply(w, r, err, func() (any, server.Change, error) { return keep(r.Context(), a, report) })
+}
+
+// keep keeps the report with the highest sequence, whatever order they arrive in. Of the
 // rest it reads nothing: a host of a newer release may report more.
-func (p Provider) Receive(c server.Call, last, report []byte) (is server.Received, err error) {
+func keep(ctx context.Context, a *server.Request, report []byte) (any, server.Change, error) {
+	quiet := server.Change{Unrecorded: true}
+	call, err := a.Granted()
+	if err != nil {
+		return nil, quiet, err
+	}
 	malformed := func(what any) error {
-		return hostapi.Errorf(hostapi.CodeMalformed, "report of %s: %v", c.Caller.Short(), what)
+		return hostapi.Errorf(hostapi.CodeMalformed, "report of %s: %v", a.Caller.Short(), what)
 	}
 	var fields map[string]json.RawMessage
 	if err := strictjson.Decode(report, &fields); err != nil {
-		return is, malformed(err)
+		return nil, quiet, malformed(err)
 	}
-	r := hostreport.Kept{Received: unixtime.Of(c.Now), Report: report}
+	r := hostreport.Kept{Received: unixtime.Of(call.Now), Report: report}
 	if err := json.Unmarshal(fields["sequence"], &r.Sequence); err != nil || r.Sequence <= 0 {
-		return is, malformed(fmt.Sprintf("sequence %.40q: want an integer above zero", fields["sequence"]))
+		return nil, quiet, malformed(fmt.Sprintf("sequence %.40q: want an integer above zero", fields["sequence"]))
 	}
+	at := server.ReportPrefix + a.Caller.Name()
+	last, err := a.Store.Get(ctx, at)
 	var kept hostreport.Kept
-	if last != nil {
-		if err := json.Unmarshal(last, &kept); err != nil {
-			return is, err
-		}
+	if err == nil {
+		err = json.Unmarshal(last.Value, &kept)
+	}
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, quiet, err
 	}
 	if r.Sequence <= kept.Sequence {
-		return server.Received{Answer: hostapi.Reported{Sequence: kept.Sequence, Rotate: kept.Rotate}}, nil
+		return hostapi.Reported{Sequence: kept.Sequence, Rotate: kept.Rotate}, quiet, nil
 	}
 	if r.Rotate, err = ordered(kept.Rotate, r); err != nil {
-		return is, malformed(err)
+		return nil, quiet, malformed(err)
 	}
-	is.Answer, is.Acts = hostapi.Reported{Sequence: r.Sequence, Rotate: r.Rotate}, accepted(kept, r)
-	is.Keep, err = json.Marshal(r)
-	return is, err
+	value, err := json.Marshal(r)
+	return hostapi.Reported{Sequence: r.Sequence, Rotate: r.Rotate}, server.Change{
+		If: []store.Cond{{Key: at, Modified: last.Modified}}, Then: append(server.Ops(accepted(a.Row, kept, r)), store.Put(at, value)), Unrecorded: true,
+	}, err
 }
 
 // codeAuditAccepted is of the row of a fault of an audit log that a person on a host accepted.
 const codeAuditAccepted = "audit-accepted"
 
-// accepted are the faults of audit logs that were accepted on a host since its last report.
-func accepted(last, now hostreport.Kept) (acts []server.Row) {
+// accepted are the rows of the faults of audit logs that were accepted on a host since its last
+// report, of which row is.
+func accepted(row server.Row, last, now hostreport.Kept) (acts []server.Row) {
 	was, _ := last.Decode()
 	is, err := now.Decode()
 	if err != nil || len(is.Accepted) > hostdir.MaxAccepted {
@@ -63,9 +90,11 @@ func accepted(last, now hostreport.Kept) (acts []server.Row) {
 			continue
 		}
 		text := func(s string) string { return terminal.Text(s[:min(len(s), 200)]) }
-		acts = append(acts, server.Row{Code: codeAuditAccepted, Message: "what this host found of an audit log was accepted there: " + text(a.Fault), Detail: map[string]string{
+		row.Outcome, row.Code, row.Message = server.Changed, codeAuditAccepted, "what this host found of an audit log was accepted there: "+text(a.Fault)
+		row.Detail = map[string]string{
 			"provider": text(a.Provider), "kind": text(a.Kind), "by": text(a.By), "reason": text(a.Reason), "at": a.At.UTC().Format(time.RFC3339),
-		}})
+		}
+		acts = append(acts, row)
 	}
 	return acts
 }

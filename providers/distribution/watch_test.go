@@ -55,7 +55,7 @@ func answered(t *testing.T, answer <-chan watched) hostapi.Artifact {
 // waits waits until the provider has n watches under way, of which answer is one.
 func waits(t *testing.T, n int, answer <-chan watched) {
 	t.Helper()
-	kit.Parked(t, n, "server.(*parking).wait")
+	kit.Parked(t, n, "distribution.(*parking).wait")
 	if len(answer) > 0 {
 		t.Fatalf("answered %+v, want nothing", <-answer)
 	}
@@ -93,9 +93,7 @@ func TestWatch(t *testing.T) {
 
 // TestWatchOver: an answer comes although there is nothing new, and names the revision.
 func TestWatchOver(t *testing.T) {
-	e := providertest.NewEnv(t, "ursula", "raishan")
-	e.Watch = 50 * time.Millisecond
-	e = startOn(t, e)
+	e := startWatch(t, 50*time.Millisecond)
 	publish(t, e, 1000)
 	c := e.Client(ursula)
 	has, err := c.Artifact(t.Context())

@@ -79,9 +79,9 @@ type Federation struct {
 }
 
 var (
-	_ server.Answerer[*Policy] = (*Federation)(nil)
-	_ server.Runner            = (*Federation)(nil)
-	_ server.Public            = (*Federation)(nil)
+	_ server.Kind[*Policy] = (*Federation)(nil)
+	_ server.Runner        = (*Federation)(nil)
+	_ server.Router        = (*Federation)(nil)
 )
 
 // New makes a Federation.
@@ -202,21 +202,25 @@ func hint(b *trust.Bundle) time.Duration {
 	return min(max(b.RefreshHint(), soonest), latest)
 }
 
-// Open is the bundle endpoint.
-func (f *Federation) Open() (path string, h http.Handler) {
-	return "bundle", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p := f.Policy()
-		if p == nil || f.own.Load() == nil {
-			http.Error(w, "no bundle is served here now", http.StatusServiceUnavailable)
-			return
-		}
-		own := f.own.Load()
-		h, err := federation.NewHandler(own.TrustDomain(), own)
-		if err != nil {
-			panic(err) // without options
-		}
-		h.ServeHTTP(w, r)
-	})
+// Routes are the bundle endpoint, which everybody may read without a certificate, and without an
+// audit row.
+func (f *Federation) Routes(*server.Server) map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{bundleRoute: f.serveBundle}
+}
+
+const bundleRoute = "GET /" + Name + "/bundle"
+
+func (f *Federation) serveBundle(w http.ResponseWriter, r *http.Request) {
+	own := f.own.Load()
+	if f.Policy() == nil || own == nil {
+		http.Error(w, "no bundle is served here now", http.StatusServiceUnavailable)
+		return
+	}
+	h, err := federation.NewHandler(own.TrustDomain(), own)
+	if err != nil {
+		panic(err) // without options
+	}
+	h.ServeHTTP(w, r)
 }
 
 func marshal(v any) []byte {

@@ -91,7 +91,7 @@ func TestConformance(t *testing.T) {
 	providertest.Run(t, providertest.Suite{
 		Kind: Name, Need: "federation-blue", Request: request{blue}, Settings: e.settings(time.Hour), Public: true,
 		Make: func(e *providertest.Env) server.AnyKind {
-			return server.Any(struct{ server.Answerer[*Policy] }{New(Config{Store: e.Store, Policy: server.Compiled[Policy](e.Policies)})})
+			return server.Any(struct{ server.Kind[*Policy] }{New(Config{Store: e.Store, Policy: server.Compiled[Policy](e.Policies)})})
 		},
 	})
 }

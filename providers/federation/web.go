@@ -56,9 +56,8 @@ func (f *Federation) serveWeb(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s listen: %w", Name, err)
 	}
-	path, handler := f.Open()
 	mux := http.NewServeMux()
-	mux.Handle("GET /"+Name+"/"+path, handler)
+	mux.HandleFunc(bundleRoute, f.serveBundle)
 	hs := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second, IdleTimeout: 20 * time.Second,
 		MaxHeaderBytes: 16 << 10, ConnContext: conns.Context, ConnState: conns.State, ErrorLog: slog.NewLogLogger(f.Logger.Handler(), slog.LevelDebug),

@@ -67,9 +67,9 @@ type Files struct {
 }
 
 var (
-	_ server.Answerer[server.Requests[Request]] = Files{}
-	_ server.Runner                             = Files{}
-	_ server.Sealer                             = Files{}
+	_ server.Kind[server.Requests[Request]] = Files{}
+	_ server.Runner                         = Files{}
+	_ server.Sealer                         = Files{}
 )
 
 // Name of the kind.

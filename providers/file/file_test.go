@@ -23,7 +23,7 @@ const secret = "correct horse battery staple"
 
 // answering is the kind without its socket.
 type answering struct {
-	server.Answerer[server.Requests[Request]]
+	server.Kind[server.Requests[Request]]
 }
 
 // newFiles is the kind on a directory, with a store of its own.

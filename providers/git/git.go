@@ -63,9 +63,9 @@ type Tokens struct {
 }
 
 var (
-	_ server.Answerer[*serveraccount.Policy[Request]] = (*Tokens)(nil)
-	_ server.Runner                                   = (*Tokens)(nil)
-	_ server.Sealer                                   = (*Tokens)(nil)
+	_ server.Kind[*serveraccount.Policy[Request]] = (*Tokens)(nil)
+	_ server.Runner                               = (*Tokens)(nil)
+	_ server.Sealer                               = (*Tokens)(nil)
 )
 
 // New makes the kind.

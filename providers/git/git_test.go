@@ -22,7 +22,7 @@ import (
 
 // answering is the kind without its work of its own.
 type answering struct {
-	server.Answerer[*serveraccount.Policy[Request]]
+	server.Kind[*serveraccount.Policy[Request]]
 }
 
 func TestConformance(t *testing.T) {

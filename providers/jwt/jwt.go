@@ -84,10 +84,10 @@ type Issuer struct {
 }
 
 var (
-	_ server.Answerer[*Policy] = (*Issuer)(nil)
-	_ server.Deployed          = (*Issuer)(nil)
-	_ server.Runner            = (*Issuer)(nil)
-	_ server.Sealer            = (*Issuer)(nil)
+	_ server.Kind[*Policy] = (*Issuer)(nil)
+	_ server.Deployed      = (*Issuer)(nil)
+	_ server.Runner        = (*Issuer)(nil)
+	_ server.Sealer        = (*Issuer)(nil)
 )
 
 // New makes an Issuer.

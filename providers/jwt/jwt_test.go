@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 		Request:  document.JWTRequest{Issuer: issuer, ID: wiki, Audiences: []string{"vault", "https://s3.example.org"}},
 		Settings: settings{issuer, 1},
 		Make: func(e *providertest.Env) server.AnyKind {
-			return server.Any(struct{ server.Answerer[*Policy] }{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies)})})
+			return server.Any(struct{ server.Kind[*Policy] }{New(Config{Store: e.Store, Key: e.Key, Policy: server.Compiled[Policy](e.Policies)})})
 		},
 		Secret: []string{"tokens"},
 	})

@@ -41,7 +41,6 @@ type Env struct {
 
 	Policy document.Policy // changes count from the next Publish
 	Logger *slog.Logger    // nil for the test's output
-	Watch  time.Duration   // see server.Config
 	Logged bool            // audit rows go into a tamper-evident log
 
 	*kit.CA
@@ -183,7 +182,7 @@ func (e *Env) Start() {
 	}
 	kind, certificate := e.process()
 	e.Server, err = server.New(server.Config{
-		Policies: e.Policies, Kind: kind, Store: e.Store, Key: e.Key, Certificate: certificate, Watch: e.Watch, Log: e.Log, Logger: log,
+		Policies: e.Policies, Kind: kind, Store: e.Store, Key: e.Key, Certificate: certificate, Log: e.Log, Logger: log,
 	})
 	must(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

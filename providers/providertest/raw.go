@@ -1,13 +1,16 @@
 package providertest
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
+	"encoding/json"
 	"io"
 	"net/http"
 	"testing"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 )
 
@@ -42,4 +45,74 @@ func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body [
 		t.Fatalf("status %d with %q: %v", resp.StatusCode, b, err)
 	}
 	return resp.StatusCode, &refusal
+}
+
+// Conn is one connection on which a node's SVID sends requests as they are.
+type Conn struct {
+	*tls.Conn
+	In *bufio.Reader
+
+	t    *testing.T
+	e    *Env
+	node spiffe.ID
+}
+
+// Connect connects to the provider as a node.
+func (e *Env) Connect(t *testing.T, node spiffe.ID, svid *tls.Certificate) *Conn {
+	t.Helper()
+	raw, err := e.Dial(t.Context(), "tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*svid}})
+	t.Cleanup(func() { c.Close() })
+	if err := c.HandshakeContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return &Conn{c, bufio.NewReader(c), t, e, node}
+}
+
+// Proof is one by the node's host key for this connection, of a statement that is changed
+// before it is signed.
+func (c *Conn) Proof(change func(*hostapi.DeviceStatement)) string {
+	c.t.Helper()
+	state := c.ConnectionState()
+	binding, err := hostapi.ChannelBinding(&state)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	st := hostapi.DeviceStatement{Node: c.node, Provider: c.e.Provider().ID, Binding: binding}
+	if change != nil {
+		change(&st)
+	}
+	proof, err := st.Sign(c.e.HostKey(c.node))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return proof
+}
+
+// Send returns what comes of a request: a refusal, nil when there is none.
+func (c *Conn) Send(req *http.Request) error {
+	c.t.Helper()
+	if err := req.Write(c); err != nil {
+		c.t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(c.In, req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		var a hostapi.Answer
+		if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
+			c.t.Fatal(err)
+		}
+		return nil
+	}
+	var refusal hostapi.Error
+	if err := json.NewDecoder(resp.Body).Decode(&refusal); err != nil {
+		c.t.Fatal(err)
+	}
+	return &refusal
 }

@@ -76,9 +76,9 @@ type Secrets struct {
 }
 
 var (
-	_ server.Answerer[*Policy] = (*Secrets)(nil)
-	_ server.Runner            = (*Secrets)(nil)
-	_ server.Sealer            = (*Secrets)(nil)
+	_ server.Kind[*Policy] = (*Secrets)(nil)
+	_ server.Runner        = (*Secrets)(nil)
+	_ server.Sealer        = (*Secrets)(nil)
 )
 
 // New makes the kind.

@@ -25,7 +25,7 @@ import (
 )
 
 // answering is the kind without its socket.
-type answering struct{ server.Answerer[*Policy] }
+type answering struct{ server.Kind[*Policy] }
 
 func kind(e *providertest.Env) server.AnyKind {
 	return server.Any(answering{New(Config{Store: e.Store, Key: e.Key})})

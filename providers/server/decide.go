@@ -179,7 +179,7 @@ func (a *Request) answer(ctx context.Context, enroller Enroller) (any, Change, e
 		return nil, c, err
 	}
 	var err error
-	if call.Grant, err = f.grant(call.Caller, a.Kind.name, a.request); err != nil {
+	if call.Grant, err = f.grant(call.Caller, a.Kind.Name, a.request); err != nil {
 		return nil, c, f.policyBehind(err, a.request.Serial)
 	}
 	if enroller != nil && call.SVID != nil {
@@ -198,7 +198,7 @@ func (a *Request) answer(ctx context.Context, enroller Enroller) (any, Change, e
 		return nil, c, err
 	}
 	call.last = func() (hostapi.Answer, error) { return a.answered(ctx, at, last) }
-	if call.Rotation, err = f.rotate(ctx, a.Kind.name, call); err != nil {
+	if call.Rotation, err = f.rotate(ctx, a.Kind.Name, call); err != nil {
 		return nil, c, err
 	}
 	if last.same(a.Row.Key, call) {

@@ -1,11 +1,8 @@
 package server_test
 
 import (
-	"bufio"
 	"bytes"
-	"crypto/tls"
 	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,86 +13,19 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// conn is one connection on which a node's SVID sends requests as they are.
-type conn struct {
-	t  *testing.T
-	e  *providertest.Env
-	c  *tls.Conn
-	in *bufio.Reader
-}
-
-func connect(t *testing.T, e *providertest.Env, svid *tls.Certificate) *conn {
-	t.Helper()
-	raw, err := e.Dial(t.Context(), "tcp", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*svid}})
-	t.Cleanup(func() { c.Close() })
-	if err := c.HandshakeContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return &conn{t, e, c, bufio.NewReader(c)}
-}
-
-// proof is one by ursula's host key for this connection, of a statement that is changed
-// before it is signed.
-func (c *conn) proof(change func(*hostapi.DeviceStatement)) string {
-	c.t.Helper()
-	state := c.c.ConnectionState()
-	binding, err := hostapi.ChannelBinding(&state)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	st := hostapi.DeviceStatement{Node: ursula, Provider: c.e.Provider().ID, Binding: binding}
-	if change != nil {
-		change(&st)
-	}
-	proof, err := st.Sign(c.e.HostKey(ursula))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return proof
-}
-
-func (c *conn) post(r hostapi.Request, proof string) error {
-	c.t.Helper()
+// post sends a request of ursula's with a device proof.
+func post(c *providertest.Conn, r hostapi.Request, proof string) error {
 	key, err := r.Key(ursula)
 	if err != nil {
-		c.t.Fatal(err)
+		return err
 	}
 	r.Device = proof
 	req, err := http.NewRequest(http.MethodPost, "https://provider"+hostapi.Path("oidc"), bytes.NewReader(kit.JSON(r)))
 	if err != nil {
-		c.t.Fatal(err)
+		return err
 	}
 	req.Header.Set(hostapi.HeaderKey, key)
-	return c.send(req)
-}
-
-// send returns what comes of a request: a refusal, nil when there is none.
-func (c *conn) send(req *http.Request) error {
-	c.t.Helper()
-	if err := req.Write(c.c); err != nil {
-		c.t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(c.in, req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusOK {
-		var a hostapi.Answer
-		if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
-			c.t.Fatal(err)
-		}
-		return nil
-	}
-	var refusal hostapi.Error
-	if err := json.NewDecoder(resp.Body).Decode(&refusal); err != nil {
-		c.t.Fatal(err)
-	}
-	return &refusal
+	return c.Send(req)
 }
 
 // TestDevice: an SVID alone obtains no secret. The SSH host key that the policy has signs
@@ -109,17 +39,17 @@ func TestDevice(t *testing.T) {
 		t.Run(name, func(t *testing.T) { providertest.WantError(t, err, hostapi.CodeDeviceKey) })
 	}
 
-	thief := connect(t, e, svid)
-	refused("no proof, as the forwarder's account requests with the node's SVID", thief.post(r, ""))
-	refused("what is no proof", thief.post(r, "x"))
-	lawful := connect(t, e, svid)
-	refused("a proof of another connection", thief.post(r, lawful.proof(nil)))
+	thief := e.Connect(t, ursula, svid)
+	refused("no proof, as the forwarder's account requests with the node's SVID", post(thief, r, ""))
+	refused("what is no proof", post(thief, r, "x"))
+	lawful := e.Connect(t, ursula, svid)
+	refused("a proof of another connection", post(thief, r, lawful.Proof(nil)))
 	for name, change := range map[string]func(*hostapi.DeviceStatement){
 		"provider": func(s *hostapi.DeviceStatement) { s.Provider = kit.ProviderID("raishan", "cert") },
 		"node":     func(s *hostapi.DeviceStatement) { s.Node = kit.ID("node/raishan") },
 		"binding":  func(s *hostapi.DeviceStatement) { s.Binding = make([]byte, 32) },
 	} {
-		refused("a proof for another "+name, lawful.post(r, lawful.proof(change)))
+		refused("a proof for another "+name, post(lawful, r, lawful.Proof(change)))
 	}
 	c := e.Client(ursula)
 	c.HostKey = e.HostKey(kit.ID("node/raishan"))
@@ -142,22 +72,22 @@ func TestDevice(t *testing.T) {
 		}
 	}
 
-	if err := lawful.post(r, lawful.proof(nil)); err != nil {
+	if err := post(lawful, r, lawful.Proof(nil)); err != nil {
 		t.Errorf("its own proof: %v", err)
 	}
-	if err := lawful.post(r, lawful.proof(nil)); err != nil {
+	if err := post(lawful, r, lawful.Proof(nil)); err != nil {
 		t.Errorf("its own proof on the same connection: %v", err)
 	}
-	refused("a proof for another binding, after a good one", lawful.post(r, lawful.proof(func(s *hostapi.DeviceStatement) { s.Binding = make([]byte, 32) })))
+	refused("a proof for another binding, after a good one", post(lawful, r, lawful.Proof(func(s *hostapi.DeviceStatement) { s.Binding = make([]byte, 32) })))
 
-	proof := lawful.proof(nil)
-	if err := lawful.post(r, proof); err != nil {
+	proof := lawful.Proof(nil)
+	if err := post(lawful, r, proof); err != nil {
 		t.Errorf("its own proof after another: %v", err)
 	}
 	e.ReplaceHostKey(ursula)
 	e.Publish(providertest.Serial + 1)
-	kit.Eventually(t, "the proof to be refused", func() bool { return lawful.post(r, proof) != nil })
-	refused("a proof that was good, once another machine has its place", lawful.post(r, proof))
+	kit.Eventually(t, "the proof to be refused", func() bool { return post(lawful, r, proof) != nil })
+	refused("a proof that was good, once another machine has its place", post(lawful, r, proof))
 }
 
 // TestNoDevice: a policy without a node's key grants the node nothing, whatever else is in it.
@@ -245,11 +175,11 @@ func TestCheckpoint(t *testing.T) {
 	copied := e.Client(ursula)
 	copied.HostKey = kit.NewHostKey()
 	providertest.WantError(t, get(copied, 0), hostapi.CodeDeviceKey)
-	c := connect(t, e, e.Client(ursula).SVID)
+	c := e.Connect(t, ursula, e.Client(ursula).SVID)
 	req, err := http.NewRequest(http.MethodGet, "https://provider"+hostapi.PathCheckpoint("cert")+"?from=x", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set(hostapi.HeaderDevice, base64.StdEncoding.EncodeToString([]byte(c.proof(nil))))
-	providertest.WantError(t, c.send(req), hostapi.CodeMalformed)
+	req.Header.Set(hostapi.HeaderDevice, base64.StdEncoding.EncodeToString([]byte(c.Proof(nil))))
+	providertest.WantError(t, c.Send(req), hostapi.CodeMalformed)
 }

@@ -16,13 +16,13 @@ func TestNewerFormat(t *testing.T) {
 	e, _ := start(t, new(echo))
 	send := func(path, body string, f document.Format) error {
 		t.Helper()
-		c := connect(t, e, e.Issue(ursula, time.Hour))
+		c := e.Connect(t, ursula, e.Issue(ursula, time.Hour))
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://provider"+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Header.Set(document.HeaderFormat, f.String())
-		return c.send(req)
+		return c.Send(req)
 	}
 	newer := document.Format{Major: document.NewestFormat.Major, Minor: document.NewestFormat.Minor + 1}
 	const field = `{"need":"a","serial":1,"generation":1,"body":{},"new":1}`

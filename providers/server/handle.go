@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/florete/florete/internal/conns"
@@ -14,40 +13,17 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// routes are the endpoints of the kind.
+// routes are all endpoints.
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	name := s.Kind.name
-	if e, ok := s.Kind.kind.(Enroller); ok {
-		mux.HandleFunc("POST /"+name+"/nonce", func(w http.ResponseWriter, r *http.Request) { s.nonce(w, r, e) })
-	}
-	if s.Kind.answers {
-		mux.HandleFunc("POST "+hostapi.Path(name), s.post)
-	}
-	if rd, ok := s.Kind.kind.(Reader); ok {
-		mux.HandleFunc("GET /"+name+"/artifact/{node}", func(w http.ResponseWriter, r *http.Request) { s.get(w, r, rd) })
-	}
-	if wk, ok := s.Kind.kind.(Watcher); ok {
-		mux.HandleFunc("GET /"+name+"/watch", func(w http.ResponseWriter, r *http.Request) { s.watch(w, r, wk) })
-	}
-	if j, ok := s.Kind.kind.(Joiner); ok {
-		mux.HandleFunc("POST /"+name+"/join", func(w http.ResponseWriter, r *http.Request) { s.join(w, r, j) })
-	}
-	if rc, ok := s.Kind.kind.(Receiver); ok {
-		mux.HandleFunc("POST /"+name+"/report", func(w http.ResponseWriter, r *http.Request) { s.report(w, r, rc) })
-	}
-	if p, ok := s.Kind.kind.(Public); ok {
-		path, h := p.Open()
-		mux.Handle("GET /"+name+"/"+path, h)
-	}
-	if l, ok := s.Kind.kind.(Lister); ok {
-		mux.HandleFunc("GET "+hostapi.PathCRL(name), func(w http.ResponseWriter, r *http.Request) { s.crl(w, r, l) })
+	for pattern, handle := range s.Kind.Routes(s) {
+		mux.HandleFunc(pattern, handle)
 	}
 	if s.Log != nil {
-		mux.HandleFunc("GET "+hostapi.PathCheckpoint(name), s.checkpoint)
+		mux.HandleFunc("GET "+hostapi.PathCheckpoint(s.Kind.Name), s.checkpoint)
 	}
 	// That an answer comes, and its date, is all there is to it.
-	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, struct{}{}) })
+	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { Reply(w, struct{}{}, nil) })
 	mux.HandleFunc("/", s.unknown)
 	return mux
 }
@@ -57,7 +33,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	a := s.Request(r)
 	a.Row.Kind = ""
 	_ = a.Identify(r, true) // whoever it is
-	a.Reply(w, r, hostapi.Errorf(hostapi.CodeUnknownMethod, "%s %q: no such endpoint, want one of kind %q: other kinds have addresses of their own in the manifest", r.Method, r.URL.Path, s.Kind.name), nil)
+	a.Reply(w, r, hostapi.Errorf(hostapi.CodeUnknownMethod, "%s %q: no such endpoint, want one of kind %q: other kinds have addresses of their own in the manifest", r.Method, r.URL.Path, s.Kind.Name), nil)
 }
 
 // nonce returns a nonce to any caller.
@@ -68,27 +44,13 @@ func (s *Server) nonce(w http.ResponseWriter, r *http.Request, k Enroller) {
 }
 
 // post answers a request for a need. The caller is authenticated before the body is read.
-func (s *Server) post(w http.ResponseWriter, r *http.Request) {
+func (s *Server) post(w http.ResponseWriter, r *http.Request, enroller Enroller) {
 	a := s.Request(r)
-	enroller, _ := s.Kind.kind.(Enroller)
 	err := a.Identify(r, enroller != nil)
 	if err == nil {
 		err = a.receive(http.MaxBytesReader(w, r.Body, hostapi.MaxRequest), r.Header)
 	}
 	a.Reply(w, r, err, func() (any, Change, error) { return a.answer(r.Context(), enroller) })
-}
-
-// get answers a node that reads its documents.
-func (s *Server) get(w http.ResponseWriter, r *http.Request, k Reader) {
-	a := s.Request(r)
-	err := a.receiveRead(r)
-	if revision := s.revisions.now(); revision > 0 { // before they are looked at
-		w.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))
-	}
-	answer, err := a.Decide(r.Context(), err, func() (any, Change, error) {
-		return a.read(r.Context(), k, r.PathValue("node"), r.Header.Get(hostapi.HeaderHas))
-	})
-	replyDocuments(w, answer, err)
 }
 
 // Reply writes what is decided: refused where that is an error. A caller that reads slowly holds

@@ -99,12 +99,12 @@ func (s *versionRecorder) recordAll(ctx context.Context) error {
 		list.Detail = map[string]string{"entries": fmt.Sprint(len(l.Entries)), "certificates": fmt.Sprint(len(l.Certificates))}
 	}
 	versions[listRecord] = list
-	if d, ok := s.Kind.kind.(Deployed); ok {
-		v, err := d.InForce(ctx)
+	if s.Kind.InForce != nil {
+		v, err := s.Kind.InForce(ctx)
 		if err != nil {
 			return err
 		}
-		versions[s.Kind.name] = v
+		versions[s.Kind.Name] = v
 	}
 	for kind, v := range versions {
 		if v.Digest == "" || v.Digest == s.recorded[kind] {

@@ -35,7 +35,7 @@ func changes(t *testing.T, e *providertest.Env, n int) (rows []server.Row) {
 func TestInForce(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Runs("config", struct{}{}, func(e *providertest.Env) server.AnyKind {
-		return server.Documents(distribution.New(archive.Archive{Store: e.Store}))
+		return distribution.New(archive.Archive{Store: e.Store}).Kind()
 	})
 	e.Start()
 	rows := changes(t, e, 1) // nothing is published yet

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Kind is a kind of need, or what else a process serves: perhaps an Answerer or Reader, an
-// Enroller, Runner or Deployed. P is what it compiles a policy to.
+// Kind is a kind of need, which answers requests at POST hostapi.Path(Name()). P is what it
+// compiles a policy to. Perhaps it is a Runner, Deployed, Rotator, Sealer, Router or Enroller, too.
 type Kind[P any] interface {
 	// Name is the kind as in needs and policies, such as "oidc".
 	Name() string
@@ -27,30 +28,36 @@ type Kind[P any] interface {
 	// rejects what the kind cannot serve. It is called once for every policy, before that
 	// comes into force. What it returns comes with each Call.
 	Compile(p document.Policy) (P, error)
-}
 
-// Answerer is a Kind that answers requests, at POST hostapi.Path(Name()).
-//
-// When Answer is called the caller is authenticated, the policy grants exactly what is
-// requested, and no answer is recorded. Answer changes nothing by itself: what must be
-// remembered is in the Decision, which the server commits together with the answer and the
-// audit row before it responds. Answer is called again when a condition of the Decision
-// fails, and when a crash came before the commit. For one need of a caller it is not called
-// again until the last Decision is committed, or given up.
-//
-// The error is an *hostapi.Error for a refusal. Any other is ours: the caller receives transient
-// and internal, and the log has the reason.
-type Answerer[P any] interface {
-	Kind[P]
+	// Answer decides on a request. The caller is authenticated, the policy grants exactly what is
+	// requested, and no answer is recorded. Answer changes nothing by itself: what must be
+	// remembered is in the Decision, which the server commits together with the answer and the
+	// audit row before it responds. Answer is called again when a condition of the Decision
+	// fails, and when a crash came before the commit. For one need of a caller it is not called
+	// again until the last Decision is committed, or given up.
+	//
+	// The error is an *hostapi.Error for a refusal. Any other is ours: the caller receives transient
+	// and internal, and the log has the reason.
 	Answer(ctx context.Context, p P, c Call) (Decision, error)
 }
 
-// AnyKind is a Kind whatever it compiles policies to, so that processes of all kinds are alike.
+// AnyKind is what a process serves: a Kind, whatever it compiles policies to, or a subject of its
+// own that answers no needs. Its functions but Routes may be nil.
 type AnyKind struct {
-	kind    any // for what it is besides
-	name    string
-	answers bool
+	Name string
+
+	// Routes returns the endpoints at a server, by their patterns.
+	Routes func(s *Server) map[string]http.HandlerFunc
+
+	// Listener returns a listener that accepts what another one does, and perhaps more.
+	Listener func(net.Listener) net.Listener
+
+	// Run is the work of a Runner, and InForce the version of a Deployed.
+	Run     func(ctx context.Context, ready func()) error
+	InForce func(ctx context.Context) (Version, error)
+
 	compile func(p document.Policy) (compiled, error)
+	reseal  func(ctx context.Context) error
 }
 
 // compiled is a policy as a kind compiled it, and the kind's methods that use it; nil for those
@@ -62,9 +69,9 @@ type compiled struct {
 }
 
 // Any returns k as an AnyKind.
-func Any[P any](k Answerer[P]) AnyKind {
+func Any[P any](k Kind[P]) AnyKind {
 	rotator, rotates := k.(Rotator[P])
-	return AnyKind{kind: k, name: k.Name(), answers: true, compile: func(policy document.Policy) (compiled, error) {
+	a := AnyKind{Name: k.Name(), compile: func(policy document.Policy) (compiled, error) {
 		p, err := k.Compile(policy)
 		if err != nil {
 			return compiled{}, err
@@ -75,43 +82,36 @@ func Any[P any](k Answerer[P]) AnyKind {
 		}
 		return c, nil
 	}}
+	a.Routes = func(s *Server) map[string]http.HandlerFunc {
+		routes := map[string]http.HandlerFunc{}
+		if r, ok := k.(Router); ok {
+			routes = r.Routes(s)
+		}
+		enroller, enrols := k.(Enroller)
+		if enrols {
+			routes["POST /"+k.Name()+"/nonce"] = func(w http.ResponseWriter, r *http.Request) { s.nonce(w, r, enroller) }
+		}
+		routes["POST "+hostapi.Path(k.Name())] = func(w http.ResponseWriter, r *http.Request) { s.post(w, r, enroller) }
+		return routes
+	}
+	if r, ok := k.(Runner); ok {
+		a.Run = r.Run
+	}
+	if d, ok := k.(Deployed); ok {
+		a.InForce = d.InForce
+	}
+	if s, ok := k.(Sealer); ok {
+		a.reseal = s.Reseal
+	}
+	return a
 }
 
-// Documents returns k, which answers no requests for needs, as an AnyKind.
-func Documents[P any](k Kind[P]) AnyKind {
-	return AnyKind{kind: k, name: k.Name(), compile: func(policy document.Policy) (compiled, error) {
-		p, err := k.Compile(policy)
-		return compiled{policy: p}, err
-	}}
+// Subject returns an AnyKind that answers no needs, and rejects the policies that check does.
+func Subject(name string, check func(document.Policy) error) AnyKind {
+	return AnyKind{Name: name, compile: func(p document.Policy) (compiled, error) { return compiled{}, check(p) }}
 }
 
-// Reader is a Kind whose documents a node reads, at GET /<kind>/artifact/<node>.
-type Reader interface {
-	// Revocations is the revocation list that all nodes get, and its number; nil for none.
-	Revocations(ctx context.Context) (*trust.SignedRevocations, int64, error)
-
-	// Read is what is in force for the node: that this is NotModified where its tag is has.
-	Read(ctx context.Context, c Call, has string) (hostapi.Artifact, error)
-}
-
-// Receiver is a Kind that keeps what nodes report, at POST /<kind>/report. A node that the
-// policy grants a need of the kind may report, and only of itself. Reports leave no audit rows
-// but for what people did on the node.
-type Receiver interface {
-	// Receive is called again when another report came in between.
-	Receive(c Call, last, report []byte) (Received, error)
-}
-
-// Received is what becomes of a report.
-type Received struct {
-	Keep   []byte // in the place of the node's last report; nil for nothing
-	Answer any
-
-	// Acts are what people did on the node, with code, message and detail: each has an audit row.
-	Acts []Row
-}
-
-// Enroller is an Answerer that also knows callers without an SVID, by the Proof in
+// Enroller is a Kind that also knows callers without an SVID, by the Proof in
 // their request.
 type Enroller interface {
 	// Nonce is a fresh nonce for one proof.
@@ -128,10 +128,9 @@ type Enroller interface {
 	Admit(ctx context.Context, c Call) (store.Cond, error)
 }
 
-// Public is a Kind with something that everybody may read, at GET /<kind>/<path>, without a
-// certificate. It leaves no audit rows, and decides nothing.
-type Public interface {
-	Open() (path string, h http.Handler)
+// Router is a Kind with endpoints of its own beside that for needs.
+type Router interface {
+	Routes(s *Server) map[string]http.HandlerFunc
 }
 
 // Runner is a Kind with work of its own, which the server runs beside its listener.
@@ -148,7 +147,7 @@ type Call struct {
 	HostKey ssh.PublicKey     // of a node that enrols: the policy's, or admitted; nil for none
 	Device  string            // fingerprint of the caller's device key; empty where the policy has its key
 	Until   time.Time         // for a device that joined by a token alone: when it must have enrolled first
-	Request hostapi.Request   // as it came; the zero Request for a Reader
+	Request hostapi.Request   // as it came; the zero Request where it is for no need
 	Grant   document.Grant    // of the policy in force, for Request
 	Policy  document.Policy
 	Serial  int64              // of Policy

@@ -123,8 +123,8 @@ func Compiled[P any](p *Policies) func() *P {
 
 // use has the kind compile the policy in force, and every one after it.
 func (p *Policies) use(k AnyKind) error {
-	if k.name != p.kind {
-		return fmt.Errorf("kind %q: the policy was opened for kind %q", k.name, p.kind)
+	if k.Name != p.kind {
+		return fmt.Errorf("kind %q: the policy was opened for kind %q", k.Name, p.kind)
 	}
 	f := *p.now.Load()
 	var err error

@@ -42,7 +42,7 @@ type Request struct {
 // Request returns a request of which nothing is known yet.
 func (s *Server) Request(r *http.Request) *Request {
 	// A copy, since a request that waits would hold all headers by it.
-	return &Request{Server: s, Row: Row{From: r.RemoteAddr, Kind: s.Kind.name}, format: strings.Clone(r.Header.Get(document.HeaderFormat))}
+	return &Request{Server: s, Row: Row{From: r.RemoteAddr, Kind: s.Kind.Name}, format: strings.Clone(r.Header.Get(document.HeaderFormat))}
 }
 
 // Identify verifies the caller's certificate, which it presented or received on this connection:
@@ -98,7 +98,7 @@ func (a *Request) Granted() (Call, error) {
 	g, ok := f.reads[a.Caller]
 	if !ok {
 		return Call{}, f.policyBehind(hostapi.Errorf(hostapi.CodeNotGranted,
-			"documents of node %q: the policy grants it no need of kind %q", a.Caller.Name(), a.Kind.name), a.Row.Serial)
+			"documents of node %q: the policy grants it no need of kind %q", a.Caller.Name(), a.Kind.Name), a.Row.Serial)
 	}
 	a.Row.Need = g.Need
 	call := a.call(f, a.Caller)

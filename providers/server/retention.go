@@ -45,6 +45,9 @@ type Retention struct {
 // Rows is since when rows of the audit log are kept.
 func (r Retention) Rows(now time.Time) time.Time { return now.AddDate(0, 0, -r.Audit.Or(365)) }
 
+// ReportPrefix starts the keys of what nodes reported last; the node's name follows.
+const ReportPrefix = "report/"
+
 // sweepEvery is how often a Server removes what its Retention is over.
 const sweepEvery = time.Hour
 

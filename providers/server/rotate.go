@@ -28,9 +28,9 @@ func (r Rotation) Within(d time.Duration, now time.Time) bool {
 	return ago > -skew && ago < d
 }
 
-// Rotator is an Answerer whose answers hold a secret that the host may have replaced.
+// Rotator is a Kind whose answers hold a secret that the host may have replaced.
 type Rotator[P any] interface {
-	Answerer[P]
+	Kind[P]
 
 	// Rotation is of the secret in force that a call is for, the zero Rotation before the
 	// first. Answer answers with the secret of Call.Rotation, and its Decision has that

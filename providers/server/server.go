@@ -41,9 +41,6 @@ type Config struct {
 	// each node of the policy.
 	Connections int
 
-	// Watch is how long a node that watches waits at most for an answer. Zero for five minutes.
-	Watch time.Duration
-
 	Retention Retention
 
 	// Audit is where decisions are written; nil for NewAudit of the store.
@@ -64,15 +61,10 @@ type Config struct {
 // Server answers hosts.
 type Server struct {
 	Config
-	slots     chan struct{}
-	callers   *conns.PerKey[string]
-	watches   *conns.PerKey[string] // that wait
-	revisions *revisions
-	parking   *parking
-	queues    queues
-	guesses   guesses
-	lately    *lru.Cache[string, lately] // by place
-	ending    <-chan struct{}            // closed when Serve is to end
+	slots   chan struct{}
+	callers *conns.PerKey[string]
+	queues  queues
+	lately  *lru.Cache[string, lately] // by place
 
 	turnedAway conns.Failures // connections for which there was no turn soon
 
@@ -84,9 +76,6 @@ type Server struct {
 func New(c Config) (*Server, error) {
 	if c.Parallel == 0 {
 		c.Parallel = 32
-	}
-	if c.Watch == 0 {
-		c.Watch = 5 * time.Minute
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -105,10 +94,8 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	parking := newParking()
 	s := &Server{
 		Config: c, lately: recent, slots: make(chan struct{}, c.Parallel), callers: conns.NewPerKey[string](c.Parallel / 2),
-		watches: conns.NewPerKey[string](watchesOf), revisions: newRevisions(parking.wake), parking: parking,
 		turnedAway: conns.Failures{Log: c.Logger, Message: "hosts are told to come back later, at the pace at which this provider serves them"},
 	}
 	s.mux = s.routes()
@@ -133,15 +120,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	versions.record(context.WithoutCancel(ctx)) // before anything is decided on it
 	within := conns.Listen(conns.Patient(l, s.Logger), s.limit())
 	g, ctx := errgroup.WithContext(ctx)
-	s.ending = ctx.Done()
-	if k, ok := s.Kind.kind.(Watcher); ok {
-		g.Go(func() error { s.follow(ctx, k); return nil })
-		g.Go(func() error { s.majority(ctx); return nil })
+	l = tls.NewListener(within, s.tls())
+	if s.Kind.Listener != nil {
+		l = s.Kind.Listener(l)
 	}
-	g.Go(func() error {
-		return conns.Serve(ctx, hs, s.parking.listener(tls.NewListener(within, s.tls())))
-	})
-	g.Go(func() error { <-ctx.Done(); s.parking.end(); return nil })
+	g.Go(func() error { return conns.Serve(ctx, hs, l) })
 	g.Go(func() error {
 		s.Policies.run(ctx, func() { within.Resize(s.limit()); versions.record(ctx) })
 		return nil
@@ -152,9 +135,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if s.Log != nil {
 		g.Go(func() error { s.Log.Run(ctx); return nil })
 	}
-	if r, ok := s.Kind.kind.(Runner); ok {
+	if s.Kind.Run != nil {
 		g.Go(func() error {
-			if err := r.Run(ctx, s.Ready); ctx.Err() == nil {
+			if err := s.Kind.Run(ctx, s.Ready); ctx.Err() == nil {
 				return err
 			}
 			return nil // whatever it was in the middle of

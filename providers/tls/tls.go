@@ -106,9 +106,9 @@ type Certificates struct {
 }
 
 var (
-	_ server.Answerer[*Policy] = (*Certificates)(nil)
-	_ server.Runner            = (*Certificates)(nil)
-	_ server.Sealer            = (*Certificates)(nil)
+	_ server.Kind[*Policy] = (*Certificates)(nil)
+	_ server.Runner        = (*Certificates)(nil)
+	_ server.Sealer        = (*Certificates)(nil)
 )
 
 // New makes the kind.

@@ -35,7 +35,7 @@ import (
 
 // answering is the kind without its socket.
 type answering struct {
-	server.Answerer[*Policy]
+	server.Kind[*Policy]
 	close func()
 }
 

@@ -121,9 +121,9 @@ type Tokens struct {
 }
 
 var (
-	_ server.Answerer[*Policy] = (*Tokens)(nil)
-	_ server.Runner            = (*Tokens)(nil)
-	_ server.Sealer            = (*Tokens)(nil)
+	_ server.Kind[*Policy] = (*Tokens)(nil)
+	_ server.Runner        = (*Tokens)(nil)
+	_ server.Sealer        = (*Tokens)(nil)
 )
 
 // New makes the kind.

@@ -66,7 +66,7 @@ func settingsOf(t Tenant) settings {
 var wikiRequest = Request{Issuer: base, Tenant: "acme", ID: wiki, Requested: []string{"stream.publish"}, Resources: []string{"stream:acme/payments/x"}}
 
 // answering is the kind without its socket.
-type answering struct{ server.Answerer[*Policy] }
+type answering struct{ server.Kind[*Policy] }
 
 func TestConformance(t *testing.T) {
 	providertest.Run(t, providertest.Suite{

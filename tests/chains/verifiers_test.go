@@ -68,7 +68,7 @@ func providerServer(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 	e.Policy.Trust.Roots = append(e.Policy.Trust.Roots, ca.RootPEM())
 	e.Grant(node, "config-documents", distribution.Name, struct{}{})
 	e.Runs(distribution.Name, struct{}{}, func(e *providertest.Env) server.AnyKind {
-		return server.Documents(distribution.New(archive.Archive{Store: e.Store}))
+		return distribution.New(archive.Archive{Store: e.Store}).Kind()
 	})
 	e.Start()
 	return func(t *testing.T, c tls.Certificate) string {

@@ -111,9 +111,9 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 		}), p}
 		c.Kind, c.Certificate = server.Any(issuer), issuer.Certificate
 	case distribution.Name:
-		c.Kind = server.Documents(distribution.New(archive.Archive{Store: state}))
+		c.Kind = distribution.New(archive.Archive{Store: state}).Kind()
 	case oidc.Name:
-		c.Kind = server.Any(struct{ server.Answerer[*oidc.Policy] }{oidc.New(oidc.Config{
+		c.Kind = server.Any(struct{ server.Kind[*oidc.Policy] }{oidc.New(oidc.Config{
 			Store: state, Key: p.key, Policy: server.Compiled[oidc.Policy](policies), Listen: "127.0.0.1:0", Users: p.path("users"),
 			Audit: server.NewAudit(state, log), Logger: log,
 		})})

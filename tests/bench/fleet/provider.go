@@ -142,7 +142,7 @@ func (c cluster) server(kind, state string, db store.Store) (*server.Server, net
 		sc.Kind, sc.Certificate = server.Any(issuer), issuer.Certificate
 	default:
 		svid := c.ca.Issue(policies.Self().ID, 24*time.Hour)
-		sc.Kind, sc.Certificate = server.Documents(distribution.New(archive.Archive{Store: db})), func() (*tls.Certificate, error) { return svid, nil }
+		sc.Kind, sc.Certificate = distribution.New(archive.Archive{Store: db}).Kind(), func() (*tls.Certificate, error) { return svid, nil }
 	}
 	s, err := server.New(sc)
 	if err != nil {

@@ -1,7 +1,8 @@
-package server
+package distribution
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/providers/server"
 )
 
 // parking holds the connections of nodes that wait, outside of net/http, which would keep two
@@ -21,13 +23,13 @@ type parking struct {
 
 	mu    sync.Mutex
 	all   map[*parked]struct{}
-	round int  // counts wakes
-	ended bool // nothing waits any more
+	round int           // counts wakes
+	over  chan struct{} // closed when nothing waits any more
 	empty sync.WaitGroup
 }
 
 func newParking() *parking {
-	return &parking{back: make(chan net.Conn), all: map[*parked]struct{}{}}
+	return &parking{back: make(chan net.Conn), all: map[*parked]struct{}{}, over: make(chan struct{})}
 }
 
 // parked is a node that waits.
@@ -51,11 +53,10 @@ func (p *parking) wake() {
 	}
 }
 
-// end has each node be answered, and returns when all are, or after a time.
-func (p *parking) end() {
-	p.mu.Lock()
-	p.ended = true
-	p.mu.Unlock()
+// endAfter has each node be answered once ctx ends, and returns when all are, or after a time.
+func (p *parking) endAfter(ctx context.Context) {
+	<-ctx.Done()
+	close(p.over)
 	p.wake()
 	answered := make(chan struct{})
 	go func() { defer close(answered); p.empty.Wait() }()
@@ -69,7 +70,12 @@ func (p *parking) end() {
 func (p *parking) state() (round int, ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.round, p.ended
+	select {
+	case <-p.over:
+		return p.round, true
+	default:
+		return p.round, false
+	}
 }
 
 // park has a node wait that a handler has decided about in a round. The handler's connection is
@@ -78,7 +84,7 @@ func (p *parking) park(w *watching, rw http.ResponseWriter, round int) {
 	conn, buffered, err := http.NewResponseController(rw).Hijack()
 	if err != nil {
 		w.done()
-		Reply(rw, nil, err)
+		server.Reply(rw, nil, err)
 		return
 	}
 	if buffered.Reader.Buffered() > 0 { // nothing is sent before the answer
@@ -133,7 +139,7 @@ func (p *parking) decide(w *parked) {
 	}
 	select {
 	case p.back <- w.conn:
-	case <-w.ending:
+	case <-p.over:
 		w.conn.Close()
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package distribution
 
 import (
 	"context"
@@ -11,16 +11,9 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/server"
 )
-
-// Joiner is a Kind at which devices request to be admitted, at POST /<kind>/join: they have
-// neither an SVID nor a key in the policy.
-type Joiner interface {
-	// Join decides on a request whose signatures verify, of a device that the policy lets join
-	// as c.Caller: HostKey is its key. What it decides is in Decision, but for the Answer. It is
-	// called again when a condition fails. from is the network address of the caller.
-	Join(ctx context.Context, c Call, j hostapi.Join, from string) (hostapi.Joined, Decision, error)
-}
 
 // What strangers may get wrong: so many tokens of one network in each interval, for so many
 // networks, all others together like one.
@@ -65,12 +58,13 @@ func (g *guesses) count(peer string, now time.Time) {
 	g.of[g.at(peer, now)]++
 }
 
-// join answers a device that requests to be admitted.
-func (s *Server) join(w http.ResponseWriter, r *http.Request, k Joiner) {
-	a := s.Request(r)
+// join answers a device that requests to be admitted as a host: it has neither an SVID nor a key in
+// the policy.
+func (d *Distribution) join(w http.ResponseWriter, r *http.Request) {
+	a := d.server.Request(r)
 	a.Row.Enrolment = true
 	var j hostapi.Join
-	err := a.guesses.refuse(r.RemoteAddr, time.Now())
+	err := d.guesses.refuse(r.RemoteAddr, time.Now())
 	if err == nil {
 		err = a.Identify(r, true)
 	}
@@ -81,10 +75,10 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, k Joiner) {
 		err = receiveJoin(http.MaxBytesReader(w, r.Body, hostapi.MaxJoin), &j)
 		a.Row.Caller = j.Node.String()
 	}
-	a.Reply(w, r, err, func() (any, Change, error) {
-		answer, c, err := a.decideJoin(r.Context(), k, j)
-		if codeOf(err) == hostapi.CodeToken.Name {
-			a.guesses.count(a.Row.From, a.Row.Time)
+	a.Reply(w, r, err, func() (any, server.Change, error) {
+		answer, c, err := d.admit(r.Context(), a, j)
+		if err != nil && hostapi.AsError(err).Code == hostapi.CodeToken.Name {
+			d.guesses.count(a.Row.From, a.Row.Time)
 		}
 		return answer, c, err
 	})
@@ -104,19 +98,19 @@ func receiveJoin(body io.Reader, j *hostapi.Join) error {
 	return nil
 }
 
-// decideJoin decides on a join request.
-func (a *Request) decideJoin(ctx context.Context, k Joiner, j hostapi.Join) (any, Change, error) {
+// admit decides on a join request.
+func (d *Distribution) admit(ctx context.Context, a *server.Request, j hostapi.Join) (any, server.Change, error) {
 	call, err := a.Joining(j)
 	if err != nil {
-		return nil, Change{}, err
+		return nil, server.Change{}, err
 	}
-	answer, d, err := k.Join(ctx, call, j, a.Row.From)
+	answer, decision, err := join.Receive(ctx, d.archive.Store, call, j, a.Row.From)
 	if err != nil {
-		return nil, Change{}, err
+		return nil, server.Change{}, err
 	}
-	a.Row.Code, a.Row.Detail = hostapi.CodeJoin.Name, d.Detail
-	c := Change{Unrecorded: len(d.Then) == 0} // it waits, and asks again
-	c.Add(d)
+	a.Row.Code, a.Row.Detail = hostapi.CodeJoin.Name, decision.Detail
+	c := server.Change{Unrecorded: len(decision.Then) == 0} // it waits, and asks again
+	c.Add(decision)
 	if answer.State == hostapi.JoinRevoked {
 		c.Refusal, c.Unrecorded = hostapi.Errorf(hostapi.CodeRevoked, "join request of %s: %s", j.Node, answer.Message), false
 	}

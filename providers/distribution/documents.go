@@ -1,0 +1,97 @@
+package distribution
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/providers/archive"
+	"github.com/florete/florete/providers/server"
+)
+
+// get answers a node that reads its documents.
+func (d *Distribution) get(w http.ResponseWriter, r *http.Request) {
+	a := d.server.Request(r)
+	err := identify(a, r)
+	if revision := d.revisions.now(); revision > 0 { // before they are looked at
+		w.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))
+	}
+	answer, err := a.Decide(r.Context(), err, func() (any, server.Change, error) {
+		return d.read(r.Context(), a, r.PathValue("node"), r.Header.Get(hostapi.HeaderHas))
+	})
+	reply(w, answer, err)
+}
+
+// identify identifies a node that reads, and receives the serial of its manifest and the number of
+// its revocation list.
+func identify(a *server.Request, r *http.Request) error {
+	if err := a.IdentifyNode(r); err != nil {
+		return err
+	}
+	if text := r.URL.Query().Get("serial"); text != "" {
+		var err error
+		if a.Row.Serial, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return hostapi.Errorf(hostapi.CodeMalformed, "serial %q: not a number", text)
+		}
+	}
+	return a.ReceiveList(r.Header)
+}
+
+// read decides on a node that reads its documents, and has those with a tag.
+func (d *Distribution) read(ctx context.Context, a *server.Request, node, has string) (any, server.Change, error) {
+	if node != a.Caller.Name() {
+		return nil, server.Change{}, hostapi.Errorf(hostapi.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.Caller)
+	}
+	call, err := a.Granted()
+	if err != nil {
+		return nil, server.Change{}, err
+	}
+	artifact, err := d.offer(ctx, call, a.List, has)
+	if artifact.NotModified {
+		return notModified(has), server.Change{Unrecorded: true}, err
+	}
+	return artifact, server.Change{Signed: true}, err
+}
+
+// offer returns what a node lacks that has documents with a tag, and a revocation list. Its
+// documents are all of one version.
+func (d *Distribution) offer(ctx context.Context, c server.Call, list int64, has string) (hostapi.Artifact, error) {
+	newest, err := d.near.Revocations(ctx)
+	if err != nil {
+		return hostapi.Artifact{}, err
+	}
+	documents, same, err := d.near.Documents(ctx, c.Caller.Name(), has)
+	switch {
+	case errors.Is(err, archive.ErrRestored):
+		err = hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here since its state was restored", c.Caller.Short())
+	case errors.Is(err, archive.ErrNone), err == nil && !same && len(documents) == 0:
+		err = hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here yet", c.Caller.Short())
+	}
+	if err != nil || list < 0 || newest.Number <= list {
+		return hostapi.Artifact{Documents: documents, NotModified: same}, err
+	}
+	if same {
+		documents = []hostapi.SignedDocument{}
+	}
+	return hostapi.Artifact{Documents: documents, Revocations: &newest.Signed}, nil
+}
+
+// notModified is the answer to a node that has what it reads: the tag of that.
+type notModified string
+
+// reply is server.Reply for documents, which have a tag.
+func reply(w http.ResponseWriter, answer any, err error) {
+	switch v := answer.(type) {
+	case notModified:
+		w.Header().Set(hostapi.HeaderTag, string(v))
+		w.WriteHeader(http.StatusNotModified)
+		return
+	case hostapi.Artifact:
+		if !v.Unchanged() {
+			w.Header().Set(hostapi.HeaderTag, v.Tag())
+		}
+	}
+	server.Reply(w, answer, err)
+}

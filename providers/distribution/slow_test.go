@@ -1,0 +1,122 @@
+package distribution_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit"
+)
+
+// startLong runs a provider of documents for ursula that no buffer between two hosts takes.
+func startLong(t *testing.T) *providertest.Env {
+	t.Helper()
+	e := start(t)
+	providertest.Import(t, e.Store, signing, providertest.Tree(signing, 1000, strings.Repeat("x", 8<<20), "ursula"))
+	return e
+}
+
+// get requests a path as ursula, who has documents with a tag.
+func get(t *testing.T, e *providertest.Env, path, has string) *providertest.Conn {
+	t.Helper()
+	c := e.Connect(t, ursula, e.Issue(ursula, time.Hour))
+	c.NetConn().(*net.TCPConn).SetReadBuffer(4096)
+	again(c, path, has)
+	return c
+}
+
+func again(c *providertest.Conn, path, has string) {
+	proof := base64.StdEncoding.EncodeToString([]byte(c.Proof(nil)))
+	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: provider\r\n%s: %s\r\n%s: %s\r\n\r\n", path, hostapi.HeaderDevice, proof, hostapi.HeaderHas, has)
+}
+
+// begun waits until an answer has begun, which was decided then.
+func begun(t *testing.T, c *providertest.Conn) {
+	t.Helper()
+	const want = "HTTP/1.1 200"
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(c.In, got); err != nil || string(got) != want {
+		t.Fatalf("%q, %v", got, err)
+	}
+}
+
+// TestLongDocuments: those of a provider's host are as long as its cluster is large.
+func TestLongDocuments(t *testing.T) {
+	a, err := startLong(t).Client(ursula).Artifact(t.Context())
+	if err != nil || len(a.Documents) != 1 {
+		t.Errorf("%d documents, %v", len(a.Documents), err)
+	}
+}
+
+// TestSlowReaders: a node that asks and does not read keeps nobody waiting.
+func TestSlowReaders(t *testing.T) {
+	e := startLong(t)
+	const slots = 32
+	for range slots {
+		begun(t, get(t, e, hostapi.PathArtifact+"ursula", ""))
+	}
+	_, err := e.Client(kit.ID("node/nobody")).Artifact(t.Context())
+	providertest.WantError(t, err, hostapi.CodeNotGranted)
+	if _, err := e.Client(ursula).Artifact(t.Context()); err != nil {
+		t.Errorf("itself: %v", err)
+	}
+}
+
+// TestWatchNeverRead: a node that waits for documents and does not receive them is cut off.
+func TestWatchNeverRead(t *testing.T) {
+	t.Parallel()
+	c := get(t, startLong(t), hostapi.PathWatch+"?from=0", `"others"`)
+	begun(t, c)
+	kit.Eventually(t, "the connection to be closed", func() bool {
+		_, err := c.NetConn().Write([]byte("x"))
+		return err != nil
+	})
+}
+
+// TestWatchGoesOn: the connection of a node that waited in vain carries its next requests.
+func TestWatchGoesOn(t *testing.T) {
+	t.Parallel()
+	e := startWatch(t, 50*time.Millisecond)
+	publish(t, e, 1000)
+	has, err := e.Client(ursula).Artifact(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := hostapi.PathWatch + "?from=0"
+	c := get(t, e, path, has.Tag())
+	for range 3 {
+		answer, err := http.ReadResponse(c.In, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.StatusCode != http.StatusNotModified || answer.Header.Get(hostapi.HeaderRevision) == "" || answer.Close {
+			t.Errorf("got %s, %v, want that the connection goes on", answer.Status, answer.Header)
+		}
+		again(c, path, has.Tag())
+	}
+}
+
+// TestWatchNewerFormat: a watch that only a newer provider could read has the host wait, and its
+// audit row says so.
+func TestWatchNewerFormat(t *testing.T) {
+	e := start(t)
+	c := e.Connect(t, ursula, e.Issue(ursula, time.Hour))
+	req, err := http.NewRequest(http.MethodGet, "https://provider"+hostapi.PathWatch+"?from=new", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := document.Format{Major: document.NewestFormat.Major, Minor: document.NewestFormat.Minor + 1}
+	req.Header.Set(document.HeaderFormat, newer.String())
+	providertest.WantError(t, c.Send(req), hostapi.CodeNewerFormat)
+	if rows := e.Audit(); len(rows) != 1 || rows[0].Code != hostapi.CodeNewerFormat.Name {
+		t.Errorf("audit: %+v", rows)
+	}
+}

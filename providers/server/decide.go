@@ -2,16 +2,14 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -33,9 +31,6 @@ type Change struct {
 	record *lately // that is among Then; nil for none
 }
 
-// encoded is an answer as JSON, which is what is recorded of it and what the caller gets.
-type encoded []byte
-
 // idle reports whether a decision changes nothing and has no row: it returns nothing of worth.
 func (c *Change) idle() bool { return c.Unrecorded && len(c.If) == 0 && len(c.Then) == 0 }
 
@@ -43,6 +38,71 @@ func (c *Change) idle() bool { return c.Unrecorded && len(c.If) == 0 && len(c.Th
 func (c *Change) Add(d Decision) {
 	c.If = append(c.If, d.If...)
 	c.Then = append(c.Then, d.Then...)
+}
+
+// Reply decides and writes the answer, or refused where that is not nil. A caller that reads slowly holds
+// none of the slots.
+func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, decide func() (any, Change, error)) {
+	answer, err := a.Decide(r.Context(), refused, decide)
+	if err == nil && a.Row.Enrolment {
+		peerOf(r.Context()).enrol(answer)
+	}
+	Reply(w, answer, err)
+}
+
+// slotPatience is how long a request waits for a slot: the hosts of a large cluster that
+// come at once are served one after the other, none for nothing.
+const slotPatience = 15 * time.Second
+
+// Decide decides in one of the server's slots, of which one caller has its share alone, and commits
+// the decision with its audit row. A request of which refused says already why is refused with that.
+func (a *Request) Decide(ctx context.Context, refused error, decide func() (any, Change, error)) (any, error) {
+	busy := func(n int, of string) error {
+		return hostapi.Errorf(hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
+	}
+	free, ok := a.callers.Acquire(a.Who())
+	if !ok {
+		return nil, busy(a.callers.Max(), " of yours")
+	}
+	defer free()
+	patience := time.NewTimer(slotPatience)
+	defer patience.Stop()
+	select {
+	case a.slots <- struct{}{}: // in the order in which they came
+		defer func() { <-a.slots }()
+		defer a.done()
+		return a.commitDecision(ctx, func() (answer any, c Change, err error) {
+			if err = refused; err == nil {
+				answer, c, err = decide()
+			}
+			return answer, c, newerFormat(err, a.format)
+		})
+	case <-patience.C:
+		return nil, busy(cap(a.slots), "")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Who returns whose share of what the server has a request takes: its node's or, where nothing but
+// a proof names one, its network's.
+func (a *Request) Who() string {
+	if a.svid != nil {
+		return a.Caller.String()
+	}
+	return conns.Prefix(a.Row.From).String()
+}
+
+// newerFormat is a refusal of what cannot be read, or transient where the host is of a newer
+// release: then it is this provider that is to be upgraded.
+func newerFormat(err error, announced string) error {
+	var e *hostapi.Error
+	f, unreadable := document.ParseFormat(announced)
+	if unreadable != nil || !f.Newer(document.NewestFormat) || !errors.As(err, &e) || e.Kind != hostapi.Invalid {
+		return err
+	}
+	return hostapi.Errorf(hostapi.CodeNewerFormat, "%s: the host understands formats up to %s, this provider up to %s: upgrade the provider's programs",
+		e.Message, f, document.NewestFormat)
 }
 
 // commitDecision decides, and commits the decision with its audit row before the
@@ -143,120 +203,4 @@ func Unavailable(err error) string {
 		return "the provider's state has moved to another store"
 	}
 	return "the provider's store does not answer: a majority of its members is not reached from here"
-}
-
-// answer decides on a request for a need.
-func (a *Request) answer(ctx context.Context, enroller Enroller) (any, Change, error) {
-	f := a.Policies.now.Load()
-	call := a.call(f, a.Caller)
-	call.SVID, call.Request = a.svid, a.request
-	var c Change
-	if a.request.Proof == nil {
-		if err := a.verifyDevice(f); err != nil {
-			return nil, c, f.policyBehind(err, a.request.Serial)
-		}
-		call.Device = a.device
-	} else {
-		var err error
-		if call.HostKey, call.Until, err = f.enrolKey(a.request.Proof); err != nil {
-			return nil, c, f.policyBehind(err, a.request.Serial)
-		}
-		if call.HostKey != nil && a.request.Proof.Admission != nil && f.hostKeys[a.request.Proof.Node] == nil {
-			a.device = ssh.FingerprintSHA256(call.HostKey)
-		}
-		call.Device = a.device
-		d, err := enroller.Authenticate(ctx, call, a.binding)
-		if err != nil {
-			return nil, c, f.policyBehind(err, a.request.Serial)
-		}
-		c.Add(d)
-		call.Caller = a.request.Proof.Node
-		if err := a.refuseRevoked(f, call.HostKey); err != nil {
-			return nil, c, err
-		}
-	}
-	if err := a.listBehind(f); err != nil {
-		return nil, c, err
-	}
-	var err error
-	if call.Grant, err = f.grant(call.Caller, a.Kind.Name, a.request); err != nil {
-		return nil, c, f.policyBehind(err, a.request.Serial)
-	}
-	if enroller != nil && call.SVID != nil {
-		on, err := a.peer.admit(func() (store.Cond, error) { return enroller.Admit(ctx, call) })
-		if err != nil {
-			return nil, c, err
-		}
-		c.If = append(c.If, on)
-	}
-	at := place(call.Caller, a.request.Need)
-	if err := a.take(ctx, at); err != nil {
-		return nil, c, err
-	}
-	last, revision, err := a.recall(ctx, at, a.Row.Key)
-	if err != nil {
-		return nil, c, err
-	}
-	call.last = func() (hostapi.Answer, error) { return a.answered(ctx, at, last) }
-	if call.Rotation, err = f.rotate(ctx, a.Kind.Name, call); err != nil {
-		return nil, c, err
-	}
-	if last.same(a.Row.Key, call) {
-		a.Row.Replayed = true
-		answer, err := a.Key.Open(at, last.Answer)
-		return encoded(answer), c, err
-	}
-	d, err := f.compiled.answer(ctx, call)
-	if err != nil {
-		return nil, c, err
-	}
-	call.Rotation.announce(d, &a.Row)
-	answer, err := json.Marshal(d.Answer)
-	if err != nil {
-		return nil, c, err
-	}
-	op, record, err := a.keep(at, a.Row.Key, call, d, answer)
-	if err != nil {
-		return nil, c, err
-	}
-	c.record = record
-	c.Add(d)
-	c.Add(Decision{If: []store.Cond{{Key: at, Modified: revision}}, Then: []store.Op{op}})
-	c.alarm(a.Row, d.Alarm)
-	return encoded(answer), c, nil
-}
-
-// grant finds the grant of a caller's request.
-func (f *compiledPolicy) grant(caller spiffe.ID, kind string, r hostapi.Request) (document.Grant, error) {
-	at := grantKey{caller, r.Need}
-	g, ok := f.grants[at]
-	if !ok {
-		return g, hostapi.Errorf(hostapi.CodeNotGranted, "need %q of kind %q: the policy does not grant it to %s", r.Need, kind, caller)
-	}
-	want, err := hostapi.Asked(r.Body)
-	if err != nil {
-		return g, hostapi.Errorf(hostapi.CodeMalformed, "need %q: body: %v", r.Need, err)
-	}
-	if string(want) != f.requests[at] {
-		return g, hostapi.Errorf(hostapi.CodeMismatch, "need %q: requested %s, the policy grants %s to %s", r.Need, want, f.requests[at], caller)
-	}
-	switch {
-	case r.Generation < g.Generation:
-		return g, hostapi.Errorf(hostapi.CodeRotated, "need %q: generation %d requested, the policy grants generation %d to %s: deploy the host's newest manifest",
-			r.Need, r.Generation, g.Generation, caller)
-	case r.Generation > g.Generation:
-		return g, hostapi.Errorf(hostapi.CodeMismatch, "need %q: generation %d requested, the policy grants generation %d to %s", r.Need, r.Generation, g.Generation, caller)
-	}
-	return g, nil
-}
-
-// policyBehind is a refusal, or transient when the host has a newer deployment than this
-// provider, which may well grant what is refused here.
-func (f *compiledPolicy) policyBehind(err error, serial int64) error {
-	var e *hostapi.Error
-	if !errors.As(err, &e) || e.Kind != hostapi.Denied || e.Code == hostapi.CodeReplayed.Name || e.Code == hostapi.CodeRevoked.Name || serial <= f.serial {
-		return err
-	}
-	return hostapi.Errorf(hostapi.CodePolicyBehind, "%s: the host's manifest has serial %d, the policy here %d: deploy this provider",
-		e.Message, serial, f.serial)
 }

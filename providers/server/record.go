@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
@@ -98,12 +99,30 @@ func (r record) same(key string, c Call) bool {
 	return r.Key == key && r.Rotation == c.Rotation.Number && (r.Expires == 0 || c.Now.Unix() < r.Expires)
 }
 
-// keep is the operation that records an answer.
-func (s *Server) keep(place string, key string, c Call, d Decision, answer encoded) (store.Op, *lately, error) {
-	r := record{Key: key, Generation: c.Request.Generation, Rotation: c.Rotation.Number, Expires: d.Answer.Expires, Answer: s.Key.Seal(place, answer)}
+// keep completes an answer and the audit row, and adds to a change what was decided and that the
+// answer is recorded, where the last one is of a revision.
+func (a *Request) keep(c *Change, place string, revision int64, call Call, d Decision) (encoded, error) {
+	a.Row.Detail = d.Detail
+	if call.Rotation.Number > 0 {
+		number := strconv.Itoa(call.Rotation.Number)
+		d.Answer.Values[hostapi.ValueRotation] = number
+		if a.Row.Detail == nil {
+			a.Row.Detail = map[string]string{}
+		}
+		a.Row.Detail["rotation"] = number
+	}
+	answer, err := json.Marshal(d.Answer)
+	if err != nil {
+		return nil, err
+	}
+	r := record{Key: a.Row.Key, Generation: call.Request.Generation, Rotation: call.Rotation.Number, Expires: d.Answer.Expires, Answer: a.Key.Seal(place, answer)}
 	if !d.Repeated.IsZero() {
 		r.Expires = d.Repeated.Unix()
 	}
-	v, err := json.Marshal(r)
-	return store.Put(place, v), &lately{place: place, record: r}, err
+	value, err := json.Marshal(r)
+	c.Add(d)
+	c.Add(Decision{If: []store.Cond{{Key: place, Modified: revision}}, Then: []store.Op{store.Put(place, value)}})
+	c.record = &lately{place: place, record: r}
+	c.alarm(a.Row, d.Alarm)
+	return answer, err
 }

@@ -106,11 +106,6 @@ func (a *Request) Granted() (Call, error) {
 	return call, nil
 }
 
-// call is one of a node by a policy.
-func (a *Request) call(f *compiledPolicy, node spiffe.ID) Call {
-	return Call{Caller: node, Policy: f.Policy, Serial: f.serial, Revoked: f.roots.Revocations(), Now: a.Row.Time}
-}
-
 // codeOf is the code of an error, empty for none.
 func codeOf(err error) string {
 	if err == nil {

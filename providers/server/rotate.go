@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
@@ -62,18 +61,4 @@ func (f *compiledPolicy) rotate(ctx context.Context, kind string, c Call) (Rotat
 			c.Request.Need, now.Since.UTC().Format(time.RFC3339), rotationRest).After(min(rest, rotationRest))
 	}
 	return Rotation{want, c.Now}, nil
-}
-
-// announce adds the number of a rotation to an answer and its audit row.
-func (r Rotation) announce(d Decision, row *Row) {
-	row.Detail = d.Detail
-	if r.Number == 0 {
-		return
-	}
-	number := strconv.Itoa(r.Number)
-	d.Answer.Values[hostapi.ValueRotation] = number
-	if row.Detail == nil {
-		row.Detail = map[string]string{}
-	}
-	row.Detail["rotation"] = number
 }

@@ -1,17 +1,15 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
-	"github.com/florete/florete/nix/operator/plan"
 	"github.com/florete/florete/nix/operator/scaffold"
 )
 
@@ -25,7 +23,6 @@ func adding(of, cmd *cobra.Command, there func(t compile.Topology, name string) 
 	cmd.Args = args
 	of.AddCommand(cmd)
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
-		ctx, out := cmd.Context(), cmd.OutOrStdout()
 		if err := scaffold.CheckName(of.Use, words[0]); err != nil {
 			return err
 		}
@@ -33,36 +30,8 @@ func adding(of, cmd *cobra.Command, there func(t compile.Topology, name string) 
 		if err != nil {
 			return err
 		}
-		if _, err := os.Stat(filepath.Join(*dir, "cluster.nix")); err != nil {
-			return fmt.Errorf("%w: want the folder of a cluster, as florctl init makes it", err)
-		}
-		before, err := compile.Read(ctx, src)
-		if err != nil {
-			return fmt.Errorf("mend these first: %w", err)
-		}
-		files, err := make(before.Topology, words)
-		if err != nil {
-			return err
-		}
-		var after compile.Snapshot
-		err = scaffold.Folder(*dir).Add(ctx, files, func() (err error) {
-			after, err = compile.Read(ctx, src)
-			if err == nil && !there(after.Topology, words[0]) {
-				err = errors.New("the cluster does not have it: its flake.nix reads it from elsewhere, want florete.lib.folder ./. and nothing over it")
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		for _, f := range files {
-			fmt.Fprintf(out, "%s:\n%s\n", filepath.Join(*dir, f.Path), f.Text)
-		}
-		p, err := plan.Compare(before, after)
-		if err != nil {
-			return err
-		}
-		return p.Text(out, colours(os.Stdout))
+		return scaffold.Folder(*dir).Extend(cmd.Context(), src, func(t compile.Topology) bool { return there(t, words[0]) },
+			func(t compile.Topology) ([]scaffold.File, error) { return make(t, words) }, cmd.OutOrStdout(), terminal.Colours(os.Stdout))
 	}
 	return of
 }
@@ -78,12 +47,15 @@ first one.`,
 		Args: words(1, 9),
 	}
 	var h scaffold.Host
-	var key keySource
+	var key scaffold.KeySource
 	f := cmd.Flags()
 	f.StringVar(&h.Group, "group", "", "host group, such as eu/fra")
 	f.BoolVar(&h.Device, "device", false, "a laptop or the like, where no service with replicas is placed")
 	f.StringArrayVar(&h.Users, "user", nil, "who acts on it; several times")
-	key.flags(f)
+	f.StringVar(&key.Key, "ssh-host-key", "", "`LINE` of /etc/ssh/ssh_host_ed25519_key.pub there; it is not fetched then")
+	f.StringVar(&key.Fingerprint, "fingerprint", "", "`SHA256:…` that the fetched key must have, in place of a question")
+	f.IntVar(&key.Port, "ssh-port", 22, "where its SSH server listens")
+	f.BoolVar(&key.Join, "join", false, "declare no key: the host makes one, which florctl join approve admits")
 	cmd.MarkFlagsMutuallyExclusive("ssh-host-key", "fingerprint", "join")
 	there := func(t compile.Topology, name string) bool { _, ok := t.Hosts[name]; return ok }
 	return adding(&cobra.Command{Use: "host", Short: "Add hosts to the cluster"}, cmd, there, func(t compile.Topology, args []string) (files []scaffold.File, err error) {
@@ -96,7 +68,7 @@ first one.`,
 		if there(t, h.Name) {
 			return nil, fmt.Errorf("host %s is there already", h.Name)
 		}
-		if h.SSHHostKey, err = key.get(cmd, h); err != nil {
+		if h.SSHHostKey, err = key.Get(console(cmd), h); err != nil {
 			return nil, err
 		}
 		files = append(files, h.File())

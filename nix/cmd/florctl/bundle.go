@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -41,22 +39,12 @@ the topology gives the host an instance. The same host gives the same bytes.`,
 		default:
 			return fmt.Errorf("--format %q: want tar.gz or deb", *format)
 		}
-		if *bin == "" {
-			self, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			*bin = filepath.Dir(self)
-		}
 		c, err := compile.Compile(cmd.Context(), src, *host)
 		if err != nil {
 			return err
 		}
-		b := bundle.Bundle{Documents: c.Documents[*host]}
-		if b.Programs, err = bundle.ReadPrograms(*bin, bundle.Needed(b.Documents), c.Systems[*host]); err != nil {
-			return err
-		}
-		if b.Units, err = compile.ReadUnits(cmd.Context(), src, *host, installed(c.Instances[*host])); err != nil {
+		b, err := bundle.Read(cmd.Context(), src, c, *host, *bin, installed)
+		if err != nil {
 			return err
 		}
 		var packed bytes.Buffer

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -12,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/terminal"
-	"github.com/florete/florete/nix/operator/bundle"
-	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/deploy"
 )
 
@@ -46,7 +41,7 @@ have, in a directory for nixos-anywhere --extra-files.`,
 			return err
 		}
 		if *extra != "" {
-			return newMachine(cmd, src, names, *extra)
+			return deploy.NewMachine(cmd.Context(), src, names, *extra, cmd.OutOrStdout())
 		}
 		if *jobs < 1 {
 			return fmt.Errorf("--jobs %d: want at least 1", *jobs)
@@ -54,7 +49,9 @@ have, in a directory for nixos-anywhere --extra-files.`,
 		if *timeout < 30*time.Second || *timeout > 24*time.Hour {
 			return fmt.Errorf("--timeout %s: want between 30s and 24h", *timeout)
 		}
-		topology, hosts, err := toDeploy(cmd.Context(), src, slices.Compact(slices.Sorted(slices.Values(names))), *bin)
+		done := terminal.Progress("evaluating the cluster")
+		topology, hosts, err := deploy.Read(cmd.Context(), src, slices.Compact(slices.Sorted(slices.Values(names))), *bin)
+		done()
 		if err != nil {
 			return err
 		}
@@ -74,42 +71,4 @@ have, in a directory for nixos-anywhere --extra-files.`,
 		}.Run(cmd.Context(), hosts)
 	}
 	return cmd
-}
-
-// toDeploy reads what hosts are to run.
-func toDeploy(ctx context.Context, src compile.Source, names []string, bin string) (t compile.Topology, hosts []deploy.Host, err error) {
-	defer progress("evaluating the cluster")()
-	if t, err = compile.ReadTopology(ctx, src); err != nil {
-		return t, nil, err
-	}
-	c, err := compile.Compile(ctx, src, names...)
-	if err != nil {
-		return t, nil, err
-	}
-	nixos, err := compile.NixOSHosts(ctx, src)
-	if err != nil {
-		return t, nil, err
-	}
-	if bin == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return t, nil, err
-		}
-		bin = filepath.Dir(self)
-	}
-	for _, name := range names {
-		h := deploy.Host{Name: name, Topology: t.Hosts[name], Documents: c.Documents[name]}
-		if !slices.Contains(nixos, name) {
-			b := bundle.Bundle{Documents: h.Documents}
-			if b.Programs, err = bundle.ReadPrograms(bin, bundle.Needed(b.Documents), c.Systems[name]); err != nil {
-				return t, nil, err
-			}
-			if b.Units, err = compile.ReadUnits(ctx, src, name, bundle.BinTar(c.Instances[name])); err != nil {
-				return t, nil, err
-			}
-			h.Bundle = &b
-		}
-		hosts = append(hosts, h)
-	}
-	return t, hosts, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
@@ -51,7 +49,9 @@ fact changes, for review in CI, and 0 otherwise.`,
 				return err
 			}
 		}
-		p, err := planSince(cmd.Context(), *rev, src, now)
+		done := terminal.Progress("evaluating the cluster, then and now")
+		p, err := plan.Since(cmd.Context(), *rev, src, now)
+		done()
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ fact changes, for review in CI, and 0 otherwise.`,
 		if *asJSON {
 			err = terminal.PrintJSON(cmd.OutOrStdout(), p)
 		} else {
-			err = p.Text(cmd.OutOrStdout(), colours(os.Stdout))
+			err = p.Text(cmd.OutOrStdout(), terminal.Colours(os.Stdout))
 		}
 		if err == nil && p.Widens {
 			err = errWidens
@@ -69,48 +69,6 @@ fact changes, for review in CI, and 0 otherwise.`,
 		return err
 	}
 	return cmd
-}
-
-// planSince compares a cluster with what it was at a revision.
-func planSince(ctx context.Context, rev string, src, now compile.Source) (p plan.Plan, err error) {
-	old, err := src.At(ctx, rev)
-	if err != nil {
-		return p, err
-	}
-	done := progress("evaluating the cluster, then and now")
-	var before, after compile.Snapshot
-	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() (err error) {
-		before, err = snapshot(ctx, old)
-		var none *compile.NoClusterError
-		if errors.As(err, &none) {
-			// The cluster is new in the flake, and so is everything in it.
-			before = compile.Snapshot{Topology: compile.Topology{Name: src.Cluster}}
-			before.Inputs, err = compile.ReadInputs(ctx, old)
-		}
-		if err != nil {
-			err = fmt.Errorf("at %s: %w\ncompare with a commit that had no faults, such as --from %s~1", rev, err, rev)
-		}
-		return err
-	})
-	work.Go(func() (err error) {
-		after, err = snapshot(ctx, now)
-		return err
-	})
-	err = work.Wait()
-	done()
-	if err != nil {
-		return p, err
-	}
-	return plan.Compare(before, after)
-}
-
-// snapshot returns the cluster and what the inputs of its flake are locked to.
-func snapshot(ctx context.Context, src compile.Source) (s compile.Snapshot, err error) {
-	if s, err = compile.Read(ctx, src); err == nil {
-		s.Inputs, err = compile.ReadInputs(ctx, src)
-	}
-	return s, err
 }
 
 func printPlacement(cmd *cobra.Command, src compile.Source, asJSON bool) error {
@@ -133,10 +91,4 @@ func printPlacement(cmd *cobra.Command, src compile.Source, asJSON bool) error {
 		fmt.Fprintf(cmd.OutOrStdout(), "service/%s: %s\n", s.Service, strings.Join(s.Hosts, ", "))
 	}
 	return nil
-}
-
-// colours tells whether f is a terminal whose user wants them (no-color.org).
-func colours(f *os.File) bool {
-	fi, err := f.Stat()
-	return err == nil && fi.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

@@ -51,7 +51,7 @@ func words(least, most int) cobra.PositionalArgs {
 
 // evaluated returns what is read of a cluster, and says meanwhile on a terminal what takes its time.
 func evaluated[T any](cmd *cobra.Command, src compile.Source, read func(context.Context, compile.Source) (T, error)) (T, error) {
-	defer progress("evaluating the cluster")()
+	defer terminal.Progress("evaluating the cluster")()
 	return read(cmd.Context(), src)
 }
 

@@ -65,7 +65,7 @@ florctl plan has it, of two revisions. Exits 2 when access widens, and 0 otherwi
 		case *asJSON:
 			err = terminal.PrintJSON(cmd.OutOrStdout(), found)
 		default:
-			err = found.Text(cmd.OutOrStdout(), colours(os.Stdout))
+			err = found.Text(cmd.OutOrStdout(), terminal.Colours(os.Stdout))
 		}
 		if err == nil && found.Widens {
 			err = errWidens

@@ -16,6 +16,7 @@ package bundle
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"debug/elf"
 	_ "embed"
@@ -57,14 +58,31 @@ type Bundle struct {
 	Programs  Programs
 }
 
+// Read makes the bundle of a host of a compiled cluster. Its programs are in dir, by default beside this one, and are
+// to be installed where the function says.
+func Read(ctx context.Context, src compile.Source, c compile.Cluster, host, dir string, installed func(hostdir.Instance) string) (b Bundle, err error) {
+	if dir == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return b, err
+		}
+		dir = filepath.Dir(self)
+	}
+	b.Documents = c.Documents[host]
+	if b.Programs, err = readPrograms(dir, needed(b.Documents), c.Systems[host]); err == nil {
+		b.Units, err = compile.ReadUnits(ctx, src, host, installed(c.Instances[host]))
+	}
+	return b, err
+}
+
 // Programs are the commands of a host by name, all for one architecture.
 type Programs struct {
 	Machine elf.Machine
 	files   map[string][]byte
 }
 
-// Needed are the commands that a host with these documents runs.
-func Needed(documents []document.Document) []string {
+// needed are the commands that a host with these documents runs.
+func needed(documents []document.Document) []string {
 	if slices.ContainsFunc(documents, func(d document.Document) bool { return d.Envelope.Kind == document.DocPolicy }) {
 		return []string{"flor", "flor-provider"}
 	}
@@ -77,9 +95,9 @@ var machines = map[string]struct {
 	goarch string
 }{"x86_64-linux": {elf.EM_X86_64, "amd64"}, "aarch64-linux": {elf.EM_AARCH64, "arm64"}}
 
-// ReadPrograms reads commands from dir. They must be static, to run on any
+// readPrograms reads commands from dir. They must be static, to run on any
 // distribution, and for the host's system, unless that is not known, "".
-func ReadPrograms(dir string, names []string, system string) (Programs, error) {
+func readPrograms(dir string, names []string, system string) (Programs, error) {
 	p := Programs{files: map[string][]byte{}}
 	for _, name := range names {
 		path := filepath.Join(dir, name)

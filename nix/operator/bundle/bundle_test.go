@@ -61,7 +61,7 @@ func example(t *testing.T, host, text string) Bundle {
 	}
 	bin := write(t, map[string][]byte{"flor": program(elf.EM_X86_64, false, text), "flor-provider": program(elf.EM_X86_64, false, text)})
 	var err error
-	if b.Programs, err = ReadPrograms(bin, Needed(b.Documents), "x86_64-linux"); err != nil {
+	if b.Programs, err = readPrograms(bin, needed(b.Documents), "x86_64-linux"); err != nil {
 		t.Fatal(err)
 	}
 	b.Units = units("", text)
@@ -116,7 +116,7 @@ func TestReadProgramsRefuses(t *testing.T) {
 		"not a Linux program":                   {"script"},
 		"arm: for EM_AARCH64, but static is fo": {"static", "arm"},
 	} {
-		if _, err := ReadPrograms(bin, names, ""); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readPrograms(bin, names, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", names, err, want)
 		}
 	}
@@ -125,12 +125,12 @@ func TestReadProgramsRefuses(t *testing.T) {
 func TestReadProgramsOfAnotherSystem(t *testing.T) {
 	bin := write(t, map[string][]byte{"flor": program(elf.EM_X86_64, false, ""), "arm": program(elf.EM_AARCH64, false, "")})
 	for system, name := range map[string]string{"x86_64-linux": "flor", "aarch64-linux": "arm"} {
-		if _, err := ReadPrograms(bin, []string{name}, system); err != nil {
+		if _, err := readPrograms(bin, []string{name}, system); err != nil {
 			t.Errorf("%s: %v", system, err)
 		}
 	}
 	want := bin + `/flor: for EM_X86_64, but the topology declares the host's system "aarch64-linux": build it with CGO_ENABLED=0 GOARCH=arm64 go build -trimpath`
-	if _, err := ReadPrograms(bin, []string{"flor"}, "aarch64-linux"); err == nil || err.Error() != want {
+	if _, err := readPrograms(bin, []string{"flor"}, "aarch64-linux"); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -35,6 +35,33 @@ type Host struct {
 	Bundle    *bundle.Bundle // nil on NixOS
 }
 
+// Read reads what hosts are to run. Programs of bundles are in bin, by default beside this one.
+func Read(ctx context.Context, src compile.Source, names []string, bin string) (t compile.Topology, hosts []Host, err error) {
+	if t, err = compile.ReadTopology(ctx, src); err != nil {
+		return t, nil, err
+	}
+	c, err := compile.Compile(ctx, src, names...)
+	if err != nil {
+		return t, nil, err
+	}
+	nixos, err := compile.NixOSHosts(ctx, src)
+	if err != nil {
+		return t, nil, err
+	}
+	for _, name := range names {
+		h := Host{Name: name, Topology: t.Hosts[name], Documents: c.Documents[name]}
+		if !slices.Contains(nixos, name) {
+			b, err := bundle.Read(ctx, src, c, name, bin, bundle.BinTar)
+			if err != nil {
+				return t, nil, err
+			}
+			h.Bundle = &b
+		}
+		hosts = append(hosts, h)
+	}
+	return t, hosts, nil
+}
+
 // Deployment is of some hosts of a cluster.
 type Deployment struct {
 	Flake   string        // as nixos-rebuild has it

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/plan"
 )
 
 // Folder is the directory of a cluster, in a git work tree.
@@ -42,6 +46,41 @@ func (f Folder) Add(ctx context.Context, files []File, check func() error) (err 
 		return err
 	}
 	return check()
+}
+
+// Extend adds the files that make gives for the cluster as it is, unless there would be faults, or what is
+// added would not be there. It prints them, with what they change.
+func (f Folder) Extend(ctx context.Context, src compile.Source, there func(compile.Topology) bool, make func(compile.Topology) ([]File, error), out io.Writer, colours bool) error {
+	if _, err := os.Stat(filepath.Join(string(f), "cluster.nix")); err != nil {
+		return fmt.Errorf("%w: want the folder of a cluster, as florctl init makes it", err)
+	}
+	before, err := compile.Read(ctx, src)
+	if err != nil {
+		return fmt.Errorf("mend these first: %w", err)
+	}
+	files, err := make(before.Topology)
+	if err != nil {
+		return err
+	}
+	var after compile.Snapshot
+	err = f.Add(ctx, files, func() (err error) {
+		after, err = compile.Read(ctx, src)
+		if err == nil && !there(after.Topology) {
+			err = errors.New("the cluster does not have it: its flake.nix reads it from elsewhere, want florete.lib.folder ./. and nothing over it")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		fmt.Fprintf(out, "%s:\n%s\n", filepath.Join(string(f), file.Path), file.Text)
+	}
+	p, err := plan.Compare(before, after)
+	if err != nil {
+		return err
+	}
+	return p.Text(out, colours)
 }
 
 func create(path, text string) error {

@@ -1,4 +1,4 @@
-package main
+package scaffold
 
 import (
 	"crypto"
@@ -12,10 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	sshkey "golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/nix/operator/scaffold"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // serveSSH is the port of an SSH server on loopback that has keys.
@@ -77,11 +76,9 @@ func TestFetchesHostKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked strings.Builder
-			cmd := &cobra.Command{}
-			cmd.SetIn(strings.NewReader(c.answer))
-			cmd.SetErr(&asked)
+			ask := terminal.Console{In: strings.NewReader(c.answer), Err: &asked}
 			// The port of an address is the forwarder's.
-			got, err := keySource{fingerprint: c.fingerprint, port: serveSSH(t, c.has...)}.get(cmd, scaffold.Host{Name: "forge", Addresses: []string{"127.0.0.1:4610"}})
+			got, err := KeySource{Fingerprint: c.fingerprint, Port: serveSSH(t, c.has...)}.Get(ask, Host{Name: "forge", Addresses: []string{"127.0.0.1:4610"}})
 			if c.want == "" {
 				if err == nil || !strings.Contains(err.Error(), c.asks) {
 					t.Fatalf("got %v, want an error with %q", err, c.asks)

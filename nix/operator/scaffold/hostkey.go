@@ -1,4 +1,4 @@
-package main
+package scaffold
 
 import (
 	"errors"
@@ -9,39 +9,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	sshkey "golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/nix/operator/scaffold"
+	"github.com/florete/florete/internal/terminal"
 )
 
-// keySource is where the SSH host key of a host comes from.
-type keySource struct {
-	key, fingerprint string
-	join             bool
-	port             int
+// KeySource says where the SSH host key of a host comes from.
+type KeySource struct {
+	Key, Fingerprint string // its line, or what the fetched key must have; empty for neither
+	Join             bool   // it has none that is declared
+	Port             int    // where its SSH server listens
 }
 
-func (k *keySource) flags(f *pflag.FlagSet) {
-	f.StringVar(&k.key, "ssh-host-key", "", "`LINE` of /etc/ssh/ssh_host_ed25519_key.pub there; it is not fetched then")
-	f.StringVar(&k.fingerprint, "fingerprint", "", "`SHA256:…` that the fetched key must have, in place of a question")
-	f.IntVar(&k.port, "ssh-port", 22, "where its SSH server listens")
-	f.BoolVar(&k.join, "join", false, "declare no key: the host makes one, which florctl join approve admits")
-}
-
-// get is the public key of a host, in authorized_keys form without comment; empty for one
+// Get returns the public key of a host, in authorized_keys form without comment; empty for one
 // that joins.
-func (k keySource) get(cmd *cobra.Command, h scaffold.Host) (string, error) {
-	if k.join {
+func (k KeySource) Get(ask terminal.Console, h Host) (string, error) {
+	if k.Join {
 		return "", nil
 	}
-	if k.key != "" {
-		key, _, _, _, err := sshkey.ParseAuthorizedKey([]byte(k.key))
+	if k.Key != "" {
+		key, _, _, _, err := sshkey.ParseAuthorizedKey([]byte(k.Key))
 		if err != nil {
 			// Not quoted: it may be the private key.
-			if _, there := os.Stat(k.key); there == nil {
-				return "", fmt.Errorf("--ssh-host-key: found a file, want its line: --ssh-host-key \"$(cat %s)\"", k.key)
+			if _, there := os.Stat(k.Key); there == nil {
+				return "", fmt.Errorf("--ssh-host-key: found a file, want its line: --ssh-host-key \"$(cat %s)\"", k.Key)
 			}
 			return "", fmt.Errorf("--ssh-host-key: %w: want the line of /etc/ssh/ssh_host_ed25519_key.pub", err)
 		}
@@ -54,18 +45,18 @@ func (k keySource) get(cmd *cobra.Command, h scaffold.Host) (string, error) {
 	if host, _, err := net.SplitHostPort(at); err == nil { // the port is the forwarder's
 		at = host
 	}
-	key, err := fetchHostKey(net.JoinHostPort(strings.Trim(at, "[]"), strconv.Itoa(k.port)))
+	key, err := fetchHostKey(net.JoinHostPort(strings.Trim(at, "[]"), strconv.Itoa(k.Port)))
 	if err != nil {
 		return "", fmt.Errorf("SSH host key of %s: %w: give it with --ssh-host-key, or --join", h.Addresses[0], err)
 	}
 	found := sshkey.FingerprintSHA256(key)
-	if k.fingerprint != "" {
-		if found != k.fingerprint {
-			return "", fmt.Errorf("SSH host key of %s: found %s, want %s: somebody else answers there, or the fingerprint is of another key than its %s one", h.Addresses[0], found, k.fingerprint, key.Type())
+	if k.Fingerprint != "" {
+		if found != k.Fingerprint {
+			return "", fmt.Errorf("SSH host key of %s: found %s, want %s: somebody else answers there, or the fingerprint is of another key than its %s one", h.Addresses[0], found, k.Fingerprint, key.Type())
 		}
 		return line(key), nil
 	}
-	return line(key), confirm(cmd, h, key)
+	return line(key), confirm(ask, h, key)
 }
 
 func line(key sshkey.PublicKey) string {
@@ -73,9 +64,9 @@ func line(key sshkey.PublicKey) string {
 }
 
 // confirm has a person compare a key that anybody on the way could have replaced.
-func confirm(cmd *cobra.Command, h scaffold.Host, key sshkey.PublicKey) error {
+func confirm(ask terminal.Console, h Host, key sshkey.PublicKey) error {
 	file := strings.TrimSuffix(strings.TrimPrefix(key.Type(), "ssh-"), "-sha2-nistp256")
-	return console(cmd).Confirm(fmt.Sprintf("%s answers with the SSH host key\n\n  %s (%s)\n\nCompare it with what this prints on the console of %s:\n\n  ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub\n\nIs it the same?",
+	return ask.Confirm(fmt.Sprintf("%s answers with the SSH host key\n\n  %s (%s)\n\nCompare it with what this prints on the console of %s:\n\n  ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub\n\nIs it the same?",
 		h.Addresses[0], sshkey.FingerprintSHA256(key), key.Type(), h.Name, file),
 		fmt.Sprintf("the SSH host key of %s was not confirmed, and nothing was written: --fingerprint SHA256:… does so without a question", h.Name))
 }

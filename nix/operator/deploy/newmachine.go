@@ -1,26 +1,27 @@
-package main
+package deploy
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
 	sshkey "golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// newMachine makes the directory that nixos-anywhere copies to a machine, with the SSH host
+// NewMachine makes the directory that nixos-anywhere copies to a machine, with the SSH host
 // key that proves it when it enrols, and prints what comes next.
-func newMachine(cmd *cobra.Command, src compile.Source, names []string, dir string) error {
+func NewMachine(ctx context.Context, src compile.Source, names []string, dir string, out io.Writer) error {
 	if len(names) != 1 {
 		return fmt.Errorf("--new %s: found %d hosts, want one: it holds the key of one machine", dir, len(names))
 	}
@@ -33,8 +34,7 @@ func newMachine(cmd *cobra.Command, src compile.Source, names []string, dir stri
 	if err != nil {
 		return err
 	}
-	out := cmd.OutOrStdout()
-	t, err := compile.ReadTopology(cmd.Context(), src)
+	t, err := compile.ReadTopology(ctx, src)
 	declared := strings.Fields(t.Hosts[host].SSHHostKey)
 	switch {
 	case err != nil || len(declared) < 2:

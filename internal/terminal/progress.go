@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// progress says on a terminal what takes longer than a second, and wipes it once
+// Progress says on a terminal what takes longer than a second, and wipes it once
 // the function it returns is called.
-func progress(what string) (done func()) {
-	if !colours(os.Stderr) {
+func Progress(what string) (done func()) {
+	if !Colours(os.Stderr) {
 		return func() {}
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -29,4 +29,10 @@ func progress(what string) (done func()) {
 		}
 	}()
 	return func() { close(stop); <-stopped }
+}
+
+// Colours reports whether f is a terminal whose user wants them (no-color.org).
+func Colours(f *os.File) bool {
+	fi, err := f.Stat()
+	return err == nil && fi.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

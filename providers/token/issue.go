@@ -64,10 +64,7 @@ func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
 	if err != nil {
 		return issued{}, err
 	}
-	permissions, err := has.Permissions(i.subjects, i.narrow)
-	if err != nil {
-		return issued{}, err
-	}
+	permissions := has.Permissions(i.subjects, i.narrow)
 	switch n := len(permissions); {
 	case n == 0:
 		return issued{}, hostapi.Errorf(hostapi.CodeNotGranted, "tenant %s permits %s nothing of what is requested: give it a policy, or a role by a grouping", i.tenant.name, i.sub)

@@ -139,25 +139,23 @@ func (f *inForce) scope(r Rule) ([]object.Object, error) {
 		o, err := object.Parse(r.Object)
 		return []object.Object{o}, err
 	}
-	permitted, err := f.Permissions([]string{r.Role}, rules.Narrow{})
-	if err != nil || len(permitted) == 0 {
-		return []object.Object{object.Tenant(f.tenant.name)}, err
+	if all := f.objects(r.Role, rules.Narrow{}); len(all) > 0 {
+		return all, nil
 	}
-	var all []object.Object
-	for _, p := range permitted {
-		all = append(all, p.Object)
-	}
-	return all, nil
+	return []object.Object{object.Tenant(f.tenant.name)}, nil
 }
 
 // reach is on what a caller is permitted an action on rules.
-func (f *inForce) reach(caller, action string) ([]object.Object, error) {
-	permitted, err := f.Permissions([]string{caller}, rules.Narrow{Actions: []string{action}})
-	var all []object.Object
-	for _, p := range permitted {
+func (f *inForce) reach(caller, action string) []object.Object {
+	return f.objects(caller, rules.Narrow{Actions: []string{action}})
+}
+
+// objects are those on which a subject is permitted something.
+func (f *inForce) objects(subject string, n rules.Narrow) (all []object.Object) {
+	for _, p := range f.Permissions([]string{subject}, n) {
 		all = append(all, p.Object)
 	}
-	return all, err
+	return all
 }
 
 // beyond is the first of some objects that none of others covers.

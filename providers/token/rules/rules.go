@@ -1,5 +1,5 @@
 // Package rules is who may do what in a tenant. A policy permits a subject an action on an
-// object; a grouping gives a member a role. Casbin evaluates them:
+// object; a grouping gives a member a role, which may have roles itself:
 //
 //	subject                            of
 //	spiffe://demo.flor/service/wiki    the cluster
@@ -12,14 +12,10 @@ package rules
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/casbin/casbin/v2"
-	"github.com/casbin/casbin/v2/model"
 
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/token/object"
@@ -144,89 +140,47 @@ func (t Tenant) checkSubject(s string) error {
 
 // Rules are sets that were checked, to evaluate. They do not change.
 type Rules struct {
-	enforcer *casbin.Enforcer
+	permitted map[string][]object.Permission // by subject
+	roles     map[string][]string            // by member
 }
-
-// What is evaluated: whether what a subject, or a role of it, is permitted covers what it wants.
-const definition = `
-[request_definition]
-r = sub, act, obj
-[policy_definition]
-p = sub, act, obj
-[role_definition]
-g = _, _
-[policy_effect]
-e = some(where (p.eft == allow))
-[matchers]
-m = r.act == p.act && covers(p.obj, r.obj) && g(r.sub, p.sub)
-`
 
 // Compile makes rules of sets, of which the same may be in several.
 func Compile(t Tenant, sets ...Set) (*Rules, error) {
-	policies, groupings := map[Policy]bool{}, map[Grouping]bool{}
+	r := &Rules{map[string][]object.Permission{}, map[string][]string{}}
 	for _, s := range sets {
 		for _, p := range s.Policies {
 			if err := t.CheckPolicy(p); err != nil {
 				return nil, fmt.Errorf("tenant %s: policy: %w", t.Name, err)
 			}
-			policies[p] = true
+			o, err := object.Parse(p.Object)
+			if err != nil {
+				return nil, err
+			}
+			r.permitted[p.Subject] = append(r.permitted[p.Subject], object.Permission{Action: p.Action, Object: o})
 		}
 		for _, g := range s.Groupings {
 			if err := t.CheckGrouping(g); err != nil {
 				return nil, fmt.Errorf("tenant %s: grouping: %w", t.Name, err)
 			}
-			groupings[g] = true
+			r.roles[g.Member] = append(r.roles[g.Member], g.Role)
 		}
 	}
-	m, err := model.NewModelFromString(definition)
-	if err != nil {
-		return nil, err
-	}
-	e, err := casbin.NewEnforcer(m)
-	if err != nil {
-		return nil, err
-	}
-	e.AddFunction("covers", func(args ...any) (any, error) {
-		if len(args) != 2 {
-			return false, errors.New("covers wants two objects")
-		}
-		a, _ := args[0].(string)
-		b, _ := args[1].(string)
-		wide, err := object.Parse(a)
-		if err != nil {
-			return false, err
-		}
-		narrow, err := object.Parse(b)
-		return wide.Covers(narrow), err
-	})
-	var p, g [][]string
-	for rule := range policies {
-		p = append(p, []string{rule.Subject, rule.Action, rule.Object})
-	}
-	for rule := range groupings {
-		g = append(g, []string{rule.Member, rule.Role})
-	}
-	if len(p) > 0 {
-		if _, err := e.AddPolicies(p); err != nil {
-			return nil, err
-		}
-	}
-	if len(g) > 0 {
-		if _, err := e.AddGroupingPolicies(g); err != nil {
-			return nil, err
-		}
-	}
-	return &Rules{e}, nil
+	return r, nil
 }
 
-// May is whether one of the subjects is permitted an action on all of an object.
-func (r *Rules) May(subjects []string, action string, o object.Object) (bool, error) {
-	for _, s := range subjects {
-		if ok, err := r.enforcer.Enforce(s, action, o.String()); ok || err != nil {
-			return ok, err
+// withRoles returns the subjects and all roles that they have, also by roles.
+func (r *Rules) withRoles(subjects []string) []string {
+	all := slices.Clone(subjects)
+	seen := map[string]bool{}
+	for i := 0; i < len(all); i++ {
+		for _, role := range r.roles[all[i]] {
+			if !seen[role] {
+				seen[role] = true
+				all = append(all, role)
+			}
 		}
 	}
-	return false, nil
+	return all
 }
 
 // Narrow is what a caller wants of its permissions; all of them where it is zero.
@@ -236,27 +190,19 @@ type Narrow struct {
 }
 
 // Permissions are what the subjects are permitted, narrowed: sorted, none covered by another.
-func (r *Rules) Permissions(subjects []string, n Narrow) ([]object.Permission, error) {
+func (r *Rules) Permissions(subjects []string, n Narrow) []object.Permission {
 	found := map[object.Permission]bool{}
-	for _, s := range subjects {
-		all, err := r.enforcer.GetImplicitPermissionsForUser(s)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range all {
-			o, err := object.Parse(p[2])
-			if err != nil {
-				return nil, err
-			}
-			if len(n.Actions) > 0 && !slices.Contains(n.Actions, p[1]) {
+	for _, s := range r.withRoles(subjects) {
+		for _, p := range r.permitted[s] {
+			if len(n.Actions) > 0 && !slices.Contains(n.Actions, p.Action) {
 				continue
 			}
 			if len(n.Objects) == 0 {
-				found[object.Permission{Action: p[1], Object: o}] = true
+				found[p] = true
 			}
 			for _, wanted := range n.Objects {
-				if both, ok := object.Intersect(o, wanted); ok {
-					found[object.Permission{Action: p[1], Object: both}] = true
+				if both, ok := object.Intersect(p.Object, wanted); ok {
+					found[object.Permission{Action: p.Action, Object: both}] = true
 				}
 			}
 		}
@@ -274,5 +220,5 @@ func (r *Rules) Permissions(subjects []string, n Narrow) ([]object.Permission, e
 	slices.SortFunc(kept, func(a, b object.Permission) int {
 		return cmp.Or(strings.Compare(a.Action, b.Action), strings.Compare(a.Object.String(), b.Object.String()))
 	})
-	return kept, nil
+	return kept
 }

@@ -1,4 +1,5 @@
-// Package distribution is kind "config", which hands a node its own signed documents:
+// Package distribution is kind "config". It hands a node its own signed documents, keeps what the
+// node reports, and receives devices that request to join:
 //
 //	GET /config/artifact/<node>?serial=1784011430
 //	If-None-Match: "sha256-…"
@@ -8,7 +9,13 @@
 //	GET /config/watch?from=17&serial=1784011430
 //	→ the same and Documents-Revision: 18, as soon as there is something new since revision 17
 //
-// They are those of the newest version in the archive that the node is offered: during a
+//	POST /config/report {"sequence":7, …}
+//	→ {"sequence":7}, and the rotations that operators ordered of the node
+//
+//	POST /config/join {"node":"spiffe://…", …}
+//	→ whether a device without a certificate is admitted as a host
+//
+// The documents are those of the newest version in the archive that the node is offered: during a
 // rollout those of the former one, until its wave comes. florctl publish fills the archive.
 // The host verifies their signatures: a provider can withhold documents, not forge them.
 package distribution

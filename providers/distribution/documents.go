@@ -44,32 +44,31 @@ func (d *Distribution) read(ctx context.Context, a *server.Request, node, has st
 	if node != a.Caller.Name() {
 		return nil, server.Change{}, hostapi.Errorf(hostapi.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.Caller)
 	}
-	call, err := a.Granted()
-	if err != nil {
-		return nil, server.Change{}, err
-	}
-	artifact, err := d.offer(ctx, call, a.List, has)
+	artifact, err := d.offer(ctx, a, has)
 	if artifact.NotModified {
 		return notModified(has), server.Change{Unrecorded: true}, err
 	}
 	return artifact, server.Change{Signed: true}, err
 }
 
-// offer returns what a node lacks that has documents with a tag, and a revocation list. Its
-// documents are all of one version.
-func (d *Distribution) offer(ctx context.Context, c server.Call, list int64, has string) (hostapi.Artifact, error) {
+// offer returns the documents, all of one version, and the revocation list of a node, as far as it
+// lacks them: it has documents with a tag.
+func (d *Distribution) offer(ctx context.Context, a *server.Request, has string) (hostapi.Artifact, error) {
+	if _, err := a.Granted(); err != nil {
+		return hostapi.Artifact{}, err
+	}
 	newest, err := d.near.Revocations(ctx)
 	if err != nil {
 		return hostapi.Artifact{}, err
 	}
-	documents, same, err := d.near.Documents(ctx, c.Caller.Name(), has)
+	documents, same, err := d.near.Documents(ctx, a.Caller.Name(), has)
 	switch {
 	case errors.Is(err, archive.ErrRestored):
-		err = hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here since its state was restored", c.Caller.Short())
+		err = hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here since its state was restored", a.Caller.Short())
 	case errors.Is(err, archive.ErrNone), err == nil && !same && len(documents) == 0:
-		err = hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here yet", c.Caller.Short())
+		err = hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here yet", a.Caller.Short())
 	}
-	if err != nil || list < 0 || newest.Number <= list {
+	if err != nil || a.List < 0 || newest.Number <= a.List {
 		return hostapi.Artifact{Documents: documents, NotModified: same}, err
 	}
 	if same {

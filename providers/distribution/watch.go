@@ -231,14 +231,11 @@ func (d *Distribution) watch(rw http.ResponseWriter, r *http.Request) {
 // other, of before or of another process, may have anything.
 func (w *watching) readSince(revision int64) (any, server.Change, error) {
 	quiet := server.Change{Unrecorded: true}
-	call, err := w.Granted()
-	if err != nil {
-		return nil, server.Change{}, err
-	}
 	if w.from == revision {
-		return waits{}, quiet, nil
+		_, err := w.Granted()
+		return waits{}, quiet, err
 	}
-	artifact, err := w.offer(w.ctx, call, w.List, w.has)
+	artifact, err := w.offer(w.ctx, w.Request, w.has)
 	if artifact.NotModified {
 		return waits{}, quiet, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/florete/florete/agent/exporter"
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
@@ -30,10 +30,10 @@ import (
 func exposed(t *testing.T) map[string][]string {
 	t.Helper()
 	service, caller := kit.ID("service/wiki"), kit.ID("user/alice")
-	var counters metrics.Counters
-	conn := counters.Begin(metrics.In, service, "http", caller)
+	var counters telemetry.Counters
+	conn := counters.Begin(telemetry.In, service, "http", caller)
 	conn.Opened(time.Millisecond)
-	counters.Refuse(metrics.Refusal{Direction: metrics.In, Reason: "busy", Target: service.String(), Peer: caller.String(), Known: true})
+	counters.Refuse(telemetry.Refusal{Direction: telemetry.In, Reason: "busy", Target: service.String(), Peer: caller.String(), Known: true})
 	now := time.Now()
 	ln, err := exporter.ListenTCP("127.0.0.1:0")
 	if err != nil {
@@ -43,8 +43,8 @@ func exposed(t *testing.T) map[string][]string {
 		return status.Report{
 			Host: "ursula", State: "running", Manifest: &status.Version{Serial: 1}, Identities: []status.Identity{{ID: service, Expires: &now}},
 			Fallbacks:       []hostreport.Fallback{{Forwarder: document.Addresses{"192.0.2.1:4610"}, Since: unixtime.Of(now)}},
-			PeerConnections: []usage.Row{{Direction: metrics.In, Target: service, Caller: caller, Transport: document.OverQUIC}},
-			Handshakes:      []usage.Handshakes{{Direction: metrics.In, Target: service, Caller: caller, Transport: document.OverQUIC, Count: 1}},
+			PeerConnections: []usage.Row{{Direction: telemetry.In, Target: service, Caller: caller, Transport: document.OverQUIC}},
+			Handshakes:      []usage.Handshakes{{Direction: telemetry.In, Target: service, Caller: caller, Transport: document.OverQUIC, Count: 1}},
 			Summary:         counters.Summary(),
 		}
 	}).Serve(t.Context(), ln)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
@@ -74,13 +73,13 @@ func (h *Host) Deliver(ca *kit.CA, id spiffe.ID, lifetime time.Duration) {
 }
 
 // Identities reads what was delivered to the host.
-func (h *Host) Identities(t testing.TB) *identity.Set {
+func (h *Host) Identities(t testing.TB) *hostdir.SVIDSet {
 	t.Helper()
 	doc, err := h.Layout.Manifest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, problems := identity.Load(h.Layout, doc.Manifest(), &identity.Set{})
+	set, problems := hostdir.LoadSVIDs(h.Layout, doc.Manifest(), &hostdir.SVIDSet{})
 	for _, p := range problems {
 		t.Fatal(p)
 	}

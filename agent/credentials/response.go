@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/florete/florete/agent/forward/fdstore"
+	"github.com/florete/florete/agent/forward/handover"
 )
 
 const (
@@ -34,10 +34,10 @@ func (s *server) serve(ctx context.Context, conn *net.UnixConn) {
 		return
 	}
 	log := s.Log.With("unit", r.unit, "credential", r.name)
-	if err := fdstore.Hold(r.key, conn); err != nil {
+	if err := handover.Hold(r.key, conn); err != nil {
 		log.Warn("not held by systemd while it waits", "error", err)
 	}
-	defer fdstore.Drop(r.key)
+	defer handover.Drop(r.key)
 	answer, err := s.answer(ctx, conn, r)
 	switch {
 	case errors.Is(err, errGone):

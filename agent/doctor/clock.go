@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/race"
 	"github.com/florete/florete/internal/trust"
 )
@@ -120,7 +120,7 @@ func (h *host) clock(context.Context) (string, []Finding) {
 	}
 	for _, n := range h.manifest.Needs {
 		id, err := n.CertID()
-		if svid := h.identities.SVID(id); identity.Delivers(n) && err == nil && svid != nil && h.now.Before(svid.Cert.Leaf.NotBefore) {
+		if svid := h.identities.SVID(id); hostdir.IsForwarderSVID(n) && err == nil && svid != nil && h.now.Before(svid.Cert.Leaf.NotBefore) {
 			found = append(found, fix(
 				fmt.Sprintf("the SVID of %s begins %s after this host's clock", id.Short(), svid.Cert.Leaf.NotBefore.Sub(h.now).Round(time.Second)), setClock()))
 		}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -101,7 +100,7 @@ type host struct {
 	envelope   document.Envelope // of the manifest
 	serial     int64
 	unread     error // why there is no manifest
-	identities *identity.Set
+	identities *hostdir.SVIDSet
 	unloaded   []error // what is wrong with identities
 	answers    []*answer
 	now        time.Time
@@ -109,7 +108,7 @@ type host struct {
 
 // Run examines a host.
 func Run(ctx context.Context, c Config) Report {
-	h := &host{Config: c, identities: &identity.Set{}, now: time.Now()}
+	h := &host{Config: c, identities: &hostdir.SVIDSet{}, now: time.Now()}
 	h.HostKey = cmp.Or(c.HostKey, DefaultHostKey)
 	h.Hosts = cmp.Or(c.Hosts, "/etc/hosts")
 	h.Workload = cmp.Or(c.Workload, c.Instance.Workload())
@@ -142,7 +141,7 @@ func (h *host) read() {
 		return
 	}
 	h.manifest, h.envelope, h.serial = doc.Manifest(), doc.Envelope, doc.Envelope.Serial
-	h.identities, h.unloaded = identity.Load(h.Layout, h.manifest, h.identities)
+	h.identities, h.unloaded = hostdir.LoadSVIDs(h.Layout, h.manifest, h.identities)
 }
 
 // restart is the command that restarts a unit of this instance.

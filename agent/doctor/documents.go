@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
@@ -162,7 +161,7 @@ func (h *host) identity(context.Context) (string, []Finding) {
 	good := 0
 	for _, n := range h.manifest.Needs {
 		id, err := n.CertID()
-		if !identity.Delivers(n) || err != nil {
+		if !hostdir.IsForwarderSVID(n) || err != nil {
 			continue
 		}
 		svid := h.identities.SVID(id)

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/storecerts"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
 )
 
@@ -17,7 +17,7 @@ func (h *host) ends() (found []Finding) {
 	var provider string
 	var svids []*trust.SVID
 	for _, n := range h.manifest.Needs {
-		if id, err := n.CertID(); err == nil && identity.Delivers(n) {
+		if id, err := n.CertID(); err == nil && hostdir.IsForwarderSVID(n) {
 			provider = n.Providers[0]
 			svids = append(svids, h.identities.SVID(id))
 		}

@@ -14,10 +14,10 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 )
 
@@ -219,7 +219,7 @@ func (h *host) routes() (routes []transport.Route) {
 }
 
 func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
-	pool, err := transport.NewPool(func() *identity.Set { return h.identities }, &usage.Table{})
+	pool, err := transport.NewPool(func() *hostdir.SVIDSet { return h.identities }, &usage.Table{})
 	if err != nil {
 		f := fix(err.Error(), h.restart("agent"))
 		return &f

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/release"
@@ -153,8 +153,8 @@ func collectOpens(r status.Report, ch chan<- prometheus.Metric) {
 		within, count := map[float64]uint64{}, uint64(0)
 		for i, n := range s.buckets {
 			count += uint64(n)
-			if i < len(metrics.Bounds) {
-				within[metrics.Bounds[i].Seconds()] = count
+			if i < len(telemetry.Bounds) {
+				within[telemetry.Bounds[i].Seconds()] = count
 			}
 		}
 		ch <- prometheus.MustNewConstHistogram(opens.desc, count, time.Duration(s.nanoseconds).Seconds(), within, k.direction, k.target, k.port)

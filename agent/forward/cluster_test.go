@@ -15,12 +15,12 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/tests/kit"
 )
 
-type refusal = metrics.Refusal
+type refusal = telemetry.Refusal
 
 var (
 	outline, alice, bob = agenttest.Outline, agenttest.Alice, agenttest.Bob

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/forward/handover"
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/internal/hostdir"
 )
 
@@ -61,7 +61,7 @@ func (c Config) withDefaults() Config {
 // Run forwards until ctx ends. It waits for the manifest and the node's identity
 // as long as it takes. The error is one that waiting cannot mend.
 func Run(ctx context.Context, c Config) error {
-	f := &forwarder{Config: c.withDefaults(), metrics: &metrics.Counters{}}
+	f := &forwarder{Config: c.withDefaults(), metrics: &telemetry.Counters{}}
 	return f.run(ctx)
 }
 

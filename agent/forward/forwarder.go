@@ -15,19 +15,16 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/accesslog"
-	"github.com/florete/florete/agent/forward/fdstore"
 	"github.com/florete/florete/agent/forward/handover"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/inbound"
-	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/outbound"
-	"github.com/florete/florete/agent/forward/trace"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
 )
 
@@ -35,14 +32,14 @@ import (
 // there; only the loop touches them.
 type forwarder struct {
 	Config
-	metrics    *metrics.Counters
+	metrics    *telemetry.Counters
 	usage      usage.Table
 	whois      whois.Table
-	traces     *trace.Tracer                // nil without a collector
-	identities atomic.Pointer[identity.Set] // of new connections, and the roots for their peers
-	snapshot   atomic.Pointer[snapshot]     // in force
+	traces     *telemetry.Tracer               // nil without a collector
+	identities atomic.Pointer[hostdir.SVIDSet] // of new connections, and the roots for their peers
+	snapshot   atomic.Pointer[snapshot]        // in force
 	pool       *transport.Pool
-	sockets    *fdstore.Store
+	sockets    *handover.Store
 	within     time.Duration // systemd expects a notification, zero for never
 	number     int           // of this process among those that took over from one another
 	before     *handover.Before
@@ -59,7 +56,7 @@ type forwarder struct {
 type snapshot struct {
 	document   document.Document
 	manifest   document.Manifest
-	identities *identity.Set
+	identities *hostdir.SVIDSet
 	running    bool
 	problems   []string
 }
@@ -67,7 +64,7 @@ type snapshot struct {
 func (f *forwarder) run(ctx context.Context) error {
 	var err error
 	if f.Starter == nil {
-		f.sockets = fdstore.Open()
+		f.sockets = handover.OpenStore()
 		if f.within, err = daemon.SdWatchdogEnabled(false); err != nil {
 			return fmt.Errorf("watchdog of systemd: %w", err)
 		}
@@ -77,7 +74,7 @@ func (f *forwarder) run(ctx context.Context) error {
 	if f.within > 0 {
 		f.Poll = min(f.Poll, f.within/3)
 	}
-	f.traces, err = trace.New(f.Traces, f.OneTraceIn, func() string { return f.snapshot.Load().manifest.Host }, f.Log)
+	f.traces, err = telemetry.NewTracer(f.Traces, f.OneTraceIn, func() string { return f.snapshot.Load().manifest.Host }, f.Log)
 	if err != nil {
 		return err
 	}
@@ -90,8 +87,8 @@ func (f *forwarder) run(ctx context.Context) error {
 		own.close()
 		return err
 	}
-	f.identities.Store(&identity.Set{})
-	f.snapshot.Store(&snapshot{identities: &identity.Set{}})
+	f.identities.Store(&hostdir.SVIDSet{})
+	f.snapshot.Store(&snapshot{identities: &hostdir.SVIDSet{}})
 	if f.before != nil {
 		if err := f.takeOver(); err != nil {
 			own.close()
@@ -159,7 +156,7 @@ func (f *forwarder) follow(ctx context.Context, w *watch.Watcher) error {
 func (f *forwarder) directories() []string {
 	dirs := []string{string(f.Layout), f.Layout.Documents(), f.Layout.Need("")}
 	for _, n := range f.snapshot.Load().manifest.Needs {
-		if identity.Reads(n) {
+		if hostdir.ForwarderReads(n) {
 			dirs = append(dirs, f.Layout.Need(n.ID))
 		}
 	}
@@ -212,7 +209,7 @@ func (f *forwarder) read(old *snapshot) *snapshot {
 		return s.with(err)
 	}
 	s.document, s.manifest = doc, doc.Manifest()
-	set, errs := identity.Load(f.Layout, s.manifest, old.identities)
+	set, errs := hostdir.LoadSVIDs(f.Layout, s.manifest, old.identities)
 	s.identities = set
 	return s.with(errs...)
 }
@@ -235,7 +232,7 @@ func (f *forwarder) start(node *trust.SVID) error {
 		return err
 	}
 	key := (*quic.StatelessResetKey)(f.sockets.Secret("reset-key", fresh[:]))
-	f.in = inbound.New(inbound.Config{Identities: f.identities.Load, Metrics: f.metrics, Usage: &f.usage, Whois: &f.whois, Log: f.Log, Traces: f.traces, Access: accesslog.New(f.Access, f.Log), Grace: f.Grace, ResetKey: key, Sockets: f.sockets})
+	f.in = inbound.New(inbound.Config{Identities: f.identities.Load, Metrics: f.metrics, Usage: &f.usage, Whois: &f.whois, Log: f.Log, Traces: f.traces, Access: telemetry.NewAccessLog(f.Access, f.Log), Grace: f.Grace, ResetKey: key, Sockets: f.sockets})
 	f.out = outbound.New(outbound.Config{Pool: f.pool, Sockets: f.sockets, Metrics: f.metrics, Log: f.Log, Traces: f.traces, Grace: f.Grace})
 	f.pings.Store(f.out)
 	return nil

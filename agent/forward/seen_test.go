@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/exporter"
 	"github.com/florete/florete/agent/forward"
-	"github.com/florete/florete/agent/forward/accesslog"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
@@ -136,12 +136,12 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.b.Write(b)
 }
 
-func (l *lines) entries(t *testing.T) (all []accesslog.Entry) {
+func (l *lines) entries(t *testing.T) (all []telemetry.Access) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for d := json.NewDecoder(bytes.NewReader(l.b.Bytes())); d.More(); {
-		var e accesslog.Entry
+		var e telemetry.Access
 		if err := d.Decode(&e); err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestAccessLog(t *testing.T) {
 	run(t, c.Laptop)
 	c.running = true
 	kit.Eventually(t, "laptop to run", func() bool { return report(t, c.Laptop).State == "running" })
-	ended := func(end func(*net.TCPConn)) accesslog.Entry {
+	ended := func(end func(*net.TCPConn)) telemetry.Access {
 		t.Helper()
 		had := len(log.entries(t))
 		conn := dial(t, c.Local)

@@ -6,7 +6,7 @@ import (
 	"net"
 
 	"github.com/florete/florete/agent/exporter"
-	"github.com/florete/florete/agent/forward/fdstore"
+	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/ping"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/whois"
@@ -48,7 +48,7 @@ func (f *forwarder) listen() (_ sockets, err error) {
 	s := sockets{}
 	for _, b := range f.binds() {
 		var ln net.Listener
-		file := f.sockets.Other(fdstore.Own + b.name)
+		file := f.sockets.Other(handover.Own + b.name)
 		if file != nil {
 			ln, err = net.FileListener(file)
 			file.Close()

@@ -8,9 +8,9 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
@@ -53,7 +53,7 @@ func (f *forwarder) status() status.Report {
 	for _, n := range m.Needs {
 		state, _ := f.Layout.NeedState(n.ID) // what cannot be read is shown as nothing
 		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: state})
-		if !identity.Delivers(n) {
+		if !hostdir.IsForwarderSVID(n) {
 			continue
 		}
 		if id, err := n.CertID(); err == nil {

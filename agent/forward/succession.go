@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/agent/forward/fdstore"
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/watch"
@@ -37,7 +36,7 @@ func (f *forwarder) inherit() error {
 	if f.before, err = handover.Take(status.Beside(f.Socket, "handover")); err != nil {
 		return err
 	}
-	f.sockets = fdstore.Inherit(f.before.Files)
+	f.sockets = handover.InheritStore(f.before.Files)
 	f.number, f.within = f.before.State.Number+1, f.before.State.Watchdog
 	var all []older
 	for name, file := range f.sockets.Others(olderPrefix) {
@@ -134,7 +133,7 @@ func (f *forwarder) takeOver() error {
 // offer is what the next process gets.
 func (f *forwarder) offer(own sockets) (s handover.State, files []*os.File, err error) {
 	add := func(c syscall.Conn, name string) {
-		file, failed := fdstore.Dup(c, name)
+		file, failed := handover.Dup(c, name)
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s socket: %w", name, failed))
 			return
@@ -143,7 +142,7 @@ func (f *forwarder) offer(own sockets) (s handover.State, files []*os.File, err 
 	}
 	files = f.sockets.Files()
 	for name, ln := range own {
-		add(ln.(syscall.Conn), fdstore.Own+name)
+		add(ln.(syscall.Conn), handover.Own+name)
 	}
 	for _, o := range f.older.living() {
 		add(o.conn, olderPrefix+strconv.Itoa(o.number))

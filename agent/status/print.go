@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -167,7 +167,7 @@ func endpoints(all []document.Addresses) string {
 	return strings.Join(words, " ")
 }
 
-func traffic(s metrics.Summary, now time.Time) []*table {
+func traffic(s telemetry.Summary, now time.Time) []*table {
 	peers := &table{head: []any{"", "TARGET", "CALLER", "LIVE", "TOTAL", "SENT", "RECEIVED", "DROPPED"}}
 	for _, p := range s.Paths {
 		peers.row(p.Direction, port(p.Target.Short(), p.Port), p.Caller.Short(), p.Live, p.Total, size(p.Sent), size(p.Received), p.Dropped)

@@ -5,7 +5,7 @@ package status
 import (
 	"time"
 
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -43,7 +43,7 @@ type Report struct {
 	PeerConnections []usage.Row                `json:"peerConnections"` // between forwarders
 	Draining        []Draining                 `json:"draining,omitempty"`
 	Handshakes      []usage.Handshakes         `json:"handshakes"` // of those that there were
-	metrics.Summary
+	telemetry.Summary
 }
 
 // Draining is a process that this one has taken over from, and what it carries still.

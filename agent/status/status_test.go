@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
@@ -51,13 +51,13 @@ func full() status.Report {
 		},
 	}
 	r.PeerConnections = []usage.Row{
-		{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Bob, Transport: document.OverQUIC, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
-		{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Transport: document.OverTCP, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
+		{Direction: telemetry.In, Target: agenttest.Outline, Caller: agenttest.Bob, Transport: document.OverQUIC, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
+		{Direction: telemetry.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Transport: document.OverTCP, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
 	}
-	r.Summary = metrics.Summary{
-		Paths:          []metrics.Path{{Direction: metrics.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
+	r.Summary = telemetry.Summary{
+		Paths:          []telemetry.Path{{Direction: telemetry.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 1, Total: 3, Sent: 900, Received: 5 << 20, Dropped: 2}},
 		Refusals:       map[string]int64{"denied": 2, "bad-name": 1},
-		RecentRefusals: []metrics.Refusal{{Time: now.Add(-12 * time.Second), Direction: metrics.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d\x1b[2J\n"}},
+		RecentRefusals: []telemetry.Refusal{{Time: now.Add(-12 * time.Second), Direction: telemetry.Out, Reason: "denied", Target: "t", Peer: "p", Detail: "d\x1b[2J\n"}},
 	}
 	return r
 }

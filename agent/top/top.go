@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/spiffe"
 )
@@ -26,21 +26,21 @@ type View struct {
 
 // Row is of one caller of one target, at one of its ports. It is of neither where the manifest names neither.
 type Row struct {
-	Direction   metrics.Direction `json:"direction"`
-	Target      string            `json:"target"`
-	Port        string            `json:"port,omitempty"` // of several that the target has
-	Caller      string            `json:"caller"`
-	Connections int64             `json:"connections"`
-	Opens       float64           `json:"opensPerSecond"`
-	In          float64           `json:"inPerSecond"`  // bytes from target to caller
-	Out         float64           `json:"outPerSecond"` // bytes from caller to target
-	Refusals    int64             `json:"refusals"`     // since the agent started
-	Refused     float64           `json:"refusalsPerSecond"`
-	Transport   string            `json:"transport"` // of the connections between forwarders: quic, tcp, or both
+	Direction   telemetry.Direction `json:"direction"`
+	Target      string              `json:"target"`
+	Port        string              `json:"port,omitempty"` // of several that the target has
+	Caller      string              `json:"caller"`
+	Connections int64               `json:"connections"`
+	Opens       float64             `json:"opensPerSecond"`
+	In          float64             `json:"inPerSecond"`  // bytes from target to caller
+	Out         float64             `json:"outPerSecond"` // bytes from caller to target
+	Refusals    int64               `json:"refusals"`     // since the agent started
+	Refused     float64             `json:"refusalsPerSecond"`
+	Transport   string              `json:"transport"` // of the connections between forwarders: quic, tcp, or both
 }
 
 type key struct {
-	direction            metrics.Direction
+	direction            telemetry.Direction
 	target, port, caller string
 }
 
@@ -55,9 +55,9 @@ func Between(before, after status.Report, elapsed time.Duration, at time.Time) V
 		}
 		return rows[k]
 	}
-	of := func(p metrics.Path) key { return key{p.Direction, p.Target.String(), p.Port, p.Caller.String()} }
+	of := func(p telemetry.Path) key { return key{p.Direction, p.Target.String(), p.Port, p.Caller.String()} }
 	seconds := elapsed.Seconds()
-	had := map[key]metrics.Path{}
+	had := map[key]telemetry.Path{}
 	for _, p := range before.Paths {
 		had[of(p)] = p
 	}
@@ -67,7 +67,7 @@ func Between(before, after status.Report, elapsed time.Duration, at time.Time) V
 		r.Opens = since(was.Total, p.Total) / seconds
 		r.In, r.Out = since(was.Received, p.Received)/seconds, since(was.Sent, p.Sent)/seconds
 	}
-	refused := map[metrics.Refused]int64{}
+	refused := map[telemetry.Refused]int64{}
 	for _, x := range before.Refused {
 		n := x.Count
 		x.Count = 0

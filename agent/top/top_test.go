@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/top"
@@ -18,17 +18,17 @@ import (
 var at = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
 func reports() (before, after status.Report) {
-	path := metrics.Path{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 2, Total: 10, Sent: 1 << 20, Received: 100}
-	before.Paths = []metrics.Path{path}
-	before.Refused = []metrics.Refused{{Direction: metrics.In, Reason: "busy", Target: agenttest.Outline.String(), Caller: agenttest.Alice.String(), Count: 5}}
+	path := telemetry.Path{Direction: telemetry.In, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 2, Total: 10, Sent: 1 << 20, Received: 100}
+	before.Paths = []telemetry.Path{path}
+	before.Refused = []telemetry.Refused{{Direction: telemetry.In, Reason: "busy", Target: agenttest.Outline.String(), Caller: agenttest.Alice.String(), Count: 5}}
 	path.Live, path.Total, path.Sent, path.Received = 3, 14, 5<<20, 120
 	after.Host, after.State = "ursula", "running"
-	after.Paths = []metrics.Path{path}
-	after.Refused = []metrics.Refused{
-		{Direction: metrics.In, Reason: "busy", Target: agenttest.Outline.String(), Caller: agenttest.Alice.String(), Count: 9},
-		{Direction: metrics.In, Reason: "unknown-name", Count: 1},
+	after.Paths = []telemetry.Path{path}
+	after.Refused = []telemetry.Refused{
+		{Direction: telemetry.In, Reason: "busy", Target: agenttest.Outline.String(), Caller: agenttest.Alice.String(), Count: 9},
+		{Direction: telemetry.In, Reason: "unknown-name", Count: 1},
 	}
-	row := usage.Row{Direction: metrics.In, Target: agenttest.Outline, Caller: agenttest.Alice, Transport: document.OverQUIC}
+	row := usage.Row{Direction: telemetry.In, Target: agenttest.Outline, Caller: agenttest.Alice, Transport: document.OverQUIC}
 	over := row
 	over.Transport = document.OverTCP
 	after.PeerConnections = []usage.Row{row, row, over}
@@ -38,8 +38,8 @@ func reports() (before, after status.Report) {
 func TestBetween(t *testing.T) {
 	before, after := reports()
 	want := []top.Row{
-		{Direction: metrics.In, Target: "service/outline", Caller: "user/alice", Connections: 3, Opens: 2, In: 10, Out: 2 << 20, Refusals: 9, Refused: 2, Transport: "quic tcp"},
-		{Direction: metrics.In, Refusals: 1, Refused: .5},
+		{Direction: telemetry.In, Target: "service/outline", Caller: "user/alice", Connections: 3, Opens: 2, In: 10, Out: 2 << 20, Refusals: 9, Refused: 2, Transport: "quic tcp"},
+		{Direction: telemetry.In, Refusals: 1, Refused: .5},
 	}
 	if v := top.Between(before, after, 2*time.Second, at); !reflect.DeepEqual(v.Rows, want) {
 		t.Errorf("got %+v", v.Rows)

@@ -26,7 +26,6 @@ import (
 
 	"github.com/florete/florete/agent/accounts"
 	"github.com/florete/florete/agent/forward/caller"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -71,7 +70,7 @@ type state struct {
 	trust      string // trust domain
 	callers    caller.Table
 	federates  federates
-	identities *identity.Set
+	identities *hostdir.SVIDSet
 	jwts       jwts
 	problems   string
 	changed    chan struct{}
@@ -84,7 +83,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	}
 	s := &server{Config: c, refused: journal.NewSummary(c.Log, journal.Interval)}
 	defer s.refused.Close()
-	s.state.Store(&state{identities: &identity.Set{}, changed: make(chan struct{})})
+	s.state.Store(&state{identities: &hostdir.SVIDSet{}, changed: make(chan struct{})})
 	s.read()
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -124,7 +123,7 @@ func (s *server) follow(ctx context.Context) {
 		s.read()
 		dirs := []string{string(s.Layout), s.Layout.Documents(), s.Layout.Need("")}
 		for _, n := range s.state.Load().document.Manifest().Needs {
-			if identity.Reads(n) || n.Kind == document.KindJWT {
+			if hostdir.ForwarderReads(n) || n.Kind == document.KindJWT {
 				dirs = append(dirs, s.Layout.Need(n.ID))
 			}
 		}
@@ -143,7 +142,7 @@ func (s *server) read() {
 		m := doc.Manifest()
 		var unloaded, unread, unknown []error
 		next.document, next.trust = doc, m.TrustDomain
-		next.identities, unloaded = identity.Load(s.Layout, m, old.identities)
+		next.identities, unloaded = hostdir.LoadSVIDs(s.Layout, m, old.identities)
 		next.jwts, unread = loadJWTs(s.Layout, m, old.jwts)
 		next.callers, unknown = caller.NewTable(m.Forwarder.Callers)
 		next.federates = newFederates(m.Forwarder.Callers)

@@ -18,11 +18,10 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation/documents"
-	"github.com/florete/florete/agent/forward/fdstore"
-	"github.com/florete/florete/agent/forward/identity"
+	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/inbound"
-	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/outbound"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/document"
@@ -84,8 +83,8 @@ func newReaders(t *testing.T) *readers {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	r.in = inbound.New(inbound.Config{Identities: func() *identity.Set { return &identity.Set{} }, Metrics: new(metrics.Counters), Usage: &usage.Table{}, Whois: &whois.Table{}, Log: log})
-	r.out = outbound.New(outbound.Config{Sockets: &fdstore.Store{}, Metrics: new(metrics.Counters), Log: log})
+	r.in = inbound.New(inbound.Config{Identities: func() *hostdir.SVIDSet { return &hostdir.SVIDSet{} }, Metrics: new(telemetry.Counters), Usage: &usage.Table{}, Whois: &whois.Table{}, Log: log})
+	r.out = outbound.New(outbound.Config{Sockets: &handover.Store{}, Metrics: new(telemetry.Counters), Log: log})
 	t.Cleanup(func() { r.in.Close(); r.out.Close() })
 	return r
 }
@@ -126,7 +125,7 @@ func (r *readers) host(dir string) (document.Manifest, error) {
 		return document.Manifest{}, err
 	}
 	m := store.Set().Manifest
-	_, problems := identity.Load(hostdir.Layout(r.t.TempDir()), m, &identity.Set{})
+	_, problems := hostdir.LoadSVIDs(hostdir.Layout(r.t.TempDir()), m, &hostdir.SVIDSet{})
 	return m, errors.Join(problems...)
 }
 

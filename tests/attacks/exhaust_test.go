@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
@@ -257,11 +257,11 @@ func still(t *testing.T, c *cluster) (refused error) {
 // pool makes connections as c's forwarder does.
 func (c *cluster) pool(t *testing.T) *transport.Pool {
 	t.Helper()
-	known, problems := identity.Load(c.c.Layout(), c.c.Manifest, &identity.Set{})
+	known, problems := hostdir.LoadSVIDs(c.c.Layout(), c.c.Manifest, &hostdir.SVIDSet{})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	p, err := transport.NewPool(func() *identity.Set { return known }, &usage.Table{})
+	p, err := transport.NewPool(func() *hostdir.SVIDSet { return known }, &usage.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}

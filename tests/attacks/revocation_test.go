@@ -17,10 +17,10 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/revocation"
@@ -236,7 +236,7 @@ func TestRevocation(t *testing.T) {
 	c.waitList(t, c.c, number+3)
 	kit.Succeeds(t, "c to be reinstated", func() error {
 		err := c.knock(t.Context(), "echo", c.svid(t, c.c, "cert-user-carol"))
-		_, problems := identity.Load(c.c.Layout(), c.c.Manifest, &identity.Set{})
+		_, problems := hostdir.LoadSVIDs(c.c.Layout(), c.c.Manifest, &hostdir.SVIDSet{})
 		if err == nil && (!c.c.Fulfilled() || len(problems) > 0) {
 			err = fmt.Errorf("fulfilled %v, problems %v", c.c.Fulfilled(), problems)
 		}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
@@ -76,7 +76,7 @@ func outboundOverTCP(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate)
 				go func() { defer conn.Close(); _, _ = conn.Read(make([]byte, 1)) }()
 			}
 		}()
-		p, err := transport.NewPool(func() *identity.Set { return set }, &usage.Table{})
+		p, err := transport.NewPool(func() *hostdir.SVIDSet { return set }, &usage.Table{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,12 +15,12 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/distribution"
@@ -110,7 +110,7 @@ func providerClient(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 	}
 }
 
-func host(t *testing.T, ca *kit.CA, id spiffe.ID) *identity.Set {
+func host(t *testing.T, ca *kit.CA, id spiffe.ID) *hostdir.SVIDSet {
 	h := agenttest.NewHost(t, id.Name(), ca)
 	h.Accept(document.Forwarder{}, id)
 	h.Deliver(ca, id, time.Hour)
@@ -125,7 +125,7 @@ func publishing(t *testing.T, ca *kit.CA) (s transport.Server, rejected chan tra
 		t.Fatal(err)
 	}
 	rejected = make(chan transport.Rejection, 1)
-	return transport.Server{Addr: "127.0.0.1:0", Lookup: registry.Lookup, Identities: func() *identity.Set { return set }, Rejected: func(r transport.Rejection) {
+	return transport.Server{Addr: "127.0.0.1:0", Lookup: registry.Lookup, Identities: func() *hostdir.SVIDSet { return set }, Rejected: func(r transport.Rejection) {
 		select {
 		case rejected <- r:
 		default: // of an attempt before
@@ -203,7 +203,7 @@ func outbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string
 			t.Fatal(err)
 		}
 		defer l.Close()
-		p, err := transport.NewPool(func() *identity.Set { return set }, &usage.Table{})
+		p, err := transport.NewPool(func() *hostdir.SVIDSet { return set }, &usage.Table{})
 		if err != nil {
 			t.Fatal(err)
 		}

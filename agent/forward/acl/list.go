@@ -1,5 +1,5 @@
-// Package acl holds who may connect to what: the compiled allow list, and the
-// gate that keeps live connections to what the list in force allows.
+// Package acl holds callers to what the topology lets them: the compiled allow list, the gate that closes
+// live connections which a new list denies, and limits of connections, opens and bytes.
 package acl
 
 import (

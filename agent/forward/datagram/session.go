@@ -10,7 +10,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/limits"
+	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/wire"
 )
 
@@ -22,8 +22,8 @@ const Idle = 2 * time.Minute
 type Local struct {
 	Deliver func(payload []byte) // sends to it; must neither wait nor keep the payload
 	Idle    time.Duration
-	Held    *Held         // with the other sessions of the same peer or user
-	Limits  *limits.Share // of both directions
+	Held    *Held      // with the other sessions of the same peer or user
+	Limits  *acl.Share // of both directions
 
 	FromLocal, ToLocal *atomic.Int64 // bytes
 	// Dropped are datagrams that came from the local end and found a queue full, and those,

@@ -1,8 +1,8 @@
-// Package handover has one process take over from another of the same forwarder, while both
-// run: the next one gets all open sockets and secrets, and the one before keeps the
-// connections it has until they end.
+// Package handover has one process of a forwarder follow another without closing what is open: over a
+// restart systemd keeps the sockets (Store); in a handover both processes run, the next one gets all open sockets and
+// secrets (Offer, Take), and the one before keeps the connections it has until they end (Tasks).
 //
-// The next process connects to a Unix socket (SOCK_SEQPACKET) of the one before, which
+// In a handover the next process connects to a Unix socket (SOCK_SEQPACKET) of the one before, which
 // checks that it is of the same account (SO_PEERCRED) and sends
 //
 //	files    names, and the open files of these names (SCM_RIGHTS), in as many messages as needed

@@ -13,8 +13,6 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sys/unix"
-
-	"github.com/florete/florete/agent/forward/fdstore"
 )
 
 // starterEnv names the file that leads to the process that started this one to take over.
@@ -62,7 +60,7 @@ func Reload(ctx context.Context, args []string) error {
 	if _, err := daemon.SdNotify(false, "MAINPID="+strconv.Itoa(cmd.Process.Pid)); err != nil {
 		return fmt.Errorf("main process: %w", err)
 	}
-	if err := fdstore.Barrier(); err != nil {
+	if err := Barrier(); err != nil {
 		return fmt.Errorf("main process: %w", err)
 	}
 	if err := send(conn, message{Yours: true}); err != nil {

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/forward/announce"
-	"github.com/florete/florete/agent/forward/drain"
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/splice"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/agent/forward/wire"
@@ -30,7 +30,7 @@ const (
 // carry serves one stream, and calls done once its service is connected, or is not, and ends when
 // it has ended. What serves it from then on begins on a stack that has not grown. A UDP session has
 // no end of its own that could be waited for.
-func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st wire.Stream, done func(opened bool), ends *drain.Ends) {
+func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st wire.Stream, done func(opened bool), ends *handover.Ends) {
 	defer ends.Close()
 	begun := time.Now()
 	service, code, err := s.service(in, st)
@@ -114,7 +114,7 @@ func carries(p document.Protocol) wire.StreamType {
 }
 
 // admitPort admits a stream to one of several ports, and closes it when a new list denies it.
-func (s *Server) admitPort(in *transport.Incoming, st wire.Stream, port string, ends *drain.Ends) (wire.Code, error) {
+func (s *Server) admitPort(in *transport.Incoming, st wire.Stream, port string, ends *handover.Ends) (wire.Code, error) {
 	release, ok := s.ports.Admit(portKey{in, port}, func() {
 		s.refuse(in, port, wire.Denied, fmt.Sprintf("the allow list of port %q changed", port))
 		transport.Reset(st, wire.Denied)
@@ -186,7 +186,7 @@ func failure(err error) wire.Code {
 // refuse counts a refusal of a verified peer, at a port where that is known and one of several.
 func (s *Server) refuse(in *transport.Incoming, port string, code wire.Code, detail string) {
 	peer := in.Peer.ID.String()
-	s.count(journal.Source{Who: peer, Known: true}, metrics.Refusal{
+	s.count(journal.Source{Who: peer, Known: true}, telemetry.Refusal{
 		Reason: code.String(), Target: in.Target.String(), Port: port, Peer: peer,
 		Detail: fmt.Sprintf("from %s: %s", in.RemoteAddr(), detail), Known: code != wire.Denied,
 	})
@@ -203,11 +203,11 @@ func (s *Server) rejected(r transport.Rejection) {
 	if at := addrPort(r.Remote); at.IsValid() {
 		who = journal.Address(at)
 	}
-	s.count(journal.Source{Who: who}, metrics.Refusal{Reason: r.Reason, Target: r.Target.String(), Detail: detail})
+	s.count(journal.Source{Who: who}, telemetry.Refusal{Reason: r.Reason, Target: r.Target.String(), Detail: detail})
 }
 
-func (s *Server) count(k journal.Source, r metrics.Refusal) {
-	r.Direction, r.Time = metrics.In, time.Now()
+func (s *Server) count(k journal.Source, r telemetry.Refusal) {
+	r.Direction, r.Time = telemetry.In, time.Now()
 	s.Metrics.Refuse(r)
 	k.Reason = r.Reason
 	s.refused.Warn(k, "refused", "direction", r.Direction, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)

@@ -15,14 +15,9 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/accesslog"
 	"github.com/florete/florete/agent/forward/acl"
-	"github.com/florete/florete/agent/forward/drain"
-	"github.com/florete/florete/agent/forward/fdstore"
-	"github.com/florete/florete/agent/forward/identity"
-	"github.com/florete/florete/agent/forward/limits"
-	"github.com/florete/florete/agent/forward/metrics"
-	"github.com/florete/florete/agent/forward/trace"
+	"github.com/florete/florete/agent/forward/handover"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/agent/forward/usage"
@@ -30,22 +25,23 @@ import (
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/spiffe"
 )
 
 // Config is what a Server needs; every field but ResetKey, Sockets, Limits, Access and Traces must be set.
 type Config struct {
-	Identities func() *identity.Set // in force
-	Metrics    *metrics.Counters
+	Identities func() *hostdir.SVIDSet // in force
+	Metrics    *telemetry.Counters
 	Usage      *usage.Table
 	Whois      *whois.Table
 	Log        *slog.Logger
-	Access     *accesslog.Log // may be nil
-	Traces     *trace.Tracer  // may be nil
-	Grace      time.Duration  // for live connections at Close
+	Access     *telemetry.AccessLog // may be nil
+	Traces     *telemetry.Tracer    // may be nil
+	Grace      time.Duration        // for live connections at Close
 	ResetKey   *quic.StatelessResetKey
-	Sockets    *fdstore.Store
+	Sockets    *handover.Store
 	Limits     Limits
 }
 
@@ -60,11 +56,11 @@ type Server struct {
 	quic, tcp connLimit
 	streams   *conns.PerKey[spiffe.ID] // of each peer
 	peers     peers
-	limits    limits.Table
+	limits    acl.Limits
 
 	draining    atomic.Bool
 	live        sync.Map // of *served
-	connections *drain.Group
+	connections *handover.Tasks
 
 	mu      sync.Mutex
 	running map[listenAt]*running // none while nothing is published
@@ -95,7 +91,7 @@ func New(c Config) *Server {
 	s := &Server{
 		Config: c, refused: journal.NewSummary(c.Log, journal.Interval), quic: newConnLimit(c.Limits.Connections, c.Limits.Total),
 		tcp: newConnLimit(c.Limits.OverTCP, c.Limits.TotalOverTCP), streams: conns.NewPerKey[spiffe.ID](c.Limits.Streams),
-		peers: peers{limits: c.Limits}, running: map[listenAt]*running{}, connections: drain.New(),
+		peers: peers{limits: c.Limits}, running: map[listenAt]*running{}, connections: handover.NewTasks(),
 	}
 	s.rules.Store(&rules{})
 	return s
@@ -193,11 +189,11 @@ type running struct {
 	ended     context.Context
 	end       context.CancelFunc // closes all connections
 	conns     sync.WaitGroup
-	streams   *drain.Group
+	streams   *handover.Tasks
 }
 
 func (s *Server) start(ln listener) *running {
-	r := &running{ln: ln, streams: drain.New()}
+	r := &running{ln: ln, streams: handover.NewTasks()}
 	r.accepting, r.stop = context.WithCancel(context.Background())
 	r.ended, r.end = context.WithCancel(context.Background())
 	r.conns.Go(func() {
@@ -337,7 +333,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 			continue
 		}
 		in.Usage.Streams.Add(1)
-		ends := &drain.Ends{}
+		ends := &handover.Ends{}
 		ends.Add(func() {
 			if ctx.Err() != nil {
 				cut.Store(true)

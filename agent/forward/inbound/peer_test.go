@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/inbound"
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
@@ -30,16 +30,16 @@ func TestMain(m *testing.M) { agenttest.Main(m) }
 type cluster struct {
 	t *testing.T
 	*agenttest.Cluster
-	counted *metrics.Counters
+	counted *telemetry.Counters
 }
 
 func start(t *testing.T, upstream string) *cluster {
 	t.Helper()
-	c := &cluster{t, agenttest.NewCluster(t, upstream), &metrics.Counters{}}
+	c := &cluster{t, agenttest.NewCluster(t, upstream), &telemetry.Counters{}}
 	c.Publish.Publish[0].Allow = []document.Allow{{ID: agenttest.Alice}, {ID: agenttest.Bob}}
 	ursula := c.Ursula.Identities(t)
 	s := inbound.New(inbound.Config{
-		Identities: func() *identity.Set { return ursula }, Metrics: c.counted, Log: slog.New(slog.DiscardHandler), Limits: inbound.Limits{Connections: 2, Streams: 2}, Usage: &usage.Table{}, Whois: &whois.Table{},
+		Identities: func() *hostdir.SVIDSet { return ursula }, Metrics: c.counted, Log: slog.New(slog.DiscardHandler), Limits: inbound.Limits{Connections: 2, Streams: 2}, Usage: &usage.Table{}, Whois: &whois.Table{},
 	})
 	t.Cleanup(s.Close)
 	if errs := s.Apply(c.Publish); len(errs) > 0 {
@@ -52,7 +52,7 @@ func start(t *testing.T, upstream string) *cluster {
 func (c *cluster) pool() *transport.Pool {
 	c.t.Helper()
 	laptop := c.Laptop.Identities(c.t)
-	p, err := transport.NewPool(func() *identity.Set { return laptop }, &usage.Table{})
+	p, err := transport.NewPool(func() *hostdir.SVIDSet { return laptop }, &usage.Table{})
 	if err != nil {
 		c.t.Fatal(err)
 	}

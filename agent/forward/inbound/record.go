@@ -7,10 +7,8 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/accesslog"
-	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/splice"
-	"github.com/florete/florete/agent/forward/trace"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 )
@@ -21,13 +19,13 @@ type record struct {
 	in      *transport.Incoming
 	service published
 	begun   time.Time
-	counted metrics.Conn
+	counted telemetry.Conn
 	end     string // why it has ended
 }
 
 // see counts a stream in whose upstream is connected. done must be called when it has ended.
 func (s *Server) see(in *transport.Incoming, service published, begun time.Time) *record {
-	r := &record{server: s, in: in, service: service, begun: begun, counted: s.Metrics.Begin(metrics.In, in.Target, service.Port, in.Peer.ID), end: wire.Done.String()}
+	r := &record{server: s, in: in, service: service, begun: begun, counted: s.Metrics.Begin(telemetry.In, in.Target, service.Port, in.Peer.ID), end: wire.Done.String()}
 	r.counted.Opened(time.Since(begun))
 	return r
 }
@@ -37,7 +35,7 @@ func (r *record) done() {
 	if !r.server.Access.Wants(r.service.AccessLog) {
 		return
 	}
-	r.server.Access.Write(accesslog.Entry{
+	r.server.Access.Write(telemetry.Access{
 		Caller: r.in.Peer.ID, Service: r.in.Target, Port: r.service.Port, From: r.in.RemoteAddr().String(), Upstream: r.service.Upstream,
 		Protocol: r.service.Protocol, Transport: r.in.Transport, Begun: r.begun, Duration: time.Since(r.begun),
 		Sent: r.counted.Sent.Load(), Received: r.counted.Received.Load(), End: r.end,
@@ -74,9 +72,9 @@ func (s *Server) trace(in *transport.Incoming, st wire.Stream, begun time.Time, 
 	if err != nil || !s.Traces.Samples(c) {
 		return
 	}
-	span := trace.Span{
-		Context: c, Publisher: true, Name: "connect " + in.Target.Short(), Begun: begun, Ended: time.Now(),
-		Attributes: trace.Attributes(in.Peer.ID, in.Target, in.Transport, in.RemoteAddr().String()),
+	span := telemetry.Span{
+		TraceContext: c, Publisher: true, Name: "connect " + in.Target.Short(), Begun: begun, Ended: time.Now(),
+		Attributes: telemetry.SpanAttributes(in.Peer.ID, in.Target, in.Transport, in.RemoteAddr().String()),
 	}
 	if code != wire.Done {
 		span.Error = code.String()

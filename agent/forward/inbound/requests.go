@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/florete/florete/agent/forward/announce"
-	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/splice"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 )
@@ -14,7 +14,7 @@ import (
 type requests struct {
 	upstream splice.Conn
 	forget   func()
-	counted  metrics.Conn
+	counted  telemetry.Conn
 }
 
 // carryRequests serves a stream whose service learns from each request who calls. Where the

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete/agent/forward/drain"
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/splice"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
@@ -24,7 +24,7 @@ const (
 
 // direct carries a connection to the service whose listener it came to. Bytes
 // from the process flow before the far side has answered.
-func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, ends *drain.Ends) {
+func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, ends *handover.Ends) {
 	begun := time.Now()
 	ctx, end, ok := s.admit(ctx, c)
 	if !ok {
@@ -32,7 +32,7 @@ func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, e
 		return
 	}
 	ends.Add(end)
-	counted := s.Metrics.Begin(metrics.Out, c.target.ID(), c.port, c.as)
+	counted := s.Metrics.Begin(telemetry.Out, c.target.ID(), c.port, c.as)
 	ends.Add(counted.Done)
 	e := newEarly(local)
 	defer e.release()
@@ -49,7 +49,7 @@ func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, e
 }
 
 // carry carries a stream that is served, to its end.
-func carry(ctx context.Context, local *net.TCPConn, st *transport.Stream, counted metrics.Conn, ends *drain.Ends) {
+func carry(ctx context.Context, local *net.TCPConn, st *transport.Stream, counted telemetry.Conn, ends *handover.Ends) {
 	ends.Add(st.Release)
 	ends.Keep()
 	splice.Start(ctx, splice.Pair{

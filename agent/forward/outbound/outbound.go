@@ -20,10 +20,8 @@ import (
 
 	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/caller"
-	"github.com/florete/florete/agent/forward/drain"
-	"github.com/florete/florete/agent/forward/fdstore"
-	"github.com/florete/florete/agent/forward/metrics"
-	"github.com/florete/florete/agent/forward/trace"
+	"github.com/florete/florete/agent/forward/handover"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
@@ -33,12 +31,12 @@ import (
 // Config is what a Server needs; every field but PerUser and Traces must be set.
 type Config struct {
 	Pool    *transport.Pool
-	Sockets *fdstore.Store
-	Metrics *metrics.Counters
+	Sockets *handover.Store
+	Metrics *telemetry.Counters
 	Log     *slog.Logger
-	Traces  *trace.Tracer // may be nil
-	Grace   time.Duration // for live connections at Close
-	PerUser int           // bounds a uid's connections; zero for 16384
+	Traces  *telemetry.Tracer // may be nil
+	Grace   time.Duration     // for live connections at Close
+	PerUser int               // bounds a uid's connections; zero for 16384
 }
 
 // perUser is a quarter of the files that a forwarder may have open (LimitNOFILE=).
@@ -58,7 +56,7 @@ type Server struct {
 	failures     *conns.Failures // to accept
 	associations *conns.PerKey[uint32]
 	held         sync.Map // uid → *datagram.Held
-	carrying     *drain.Group
+	carrying     *handover.Tasks
 
 	mu       sync.Mutex
 	draining bool
@@ -70,7 +68,7 @@ type Server struct {
 // New returns a server that listens nowhere.
 func New(c Config) *Server {
 	s := &Server{
-		Config: c, users: conns.NewPerKey[uint32](cmp.Or(c.PerUser, perUser)), carrying: drain.New(),
+		Config: c, users: conns.NewPerKey[uint32](cmp.Or(c.PerUser, perUser)), carrying: handover.NewTasks(),
 		failures: &conns.Failures{Log: c.Log},
 		refused:  journal.NewSummary(c.Log, journal.Interval), associations: conns.NewPerKey[uint32](perUserAssociations),
 		tcp: map[netip.AddrPort]*net.TCPListener{}, udp: map[netip.AddrPort]*udpListener{},
@@ -180,7 +178,7 @@ func (s *Server) accept(ln *net.TCPListener, addr netip.AddrPort) {
 // serve finds out who connected, and where to. ended is called when the connection has ended,
 // which may be later.
 func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrPort, ended func()) {
-	ends := &drain.Ends{}
+	ends := &handover.Ends{}
 	defer ends.Close()
 	ends.Add(ended)
 	c := connection{rules: s.rules.Load()}

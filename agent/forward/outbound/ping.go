@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/forward/caller"
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/agent/ping"
@@ -175,7 +175,7 @@ func (p *pinging) admit(ctx context.Context, c connection) (context.Context, fun
 
 // open does the steps that go to the forwarder there.
 func (p *pinging) open(ctx context.Context, c connection, reach document.Reachable) {
-	counted := p.server.Metrics.Begin(metrics.Out, c.target.ID(), c.port, c.as)
+	counted := p.server.Metrics.Begin(telemetry.Out, c.target.ID(), c.port, c.as)
 	defer counted.Done()
 	fresh, err := p.server.Pool.Probe(ctx, transport.Route{Caller: c.as, Target: c.target, Endpoints: reach.Endpoints, Transport: reach.Transport})
 	if err != nil {

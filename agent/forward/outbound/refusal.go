@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/journal"
@@ -51,8 +51,8 @@ func (s *Server) refuse(c connection, denied *refusal) {
 	if denied == nil {
 		return
 	}
-	r := metrics.Refusal{
-		Time: time.Now(), Direction: metrics.Out, Reason: denied.reason,
+	r := telemetry.Refusal{
+		Time: time.Now(), Direction: telemetry.Out, Reason: denied.reason,
 		Target: c.target.ID().String(), Port: c.port, Peer: c.as.String(), Detail: fmt.Sprintf("uid %d: %s", c.by.UID, denied.detail),
 		Known: slices.Contains(c.rules.reach[c.serviceKey].Callers, c.as),
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/forward/datagram"
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 )
@@ -57,7 +57,7 @@ func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 		l.silence(x)
 		return x
 	}
-	counted := l.server.Metrics.Begin(metrics.Out, c.target.ID(), c.port, c.as)
+	counted := l.server.Metrics.Begin(telemetry.Out, c.target.ID(), c.port, c.as)
 	head = bytes.Clone(head)
 	x.Session = datagram.New(ctx, datagram.Local{
 		Deliver: func(b []byte) {
@@ -90,7 +90,7 @@ func (s *Server) heldBy(uid uint32) *datagram.Held {
 }
 
 // run carries a session to its end.
-func (l *udpListener) run(x *session, counted metrics.Conn) {
+func (l *udpListener) run(x *session, counted telemetry.Conn) {
 	denied := explain(l.join(x, counted))
 	if denied == nil {
 		l.forget(x)
@@ -101,7 +101,7 @@ func (l *udpListener) run(x *session, counted metrics.Conn) {
 }
 
 // join joins a session to a stream until either ends.
-func (l *udpListener) join(x *session, counted metrics.Conn) error {
+func (l *udpListener) join(x *session, counted telemetry.Conn) error {
 	begun := time.Now()
 	st, err := l.server.dial(x.Context(), x.connection)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/things-go/go-socks5/statute"
 
-	"github.com/florete/florete/agent/forward/drain"
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/handover"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
@@ -28,7 +28,7 @@ const negotiationTimeout = 10 * time.Second
 
 // socks speaks SOCKS5 with a process that acts under the listener's identity: method,
 // request, reply, and what the request is for.
-func (s *Server) socks(ctx context.Context, local *net.TCPConn, c connection, ends *drain.Ends) {
+func (s *Server) socks(ctx context.Context, local *net.TCPConn, c connection, ends *handover.Ends) {
 	if denied := c.rules.caller(c.connKey); denied != nil {
 		s.refuse(c, denied)
 		reset(local)
@@ -118,7 +118,7 @@ func (o *otherProtocol) answer(local *net.TCPConn) {
 }
 
 // connect serves the request CONNECT. Its reply waits for the far side's answer.
-func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.AddrSpec, c connection, ends *drain.Ends) error {
+func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.AddrSpec, c connection, ends *handover.Ends) error {
 	to, code, err := c.rules.resolve(&dest, document.TCP)
 	c.serviceKey = to
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.A
 		st.Release()
 		return err
 	}
-	counted := s.Metrics.Begin(metrics.Out, c.target.ID(), c.port, c.as)
+	counted := s.Metrics.Begin(telemetry.Out, c.target.ID(), c.port, c.as)
 	ends.Add(counted.Done)
 	counted.Opened(time.Since(begun))
 	carry(ctx, local, st, counted, ends)

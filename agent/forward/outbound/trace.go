@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/florete/florete/agent/forward/trace"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/internal/document"
 )
@@ -14,22 +14,22 @@ func (s *Server) trace(c connection, st *transport.Stream, begun time.Time, err 
 	if s.Traces == nil {
 		return
 	}
-	span := trace.Span{Name: "open " + c.target.ID().Short(), Begun: begun, Ended: time.Now()}
+	span := telemetry.Span{Name: "open " + c.target.ID().Short(), Begun: begun, Ended: time.Now()}
 	var was *tracedError
 	var noKeys error
 	switch {
 	case st != nil:
-		span.Context, noKeys = st.Trace()
-		span.Attributes = trace.Attributes(c.as, c.target.ID(), st.Transport(), st.Forwarder())
+		span.TraceContext, noKeys = st.Trace()
+		span.Attributes = telemetry.SpanAttributes(c.as, c.target.ID(), st.Transport(), st.Forwarder())
 	case errors.As(err, &was):
-		span.Context, span.Attributes = was.trace, trace.Attributes(c.as, c.target.ID(), was.over, was.forwarder)
+		span.TraceContext, span.Attributes = was.trace, telemetry.SpanAttributes(c.as, c.target.ID(), was.over, was.forwarder)
 	default:
-		span.Context, span.Attributes = trace.Alone(), trace.Attributes(c.as, c.target.ID(), "", "")
+		span.TraceContext, span.Attributes = telemetry.TraceAlone(), telemetry.SpanAttributes(c.as, c.target.ID(), "", "")
 	}
 	if denied := explain(err); denied != nil {
 		span.Error = denied.reason
 	}
-	if noKeys == nil && s.Traces.Samples(span.Context) {
+	if noKeys == nil && s.Traces.Samples(span.TraceContext) {
 		s.Traces.Add(span)
 	}
 }
@@ -37,7 +37,7 @@ func (s *Server) trace(c connection, st *transport.Stream, begun time.Time, err 
 // tracedError is of a stream that was not served.
 type tracedError struct {
 	error
-	trace     trace.Context
+	trace     telemetry.TraceContext
 	over      document.Transport
 	forwarder string
 }

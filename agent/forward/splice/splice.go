@@ -15,7 +15,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/limits"
+	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 )
@@ -46,7 +46,7 @@ type Pair struct {
 	FromLocal, ToLocal, Read *atomic.Int64
 
 	// Limits, when set, are what the caller may carry.
-	Limits *limits.Share
+	Limits *acl.Share
 
 	// Closing, when set, is called before Local is closed, perhaps twice.
 	Closing func()

@@ -11,10 +11,10 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/race/racetest"
 	"github.com/florete/florete/tests/kit"
 )
@@ -45,7 +45,7 @@ func TestAddressesOfOneForwarder(t *testing.T) {
 	s := server{addr: net.JoinHostPort("::1", "0")}
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	addresses := []string{silent(t), silent(t), "[2001:db8::1]:4610", silent(t), silent(t), s.addr}
 	if err := try(t, p, several(t, addresses...)); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestImpostorAtAnAddress(t *testing.T) {
 	other.start(t, host(t, "raishan", kit.NewCA(), outline))
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	if err := try(t, p, several(t, other.addr, s.addr)); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestNameWithSeveralAddresses(t *testing.T) {
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	_, port, _ := net.SplitHostPort(s.addr)
 	r := several(t, "ursula.example.org:"+port)
 	if err := try(t, p, r); err != nil {
@@ -105,7 +105,7 @@ func TestBlackHoleOfAFamily(t *testing.T) {
 			t.Fatal(err)
 		}
 		laptop := host(t, "laptop", ca, alice)
-		p := pool(t, func() *identity.Set { return laptop })
+		p := pool(t, func() *hostdir.SVIDSet { return laptop })
 		r := several(t, "ursula.example.org:"+port)
 		r.Transport = document.OverQUIC
 		if err := try(t, p, r); err != nil {
@@ -127,7 +127,7 @@ func TestOrder(t *testing.T) {
 	bad := server{refuse: wire.Unreachable}
 	bad.start(t, host(t, "raishan", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	p.InOrder()
 	r := route(t, outline, "127.0.0.1:1")
 	dead, other := silent(t), silent(t)

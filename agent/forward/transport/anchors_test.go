@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/tests/kit"
@@ -20,14 +20,14 @@ func TestAnchors(t *testing.T) {
 	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		n := newNetwork(t)
 		laptop := agenttest.NewHost(t, "laptop", n.ca)
-		set := func(roots ...string) *identity.Set {
+		set := func(roots ...string) *hostdir.SVIDSet {
 			laptop.Roots = roots
 			laptop.Accept(document.Forwarder{}, alice)
 			return laptop.Identities(t)
 		}
 		laptop.Deliver(n.ca, alice, time.Hour)
 		next := kit.NewCA()
-		var current atomic.Pointer[identity.Set]
+		var current atomic.Pointer[hostdir.SVIDSet]
 		current.Store(set(n.ca.RootPEM(), next.RootPEM()))
 		n.pool = pool(t, current.Load)
 		if got := n.pool.Anchors(); len(got) != 0 {
@@ -64,7 +64,7 @@ func TestSuperseded(t *testing.T) {
 		laptop := agenttest.NewHost(t, "laptop", n.ca)
 		laptop.Roots = []string{n.ca.RootPEM(), next.RootPEM()}
 		laptop.Accept(document.Forwarder{}, alice)
-		var current atomic.Pointer[identity.Set]
+		var current atomic.Pointer[hostdir.SVIDSet]
 		deliver := func(by *kit.CA) {
 			laptop.Deliver(by, alice, time.Hour)
 			current.Store(laptop.Identities(t))

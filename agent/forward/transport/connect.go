@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
@@ -168,7 +168,7 @@ func (p *Pool) install(r Route, c *conn) error {
 			old.lose()
 		}
 	}
-	row := usage.Row{Direction: metrics.Out, Target: c.peer.ID, Caller: r.Caller, Transport: c.transport, Remote: c.address, Allowed: MaxStreams}
+	row := usage.Row{Direction: telemetry.Out, Target: c.peer.ID, Caller: r.Caller, Transport: c.transport, Remote: c.address, Allowed: MaxStreams}
 	var remove func()
 	c.usage, remove = p.usage.Add(row, c.stats, &c.mux.Read, func() { closeWith(c.link, wire.Busy) })
 	e.current = c

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -46,7 +46,7 @@ func newService(t *testing.T, ca *kit.CA, ip string, answer func(wire.Stream)) *
 	t.Helper()
 	set := host(t, "ursula", ca, outline)
 	config := transport.Server{
-		Addr: net.JoinHostPort(ip, "0"), Lookup: registry(t).Lookup, Identities: func() *identity.Set { return set },
+		Addr: net.JoinHostPort(ip, "0"), Lookup: registry(t).Lookup, Identities: func() *hostdir.SVIDSet { return set },
 		Rejected: func(r transport.Rejection) { t.Logf("rejected: %+v", r) },
 	}
 	e := &echo{}
@@ -219,7 +219,7 @@ func newNetworkAt(t *testing.T, ip string) *network {
 	n.border = newBorder(t, n.echo)
 	laptop := host(t, "laptop", ca, alice)
 	var err error
-	if n.pool, err = transport.NewPool(func() *identity.Set { return laptop }, n.table); err != nil {
+	if n.pool, err = transport.NewPool(func() *hostdir.SVIDSet { return laptop }, n.table); err != nil {
 		t.Fatal(err)
 	}
 	n.pool.RetryQUIC(time.Second)

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -30,7 +30,7 @@ func replicas(t *testing.T, n int) ([]*server, *transport.Pool, transport.Route)
 		r.Endpoints = append(r.Endpoints, document.Addresses{s.addr})
 	}
 	laptop := host(t, "laptop", ca, alice)
-	return all, pool(t, func() *identity.Set { return laptop }), r
+	return all, pool(t, func() *hostdir.SVIDSet { return laptop }), r
 }
 
 // open opens a stream that is served, which ends with the test unless it is released.
@@ -109,7 +109,7 @@ func TestLatency(t *testing.T) {
 // one takes to connect does not count here: meanwhile another may be connected to.
 func TestFewConnections(t *testing.T) {
 	laptop := host(t, "laptop", kit.NewCA(), alice)
-	p, r := pool(t, func() *identity.Set { return laptop }), route(t, outline, "h1:1", "h2:1", "h3:1", "h4:1", "h5:1", "h6:1", "h7:1", "h8:1")
+	p, r := pool(t, func() *hostdir.SVIDSet { return laptop }), route(t, outline, "h1:1", "h2:1", "h3:1", "h4:1", "h5:1", "h6:1", "h7:1", "h8:1")
 	first := map[string]int{}
 	for range 1000 {
 		first[p.Order(r)[0]]++
@@ -202,7 +202,7 @@ func TestSilentEndpoint(t *testing.T) {
 	var shedding sync.WaitGroup
 	shedding.Go(func() { table.Shed(ctx) })
 	t.Cleanup(func() { cancel(); shedding.Wait() })
-	p, err := transport.NewPool(func() *identity.Set { return laptop }, &table)
+	p, err := transport.NewPool(func() *hostdir.SVIDSet { return laptop }, &table)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,10 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -29,7 +29,7 @@ func TestExhausted(t *testing.T) {
 	defer ln.Close()
 	laptop := host(t, "laptop", ca, alice)
 	var table usage.Table
-	p, err := transport.NewPool(func() *identity.Set { return laptop }, &table)
+	p, err := transport.NewPool(func() *hostdir.SVIDSet { return laptop }, &table)
 	if err != nil {
 		t.Fatal(err)
 	}

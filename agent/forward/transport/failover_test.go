@@ -8,9 +8,9 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -21,7 +21,7 @@ func TestEndpointThatRefusesIsAvoided(t *testing.T) {
 	bad.start(t, host(t, "raishan", kit.NewCA(), outline))
 	good.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	r := route(t, outline, bad.addr, good.addr)
 	for range 3 {
 		if err := try(t, p, r); err != nil {
@@ -39,7 +39,7 @@ func TestEndpointThatIsNoLongerListed(t *testing.T) {
 	before.start(t, host(t, "raishan", ca, outline))
 	now.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	for _, addr := range []string{before.addr, now.addr} {
 		if err := try(t, p, route(t, outline, addr)); err != nil {
 			t.Error(err)
@@ -58,7 +58,7 @@ func mortal(t *testing.T) (p *transport.Pool, r transport.Route, kill, again fun
 	s := &server{addr: agenttest.Loopback().String(), resetKey: &quic.StatelessResetKey{1}}
 	s.start(t, ursula)
 	next := &server{addr: s.addr, resetKey: s.resetKey}
-	return pool(t, func() *identity.Set { return laptop }), route(t, outline, s.addr), func() { s.ln.Close() }, func() { next.start(t, ursula) }
+	return pool(t, func() *hostdir.SVIDSet { return laptop }), route(t, outline, s.addr), func() { s.ln.Close() }, func() { next.start(t, ursula) }
 }
 
 // TestWaitingForAKilledServer: one that waits and sends nothing finds out by a reset: what keeps

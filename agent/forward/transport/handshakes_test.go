@@ -10,9 +10,9 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
@@ -23,7 +23,7 @@ func TestHandshakesEnd(t *testing.T) {
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	if err := try(t, p, route(t, outline, s.addr)); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestForgedAddresses(t *testing.T) {
 			}
 			return registry(t).Lookup(sni)
 		},
-		Identities: func() *identity.Set { return ursula },
+		Identities: func() *hostdir.SVIDSet { return ursula },
 		Rejected:   func(r transport.Rejection) { t.Errorf("rejected: %+v", r) },
 	}
 	var err error
@@ -109,7 +109,7 @@ func TestForgedAddresses(t *testing.T) {
 	}
 	kit.Eventually(t, "as many forged handshakes as there may be", func() bool { return ln.Handshakes() >= bound && begun.Load() >= bound })
 	laptop := host(t, "laptop", ca, alice)
-	p, r := pool(t, func() *identity.Set { return laptop }), route(t, outline, ln.Addr().String())
+	p, r := pool(t, func() *hostdir.SVIDSet { return laptop }), route(t, outline, ln.Addr().String())
 	kit.Succeeds(t, "others to be let in meanwhile", func() error { return try(t, p, r) })
 	// Those who have shown that they have their address come on top: alice's, tried again.
 	if n := most.Load(); n > bound+8 {

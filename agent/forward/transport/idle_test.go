@@ -10,8 +10,8 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -30,7 +30,7 @@ func TestEndpointThatIsNotResolved(t *testing.T) {
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	p.InOrder()
 	r := route(t, outline, "nobody-knows.example:4433", s.addr)
 	if err := try(t, p, r); err != nil {
@@ -56,7 +56,7 @@ func TestNoAnswer(t *testing.T) {
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	p.InOrder()
 	r := route(t, outline, mute.Addr().String(), s.addr)
 	st, err := p.Open(t.Context(), r, wire.TCP)

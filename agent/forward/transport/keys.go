@@ -4,7 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 
-	"github.com/florete/florete/agent/forward/trace"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/wire"
 )
 
@@ -15,16 +15,18 @@ func (c quicConn) TLS() tls.ConnectionState  { return c.ConnectionState().TLS }
 func (l *quicLink) TLS() tls.ConnectionState { return l.ConnectionState().TLS }
 
 // Trace is what both ends call the stream.
-func (s *Stream) Trace() (trace.Context, error) { return traceOf(s.Stream, s.conn.link) }
+func (s *Stream) Trace() (telemetry.TraceContext, error) { return traceOf(s.Stream, s.conn.link) }
 
 // Trace is what both ends call a stream of the connection.
-func (in *Incoming) Trace(st wire.Stream) (trace.Context, error) { return traceOf(st, in.conn) }
+func (in *Incoming) Trace(st wire.Stream) (telemetry.TraceContext, error) {
+	return traceOf(st, in.conn)
+}
 
-func traceOf(st wire.Stream, conn any) (trace.Context, error) {
+func traceOf(st wire.Stream, conn any) (telemetry.TraceContext, error) {
 	for _, x := range []any{st, conn} {
 		if over, ok := x.(hasTLS); ok {
-			return trace.Of(over.TLS(), st.StreamID())
+			return telemetry.TraceOf(over.TLS(), st.StreamID())
 		}
 	}
-	return trace.Context{}, errors.New("a stream without TLS")
+	return telemetry.TraceContext{}, errors.New("a stream without TLS")
 }

@@ -17,11 +17,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
@@ -93,7 +93,7 @@ func TestTenThousand(t *testing.T) {
 			ca := kit.NewCA()
 			e := newService(t, ca, "127.0.0.1", hashed)
 			set := host(t, "laptop", ca, callers...)
-			p, err := transport.NewPool(func() *identity.Set { return set }, &usage.Table{})
+			p, err := transport.NewPool(func() *hostdir.SVIDSet { return set }, &usage.Table{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/agent/forward/fdstore"
+	"github.com/florete/florete/agent/forward/handover"
 )
 
 // passBuffer is how many bytes wait for a process that drains; what exceeds them is lost, as
@@ -86,7 +86,7 @@ func (s *socket) offer() (files []*os.File, err error) {
 	s.offered = c.(*net.UnixConn)
 	if older := s.passes.Load(); older != nil {
 		for g, c := range *older {
-			if f, err := fdstore.Dup(c, s.passPrefix()+g.String()); err == nil {
+			if f, err := handover.Dup(c, s.passPrefix()+g.String()); err == nil {
 				files = append(files, f)
 			}
 		}

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/florete/florete/agent/forward/datagram"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 )
@@ -41,7 +41,7 @@ type Route struct {
 // the caller's SVID is renewed, new streams get a new connection and the old one closes
 // with its last stream.
 type Pool struct {
-	identities func() *identity.Set
+	identities func() *hostdir.SVIDSet
 	quic       [2]*quic.Transport // connections are made over the first, see migrate
 	ctx        context.Context
 	cancel     context.CancelFunc
@@ -65,7 +65,7 @@ type targetKey struct {
 
 // NewPool makes an empty pool on UDP sockets of its own. Its connections are in the
 // table.
-func NewPool(identities func() *identity.Set, connections *usage.Table) (*Pool, error) {
+func NewPool(identities func() *hostdir.SVIDSet, connections *usage.Table) (*Pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool{
 		identities: identities,

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
@@ -24,8 +24,8 @@ func TestRevokedCaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, _ := identity.Load(laptop.Layout, m.Manifest(), &identity.Set{})
-	n.pool = pool(t, func() *identity.Set { return set })
+	set, _ := hostdir.LoadSVIDs(laptop.Layout, m.Manifest(), &hostdir.SVIDSet{})
+	n.pool = pool(t, func() *hostdir.SVIDSet { return set })
 	var revoked *trust.RevokedError
 	if _, err := n.open(t, document.AnyTransport); !errors.As(err, &revoked) || revoked.What != alice.Short() {
 		t.Errorf("got %v, want that %s is revoked", err, alice.Short())

@@ -14,14 +14,14 @@ import (
 
 	"github.com/quic-go/quic-go"
 
+	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/datagram"
-	"github.com/florete/florete/agent/forward/identity"
-	"github.com/florete/florete/agent/forward/limits"
-	"github.com/florete/florete/agent/forward/metrics"
 	"github.com/florete/florete/agent/forward/tcpstream"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 )
@@ -34,7 +34,7 @@ type Server struct {
 	// Lookup finds what an SNI stands for.
 	Lookup func(sni string) (spiffe.ID, bool)
 	// Identities is the set in force.
-	Identities func() *identity.Set
+	Identities func() *hostdir.SVIDSet
 	// Rejected is called for handshakes that failed: who the peer claims to be,
 	// which nothing proves, and why.
 	Rejected func(Rejection)
@@ -66,8 +66,8 @@ type Incoming struct {
 	Peer      Peer
 	Transport document.Transport
 	Mux       *datagram.Mux
-	Usage     *usage.Conn   // once it is registered
-	Limits    *limits.Share // once it is let in
+	Usage     *usage.Conn // once it is registered
+	Limits    *acl.Share  // once it is let in
 	conn      wire.Conn
 	stats     func() usage.Stats
 	until     time.Time
@@ -238,7 +238,7 @@ func earliest(svid *trust.SVID, peer Peer) time.Time {
 
 // Register counts the connection in a table until remove is called. See usage.Table.Add.
 func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
-	row := usage.Row{Direction: metrics.In, Target: in.Target, Caller: in.Peer.ID, Transport: in.Transport, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
+	row := usage.Row{Direction: telemetry.In, Target: in.Target, Caller: in.Peer.ID, Transport: in.Transport, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
 	if tcp, ok := in.RemoteAddr().(*net.TCPAddr); ok {
 		row.Remote = tcp.AddrPort().Addr().Unmap().String()
 	}

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
@@ -56,7 +56,7 @@ func TestHandshakesOverTCP(t *testing.T) {
 	rejected := make(chan transport.Rejection, 16)
 	ursula := host(t, "ursula", ca, outline)
 	config := transport.Server{
-		Addr: "127.0.0.1:0", Lookup: registry(t).Lookup, Identities: func() *identity.Set { return ursula },
+		Addr: "127.0.0.1:0", Lookup: registry(t).Lookup, Identities: func() *hostdir.SVIDSet { return ursula },
 		Rejected: func(r transport.Rejection) { rejected <- r },
 	}
 	ln, err := config.ListenTCP()
@@ -77,13 +77,13 @@ func TestHandshakesOverTCP(t *testing.T) {
 	defer func() { ln.Stop(); serving.Wait(); ln.Close() }()
 	for _, c := range []struct {
 		name, reason, want string
-		set                *identity.Set
+		set                *hostdir.SVIDSet
 		target             spiffe.ID
 	}{
 		{"a stranger", "bad-certificate", "", host(t, "laptop", other, alice), outline},
 		{"a name that is not published", "unknown-name", "refused: not-published", host(t, "laptop", ca, alice), wiki},
 	} {
-		p, err := transport.NewPool(func() *identity.Set { return c.set }, &usage.Table{})
+		p, err := transport.NewPool(func() *hostdir.SVIDSet { return c.set }, &usage.Table{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestHandshakesOverTCP(t *testing.T) {
 func TestBegunOverTCP(t *testing.T) {
 	ca := kit.NewCA()
 	ursula := host(t, "ursula", ca, outline)
-	config := transport.Server{Addr: "127.0.0.1:0", Lookup: registry(t).Lookup, Identities: func() *identity.Set { return ursula }}
+	config := transport.Server{Addr: "127.0.0.1:0", Lookup: registry(t).Lookup, Identities: func() *hostdir.SVIDSet { return ursula }}
 	ln, err := config.ListenTCP()
 	if err != nil {
 		t.Fatal(err)

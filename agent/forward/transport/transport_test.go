@@ -12,11 +12,11 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
@@ -28,7 +28,7 @@ var (
 )
 
 // host has SVIDs of all ids.
-func host(t *testing.T, name string, ca *kit.CA, ids ...spiffe.ID) *identity.Set {
+func host(t *testing.T, name string, ca *kit.CA, ids ...spiffe.ID) *hostdir.SVIDSet {
 	t.Helper()
 	h := agenttest.NewHost(t, name, ca)
 	h.Accept(document.Forwarder{}, ids...)
@@ -54,7 +54,7 @@ type server struct {
 	ln       *transport.Listener
 }
 
-func (s *server) start(t *testing.T, set *identity.Set) {
+func (s *server) start(t *testing.T, set *hostdir.SVIDSet) {
 	t.Helper()
 	s.rejected = make(chan transport.Rejection, 16)
 	if s.addr == "" {
@@ -63,7 +63,7 @@ func (s *server) start(t *testing.T, set *identity.Set) {
 	config := transport.Server{
 		Addr:       s.addr,
 		Lookup:     registry(t).Lookup,
-		Identities: func() *identity.Set { return set },
+		Identities: func() *hostdir.SVIDSet { return set },
 		Rejected:   func(r transport.Rejection) { s.rejected <- r },
 		ResetKey:   s.resetKey,
 	}
@@ -115,7 +115,7 @@ func (s *server) start(t *testing.T, set *identity.Set) {
 	}()
 }
 
-func pool(t *testing.T, set func() *identity.Set) *transport.Pool {
+func pool(t *testing.T, set func() *hostdir.SVIDSet) *transport.Pool {
 	t.Helper()
 	p, err := transport.NewPool(set, &usage.Table{})
 	if err != nil {
@@ -157,7 +157,7 @@ func TestOneConnectionForManyStreams(t *testing.T) {
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	errs := make(chan error)
 	for range 20 {
 		go func() { errs <- try(t, p, route(t, outline, s.addr)) }()
@@ -176,7 +176,7 @@ func TestRenewedSVIDGetsANewConnection(t *testing.T) {
 	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
-	var laptop atomic.Pointer[identity.Set]
+	var laptop atomic.Pointer[hostdir.SVIDSet]
 	laptop.Store(host(t, "laptop", ca, alice))
 	p := pool(t, laptop.Load)
 	r := route(t, outline, s.addr)
@@ -208,9 +208,9 @@ func TestRenewedWhileConnecting(t *testing.T) {
 	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
-	sets := []*identity.Set{host(t, "laptop", ca, alice), host(t, "laptop", ca, alice)}
+	sets := []*hostdir.SVIDSet{host(t, "laptop", ca, alice), host(t, "laptop", ca, alice)}
 	var calls atomic.Int64
-	p := pool(t, func() *identity.Set { return sets[calls.Add(1)/8%2] })
+	p := pool(t, func() *hostdir.SVIDSet { return sets[calls.Add(1)/8%2] })
 	r := route(t, outline, s.addr)
 	errs := make(chan error)
 	const many = 20
@@ -241,7 +241,7 @@ func TestRefusalIsSeenWhicheverWay(t *testing.T) {
 			ca := kit.NewCA()
 			s.start(t, host(t, "ursula", ca, outline))
 			laptop := host(t, "laptop", ca, alice)
-			p := pool(t, func() *identity.Set { return laptop })
+			p := pool(t, func() *hostdir.SVIDSet { return laptop })
 			st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
 			if err != nil {
 				t.Fatal(err)
@@ -266,7 +266,7 @@ func TestCut(t *testing.T) {
 	s.cut = make(chan func(first quic.StreamID), 1)
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	var streams []*transport.Stream
 	for range 2 {
 		st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
@@ -291,7 +291,7 @@ func TestAnswerToAStreamGivenUp(t *testing.T) {
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestWrongSAN(t *testing.T) {
 	}
 	defer ln.Close()
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	err = try(t, p, route(t, outline, ln.Addr().String()))
 	var impostor *transport.ImpostorError
 	if !errors.As(err, &impostor) || impostor.Claims != wiki || impostor.Want != outline {
@@ -331,7 +331,7 @@ func TestTargetWithoutSVID(t *testing.T) {
 	var s server
 	s.start(t, host(t, "ursula", ca))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	err := try(t, p, route(t, outline, s.addr))
 	var refused *transport.RefusedError
 	if !errors.As(err, &refused) || refused.Code != wire.NotPublished || refused.Peer != outline {
@@ -347,7 +347,7 @@ func TestUnknownName(t *testing.T) {
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
 	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *identity.Set { return laptop })
+	p := pool(t, func() *hostdir.SVIDSet { return laptop })
 	err := try(t, p, route(t, wiki, s.addr))
 	var refused *transport.RefusedError
 	if !errors.As(err, &refused) || refused.Code != wire.NotPublished {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
@@ -36,7 +36,7 @@ func pair(t *testing.T, table *Table, caller spiffe.ID, close func()) (client, s
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.CloseWithError(0, ""); server.CloseWithError(0, "") })
-	c, remove := table.Add(Row{Direction: metrics.In, Target: kit.ID("service/outline"), Caller: caller, Remote: server.RemoteAddr().String()}, OfQUIC(server), new(atomic.Int64), close)
+	c, remove := table.Add(Row{Direction: telemetry.In, Target: kit.ID("service/outline"), Caller: caller, Remote: server.RemoteAddr().String()}, OfQUIC(server), new(atomic.Int64), close)
 	t.Cleanup(remove)
 	return client, server, c
 }

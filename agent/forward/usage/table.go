@@ -11,7 +11,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/forward/metrics"
+	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 )
@@ -27,11 +27,11 @@ type Table struct {
 // Handshakes is how many connections between forwarders there were since the start, of one
 // caller to one target: each is a handshake after which both sides were let in.
 type Handshakes struct {
-	Direction metrics.Direction  `json:"direction"`
-	Target    spiffe.ID          `json:"target"`
-	Caller    spiffe.ID          `json:"caller"`
-	Transport document.Transport `json:"transport"`
-	Count     int64              `json:"count"`
+	Direction telemetry.Direction `json:"direction"`
+	Target    spiffe.ID           `json:"target"`
+	Caller    spiffe.ID           `json:"caller"`
+	Transport document.Transport  `json:"transport"`
+	Count     int64               `json:"count"`
 }
 
 // Conn is one connection. Whoever carries its streams counts.
@@ -80,15 +80,15 @@ func OfQUIC(c *quic.Conn) func() Stats {
 // Row describes connections between two forwarders, of one caller to one target, in flor
 // status: one over QUIC, or all of them over TCP.
 type Row struct {
-	Direction metrics.Direction  `json:"direction"`
-	Target    spiffe.ID          `json:"target"`
-	Caller    spiffe.ID          `json:"caller"`
-	Transport document.Transport `json:"transport"`
-	Remote    string             `json:"remote"`  // address of the other forwarder; of a caller over TCP, without its port
-	Streams   int64              `json:"streams"` // open now: TCP connections and UDP sessions
-	Allowed   int64              `json:"allowed"` // how many may be open at a time
-	Opened    int64              `json:"opened"`  // since the connection was made
-	Full      bool               `json:"full"`    // the other forwarder let no further stream be opened, the last time one was wanted
+	Direction telemetry.Direction `json:"direction"`
+	Target    spiffe.ID           `json:"target"`
+	Caller    spiffe.ID           `json:"caller"`
+	Transport document.Transport  `json:"transport"`
+	Remote    string              `json:"remote"`  // address of the other forwarder; of a caller over TCP, without its port
+	Streams   int64               `json:"streams"` // open now: TCP connections and UDP sessions
+	Allowed   int64               `json:"allowed"` // how many may be open at a time
+	Opened    int64               `json:"opened"`  // since the connection was made
+	Full      bool                `json:"full"`    // the other forwarder let no further stream be opened, the last time one was wanted
 }
 
 // Add counts a connection in until remove is called. What row counts is ignored;

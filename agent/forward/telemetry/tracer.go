@@ -1,4 +1,4 @@
-package trace
+package telemetry
 
 import (
 	"bytes"
@@ -36,9 +36,9 @@ type Tracer struct {
 	lost  atomic.Int64
 }
 
-// New sends one trace in so many to the collector at an endpoint, http://127.0.0.1:4318, as
+// NewTracer sends one trace in so many to the collector at an endpoint, http://127.0.0.1:4318, as
 // OTEL_EXPORTER_OTLP_ENDPOINT has it. Without an endpoint it is nil. host is this host's name.
-func New(endpoint string, every int, host func() string, log *slog.Logger) (*Tracer, error) {
+func NewTracer(endpoint string, every int, host func() string, log *slog.Logger) (*Tracer, error) {
 	if endpoint == "" {
 		return nil, nil
 	}
@@ -53,7 +53,7 @@ func New(endpoint string, every int, host func() string, log *slog.Logger) (*Tra
 }
 
 // Samples reports whether a trace is kept.
-func (t *Tracer) Samples(c Context) bool {
+func (t *Tracer) Samples(c TraceContext) bool {
 	return t != nil && binary.BigEndian.Uint64(c.Trace[:])%t.every == 0
 }
 
@@ -122,7 +122,7 @@ func (t *Tracer) send(client *http.Client, spans []Span) error {
 		all[i] = s.otlp()
 	}
 	body, err := json.Marshal(otlpRequest{[]otlpResourceSpans{{
-		Resource: otlpResource{attributes(map[string]string{"service.name": "florete-forwarder", "service.version": release.Version(), "host.name": t.host()})},
+		Resource: otlpResource{otlpAttributes(map[string]string{"service.name": "florete-forwarder", "service.version": release.Version(), "host.name": t.host()})},
 		Scopes:   []otlpScopeSpans{{otlpScope{"github.com/florete/florete/agent/forward"}, all}},
 	}}})
 	if err != nil {
@@ -139,7 +139,7 @@ func (t *Tracer) send(client *http.Client, spans []Span) error {
 	return nil
 }
 
-func attributes(m map[string]string) []otlpAttribute {
+func otlpAttributes(m map[string]string) []otlpAttribute {
 	all := []otlpAttribute{}
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		all = append(all, otlpAttribute{k, otlpValue{m[k]}})

@@ -1,4 +1,4 @@
-package fdstore
+package handover
 
 import (
 	"io"

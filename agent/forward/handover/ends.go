@@ -1,4 +1,4 @@
-package drain
+package handover
 
 // Ends is what is to be done when something is over that the goroutine which began it does not
 // wait for: what defer is for one that does.

@@ -1,5 +1,6 @@
-// Package metrics counts what a forwarder carries and what it refuses.
-package metrics
+// Package telemetry records what a forwarder carries and what it refuses: counters, which the status and
+// Prometheus show, the access log, and traces.
+package telemetry
 
 import (
 	"cmp"

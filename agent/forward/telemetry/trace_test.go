@@ -1,4 +1,4 @@
-package trace_test
+package telemetry_test
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/forward/trace"
+	"github.com/florete/florete/agent/forward/telemetry"
 )
 
-func TestNew(t *testing.T) {
-	if tr, err := trace.New("", 0, nil, nil); tr != nil || err != nil || tr.Samples(trace.Alone()) {
+func TestNewTracer(t *testing.T) {
+	if tr, err := telemetry.NewTracer("", 0, nil, nil); tr != nil || err != nil || tr.Samples(telemetry.TraceAlone()) {
 		t.Errorf("without an endpoint: %v, %v", tr, err)
 	}
 	for endpoint, want := range map[string]string{
@@ -25,19 +25,19 @@ func TestNew(t *testing.T) {
 		"http://me:secret@there/":  "want the URL of a collector",
 		"http://127.0.0.1:4318/ok": "one trace in 0",
 	} {
-		if _, err := trace.New(endpoint, 0, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := telemetry.NewTracer(endpoint, 0, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", endpoint, err)
 		}
 	}
 }
 
-// TestSamples: one in so many, and the same ones at both ends.
-func TestSamples(t *testing.T) {
-	one, _ := trace.New("http://x", 10, nil, nil)
-	other, _ := trace.New("http://y", 10, nil, nil)
+// TestTracerSamples: one in so many, and the same ones at both ends.
+func TestTracerSamples(t *testing.T) {
+	one, _ := telemetry.NewTracer("http://x", 10, nil, nil)
+	other, _ := telemetry.NewTracer("http://y", 10, nil, nil)
 	n := 0
 	for range 10000 {
-		c := trace.Alone()
+		c := telemetry.TraceAlone()
 		if one.Samples(c) != other.Samples(c) {
 			t.Fatal("two hosts keep different traces")
 		}
@@ -50,9 +50,9 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestRun: what waits at the end is sent; a collector that does not answer holds nobody up,
+// TestTracer: what waits at the end is sent; a collector that does not answer holds nobody up,
 // and is logged once.
-func TestRun(t *testing.T) {
+func TestTracer(t *testing.T) {
 	var spans, calls atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if calls.Add(1) == 1 {
@@ -72,12 +72,12 @@ func TestRun(t *testing.T) {
 	}))
 	defer s.Close()
 	var log strings.Builder
-	tr, err := trace.New(s.URL, 1, func() string { return "ursula" }, slog.New(slog.NewTextHandler(&log, nil)))
+	tr, err := telemetry.NewTracer(s.URL, 1, func() string { return "ursula" }, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5000 { // more than wait
-		tr.Add(trace.Span{Context: trace.Alone(), Begun: time.Now(), Ended: time.Now()})
+		tr.Add(telemetry.Span{TraceContext: telemetry.TraceAlone(), Begun: time.Now(), Ended: time.Now()})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

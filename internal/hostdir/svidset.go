@@ -1,6 +1,4 @@
-// Package identity holds what proves who this host's parts are: its X.509-SVIDs as
-// activation delivered them, and the roots of its manifest, which verify its peers'.
-package identity
+package hostdir
 
 import (
 	"errors"
@@ -9,27 +7,27 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 )
 
-// Set is the SVIDs of one host at one moment. It does not change. The zero Set
-// has none.
-type Set struct {
+// SVIDSet is what proves who the parts of one host are, at one moment: the SVIDs that activation
+// delivered, and the roots of the manifest, which verify peers. It does not change. The zero SVIDSet has
+// no SVIDs.
+type SVIDSet struct {
 	Trust   *trust.Roots
 	Bundles []*trust.Bundle // of foreign trust domains, which Trust is federated with
 	svids   map[spiffe.ID]*trust.SVID
 }
 
 // SVID is the SVID of id, nil when it has not been delivered.
-func (s *Set) SVID(id spiffe.ID) *trust.SVID { return s.svids[id] }
+func (s *SVIDSet) SVID(id spiffe.ID) *trust.SVID { return s.svids[id] }
 
-// Load reads the SVIDs of all cert needs. One that is unchanged is the same pointer
+// LoadSVIDs reads the SVIDs of all cert needs. One that is unchanged is the same pointer
 // as in previous; one that cannot be used is left as it was in previous and is
 // among the problems, as is one that is revoked, which is left out. The trust has the
-// revocation list. previous may be the zero Set.
-func Load(layout hostdir.Layout, m document.Manifest, previous *Set) (*Set, []error) {
+// revocation list. previous may be the zero SVIDSet.
+func LoadSVIDs(layout Layout, m document.Manifest, previous *SVIDSet) (*SVIDSet, []error) {
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
 		return previous, []error{fmt.Errorf("manifest of %s: %w", m.Host, err)}
@@ -57,9 +55,9 @@ func Load(layout hostdir.Layout, m document.Manifest, previous *Set) (*Set, []er
 		roots = previous.Trust
 	}
 	roots = roots.With(list)
-	set := &Set{Trust: roots, Bundles: bundles, svids: map[spiffe.ID]*trust.SVID{}}
+	set := &SVIDSet{Trust: roots, Bundles: bundles, svids: map[spiffe.ID]*trust.SVID{}}
 	for _, n := range m.Needs {
-		if !Delivers(n) {
+		if !IsForwarderSVID(n) {
 			continue
 		}
 		id, err := n.CertID()
@@ -68,7 +66,7 @@ func Load(layout hostdir.Layout, m document.Manifest, previous *Set) (*Set, []er
 			continue
 		}
 		old := previous.SVID(id)
-		svid, err := load(roots, layout.Need(n.ID), id)
+		svid, err := loadUsable(roots, layout.Need(n.ID), id)
 		var revoked *trust.RevokedError
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && old == nil:
@@ -89,18 +87,22 @@ func Load(layout hostdir.Layout, m document.Manifest, previous *Set) (*Set, []er
 	return set, problems
 }
 
-// Delivers tells whether a need is for an SVID of the forwarder: one that belongs
+// IsForwarderSVID reports whether a need is for an SVID of the forwarder: one that belongs
 // to another account is not.
-func Delivers(n document.Need) bool { return n.Kind == document.KindCert && n.Deliver.Owner == "" }
+func IsForwarderSVID(n document.Need) bool {
+	return n.Kind == document.KindCert && n.Deliver.Owner == ""
+}
 
-// Reads reports whether Load reads what a need delivers.
-func Reads(n document.Need) bool { return Delivers(n) || n.Kind == document.KindFederation }
+// ForwarderReads reports whether LoadSVIDs reads what a need delivers.
+func ForwarderReads(n document.Need) bool {
+	return IsForwarderSVID(n) || n.Kind == document.KindFederation
+}
 
-// load reads the SVID of id and refuses one that would be of no use to a peer at any time.
+// loadUsable reads the SVID of id and refuses one that would be of no use to a peer at any time.
 // One that has expired, or by a wrong clock is not valid yet, is accepted: its users check
 // the time, and nothing has to be read again when the clock is set.
-func load(roots *trust.Roots, dir string, id spiffe.ID) (*trust.SVID, error) {
-	svid, err := hostdir.LoadSVID(dir, id)
+func loadUsable(roots *trust.Roots, dir string, id spiffe.ID) (*trust.SVID, error) {
+	svid, err := LoadSVID(dir, id)
 	if err != nil {
 		return nil, err
 	}

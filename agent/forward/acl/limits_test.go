@@ -1,4 +1,4 @@
-package limits_test
+package acl_test
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete/agent/forward/limits"
+	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 )
@@ -18,7 +18,7 @@ var (
 )
 
 // apply puts limits of wiki, and of ann, in force.
-func apply(t *limits.Table, service, caller document.Limits) {
+func apply(t *acl.Limits, service, caller document.Limits) {
 	t.Apply(document.Forwarder{
 		Publish: []document.Published{{ID: chat}, {ID: wiki, Limits: service}},
 		Limits:  []document.CallerLimits{{ID: ann, Limits: caller}},
@@ -26,7 +26,7 @@ func apply(t *limits.Table, service, caller document.Limits) {
 }
 
 // open wants a connection to be counted in, or refused for somebody.
-func open(t *testing.T, s *limits.Share, want string) (release func()) {
+func open(t *testing.T, s *acl.Share, want string) (release func()) {
 	t.Helper()
 	release, err := s.Open()
 	if got := words(err); got != want {
@@ -44,7 +44,7 @@ func words(err error) string {
 
 // The lower of both limits decides, and what one of them refuses is counted at neither.
 func TestConnections(t *testing.T) {
-	var table limits.Table
+	var table acl.Limits
 	s, other, elsewhere := table.Share(wiki, ann), table.Share(wiki, bob), table.Share(chat, ann)
 	open(t, s, "")
 	apply(&table, document.Limits{Connections: 3}, document.Limits{Connections: 2})
@@ -61,7 +61,7 @@ func TestConnections(t *testing.T) {
 
 func TestOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var table limits.Table
+		var table acl.Limits
 		apply(&table, document.Limits{}, document.Limits{OpensPerSecond: 2})
 		s := table.Share(wiki, ann)
 		for range 3 {
@@ -85,7 +85,7 @@ func TestOpens(t *testing.T) {
 }
 
 // carry is how many bytes streams of a share carry until a time.
-func carry(s *limits.Share, streams int, end time.Time) (total int) {
+func carry(s *acl.Share, streams int, end time.Time) (total int) {
 	stop := make(chan struct{})
 	time.AfterFunc(time.Until(end), func() { close(stop) })
 	var mu sync.Mutex
@@ -109,7 +109,7 @@ func carry(s *limits.Share, streams int, end time.Time) (total int) {
 func TestBytesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, seconds = 1_000_000, 100
-		var table limits.Table
+		var table acl.Limits
 		apply(&table, document.Limits{BytesPerSecond: rate}, document.Limits{})
 		var few, many int
 		var both sync.WaitGroup
@@ -129,7 +129,7 @@ func TestBytesAreShared(t *testing.T) {
 // A stream that waits goes by the limits in force.
 func TestBytesOfANewLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var table limits.Table
+		var table acl.Limits
 		s := table.Share(wiki, ann)
 		s.Wait(nil, 1<<40)
 		apply(&table, document.Limits{}, document.Limits{BytesPerSecond: 1000})
@@ -156,7 +156,7 @@ func TestBytesOfANewLimit(t *testing.T) {
 
 func TestDatagrams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var table limits.Table
+		var table acl.Limits
 		s := table.Share(wiki, ann)
 		for range 2 {
 			if !s.Allow(65507) {

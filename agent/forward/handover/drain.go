@@ -1,6 +1,4 @@
-// Package drain runs tasks that may outlive the decision to stop, for a bounded
-// time.
-package drain
+package handover
 
 import (
 	"context"
@@ -8,9 +6,9 @@ import (
 	"time"
 )
 
-// Group runs tasks until Close. Their context ends when Close has waited long
-// enough.
-type Group struct {
+// Tasks runs tasks that may outlive the decision to stop, for a bounded time: their context ends when
+// Close has waited long enough.
+type Tasks struct {
 	hard  context.Context
 	kill  context.CancelFunc
 	tasks sync.WaitGroup
@@ -21,15 +19,15 @@ type Group struct {
 	empty  chan struct{} // closed with the last task; nil while nobody waits
 }
 
-// New returns a group without tasks.
-func New() *Group {
+// NewTasks returns a group without tasks.
+func NewTasks() *Tasks {
 	hard, kill := context.WithCancel(context.Background())
-	return &Group{hard: hard, kill: kill}
+	return &Tasks{hard: hard, kill: kill}
 }
 
 // Go starts a task, which must end soon after its context does. It does nothing
 // and returns false once Close was called.
-func (g *Group) Go(task func(ctx context.Context)) bool {
+func (g *Tasks) Go(task func(ctx context.Context)) bool {
 	ctx, ended, ok := g.Begin()
 	if ok {
 		go func() {
@@ -42,7 +40,7 @@ func (g *Group) Go(task func(ctx context.Context)) bool {
 
 // Begin counts a task in that no goroutine waits for. ended must be called once, when it has
 // ended: soon after ctx does.
-func (g *Group) Begin() (ctx context.Context, ended func(), ok bool) {
+func (g *Tasks) Begin() (ctx context.Context, ended func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -53,7 +51,7 @@ func (g *Group) Begin() (ctx context.Context, ended func(), ok bool) {
 	return g.hard, g.ended, true
 }
 
-func (g *Group) ended() {
+func (g *Tasks) ended() {
 	defer g.tasks.Done()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,7 +62,7 @@ func (g *Group) ended() {
 }
 
 // Wait returns when there are no tasks, or ctx ends. More may be started.
-func (g *Group) Wait(ctx context.Context) {
+func (g *Tasks) Wait(ctx context.Context) {
 	g.mu.Lock()
 	if g.n == 0 {
 		g.mu.Unlock()
@@ -83,7 +81,7 @@ func (g *Group) Wait(ctx context.Context) {
 
 // Close lets the tasks end by themselves for the time of grace, then ends their
 // context, and returns when all have ended.
-func (g *Group) Close(grace time.Duration) {
+func (g *Tasks) Close(grace time.Duration) {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()

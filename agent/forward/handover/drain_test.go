@@ -1,4 +1,4 @@
-package drain_test
+package handover_test
 
 import (
 	"context"
@@ -6,12 +6,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete/agent/forward/drain"
+	"github.com/florete/florete/agent/forward/handover"
 )
 
 func TestCloseWaitsForTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := drain.New()
+		g := handover.NewTasks()
 		var cut error
 		g.Go(func(ctx context.Context) {
 			time.Sleep(time.Second)
@@ -27,7 +27,7 @@ func TestCloseWaitsForTasks(t *testing.T) {
 
 func TestCloseEndsTasksAfterTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := drain.New()
+		g := handover.NewTasks()
 		g.Go(func(ctx context.Context) { <-ctx.Done() })
 		begin := time.Now()
 		g.Close(5 * time.Second)
@@ -42,7 +42,7 @@ func TestCloseEndsTasksAfterTheGrace(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := drain.New()
+		g := handover.NewTasks()
 		g.Wait(t.Context())
 		for n := range 3 {
 			g.Go(func(context.Context) { time.Sleep(time.Duration(n) * time.Second) })

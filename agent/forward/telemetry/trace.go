@@ -1,13 +1,4 @@
-// Package trace reports how connections are opened to a collector of OpenTelemetry traces, over
-// OTLP/HTTP with JSON (opentelemetry.io/docs/specs/otlp). A trace is one stream between two
-// forwarders: the span of the caller's side, from a process's connection to the answer, and
-// below it the publishing side's, until the upstream is connected.
-//
-// Nothing of it is on the wire. Both sides derive the IDs from the keys of their TLS connection
-// and the number of the stream (RFC 5705): the trace's, of 16 bytes, and the caller's span, of
-// 8. Which traces are kept follows from their ID, so both keep the same ones where both keep
-// as many; no peer has another host record anything, nor can it forge what belongs together.
-package trace
+package telemetry
 
 import (
 	"crypto/rand"
@@ -22,18 +13,24 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// label is of the exporter.
-const label = "EXPORTER-florete-trace"
+// traceLabel is of the exporter.
+const traceLabel = "EXPORTER-florete-trace"
 
-// Context is what both ends of a stream call it.
-type Context struct {
+// TraceContext names one stream between two forwarders at both of its ends. Its trace has the span of the caller's
+// side, from a process's connection to the answer, and below it that of the publishing side, until the upstream is connected.
+//
+// Nothing of it is on the wire. Both sides derive the IDs from the keys of their TLS connection
+// and the number of the stream (RFC 5705): the trace's, of 16 bytes, and the caller's span, of
+// 8. Which traces are kept follows from their ID, so both keep the same ones where both keep
+// as many; no peer has another host record anything, nor can it forge what belongs together.
+type TraceContext struct {
 	Trace  [16]byte
 	Caller [8]byte // the caller's span
 }
 
-// Of is the context of a stream on a connection.
-func Of(cs tls.ConnectionState, stream quic.StreamID) (c Context, err error) {
-	b, err := cs.ExportKeyingMaterial(label, binary.BigEndian.AppendUint64(nil, uint64(stream)), len(c.Trace)+len(c.Caller))
+// TraceOf is the context of a stream on a connection.
+func TraceOf(cs tls.ConnectionState, stream quic.StreamID) (c TraceContext, err error) {
+	b, err := cs.ExportKeyingMaterial(traceLabel, binary.BigEndian.AppendUint64(nil, uint64(stream)), len(c.Trace)+len(c.Caller))
 	if err != nil {
 		return c, err
 	}
@@ -42,8 +39,8 @@ func Of(cs tls.ConnectionState, stream quic.StreamID) (c Context, err error) {
 	return c, nil
 }
 
-// Alone is the context of what has no stream.
-func Alone() (c Context) {
+// TraceAlone is the context of what has no stream.
+func TraceAlone() (c TraceContext) {
 	rand.Read(c.Trace[:])
 	rand.Read(c.Caller[:])
 	return c
@@ -51,7 +48,7 @@ func Alone() (c Context) {
 
 // Span is one side's part of a trace.
 type Span struct {
-	Context
+	TraceContext
 	Publisher  bool // else it is the caller's
 	Name       string
 	Begun      time.Time
@@ -60,9 +57,9 @@ type Span struct {
 	Error      string // empty: all went well
 }
 
-// Attributes are what a span has of a connection. address is where the forwarder at the other
+// SpanAttributes are what a span has of a connection. address is where the forwarder at the other
 // side is.
-func Attributes(caller, service spiffe.ID, over document.Transport, address string) map[string]string {
+func SpanAttributes(caller, service spiffe.ID, over document.Transport, address string) map[string]string {
 	return map[string]string{"florete.caller": caller.String(), "florete.service": service.String(), "florete.transport": string(over), "network.peer.address": address}
 }
 
@@ -120,7 +117,7 @@ type (
 func (s Span) otlp() otlpSpan {
 	o := otlpSpan{
 		TraceID: hex.EncodeToString(s.Trace[:]), SpanID: hex.EncodeToString(s.Caller[:]), Name: s.Name, Kind: kindClient,
-		Start: s.Begun.UnixNano(), End: s.Ended.UnixNano(), Attributes: attributes(s.Attributes), Status: otlpStatus{Code: statusOK},
+		Start: s.Begun.UnixNano(), End: s.Ended.UnixNano(), Attributes: otlpAttributes(s.Attributes), Status: otlpStatus{Code: statusOK},
 	}
 	if s.Publisher {
 		var own [8]byte

@@ -1,4 +1,4 @@
-package identity_test
+package hostdir_test
 
 import (
 	"os"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/forward/identity"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
@@ -17,7 +16,7 @@ import (
 
 var alice, node = kit.ID("user/alice"), kit.ID("node/laptop")
 
-func setup(t *testing.T) (*kit.CA, *agenttest.Host) {
+func svidSetup(t *testing.T) (*kit.CA, *agenttest.Host) {
 	t.Helper()
 	ca := kit.NewCA()
 	h := agenttest.NewHost(t, "laptop", ca)
@@ -25,7 +24,7 @@ func setup(t *testing.T) (*kit.CA, *agenttest.Host) {
 	return ca, h
 }
 
-func manifest(t *testing.T, h *agenttest.Host) document.Manifest {
+func svidManifest(t *testing.T, h *agenttest.Host) document.Manifest {
 	t.Helper()
 	doc, err := h.Layout.Manifest()
 	if err != nil {
@@ -35,7 +34,7 @@ func manifest(t *testing.T, h *agenttest.Host) document.Manifest {
 }
 
 func TestLoad(t *testing.T) {
-	ca, h := setup(t)
+	ca, h := svidSetup(t)
 	if set := h.Identities(t); set.SVID(alice) != nil || set.SVID(node) != nil {
 		t.Error("SVIDs before any was delivered")
 	}
@@ -52,27 +51,27 @@ func TestLoad(t *testing.T) {
 
 // TestAnotherAccounts: what is delivered to another account is not the forwarder's.
 func TestAnotherAccounts(t *testing.T) {
-	ca, h := setup(t)
+	ca, h := svidSetup(t)
 	h.Deliver(ca, alice, time.Hour)
-	m := manifest(t, h)
+	m := svidManifest(t, h)
 	for i := range m.Needs {
 		m.Needs[i].Deliver.Owner = "florete-provider"
 	}
-	if set, problems := identity.Load(h.Layout, m, &identity.Set{}); set.SVID(alice) != nil || len(problems) > 0 {
+	if set, problems := hostdir.LoadSVIDs(h.Layout, m, &hostdir.SVIDSet{}); set.SVID(alice) != nil || len(problems) > 0 {
 		t.Errorf("alice's SVID is %v, problems %v", set.SVID(alice), problems)
 	}
 }
 
 func TestSameUntilRenewed(t *testing.T) {
-	ca, h := setup(t)
+	ca, h := svidSetup(t)
 	h.Deliver(ca, alice, time.Hour)
 	first := h.Identities(t)
-	second, _ := identity.Load(h.Layout, manifest(t, h), first)
+	second, _ := hostdir.LoadSVIDs(h.Layout, svidManifest(t, h), first)
 	if second.SVID(alice) != first.SVID(alice) || second.Trust != first.Trust {
 		t.Error("what did not change is another value")
 	}
 	h.Deliver(ca, alice, time.Hour)
-	third, _ := identity.Load(h.Layout, manifest(t, h), second)
+	third, _ := hostdir.LoadSVIDs(h.Layout, svidManifest(t, h), second)
 	if third.SVID(alice) == first.SVID(alice) {
 		t.Error("a renewed SVID is the same value")
 	}
@@ -80,7 +79,7 @@ func TestSameUntilRenewed(t *testing.T) {
 
 // TestUnusable: what cannot be used is a problem, and what was there stays.
 func TestUnusable(t *testing.T) {
-	ca, h := setup(t)
+	ca, h := svidSetup(t)
 	h.Deliver(ca, alice, time.Hour)
 	good := h.Identities(t)
 	current := hostdir.Current(h.Layout.Need(kit.CertNeed(alice).ID))
@@ -107,7 +106,7 @@ func TestUnusable(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			set, problems := identity.Load(h.Layout, manifest(t, h), good)
+			set, problems := hostdir.LoadSVIDs(h.Layout, svidManifest(t, h), good)
 			if len(problems) != 1 || !strings.Contains(problems[0].Error(), x.want) || !strings.Contains(problems[0].Error(), `need "cert-user-alice"`) {
 				t.Errorf("problems %v, want %q", problems, x.want)
 			}
@@ -119,7 +118,7 @@ func TestUnusable(t *testing.T) {
 }
 
 func TestExpiredIsLoaded(t *testing.T) {
-	ca, h := setup(t)
+	ca, h := svidSetup(t)
 	h.Deliver(ca, alice, -time.Minute)
 	if svid := h.Identities(t).SVID(alice); svid == nil || svid.Valid(time.Now()) {
 		t.Errorf("SVID %+v, want one that is not valid", svid)
@@ -128,7 +127,7 @@ func TestExpiredIsLoaded(t *testing.T) {
 
 // A host may start with its clock years behind.
 func TestNotYetValidIsLoaded(t *testing.T) {
-	ca, h := setup(t)
+	ca, h := svidSetup(t)
 	h.Deliver(ca, alice, time.Hour)
 	synctest.Test(t, func(t *testing.T) { // where it is the year 2000
 		if svid := h.Identities(t).SVID(alice); svid == nil || svid.Valid(time.Now()) {
@@ -138,15 +137,15 @@ func TestNotYetValidIsLoaded(t *testing.T) {
 }
 
 func TestNeedWithoutID(t *testing.T) {
-	_, h := setup(t)
-	m := manifest(t, h)
+	_, h := svidSetup(t)
+	m := svidManifest(t, h)
 	for request, want := range map[string]string{
 		`{}`:                   `need "cert-node": request has no id`,
 		`{"id":"alice"}`:       `need "cert-node": request: SPIFFE ID "alice"`,
 		`{"id":["spiffe://"]}`: `need "cert-node": request: `,
 	} {
 		m.Needs[0].Request = []byte(request)
-		_, problems := identity.Load(h.Layout, m, &identity.Set{})
+		_, problems := hostdir.LoadSVIDs(h.Layout, m, &hostdir.SVIDSet{})
 		if len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want) {
 			t.Errorf("%s: problems %v, want %q", request, problems, want)
 		}

@@ -1,9 +1,4 @@
-// Package fdstore keeps listening sockets open while the process that listens is
-// started again: systemd stores them meanwhile (sd_notify(3), FDSTORE=1) and passes
-// them to the next process (sd_listen_fds(3)). Who connects or sends in between waits
-// in the kernel's queue, and nobody else can take the address. Where systemd does not
-// run the process, sockets are plain.
-package fdstore
+package handover
 
 import (
 	"errors"
@@ -21,7 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Store has what systemd stores for this process. The zero Store has nothing yet.
+// Store keeps listening sockets open while the process that listens is started again: systemd stores
+// them meanwhile (sd_notify(3), FDSTORE=1) and passes them to the next process (sd_listen_fds(3)). Who connects
+// or sends in between waits in the kernel's queue, and nobody else can take the address. Where systemd does not
+// run the process, sockets are plain. The zero Store has nothing yet.
 type Store struct {
 	mu        sync.Mutex
 	inherited map[addr]io.Closer    // not listened on yet
@@ -38,12 +36,12 @@ type addr struct {
 	at      netip.AddrPort
 }
 
-// Open takes over what systemd passes to this process, which it does once.
-func Open() *Store { return Inherit(activation.Files(true)) }
+// OpenStore takes over what systemd passes to this process, which it does once.
+func OpenStore() *Store { return InheritStore(activation.Files(true)) }
 
-// Inherit takes over the files of a process that is still there, which have the names that
+// InheritStore takes over the files of a process that is still there, which have the names that
 // systemd stores them under.
-func Inherit(files []*os.File) *Store {
+func InheritStore(files []*os.File) *Store {
 	s := &Store{
 		inherited: map[addr]io.Closer{}, open: map[addr]syscall.Conn{}, stored: map[addr]bool{},
 		secrets: map[string][]byte{}, others: map[string]*os.File{},

@@ -1,7 +1,4 @@
-// Package limits holds callers to what the topology lets a service, and a caller, have at
-// this host: connections, opens in a second, bytes in a second. Both apply to whatever a
-// caller has of a service, so the lower one decides.
-package limits
+package acl
 
 import (
 	"sync"
@@ -10,10 +7,11 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Table is the limits in force, and what is had of them. The zero Table limits nothing and
-// is ready. It keeps whoever called, or was called, since the start: as many as the allow
-// lists name.
-type Table struct {
+// Limits holds callers to what the topology lets a service, and a caller, have at this host: connections,
+// opens in a second, bytes in a second. Both apply to whatever a
+// caller has of a service, so the lower one decides. The zero Limits limits nothing and is ready. It keeps whoever
+// called, or was called, since the start: as many as the allow lists name.
+type Limits struct {
 	mu                sync.Mutex
 	services, callers group
 	shares            map[sharing]*Share
@@ -28,7 +26,7 @@ type group struct {
 }
 
 // Apply puts a manifest's limits in force. What is open stays open, and counts.
-func (t *Table) Apply(f document.Forwarder) {
+func (t *Limits) Apply(f document.Forwarder) {
 	services, callers := map[spiffe.ID]document.Limits{}, map[spiffe.ID]document.Limits{}
 	for _, p := range f.Publish {
 		services[p.ID] = p.Limits
@@ -63,7 +61,7 @@ func (g *group) of(id spiffe.ID) *budget {
 }
 
 // Share is what a caller has of a service, whatever limits come into force.
-func (t *Table) Share(service, caller spiffe.ID) *Share {
+func (t *Limits) Share(service, caller spiffe.ID) *Share {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := sharing{service, caller}

@@ -1,8 +1,4 @@
-// Package accesslog writes a line for each connection to a published service, or UDP session,
-// once it has ended: who, what, from where, how much, how long and why it ended. Where
-// standard error is systemd's journal a line has fields of its own, FLORETE_CALLER and so
-// on; elsewhere it is JSON. Nothing that is carried, and no key, is in it.
-package accesslog
+package telemetry
 
 import (
 	"encoding/json"
@@ -22,18 +18,18 @@ import (
 )
 
 const (
-	// perSecond and burst are a third of what the journal takes of a unit (10,000 lines in
+	// linesPerSecond and burst are a third of what the journal takes of a unit (10,000 lines in
 	// 30 s), so that other lines of the forwarder are not dropped.
-	perSecond = 100
-	burst     = 300
-	// pause is how often what was left out is logged.
-	pause = 10 * time.Second
-	// Every is of how many connections one is written where they are sampled.
-	Every = 100
+	linesPerSecond = 100
+	lineBurst      = 300
+	// lostPause is how often what was left out is logged.
+	lostPause = 10 * time.Second
+	// SampledEvery is of how many connections one is written where they are sampled.
+	SampledEvery = 100
 )
 
-// Entry is a connection that has ended.
-type Entry struct {
+// Access is a connection that has ended.
+type Access struct {
 	Caller    spiffe.ID          `json:"caller"`
 	Service   spiffe.ID          `json:"service"`
 	Port      string             `json:"port,omitempty"` // of several that the service has
@@ -48,46 +44,49 @@ type Entry struct {
 	End       string             `json:"end"`
 }
 
-// Log is where entries go. The nil Log writes none.
-type Log struct {
+// AccessLog writes a line for each connection to a published service, or UDP session, once it has
+// ended: who, what, from where, how much, how long and why it ended. Where standard error is systemd's journal,
+// a line has fields of its own, FLORETE_CALLER and so on; elsewhere it is JSON. Nothing that is carried, and no
+// key, is in it. The nil AccessLog writes none.
+type AccessLog struct {
 	log    *slog.Logger
 	limit  *rate.Limiter
 	random func(n int) int
-	write  func(Entry) error
+	write  func(Access) error
 
 	mu    sync.Mutex
 	lost  int       // since noted
 	noted time.Time // what was lost until then
 }
 
-// New writes to the journal where standard error leads there, and else to w. What is left
+// NewAccessLog writes to the journal where standard error leads there, and else to w. What is left
 // out because there is too much is logged.
-func New(w io.Writer, log *slog.Logger) *Log {
-	l := &Log{log: log, limit: rate.NewLimiter(perSecond, burst), random: rand.IntN}
-	l.write = func(e Entry) error { return json.NewEncoder(w).Encode(e) }
+func NewAccessLog(w io.Writer, log *slog.Logger) *AccessLog {
+	l := &AccessLog{log: log, limit: rate.NewLimiter(linesPerSecond, lineBurst), random: rand.IntN}
+	l.write = func(e Access) error { return json.NewEncoder(w).Encode(e) }
 	if ok, err := journal.StderrIsJournalStream(); err == nil && ok {
-		l.write = send
+		l.write = sendToJournal
 	}
 	return l
 }
 
 // Wants reports whether the next entry of a service is to be written.
-func (l *Log) Wants(which document.AccessLog) bool {
+func (l *AccessLog) Wants(which document.AccessLog) bool {
 	if l == nil {
 		return false
 	}
-	return which == document.AccessFull || which == document.AccessSampled && l.random(Every) == 0
+	return which == document.AccessFull || which == document.AccessSampled && l.random(SampledEvery) == 0
 }
 
 // Write writes an entry, unless there were too many.
-func (l *Log) Write(e Entry) {
+func (l *AccessLog) Write(e Access) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.limit.Allow() {
 		l.lost++
 		return
 	}
-	if time.Since(l.noted) > pause {
+	if time.Since(l.noted) > lostPause {
 		l.note()
 	}
 	if err := l.write(e); err != nil {
@@ -96,7 +95,7 @@ func (l *Log) Write(e Entry) {
 }
 
 // Close logs what was left out since the last entry.
-func (l *Log) Close() {
+func (l *AccessLog) Close() {
 	if l == nil {
 		return
 	}
@@ -106,15 +105,15 @@ func (l *Log) Close() {
 }
 
 // note logs what was left out. The caller holds the lock.
-func (l *Log) note() {
+func (l *AccessLog) note() {
 	if l.lost > 0 {
-		l.log.Warn("access log: too many connections", "left out", l.lost, "a second at most", perSecond)
+		l.log.Warn("access log: too many connections", "left out", l.lost, "a second at most", linesPerSecond)
 		l.lost, l.noted = 0, time.Now()
 	}
 }
 
-// send writes an entry as the journal's native protocol has it.
-func send(e Entry) error {
+// sendToJournal writes an entry as the journal's native protocol has it.
+func sendToJournal(e Access) error {
 	fields := map[string]string{
 		"FLORETE_CALLER": e.Caller.String(), "FLORETE_SERVICE": e.Service.String(), "FLORETE_FROM": e.From, "FLORETE_UPSTREAM": e.Upstream,
 		"FLORETE_TRANSPORT": string(e.Transport), "FLORETE_SENT": fmt.Sprint(e.Sent), "FLORETE_RECEIVED": fmt.Sprint(e.Received),
@@ -127,11 +126,11 @@ func send(e Entry) error {
 	if e.Protocol != document.TCP {
 		fields["FLORETE_PROTOCOL"] = string(e.Protocol)
 	}
-	return journal.Send(message(e), journal.PriInfo, fields)
+	return journal.Send(accessLine(e), journal.PriInfo, fields)
 }
 
-// message is an entry as people read it.
-func message(e Entry) string {
+// accessLine is an entry as people read it.
+func accessLine(e Access) string {
 	return strings.Join([]string{
 		"access", "caller=" + e.Caller.ShortIn(e.Service.TrustDomain()), "service=" + strings.TrimSuffix(e.Service.Short()+":"+e.Port, ":"), "from=" + e.From,
 		fmt.Sprintf("sent=%d received=%d duration=%s", e.Sent, e.Received, e.Duration.Round(time.Microsecond)),

@@ -1,4 +1,4 @@
-package fdstore_test
+package handover_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/forward/fdstore"
+	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 func child(args []string) error {
-	s := fdstore.Open()
+	s := handover.OpenStore()
 	tcp, udp := map[netip.AddrPort]bool{}, map[netip.AddrPort]bool{}
 	for _, a := range args[1:] {
 		if text, ok := strings.CutSuffix(a, "/quic"); ok {
@@ -80,7 +80,7 @@ func child(args []string) error {
 	return nil
 }
 
-func serveTCP(s *fdstore.Store, addr netip.AddrPort, accept bool) error {
+func serveTCP(s *handover.Store, addr netip.AddrPort, accept bool) error {
 	ln, err := s.Listen(addr)
 	if err != nil || !accept {
 		return err
@@ -94,7 +94,7 @@ func serveTCP(s *fdstore.Store, addr netip.AddrPort, accept bool) error {
 	return err
 }
 
-func serveUDP(s *fdstore.Store, addr netip.AddrPort, accept bool) error {
+func serveUDP(s *handover.Store, addr netip.AddrPort, accept bool) error {
 	c, err := s.ListenUDP(addr)
 	if err != nil || !accept {
 		return err
@@ -327,7 +327,7 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	file.Close()
-	err = fdstore.Hold("ask-1", conn.(*net.UnixConn))
+	err = handover.Hold("ask-1", conn.(*net.UnixConn))
 	conn.Close()
 	m.hear()
 	if err != nil || m.held["ask-1"] == nil {
@@ -336,7 +336,7 @@ func TestHold(t *testing.T) {
 	if _, err := unix.Write(pair[1], []byte("x")); err != nil {
 		t.Errorf("the other end: %v", err)
 	}
-	if err := fdstore.Drop("ask-1"); err != nil {
+	if err := handover.Drop("ask-1"); err != nil {
 		t.Fatal(err)
 	}
 	if m.hear(); len(m.held) != 0 {
@@ -348,7 +348,7 @@ func TestHold(t *testing.T) {
 func TestCloseEndsAccept(t *testing.T) {
 	m := newManager(t)
 	t.Setenv("NOTIFY_SOCKET", m.conn.LocalAddr().String())
-	var s fdstore.Store
+	var s handover.Store
 	ln, err := s.Listen(netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {
 		t.Fatal(err)
@@ -372,7 +372,7 @@ func TestCloseEndsAccept(t *testing.T) {
 
 func TestZeroStore(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
-	var s fdstore.Store
+	var s handover.Store
 	ln, err := s.Listen(netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package accesslog
+package telemetry
 
 import (
 	"bytes"
@@ -15,38 +15,38 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-var entry = Entry{
+var anAccess = Access{
 	Caller: kit.ID("user/alice"), Service: kit.ID("service/wiki"), From: "192.0.2.7:4610", Upstream: "127.0.0.1:8080", Transport: document.OverQUIC,
 	Begun: time.Unix(1, 0).UTC(), Duration: 1500 * time.Microsecond, Sent: 12, Received: 34, End: "done",
 }
 
 // A caller of another trust domain is not taken for one of ours.
 func TestForeignCaller(t *testing.T) {
-	e := entry
+	e := anAccess
 	e.Caller = kit.IDIn("blue.example", "user/alice")
-	if want := "caller=spiffe://blue.example/user/alice service=service/wiki"; !strings.Contains(message(e), want) {
-		t.Errorf("got %s, want %s", message(e), want)
+	if want := "caller=spiffe://blue.example/user/alice service=service/wiki"; !strings.Contains(accessLine(e), want) {
+		t.Errorf("got %s, want %s", accessLine(e), want)
 	}
 }
 
-func TestWrite(t *testing.T) {
+func TestAccessLog(t *testing.T) {
 	var out bytes.Buffer
-	New(&out, slog.New(slog.DiscardHandler)).Write(entry)
-	var got Entry
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || !reflect.DeepEqual(got, entry) {
+	NewAccessLog(&out, slog.New(slog.DiscardHandler)).Write(anAccess)
+	var got Access
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || !reflect.DeepEqual(got, anAccess) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if want := "access caller=user/alice service=service/wiki from=192.0.2.7:4610 sent=12 received=34 duration=1.5ms transport=quic end=done"; message(entry) != want {
-		t.Errorf("got %s, want %s", message(entry), want)
+	if want := "access caller=user/alice service=service/wiki from=192.0.2.7:4610 sent=12 received=34 duration=1.5ms transport=quic end=done"; accessLine(anAccess) != want {
+		t.Errorf("got %s, want %s", accessLine(anAccess), want)
 	}
 }
 
 // An entry of one of several ports names it.
-func TestPort(t *testing.T) {
-	e := entry
+func TestAccessLogPort(t *testing.T) {
+	e := anAccess
 	e.Port = "metrics"
-	if want := "service=service/wiki:metrics from="; !strings.Contains(message(e), want) {
-		t.Errorf("got %s, want %s", message(e), want)
+	if want := "service=service/wiki:metrics from="; !strings.Contains(accessLine(e), want) {
+		t.Errorf("got %s, want %s", accessLine(e), want)
 	}
 }
 
@@ -54,10 +54,10 @@ func TestPort(t *testing.T) {
 func TestStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, log bytes.Buffer
-		l := New(&out, slog.New(slog.NewTextHandler(&log, nil)))
+		l := NewAccessLog(&out, slog.New(slog.NewTextHandler(&log, nil)))
 		for range 100 {
 			for range 1000 {
-				l.Write(entry)
+				l.Write(anAccess)
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -73,7 +73,7 @@ func TestStorm(t *testing.T) {
 }
 
 func TestWants(t *testing.T) {
-	l := New(nil, nil)
+	l := NewAccessLog(nil, nil)
 	l.random = rand.New(rand.NewPCG(1, 2)).IntN
 	for which, want := range map[document.AccessLog][2]int{document.AccessOff: {0, 0}, document.AccessFull: {10000, 10000}, document.AccessSampled: {60, 140}} {
 		n := 0
@@ -86,7 +86,7 @@ func TestWants(t *testing.T) {
 			t.Errorf("%q: %d of 10000, want %v", which, n, want)
 		}
 	}
-	if (*Log)(nil).Wants(document.AccessFull) {
+	if (*AccessLog)(nil).Wants(document.AccessFull) {
 		t.Error("no log wants something")
 	}
 }

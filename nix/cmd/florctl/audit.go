@@ -2,14 +2,11 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/server"
@@ -34,7 +31,7 @@ them; --proof proves that it has one.`,
 	how := auditview.Modes(cmd)
 	keep := cmd.Flags().Int("keep", 0, "with --verify, for how many `DAYS` providers keep rows: retention.audit of their provider.hujson, 365 unless written")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
-		if unread := unread(c); len(unread) > 0 {
+		if unread := c.Providers.Unread(c.Topology); len(unread) > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "not read: the logs of kinds %s: with --via ssh\n", strings.Join(unread, ", "))
 		}
 		if *keep < 0 {
@@ -42,24 +39,12 @@ them; --proof proves that it has one.`,
 		}
 		how.Kept = server.Retention{Audit: server.Number(*keep)}.Rows(time.Now())
 		if how.Any() {
-			return auditLogs(cmd, c.Providers, how, &f, *asJSON)
+			return c.Providers.AuditLogs(cmd, how, &f, *asJSON)
 		}
 		log, end := c.Providers.Audit(cmd.Context(), f.After)
 		if err := auditview.Print(cmd.OutOrStdout(), f.Rows(log), *asJSON); err != nil {
 			return err
 		}
 		return end()
-	})
-}
-
-// unread returns the kinds of need whose logs are not read: each has one of its own, and through the
-// forwarder that of the config providers is reached.
-func unread(c published.Cluster) []string {
-	if c.Providers[0].OverSSH() {
-		return nil
-	}
-	kinds := slices.Sorted(maps.Keys(c.Topology.Providers))
-	return slices.DeleteFunc(kinds, func(kind string) bool {
-		return kind == document.KindConfig || len(c.Topology.Providers[kind].Hosts) == 0
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/published"
+	"github.com/florete/florete/nix/operator/scaffold"
 	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/secret"
@@ -144,5 +145,23 @@ func newSecretListCmd() *cobra.Command {
 			w.Row(f.Ref, "file of "+f.By.Short(), "-", f.Sent.UTC().Format(time.RFC3339), "-")
 		}
 		return w.Flush()
+	})
+}
+
+func newSecretRecordCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "record FILE [FLAKE]",
+		Short: "Write the public halves of secrets to a file that the flake reads",
+		Long: `Write the public halves of the secrets that have public = ./FILE; to that file, as data: the
+cluster has them as public.<secret>. A secret is made when its first reader fetches it. Exits
+with 2 where one is not made yet, or not in the generation of the flake.`,
+	}
+	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
+		var made secret.Publics
+		_, err := c.Providers.Answering(c.Topology, secret.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/secrets", &made) })
+		if err != nil {
+			return err
+		}
+		return scaffold.RecordPublics(cmd.OutOrStdout(), args[0], c.Topology.Secrets, made.Secrets)
 	})
 }

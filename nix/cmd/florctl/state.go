@@ -1,18 +1,13 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
-	"github.com/florete/florete/providers/backup"
 )
 
 func newStateCmd() *cobra.Command {
@@ -23,9 +18,9 @@ func newStateCmd() *cobra.Command {
 
 // providerHost adds the flags for which cluster is meant. The function it returns is one of
 // its provider hosts, where the operator is root.
-func providerHost(cmd *cobra.Command) func(ctx context.Context, name string, args []string) (client.Root, error) {
+func providerHost(cmd *cobra.Command) func(name string, args []string) (client.Root, error) {
 	from := source(cmd)
-	return func(ctx context.Context, name string, args []string) (client.Root, error) {
+	return func(name string, args []string) (client.Root, error) {
 		src, err := from(args)
 		if err != nil {
 			return client.Root{}, err
@@ -34,12 +29,7 @@ func providerHost(cmd *cobra.Command) func(ctx context.Context, name string, arg
 		if err != nil {
 			return client.Root{}, err
 		}
-		for _, p := range t.Providers {
-			if slices.Contains(p.Hosts, name) {
-				return client.RootOf(t, name), nil
-			}
-		}
-		return client.Root{}, fmt.Errorf("cluster %s: host %q provides nothing: want one of providers.KIND.hosts", t.Name, name)
+		return client.RootOfProvider(t, name)
 	}
 }
 
@@ -55,17 +45,11 @@ one of them has all of it.`,
 	host := providerHost(cmd)
 	cmd.Args = words(2, 3)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		at, err := host(cmd.Context(), args[0], args[2:])
+		at, err := host(args[0], args[2:])
 		if err != nil {
 			return err
 		}
-		var b *backup.Backup
-		printed, err := atomicfile.Output(args[1], 0o600, cmd.OutOrStdout(), func(f *os.File) (err error) {
-			if err = at.Run(cmd.Context(), nil, f, "state", "backup"); err == nil {
-				b, err = backup.Read(f)
-			}
-			return err
-		})
+		b, printed, err := at.Backup(cmd.Context(), args[1], cmd.OutOrStdout())
 		if err != nil {
 			return err
 		}
@@ -89,18 +73,12 @@ Interrupted, it is completed by another.`,
 	host := providerHost(cmd)
 	cmd.Args = words(2, 3)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		f, err := os.Open(args[1])
+		f, err := client.OpenBackup(args[1])
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		if _, err := backup.Read(f); err != nil {
-			return fmt.Errorf("%s: %w", args[1], err)
-		}
-		if _, err := f.Seek(0, 0); err != nil {
-			return err
-		}
-		at, err := host(cmd.Context(), args[0], args[2:])
+		at, err := host(args[0], args[2:])
 		if err != nil {
 			return err
 		}
@@ -121,7 +99,7 @@ whose from names it: its processes move the state themselves, while they serve.`
 	timeout := cmd.Flags().Duration("timeout", 10*time.Minute, "how long at most")
 	cmd.Args = words(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		at, err := host(cmd.Context(), args[0], args[1:])
+		at, err := host(args[0], args[1:])
 		if err != nil {
 			return err
 		}

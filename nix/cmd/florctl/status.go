@@ -1,24 +1,17 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/terminal"
-	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/fleet"
 )
 
-// again is how often --watch requests the reports: hosts look for changes
-// every ten seconds.
-const again = 5 * time.Second
-
-// fleet.ErrAttention ends florctl with 2.
 func newStatusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [FLAKE]",
@@ -45,9 +38,9 @@ needs attention, and 0 otherwise.`,
 			return err
 		}
 		if *watch {
-			return watchFleet(cmd, s, c.Providers)
+			return fleet.Watch(cmd.Context(), s, c.Providers, cmd.OutOrStdout(), os.Stdout)
 		}
-		hosts, err := readFleet(cmd.Context(), s, c.Providers)
+		hosts, err := fleet.Read(cmd.Context(), s, c.Providers)
 		if err != nil {
 			return err
 		}
@@ -56,44 +49,10 @@ needs attention, and 0 otherwise.`,
 		} else {
 			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now())
 		}
-		for _, h := range hosts {
-			if err == nil && len(h.Notes) > 0 {
-				return fleet.ErrAttention
-			}
+		if err == nil && slices.ContainsFunc(hosts, func(h fleet.Host) bool { return len(h.Notes) > 0 }) {
+			err = fleet.ErrAttention
 		}
 		return err
 	}
 	return cmd
-}
-
-// readFleet joins the newest report of each host that any of the providers has.
-func readFleet(ctx context.Context, s compile.Snapshot, providers client.Providers) ([]fleet.Host, error) {
-	newest, err := providers.Reports(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return fleet.Join(s, newest, time.Now())
-}
-
-// watchFleet prints the table until it is interrupted.
-func watchFleet(cmd *cobra.Command, s compile.Snapshot, providers client.Providers) error {
-	ctx := cmd.Context() // ends when florctl is interrupted
-	for {
-		hosts, err := readFleet(ctx, s, providers)
-		if ctx.Err() != nil {
-			return nil
-		}
-		fmt.Fprint(os.Stdout, "\x1b[H\x1b[2J")
-		if err == nil {
-			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now())
-		}
-		if err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(again):
-		}
-	}
 }

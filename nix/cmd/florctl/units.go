@@ -1,14 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"io"
-	"maps"
 	"path/filepath"
-	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -58,27 +52,7 @@ instance, all of them are called florete_NAME.`,
 				Enable []string                `json:"enable"`
 			}{*host, units.Runs, units.Enabled()})
 		}
-		return listUnits(cmd.OutOrStdout(), units)
+		return units.Text(cmd.OutOrStdout())
 	}
 	return cmd
-}
-
-func listUnits(out io.Writer, units compile.Units) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if len(units.Runs) > 0 {
-		fmt.Fprintln(w, "SERVICE\tLISTENS\tPROTOCOL\tUSER\tUNITS")
-	}
-	for _, name := range slices.Sorted(maps.Keys(units.Runs)) {
-		s := units.Runs[name]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, cmp.Or(s.Upstream, "-"), s.Protocol, cmp.Or(s.User, "-"), cmp.Or(strings.Join(s.Units, " "), "-"))
-		for _, port := range slices.Sorted(maps.Keys(s.Ports)) {
-			p := s.Ports[port]
-			fmt.Fprintf(w, "  :%s\t%s\t%s\t\t\n", port, cmp.Or(p.Upstream, "-"), strings.Join(p.Protocols, "+"))
-		}
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "systemctl enable %s\n", strings.Join(units.Enabled(), " "))
-	return err
 }

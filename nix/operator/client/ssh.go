@@ -10,13 +10,17 @@ import (
 	"iter"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/auditview"
+	"github.com/florete/florete/providers/backup"
 )
 
 // Root is root of a provider host, over SSH.
@@ -28,6 +32,44 @@ type Root struct {
 // RootOf returns root of a host of a cluster.
 func RootOf(t compile.Topology, host string) Root {
 	return Root{host, t.Hosts[host].Instance.Program("flor-provider")}
+}
+
+// RootOfProvider returns root of a host of a cluster that provides something.
+func RootOfProvider(t compile.Topology, host string) (Root, error) {
+	for _, p := range t.Providers {
+		if slices.Contains(p.Hosts, host) {
+			return RootOf(t, host), nil
+		}
+	}
+	return Root{}, fmt.Errorf("cluster %s: host %q provides nothing: want one of providers.KIND.hosts", t.Name, host)
+}
+
+// Backup writes what the host has to remember to a file, or prints it, and returns what that has.
+func (r Root) Backup(ctx context.Context, path string, out io.Writer) (b *backup.Backup, printed bool, err error) {
+	printed, err = atomicfile.Output(path, 0o600, out, func(f *os.File) (err error) {
+		if err = r.Run(ctx, nil, f, "state", "backup"); err == nil {
+			b, err = backup.Read(f)
+		}
+		return err
+	})
+	return b, printed, err
+}
+
+// OpenBackup opens the file of a backup that can be read.
+func OpenBackup(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = backup.Read(f); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	} else {
+		_, err = f.Seek(0, 0)
+	}
+	if err != nil {
+		f.Close()
+	}
+	return f, err
 }
 
 // Run runs the provider's program there.

@@ -1,13 +1,16 @@
 package compile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -108,4 +111,25 @@ func (u Units) Write(dir string) error {
 		}
 	}
 	return nil
+}
+
+// Text prints what the host runs, and which units are to be enabled.
+func (u Units) Text(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if len(u.Runs) > 0 {
+		fmt.Fprintln(w, "SERVICE\tLISTENS\tPROTOCOL\tUSER\tUNITS")
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.Runs)) {
+		s := u.Runs[name]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, cmp.Or(s.Upstream, "-"), s.Protocol, cmp.Or(s.User, "-"), cmp.Or(strings.Join(s.Units, " "), "-"))
+		for _, port := range slices.Sorted(maps.Keys(s.Ports)) {
+			p := s.Ports[port]
+			fmt.Fprintf(w, "  :%s\t%s\t%s\t\t\n", port, cmp.Or(p.Upstream, "-"), strings.Join(p.Protocols, "+"))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "systemctl enable %s\n", strings.Join(u.Enabled(), " "))
+	return err
 }

@@ -1,4 +1,4 @@
-package main
+package scaffold
 
 import (
 	"bytes"
@@ -11,14 +11,10 @@ import (
 	"os"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/fleet"
-	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/secret"
 )
 
@@ -29,26 +25,9 @@ type recorded struct {
 	Public     []string `json:"public"`
 }
 
-func newSecretRecordCmd() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "record FILE [FLAKE]",
-		Short: "Write the public halves of secrets to a file that the flake reads",
-		Long: `Write the public halves of the secrets that have public = ./FILE; to that file, as data: the
-cluster has them as public.<secret>. A secret is made when its first reader fetches it. Exits
-with 2 where one is not made yet, or not in the generation of the flake.`,
-	}
-	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
-		var made secret.Publics
-		_, err := c.Providers.Answering(c.Topology, secret.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/secrets", &made) })
-		if err != nil {
-			return err
-		}
-		return record(cmd.OutOrStdout(), args[0], c.Topology.Secrets, made.Secrets)
-	})
-}
-
-// record writes what is known now. What is not made keeps the entry that it has.
-func record(out io.Writer, path string, wanted map[string]compile.Secret, made []secret.Public) error {
+// RecordPublics writes the public halves of secrets that were made to a file of the flake. What is not made keeps the
+// entry that it has, and the error is fleet.ErrAttention.
+func RecordPublics(out io.Writer, path string, wanted map[string]compile.Secret, made []secret.Public) error {
 	before, err := os.ReadFile(path)
 	all := map[string]recorded{}
 	if err == nil {

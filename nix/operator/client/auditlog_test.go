@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"bytes"
@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/nix/operator/client"
+	"github.com/spf13/cobra"
+
 	"github.com/florete/florete/nix/operator/compile"
-	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/tlog"
 )
@@ -19,8 +19,8 @@ import (
 func TestUnread(t *testing.T) {
 	forge := compile.Provider{Hosts: []string{"forge"}}
 	topology := compile.Topology{Providers: map[string]compile.Provider{"oidc": forge, "config": forge, "cert": forge, "tls": {}}}
-	for want, providers := range map[string]client.Providers{"cert oidc": {client.New("forge", "", nil)}, "": overSSH(t, "forge")} {
-		if got := strings.Join(unread(published.Cluster{Topology: topology, Providers: providers}), " "); got != want {
+	for want, providers := range map[string]Providers{"cert oidc": {New("forge", "", nil)}, "": overSSH(t, "forge")} {
+		if got := strings.Join(providers.Unread(topology), " "); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -52,14 +52,17 @@ esac
 		{"--proof=x", auditview.Mode{Proof: "x"}, []string{"found at elm"}, false},
 		{"--verify", auditview.Mode{Verify: true}, []string{"found at elm"}, true},
 	} {
-		cmd := newAuditCmd()
+		cmd := &cobra.Command{}
+		new(auditview.Filter).Flags(cmd)
+		auditview.Modes(cmd)
+		cmd.Flags().Bool("json", false, "")
 		var out bytes.Buffer
 		cmd.SetOut(&out)
 		cmd.SetContext(t.Context())
 		if err := cmd.ParseFlags([]string{c.flag}); err != nil {
 			t.Fatal(err)
 		}
-		err := auditLogs(cmd, providers, &c.value, &auditview.Filter{}, false)
+		err := providers.AuditLogs(cmd, &c.value, &auditview.Filter{}, false)
 		if (err != nil) != c.fails {
 			t.Errorf("%s: %v", c.flag, err)
 		}
@@ -71,9 +74,9 @@ esac
 }
 
 // overSSH returns the config providers of some hosts.
-func overSSH(t *testing.T, hosts ...string) client.Providers {
+func overSSH(t *testing.T, hosts ...string) Providers {
 	t.Helper()
-	all, err := client.Reach(compile.Topology{Providers: map[string]compile.Provider{"config": {Hosts: hosts}}}, "ssh")
+	all, err := Reach(compile.Topology{Providers: map[string]compile.Provider{"config": {Hosts: hosts}}}, "ssh")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,33 +1,35 @@
-package main
+package client
 
 import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/tlog"
 )
 
-// auditLogs does what a mode is with the tamper-evident logs of all providers, whatever some of them
+// AuditLogs does what a mode is with the tamper-evident logs of all providers, whatever some of them
 // lack. What is reached through the forwarder is verified here.
-func auditLogs(cmd *cobra.Command, providers client.Providers, m *auditview.Mode, f *auditview.Filter, asJSON bool) error {
+func (p Providers) AuditLogs(cmd *cobra.Command, m *auditview.Mode, f *auditview.Filter, asJSON bool) error {
 	var logs []tlog.Source
 	var runs []func() error
 	var one sync.Mutex
-	for _, p := range providers {
-		if !p.OverSSH() {
-			logs = append(logs, p)
+	for _, at := range p {
+		if !at.OverSSH() {
+			logs = append(logs, at)
 			continue
 		}
 		runs = append(runs, func() error {
-			return p.AuditProgram(cmd.Context(), &lines{one: &one, to: cmd.OutOrStdout()}, modeArgs(cmd)...)
+			return at.AuditProgram(cmd.Context(), &lines{one: &one, to: cmd.OutOrStdout()}, modeArgs(cmd)...)
 		})
 	}
 	if len(logs) > 0 {
@@ -77,4 +79,16 @@ func modeArgs(cmd *cobra.Command) []string {
 		}
 	}
 	return args
+}
+
+// Unread returns the kinds of need whose logs are not read: each has one of its own, and through the
+// forwarder that of the config providers is reached.
+func (p Providers) Unread(t compile.Topology) []string {
+	if p[0].OverSSH() {
+		return nil
+	}
+	kinds := slices.Sorted(maps.Keys(t.Providers))
+	return slices.DeleteFunc(kinds, func(kind string) bool {
+		return kind == document.KindConfig || len(t.Providers[kind].Hosts) == 0
+	})
 }

@@ -1,0 +1,163 @@
+package published
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	sshkey "golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/nix/operator/client"
+	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/providers/control"
+	"github.com/florete/florete/providers/join"
+)
+
+// Approve signs that the device which requests to be a host is that host. Its fingerprint is the given one, or the
+// operator compares it.
+func (c Cluster) Approve(ctx context.Context, host, device string, key Key) error {
+	return c.decide(ctx, host, func(r join.Request) (d control.Decision, err error) {
+		if h, ok := c.Topology.Hosts[r.Host]; !ok || h.SSHHostKey != "" {
+			return d, fmt.Errorf("no host %.64q of cluster %s joins: one with sshHostKey enrols by that", r.Host, c.Topology.Name)
+		}
+		// The key that is signed is compared, and nothing that came beside it.
+		is, err := r.Key()
+		if err != nil {
+			return d, fmt.Errorf("%w: nothing is approved", err)
+		}
+		if err := key.CheckOf(c.Topology, "providers"); err != nil {
+			return d, err
+		}
+		switch found := sshkey.FingerprintSHA256(is); device {
+		case found:
+		case "":
+			if err := c.Confirm(fmt.Sprintf("Device %s requests to be %s. flor join prints its fingerprint there. Is it the same?", found, r.Host),
+				"nothing is approved: --device SHA256:…, as flor join prints it there, approves that device without a question"); err != nil {
+				return d, err
+			}
+		default:
+			return d, fmt.Errorf("device %s requests to be %s, not %s: nothing is approved", found, r.Host, device)
+		}
+		text, sig, err := key.SignJSON(trust.NewAdmission(c.Topology.Name, c.Topology.Hosts[r.Host].ID, r.Device, time.Now()), trust.AdmissionText)
+		return control.Decision{Admission: &trust.SignedAdmission{Admission: text, Signature: sig}}, err
+	})
+}
+
+// Reject refuses the device that requests to be a host.
+func (c Cluster) Reject(ctx context.Context, host string) error {
+	return c.decide(ctx, host, func(join.Request) (control.Decision, error) { return control.Decision{}, nil })
+}
+
+// decide decides on the request of a host, at the provider that has it: of several the one where it waits.
+func (c Cluster) decide(ctx context.Context, host string, how func(join.Request) (control.Decision, error)) error {
+	var at *client.Provider
+	var found join.Request
+	err := c.Providers.All(func(some *client.Provider) error {
+		all, err := some.Joins(ctx)
+		i := slices.IndexFunc(all, func(r join.Request) bool { return r.Host == host })
+		if i >= 0 && (at == nil || all[i].State == hostapi.JoinPending) {
+			at, found = some, all[i]
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if at == nil {
+		return fmt.Errorf("no device requested to be %.64q: florctl join list", host)
+	}
+	d, err := how(found)
+	if err != nil {
+		return err
+	}
+	r, err := at.DecideJoin(ctx, host, d)
+	if err == nil {
+		fmt.Fprintf(c.Out, "device %s is %s as %s\n", found.Fingerprint(), terminal.Text(string(r.State)), found.Host)
+	}
+	return err
+}
+
+// CreateToken makes a join token, and prints it. With a key, whoever has the token is approved at once.
+func (c Cluster) CreateToken(ctx context.Context, t join.Token, key *Key) error {
+	if err := checkJoins(c.Topology, t.Hosts); err != nil {
+		return err
+	}
+	return c.Providers.First(func(at *client.Provider) error {
+		token, err := hostapi.NewJoinToken(at.Host)
+		if err != nil {
+			return err
+		}
+		t.ID = hostapi.TokenID(token.Public())
+		if key != nil {
+			if t.Grant, err = c.grant(token, t, *key); err != nil {
+				return err
+			}
+		}
+		if _, err := at.CreateToken(ctx, t); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.Err, "join token %s for %q, at %s, good for %d uses until %s: flor join - there, with it on standard input\n", t.ID[:16], t.Hosts, at.Host, t.Uses, t.Until.UTC().Format(time.RFC3339))
+		fmt.Fprintln(c.Out, token)
+		return nil
+	})
+}
+
+// checkJoins refuses hosts of which none joins.
+func checkJoins(t compile.Topology, pattern string) error {
+	for name, h := range t.Hosts {
+		if fits, err := path.Match(pattern, name); err != nil {
+			return fmt.Errorf("--host %q: %w", pattern, err)
+		} else if fits && h.SSHHostKey == "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("--host %q: no such host in cluster %s is without sshHostKey: one that has it enrols by that, without a token", pattern, t.Name)
+}
+
+// grant signs that the bearer of a token decides.
+func (c Cluster) grant(token hostapi.JoinToken, record join.Token, key Key) (*trust.SignedGrant, error) {
+	if err := key.CheckOf(c.Topology, "providers"); err != nil {
+		return nil, err
+	}
+	h, ok := c.Topology.Hosts[record.Hosts]
+	if !ok || record.Uses != 1 {
+		return nil, errors.New("--approve is for one host by its name, and one use")
+	}
+	text, sig, err := key.SignJSON(trust.JoinGrant{
+		Schema: trust.JoinGrantSchema, Format: document.NewestFormat, Cluster: c.Topology.Name, Node: h.ID, Token: token.Public(), Until: record.Until,
+	}, trust.JoinGrantText)
+	return &trust.SignedGrant{Grant: text, Signature: sig}, err
+}
+
+// RevokeToken ends the join token whose ID begins with eight letters or more.
+func (c Cluster) RevokeToken(ctx context.Context, id string) error {
+	var at *client.Provider
+	whole := ""
+	err := c.Providers.All(func(some *client.Provider) error {
+		tokens, err := some.Tokens(ctx)
+		i := slices.IndexFunc(tokens, func(t join.Token) bool { return len(id) >= 8 && strings.HasPrefix(t.ID, id) })
+		if i >= 0 && at == nil {
+			at, whole = some, tokens[i].ID
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if at == nil {
+		return fmt.Errorf("no join token %.64q: want the first eight letters or more of one that florctl token list has", id)
+	}
+	t, err := at.RevokeToken(ctx, whole)
+	if err == nil {
+		fmt.Fprintf(c.Out, "join token %.16s for %q is good no more\n", t.ID, t.Hosts)
+	}
+	return err
+}

@@ -107,7 +107,14 @@ let
         faults: value: if errors faults == [ ] then value else throw (report clean.name (errors faults));
       each = f: mapAttrs (host: faults: valid faults (f host)) faultsOf;
 
-      manifest = import ./documents/manifest.nix { inherit topology access needs; };
+      manifest = import ./documents/manifest.nix {
+        inherit
+          topology
+          access
+          needs
+          policyOf
+          ;
+      };
       policy = import ./documents/policy.nix {
         inherit topology access needs;
         rollout = import ./documents/rollout.nix { inherit clean topology; };

@@ -26,6 +26,7 @@ type Host struct {
 
 	Needs      []document.Need    // of its manifests, besides those for SVIDs
 	Federation []document.Foreign // likewise
+	Units      []string           // likewise, besides those of every host, each required
 }
 
 // NewHost makes the empty state directory of a host that trusts ca.
@@ -49,9 +50,15 @@ func (h *Host) Accept(f document.Forwarder, certs ...spiffe.ID) {
 			"cert": {ID: kit.ProviderID("forge", "cert"), Addresses: document.Addresses{h.Provider}},
 		}},
 		Forwarder: f, Federation: h.Federation,
+		Units: map[string]bool{"activate.service": true, "agent.service": true, "refresh.timer": true, "hosts-file.service": false, "rollback.path": false},
+	}
+	for _, u := range h.Units {
+		m.Units[u] = true
 	}
 	for _, id := range append([]spiffe.ID{node}, certs...) {
-		m.Needs = append(m.Needs, kit.CertNeed(id, "forge"))
+		n := kit.CertNeed(id, "forge")
+		m.Needs = append(m.Needs, n)
+		m.Units["need-"+n.ID+".path"] = false
 	}
 	for _, n := range h.Needs {
 		m.Needs = append(m.Needs, n)

@@ -65,6 +65,7 @@ func newPatient(t *testing.T) *patient {
 	p.write(p.HostKey+".pub", "ssh-ed25519 AAAA root@laptop\n", 0o644)
 	p.write(p.Hosts, "127.0.0.1 localhost # outline.demo.flor.rete\n"+ursula+" other outline.demo.flor.rete\n", 0o644)
 	p.Laptop.Provider = strings.TrimPrefix(p.provider.URL, "https://")
+	p.Laptop.Units = []string{"provider-oidc.service", "store.service"}
 	p.AcceptLaptop()
 	for _, n := range []string{"cert-node", "cert-user-alice", "cert-user-bob"} {
 		p.state(n, `{"state":"fulfilled"}`)

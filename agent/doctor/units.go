@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,29 +15,23 @@ import (
 
 // units must run, and start at boot.
 func (h *host) units(ctx context.Context) (string, []Finding) {
-	wanted := units.Wanted(h.Instance, h.manifest, h.Layout.Provides())
-	if h.identities.SVID(h.manifest.Identity.ID) != nil {
-		wanted[h.Instance.Unit("agent.service")] = true
-	}
-	all, err := h.Units(ctx, slices.Sorted(maps.Keys(wanted)))
+	all, err := units.Expected(ctx, h.Units, h.Instance, h.manifest)
 	if errors.Is(err, units.ErrNoSystemd) {
 		return err.Error(), nil
 	}
 	if err != nil {
 		return "no answer", []Finding{fix(err.Error(), "systemctl start dbus.service")}
 	}
+	if h.identities.SVID(h.manifest.Identity.ID) == nil { // with which the agent starts
+		all = slices.DeleteFunc(all, func(u units.Unit) bool { return u.Name == h.Instance.Unit("agent.service") })
+	}
 	var found []Finding
-	known := len(all)
 	for _, u := range all {
-		if u.Load == "not-found" && !wanted[u.Name] {
-			known--
-			continue
-		}
 		if f, ok := h.unit(u); !ok {
 			found = append(found, f)
 		}
 	}
-	return fmt.Sprintf("%d of %d active", known-len(found), known), found
+	return fmt.Sprintf("%d of %d active", len(all)-len(found), len(all)), found
 }
 
 // unit is what is wrong with one, if anything.

@@ -35,7 +35,6 @@ type Collector struct {
 	Config
 	manifest document.Document
 	policy   document.Envelope
-	provides hostdir.Provided  // by that policy
 	verifies *trust.Roots      // the same
 	roots    *hostreport.Roots // of the report before
 	list     *trust.Revocations
@@ -74,7 +73,7 @@ func (c *Collector) Collect(ctx context.Context) hostreport.Report {
 	}
 	if e, err := document.ReadEnvelope(hostdir.Current(c.Layout.Documents()), document.DocPolicy); err == nil {
 		if e != c.policy { // of thousands of hosts it is large
-			c.policy, c.provides, c.verifies = e, c.Layout.Provides(), c.policyRoots()
+			c.policy, c.verifies = e, c.policyRoots()
 		}
 		r.Documents = append(r.Documents, document.ReportedOf(e))
 		if c.verifies != nil {
@@ -116,8 +115,7 @@ func (c *Collector) units(ctx context.Context) (bad []hostreport.Unit) {
 	if list == nil {
 		list = units.List
 	}
-	wanted := units.Wanted(c.Instance, c.manifest.Manifest(), c.provides)
-	all, err := list(ctx, slices.Sorted(maps.Keys(wanted)))
+	all, err := units.Expected(ctx, list, c.Instance, c.manifest.Manifest())
 	if errors.Is(err, units.ErrNoSystemd) {
 		return nil
 	}
@@ -125,10 +123,9 @@ func (c *Collector) units(ctx context.Context) (bad []hostreport.Unit) {
 		return []hostreport.Unit{{Name: "dbus.service", Active: "inactive", Text: err.Error()}}
 	}
 	for _, u := range all {
-		if u.Load == "not-found" && !wanted[u.Name] || u.Active == "active" && u.Text == "" {
-			continue
+		if u.Active != "active" || u.Text != "" {
+			bad = append(bad, hostreport.Unit{Name: u.Name, Active: u.Active, Sub: u.Sub, Text: u.Text})
 		}
-		bad = append(bad, hostreport.Unit{Name: u.Name, Active: u.Active, Sub: u.Sub, Text: u.Text})
 	}
 	return bad
 }

@@ -15,10 +15,8 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 	"github.com/coreos/go-systemd/v22/util"
 
-	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/internal/spiffe"
 )
 
 // timeout bounds a conversation with systemd.
@@ -145,46 +143,17 @@ func ListLogs(ctx context.Context, names []string) ([]Unit, error) {
 	return units, err
 }
 
-// Wanted are the units that the host of a manifest should have, and whether each must be
-// installed: documents from the network bring none, and NixOS keeps names itself. It
-// runs what provides says.
-func Wanted(i hostdir.Instance, m document.Manifest, provides hostdir.Provided) map[string]bool {
-	wanted := map[string]bool{i.Unit("activate.service"): true, i.Unit("refresh.timer"): true, i.Unit("hosts-file.service"): false, i.Unit("rollback.path"): false}
-	for _, kind := range provides.Kinds {
-		wanted[i.Unit("provider-"+kind+".service")] = true
+// Expected returns how the units stand that a host should have by its manifest, in the order of
+// their names; list is List or ListLogs. Documents from the network install none, so that
+// a unit which is not there is left out unless the manifest requires it.
+func Expected(ctx context.Context, list func(context.Context, []string) ([]Unit, error), i hostdir.Instance, m document.Manifest) ([]Unit, error) {
+	var names []string
+	required := map[string]bool{}
+	for name, r := range m.Units {
+		names = append(names, i.Unit(name))
+		required[i.Unit(name)] = r
 	}
-	if provides.StoreMember {
-		wanted[i.Unit("store.service")] = true
-	}
-	if provides.SharesStore {
-		wanted[i.Unit("store-certificates.path")] = false
-	}
-	for _, n := range m.Needs {
-		if len(n.Deliver.Files) == 0 {
-			continue
-		}
-		wanted[i.Unit("need-"+n.ID+".path")] = false
-		if n.For.Kind() == spiffe.KindService {
-			wanted[i.Unit("credentials.socket")] = false
-		}
-	}
-	if slices.ContainsFunc(m.Needs, func(n document.Need) bool { return n.Kind == "tls" }) {
-		wanted[i.Unit("ingress.service")] = false
-	}
-	if slices.ContainsFunc(m.Forwarder.Publish, func(p document.Published) bool { return len(upstream.Loopback(p)) > 0 }) {
-		wanted[i.Unit("guard.service")] = false // NixOS may do without, forwarder.guard = false
-	}
-	for _, c := range m.Forwarder.Callers {
-		if c.Workload {
-			wanted[i.Unit("workload.socket")] = true
-		}
-	}
-	for _, p := range m.Forwarder.Publish {
-		for _, name := range []string{"host", "host-refetch"} {
-			if p.Upstream == "unix:"+i.Run()+"-"+name+".sock" {
-				wanted[i.Unit(name+".socket")] = false
-			}
-		}
-	}
-	return wanted
+	slices.Sort(names)
+	all, err := list(ctx, names)
+	return slices.DeleteFunc(all, func(u Unit) bool { return u.Load == "not-found" && !required[u.Name] }), err
 }

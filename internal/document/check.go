@@ -5,12 +5,16 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/florete/florete/internal/spiffe"
 )
+
+// unitName is the form of the units of a host.
+var unitName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*\.(path|service|socket|timer)$`)
 
 // check holds what the types alone do not: names that become paths, references
 // between needs, what the forwarder can carry.
@@ -42,6 +46,11 @@ func (m Manifest) check() error {
 	}
 	if err := m.checkAliases(); err != nil {
 		return err
+	}
+	for name := range m.Units {
+		if !unitName.MatchString(name) {
+			return fmt.Errorf("unit %q: want a name such as agent.service, without the prefix of the host's instance", name)
+		}
 	}
 	for i, f := range m.Federation {
 		switch {

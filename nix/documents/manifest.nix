@@ -1,9 +1,10 @@
 # host → its manifest: what it needs to know and nothing else.
-# { topology, access, needs } -> hostName -> Manifest
+# { topology, access, needs, policyOf } -> hostName -> Manifest
 {
   topology,
   access,
   needs,
+  policyOf,
 }:
 let
   inherit (builtins)
@@ -29,6 +30,7 @@ let
   federation = import ../access/federation.nix;
   inherit (import ../lib) optionalAttrs sorted;
   inherit (import ../lib/names.nix) entrance;
+  inherit (import ../units "") expected;
   t = topology;
 
   # Entries for all who may connect, made once for the same roles: many services are reached
@@ -156,33 +158,40 @@ in
 name:
 let
   host = t.hosts.${name};
-in
-{
-  cluster = t.name;
-  host = name;
-  inherit (t) trustDomain trust;
-  identity = device host;
-  inherit (host) roles;
-  providers =
-    mapAttrs
-      (
-        p: calls:
-        listToAttrs (
-          map (c: {
-            name = c.kind;
-            value = process host t.hosts.${p} c.kind;
-          }) calls
-        )
-      )
-      (
-        groupBy (c: c.provider) (
-          concatMap (kind: map (provider: { inherit kind provider; }) t.providers.${kind}.hosts) (
-            attrNames (groupBy (n: n.kind) needs.${name})
+  manifest = {
+    cluster = t.name;
+    host = name;
+    inherit (t) trustDomain trust;
+    identity = device host;
+    inherit (host) roles;
+    providers =
+      mapAttrs
+        (
+          p: calls:
+          listToAttrs (
+            map (c: {
+              name = c.kind;
+              value = process host t.hosts.${p} c.kind;
+            }) calls
           )
         )
-      );
-  needs = needs.${name};
-  forwarder = forwarder host;
+        (
+          groupBy (c: c.provider) (
+            concatMap (kind: map (provider: { inherit kind provider; }) t.providers.${kind}.hosts) (
+              attrNames (groupBy (n: n.kind) needs.${name})
+            )
+          )
+        );
+    needs = needs.${name};
+    forwarder = forwarder host;
+  };
+in
+manifest
+// {
+  units = expected {
+    inherit manifest;
+    policy = policyOf name;
+  };
 }
 // optionalAttrs (accepted host != [ ]) {
   federation = sort (a: b: a.trustDomain < b.trustDomain) (

@@ -13,9 +13,14 @@ let
     attrNames
     concatMap
     concatStringsSep
+    elem
     filter
     foldl'
     isList
+    listToAttrs
+    mapAttrs
+    stringLength
+    substring
     toJSON
     ;
   inherit (import ../lib) optionalAttrs;
@@ -52,6 +57,93 @@ let
     concatMap (n: map (v: "${n}=${text v}\n") (if isList set.${n} then set.${n} else [ set.${n} ])) (
       attrNames set
     );
+  delivering = filter (n: n.deliver.files != { });
+
+  # Which parts a host has besides what every host has.
+  parts = manifest: policy: {
+    certificates = policy.store or null != null;
+    store = policy.store.member or null != null;
+    credentials = any credential.ofService manifest.needs;
+    ingress = any (n: n.kind == "tls") manifest.needs;
+    workload = any (c: c.workload or false) manifest.forwarder.callers;
+  };
+
+  # Of units, those that start at boot: name without prefix → whether it must be installed.
+  started =
+    units:
+    listToAttrs (
+      map (
+        full:
+        let
+          name = substring (stringLength (unit "")) (-1) full;
+        in
+        {
+          inherit name;
+          value = elem name required;
+        }
+      ) (filter (name: units.${name} ? Install) (attrNames units))
+    );
+  required = [
+    "activate.service"
+    "agent.service"
+    "refresh.timer"
+    "store.service"
+    "workload.socket"
+  ];
+
+  # The same of parts, which are alike on all hosts that have them.
+  starting =
+    let
+      bin = "";
+      settings = { };
+      manifest = null;
+      policy = null;
+      documents = null;
+    in
+    mapAttrs (_: started) {
+      always =
+        activate {
+          inherit
+            manifest
+            documents
+            bin
+            settings
+            ;
+        }
+        // agent {
+          inherit
+            manifest
+            policy
+            bin
+            settings
+            ;
+        }
+        // hostsFile { inherit bin; }
+        // guard { inherit bin; }
+        // rollback.units { inherit bin; };
+      certificates = store.certificates { inherit bin; };
+      store = store.units {
+        member = null;
+        etcd = "";
+      };
+      credentials = credential.units { inherit bin; };
+      ingress = ingress { inherit bin settings; };
+      workload = workload { inherit bin; };
+    };
+  ofPolicy =
+    policy:
+    let
+      has = parts null policy;
+    in
+    listToAttrs (
+      map (kind: {
+        name = "provider-${kind}.service";
+        value = true;
+      }) (attrNames policy.provider)
+    )
+    // (if has.certificates then starting.certificates else { })
+    // (if has.store then starting.store else { });
+
   order = [
     "Unit"
     "Service"
@@ -79,6 +171,9 @@ in
       credentials ? { },
       etcd ? "/usr/bin/etcd",
     }:
+    let
+      has = parts manifest policy;
+    in
     foldl' (all: n: all // need n.id) (
       activate {
         inherit manifest documents bin;
@@ -98,20 +193,44 @@ in
           settings = settings.provider or null;
         }
       )
-      // optionalAttrs (policy.store or null != null) (store.certificates { inherit bin; })
-      // optionalAttrs (policy.store.member or null != null) (
+      // optionalAttrs has.certificates (store.certificates { inherit bin; })
+      // optionalAttrs has.store (
         store.units {
           inherit (policy.store) member;
           inherit etcd;
         }
       )
-      // optionalAttrs (any credential.ofService manifest.needs) (credential.units { inherit bin; })
-      // optionalAttrs (any (n: n.kind == "tls") manifest.needs) (ingress {
+      // optionalAttrs has.credentials (credential.units { inherit bin; })
+      // optionalAttrs has.ingress (ingress {
         inherit bin;
         settings = settings.ingress or { };
       })
-      // optionalAttrs (any (c: c.workload or false) manifest.forwarder.callers) (workload { inherit bin; })
-    ) (filter (n: n.deliver.files != { }) manifest.needs);
+      // optionalAttrs has.workload (workload { inherit bin; })
+    ) (delivering manifest.needs);
+
+  # Those of them that should run: name without prefix → whether the unit must be installed. Without
+  # the others a host does what its documents say, or they came over the network, which installs
+  # nothing, or an option of the NixOS module leaves them out.
+  expected =
+    { manifest, policy }:
+    let
+      has = parts manifest policy;
+    in
+    starting.always
+    // (if has.credentials then starting.credentials else { })
+    // (if has.ingress then starting.ingress else { })
+    // (if has.workload then starting.workload else { })
+    // (if policy == null then { } else ofPolicy policy)
+    // started (host {
+      inherit manifest;
+      bin = "";
+    })
+    // listToAttrs (
+      map (n: {
+        name = "need-${n.id}.path";
+        value = false;
+      }) (delivering manifest.needs)
+    );
 
   # The accounts that they need: name → { description; home; }.
   accounts =

@@ -98,6 +98,8 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = "foreign trust domain", fmt.Sprintf("fetches the bundle of %s, %s: %s", rest[1], strings.Join(rest[2:], "."), value)
 	case section == "kinds" && element == "federation" && len(rest) > 0 && rest[0] == "trusts":
 		noun, words = "foreign trust domain", "fetches the bundle of "+domains(strings.Join(rest[1:], "."), c)
+	case section == "units":
+		noun, words = "unit", "runs "+element
 	case section == "instance":
 		noun, words = "instance", "directories, units and accounts: "+value
 	case section == "kinds" && whole:
@@ -107,6 +109,12 @@ func (c Change) prose(domain string) (noun, words string) {
 	}
 	own := regexp.MustCompile(`(^|[\s"\[,(.])spiffe://` + regexp.QuoteMeta(domain) + "/")
 	return noun, own.ReplaceAllString(words, "$1")
+}
+
+// follows reports whether a change of a need, which is told, says as much: each has a unit.
+func (c Change) follows() bool {
+	section, element, _ := c.place()
+	return section == "units" && strings.HasPrefix(element, "need-")
 }
 
 // relativeTo is a sentence about a host without the host's name, so that many hosts share it.

@@ -34,6 +34,7 @@ var rules = withSettings(map[string]rule{
 	"policy.devices[].joins":       {grants: admitted},
 	"policy.devices[].id":          {why: "part of who enrols"},
 	"policy.devices[].sshHostKey":  {grants: enrol},
+	"manifest.units.*":             {why: "which of Florete's own units are missed where they do not run"},
 	"manifest.roles":               {why: "names alone: what a role leads to is a right of its own"},
 
 	"manifest.providers.*.*.id": {grants: func(a at) []fact {

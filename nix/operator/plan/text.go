@@ -161,6 +161,9 @@ func (t *page) changes(h Host) string {
 	lines := map[sort][]string{}
 	var order []sort
 	for _, c := range h.Changes {
+		if c.follows() {
+			continue
+		}
 		noun, s := c.prose(h.domain)
 		if c.Document == document.DocManifest {
 			s = relativeTo(h.Name, s)

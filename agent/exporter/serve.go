@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/httpreply"
 	"github.com/florete/florete/internal/spiffe"
 )
 
@@ -58,8 +58,9 @@ func New(report func() status.Report) *Page {
 func (p *Page) Serve(ctx context.Context, ln net.Listener) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		if !named(r, p.report()) {
-			http.Error(w, fmt.Sprintf("host %q: want the name of the service that publishes the metrics, or a loopback address", r.Host), http.StatusMisdirectedRequest)
+		report := p.report()
+		if status, err := httpreply.OwnPage(r, func(name string) bool { return own(name, report) }, "the name of the service that publishes the metrics, or a loopback address"); err != nil {
+			http.Error(w, err.Error(), status)
 			return
 		}
 		families, err := p.registry.Gather()
@@ -80,14 +81,9 @@ func (p *Page) Serve(ctx context.Context, ln net.Listener) {
 	_ = conns.Serve(ctx, server, conns.Listen(conns.Patient(ln, nil), limit)) // Patient passes its errors over
 }
 
-// named reports whether a request names what it is for, and not what a page in a browser had
-// lead here (DNS rebinding): a service of this host on a Unix socket, a loopback address, or
-// the agent.
-func named(r *http.Request, report status.Report) bool {
-	host := strings.TrimSuffix(strings.ToLower((&url.URL{Host: r.Host}).Hostname()), ".")
-	if r.Header.Get("Origin") != "" {
-		return false
-	}
+// own reports whether a name is that of a service of this host on a Unix socket, a loopback address,
+// or the agent.
+func own(host string, report status.Report) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.IsLoopback()
 	}

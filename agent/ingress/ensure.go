@@ -23,6 +23,7 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/httpreply"
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
@@ -100,8 +101,7 @@ func (e *Ensure) answer(w http.ResponseWriter, r *http.Request) {
 	} else {
 		out = map[string]any{"values": map[string]string{"name": name}}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out)
+	httpreply.JSON(w, http.StatusOK, out)
 }
 
 func (e *Ensure) ensure(ctx context.Context, body io.Reader) (name, kind string, err error) {

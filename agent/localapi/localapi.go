@@ -29,6 +29,7 @@ import (
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/httpreply"
 )
 
 // Config identifies the host.
@@ -64,14 +65,13 @@ func ReadHandler(c Config) http.Handler {
 	return h.named(mux)
 }
 
-// AdminHandler serves who may administer. It refuses requests of another origin's page in a
-// browser.
+// AdminHandler serves who may administer.
 func AdminHandler(c Config) http.Handler {
 	h := &handler{Config: c}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /refetch", h.act(Refetch, Again))
 	mux.HandleFunc("POST /rotate", h.act(Rotate, AnotherSecret))
-	return h.named(http.NewCrossOriginProtection().Handler(mux))
+	return h.named(mux)
 }
 
 type handler struct {
@@ -98,8 +98,7 @@ func (h *handler) read(w http.ResponseWriter) (document.Document, bool) {
 func (h *handler) manifest(w http.ResponseWriter, _ *http.Request) {
 	if doc, ok := h.read(w); ok {
 		_, body, _ := doc.Bytes()
-		w.Header().Set("Content-Type", "application/json")
-		w.Write(body)
+		httpreply.Encoded(w, http.StatusOK, body)
 	}
 }
 
@@ -109,6 +108,5 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Write(raw)
+	httpreply.Encoded(w, http.StatusOK, raw)
 }

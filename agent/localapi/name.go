@@ -1,11 +1,10 @@
 package localapi
 
 import (
-	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
+	"github.com/florete/florete/internal/httpreply"
 	"github.com/florete/florete/internal/spiffe"
 )
 
@@ -25,22 +24,10 @@ func (h *handler) named(next http.Handler) http.Handler {
 				names[spiffe.Render(d)] = true
 			}
 		}
-		if !names[hostname(r.Host)] {
-			http.Error(w, fmt.Sprintf("host %q: want the name of this service", r.Host), http.StatusMisdirectedRequest)
+		if status, err := httpreply.OwnPage(r, func(name string) bool { return names[name] }, "the name of this service"); err != nil {
+			http.Error(w, err.Error(), status)
 			return
-		}
-		for _, origin := range r.Header.Values("Origin") {
-			if u, err := url.Parse(origin); err != nil || !names[hostname(u.Host)] {
-				http.Error(w, fmt.Sprintf("origin %q: want the name of this service", origin), http.StatusForbidden)
-				return
-			}
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// hostname is an authority without its port, as names are written.
-func hostname(authority string) string {
-	u := url.URL{Host: authority}
-	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 }

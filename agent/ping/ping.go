@@ -20,6 +20,7 @@ import (
 
 	"github.com/florete/florete/agent/accounts"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/httpreply"
 	"github.com/florete/florete/internal/spiffe"
 )
 
@@ -76,8 +77,7 @@ func Serve(ctx context.Context, ln net.Listener, named func(uid uint32) bool, do
 	mux := http.NewServeMux()
 	// By this name alone, as the status.
 	mux.HandleFunc("POST agent/ping", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(do(r.Context(), accounts.UID(r), r.URL.Query().Get("service")))
+		httpreply.JSON(w, http.StatusOK, do(r.Context(), accounts.UID(r), r.URL.Query().Get("service")))
 	})
 	accounts.Serve(ctx, ln, Timeout, named, mux)
 }

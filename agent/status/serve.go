@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/httpreply"
 	"github.com/florete/florete/internal/unixsock"
 )
 
@@ -36,8 +37,7 @@ func Serve(ctx context.Context, ln net.Listener, report func() Report) {
 	mux := http.NewServeMux()
 	// By this name alone: published by mistake, it is not what a page in a browser reaches.
 	mux.HandleFunc("GET agent/status", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(report())
+		httpreply.JSON(w, http.StatusOK, report())
 	})
 	server := &http.Server{Handler: mux, ReadTimeout: timeout, WriteTimeout: timeout}
 	_ = conns.Serve(ctx, server, conns.Patient(ln, nil)) // Patient passes its errors over

@@ -2,7 +2,6 @@ package whois
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"github.com/florete/florete/agent/accounts"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/httpreply"
 )
 
 // timeout bounds a request on either side.
@@ -75,8 +75,7 @@ func (t *Table) answer(w http.ResponseWriter, r *http.Request, uid uint32, older
 	case 0:
 		refuse(w, http.StatusNotFound, fmt.Sprintf("no connection of the forwarder comes from %s to a service whose user uid %d is: it has ended, or something else connected", from, uid))
 	case 1:
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(found[0])
+		httpreply.JSON(w, http.StatusOK, found[0])
 	default:
 		refuse(w, http.StatusConflict, fmt.Sprintf("%d connections come from %s, to different addresses: want to= the one that the service listens on", len(found), from))
 	}
@@ -90,7 +89,5 @@ type refusal struct {
 }
 
 func refuse(w http.ResponseWriter, code int, why string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	json.NewEncoder(w).Encode(refusal{why})
+	httpreply.JSON(w, code, refusal{why})
 }

@@ -1,17 +1,16 @@
 package announced
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/florete/florete/internal/document"
 	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/httpreply"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -90,37 +89,17 @@ func Operator(r *http.Request, p document.Policy, want document.Access) error {
 	return Access(r, spiffe.ControlGroup, p.Operators.Access(From(r.Context()).ID, time.Now()), want)
 }
 
-// ownPage refuses what a browser sends for a page of another site: one that was led here by
-// a name of its own, and one that only sends requests.
+// ownPage refuses what a browser sends for a page of another site.
 func ownPage(r *http.Request) error {
-	name := From(r.Context()).Name
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host
-	}
-	if !strings.EqualFold(host, name) {
-		return wire.Errorf(wire.CodeUntrusted, "Host %.100q, want %s: call it by that name", r.Host, name)
-	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		return wire.Errorf(wire.CodeUntrusted, "Sec-Fetch-Site %.100q, want a page of %s", site, name)
-	}
-	if origin := r.Header.Get("Origin"); origin != "" && !strings.EqualFold(origin, "http://"+r.Host) {
-		return wire.Errorf(wire.CodeUntrusted, "Origin %.100q, want a page of %s", origin, name)
+	is := From(r.Context()).Name
+	if _, err := httpreply.OwnPage(r, func(name string) bool { return strings.EqualFold(name, is) }, is); err != nil {
+		return wire.Errorf(wire.CodeUntrusted, "%s", err)
 	}
 	return nil
 }
 
 // Reply answers with JSON.
 func Reply(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings, integers and what was JSON before
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set(document.HeaderFormat, document.NewestFormat.String())
-	w.WriteHeader(status)
-	w.Write(b) // without it the caller repeats the request
+	w.Header().Set(document.HeaderFormat, document.NewestFormat.String())
+	httpreply.JSON(w, status, v)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/florete/florete/internal/httpreply"
 	"github.com/florete/florete/providers/pages"
 )
 
@@ -107,10 +108,8 @@ func (i *Issuer) here(w http.ResponseWriter, r *http.Request) *Policy {
 }
 
 func respond(w http.ResponseWriter, b []byte) {
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", maxAge)
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Write(b)
+	httpreply.Encoded(w, http.StatusOK, b)
 }
 
 // discovery is the document at /.well-known/openid-configuration. Nobody signs in here, so

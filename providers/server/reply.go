@@ -1,12 +1,12 @@
 package server
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/httpreply"
 )
 
 // encoded is an answer as JSON, which is what is recorded of it and what the caller gets.
@@ -26,16 +26,10 @@ func Reply(w http.ResponseWriter, answer any, err error) {
 }
 
 func write(w http.ResponseWriter, status int, v any) {
-	b, ok := v.(encoded)
-	if !ok {
-		var err error
-		if b, err = json.Marshal(v); err != nil {
-			panic(err) // strings and integers
-		}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set(document.HeaderFormat, document.NewestFormat.String())
-	w.WriteHeader(status)
-	w.Write(b) // without it the caller repeats the request
+	if b, ok := v.(encoded); ok {
+		httpreply.Encoded(w, status, b)
+	} else {
+		httpreply.JSON(w, status, v)
+	}
 }

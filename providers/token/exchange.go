@@ -2,7 +2,6 @@ package token
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/httpreply"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -198,17 +198,11 @@ func parseForm(v url.Values) (f form, err error) {
 }
 
 func respond(w http.ResponseWriter, status int, cache string, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings and integers
-	}
-	write(w, status, cache, b)
+	w.Header().Set("Cache-Control", cache)
+	httpreply.JSON(w, status, v)
 }
 
 func write(w http.ResponseWriter, status int, cache string, b []byte) {
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", cache)
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	w.Write(b)
+	httpreply.Encoded(w, status, b)
 }

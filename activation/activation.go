@@ -127,7 +127,7 @@ func Run(ctx context.Context, c Config) (event.Summary, error) {
 			return event.Summary{}, err
 		}
 		a.resumed = false
-		if note = a.keep(ctx); note == "" {
+		if note = a.loop(ctx); note == "" {
 			break
 		}
 		a.Adopt = nil
@@ -161,7 +161,7 @@ type activation struct {
 }
 
 // newActivation puts the parts of a run together: what one tells another is here, or is a call of
-// the loop's (keep.go).
+// the loop's (loop.go).
 func newActivation(c Config, store *documents.Store) *activation {
 	a := &activation{Config: c, tried: map[string]bool{}, resumed: !c.Once && resumed(c.State)}
 	a.documents = &distribution.Follower{Store: store, Timeout: c.CommitTimeout, Report: c.HostReport, Reconnected: a.logs.Soon}

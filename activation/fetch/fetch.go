@@ -170,7 +170,7 @@ func (p *Pass) enrol(ctx context.Context, a Attempt, r hostapi.Request) (hostapi
 	if client.Admission, failed = h.admission(ctx); failed != nil {
 		return hostapi.Answer{}, failed
 	}
-	calls := client.Pass()
+	calls := client.Calls()
 	answer, err := calls.Enrol(ctx, r)
 	if err != nil {
 		calls.Close()

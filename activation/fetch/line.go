@@ -30,7 +30,7 @@ type Line struct {
 	at     document.Provider
 	roots  []string
 	client *hostapi.Client
-	calls  *hostapi.Pass
+	calls  *hostapi.Calls
 	ends   time.Time
 	used   time.Time
 }
@@ -67,7 +67,7 @@ func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	if others {
 		client.Patience = leave
 	}
-	l := &Line{Provider: provider, at: at, roots: h.Manifest.Trust.Roots, client: client, calls: client.Pass(), ends: now.Add(lineLife), used: now}
+	l := &Line{Provider: provider, at: at, roots: h.Manifest.Trust.Roots, client: client, calls: client.Calls(), ends: now.Add(lineLife), used: now}
 	if svid.Leaf != nil && svid.Leaf.NotAfter.Before(l.ends) {
 		l.ends = svid.Leaf.NotAfter
 	}
@@ -94,7 +94,7 @@ func (l *Line) Artifact(ctx context.Context) (hostapi.Artifact, *Error) {
 	return a, received(err)
 }
 
-// Watch waits for others than those in force, see hostapi.Pass.
+// Watch waits for others than those in force, see hostapi.Calls.
 func (l *Line) Watch(ctx context.Context, from int64) (hostapi.Artifact, *Error) {
 	a, err := l.calls.Watch(ctx, from)
 	l.used = time.Now()

@@ -18,7 +18,7 @@ type Pass struct {
 	users int // attempts, and whoever began the pass
 	ways  map[process]way
 
-	enrolled map[process]*hostapi.Pass // on whose connections this host enrolled
+	enrolled map[process]*hostapi.Calls // on whose connections this host enrolled
 }
 
 // process is one of a provider host: each kind has its own.
@@ -27,7 +27,7 @@ type process struct{ provider, kind string }
 // way is how a process of a provider is reached, or why not: what authenticates this host
 // cannot be read.
 type way struct {
-	calls  *hostapi.Pass
+	calls  *hostapi.Calls
 	failed *Error
 }
 
@@ -59,14 +59,14 @@ func (p *Pass) Leave() {
 }
 
 // keep keeps a connection on which this host enrolled.
-func (p *Pass) keep(at process, calls *hostapi.Pass) {
+func (p *Pass) keep(at process, calls *hostapi.Calls) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if former := p.enrolled[at]; former != nil {
 		former.Close()
 	}
 	if p.enrolled == nil {
-		p.enrolled = map[process]*hostapi.Pass{}
+		p.enrolled = map[process]*hostapi.Calls{}
 	}
 	p.enrolled[at] = calls
 }
@@ -85,7 +85,7 @@ func (p *Pass) After() *Pass {
 }
 
 // way finds that of an attempt. Attempts of a kind all have the same hostKey.
-func (p *Pass) way(a Attempt, hostKey func() (ssh.Signer, *Error)) (*hostapi.Pass, *Error) {
+func (p *Pass) way(a Attempt, hostKey func() (ssh.Signer, *Error)) (*hostapi.Calls, *Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := process{a.Provider, a.Need.Kind}
@@ -102,7 +102,7 @@ func (p *Pass) way(a Attempt, hostKey func() (ssh.Signer, *Error)) (*hostapi.Pas
 
 // authenticate reads the node's SVID and SSH host key. The calls go over the connection on which
 // this host enrolled, unless that is nil.
-func (h *Host) authenticate(a Attempt, hostKey func() (ssh.Signer, *Error), enrolled *hostapi.Pass) (*hostapi.Pass, *Error) {
+func (h *Host) authenticate(a Attempt, hostKey func() (ssh.Signer, *Error), enrolled *hostapi.Calls) (*hostapi.Calls, *Error) {
 	svid, failed := h.svid()
 	if failed != nil {
 		return nil, failed
@@ -117,5 +117,5 @@ func (h *Host) authenticate(a Attempt, hostKey func() (ssh.Signer, *Error), enro
 	if failed != nil {
 		return nil, failed
 	}
-	return h.client(a, svid, key).Pass(), nil
+	return h.client(a, svid, key).Calls(), nil
 }

@@ -38,7 +38,7 @@ func newCluster(t *testing.T) *cluster {
 // decide has the provider refuse something, and write a row.
 func (c *cluster) decide() {
 	c.Helper()
-	calls := c.Client(ursula).Pass()
+	calls := c.Client(ursula).Calls()
 	defer calls.Close()
 	_, err := calls.Do(c.Context(), hostapi.Path("cert"), hostapi.Request{Need: "cert-other", Serial: providertest.Serial, Generation: 1, Body: []byte("{}")})
 	if hostapi.AsError(err).Kind != hostapi.Denied {
@@ -52,7 +52,7 @@ func (c *cluster) see(more int64) string {
 	c.Helper()
 	was := c.knows
 	kit.Succeeds(c.T, "the rows to be witnessed", func() error {
-		calls := c.Client(ursula).Pass()
+		calls := c.Client(ursula).Calls()
 		answer, err := calls.Checkpoint(c.Context(), "cert", uint64(was.Size))
 		calls.Close()
 		if err != nil {

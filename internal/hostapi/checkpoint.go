@@ -19,7 +19,7 @@ type Checkpoint struct {
 }
 
 // Checkpoint gets the newest one of a kind's audit log, since one of a size.
-func (p *Pass) Checkpoint(ctx context.Context, kind string, from uint64) (c Checkpoint, err error) {
+func (p *Calls) Checkpoint(ctx context.Context, kind string, from uint64) (c Checkpoint, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, fmt.Sprintf("%s?from=%d", PathCheckpoint(kind), from), s.device(), nil, &c)
 	})

@@ -48,9 +48,9 @@ const (
 	MaxReport   = 1 << 20
 )
 
-// Client sends requests to one provider on behalf of one node. Calls of a Pass share one
-// TLS connection, every other call has one of its own, so credentials are never older than
-// the pass. Every error is an *Error: what goes wrong on the way is transient.
+// Client sends requests to one provider on behalf of one node. Calls share one
+// TLS connection, and every other call has one of its own: credentials are never older than the
+// connection. Every error is an *Error: what goes wrong on the way is transient.
 type Client struct {
 	Node     spiffe.ID         // the caller
 	Provider document.Provider // whom, and exactly the identity it must present
@@ -95,30 +95,30 @@ type Client struct {
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Do sends a request and returns its answer, in a pass of its own.
+// Do sends a request and returns its answer, over a connection of its own.
 func (c *Client) Do(ctx context.Context, path string, r Request) (Answer, error) {
-	p := c.Pass()
+	p := c.Calls()
 	defer p.Close()
 	return p.Do(ctx, path, r)
 }
 
-// Artifact fetches the documents of this node, in a pass of its own.
+// Artifact fetches the documents of this node, over a connection of its own.
 func (c *Client) Artifact(ctx context.Context) (Artifact, error) {
-	p := c.Pass()
+	p := c.Calls()
 	defer p.Close()
 	return p.Artifact(ctx)
 }
 
-// Report sends what the node reports of itself, in a pass of its own.
+// Report sends what the node reports of itself, over a connection of its own.
 func (c *Client) Report(ctx context.Context, report []byte) (Reported, error) {
-	p := c.Pass()
+	p := c.Calls()
 	defer p.Close()
 	return p.Report(ctx, report)
 }
 
-// Enrol requests the node's own SVID without having one, in a pass of its own.
+// Enrol requests the node's own SVID without having one, over a connection of its own.
 func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
-	p := c.Pass()
+	p := c.Calls()
 	defer p.Close()
 	return p.Enrol(ctx, r)
 }

@@ -19,7 +19,7 @@ type CRL struct {
 }
 
 // CRL gets the newest of a kind, which has no text where that is the one of a number.
-func (p *Pass) CRL(ctx context.Context, kind, has string) (c CRL, err error) {
+func (p *Calls) CRL(ctx context.Context, kind, has string) (c CRL, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, PathCRL(kind)+"?"+url.Values{"has": {has}}.Encode(), s.device(), nil, &c)
 	})

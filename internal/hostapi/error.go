@@ -75,7 +75,7 @@ type Error struct {
 	Message    string `json:"message"`
 	RetryAfter int    `json:"retryAfter"` // seconds, zero to leave it to the host
 
-	// Reached reports whether the provider proved itself before the call of a Pass failed: it is
+	// Reached reports whether the provider proved itself before one of several Calls failed: it is
 	// not down, and the failure is its own or of the connection to it. It is not on the wire.
 	Reached bool `json:"-"`
 }

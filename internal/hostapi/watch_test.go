@@ -35,7 +35,7 @@ func TestWatchVectors(t *testing.T) {
 				}
 			})
 			c.Serial, c.Tag, c.HostKey = v.Serial, `"tag"`, kit.NewHostKey()
-			p := c.Pass()
+			p := c.Calls()
 			defer p.Close()
 			a, err := p.Watch(t.Context(), v.From)
 			if err != nil || a.NotModified != v.NotModified || strconv.FormatInt(a.Revision, 10) != v.Revision {

@@ -47,12 +47,12 @@ func TestCRL(t *testing.T) {
 	}
 	node, service, user := svid(c, "cert-node", ursula), svid(c, "cert-service-outline", outline), svid(c, "cert-user-alice", alice)
 	other := svid(e.Client(kit.ID("node/raishan")), "cert-node", kit.ID("node/raishan"))
-	pass := c.Pass()
+	pass := c.Calls()
 	defer pass.Close()
 	list := func(number int64) (is *x509.RevocationList) {
 		t.Helper()
 		kit.Succeeds(t, "the CRL of the list", func() error {
-			answer, err := e.Client(kit.ID("node/raishan")).Pass().CRL(t.Context(), "cert", "")
+			answer, err := e.Client(kit.ID("node/raishan")).Calls().CRL(t.Context(), "cert", "")
 			if err != nil || answer.List != number {
 				return fmt.Errorf("the CRL is of list %d, want %d: %w", answer.List, number, err)
 			}
@@ -133,7 +133,7 @@ func TestCRL(t *testing.T) {
 	mixed := svid(raishan, "cert-node", kit.ID("node/raishan"))
 	var answer hostapi.CRL
 	kit.Succeeds(t, "its CRL", func() (err error) {
-		answer, err = raishan.Pass().CRL(t.Context(), "cert", "")
+		answer, err = raishan.Calls().CRL(t.Context(), "cert", "")
 		return err
 	})
 	lists, err := trust.ParseCRLs([]byte(answer.CRL))
@@ -221,7 +221,7 @@ func TestCRLOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	caller := a.Client(kit.ID("node/raishan")).Pass()
+	caller := a.Client(kit.ID("node/raishan")).Calls()
 	kit.WriteRevocations(a.Revocations(), kit.Revocations(1, kit.SigningKey("demo-1"), revocation.Target{ID: ursula}))
 	var is hostapi.CRL
 	kit.Succeeds(t, "the CRL of the list", func() error {

@@ -316,7 +316,7 @@ func TestEnrolThenRequest(t *testing.T) {
 	}
 	for _, cut := range []bool{false, true} {
 		dials = 0
-		p := c.Pass()
+		p := c.Calls()
 		if _, err := p.Enrol(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}

@@ -137,7 +137,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 	e.Start()
 	former := e.Stranger(ursula)
 	enrol(t, former)
-	pass := former.Pass()
+	pass := former.Calls()
 	defer pass.Close()
 	request := func() error {
 		_, err := obtain(t, former, "cert-service-outline", outline, pass.Do)

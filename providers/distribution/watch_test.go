@@ -33,7 +33,7 @@ type watched struct {
 func watch(t *testing.T, c *hostapi.Client, has hostapi.Artifact) <-chan watched {
 	t.Helper()
 	c.Tag = has.Tag()
-	p, answer := c.Pass(), make(chan watched, 1)
+	p, answer := c.Calls(), make(chan watched, 1)
 	t.Cleanup(p.Close)
 	go func() {
 		a, err := p.Watch(t.Context(), has.Revision)
@@ -215,7 +215,7 @@ func TestWatchRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := c.Pass()
+	p := c.Calls()
 	defer p.Close()
 	_, err = p.Watch(t.Context(), -1)
 	providertest.WantError(t, err, hostapi.CodeMalformed)
@@ -251,7 +251,7 @@ func watchOnce(t *testing.T, c *hostapi.Client, has hostapi.Artifact) (hostapi.A
 	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	c.Tag = has.Tag()
-	p := c.Pass()
+	p := c.Calls()
 	defer p.Close()
 	return p.Watch(ctx, has.Revision)
 }

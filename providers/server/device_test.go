@@ -158,7 +158,7 @@ func TestCheckpoint(t *testing.T) {
 	e.Start()
 	kit.Succeeds(t, "a checkpoint", func() error { _, _, err := e.Log.Checkpoint(t.Context()); return err })
 	get := func(c *hostapi.Client, from uint64) error {
-		calls := c.Pass()
+		calls := c.Calls()
 		defer calls.Close()
 		_, err := calls.Checkpoint(t.Context(), "cert", from)
 		return err

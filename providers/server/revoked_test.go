@@ -40,7 +40,7 @@ func TestRevokedCaller(t *testing.T) {
 	if err := do(); err != nil {
 		t.Fatal(err)
 	}
-	p := c.Pass() // a connection of before
+	p := c.Calls() // a connection of before
 	defer p.Close()
 	if _, err := p.Do(t.Context(), hostapi.Path("oidc"), r); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestListBeside(t *testing.T) {
 	left := filepath.Join(t.TempDir(), "revocations.json")
 	e.Policies.AlsoRead(left)
 	c := e.Client(ursula)
-	p := c.Pass()
+	p := c.Calls()
 	defer p.Close()
 	do := func() error {
 		_, err := p.Do(t.Context(), hostapi.Path("oidc"), r)

@@ -297,7 +297,7 @@ func TestRaced(t *testing.T) {
 	for range at {
 		client := c.client(t, c.c, "cert")
 		group.Go(func() {
-			pass := client.Pass()
+			pass := client.Calls()
 			defer pass.Close()
 			for left.Add(-1) >= 0 {
 				answer, err := pass.Do(t.Context(), hostapi.Path("cert"), r)

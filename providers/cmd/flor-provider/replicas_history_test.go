@@ -127,7 +127,7 @@ func TestHistory(t *testing.T) {
 			var need hostapi.Request
 			var first string
 			// A connection of before a replica hung has its requests decided as soon as that goes on.
-			open := map[*replica]*hostapi.Pass{}
+			open := map[*replica]*hostapi.Calls{}
 			for ctx.Err() == nil {
 				if first == "" || random.IntN(2) == 0 {
 					id := fmt.Sprintf("s%d", n)
@@ -135,7 +135,7 @@ func TestHistory(t *testing.T) {
 				}
 				r := c.all[random.IntN(len(c.all))]
 				if open[r] == nil {
-					open[r] = c.client(r, "cert").Pass()
+					open[r] = c.client(r, "cert").Calls()
 				}
 				call := time.Now()
 				within, done := context.WithTimeout(ctx, 5*time.Second)

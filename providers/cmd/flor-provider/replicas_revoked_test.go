@@ -47,7 +47,7 @@ func TestReplicasRevoked(t *testing.T) {
 		for _, r := range c.all {
 			c.ask(r, "cert", need())
 		}
-		waiting := make([]*hostapi.Pass, 8)
+		waiting := make([]*hostapi.Calls, 8)
 		var written atomic.Int64
 		for i := range waiting {
 			client := c.client(b, "cert")
@@ -55,7 +55,7 @@ func TestReplicasRevoked(t *testing.T) {
 				conn, err := new(net.Dialer).DialContext(ctx, network, address)
 				return countedWrites{conn, &written}, err
 			}
-			waiting[i] = client.Pass()
+			waiting[i] = client.Calls()
 			eventually(t, func() (hostapi.Answer, error) { return waiting[i].Do(t.Context(), hostapi.Path("cert"), need()) })
 		}
 		c.must(b.run.Process.Signal(syscall.SIGSTOP))
@@ -128,7 +128,7 @@ func TestReplicasWatch(t *testing.T) {
 	if out, err := imported.CombinedOutput(); err != nil {
 		t.Fatalf("%s, %v", out, err)
 	}
-	p := c.client(a, "config").Pass()
+	p := c.client(a, "config").Calls()
 	defer p.Close()
 	var first hostapi.Artifact
 	eventually(t, func() (_ hostapi.Answer, err error) {
@@ -142,7 +142,7 @@ func TestReplicasWatch(t *testing.T) {
 	defer cancel()
 	watching := c.client(a, "config")
 	watching.Tag = first.Tag()
-	w := watching.Pass()
+	w := watching.Calls()
 	defer w.Close()
 	if _, err := w.Watch(ctx, first.Revision); err == nil || hostapi.AsError(err).Code != hostapi.CodeStore.Name {
 		t.Errorf("a watch without a majority: got %v, want %s", err, hostapi.CodeStore.Name)

@@ -137,7 +137,7 @@ func durable(callers []caller) ([]time.Duration, error) {
 	end := time.Now().Add(*lasting)
 	for i, c := range callers {
 		all.Go(func() {
-			pass := c.client.Pass()
+			pass := c.client.Calls()
 			defer pass.Close()
 			for k := 0; errs[i] == nil && time.Now().Before(end); k++ {
 				began := time.Now()

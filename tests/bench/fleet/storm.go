@@ -50,7 +50,7 @@ func (c cluster) come(n node, dial func(context.Context, string, string) (net.Co
 	if err != nil {
 		return err
 	}
-	pass := client.Pass()
+	pass := client.Calls()
 	defer pass.Close()
 	for i, id := range n.services {
 		key := kit.NewKey()

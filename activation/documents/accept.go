@@ -2,20 +2,11 @@ package documents
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"slices"
-	"time"
 
-	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/internal/unixtime"
 )
 
 // Codes of documents from the network that are refused.
@@ -201,100 +192,4 @@ func (s *Store) commit(o Offer) error {
 	}
 	s.step("save record")
 	return s.record.save(s.layout.State())
-}
-
-// acceptRevocations puts a list from the network in force if it is newer: an older one, of a
-// provider that was restored, changes nothing.
-func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error {
-	list, err := signed.Open()
-	var newer *document.NewerFormatError
-	if errors.As(err, &newer) {
-		return hostapi.Errorf(hostapi.CodeNewerFormat, "from the network: %v", err)
-	}
-	if err == nil {
-		m := s.set.Manifest
-		err = signed.Verify(list, m.Cluster, m.Trust.SigningKeys)
-	}
-	if err != nil {
-		return hostapi.Errorf(CodeTampered, "from the network: %v: sign it with a key that this host pins: florctl revoke --renew", err)
-	}
-	unlock, err := lock(s.layout)
-	if err != nil {
-		return hostapi.Errorf(CodeDisk, "%v", err)
-	}
-	defer unlock()
-	path := s.layout.Revocations()
-	if held, err := trust.ReadRevocations(path, s.list); err == nil && held.Newer(s.list) {
-		s.list = held
-	}
-	if !list.Newer(s.list) {
-		return nil
-	}
-	if err := list.Follows(s.list); err != nil {
-		return hostapi.Errorf(CodeTampered, "from the network: %v", err)
-	}
-	b, err := json.Marshal(signed)
-	if err == nil {
-		s.step("save revocations")
-		err = atomicfile.File(path, append(b, '\n'), 0o644)
-	}
-	if err == nil {
-		s.list, err = trust.ReadRevocations(path, nil)
-	}
-	if err != nil {
-		return hostapi.Errorf(CodeDisk, "%v", err)
-	}
-	return nil
-}
-
-// LongestHold bounds a hold: nobody forgets one for longer.
-const LongestHold = 24 * time.Hour
-
-// hold keeps what the network brings from coming in force, but for a commit of an operator's.
-type hold struct {
-	Until unixtime.Time `json:"until"`
-}
-
-// Hold has documents from the network wait for d from now on, zero to end that. Where they
-// wait for longer already, they do, and began is false.
-func Hold(l hostdir.Layout, d time.Duration) (began bool, err error) {
-	unlock, err := lock(l)
-	if err != nil {
-		return false, err
-	}
-	defer unlock()
-	if d == 0 {
-		if err := os.Remove(l.HoldFile()); !errors.Is(err, fs.ErrNotExist) {
-			return false, err
-		}
-		return false, nil
-	}
-	now := time.Now()
-	if h := readHold(l, now); h.Until.After(now.Add(d)) {
-		return false, nil
-	}
-	b, err := json.Marshal(hold{unixtime.Of(now.Add(d))})
-	if err != nil {
-		return false, err
-	}
-	return true, atomicfile.File(l.HoldFile(), append(b, '\n'), 0o644)
-}
-
-// readHold is the hold at a time, zero for none. One that cannot be read is none, and so is
-// one from before the clock was set back.
-func readHold(l hostdir.Layout, now time.Time) (h hold) {
-	b, err := os.ReadFile(l.HoldFile())
-	if err != nil || json.Unmarshal(b, &h) != nil || !h.Until.After(now) || h.Until.After(now.Add(LongestHold+time.Minute)) {
-		return hold{}
-	}
-	return h
-}
-
-// isHeld is the error of what an operator has wait.
-func (s *Store) isHeld() error {
-	h := readHold(s.layout, time.Now())
-	if h.Until.IsZero() {
-		return nil
-	}
-	return fmt.Errorf("an operator has it wait until %s: flor sync", h.Until.UTC().Format("2006-01-02 15:04:05 MST"))
 }

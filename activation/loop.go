@@ -18,9 +18,21 @@ const maxSleep = time.Minute
 // end: one that is cut off is sent again, over another connection.
 const finish = time.Second
 
-// keep works on the documents in force until they change, or nothing more is to be done. It returns
+// need is a need that is delivered, and units notified of.
+type need struct {
+	*needstate.Need
+
+	enrolled int64 // the identity file that the last attempt was for, see activation.enrolled
+
+	notifying      bool           // units are being notified
+	notifyFailures int            // in a row
+	notified       map[string]int // the generation that a unit was notified of in this run
+	nextNotify     time.Time
+}
+
+// loop works on the documents in force until they change, or nothing more is to be done. It returns
 // where those that are in force then are from; empty where they are not others.
-func (a *activation) keep(ctx context.Context) string {
+func (a *activation) loop(ctx context.Context) string {
 	ctx, cancel := context.WithCancel(ctx)
 	notes := make(chan func())
 	var running sync.WaitGroup

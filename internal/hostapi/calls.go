@@ -14,45 +14,45 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// leastStall is when a call of a pass stalls, or after four times what the handshake took: then the
+// leastStall is when one of several calls stalls, or after four times what the handshake took: then the
 // others do not wait for it, leastStall later at most, and a request that hangs holds up no other.
 // They do wait for a connection: a provider that has no time for one has less for several.
 const leastStall = 500 * time.Millisecond
 
-// Pass is a number of calls that begin at about the same time. They share one connection
+// Calls are a number of calls that begin at about the same time. They share one connection
 // to the provider, with one handshake and one device proof, and one after the other uses
 // it. A connection that breaks fails one call, the next makes another; a provider that
-// cannot be reached fails all calls of the pass at once.
-type Pass struct {
+// cannot be reached fails all of them at once.
+type Calls struct {
 	client *Client
 	turn   chan turn // has one, unless a call is under way
 	stalls atomic.Pointer[time.Time]
 }
 
-// turn is a pass's connection: nil until there is one, and after it broke.
+// turn is the connection of calls: nil until there is one, and after it broke.
 type turn struct {
 	session *session
 	took    time.Duration // to connect
 	failed  error         // to connect
 }
 
-// Pass begins one. Close ends it.
-func (c *Client) Pass() *Pass {
-	p := &Pass{client: c, turn: make(chan turn, 1)}
+// Calls begins some. Close ends it.
+func (c *Client) Calls() *Calls {
+	p := &Calls{client: c, turn: make(chan turn, 1)}
 	p.turn <- turn{}
 	return p
 }
 
 // Close closes the connection. No call may be under way.
-func (p *Pass) Close() {
+func (p *Calls) Close() {
 	if t := <-p.turn; t.session != nil {
 		t.session.close()
 	}
 }
 
-// Enrol requests the node's own SVID without having one. It is the first call of its pass. Nonce
+// Enrol requests the node's own SVID without having one. It is the first of its calls. Nonce
 // and request travel on one connection, to which the proof by HostKey is bound. r.Body is a CertBody.
-func (p *Pass) Enrol(ctx context.Context, r Request) (Answer, error) {
+func (p *Calls) Enrol(ctx context.Context, r Request) (Answer, error) {
 	var body CertBody
 	if err := strictjson.Decode(r.Body, &body); err != nil {
 		return Answer{}, Errorf(CodeMalformed, "need %s: body: %v", r.Need, err)
@@ -80,7 +80,7 @@ func (p *Pass) Enrol(ctx context.Context, r Request) (Answer, error) {
 // Enrolled has the calls that follow Enrol make use of the SVID that it returned, over the same
 // connection: the provider knows the certificate that it issued there, and the device proof shows
 // that whoever enrolled goes on.
-func (p *Pass) Enrolled(svid *tls.Certificate) error {
+func (p *Calls) Enrolled(svid *tls.Certificate) error {
 	t := <-p.turn
 	defer p.put(t)
 	p.client.SVID = svid
@@ -93,7 +93,7 @@ func (p *Pass) Enrolled(svid *tls.Certificate) error {
 }
 
 // Do sends a request and returns its answer.
-func (p *Pass) Do(ctx context.Context, path string, r Request) (a Answer, err error) {
+func (p *Calls) Do(ctx context.Context, path string, r Request) (a Answer, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		r.Device = s.proof
 		a, err = s.request(ctx, path, r)
@@ -103,7 +103,7 @@ func (p *Pass) Do(ctx context.Context, path string, r Request) (a Answer, err er
 }
 
 // Artifact fetches the documents of this node, unless they are those with the client's Tag.
-func (p *Pass) Artifact(ctx context.Context) (a Artifact, err error) {
+func (p *Calls) Artifact(ctx context.Context) (a Artifact, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		path := fmt.Sprintf("%s%s?serial=%d", PathArtifact, p.client.Node.Name(), p.client.Serial)
 		header := s.device()
@@ -121,7 +121,7 @@ const watchTimeout = 10 * time.Minute
 // Watch waits until other documents than those with the client's Tag are in force for this
 // node, since the answer that had a revision; zero for none. That there are none for now is
 // an answer too, after minutes. Artifact.Revision is where the next watch goes on.
-func (p *Pass) Watch(ctx context.Context, from int64) (a Artifact, err error) {
+func (p *Calls) Watch(ctx context.Context, from int64) (a Artifact, err error) {
 	err = p.within(ctx, watchTimeout, func(ctx context.Context, s *session) error {
 		header := s.device()
 		header.Set(HeaderHas, p.client.Tag)
@@ -131,7 +131,7 @@ func (p *Pass) Watch(ctx context.Context, from int64) (a Artifact, err error) {
 }
 
 // Report sends what the node reports of itself, a hostreport.Report.
-func (p *Pass) Report(ctx context.Context, report []byte) (r Reported, err error) {
+func (p *Calls) Report(ctx context.Context, report []byte) (r Reported, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		header := s.device()
 		header.Set("Content-Type", "application/json")
@@ -140,13 +140,13 @@ func (p *Pass) Report(ctx context.Context, report []byte) (r Reported, err error
 	return r, err
 }
 
-// call runs one on the pass's connection, when it is its turn.
-func (p *Pass) call(ctx context.Context, do func(context.Context, *session) error) error {
+// call runs one on the connection they share, when it is its turn.
+func (p *Calls) call(ctx context.Context, do func(context.Context, *session) error) error {
 	return p.within(ctx, cmp.Or(p.client.Timeout, timeout), do)
 }
 
 // within is call with a bound of its own.
-func (p *Pass) within(ctx context.Context, most time.Duration, do func(context.Context, *session) error) error {
+func (p *Calls) within(ctx context.Context, most time.Duration, do func(context.Context, *session) error) error {
 	if p.client.SVID == nil {
 		return Errorf(CodeUntrusted, "%s has no SVID yet: it must enrol first", p.client.Node)
 	}
@@ -194,9 +194,9 @@ func (p *Pass) within(ctx context.Context, most time.Duration, do func(context.C
 	return &e
 }
 
-// wait returns the pass's turn, or one without a connection when the call that has it
+// wait returns the turn, or one without a connection when the call that has it
 // stalls; false when ctx ended.
-func (p *Pass) wait(ctx context.Context) (turn, bool) {
+func (p *Calls) wait(ctx context.Context) (turn, bool) {
 	poll := time.NewTimer(leastStall)
 	defer poll.Stop()
 	for {
@@ -218,13 +218,13 @@ func (p *Pass) wait(ctx context.Context) (turn, bool) {
 	}
 }
 
-func (p *Pass) stallAfter(d time.Duration) {
+func (p *Calls) stallAfter(d time.Duration) {
 	at := time.Now().Add(d)
 	p.stalls.Store(&at)
 }
 
 // put ends a turn. A call that stalled finds that another took its place.
-func (p *Pass) put(t turn) {
+func (p *Calls) put(t turn) {
 	p.stalls.Store(nil)
 	select {
 	case p.turn <- t:

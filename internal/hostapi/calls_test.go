@@ -20,9 +20,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// pass is one of a client in virtual time whose provider answers with h, and how often it
-// connected.
-func pass(t *testing.T, h http.HandlerFunc) (*hostapi.Pass, *atomic.Int32) {
+// callsTo returns calls of a client in virtual time whose provider answers with h, and counts
+// connections.
+func callsTo(t *testing.T, h http.HandlerFunc) (*hostapi.Calls, *atomic.Int32) {
 	d := domain{t, kit.NewCA()}
 	svid := d.Issue(provider, time.Hour)
 	c, m := d.client(svid, nil), make(memory)
@@ -32,7 +32,7 @@ func pass(t *testing.T, h http.HandlerFunc) (*hostapi.Pass, *atomic.Int32) {
 		dials.Add(1)
 		return m.dial(ctx, network, address)
 	}
-	p := c.Pass()
+	p := c.Calls()
 	t.Cleanup(p.Close)
 	return p, dials
 }
@@ -52,7 +52,7 @@ func all(n int, call func(need string) error) (failed []error, took []time.Durat
 	return failed, took
 }
 
-func do(t *testing.T, p *hostapi.Pass) func(string) error {
+func do(t *testing.T, p *hostapi.Calls) func(string) error {
 	return func(need string) error {
 		r := registration
 		r.Need = need
@@ -74,11 +74,11 @@ func answerNeed(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"values":{"need":%q}}`, q.Need)
 }
 
-// TestPass: calls that begin together need one handshake, refused ones too.
-func TestPass(t *testing.T) {
+// TestCalls: calls that begin together need one handshake, refused ones too.
+func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused atomic.Int32
-		p, dials := pass(t, func(w http.ResponseWriter, r *http.Request) {
+		p, dials := callsTo(t, func(w http.ResponseWriter, r *http.Request) {
 			if refused.Add(1) == 1 {
 				w.WriteHeader(403)
 				io.WriteString(w, `{"kind":"denied","code":"not-granted","message":"no","retryAfter":0}`)
@@ -104,7 +104,7 @@ func TestPass(t *testing.T) {
 func TestPassBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		p, dials := pass(t, func(w http.ResponseWriter, r *http.Request) {
+		p, dials := callsTo(t, func(w http.ResponseWriter, r *http.Request) {
 			if calls.Add(1) == 2 {
 				panic(http.ErrAbortHandler)
 			}
@@ -128,7 +128,7 @@ func TestPassBreaks(t *testing.T) {
 func TestPassStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		p, _ := pass(t, func(w http.ResponseWriter, r *http.Request) {
+		p, _ := callsTo(t, func(w http.ResponseWriter, r *http.Request) {
 			if calls.Add(1) == 1 {
 				io.Copy(io.Discard, r.Body)
 				<-r.Context().Done()
@@ -152,8 +152,8 @@ func TestPassStalls(t *testing.T) {
 	})
 }
 
-// TestSwallowed: a provider that swallows what it is sent costs two seconds, and all calls
-// of a pass the same two.
+// TestSwallowed: a provider that swallows what it is sent costs two seconds, and several
+// calls the same two.
 func TestSwallowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := domain{t, kit.NewCA()}
@@ -162,7 +162,7 @@ func TestSwallowed(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		p := c.Pass()
+		p := c.Calls()
 		defer p.Close()
 		failed, took := all(5, do(t, p))
 		for i, err := range failed {

@@ -19,18 +19,6 @@ var codeNotify = hostapi.Code{Name: "notify", Class: hostapi.Transient}
 // notifyTimeout is how long one unit may take.
 const notifyTimeout = 2 * time.Minute
 
-// need is a need that is delivered, and units notified of.
-type need struct {
-	*needstate.Need
-
-	enrolled int64 // the identity file that the last attempt was for, see activation.enrolled
-
-	notifying      bool           // units are being notified
-	notifyFailures int            // in a row
-	notified       map[string]int // the generation that a unit was notified of in this run
-	nextNotify     time.Time
-}
-
 // notify begins to notify the units of a need where that is due, and returns when to come back.
 func (a *activation) notify(n *need, now time.Time, start needstate.Start) (next time.Time) {
 	generation := n.Look(now) // in force

@@ -1,0 +1,55 @@
+package documents
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/trust"
+)
+
+// acceptRevocations puts a list from the network in force if it is newer: an older one, of a
+// provider that was restored, changes nothing.
+func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error {
+	list, err := signed.Open()
+	var newer *document.NewerFormatError
+	if errors.As(err, &newer) {
+		return hostapi.Errorf(hostapi.CodeNewerFormat, "from the network: %v", err)
+	}
+	if err == nil {
+		m := s.set.Manifest
+		err = signed.Verify(list, m.Cluster, m.Trust.SigningKeys)
+	}
+	if err != nil {
+		return hostapi.Errorf(CodeTampered, "from the network: %v: sign it with a key that this host pins: florctl revoke --renew", err)
+	}
+	unlock, err := lock(s.layout)
+	if err != nil {
+		return hostapi.Errorf(CodeDisk, "%v", err)
+	}
+	defer unlock()
+	path := s.layout.Revocations()
+	if held, err := trust.ReadRevocations(path, s.list); err == nil && held.Newer(s.list) {
+		s.list = held
+	}
+	if !list.Newer(s.list) {
+		return nil
+	}
+	if err := list.Follows(s.list); err != nil {
+		return hostapi.Errorf(CodeTampered, "from the network: %v", err)
+	}
+	b, err := json.Marshal(signed)
+	if err == nil {
+		s.step("save revocations")
+		err = atomicfile.File(path, append(b, '\n'), 0o644)
+	}
+	if err == nil {
+		s.list, err = trust.ReadRevocations(path, nil)
+	}
+	if err != nil {
+		return hostapi.Errorf(CodeDisk, "%v", err)
+	}
+	return nil
+}

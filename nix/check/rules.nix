@@ -1,7 +1,7 @@
 # Every rule: id → what it refuses, in a few words. Warnings may be acknowledged in the
-# topology, errors may not. Ids are stable and never reused. FL050 to FL059 but FL058, and FL125 to FL128 and FL149, need a
-# clock, a parser of certificates, the flake's other files or several clusters: florctl
-# finds those.
+# topology, errors may not. Ids are stable and never reused. What needs a clock, a parser of
+# certificates, the flake's other files or several clusters is found by florctl, in
+# nix/operator/compile.
 let
   inherit (builtins) mapAttrs;
 

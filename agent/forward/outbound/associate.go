@@ -18,7 +18,7 @@ import (
 func (s *Server) associate(local *net.TCPConn, c connection) error {
 	release, ok := s.associations.Acquire(c.by.UID)
 	if !ok {
-		s.refuse(c, &refusal{"too-many", fmt.Sprintf("has %d sockets through SOCKS5", s.associations.Max())})
+		s.refuse(c, &refusal{becauseTooMany, fmt.Sprintf("has %d sockets through SOCKS5", s.associations.Max())})
 		return reply(local, statute.RepServerFailure)
 	}
 	defer release()
@@ -46,10 +46,10 @@ func named(r *rules, as spiffe.ID, b []byte) (destination, *refusal) {
 		err = fmt.Errorf("fragment %d", parsed.Frag)
 	}
 	if err != nil {
-		return d, &refusal{"bad-datagram", err.Error()}
+		return d, &refusal{becauseBadDatagram, err.Error()}
 	}
 	if d.serviceKey, _, err = r.resolve(&parsed.DstAddr, document.UDP); err != nil {
-		return d, &refusal{"bad-name", err.Error()}
+		return d, &refusal{becauseBadName, err.Error()}
 	}
 	d.payload, d.head = parsed.Data, b[:len(b)-len(parsed.Data)]
 	return d, nil

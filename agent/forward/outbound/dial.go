@@ -66,7 +66,7 @@ func (s *Server) admit(ctx context.Context, c connection) (context.Context, func
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	changed := func() {
-		s.refuse(c, &refusal{"denied", "the manifest changed"})
+		s.refuse(c, &refusal{wire.Denied.String(), "the manifest changed"})
 		cancel()
 	}
 	release, ok := s.gate.Admit(c.connKey, changed)

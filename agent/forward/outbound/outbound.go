@@ -184,13 +184,13 @@ func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrP
 	c := connection{rules: s.rules.Load()}
 	var err error
 	if c.by, err = caller.FindProcess(local); err != nil {
-		s.refuse(c, &refusal{"caller-gone", err.Error()})
+		s.refuse(c, &refusal{becauseCallerGone, err.Error()})
 		reset(local)
 		return
 	}
 	release, ok := s.users.Acquire(c.by.UID)
 	if !ok {
-		s.refuse(c, &refusal{"too-many", fmt.Sprintf("has %d connections", s.users.Max())})
+		s.refuse(c, &refusal{becauseTooMany, fmt.Sprintf("has %d connections", s.users.Max())})
 		reset(local)
 		return
 	}

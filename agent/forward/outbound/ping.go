@@ -155,7 +155,7 @@ func portNames(service string, ports []serviceKey) string {
 func (p *pinging) admit(ctx context.Context, c connection) (context.Context, func(), bool) {
 	release, ok := p.server.users.Acquire(c.by.UID)
 	if !ok {
-		p.refuse(c, ping.Caller, &refusal{"too-many", fmt.Sprintf("has %d connections", p.server.users.Max())})
+		p.refuse(c, ping.Caller, &refusal{becauseTooMany, fmt.Sprintf("has %d connections", p.server.users.Max())})
 		return nil, nil, false
 	}
 	if denied := c.rules.check(c.connKey); denied != nil {
@@ -233,29 +233,4 @@ func (s *Server) listens(r document.Reachable) bool {
 		return s.udp[r.Listen] != nil
 	}
 	return s.tcp[r.Listen] != nil
-}
-
-// remedy is in which step a refusal is found, where that is another than the one under way,
-// and what to do.
-type remedy struct{ step, what string }
-
-var cures = map[string]remedy{
-	"unknown-caller":           {"", "run it as an account that acts under an identity here: hosts.<host>.callers in the topology, and flor status"},
-	"not-reachable":            {"", "have a role of the caller reach the service in the topology"},
-	"too-many":                 {"", "end some of the account's connections: flor status"},
-	"no-identity":              {ping.Caller, "flor doctor: the certificate was not delivered"},
-	"revoked":                  {ping.Caller, "an operator: florctl revocations has what is revoked"},
-	"expired":                  {ping.Caller, "flor doctor: the certificate was not renewed, or a clock is wrong"},
-	"no-connection":            {ping.Dial, "flor doctor: it names what is between this host and the forwarder there"},
-	"no-stream":                {ping.Dial, "end some of the caller's connections: flor status"},
-	wire.Stopping.String():     {ping.Dial, "ping again: the forwarder there is being started again"},
-	"impostor":                 {ping.Identity, "on the host there: flor doctor; another program may have its address"},
-	wire.Untrusted.String():    {ping.Identity, "flor doctor, here and there: one host does not trust what the other's certificate leads to"},
-	wire.Denied.String():       {ping.Identity, "deploy the host that publishes it: its allow list does not have the caller"},
-	wire.NotPublished.String(): {ping.Identity, "deploy the host that publishes it: its documents do not have the service"},
-	wire.Refused.String():      {ping.Upstream, "start the service there: nothing listens at its upstream"},
-	wire.Unreachable.String():  {ping.Upstream, "on the host there: flor doctor names the upstream that does not answer"},
-	wire.Foreign.String():      {ping.Upstream, "on the host there: flor doctor names whose socket it is; services.<name>.user is whose it must be"},
-	wire.OverLimit.String():    {ping.Upstream, "ping later: the caller or the service has as much as its limits in the topology let it"},
-	wire.Busy.String():         {ping.Upstream, "ping later: flor status there shows who has as much as it may"},
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/agent/ping"
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/trust"
 )
@@ -18,6 +19,50 @@ import (
 type refusal struct {
 	reason string
 	detail string
+}
+
+// Why the forwarder here refuses. Those of the forwarder that publishes a service are wire.Code.
+const (
+	becauseTooMany       = "too-many"
+	becauseBadDatagram   = "bad-datagram"
+	becauseBadName       = "bad-name"
+	becauseNotCaller     = "not-caller"
+	becauseUnknownCaller = "unknown-caller"
+	becauseNotReachable  = "not-reachable"
+	becauseImpostor      = "impostor"
+	becauseRevoked       = "revoked"
+	becauseNoIdentity    = "no-identity"
+	becauseNoStream      = "no-stream"
+	becauseExpired       = "expired"
+	becauseNoConnection  = "no-connection"
+	becauseCallerGone    = "caller-gone"
+	becauseNotSOCKS5     = "not-socks5"
+)
+
+// remedy has the step of flor ping at which a refusal is found, where that is another than the one under way,
+// and what to do.
+type remedy struct{ step, what string }
+
+var cures = map[string]remedy{
+	becauseUnknownCaller:       {"", "run it as an account that acts under an identity here: hosts.<host>.callers in the topology, and flor status"},
+	becauseNotCaller:           {"", "run it as an account that is among the callers of that identity here: hosts.<host>.callers in the topology"},
+	becauseNotReachable:        {"", "have a role of the caller reach the service in the topology"},
+	becauseTooMany:             {"", "end some of the account's connections: flor status"},
+	becauseNoIdentity:          {ping.Caller, "flor doctor: the certificate was not delivered"},
+	becauseRevoked:             {ping.Caller, "an operator: florctl revocations has what is revoked"},
+	becauseExpired:             {ping.Caller, "flor doctor: the certificate was not renewed, or a clock is wrong"},
+	becauseNoConnection:        {ping.Dial, "flor doctor: it names what is between this host and the forwarder there"},
+	becauseNoStream:            {ping.Dial, "end some of the caller's connections: flor status"},
+	wire.Stopping.String():     {ping.Dial, "ping again: the forwarder there is being started again"},
+	becauseImpostor:            {ping.Identity, "on the host there: flor doctor; another program may have its address"},
+	wire.Untrusted.String():    {ping.Identity, "flor doctor, here and there: one host does not trust what the other's certificate leads to"},
+	wire.Denied.String():       {ping.Identity, "deploy the host that publishes it: its allow list does not have the caller"},
+	wire.NotPublished.String(): {ping.Identity, "deploy the host that publishes it: its documents do not have the service"},
+	wire.Refused.String():      {ping.Upstream, "start the service there: nothing listens at its upstream"},
+	wire.Unreachable.String():  {ping.Upstream, "on the host there: flor doctor names the upstream that does not answer"},
+	wire.Foreign.String():      {ping.Upstream, "on the host there: flor doctor names whose socket it is; services.<name>.user is whose it must be"},
+	wire.OverLimit.String():    {ping.Upstream, "ping later: the caller or the service has as much as its limits in the topology let it"},
+	wire.Busy.String():         {ping.Upstream, "ping later: flor status there shows who has as much as it may"},
 }
 
 // explain is the refusal behind an error; nil when nothing was refused.
@@ -33,17 +78,17 @@ func explain(err error) *refusal {
 	case errors.As(err, &refused):
 		return &refusal{refused.Code.String(), err.Error()}
 	case errors.As(err, &impostor):
-		return &refusal{"impostor", err.Error()}
+		return &refusal{becauseImpostor, err.Error()}
 	case errors.As(err, &revoked):
-		return &refusal{"revoked", err.Error()}
+		return &refusal{becauseRevoked, err.Error()}
 	case errors.Is(err, transport.ErrNoIdentity):
-		return &refusal{"no-identity", err.Error()}
+		return &refusal{becauseNoIdentity, err.Error()}
 	case errors.Is(err, transport.ErrFull):
-		return &refusal{"no-stream", err.Error()}
+		return &refusal{becauseNoStream, err.Error()}
 	case errors.Is(err, transport.ErrExpired):
-		return &refusal{"expired", err.Error()}
+		return &refusal{becauseExpired, err.Error()}
 	}
-	return &refusal{"no-connection", err.Error()}
+	return &refusal{becauseNoConnection, err.Error()}
 }
 
 // refuse counts and logs a refusal; nil is none.

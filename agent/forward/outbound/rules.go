@@ -155,11 +155,11 @@ func (r *rules) caller(k connKey) *refusal {
 	id, known := r.callers.Identity(k.by)
 	switch {
 	case k.socks && !r.callers.MayAct(k.by, k.as):
-		return &refusal{"not-caller", fmt.Sprintf("uid %d is not among the callers of %s", k.by.UID, k.as)}
+		return &refusal{becauseNotCaller, fmt.Sprintf("uid %d is not among the callers of %s", k.by.UID, k.as)}
 	case !k.socks && !known:
-		return &refusal{"unknown-caller", fmt.Sprintf("uid %d is no caller in the manifest", k.by.UID)}
+		return &refusal{becauseUnknownCaller, fmt.Sprintf("uid %d is no caller in the manifest", k.by.UID)}
 	case !k.socks && id != k.as:
-		return &refusal{"not-caller", fmt.Sprintf("uid %d acts as %s now", k.by.UID, id)}
+		return &refusal{becauseNotCaller, fmt.Sprintf("uid %d acts as %s now", k.by.UID, id)}
 	}
 	return nil
 }
@@ -173,12 +173,12 @@ func (r *rules) check(k connKey) *refusal {
 	if !ok {
 		over := func(x serviceKey) bool { return x.port == k.port && x.protocol != k.protocol }
 		if slices.ContainsFunc(r.ports[k.target], over) {
-			return &refusal{"not-reachable", fmt.Sprintf("%s is not reached over %s", k, cmp.Or(k.protocol, "tcp"))}
+			return &refusal{becauseNotReachable, fmt.Sprintf("%s is not reached over %s", k, cmp.Or(k.protocol, "tcp"))}
 		}
-		return &refusal{"not-reachable", fmt.Sprintf("%s is not reachable from this host", k)}
+		return &refusal{becauseNotReachable, fmt.Sprintf("%s is not reachable from this host", k)}
 	}
 	if !slices.Contains(reach.Callers, k.as) {
-		return &refusal{"not-reachable", fmt.Sprintf("%s may not reach %s", k.as, k.serviceKey)}
+		return &refusal{becauseNotReachable, fmt.Sprintf("%s may not reach %s", k.as, k.serviceKey)}
 	}
 	switch k.doubt {
 	case notSender:

@@ -41,7 +41,7 @@ func (s *Server) socks(ctx context.Context, local *net.TCPConn, c connection, en
 	request, err := negotiate(local)
 	var other *otherProtocol
 	if errors.As(err, &other) {
-		s.refuse(c, &refusal{"not-socks5", err.Error()})
+		s.refuse(c, &refusal{becauseNotSOCKS5, err.Error()})
 		other.answer(local)
 	}
 	local.SetDeadline(time.Time{})
@@ -122,7 +122,7 @@ func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.A
 	to, code, err := c.rules.resolve(&dest, document.TCP)
 	c.serviceKey = to
 	if err != nil {
-		s.refuse(c, &refusal{"bad-name", err.Error()})
+		s.refuse(c, &refusal{becauseBadName, err.Error()})
 		return reply(local, code)
 	}
 	ctx, end, ok := s.admit(ctx, c)

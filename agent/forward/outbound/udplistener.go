@@ -99,7 +99,7 @@ func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {
 	r := l.server.rules.Load()
 	uid, err := caller.SenderUID(from, l.addr)
 	if err != nil {
-		l.server.refuse(connection{rules: r}, &refusal{"caller-gone", err.Error()})
+		l.server.refuse(connection{rules: r}, &refusal{becauseCallerGone, err.Error()})
 		return
 	}
 	d, denied := l.find(r, payload)

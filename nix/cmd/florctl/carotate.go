@@ -1,10 +1,11 @@
 package main
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/secretfile"
-	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/authority"
 	"github.com/florete/florete/nix/operator/fleet"
 	"github.com/florete/florete/nix/operator/published"
@@ -31,16 +32,13 @@ trust each and have certificates that lead to it, by their last reports, and whi
 next step of a rotation waits for. Exits 2 where one waits, and 0 otherwise.`,
 	}
 	_, examine := rotating(cmd)
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	show := shown(cmd, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := examine(args)
 		if err != nil {
 			return err
 		}
-		if !*asJSON {
-			return r.Print()
-		}
-		err = terminal.PrintJSON(cmd.OutOrStdout(), r.JSON())
+		err = show(r.JSON(), func(io.Writer) error { return r.Print() })
 		if err == nil && !r.Ready() {
 			err = fleet.ErrAttention
 		}

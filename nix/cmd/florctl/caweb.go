@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/atomicfile"
-	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/tls"
 )
@@ -27,7 +26,7 @@ alone: who trusts it trusts it for no other name, and no identity of the cluster
 	out := cmd.Flags().String("out", defaultFile, "`FILE` for the certificate, - for standard output")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var root tls.Root
-		if _, err := c.Providers.Answering(c.Topology, tls.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/tls/root", &root) }); err != nil {
+		if _, err := c.Ask(cmd.Context(), tls.Name, "/v1/tls/root", nil, &root); err != nil {
 			return err
 		}
 		if !strings.HasPrefix(root.Certificate, "-----BEGIN CERTIFICATE-----") {

@@ -2,11 +2,11 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/explain"
 )
@@ -37,7 +37,7 @@ The answer is of the flake alone: florctl revocations prints who is revoked or s
 func question(cmd *cobra.Command, count int, answer func(*explain.Access, []string) (fmt.Stringer, error)) *cobra.Command {
 	from := source(cmd)
 	cmd.Args = words(count, count+1)
-	asJSON := cmd.Flags().Bool("json", false, "print the answer as JSON")
+	show := shown(cmd, "print the answer as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		flake := args[:len(args)-count]
 		src, err := from(flake)
@@ -59,11 +59,7 @@ func question(cmd *cobra.Command, count int, answer func(*explain.Access, []stri
 		if err != nil {
 			return err
 		}
-		if *asJSON {
-			return terminal.PrintJSON(cmd.OutOrStdout(), a)
-		}
-		_, err = fmt.Fprint(cmd.OutOrStdout(), a)
-		return err
+		return show(a, func(w io.Writer) error { _, err := fmt.Fprint(w, a); return err })
 	}
 	return cmd
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -113,7 +114,7 @@ revoke has hosts refuse one of them, all of a host, or a device.`,
 		Args: cobra.NoArgs,
 	}
 	dir := cmd.Flags().String("dir", ".", "`DIR`ectory with enrol.crt and enrol.key")
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	show := shown(cmd, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cert := ca.Dir(*dir).Path(ca.EnrolmentCertificate)
 		if _, err := os.Lstat(cert); errors.Is(err, fs.ErrNotExist) {
@@ -123,14 +124,13 @@ revoke has hosts refuse one of them, all of a host, or a device.`,
 		if err != nil {
 			return err
 		}
-		if *asJSON {
-			return terminal.PrintJSON(cmd.OutOrStdout(), append([]identityfile.Issued{}, all...))
-		}
-		w := terminal.NewTable(cmd.OutOrStdout(), "ISSUED", "HOST", "IDENTITY", "UNTIL", "SERIAL", "DEVICE")
-		for _, i := range all {
-			w.Row(i.Time.UTC().Format(time.RFC3339), i.Host, i.ID.Short(), i.Until.UTC().Format(time.RFC3339), i.Serial, i.Device)
-		}
-		return w.Flush()
+		return show(append([]identityfile.Issued{}, all...), func(w io.Writer) error {
+			t := terminal.NewTable(w, "ISSUED", "HOST", "IDENTITY", "UNTIL", "SERIAL", "DEVICE")
+			for _, i := range all {
+				t.Row(i.Time.UTC().Format(time.RFC3339), i.Host, i.ID.Short(), i.Until.UTC().Format(time.RFC3339), i.Serial, i.Device)
+			}
+			return t.Flush()
+		})
 	}
 	return cmd
 }

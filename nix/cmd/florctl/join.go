@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,29 +22,28 @@ func newJoinCmd() *cobra.Command {
 
 func newJoinListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join requests of hosts, and how they stand"}
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := client.Each(c.Providers, func(at *client.Provider) ([]join.Request, error) { return at.Joins(cmd.Context()) },
 			func(r join.Request) string { return r.Host + r.Device + r.Requested.String() })
 		if err != nil {
 			return err
 		}
-		if *asJSON {
-			type row struct {
-				join.Request
-				Fingerprint string `json:"fingerprint"`
-			}
-			rows := []row{}
-			for _, r := range all {
-				rows = append(rows, row{r, r.Fingerprint()})
-			}
-			return terminal.PrintJSON(cmd.OutOrStdout(), rows)
+		type row struct {
+			join.Request
+			Fingerprint string `json:"fingerprint"`
 		}
-		w := terminal.NewTable(cmd.OutOrStdout(), "HOST", "STATE", "DEVICE", "KEY IN", "FROM", "REQUESTED", "SYSTEM", "DECIDED BY")
+		rows := []row{}
 		for _, r := range all {
-			w.Row(r.Host, r.State, r.Fingerprint(), cmp.Or(r.Facts.DeviceKey, hostdir.InFile), r.From, r.Requested.UTC().Format(time.RFC3339), r.Facts.System, r.By)
+			rows = append(rows, row{r, r.Fingerprint()})
 		}
-		return w.Flush()
+		return show(rows, func(w io.Writer) error {
+			t := terminal.NewTable(w, "HOST", "STATE", "DEVICE", "KEY IN", "FROM", "REQUESTED", "SYSTEM", "DECIDED BY")
+			for _, r := range rows {
+				t.Row(r.Host, r.State, r.Fingerprint, cmp.Or(r.Facts.DeviceKey, hostdir.InFile), r.From, r.Requested.UTC().Format(time.RFC3339), r.Facts.System, r.By)
+			}
+			return t.Flush()
+		})
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // output writes b to the path that an operator named, - for standard output, and returns where
@@ -26,4 +27,18 @@ func apart(cmd *cobra.Command, printed bool) io.Writer {
 		return cmd.ErrOrStderr()
 	}
 	return cmd.OutOrStdout()
+}
+
+// showing prints a value as JSON, or else has text print it.
+type showing func(v any, text func(io.Writer) error) error
+
+// shown adds the flag for JSON.
+func shown(cmd *cobra.Command, usage string) showing {
+	asJSON := cmd.Flags().Bool("json", false, usage)
+	return func(v any, text func(io.Writer) error) error {
+		if *asJSON {
+			return terminal.PrintJSON(cmd.OutOrStdout(), v)
+		}
+		return text(cmd.OutOrStdout())
+	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -32,7 +33,7 @@ fact changes, for review in CI, and 0 otherwise.`,
 	rev := cmd.Flags().String("from", "HEAD", "compare with this git `REV`, or with a flake reference")
 	to := cmd.Flags().String("to", "", "compare this `REV` instead of the working tree")
 	placement := cmd.Flags().Bool("placement", false, "only say where services run, and compare nothing")
-	asJSON := cmd.Flags().Bool("json", false, "print the plan as JSON")
+	show := shown(cmd, "print the plan as JSON")
 	cmd.MarkFlagsMutuallyExclusive("from", "placement")
 	cmd.MarkFlagsMutuallyExclusive("to", "placement")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -41,7 +42,7 @@ fact changes, for review in CI, and 0 otherwise.`,
 			return err
 		}
 		if *placement {
-			return printPlacement(cmd, src, *asJSON)
+			return printPlacement(cmd, src, show)
 		}
 		now := src
 		if *to != "" {
@@ -58,20 +59,21 @@ fact changes, for review in CI, and 0 otherwise.`,
 		if *to == "" {
 			noteUnseen(cmd.Context(), src)
 		}
-		if *asJSON {
-			err = terminal.PrintJSON(cmd.OutOrStdout(), p)
-		} else {
-			err = p.Text(cmd.OutOrStdout(), terminal.Colours(os.Stdout))
-		}
-		if err == nil && p.Widens {
-			err = errWidens
-		}
-		return err
+		return showPlan(show, p)
 	}
 	return cmd
 }
 
-func printPlacement(cmd *cobra.Command, src compile.Source, asJSON bool) error {
+// showPlan prints a plan, and fails where access widens.
+func showPlan(show showing, p plan.Plan) error {
+	err := show(p, func(w io.Writer) error { return p.Text(w, terminal.Colours(os.Stdout)) })
+	if err == nil && p.Widens {
+		err = errWidens
+	}
+	return err
+}
+
+func printPlacement(cmd *cobra.Command, src compile.Source, show showing) error {
 	t, err := evaluated(cmd, src, compile.ReadTopology)
 	if err != nil {
 		return err
@@ -84,11 +86,10 @@ func printPlacement(cmd *cobra.Command, src compile.Source, asJSON bool) error {
 	for _, name := range slices.Sorted(maps.Keys(t.Services)) {
 		all = append(all, placed{name, t.Services[name].Hosts})
 	}
-	if asJSON {
-		return terminal.PrintJSON(cmd.OutOrStdout(), all)
-	}
-	for _, s := range all {
-		fmt.Fprintf(cmd.OutOrStdout(), "service/%s: %s\n", s.Service, strings.Join(s.Hosts, ", "))
-	}
-	return nil
+	return show(all, func(w io.Writer) error {
+		for _, s := range all {
+			fmt.Fprintf(w, "service/%s: %s\n", s.Service, strings.Join(s.Hosts, ", "))
+		}
+		return nil
+	})
 }

@@ -21,7 +21,7 @@ func newRevocationsCmd() *cobra.Command {
 		Long: `Print the revocation list that hosts are offered, and the hosts whose last report has an
 older one in force. Exits 2 where there are any, or a newer list is due, and 0 otherwise.`,
 	}
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		list, err := c.Revocations(cmd.Context())
 		if err != nil {
@@ -31,14 +31,10 @@ older one in force. Exits 2 where there are any, or a newer list is due, and 0 o
 		if err != nil {
 			return err
 		}
-		if *asJSON {
-			err = terminal.PrintJSON(cmd.OutOrStdout(), struct {
-				List  *trust.Revocations `json:"list"`
-				Hosts map[string]string  `json:"hosts"` // that have it not yet, and what they have
-			}{list, late})
-		} else {
-			err = printList(cmd.OutOrStdout(), list, late, time.Now())
-		}
+		err = show(struct {
+			List  *trust.Revocations `json:"list"`
+			Hosts map[string]string  `json:"hosts"` // that have it not yet, and what they have
+		}{list, late}, func(w io.Writer) error { return printList(w, list, late, time.Now()) })
 		if err == nil && (len(late) > 0 || list.Reported().Overdue(time.Now()) > 0) {
 			err = fleet.ErrAttention
 		}

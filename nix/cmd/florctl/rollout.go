@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/advance"
 )
@@ -34,18 +33,15 @@ the provider goes back by itself: hosts are offered the former documents again.`
 
 func newRolloutAct(act advance.Act, name, short string) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " [FLAKE]", Short: short}
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		if len(c.Providers) > 1 {
 			return fmt.Errorf("cluster %s: %d hosts provide documents, and a rollout is of one", c.Topology.Name, len(c.Providers))
 		}
 		s, err := c.Providers[0].Rollout(cmd.Context(), act)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case *asJSON:
-			return terminal.PrintJSON(cmd.OutOrStdout(), s)
 		}
-		return s.Print(cmd.OutOrStdout())
+		return show(s, s.Print)
 	})
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/terminal"
-	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/nix/operator/scaffold"
 	"github.com/florete/florete/providers/agefile"
@@ -53,9 +52,7 @@ files. Hosts that have a former one fetch it once its generation is raised in th
 			return err
 		}
 		var sent file.File
-		at, err := p.Providers.Answering(p.Topology, file.Name, func(at *client.Provider) error {
-			return at.Post(cmd.Context(), "/v1/files", file.File{Ref: args[0], Content: &content}, &sent)
-		})
+		at, err := p.Ask(cmd.Context(), file.Name, "/v1/files", file.File{Ref: args[0], Content: &content}, &sent)
 		if err != nil {
 			return err
 		}
@@ -94,9 +91,7 @@ func readSecret(cmd *cobra.Command, ref, from string) (string, error) {
 func newSecretUnsetCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "unset REF [FLAKE]", Short: "Have a provider drop a file that was sent to it"}
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
-		at, err := c.Providers.Answering(c.Topology, file.Name, func(at *client.Provider) error {
-			return at.Post(cmd.Context(), "/v1/files", file.File{Ref: args[0]}, &file.File{})
-		})
+		at, err := c.Ask(cmd.Context(), file.Name, "/v1/files", file.File{Ref: args[0]}, &file.File{})
 		if err != nil {
 			return err
 		}
@@ -107,7 +102,7 @@ func newSecretUnsetCmd() *cobra.Command {
 
 func newSecretListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print which secrets providers have: those that they made, and files that were sent"}
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var all struct {
 			secret.Publics
@@ -121,30 +116,29 @@ func newSecretListCmd() *cobra.Command {
 			if len(c.Topology.Providers[kind].Hosts) == 0 {
 				continue
 			}
-			_, err := c.Providers.Answering(c.Topology, kind, func(at *client.Provider) error { return at.Get(cmd.Context(), of.path, of.v) })
+			_, err := c.Ask(cmd.Context(), kind, of.path, nil, of.v)
 			failed = append(failed, err)
 		}
 		if err := errors.Join(failed...); err != nil {
 			return err
 		}
-		if *asJSON {
-			rows := []any{} // a generated secret has "secret", a file "ref"
-			for _, s := range all.Secrets {
-				rows = append(rows, s)
-			}
-			for _, f := range all.Files {
-				rows = append(rows, f)
-			}
-			return terminal.PrintJSON(cmd.OutOrStdout(), rows)
-		}
-		w := terminal.NewTable(cmd.OutOrStdout(), "SECRET", "IS", "GENERATION", "SINCE", "PUBLIC HALF")
+		rows := []any{} // a generated secret has "secret", a file "ref"
 		for _, s := range all.Secrets {
-			w.Row(s.Secret, s.Generate, s.Generation, s.Made.UTC().Format(time.RFC3339), cmp.Or(strings.Join(s.Public, ", "), "-"))
+			rows = append(rows, s)
 		}
 		for _, f := range all.Files {
-			w.Row(f.Ref, "file of "+f.By.Short(), "-", f.Sent.UTC().Format(time.RFC3339), "-")
+			rows = append(rows, f)
 		}
-		return w.Flush()
+		return show(rows, func(w io.Writer) error {
+			t := terminal.NewTable(w, "SECRET", "IS", "GENERATION", "SINCE", "PUBLIC HALF")
+			for _, s := range all.Secrets {
+				t.Row(s.Secret, s.Generate, s.Generation, s.Made.UTC().Format(time.RFC3339), cmp.Or(strings.Join(s.Public, ", "), "-"))
+			}
+			for _, f := range all.Files {
+				t.Row(f.Ref, "file of "+f.By.Short(), "-", f.Sent.UTC().Format(time.RFC3339), "-")
+			}
+			return t.Flush()
+		})
 	})
 }
 
@@ -158,7 +152,7 @@ with 2 where one is not made yet, or not in the generation of the flake.`,
 	}
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var made secret.Publics
-		_, err := c.Providers.Answering(c.Topology, secret.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/secrets", &made) })
+		_, err := c.Ask(cmd.Context(), secret.Name, "/v1/secrets", nil, &made)
 		if err != nil {
 			return err
 		}

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"io"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/fleet"
 )
@@ -21,7 +21,7 @@ last report: hosts report every five minutes, and on every change. Exits 2 when 
 needs attention, and 0 otherwise.`,
 	}
 	from, reach := source(cmd), via(cmd)
-	asJSON := cmd.Flags().Bool("json", false, "print JSON, with all that each host reports")
+	show := shown(cmd, "print JSON, with all that each host reports")
 	watch := cmd.Flags().Bool("watch", false, "print it again every five seconds")
 	cmd.MarkFlagsMutuallyExclusive("json", "watch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -44,11 +44,7 @@ needs attention, and 0 otherwise.`,
 		if err != nil {
 			return err
 		}
-		if *asJSON {
-			err = terminal.PrintJSON(cmd.OutOrStdout(), hosts)
-		} else {
-			err = fleet.Text(cmd.OutOrStdout(), hosts, time.Now())
-		}
+		err = show(hosts, func(w io.Writer) error { return fleet.Text(w, hosts, time.Now()) })
 		if err == nil && slices.ContainsFunc(hosts, func(h fleet.Host) bool { return len(h.Notes) > 0 }) {
 			err = fleet.ErrAttention
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/token"
 	"github.com/florete/florete/providers/token/rules"
@@ -56,25 +56,22 @@ the flake stay as they are. Identities of the cluster are written as there, serv
 others as subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME. The tenant must permit you
 rbac.policy.manage, for groupings rbac.assignment.manage, on all that the rule is about.`,
 	}
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	show := shown(cmd, "print JSON")
 	n := 1 + len(what)
 	return onCluster(cmd, n, func(c published.Cluster, args []string) error {
 		var r token.Rule
-		at, err := c.Providers.Answering(c.Topology, token.Name, func(at *client.Provider) error {
-			return at.Post(cmd.Context(), tenantPath(args[0], path), rule(c.Topology.TrustDomain, args[1:n]), &r)
-		})
+		at, err := c.Ask(cmd.Context(), token.Name, tenantPath(args[0], path), rule(c.Topology.TrustDomain, args[1:n]), &r)
 		if err != nil {
 			return err
-		}
-		if *asJSON {
-			return terminal.PrintJSON(cmd.OutOrStdout(), r)
 		}
 		has := "has at run time"
 		if remove {
 			has = "no longer has at run time"
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: tenant %s %s %s; tokens that are out stay as they are until they end\n", at, args[0], has, r)
-		return nil
+		return show(r, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%s: tenant %s %s %s; tokens that are out stay as they are until they end\n", at, args[0], has, r)
+			return err
+		})
 	})
 }
 
@@ -84,24 +81,23 @@ func tenantPath(tenant, path string) string {
 
 func newTenantListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the tenants of the flake, and those that it dropped of which something is kept"}
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var all token.Tenants
-		if _, err := c.Providers.Answering(c.Topology, token.Name, func(at *client.Provider) error { return at.Get(cmd.Context(), "/v1/tenants", &all) }); err != nil {
+		if _, err := c.Ask(cmd.Context(), token.Name, "/v1/tenants", nil, &all); err != nil {
 			return err
 		}
-		if *asJSON {
-			return terminal.PrintJSON(cmd.OutOrStdout(), append([]token.Kept{}, all.Tenants...))
-		}
-		w := terminal.NewTable(cmd.OutOrStdout(), "TENANT", "POLICIES", "GROUPINGS", "AT RUN TIME", "DROPPED", "DELETED")
-		for _, t := range all.Tenants {
-			runtime := "no"
-			if t.RuntimeRules != nil {
-				runtime = "yes"
+		return show(append([]token.Kept{}, all.Tenants...), func(w io.Writer) error {
+			t := terminal.NewTable(w, "TENANT", "POLICIES", "GROUPINGS", "AT RUN TIME", "DROPPED", "DELETED")
+			for _, of := range all.Tenants {
+				runtime := "no"
+				if of.RuntimeRules != nil {
+					runtime = "yes"
+				}
+				t.Row(of.Tenant, of.Policies, of.Groupings, runtime, when(of.Dropped), when(of.Until))
 			}
-			w.Row(t.Tenant, t.Policies, t.Groupings, runtime, when(t.Dropped), when(t.Until))
-		}
-		return w.Flush()
+			return t.Flush()
+		})
 	})
 }
 
@@ -115,23 +111,20 @@ func when(t unixtime.Time) string {
 
 func newTenantRulesCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "rules TENANT [FLAKE]", Short: "Print the rules of a tenant that you may view, of the flake and of run time"}
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var all token.TenantRules
-		if _, err := c.Providers.Answering(c.Topology, token.Name, func(at *client.Provider) error {
-			return at.Get(cmd.Context(), tenantPath(args[0], "rules"), &all)
-		}); err != nil {
+		if _, err := c.Ask(cmd.Context(), token.Name, tenantPath(args[0], "rules"), nil, &all); err != nil {
 			return err
 		}
 		rules := slices.Concat([]token.Rule{}, all.Policies, all.Groupings)
-		if *asJSON {
-			return terminal.PrintJSON(cmd.OutOrStdout(), rules)
-		}
-		w := terminal.NewTable(cmd.OutOrStdout(), "RULE", "FROM", "BY", "ADDED", "IGNORED")
-		for _, r := range rules {
-			w.Row(r, r.Origin, cmp.Or(r.By, "-"), when(r.Added), cmp.Or(r.Ignored, "-"))
-		}
-		return w.Flush()
+		return show(rules, func(w io.Writer) error {
+			t := terminal.NewTable(w, "RULE", "FROM", "BY", "ADDED", "IGNORED")
+			for _, r := range rules {
+				t.Row(r, r.Origin, cmp.Or(r.By, "-"), when(r.Added), cmp.Or(r.Ignored, "-"))
+			}
+			return t.Flush()
+		})
 	})
 }
 
@@ -145,9 +138,7 @@ tenant, and for an hour after that, while its last tokens may be in use.`,
 	}
 	force := cmd.Flags().Bool("force", false, "while its last tokens may be in use, too")
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
-		at, err := c.Providers.Answering(c.Topology, token.Name, func(at *client.Provider) error {
-			return at.Post(cmd.Context(), tenantPath(args[0], "delete"), token.Deletion{Force: *force}, &token.Kept{})
-		})
+		at, err := c.Ask(cmd.Context(), token.Name, tenantPath(args[0], "delete"), token.Deletion{Force: *force}, &token.Kept{})
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,30 +53,29 @@ The provider stores its hash alone: what is printed is not to be had again.`,
 
 func newTokenListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join tokens on record"}
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := client.Each(c.Providers, func(at *client.Provider) ([]join.Token, error) { return at.Tokens(cmd.Context()) }, func(t join.Token) string { return t.ID })
 		if err != nil {
 			return err
 		}
-		if *asJSON {
-			return terminal.PrintJSON(cmd.OutOrStdout(), all)
-		}
-		w := terminal.NewTable(cmd.OutOrStdout(), "TOKEN", "HOSTS", "LEFT", "UNTIL", "APPROVES", "BY")
-		for _, t := range all {
-			until := t.Until.UTC().Format(time.RFC3339)
-			if !t.Revoked.IsZero() {
-				until = "revoked"
-			} else if time.Now().After(t.Until.Time) {
-				until = "over"
+		return show(all, func(w io.Writer) error {
+			t := terminal.NewTable(w, "TOKEN", "HOSTS", "LEFT", "UNTIL", "APPROVES", "BY")
+			for _, of := range all {
+				until := of.Until.UTC().Format(time.RFC3339)
+				if !of.Revoked.IsZero() {
+					until = "revoked"
+				} else if time.Now().After(of.Until.Time) {
+					until = "over"
+				}
+				approves := "-"
+				if of.Grant != nil {
+					approves = "by itself"
+				}
+				t.Row(fmt.Sprintf("%.16s", of.ID), of.Hosts, fmt.Sprintf("%d of %d", of.Left, of.Uses), until, approves, of.By)
 			}
-			approves := "-"
-			if t.Grant != nil {
-				approves = "by itself"
-			}
-			w.Row(fmt.Sprintf("%.16s", t.ID), t.Hosts, fmt.Sprintf("%d of %d", t.Left, t.Uses), until, approves, t.By)
-		}
-		return w.Flush()
+			return t.Flush()
+		})
 	})
 }
 

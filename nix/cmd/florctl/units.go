@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 )
 
@@ -28,7 +27,7 @@ instance, all of them are called florete_NAME.`,
 	host := cmd.Flags().String("host", "", "whose units")
 	out := cmd.Flags().String("out", "", "write them into this `DIR`")
 	bin := cmd.Flags().String("bin", "/usr/local/bin", "`DIR` of the commands on the host")
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	show := shown(cmd, "print JSON")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagsMutuallyExclusive("json", "out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -45,14 +44,12 @@ instance, all of them are called florete_NAME.`,
 			return err
 		case *out != "":
 			return units.Write(*out)
-		case *asJSON:
-			return terminal.PrintJSON(cmd.OutOrStdout(), struct {
-				Host   string                  `json:"host"`
-				Runs   map[string]compile.Runs `json:"runs"`
-				Enable []string                `json:"enable"`
-			}{*host, units.Runs, units.Enabled()})
 		}
-		return units.Text(cmd.OutOrStdout())
+		return show(struct {
+			Host   string                  `json:"host"`
+			Runs   map[string]compile.Runs `json:"runs"`
+			Enable []string                `json:"enable"`
+		}{*host, units.Runs, units.Enabled()}, units.Text)
 	}
 	return cmd
 }

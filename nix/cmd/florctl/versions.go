@@ -2,12 +2,11 @@ package main
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/plan"
 	"github.com/florete/florete/nix/operator/published"
@@ -16,16 +15,13 @@ import (
 
 func newVersionsCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "versions [FLAKE]", Short: "Print what was published, newest first"}
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := c.Versions(cmd.Context())
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case *asJSON:
-			return terminal.PrintJSON(cmd.OutOrStdout(), all)
 		}
-		return archive.Print(cmd.OutOrStdout(), all)
+		return show(all, func(w io.Writer) error { return archive.Print(w, all) })
 	})
 }
 
@@ -38,7 +34,7 @@ has them. Where services run, and which of them strangers reach, is in no docume
 florctl plan has it, of two revisions. Exits 2 when access widens, and 0 otherwise.`,
 	}
 	cluster := ofCluster(cmd)
-	asJSON := cmd.Flags().Bool("json", false, "print the differences as JSON")
+	show := shown(cmd, "print the differences as JSON")
 	cmd.Args = words(2, 3)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var serials [2]int64
@@ -59,18 +55,10 @@ florctl plan has it, of two revisions. Exits 2 when access widens, and 0 otherwi
 			}
 		}
 		found, err := plan.Compare(sides[0], sides[1])
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case *asJSON:
-			err = terminal.PrintJSON(cmd.OutOrStdout(), found)
-		default:
-			err = found.Text(cmd.OutOrStdout(), terminal.Colours(os.Stdout))
 		}
-		if err == nil && found.Widens {
-			err = errWidens
-		}
-		return err
+		return showPlan(show, found)
 	}
 	return cmd
 }

@@ -112,9 +112,9 @@ func warn(failed []error) {
 	}
 }
 
-// Answering has the first provider do something that can, on whose host a kind is provided, too: its
-// API leads to that. It returns the host.
-func (p Providers) Answering(t compile.Topology, kind string, do func(*Provider) error) (string, error) {
+// Ask has the first provider answer that can, on whose host a kind is provided, too: its API leads to that. It is sent
+// what a path is about, nil to get it alone. It returns the host.
+func (p Providers) Ask(ctx context.Context, t compile.Topology, kind, path string, about, answer any) (string, error) {
 	hosts := t.Providers[kind].Hosts
 	instead := "" // what operators do without it
 	if kind == file.Name {
@@ -128,7 +128,12 @@ func (p Providers) Answering(t compile.Topology, kind string, do func(*Provider)
 		if at.OverSSH() {
 			return "", fmt.Errorf("--via ssh does not lead to the process of kind %s: call it through the forwarder%s", kind, instead)
 		}
-		err := do(at)
+		var err error
+		if about == nil {
+			err = at.Get(ctx, path, answer)
+		} else {
+			err = at.Post(ctx, path, about, answer)
+		}
 		if err == nil {
 			warn(failed)
 			return at.Host, nil

@@ -19,18 +19,13 @@ programs (CGO_ENABLED=0). As tar.gz it holds install.sh, which installs, upgrade
 rolls back and removes; as deb it is a package named florete, or florete-NAME where
 the topology gives the host an instance. The same host gives the same bytes.`,
 	}
-	from := source(cmd)
 	host := cmd.Flags().String("host", "", "whose bundle")
 	out := cmd.Flags().String("out", "", "write this `FILE`, - for standard output")
 	format := cmd.Flags().String("format", "tar.gz", "tar.gz or deb")
 	bin := cmd.Flags().String("bin", "", "`DIR` with flor and flor-provider (default: where florctl is)")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagRequired("out")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		src, err := from(args)
-		if err != nil {
-			return err
-		}
+	return onSource(cmd, func(src compile.Source) error {
 		installed, write := bundle.BinTar, bundle.Bundle.WriteTar
 		switch *format {
 		case "tar.gz":
@@ -57,6 +52,5 @@ the topology gives the host an instance. The same host gives the same bytes.`,
 		}
 		fmt.Fprintf(messages, "%s: %s of cluster %s, version %s\n", *out, *host, c.Name, b.Version())
 		return nil
-	}
-	return cmd
+	})
 }

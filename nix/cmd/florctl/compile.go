@@ -19,16 +19,11 @@ hosts that provide. With --host alone the body is printed, byte for byte. With
 --out documents are written: those of --host into DIR, else those of every host
 into DIR/<host>; directories of hosts that are no more go.`,
 	}
-	from := source(cmd)
 	host := cmd.Flags().String("host", "", "only the documents of the host `NAME`")
 	kind := cmd.Flags().String("kind", document.DocManifest, "document to print, manifest or policy")
 	out := cmd.Flags().String("out", "", "write documents into this directory")
 	cmd.MarkFlagsMutuallyExclusive("kind", "out")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		src, err := from(args)
-		if err != nil {
-			return err
-		}
+	return onSource(cmd, func(src compile.Source) error {
 		if *host == "" && *out == "" {
 			return errors.New("give --host NAME to print one host's document, or --out DIR to write all")
 		}
@@ -47,8 +42,7 @@ into DIR/<host>; directories of hosts that are no more go.`,
 			return compile.Write(*out, c.Documents[*host])
 		}
 		return compile.WriteAll(*out, c.Documents)
-	}
-	return cmd
+	})
 }
 
 func printBody(cmd *cobra.Command, documents []document.Document, kind string) error {

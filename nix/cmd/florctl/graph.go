@@ -19,16 +19,11 @@ through which roles, and who provides for whom. SVG is for browsers and
 documents, DOT for Graphviz, Mermaid for Markdown, where viewers draw no more
 than 500 edges: of a large cluster, take a --host.`,
 	}
-	from := source(cmd)
 	format := cmd.Flags().String("format", "svg", "svg, dot or mermaid")
 	host := cmd.Flags().String("host", "", "draw only what the host `NAME` has to do with")
 	out := cmd.Flags().String("out", atomicfile.Stdout, "write to `FILE` instead of printing")
 	formats := map[string]func(graph.Cluster) []byte{"svg": graph.SVG, "dot": graph.DOT, "mermaid": graph.Mermaid}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		src, err := from(args)
-		if err != nil {
-			return err
-		}
+	return onSource(cmd, func(src compile.Source) error {
 		draw, ok := formats[*format]
 		if !ok {
 			return fmt.Errorf("--format %q: want svg, dot or mermaid", *format)
@@ -48,6 +43,5 @@ than 500 edges: of a large cluster, take a --host.`,
 		}
 		_, err = output(cmd, *out, 0o644, draw(c))
 		return err
-	}
-	return cmd
+	})
 }

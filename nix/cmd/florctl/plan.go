@@ -29,21 +29,17 @@ what they might not before. An input of the flake that is locked to something el
 told, too, since hosts run what it has. Exits 2 when access widens, or when an input or a
 fact changes, for review in CI, and 0 otherwise.`,
 	}
-	from := source(cmd)
 	rev := cmd.Flags().String("from", "HEAD", "compare with this git `REV`, or with a flake reference")
 	to := cmd.Flags().String("to", "", "compare this `REV` instead of the working tree")
 	placement := cmd.Flags().Bool("placement", false, "only say where services run, and compare nothing")
 	show := shown(cmd, "print the plan as JSON")
 	cmd.MarkFlagsMutuallyExclusive("from", "placement")
 	cmd.MarkFlagsMutuallyExclusive("to", "placement")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		src, err := from(args)
-		if err != nil {
-			return err
-		}
+	return onSource(cmd, func(src compile.Source) error {
 		if *placement {
 			return printPlacement(cmd, src, show)
 		}
+		var err error
 		now := src
 		if *to != "" {
 			if now, err = src.At(cmd.Context(), *to); err != nil {
@@ -60,8 +56,7 @@ fact changes, for review in CI, and 0 otherwise.`,
 			noteUnseen(cmd.Context(), src)
 		}
 		return showPlan(show, p)
-	}
-	return cmd
+	})
 }
 
 // showPlan prints a plan, and fails where access widens.

@@ -33,7 +33,7 @@ where the flake has lost a root that certificates of a host lead to.
 Exits 2 where only some of the providers took them, and these do not share a store: the others
 serve the former documents until the same is published again.`,
 	}
-	from, reach, key := source(cmd), via(cmd), signing(cmd)
+	reach, key := via(cmd), signing(cmd)
 	var how published.Publication
 	f := cmd.Flags()
 	f.StringVar(&how.Former, "former", "", "go back to a version that was published elsewhere, if this is its `DIGEST`, without a question")
@@ -45,11 +45,7 @@ serve the former documents until the same is published again.`,
 	out := f.String("out", "", "write the documents to `FILE` instead, - for standard output")
 	cmd.MarkFlagRequired("key")
 	cmd.MarkFlagsMutuallyExclusive("via", "out")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		src, err := from(args)
-		if err != nil {
-			return err
-		}
+	return onSource(cmd, func(src compile.Source) error {
 		k, err := key()
 		if err != nil {
 			return err
@@ -76,8 +72,7 @@ serve the former documents until the same is published again.`,
 			return err
 		}
 		return c.Publish(cmd.Context(), signed, how)
-	}
-	return cmd
+	})
 }
 
 // signing adds the flags that name the key which signs. The function it returns reads it.

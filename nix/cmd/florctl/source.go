@@ -36,6 +36,19 @@ func source(cmd *cobra.Command) func(args []string) (compile.Source, error) {
 	}
 }
 
+// onSource has a command run on a flake, which may be its word.
+func onSource(cmd *cobra.Command, run func(compile.Source) error) *cobra.Command {
+	from := source(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		src, err := from(args)
+		if err != nil {
+			return err
+		}
+		return run(src)
+	}
+	return cmd
+}
+
 // words wants so many arguments.
 func words(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -20,15 +20,11 @@ func newStatusCmd() *cobra.Command {
 last report: hosts report every five minutes, and on every change. Exits 2 when a host
 needs attention, and 0 otherwise.`,
 	}
-	from, reach := source(cmd), via(cmd)
+	reach := via(cmd)
 	show := shown(cmd, "print JSON, with all that each host reports")
 	watch := cmd.Flags().Bool("watch", false, "print it again every five seconds")
 	cmd.MarkFlagsMutuallyExclusive("json", "watch")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		src, err := from(args)
-		if err != nil {
-			return err
-		}
+	return onSource(cmd, func(src compile.Source) error {
 		s, err := evaluated(cmd, src, compile.Read)
 		if err != nil {
 			return err
@@ -49,6 +45,5 @@ needs attention, and 0 otherwise.`,
 			err = fleet.ErrAttention
 		}
 		return err
-	}
-	return cmd
+	})
 }

@@ -23,18 +23,13 @@ of the kernel as DIR/florete.sysctl, for systemd-sysctl. What an earlier call le
 as florete-* and is no unit of the host is removed. Where the topology gives the host an
 instance, all of them are called florete_NAME.`,
 	}
-	from := source(cmd)
 	host := cmd.Flags().String("host", "", "whose units")
 	out := cmd.Flags().String("out", "", "write them into this `DIR`")
 	bin := cmd.Flags().String("bin", "/usr/local/bin", "`DIR` of the commands on the host")
 	show := shown(cmd, "print JSON")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagsMutuallyExclusive("json", "out")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		src, err := from(args)
-		if err != nil {
-			return err
-		}
+	return onSource(cmd, func(src compile.Source) error {
 		if !filepath.IsAbs(*bin) {
 			return fmt.Errorf("--bin %q: want an absolute path", *bin)
 		}
@@ -50,6 +45,5 @@ instance, all of them are called florete_NAME.`,
 			Runs   map[string]compile.Runs `json:"runs"`
 			Enable []string                `json:"enable"`
 		}{*host, units.Runs, units.Enabled()}, units.Text)
-	}
-	return cmd
+	})
 }

@@ -23,15 +23,10 @@ there is any. FLAKE is a directory or a flake reference, the current directory w
 Of several clusters, all are validated unless one is named, and compared where they have a
 host in common.`,
 	}
-	from := source(cmd)
 	strict := cmd.Flags().Bool("strict", false, "take warnings for errors")
 	signed := cmd.Flags().String("signed", "", "compare the roots with those that were published last, by this `FILE` that florctl publish keeps beside the key (default: with the commit before)")
 	asJSON := cmd.Flags().Bool("json", false, "print the faults as a JSON list")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		src, err := from(args)
-		if err != nil {
-			return err
-		}
+	return onSource(cmd, func(src compile.Source) error {
 		reports, err := compile.Validate(cmd.Context(), src, time.Now())
 		noteUnseen(cmd.Context(), src)
 		if err == nil {
@@ -56,8 +51,7 @@ host in common.`,
 			}
 		}
 		return errors.Join(errs...)
-	}
-	return cmd
+	})
 }
 
 // printFaults prints those of all clusters as one list.

@@ -2,12 +2,8 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +33,12 @@ fact changes, for review in CI, and 0 otherwise.`,
 	cmd.MarkFlagsMutuallyExclusive("to", "placement")
 	return onSource(cmd, func(src compile.Source) error {
 		if *placement {
-			return printPlacement(cmd, src, show)
+			t, err := evaluated(cmd, src, compile.ReadTopology)
+			if err != nil {
+				return err
+			}
+			all := plan.PlacementOf(t)
+			return show(all, all.Text)
 		}
 		var err error
 		now := src
@@ -66,25 +67,4 @@ func showPlan(show showing, p plan.Plan) error {
 		err = errWidens
 	}
 	return err
-}
-
-func printPlacement(cmd *cobra.Command, src compile.Source, show showing) error {
-	t, err := evaluated(cmd, src, compile.ReadTopology)
-	if err != nil {
-		return err
-	}
-	type placed struct {
-		Service string   `json:"service"`
-		Hosts   []string `json:"hosts"`
-	}
-	all := []placed{}
-	for _, name := range slices.Sorted(maps.Keys(t.Services)) {
-		all = append(all, placed{name, t.Services[name].Hosts})
-	}
-	return show(all, func(w io.Writer) error {
-		for _, s := range all {
-			fmt.Fprintf(w, "service/%s: %s\n", s.Service, strings.Join(s.Hosts, ", "))
-		}
-		return nil
-	})
 }

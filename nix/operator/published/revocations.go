@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/fleet"
@@ -192,16 +189,6 @@ func (c Cluster) Lagging(ctx context.Context, list *trust.Revocations) (late map
 	return late, of, nil
 }
 
-// PrintLagging prints hosts that Lagging returned.
-func PrintLagging(w io.Writer, late map[string]string) error {
-	for _, host := range slices.Sorted(maps.Keys(late)) {
-		if _, err := fmt.Fprintf(w, "not yet in force on %s: %s\n", host, terminal.Text(late[host])); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // await waits until a list is in force on all hosts, and names those on which it is not.
 func (c Cluster) await(ctx context.Context, list *trust.Revocations, began time.Time, most time.Duration) error {
 	for {
@@ -218,7 +205,7 @@ func (c Cluster) await(ctx context.Context, list *trust.Revocations, began time.
 			}
 		}
 		fmt.Fprintf(c.Out, "in force on %d of %d hosts after %s\n", of-len(late), of, took.Round(100*time.Millisecond))
-		if err := PrintLagging(c.Out, late); err != nil {
+		if err := printLagging(c.Out, late); err != nil {
 			return err
 		}
 		if len(late) > 0 {

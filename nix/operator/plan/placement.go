@@ -1,0 +1,39 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete/nix/operator/compile"
+)
+
+// Placement says where the services of a cluster run.
+type Placement []Placed
+
+// Placed is one service.
+type Placed struct {
+	Service string   `json:"service"`
+	Hosts   []string `json:"hosts"`
+}
+
+// PlacementOf returns where services run, by their names.
+func PlacementOf(t compile.Topology) Placement {
+	all := Placement{}
+	for _, name := range slices.Sorted(maps.Keys(t.Services)) {
+		all = append(all, Placed{name, t.Services[name].Hosts})
+	}
+	return all
+}
+
+// Text prints a line for each service.
+func (p Placement) Text(w io.Writer) error {
+	for _, s := range p {
+		if _, err := fmt.Fprintf(w, "service/%s: %s\n", s.Service, strings.Join(s.Hosts, ", ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +20,7 @@ func lock(l hostdir.Layout) (unlock func(), err error) {
 	if err := os.MkdirAll(string(l), 0o755); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	path := filepath.Join(string(l), "activation.lock")
+	path := l.ActivationLock()
 	// Any account that can open it can lock it: flock(2) needs no permission to write.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil {
@@ -44,15 +43,12 @@ func lock(l hostdir.Layout) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// stopped is the file that an activation leaves when it is stopped in order. It holds the boot.
-func stopped(l hostdir.Layout) string { return filepath.Join(string(l), "stopped") }
-
 // resumed reports whether an operator has started activation again, by hand or by a deployment: the
 // one before was stopped in order, in this boot. One that was killed, and a boot, go on with the
 // waits that there were, so that a fleet that loses its power does not come back all at once.
 func resumed(l hostdir.Layout) bool {
-	was, err := os.ReadFile(stopped(l))
-	if err != nil || os.Remove(stopped(l)) != nil {
+	was, err := os.ReadFile(l.Stopped())
+	if err != nil || os.Remove(l.Stopped()) != nil {
 		return false
 	}
 	return string(was) == boot() && len(was) > 0
@@ -60,7 +56,7 @@ func resumed(l hostdir.Layout) bool {
 
 // stop notes that activation is stopped in order. Without the note waits go on.
 func stop(l hostdir.Layout, report func(event.Event)) {
-	if err := atomicfile.File(stopped(l), []byte(boot()), fs.FileMode(0o600)); err != nil {
+	if err := atomicfile.File(l.Stopped(), []byte(boot()), fs.FileMode(0o600)); err != nil {
 		report(event.Event{Event: event.Disk, Message: err.Error()})
 	}
 }

@@ -269,7 +269,7 @@ func TestRestartResumesWaits(t *testing.T) {
 			stop := h.run()
 			time.Sleep(5 * time.Minute)
 			stop()
-			if err := os.Remove(stopped(h.config.State)); err != nil { // as if it was killed
+			if err := os.Remove(h.config.State.Stopped()); err != nil { // as if it was killed
 				t.Fatal(err)
 			}
 			time.Sleep(5 * time.Minute)
@@ -311,7 +311,7 @@ func TestOperatorRestarts(t *testing.T) {
 					time.Sleep(10 * time.Minute)
 					stop()
 					if c.boot != "" {
-						if err := os.WriteFile(stopped(h.config.State), []byte(c.boot), 0o600); err != nil {
+						if err := os.WriteFile(h.config.State.Stopped(), []byte(c.boot), 0o600); err != nil {
 							t.Fatal(err)
 						}
 					}

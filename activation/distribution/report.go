@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/florete/florete/activation/fetch"
@@ -12,7 +11,6 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
-	"github.com/florete/florete/internal/unixtime"
 )
 
 const (
@@ -74,7 +72,7 @@ func (f *Follower) reports(now time.Time, start needstate.Start) time.Time {
 	}
 	start(func(ctx context.Context) func() {
 		report := f.Report(ctx)
-		is := standing(report)
+		is := report.Standing()
 		release := func() {
 			r.generation = generation
 			if between {
@@ -105,28 +103,6 @@ func (f *Follower) unreported(now time.Time) bool {
 func (f *Follower) connects() bool {
 	n := f.need
 	return f.prover.Commit != nil || n != nil && (n.Busy || n.State.State == hostdir.NeedBlocked || n.State.State == hostdir.NeedWaiting)
-}
-
-// standing is what of a report is news when it changes: not what is counted or measured,
-// and neither attempts nor renewals.
-func standing(r hostreport.Report) string {
-	r.Sequence, r.Sent = 0, unixtime.Time{}
-	r.Facts.Booted, r.Facts.Memory, r.Facts.Disk = unixtime.Time{}, hostreport.Capacity{}, hostreport.Capacity{}
-	r.Needs, r.Units = slices.Clone(r.Needs), slices.Clone(r.Units)
-	for i, n := range r.Needs {
-		r.Needs[i] = hostreport.Need{ID: n.ID, State: n.State, Rotations: n.Rotations}
-		if n.Error != nil {
-			r.Needs[i].Error = &hostdir.NeedError{Code: n.Error.Code}
-		}
-	}
-	for i, u := range r.Units {
-		r.Units[i] = hostreport.Unit{Name: u.Name, Active: u.Active, Sub: u.Sub}
-	}
-	if f := r.Forwarder; f != nil {
-		r.Forwarder = &hostreport.Forwarder{State: f.State, Problems: f.Problems, Ending: f.Ending}
-	}
-	b, _ := json.Marshal(r)
-	return string(b)
 }
 
 // send sends a report to the first provider that takes it, over the line where there is one,

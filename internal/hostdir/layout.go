@@ -14,10 +14,14 @@ import (
 //
 //	documents/gen-N/{manifest,policy}.{json,envelope.json,sig}
 //	documents/current -> gen-N
+//	documents-copy/                 as documents
+//	documents.lock
 //	needs/<id>/gen-N/<file>
 //	needs/<id>/current -> gen-N
 //	needs/<id>/state.json
 //	activation.json
+//	activation.lock
+//	stopped
 //	closure-error.json
 //	commit.json
 //	undone.json
@@ -41,6 +45,13 @@ func (l Layout) Documents() string { return filepath.Join(string(l), "documents"
 
 // DocumentsCopy is the directory with the accepted documents once more.
 func (l Layout) DocumentsCopy() string { return filepath.Join(string(l), "documents-copy") }
+
+// DocumentsLock is the file that is locked while documents change, ActivationLock the one that
+// activation has locked, and Stopped the one that activation leaves when it is stopped in order. That
+// has the boot in it.
+func (l Layout) DocumentsLock() string  { return filepath.Join(string(l), "documents.lock") }
+func (l Layout) ActivationLock() string { return filepath.Join(string(l), "activation.lock") }
+func (l Layout) Stopped() string        { return filepath.Join(string(l), "stopped") }
 
 // Need is the directory of one need.
 func (l Layout) Need(id string) string { return filepath.Join(string(l), "needs", id) }

@@ -2,6 +2,7 @@ package hostreport
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -35,6 +36,28 @@ type Report struct {
 
 	Audit    []hostdir.ReportedAudit `json:"audit,omitempty"`    // providers' logs that are not what they were
 	Accepted []hostdir.AcceptedAudit `json:"accepted,omitempty"` // what a person accepted of that, the newest last
+}
+
+// Standing returns what of a report is news when it changes, as text to compare: not what is counted
+// or measured, and neither attempts nor renewals.
+func (r Report) Standing() string {
+	r.Sequence, r.Sent = 0, unixtime.Time{}
+	r.Facts.Booted, r.Facts.Memory, r.Facts.Disk = unixtime.Time{}, Capacity{}, Capacity{}
+	r.Needs, r.Units = slices.Clone(r.Needs), slices.Clone(r.Units)
+	for i, n := range r.Needs {
+		r.Needs[i] = Need{ID: n.ID, State: n.State, Rotations: n.Rotations}
+		if n.Error != nil {
+			r.Needs[i].Error = &hostdir.NeedError{Code: n.Error.Code}
+		}
+	}
+	for i, u := range r.Units {
+		r.Units[i] = Unit{Name: u.Name, Active: u.Active, Sub: u.Sub}
+	}
+	if f := r.Forwarder; f != nil {
+		r.Forwarder = &Forwarder{State: f.State, Problems: f.Problems, Ending: f.Ending}
+	}
+	b, _ := json.Marshal(r)
+	return string(b)
 }
 
 // Roots are roots by Fingerprint, sorted.

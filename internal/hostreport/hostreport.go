@@ -148,9 +148,13 @@ type Kept struct {
 	Report   json.RawMessage `json:"report"` // a Report, perhaps of a newer release
 
 	// Rotate are the rotations of needs' secrets that an operator ordered and the host has
-	// not reported yet, by need; 0 for the one after that of its next report.
+	// not reported yet, by need.
 	Rotate map[string]int `json:"rotate,omitempty"`
 }
+
+// NextRotation stands for an ordered rotation whose number is not known: the one after that of
+// the host's next report.
+const NextRotation = 0
 
 // Decode reads the report. What a newer release has beside is left out.
 func (r Kept) Decode() (h Report, err error) {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -42,46 +43,60 @@ func (c *call) rotate() (any, error) {
 	if err != nil {
 		return nil, wire.Errorf(wire.CodeMalformed, `body: %v: want {"host":"ursula","need":"oidc-wiki"}`, err)
 	}
-	err = store.Update(c.r.Context(), c.Archive.Store, server.ReportPrefix+o.Host, func(e store.Entry) (store.Txn, error) { return c.order(&o, e) })
+	err = Order(c.r.Context(), c.Archive.Store, o.Host, o.Need, func(last hostreport.Kept) (int, server.Row, error) { return c.order(&o, last) })
 	if err == nil {
 		c.row.Log(c.r.Context(), c.Logger)
 	}
 	return o, err
 }
 
-// order is the change to what a host reported last that orders a rotation of it.
-func (c *call) order(o *Ordered, e store.Entry) (txn store.Txn, err error) {
-	if e.Modified == 0 {
-		return txn, wire.Errorf(wire.CodeMissingInvalid, "host %.64q has not reported to this provider: /v1/hosts has those that did", o.Host)
+// Order has a host request another secret for a need once it reports. decide returns the number of
+// the rotation, and the audit row that is written with the order, by the last report of the
+// host, which is zero where it never reported to this provider.
+func Order(ctx context.Context, s store.Store, host, need string, decide func(last hostreport.Kept) (rotation int, row server.Row, err error)) error {
+	return store.Update(ctx, s, server.ReportPrefix+host, func(e store.Entry) (store.Txn, error) {
+		var last hostreport.Kept
+		if e.Modified != 0 {
+			if err := json.Unmarshal(e.Value, &last); err != nil {
+				return store.Txn{}, fmt.Errorf("%s: %w", e.Key, err)
+			}
+		}
+		rotation, row, err := decide(last)
+		if err != nil {
+			return store.Txn{}, err
+		}
+		if last.Rotate == nil {
+			last.Rotate = map[string]int{}
+		}
+		last.Rotate[need] = rotation
+		value, err := json.Marshal(last)
+		return store.Txn{Then: []store.Op{store.Put(e.Key, value), row.Op()}}, err
+	})
+}
+
+// order decides on what an operator orders: only of a need that the host reported to have.
+func (c *call) order(o *Ordered, last hostreport.Kept) (rotation int, row server.Row, err error) {
+	if last.Received.IsZero() {
+		return 0, row, wire.Errorf(wire.CodeMissingInvalid, "host %.64q has not reported to this provider: /v1/hosts has those that did", o.Host)
 	}
-	var received hostreport.Kept
-	if err := json.Unmarshal(e.Value, &received); err != nil {
-		return txn, err
-	}
-	report, err := received.Decode()
+	report, err := last.Decode()
 	if err != nil {
-		return txn, fmt.Errorf("report of %s: %w", o.Host, err)
+		return 0, row, fmt.Errorf("report of %s: %w", o.Host, err)
 	}
 	i := slices.IndexFunc(report.Needs, func(n hostreport.Need) bool { return n.ID == o.Need })
 	if i < 0 {
-		return txn, wire.Errorf(wire.CodeMissingInvalid, "host %s has no need %.64q: /v1/needs has those that it reported", o.Host, o.Need)
+		return 0, row, wire.Errorf(wire.CodeMissingInvalid, "host %s has no need %.64q: /v1/needs has those that it reported", o.Host, o.Need)
 	}
 	if kind := report.Needs[i].Kind; kind == document.KindCert || kind == document.KindConfig {
-		return txn, wire.Errorf(wire.CodeRotationInvalid, "need %s of kind %s has no secret to rotate: run flor refetch %[1]s on %[3]s to fetch it again", o.Need, kind, o.Host)
+		return 0, row, wire.Errorf(wire.CodeRotationInvalid, "need %s of kind %s has no secret to rotate: run flor refetch %[1]s on %[3]s to fetch it again", o.Need, kind, o.Host)
 	}
 	o.Rotation = report.Needs[i].Rotations + 1
-	before := received.Rotate[o.Need]
-	if received.Rotate == nil {
-		received.Rotate = map[string]int{}
-	}
-	received.Rotate[o.Need] = o.Rotation
-	value, err := json.Marshal(received)
-	if err != nil {
-		return txn, err
-	}
-	c.row.Outcome, c.row.Code, c.row.Need = server.Granted, CodeRotate, o.Need
-	c.row.Message = fmt.Sprintf("rotation %d of need %s is ordered of host %s", o.Rotation, o.Need, o.Host)
-	c.row.Detail = map[string]string{"host": o.Host,
+	before := last.Rotate[o.Need]
+	row = c.row
+	row.Outcome, row.Code, row.Need = server.Granted, CodeRotate, o.Need
+	row.Message = fmt.Sprintf("rotation %d of need %s is ordered of host %s", o.Rotation, o.Need, o.Host)
+	row.Detail = map[string]string{"host": o.Host,
 		"before": fmt.Sprintf("rotation %d, ordered %d", o.Rotation-1, before), "after": fmt.Sprintf("rotation %d, ordered %d", o.Rotation-1, o.Rotation)}
-	return store.Txn{Then: []store.Op{store.Put(e.Key, value), c.row.Op()}}, nil
+	c.row = row
+	return o.Rotation, row, nil
 }

@@ -99,28 +99,6 @@ func accepted(row server.Row, last, now hostreport.Kept) (acts []server.Row) {
 	return acts
 }
 
-// next is an ordered rotation whose number is not known: the one after that of the next report.
-const next = 0
-
-// Order has a host request another secret for a need once it reports, whatever it reported
-// before. The audit row is written with it.
-func Order(ctx context.Context, s store.Store, host, need string, row server.Row) error {
-	return store.Update(ctx, s, server.ReportPrefix+host, func(e store.Entry) (store.Txn, error) {
-		var r hostreport.Kept
-		if e.Modified != 0 {
-			if err := json.Unmarshal(e.Value, &r); err != nil {
-				return store.Txn{}, fmt.Errorf("%s: %w", e.Key, err)
-			}
-		}
-		if r.Rotate == nil {
-			r.Rotate = map[string]int{}
-		}
-		r.Rotate[need] = next
-		value, err := json.Marshal(r)
-		return store.Txn{Then: []store.Op{store.Put(e.Key, value), row.Op()}}, err
-	})
-}
-
 // ordered are the rotations that the host has not reported yet, of needs that it has. One
 // that is not the next is of a provider's state that was lost.
 func ordered(rotate map[string]int, r hostreport.Kept) (map[string]int, error) {
@@ -133,7 +111,7 @@ func ordered(rotate map[string]int, r hostreport.Kept) (map[string]int, error) {
 	}
 	left := map[string]int{}
 	for _, n := range report.Needs {
-		if number, is := rotate[n.ID]; is && (number == next || number == n.Rotations+1) {
+		if number, is := rotate[n.ID]; is && (number == hostreport.NextRotation || number == n.Rotations+1) {
 			left[n.ID] = n.Rotations + 1
 		}
 	}

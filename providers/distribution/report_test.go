@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/distribution"
+	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -72,7 +72,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestOrder: a rotation that is ordered without knowing its number is the one after that of the
+// TestOrder holds control.Order to what hosts are told: a rotation that is ordered without knowing its number is the one after that of the
 // next report, also of a host that has not reported; one of a state that was lost is forgotten.
 func TestOrder(t *testing.T) {
 	e := start(t)
@@ -80,7 +80,7 @@ func TestOrder(t *testing.T) {
 	row := server.Row{Time: time.Now().UTC(), Kind: "config", Outcome: server.Changed, Code: "rotate", Message: "ordered"}
 	order := func() {
 		t.Helper()
-		if err := distribution.Order(t.Context(), e.Store, "ursula", "oidc-wiki", row); err != nil {
+		if err := control.Order(t.Context(), e.Store, "ursula", "oidc-wiki", func(hostreport.Kept) (int, server.Row, error) { return hostreport.NextRotation, row, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

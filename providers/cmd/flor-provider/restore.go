@@ -13,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/backup"
+	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
@@ -224,7 +226,8 @@ func (r *restoration) order(ctx context.Context, out io.Writer) error {
 			}
 			row := r.row(distribution.Name, codeRotate, "the next rotation of need %s is ordered of host %s, whose secret is not known since the state was restored", need, host)
 			row.Need = need
-			if err := distribution.Order(ctx, at, host, need, row); err != nil {
+			next := func(hostreport.Kept) (int, server.Row, error) { return hostreport.NextRotation, row, nil }
+			if err := control.Order(ctx, at, host, need, next); err != nil {
 				return err
 			}
 			fmt.Fprintf(out, "%s: another secret for %s is ordered, with the answer to its next report\n", host, need)

@@ -1,0 +1,101 @@
+package watch
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// long is a poll that does not come in a test.
+const long = time.Hour
+
+// Follow reads again when something changes in a directory, also in one that was not there before.
+func TestFollow(t *testing.T) {
+	dir := t.TempDir()
+	sub := filepath.Join(dir, "a", "b")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	seen := make(chan []string)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		Follow(ctx, slog.New(slog.DiscardHandler), long, func() []string {
+			var names []string
+			entries, _ := os.ReadDir(sub)
+			for _, e := range entries {
+				names = append(names, e.Name())
+			}
+			select {
+			case seen <- names:
+			case <-ctx.Done():
+			}
+			return []string{sub}
+		})
+	}()
+	until := func(want ...string) {
+		t.Helper()
+		for {
+			select {
+			case got := <-seen:
+				if slices.Equal(got, want) {
+					return
+				}
+			case <-ctx.Done():
+				t.Fatalf("never read as %v", want)
+			}
+		}
+	}
+	change := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(sub, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until()
+	if err := os.MkdirAll(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	change("one")
+	until("one")
+	change("two")
+	until("one", "two")
+	cancel()
+	<-done
+}
+
+// Without inotify, the poll alone reads again.
+func TestPoll(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	w := &Watcher{log: slog.New(slog.DiscardHandler)}
+	defer w.Close()
+	if w.Watch([]string{t.TempDir()}) || !w.Wait(ctx, time.Millisecond) {
+		t.Error("the disk is not read again")
+	}
+	cancel()
+	if w.Wait(ctx, long) {
+		t.Error("the disk is read again after the end")
+	}
+}
+
+// What is not wanted any more is not watched.
+func TestWatch(t *testing.T) {
+	one, two := t.TempDir(), t.TempDir()
+	w := New(slog.New(slog.DiscardHandler))
+	defer w.Close()
+	for _, c := range []struct {
+		dirs  []string
+		added bool
+	}{{[]string{one}, true}, {[]string{one}, false}, {[]string{two}, true}, {nil, false}} {
+		if added := w.Watch(c.dirs); added != c.added {
+			t.Errorf("%v: added %t, want %t", c.dirs, added, c.added)
+		}
+		if got := w.inotify.WatchList(); !slices.Equal(got, c.dirs) {
+			t.Errorf("watches %v, want %v", got, c.dirs)
+		}
+	}
+}

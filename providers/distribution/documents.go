@@ -18,7 +18,7 @@ func (d *Distribution) get(w http.ResponseWriter, r *http.Request) {
 	if revision := d.revisions.now(); revision > 0 { // before they are looked at
 		w.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))
 	}
-	answer, err := a.Decide(r.Context(), err, func() (any, server.Change, error) {
+	answer, err := a.Commit(r.Context(), err, func() (any, server.Change, error) {
 		return d.read(r.Context(), a, r.PathValue("node"), r.Header.Get(hostapi.HeaderHas))
 	})
 	reply(w, answer, err)

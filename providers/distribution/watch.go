@@ -168,7 +168,7 @@ func (w *watching) look(over bool) func(http.ResponseWriter) {
 		return func(rw http.ResponseWriter) { server.Reply(rw, nil, server.StoreUnavailable(lost)) }
 	}
 	revision := w.revisions.now()
-	answer, err := w.Decide(w.ctx, nil, func() (any, server.Change, error) { return w.readSince(revision) })
+	answer, err := w.Commit(w.ctx, nil, func() (any, server.Change, error) { return w.readSince(revision) })
 	_, nothing := answer.(waits)
 	if nothing && !over {
 		w.from = revision
@@ -211,7 +211,7 @@ func (d *Distribution) watch(rw http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		revision := d.revisions.now()
-		_, err = w.Decide(r.Context(), err, nil)
+		_, err = w.Commit(r.Context(), err, nil)
 		rw.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))
 		server.Reply(rw, nil, err)
 		return

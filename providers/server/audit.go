@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
@@ -18,6 +20,49 @@ import (
 
 // AuditPrefix starts the keys of audit rows, which are in the order of their times.
 const AuditPrefix = "audit/"
+
+// Audit is the log of decisions: rows in the store, and a line for each in the logger.
+// What a caller whose certificate verified is granted is written whole, always. Refusals have a
+// bound for each such caller, and for strangers for each network, beyond which they are counted.
+type Audit struct {
+	store  store.Store
+	logger *slog.Logger
+
+	mu       sync.Mutex
+	since    time.Time // of the interval; zero before its first row
+	rows     int       // of strangers, in the interval
+	networks map[netip.Prefix]*network
+	callers  map[string]*network // known ones, by SPIFFE ID
+}
+
+// NewAudit makes the audit log in a store.
+func NewAudit(s store.Store, l *slog.Logger) *Audit {
+	return &Audit{store: s, logger: l, networks: map[netip.Prefix]*network{}, callers: map[string]*network{}}
+}
+
+// Write writes a row about a known caller.
+func (a *Audit) Write(ctx context.Context, r Row) error {
+	_, err := a.commit(ctx, Change{}, r, true)
+	return err
+}
+
+// commit makes a change of state together with its row, and returns the revision, zero where
+// nothing changed.
+func (a *Audit) commit(ctx context.Context, c Change, r Row, known bool) (revision int64, err error) {
+	whole := !c.Unrecorded && (known && len(c.Then) > 0 || known && a.admitKnown(r) || !known && a.admit(r))
+	if whole {
+		c.Then = append(c.Then, r.Op())
+	}
+	if len(c.Then) > 0 || len(c.If) > 0 {
+		if revision, err = a.store.Commit(ctx, store.Txn{If: c.If, Then: c.Then}); err != nil {
+			return 0, err
+		}
+	}
+	if whole {
+		r.Log(ctx, a.logger)
+	}
+	return revision, nil
+}
 
 // auditKey comes before the keys of rows of a time, and after those of rows before it.
 func auditKey(t time.Time) string { return fmt.Sprintf("%s%016x", AuditPrefix, t.UnixNano()) }

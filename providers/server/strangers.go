@@ -3,11 +3,9 @@ package server
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"net/netip"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/florete/florete/internal/conns"
@@ -33,36 +31,11 @@ const (
 // batch is how many rows one transaction writes.
 const batch = 100
 
-// Audit is the log of decisions: rows in the store, and a line for each in the logger.
-// What a caller whose certificate verified is granted is written whole, always. Refusals have a
-// bound for each such caller, and for strangers for each network, beyond which they are counted.
-type Audit struct {
-	store  store.Store
-	logger *slog.Logger
-
-	mu       sync.Mutex
-	since    time.Time // of the interval; zero before its first row
-	rows     int       // of strangers, in the interval
-	networks map[netip.Prefix]*network
-	callers  map[string]*network // known ones, by SPIFFE ID
-}
-
 // network is what was answered to strangers from one network, or what one known caller was
 // refused, in an interval.
 type network struct {
 	rows   int            // written whole
 	counts map[string]int // of those that were not, by code
-}
-
-// NewAudit makes the audit log in a store.
-func NewAudit(s store.Store, l *slog.Logger) *Audit {
-	return &Audit{store: s, logger: l, networks: map[netip.Prefix]*network{}, callers: map[string]*network{}}
-}
-
-// Write writes a row about a known caller.
-func (a *Audit) Write(ctx context.Context, r Row) error {
-	_, err := a.commit(ctx, Change{}, r, true)
-	return err
 }
 
 // Stranger writes a row about somebody who may be anyone, or counts it.
@@ -72,24 +45,6 @@ func (a *Audit) Stranger(ctx context.Context, r Row) error {
 	}
 	_, err := a.commit(ctx, Change{}, r, false)
 	return err
-}
-
-// commit makes a change of state together with its row, and returns the revision, zero where
-// nothing changed.
-func (a *Audit) commit(ctx context.Context, c Change, r Row, known bool) (revision int64, err error) {
-	whole := !c.Unrecorded && (known && len(c.Then) > 0 || known && a.admitKnown(r) || !known && a.admit(r))
-	if whole {
-		c.Then = append(c.Then, r.Op())
-	}
-	if len(c.Then) > 0 || len(c.If) > 0 {
-		if revision, err = a.store.Commit(ctx, store.Txn{If: c.If, Then: c.Then}); err != nil {
-			return 0, err
-		}
-	}
-	if whole {
-		r.Log(ctx, a.logger)
-	}
-	return revision, nil
 }
 
 // admit is whether a row about a stranger is written whole, and counts it otherwise.

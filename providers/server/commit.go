@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// change is what a decision does to the state.
+// Change is what a decision does to the state.
 type Change struct {
 	If   []store.Cond
 	Then []store.Op
@@ -43,7 +43,7 @@ func (c *Change) Add(d Decision) {
 // Reply decides and writes the answer, or refused where that is not nil. A caller that reads slowly holds
 // none of the slots.
 func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, decide func() (any, Change, error)) {
-	answer, err := a.Decide(r.Context(), refused, decide)
+	answer, err := a.Commit(r.Context(), refused, decide)
 	if err == nil && a.Row.Enrolment {
 		peerOf(r.Context()).enrol(answer)
 	}
@@ -54,9 +54,9 @@ func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, d
 // come at once are served one after the other, none for nothing.
 const slotPatience = 15 * time.Second
 
-// Decide decides in one of the server's slots, of which one caller has its share alone, and commits
+// Commit decides in one of the server's slots, of which one caller has its share alone, and commits
 // the decision with its audit row. A request of which refused says already why is refused with that.
-func (a *Request) Decide(ctx context.Context, refused error, decide func() (any, Change, error)) (any, error) {
+func (a *Request) Commit(ctx context.Context, refused error, decide func() (any, Change, error)) (any, error) {
 	busy := func(n int, of string) error {
 		return hostapi.Errorf(hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
-	"github.com/florete/florete/activation/notify"
 	"github.com/florete/florete/activation/witness"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -57,7 +56,7 @@ type Config struct {
 	ClockChanged <-chan struct{}
 
 	Backoff needstate.Backoff
-	Notify  notify.Func // nil for notify.New("")
+	Notify  Notifier // nil for NewNotifier("")
 
 	// Dial connects to providers; nil for TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -96,7 +95,7 @@ func Run(ctx context.Context, c Config) (event.Summary, error) {
 		c.HostKey = DefaultHostKey
 	}
 	if c.Notify == nil {
-		c.Notify = notify.New("")
+		c.Notify = NewNotifier("")
 	}
 	if c.Report == nil {
 		c.Report = func(event.Event) {}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/needstate"
-	"github.com/florete/florete/activation/notify"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 )
@@ -46,7 +45,7 @@ func (a *activation) notifyUnits(ctx context.Context, n *need, generation int) f
 		}
 		err := a.notifyUnit(ctx, unit)
 		switch {
-		case errors.Is(err, notify.ErrNobody):
+		case errors.Is(err, ErrNoNotifier):
 			done = append(done, fmt.Sprintf("not restarted: %s: %v", unit, err))
 		case err != nil:
 			failed = errors.Join(failed, err)

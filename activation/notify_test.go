@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation/event"
-	"github.com/florete/florete/activation/notify"
 )
 
 func TestUnitsAreToldOfChangesAlone(t *testing.T) {
@@ -91,7 +90,7 @@ func TestOneUnitOfTwo(t *testing.T) {
 func TestNobodyToTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
-		h.notifyErr = notify.ErrNobody
+		h.notifyErr = ErrNoNotifier
 		h.wantExit(h.once(), event.ExitFulfilled)
 		h.wantLine("oidc-outline: not restarted: outline.service: no systemd runs here and no --hook is given")
 	})

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/florete/florete/agent/exporter"
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
@@ -35,11 +34,11 @@ func exposed(t *testing.T) map[string][]string {
 	conn.Opened(time.Millisecond)
 	counters.Refuse(telemetry.Refusal{Direction: telemetry.In, Reason: "busy", Target: service.String(), Peer: caller.String(), Known: true})
 	now := time.Now()
-	ln, err := exporter.ListenTCP("127.0.0.1:0")
+	ln, err := status.ListenMetrics("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	go exporter.New(func() status.Report {
+	go status.NewMetricsPage(func() status.Report {
 		return status.Report{
 			Host: "ursula", State: "running", Manifest: &status.Version{Serial: 1}, Identities: []status.Identity{{ID: service, Expires: &now}},
 			Fallbacks:       []hostreport.Fallback{{Forwarder: document.Addresses{"192.0.2.1:4610"}, Since: unixtime.Of(now)}},

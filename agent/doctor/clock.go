@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/internal/race"
 	"github.com/florete/florete/internal/trust"
 )
 
@@ -81,7 +81,7 @@ func (a *answer) request(ctx context.Context, roots *trust.Roots) {
 		ahead time.Duration
 		known bool
 	}
-	c, err := race.First(ctx, a.Addresses, func(ctx context.Context, address string) (c clock, err error) {
+	c, err := conns.Race(ctx, a.Addresses, func(ctx context.Context, address string) (c clock, err error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/health", nil)
 		if err != nil {
 			return c, err

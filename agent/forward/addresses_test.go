@@ -7,7 +7,7 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/internal/race/racetest"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestBehindNAT: what is called is not what is listened on. The address of its own network
@@ -38,7 +38,7 @@ func TestNameOfTheOwnMachine(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(free.LocalAddr().String())
 	free.Close()
-	racetest.Names(t, map[string][]string{"ursula.example.org": {"127.0.1.1", "::1"}})
+	kit.Names(t, map[string][]string{"ursula.example.org": {"127.0.1.1", "::1"}})
 	c.Publish.Listen = []string{":" + port}
 	c.Reach.Reach[0].Endpoints = []document.Addresses{{"ursula.example.org:" + port}}
 	c.acceptUrsula(t)

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/exporter"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/forward/telemetry"
+	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
@@ -25,7 +25,7 @@ import (
 func scrape(t *testing.T, h *agenttest.Host, host string) (int, string) {
 	t.Helper()
 	client := http.Client{Timeout: kit.Patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return net.Dial("unix", exporter.Beside(h.Socket()))
+		return net.Dial("unix", status.MetricsBeside(h.Socket()))
 	}}}
 	res, err := client.Get("http://" + host + "/metrics")
 	if err != nil {
@@ -82,7 +82,7 @@ func TestMetrics(t *testing.T) {
 			return true
 		})
 	}
-	if info, err := os.Stat(exporter.Beside(c.Laptop.Socket())); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(status.MetricsBeside(c.Laptop.Socket())); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket: %v, %v", info.Mode(), err)
 	}
 	for host, want := range map[string]int{"127.0.0.1:9464": 200, "localhost": 200, "evil.example": 421} {
@@ -95,7 +95,7 @@ func TestMetrics(t *testing.T) {
 // TestMetricsPublished: whom a role lets in reads them by the service's name.
 func TestMetricsPublished(t *testing.T) {
 	c := newCluster(t, "")
-	c.Publish.Publish[0].Upstream = "unix:" + exporter.Beside(c.Ursula.Socket())
+	c.Publish.Publish[0].Upstream = "unix:" + status.MetricsBeside(c.Ursula.Socket())
 	c.AcceptUrsula()
 	c.start(t)
 	for host, want := range map[string]int{"outline.demo.flor.rete": 200, "outline.demo.flor.rete:9464": 200, "evil.example": 421} {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/florete/florete/agent/exporter"
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/ping"
 	"github.com/florete/florete/agent/status"
@@ -24,11 +23,11 @@ func (f *forwarder) binds() []bind {
 		{"status", func() (net.Listener, error) { return status.Listen(f.Socket, 0o660) }},
 		{"whois", func() (net.Listener, error) { return status.Listen(whois.Beside(f.Socket), everyone) }},
 		{"ping", func() (net.Listener, error) { return status.Listen(ping.Beside(f.Socket), everyone) }},
-		{"metrics", func() (net.Listener, error) { return status.Listen(exporter.Beside(f.Socket), 0o600) }},
+		{"metrics", func() (net.Listener, error) { return status.Listen(status.MetricsBeside(f.Socket), 0o600) }},
 		{"handover", func() (net.Listener, error) {
 			return unixsock.Listen(status.Beside(f.Socket, "handover"), "unixpacket", 0o600)
 		}},
-		{loopback, func() (net.Listener, error) { return exporter.ListenTCP(f.Metrics) }},
+		{loopback, func() (net.Listener, error) { return status.ListenMetrics(f.Metrics) }},
 	}
 }
 
@@ -91,7 +90,7 @@ func (s sockets) unlink(yes bool) {
 
 // serve answers until ctx ends.
 func (f *forwarder) serve(ctx context.Context, s sockets) {
-	page := exporter.New(f.status)
+	page := status.NewMetricsPage(f.status)
 	parallel(
 		func() { status.Serve(ctx, s["status"], f.status) },
 		func() {

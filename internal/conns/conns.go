@@ -1,6 +1,6 @@
-// Package conns bounds the connections that an HTTP server has open, and keeps room for
-// those whose caller is verified: when all room is taken, a new connection takes that of
-// one which has not been vouched for.
+// Package conns opens and bounds connections. Race connects to a program that has several addresses. Listen bounds the
+// connections that an HTTP server has open, and keeps room for those whose caller is verified: when all room is taken,
+// a new connection takes that of one which has not been vouched for.
 //
 //	l := conns.Listen(inner, conns.Limit{Total: 1024, Prefix: 256})
 //	hs := &http.Server{ConnContext: conns.Context, ConnState: conns.State}

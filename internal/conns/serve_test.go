@@ -1,4 +1,4 @@
-package conns
+package conns_test
 
 import (
 	"context"
@@ -10,11 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/tests/kit"
 )
 
-// get requests a page of the server behind l.
-func get(l *kit.Pipe) (*http.Response, error) {
+// fetch requests a page of the server behind l.
+func fetch(l *kit.Pipe) (*http.Response, error) {
 	c := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return l.Dial(ctx) },
@@ -43,9 +44,9 @@ func TestServe(t *testing.T) {
 					case <-r.Context().Done():
 					}
 				})}
-				go func() { ended <- Serve(ctx, hs, l) }()
+				go func() { ended <- conns.Serve(ctx, hs, l) }()
 				go func() {
-					r, err := get(l)
+					r, err := fetch(l)
 					if err != nil {
 						got <- ""
 						return
@@ -81,8 +82,8 @@ func TestServeWaits(t *testing.T) {
 				<-r.Context().Done()
 				time.Sleep(takes)
 			})}
-			go func() { ended <- Serve(ctx, hs, l) }()
-			go get(l)
+			go func() { ended <- conns.Serve(ctx, hs, l) }()
+			go fetch(l)
 			synctest.Wait()
 			began := time.Now()
 			cancel()
@@ -106,7 +107,7 @@ func (broken) Accept() (net.Conn, error) { return nil, errBroken }
 // A listener that fails ends it with the reason.
 func TestServeFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if err := Serve(t.Context(), &http.Server{}, broken{kit.NewPipe()}); !errors.Is(err, errBroken) {
+		if err := conns.Serve(t.Context(), &http.Server{}, broken{kit.NewPipe()}); !errors.Is(err, errBroken) {
 			t.Errorf("%v, want that of the listener", err)
 		}
 	})

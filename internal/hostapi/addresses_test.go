@@ -10,7 +10,6 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/internal/race/racetest"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
 )
@@ -44,7 +43,7 @@ func TestAddresses(t *testing.T) {
 	closed.Close()
 	_, port, _ := net.SplitHostPort(real)
 	_, otherPort, _ := net.SplitHostPort(elsewhere)
-	racetest.Names(t, map[string][]string{"forge.example.org": {"127.0.1.1", "127.0.0.1"}})
+	kit.Names(t, map[string][]string{"forge.example.org": {"127.0.1.1", "127.0.0.1"}})
 
 	for name, c := range map[string]struct {
 		addresses []string

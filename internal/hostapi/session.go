@@ -20,8 +20,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/internal/race"
 	"github.com/florete/florete/internal/strictjson"
 )
 
@@ -98,15 +98,15 @@ func (c *Client) dial(ctx context.Context, svid *tls.Certificate) (way, error) {
 		return way{address, conn}, nil
 	}
 	discard := func(w way) { w.conn.NetConn().Close() }
-	w, err := race.First(ctx, c.Provider.Addresses, func(ctx context.Context, address string) (way, error) {
+	w, err := conns.Race(ctx, c.Provider.Addresses, func(ctx context.Context, address string) (way, error) {
 		if c.Dial != nil {
 			return handshake(ctx, address, c.Dial, address)
 		}
-		found, err := race.Resolve(ctx, address)
+		found, err := conns.Resolve(ctx, address)
 		if err != nil {
 			return failed(address, err)
 		}
-		return race.First(ctx, found, func(ctx context.Context, at netip.AddrPort) (way, error) {
+		return conns.Race(ctx, found, func(ctx context.Context, at netip.AddrPort) (way, error) {
 			return handshake(ctx, address, new(net.Dialer).DialContext, at.String())
 		}, discard)
 	}, discard)

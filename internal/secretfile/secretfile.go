@@ -1,4 +1,5 @@
-// Package secretfile reads files with secrets, and refuses those that others can read.
+// Package secretfile reads files with secrets, and refuses those that others can read; it also keeps the memory
+// of a process with keys from others.
 package secretfile
 
 import (

@@ -1,4 +1,5 @@
-// Package terminal makes text that another host or a stranger wrote safe to print.
+// Package terminal is the command line as people meet it: text of strangers that is safe to print, tables, JSON,
+// questions, groups of commands, and the name that somebody probably meant.
 package terminal
 
 import (

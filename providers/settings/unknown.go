@@ -10,7 +10,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"github.com/florete/florete/internal/suggest"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // walk refuses the first key in v that is not known, with its place in the file b and the
@@ -51,7 +51,7 @@ func fields(t reflect.Type) map[string]reflect.Type {
 func name(m hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
 
 func remedy(name string, known []string) string {
-	if near := suggest.Name(name, known); near != "" {
+	if near := terminal.Suggest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "want one of " + strings.Join(known, ", ")

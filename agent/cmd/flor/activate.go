@@ -16,7 +16,6 @@ import (
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/event"
-	"github.com/florete/florete/activation/notify"
 	"github.com/florete/florete/agent/report"
 	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/hostdir"
@@ -42,7 +41,7 @@ is no failure.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// What it keeps is for other accounts; each file has a mode of its own.
 			syscall.Umask(0o022)
-			c.Notify = notify.New(hook)
+			c.Notify = activation.NewNotifier(hook)
 			if hook == "" && util.IsRunningSystemd() {
 				c.Arm = func(ctx context.Context) error { return units.Start(ctx, m.Unit("rollback.service")) }
 			}

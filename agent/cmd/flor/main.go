@@ -16,8 +16,8 @@ import (
 
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/release"
-	"github.com/florete/florete/internal/suggest"
-	"github.com/florete/florete/providers/memory"
+	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/internal/terminal"
 )
 
 func main() { os.Exit(run()) }
@@ -28,7 +28,7 @@ type exit int
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func run() int {
-	memory.Protect()
+	secretfile.ProtectMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	slog.SetDefault(journal.New(os.Stderr))
@@ -42,7 +42,7 @@ func run() int {
 	}
 	m.flag(root)
 	addCommands(root, m)
-	err := suggest.Command(root, os.Args[1:])
+	err := terminal.RefuseUnknown(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}

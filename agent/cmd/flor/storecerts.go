@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/activation/notify"
+	"github.com/florete/florete/activation"
 	"github.com/florete/florete/agent/storecerts"
 	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/hostdir"
@@ -22,7 +22,7 @@ that call it, if they started before the certificates in /etc/florete/store chan
 starts this command when a file there changes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c := storecerts.Config{Dir: filepath.Join(m.Etc(), "store"), Started: units.Started, Restart: notify.Systemd, Log: slog.Default()}
+			c := storecerts.Config{Dir: filepath.Join(m.Etc(), "store"), Started: units.Started, Restart: activation.NotifySystemd, Log: slog.Default()}
 			provides := layout.Provides()
 			if provides.StoreMember {
 				c.Units = append(c.Units, m.Unit("store.service"))

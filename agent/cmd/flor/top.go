@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/agent/top"
+	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/terminal"
 )
@@ -31,13 +31,13 @@ before.`,
 				return fmt.Errorf("--interval %s, want 100ms or more", interval)
 			}
 			out := cmd.OutOrStdout()
-			print := top.Print
+			print := status.PrintTop
 			if asJSON {
-				print = func(w io.Writer, v top.View) error { return terminal.PrintJSONLine(w, v) }
+				print = func(w io.Writer, v status.Top) error { return terminal.PrintJSONLine(w, v) }
 			}
 			clears, first := !asJSON && !once && isTerminal(), true
 			var failed error
-			err := top.Watch(cmd.Context(), socket, interval, func(v top.View) bool {
+			err := status.WatchTop(cmd.Context(), socket, interval, func(v status.Top) bool {
 				switch {
 				case clears:
 					fmt.Fprint(out, "\x1b[H\x1b[2J")

@@ -15,7 +15,6 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/internal/race/racetest"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -71,7 +70,7 @@ func TestImpostorAtAnAddress(t *testing.T) {
 
 // TestNameWithSeveralAddresses: also one that, as Debian has it, leads to the own machine.
 func TestNameWithSeveralAddresses(t *testing.T) {
-	racetest.Names(t, map[string][]string{"ursula.example.org": {"127.0.1.1", "127.0.0.1"}})
+	kit.Names(t, map[string][]string{"ursula.example.org": {"127.0.1.1", "127.0.0.1"}})
 	ca := kit.NewCA()
 	var s server
 	s.start(t, host(t, "ursula", ca, outline))
@@ -95,7 +94,7 @@ func TestBlackHoleOfAFamily(t *testing.T) {
 		{"::1", "127.0.0.1", "::1"}, {"127.0.0.1", "127.0.0.1", "::1"}, {"127.0.0.1", "::1", "127.0.0.1"},
 	} {
 		second := map[string]string{"::1": "127.0.0.1", "127.0.0.1": "::1"}[c.first]
-		racetest.Names(t, map[string][]string{"ursula.example.org": {c.first, second}})
+		kit.Names(t, map[string][]string{"ursula.example.org": {c.first, second}})
 		ca := kit.NewCA()
 		s := server{addr: net.JoinHostPort(c.serves, "0")}
 		s.start(t, host(t, "ursula", ca, outline))

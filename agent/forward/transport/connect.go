@@ -13,18 +13,18 @@ import (
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/internal/race"
 	"github.com/florete/florete/internal/trust"
 )
 
 // connect returns a connection to the first of the endpoints that has one or gets one. They
-// are raced, so a dead one costs race.Stagger. What loses is not given up: it may be far
+// are raced, so a dead one costs conns.RaceStagger. What loses is not given up: it may be far
 // away, and serves later streams.
 func (p *Pool) connect(ctx context.Context, r Route, svid *trust.SVID, order []*endpoint) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	return race.First(ctx, order, func(ctx context.Context, e *endpoint) (*conn, error) {
+	return conns.Race(ctx, order, func(ctx context.Context, e *endpoint) (*conn, error) {
 		if e != order[0] && !p.waitAvoided(ctx, e) {
 			return nil, ctx.Err()
 		}
@@ -105,12 +105,12 @@ func (p *Pool) connectTo(r Route, svid *trust.SVID, e *endpoint) (*conn, error) 
 
 // race connects to the first address that answers.
 func (p *Pool) race(ctx context.Context, to destination, addresses []string, dial func(context.Context, destination) (*conn, error)) (*conn, error) {
-	return race.First(ctx, addresses, func(ctx context.Context, address string) (*conn, error) {
-		found, err := race.Resolve(ctx, address)
+	return conns.Race(ctx, addresses, func(ctx context.Context, address string) (*conn, error) {
+		found, err := conns.Resolve(ctx, address)
 		if err != nil {
 			return nil, fmt.Errorf("endpoint %q: %w", address, err)
 		}
-		return race.First(ctx, p.sort(to.endpoint, found), func(ctx context.Context, at netip.AddrPort) (*conn, error) {
+		return conns.Race(ctx, p.sort(to.endpoint, found), func(ctx context.Context, at netip.AddrPort) (*conn, error) {
 			to := to
 			to.address, to.at = address, at
 			return dial(ctx, to)

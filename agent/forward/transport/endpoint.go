@@ -12,8 +12,8 @@ import (
 
 	"github.com/quic-go/quic-go"
 
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/internal/race"
 )
 
 const (
@@ -59,7 +59,7 @@ func (e *endpoint) cost(now time.Time, near time.Duration) float64 {
 
 // avoided reports whether an endpoint failed recently, is silent, or takes long to connect.
 func (e *endpoint) avoided(now time.Time) bool {
-	if e.current != nil && e.current.silent(now) || !e.connecting.IsZero() && now.Sub(e.connecting) >= race.Stagger {
+	if e.current != nil && e.current.silent(now) || !e.connecting.IsZero() && now.Sub(e.connecting) >= conns.RaceStagger {
 		return true
 	}
 	return e.failures > 0 && now.Sub(e.failed) < min(avoidFor<<min(e.failures-1, 10), maxAvoid)

@@ -3,17 +3,17 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/suggest"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // addCommands adds all commands, in the groups of the help.
 func addCommands(root *cobra.Command) {
-	suggest.Add(root, examples,
-		suggest.Group{Title: "Cluster", Commands: []*cobra.Command{newInitCmd(), newHostCmd(), newServiceCmd(), newUserCmd(), newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd()}},
-		suggest.Group{Title: "Publishing", Commands: []*cobra.Command{newPublishCmd(), newRolloutCmd(), newVersionsCmd(), newDiffCmd(), newRollbackCmd()}},
-		suggest.Group{Title: "Hosts", Commands: []*cobra.Command{newStatusCmd(), newUnitsCmd(), newBundleCmd(), newDeployCmd(), newJoinCmd(), newTokenCmd()}},
-		suggest.Group{Title: "Access and secrets", Commands: []*cobra.Command{newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newResumeCmd(), newRevocationsCmd(), newIDCmd(), newRotateCmd(), newSecretCmd(), newTenantCmd()}},
-		suggest.Group{Title: "Providers", Commands: []*cobra.Command{newCACmd(), newStoreCmd(), newStateCmd(), newAuditCmd()}},
+	terminal.AddCommands(root, examples,
+		terminal.CommandGroup{Title: "Cluster", Commands: []*cobra.Command{newInitCmd(), newHostCmd(), newServiceCmd(), newUserCmd(), newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd()}},
+		terminal.CommandGroup{Title: "Publishing", Commands: []*cobra.Command{newPublishCmd(), newRolloutCmd(), newVersionsCmd(), newDiffCmd(), newRollbackCmd()}},
+		terminal.CommandGroup{Title: "Hosts", Commands: []*cobra.Command{newStatusCmd(), newUnitsCmd(), newBundleCmd(), newDeployCmd(), newJoinCmd(), newTokenCmd()}},
+		terminal.CommandGroup{Title: "Access and secrets", Commands: []*cobra.Command{newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newResumeCmd(), newRevocationsCmd(), newIDCmd(), newRotateCmd(), newSecretCmd(), newTenantCmd()}},
+		terminal.CommandGroup{Title: "Providers", Commands: []*cobra.Command{newCACmd(), newStoreCmd(), newStateCmd(), newAuditCmd()}},
 	)
 }
 

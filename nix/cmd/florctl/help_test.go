@@ -5,14 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/suggest"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // TestHelp: every command has an example, whose flags there are, and is in a group of the help.
 func TestHelp(t *testing.T) {
 	root := &cobra.Command{Use: "florctl"}
 	addCommands(root)
-	for _, lacks := range suggest.Lacking(root) {
+	for _, lacks := range terminal.LackingHelp(root) {
 		t.Error(lacks)
 	}
 }

@@ -13,17 +13,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/release"
-	"github.com/florete/florete/internal/suggest"
+	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/fleet"
 	"github.com/florete/florete/nix/operator/published"
-	"github.com/florete/florete/providers/memory"
 )
 
 func main() { os.Exit(run()) }
 
 func run() int {
-	memory.Protect()
+	secretfile.ProtectMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := &cobra.Command{
@@ -34,7 +33,7 @@ func run() int {
 		SilenceUsage:  true,
 	}
 	addCommands(root)
-	err := suggest.Command(root, os.Args[1:])
+	err := terminal.RefuseUnknown(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}

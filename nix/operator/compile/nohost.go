@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete/internal/suggest"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // NoHost is the error for a host that a cluster does not have.
 func NoHost(cluster, host string, known []string) error {
 	remedy := fmt.Sprintf("it has %d others", len(known))
-	if near := suggest.Name(host, known); near != "" {
+	if near := terminal.Suggest(host, known); near != "" {
 		remedy = fmt.Sprintf("did you mean %q?", near)
 	} else if len(known) <= 20 {
 		remedy = "it has " + strings.Join(slices.Sorted(slices.Values(known)), ", ")

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/florete/florete/internal/suggest"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // members are what of a cluster of several the others must agree with. IDs are text:
@@ -62,7 +62,7 @@ func compareTrust(all []Report) {
 						continue
 					}
 					remedy := "declare it there, or take it out here"
-					if meant := suggest.Name(id, known); meant != "" {
+					if meant := terminal.Suggest(id, known); meant != "" {
 						remedy = fmt.Sprintf("did you mean %q?", strings.TrimPrefix(meant, "spiffe://"+domain+"/"))
 					}
 					report("FL128", place+"."+attribute, "cluster "+of+" of this flake does not have", id, remedy)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/internal/suggest"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // Principal finds one by its SPIFFE ID, by "user/alice" or "user:alice", or by
@@ -250,7 +250,7 @@ func (a *Access) shared(found []spiffe.ID) []spiffe.ID {
 // meant names what was probably meant.
 func meant(name string, known []string) string {
 	slices.Sort(known)
-	best := suggest.Name(name, known)
+	best := terminal.Suggest(name, known)
 	if kind, _, found := strings.Cut(name, "/"); best == "" && found {
 		of := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasPrefix(k, kind+"/") })
 		if n := len(of); n > 0 && n < 10 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/internal/suggest"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/revocation"
 )
@@ -58,7 +58,7 @@ func undeclared(t compile.Topology, id spiffe.ID) string {
 	if slices.Contains(known, name) || strings.HasPrefix(id.Name(), reservedName) {
 		return ""
 	}
-	if meant := suggest.Name(name, known); meant != "" {
+	if meant := terminal.Suggest(name, known); meant != "" {
 		return fmt.Sprintf("%s/%s, did you mean %s/%s?", kind, name, kind, meant)
 	}
 	return kind + "/" + name

@@ -3,14 +3,14 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/suggest"
+	"github.com/florete/florete/internal/terminal"
 )
 
 // addCommands adds all commands, in the groups of the help.
 func addCommands(root *cobra.Command, t *target) {
-	suggest.Add(root, examples,
-		suggest.Group{Title: "What operators do here", Commands: []*cobra.Command{controlCmd(t), importCmd(t), auditCmd(t), stateCmd(t), installCmd(t), rotateSealCmd(t)}},
-		suggest.Group{Title: "Run by systemd", Commands: []*cobra.Command{runCmd(t), unsealCmd(t)}},
+	terminal.AddCommands(root, examples,
+		terminal.CommandGroup{Title: "What operators do here", Commands: []*cobra.Command{controlCmd(t), importCmd(t), auditCmd(t), stateCmd(t), installCmd(t), rotateSealCmd(t)}},
+		terminal.CommandGroup{Title: "Run by systemd", Commands: []*cobra.Command{runCmd(t), unsealCmd(t)}},
 	)
 }
 

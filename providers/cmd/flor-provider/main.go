@@ -15,14 +15,14 @@ import (
 
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/release"
-	"github.com/florete/florete/internal/suggest"
-	"github.com/florete/florete/providers/memory"
+	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/internal/terminal"
 )
 
 func main() { os.Exit(run()) }
 
 func run() int {
-	memory.Protect()
+	secretfile.ProtectMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	t := &target{}
@@ -35,7 +35,7 @@ func run() int {
 	}
 	t.flags(root)
 	addCommands(root, t)
-	err := suggest.Command(root, os.Args[1:])
+	err := terminal.RefuseUnknown(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}

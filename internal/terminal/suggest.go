@@ -1,14 +1,13 @@
-// Package suggest finds the name that somebody probably meant.
-package suggest
+package terminal
 
 import (
 	"slices"
 	"strings"
 )
 
-// Name is the one of known that was probably meant, whatever the letter case; "" when
+// Suggest is the one of known that was probably meant, whatever the letter case; "" when
 // none is like it.
-func Name(name string, known []string) string {
+func Suggest(name string, known []string) string {
 	best, nearest := "", 3
 	for _, k := range slices.Sorted(slices.Values(known)) {
 		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < nearest && d < len(name) {

@@ -1,5 +1,4 @@
-// Package racetest has names that lead where a test wants.
-package racetest
+package kit
 
 import (
 	"context"
@@ -18,7 +17,7 @@ func Names(t testing.TB, names map[string][]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go serve(server, names)
+	go serveNames(server, names)
 	was := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = was; server.Close() })
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -26,7 +25,7 @@ func Names(t testing.TB, names map[string][]string) {
 	}}
 }
 
-func serve(server net.PacketConn, names map[string][]string) {
+func serveNames(server net.PacketConn, names map[string][]string) {
 	buf := make([]byte, 512)
 	for {
 		n, from, err := server.ReadFrom(buf)

@@ -1,4 +1,4 @@
-package suggest_test
+package terminal_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/suggest"
+	"github.com/florete/florete/internal/terminal"
 )
 
 func TestCommand(t *testing.T) {
@@ -33,7 +33,7 @@ func TestCommand(t *testing.T) {
 			host.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 		}
 		got := ""
-		if err := suggest.Command(root, strings.Fields(line)); err != nil {
+		if err := terminal.RefuseUnknown(root, strings.Fields(line)); err != nil {
 			got = fmt.Sprint(err)
 		}
 		if got != want {

@@ -1,35 +1,39 @@
-// Package exporter serves the forwarder's report as metrics in Prometheus's text format,
-// GET /metrics. It counts nothing itself. Labels are services, principals and forwarders of
-// the manifest, names of ports, empty for a service with one, and fixed words: no connection, address of a caller or made-up name has a
-// series of its own.
-package exporter
+package status
 
 import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
 
 	"github.com/florete/florete/agent/forward/telemetry"
-	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/httpreply"
 	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// metric is one that the forwarder exposes.
-type metric struct {
+// series is one that the forwarder exposes.
+type series struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 }
 
-var all []*prometheus.Desc
+var descriptions []*prometheus.Desc
 
-func newMetric(kind prometheus.ValueType, name, help string, labels ...string) metric {
+func newMetric(kind prometheus.ValueType, name, help string, labels ...string) series {
 	d := prometheus.NewDesc("florete_"+name, help, labels, nil)
-	all = append(all, d)
-	return metric{d, kind}
+	descriptions = append(descriptions, d)
+	return series{d, kind}
 }
 
 const (
@@ -61,16 +65,16 @@ var (
 )
 
 // collector makes metrics of what reports have.
-type collector struct{ report func() status.Report }
+type collector struct{ report func() Report }
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range all {
+	for _, d := range descriptions {
 		ch <- d
 	}
 }
 
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	set := func(m metric, value float64, labels ...string) {
+	set := func(m series, value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
 	}
 	r := c.report()
@@ -104,7 +108,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		set(dropped, float64(p.Dropped), labels...)
 	}
 	for _, x := range r.Refused {
-		set(refusals, float64(x.Count), string(x.Direction), x.Reason, short(x.Target), x.Port, short(x.Caller))
+		set(refusals, float64(x.Count), string(x.Direction), x.Reason, shortLabel(x.Target), x.Port, shortLabel(x.Caller))
 	}
 	for _, h := range r.Handshakes {
 		set(shaken, float64(h.Count), string(h.Direction), h.Target.Short(), h.Caller.Short(), string(h.Transport))
@@ -114,7 +118,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 // collectPeers sums up rows, of which there is one for each connection.
-func collectPeers(r status.Report, set func(metric, float64, ...string)) {
+func collectPeers(r Report, set func(series, float64, ...string)) {
 	type peer struct{ direction, target, caller, transport string }
 	sums := map[peer][2]int64{}
 	for _, row := range r.PeerConnections {
@@ -129,7 +133,7 @@ func collectPeers(r status.Report, set func(metric, float64, ...string)) {
 }
 
 // collectOpens sums up callers: a histogram for each would be many series.
-func collectOpens(r status.Report, ch chan<- prometheus.Metric) {
+func collectOpens(r Report, ch chan<- prometheus.Metric) {
 	type target struct{ direction, target, port string }
 	type sum struct {
 		nanoseconds int64
@@ -161,8 +165,8 @@ func collectOpens(r status.Report, ch chan<- prometheus.Metric) {
 	}
 }
 
-// short is an ID as people read it, empty for what is none.
-func short(id string) string {
+// shortLabel is an ID as people read it, empty for what is none.
+func shortLabel(id string) string {
 	parsed, err := spiffe.ParseID(id)
 	if err != nil {
 		return ""
@@ -182,4 +186,85 @@ func truth(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// metricsTimeout bounds a request.
+const metricsTimeout = 10 * time.Second
+
+// metricsLimit of connections: whoever reads the metrics is not many.
+var metricsLimit = conns.Limit{Total: 32, Prefix: 32}
+
+// MetricsBeside is the socket next to that of the status, with metrics in its name instead.
+func MetricsBeside(socket string) string { return Beside(socket, "metrics") }
+
+// ListenMetrics binds a loopback address, where every account of the host may read the metrics.
+func ListenMetrics(addr string) (net.Listener, error) {
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil || !at.Addr().IsLoopback() {
+		return nil, fmt.Errorf("metrics at %q, want a loopback address and a port: 127.0.0.1:9464; for others, publish the Unix socket as a service", addr)
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	return ln, nil
+}
+
+// MetricsPage is the forwarder's report as metrics in Prometheus's text format, GET /metrics. It counts
+// nothing itself. Labels are services, principals and forwarders of the manifest, names of ports, empty for a service
+// with one, and fixed words: no connection, address of a caller or made-up name has a series of its own.
+type MetricsPage struct {
+	report   func() Report
+	registry *prometheus.Registry
+}
+
+// NewMetricsPage returns the metrics of what reports have, and of this process.
+func NewMetricsPage(report func() Report) *MetricsPage {
+	p := &MetricsPage{report, prometheus.NewRegistry()}
+	p.registry.MustRegister(collector{report}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return p
+}
+
+// Serve answers on ln until ctx ends, and closes it.
+func (p *MetricsPage) Serve(ctx context.Context, ln net.Listener) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		report := p.report()
+		if status, err := httpreply.OwnPage(r, func(name string) bool { return ownMetricsName(name, report) }, "the name of the service that publishes the metrics, or a loopback address"); err != nil {
+			http.Error(w, err.Error(), status)
+			return
+		}
+		families, err := p.registry.Gather()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		format := expfmt.NewFormat(expfmt.TypeTextPlain)
+		w.Header().Set("Content-Type", string(format))
+		encoder := expfmt.NewEncoder(w, format)
+		for _, f := range families {
+			if err := encoder.Encode(f); err != nil {
+				return // the reader has gone
+			}
+		}
+	})
+	server := &http.Server{Handler: mux, ReadTimeout: metricsTimeout, WriteTimeout: metricsTimeout, ConnContext: conns.Context, ConnState: conns.State}
+	_ = conns.Serve(ctx, server, conns.Listen(conns.Patient(ln, nil), metricsLimit)) // Patient passes its errors over
+}
+
+// ownMetricsName reports whether a name is that of a service of this host on a Unix socket, a loopback address,
+// or the agent.
+func ownMetricsName(host string, report Report) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.IsLoopback()
+	}
+	if host == "agent" || host == "localhost" {
+		return true
+	}
+	for _, p := range report.Published {
+		if d, err := spiffe.Dial(p.ID); err == nil && strings.HasPrefix(p.Upstream, "unix:") && spiffe.Render(d) == host {
+			return true
+		}
+	}
+	return false
 }

@@ -1,4 +1,4 @@
-package memory_test
+package secretfile_test
 
 import (
 	"bufio"
@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete/providers/memory"
+	"github.com/florete/florete/internal/secretfile"
 )
 
 // roleEnv has a copy of this program be the process that is protected, or the one that looks.
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "protected":
-		memory.Protect()
+		secretfile.ProtectMemory()
 		// What programs of ours read of themselves.
 		_, err := os.ReadDir("/proc/self/fd")
 		for _, name := range []string{"exe", "fd/0"} {

@@ -1,5 +1,4 @@
-// Package notify has systemd units restart when what was delivered to them changed.
-package notify
+package activation
 
 import (
 	"context"
@@ -13,26 +12,26 @@ import (
 	"github.com/coreos/go-systemd/v22/util"
 )
 
-// Func restarts a unit and returns when that is done.
-type Func func(ctx context.Context, unit string) error
+// Notifier restarts a unit to which something else was delivered, and returns when that is done.
+type Notifier func(ctx context.Context, unit string) error
 
-// ErrNobody is the error where there is neither systemd nor a hook.
-var ErrNobody = errors.New("no systemd runs here and no --hook is given")
+// ErrNoNotifier is the error where there is neither systemd nor a hook.
+var ErrNoNotifier = errors.New("no systemd runs here and no --hook is given")
 
-// New chooses how units are notified: by a hook where one is given, else by the systemd
+// NewNotifier chooses how units are notified: by a hook where one is given, else by the systemd
 // that runs this host, else not at all.
-func New(hook string) Func {
+func NewNotifier(hook string) Notifier {
 	switch {
 	case hook != "":
-		return Hook(hook)
+		return NotifyHook(hook)
 	case util.IsRunningSystemd():
-		return Systemd
+		return NotifySystemd
 	}
-	return func(context.Context, string) error { return ErrNobody }
+	return func(context.Context, string) error { return ErrNoNotifier }
 }
 
-// Hook calls program with the unit as its argument. What it starts may outlive it.
-func Hook(program string) Func {
+// NotifyHook calls program with the unit as its argument. What it starts may outlive it.
+func NotifyHook(program string) Notifier {
 	return func(ctx context.Context, unit string) error {
 		cmd := exec.CommandContext(ctx, program, unit)
 		cmd.WaitDelay = time.Second
@@ -54,10 +53,10 @@ func tail(out []byte) string {
 	return ": " + last[:min(len(last), 200)]
 }
 
-// Systemd calls the service manager over D-Bus. It starts a unit that is not running, which
+// NotifySystemd calls the service manager over D-Bus. It starts a unit that is not running, which
 // may have waited for what is there now. One that is still starting when ctx ends counts as
 // notified: a second job would only start it from the beginning.
-func Systemd(ctx context.Context, unit string) error {
+func NotifySystemd(ctx context.Context, unit string) error {
 	conn, err := dbus.NewSystemConnectionContext(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: restart: D-Bus: %w", unit, err)

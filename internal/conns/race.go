@@ -1,7 +1,4 @@
-// Package race connects to a program that has several addresses, as RFC 8305 has it: they
-// are tried in order, each a little after the one before or as soon as that one fails, and
-// the first that succeeds wins.
-package race
+package conns
 
 import (
 	"context"
@@ -13,13 +10,14 @@ import (
 	"time"
 )
 
-// Stagger is until the next address is tried beside those before (RFC 8305 section 5).
-const Stagger = 250 * time.Millisecond
+// RaceStagger is until the next address is tried beside those before (RFC 8305 section 5).
+const RaceStagger = 250 * time.Millisecond
 
-// First returns what the first successful connect does. The others are canceled, and what
-// they return all the same is given to discard; none runs any more when First returns. An
+// Race connects to a program that has several addresses, as RFC 8305 has it: they are tried in order, each
+// RaceStagger after the one before or as soon as that one fails, and the first that succeeds wins. The others are
+// canceled, and what they return all the same is given to discard; none runs any more when Race returns. An
 // error has those of all addresses.
-func First[A, C any](ctx context.Context, addresses []A, connect func(context.Context, A) (C, error), discard func(C)) (won C, err error) {
+func Race[A, C any](ctx context.Context, addresses []A, connect func(context.Context, A) (C, error), discard func(C)) (won C, err error) {
 	switch len(addresses) {
 	case 0:
 		return won, errors.New("no address")
@@ -49,7 +47,7 @@ func First[A, C any](ctx context.Context, addresses []A, connect func(context.Co
 				conn, err := connect(ctx, address)
 				results <- result{conn, err}
 			}()
-			next.Reset(Stagger)
+			next.Reset(RaceStagger)
 		case r := <-results:
 			running--
 			switch {

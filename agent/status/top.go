@@ -1,31 +1,32 @@
-// Package top shows what a forwarder carries now: for each service and principal, connections,
-// what comes and goes in a second, refusals, and what it goes over. It reads two reports of
-// the status, and counts nothing itself.
-package top
+package status
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/florete/florete/agent/forward/telemetry"
-	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/terminal"
 )
 
-// View is what was between two reports.
-type View struct {
+// Top is what a forwarder carries now, by what changed between two reports: for each service and principal,
+// connections, what comes and goes in a second, refusals, and what it goes over. It counts nothing itself.
+type Top struct {
 	Host    string    `json:"host"`
 	State   string    `json:"state"`
 	Time    time.Time `json:"time"`
 	Seconds float64   `json:"seconds"` // between them
-	Rows    []Row     `json:"rows"`    // the busiest first
+	Rows    []TopRow  `json:"rows"`    // the busiest first
 }
 
-// Row is of one caller of one target, at one of its ports. It is of neither where the manifest names neither.
-type Row struct {
+// TopRow is of one caller of one target, at one of its ports. It is of neither where the manifest names neither.
+type TopRow struct {
 	Direction   telemetry.Direction `json:"direction"`
 	Target      string              `json:"target"`
 	Port        string              `json:"port,omitempty"` // of several that the target has
@@ -34,38 +35,40 @@ type Row struct {
 	Opens       float64             `json:"opensPerSecond"`
 	In          float64             `json:"inPerSecond"`  // bytes from target to caller
 	Out         float64             `json:"outPerSecond"` // bytes from caller to target
-	Refusals    int64               `json:"refusals"`     // since the agent started
+	Refusals    int64               `json:"refusals"`     // grown the agent started
 	Refused     float64             `json:"refusalsPerSecond"`
 	Transport   string              `json:"transport"` // of the connections between forwarders: quic, tcp, or both
 }
 
-type key struct {
+type topKey struct {
 	direction            telemetry.Direction
 	target, port, caller string
 }
 
 // Between is the view of two reports of one agent. One that was started again in between
 // counts from zero.
-func Between(before, after status.Report, elapsed time.Duration, at time.Time) View {
-	rows := map[key]*Row{}
-	row := func(k key) *Row {
-		k.target, k.caller = short(k.target), short(k.caller)
+func Between(before, after Report, elapsed time.Duration, at time.Time) Top {
+	rows := map[topKey]*TopRow{}
+	row := func(k topKey) *TopRow {
+		k.target, k.caller = shortID(k.target), shortID(k.caller)
 		if rows[k] == nil {
-			rows[k] = &Row{Direction: k.direction, Target: k.target, Port: k.port, Caller: k.caller}
+			rows[k] = &TopRow{Direction: k.direction, Target: k.target, Port: k.port, Caller: k.caller}
 		}
 		return rows[k]
 	}
-	of := func(p telemetry.Path) key { return key{p.Direction, p.Target.String(), p.Port, p.Caller.String()} }
+	of := func(p telemetry.Path) topKey {
+		return topKey{p.Direction, p.Target.String(), p.Port, p.Caller.String()}
+	}
 	seconds := elapsed.Seconds()
-	had := map[key]telemetry.Path{}
+	had := map[topKey]telemetry.Path{}
 	for _, p := range before.Paths {
 		had[of(p)] = p
 	}
 	for _, p := range after.Paths {
 		was, r := had[of(p)], row(of(p))
 		r.Connections = p.Live
-		r.Opens = since(was.Total, p.Total) / seconds
-		r.In, r.Out = since(was.Received, p.Received)/seconds, since(was.Sent, p.Sent)/seconds
+		r.Opens = grown(was.Total, p.Total) / seconds
+		r.In, r.Out = grown(was.Received, p.Received)/seconds, grown(was.Sent, p.Sent)/seconds
 	}
 	refused := map[telemetry.Refused]int64{}
 	for _, x := range before.Refused {
@@ -74,21 +77,21 @@ func Between(before, after status.Report, elapsed time.Duration, at time.Time) V
 		refused[x] = n
 	}
 	for _, x := range after.Refused {
-		n, r := x.Count, row(key{x.Direction, x.Target, x.Port, x.Caller})
+		n, r := x.Count, row(topKey{x.Direction, x.Target, x.Port, x.Caller})
 		x.Count = 0
 		r.Refusals += n
-		r.Refused += since(refused[x], n) / seconds
+		r.Refused += grown(refused[x], n) / seconds
 	}
 	// A connection between forwarders carries streams to all ports.
 	for _, c := range after.PeerConnections {
-		var carried []*Row
+		var carried []*TopRow
 		for _, r := range rows {
 			if r.Direction == c.Direction && r.Target == c.Target.Short() && r.Caller == c.Caller.Short() {
 				carried = append(carried, r)
 			}
 		}
 		if carried == nil {
-			carried = []*Row{row(key{c.Direction, c.Target.String(), "", c.Caller.String()})}
+			carried = []*TopRow{row(topKey{c.Direction, c.Target.String(), "", c.Caller.String()})}
 		}
 		for _, r := range carried {
 			if over := string(c.Transport); !strings.Contains(r.Transport, over) {
@@ -96,26 +99,26 @@ func Between(before, after status.Report, elapsed time.Duration, at time.Time) V
 			}
 		}
 	}
-	v := View{Host: after.Host, State: after.State, Time: at, Seconds: seconds, Rows: []Row{}}
+	v := Top{Host: after.Host, State: after.State, Time: at, Seconds: seconds, Rows: []TopRow{}}
 	for _, r := range rows {
 		v.Rows = append(v.Rows, *r)
 	}
-	slices.SortFunc(v.Rows, func(a, b Row) int {
+	slices.SortFunc(v.Rows, func(a, b TopRow) int {
 		return cmp.Or(cmp.Compare(b.In+b.Out, a.In+a.Out), cmp.Compare(b.Opens, a.Opens), cmp.Compare(b.Connections, a.Connections),
 			cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Caller, b.Caller))
 	})
 	return v
 }
 
-// since is by how much a counter has grown.
-func since(before, after int64) float64 {
+// grown is by how much a counter has grown.
+func grown(before, after int64) float64 {
 	if after < before {
 		return float64(after)
 	}
 	return float64(after - before)
 }
 
-func short(id string) string {
+func shortID(id string) string {
 	parsed, err := spiffe.ParseID(id)
 	if err != nil {
 		return ""
@@ -123,9 +126,9 @@ func short(id string) string {
 	return parsed.Short()
 }
 
-// Watch shows a view of each interval until ctx ends or show returns false.
-func Watch(ctx context.Context, socket string, interval time.Duration, show func(View) bool) error {
-	before, _, err := status.Fetch(ctx, socket)
+// WatchTop shows a view of each interval until ctx ends or show returns false.
+func WatchTop(ctx context.Context, socket string, interval time.Duration, show func(Top) bool) error {
+	before, _, err := Fetch(ctx, socket)
 	if err != nil {
 		return err
 	}
@@ -137,7 +140,7 @@ func Watch(ctx context.Context, socket string, interval time.Duration, show func
 			return nil
 		case <-tick.C:
 		}
-		after, _, err := status.Fetch(ctx, socket)
+		after, _, err := Fetch(ctx, socket)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -150,4 +153,32 @@ func Watch(ctx context.Context, socket string, interval time.Duration, show func
 		}
 		before, last = after, now
 	}
+}
+
+// PrintTop writes a view as a table.
+func PrintTop(w io.Writer, v Top) error {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s: %s, %s\n\n", cmp.Or(v.Host, "no manifest"), v.State, v.Time.Format("15:04:05"))
+	t := terminal.NewTable(&out, "", "SERVICE", "PRINCIPAL", "CONNS", "OPENS/S", "IN/S", "OUT/S", "REFUSED", "REFUSED/S", "OVER")
+	for _, r := range v.Rows {
+		t.Row(r.Direction, topName(strings.TrimSuffix(r.Target+":"+r.Port, ":")), topName(r.Caller), r.Connections,
+			fmt.Sprintf("%.1f", r.Opens), topSize(r.In), topSize(r.Out), r.Refusals, fmt.Sprintf("%.1f", r.Refused), r.Transport)
+	}
+	_ = t.Flush() // a buffer takes all
+	_, err := out.WriteTo(w)
+	return err
+}
+
+func topName(s string) string { return cmp.Or(s, "(others)") }
+
+func topSize(bytes float64) string {
+	const unit = 1024
+	i := 0
+	for ; bytes >= unit && i < 4; i++ {
+		bytes /= unit
+	}
+	if i == 0 {
+		return fmt.Sprintf("%.0f B", bytes)
+	}
+	return fmt.Sprintf("%.1f %ciB", bytes, " KMGT"[i])
 }

@@ -1,4 +1,4 @@
-package race_test
+package conns_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete/internal/race"
-	"github.com/florete/florete/internal/race/racetest"
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/tests/kit"
 )
 
 // attempt is what comes of an address, and after how long.
@@ -31,7 +31,7 @@ func run(t *testing.T, addresses []string, plan map[string]attempt) (won string,
 		var running atomic.Int32
 		tried := make(chan string, len(addresses))
 		at := make(chan time.Duration, len(addresses))
-		won, err = race.First(t.Context(), addresses, func(ctx context.Context, a string) (string, error) {
+		won, err = conns.Race(t.Context(), addresses, func(ctx context.Context, a string) (string, error) {
 			running.Add(1)
 			defer running.Add(-1)
 			tried <- a
@@ -67,16 +67,16 @@ func TestFirst(t *testing.T) {
 		discarded []string
 	}{
 		"the first answers":       {map[string]attempt{"a": {after: 200 * time.Millisecond}}, "a", map[string]time.Duration{"a": 0}, nil},
-		"the first is silent":     {map[string]attempt{"a": {after: time.Hour}}, "b", map[string]time.Duration{"a": 0, "b": race.Stagger}, nil},
+		"the first is silent":     {map[string]attempt{"a": {after: time.Hour}}, "b", map[string]time.Duration{"a": 0, "b": conns.RaceStagger}, nil},
 		"the first fails at once": {map[string]attempt{"a": {err: refused}}, "b", map[string]time.Duration{"a": 0, "b": 0}, nil},
-		"the first is slow":       {map[string]attempt{"a": {after: 300 * time.Millisecond}, "b": {after: time.Minute}}, "a", map[string]time.Duration{"a": 0, "b": race.Stagger}, nil},
+		"the first is slow":       {map[string]attempt{"a": {after: 300 * time.Millisecond}, "b": {after: time.Minute}}, "a", map[string]time.Duration{"a": 0, "b": conns.RaceStagger}, nil},
 		"only the last is good": {
 			map[string]attempt{"a": {after: time.Hour}, "b": {after: time.Second, err: refused}}, "c",
-			map[string]time.Duration{"a": 0, "b": race.Stagger, "c": 2 * race.Stagger}, nil,
+			map[string]time.Duration{"a": 0, "b": conns.RaceStagger, "c": 2 * conns.RaceStagger}, nil,
 		},
 		"both answer": {
 			map[string]attempt{"a": {after: 2 * time.Second, deaf: true}, "b": {after: time.Second}}, "b",
-			map[string]time.Duration{"a": 0, "b": race.Stagger, "c": 2 * race.Stagger}, []string{"a"},
+			map[string]time.Duration{"a": 0, "b": conns.RaceStagger, "c": 2 * conns.RaceStagger}, []string{"a"},
 		},
 	} {
 		plan := map[string]attempt{"b": {}, "c": {after: time.Hour}}
@@ -115,7 +115,7 @@ func TestFirstFails(t *testing.T) {
 // TestCanceled: what is raced ends with its context, and says so.
 func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := race.First(ctx, []string{"a", "b"}, func(ctx context.Context, _ string) (int, error) {
+	_, err := conns.Race(ctx, []string{"a", "b"}, func(ctx context.Context, _ string) (int, error) {
 		cancel()
 		<-ctx.Done()
 		return 0, ctx.Err()
@@ -126,16 +126,16 @@ func TestCanceled(t *testing.T) {
 }
 
 func TestResolve(t *testing.T) {
-	racetest.Names(t, map[string][]string{"two.example.org": {"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"}})
+	kit.Names(t, map[string][]string{"two.example.org": {"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"}})
 	for _, c := range []struct{ in, want string }{
 		{"192.0.2.7:4610", "192.0.2.7:4610"},
 		{"[2001:db8::7]:4610", "[2001:db8::7]:4610"},
 	} {
-		if got, err := race.Resolve(t.Context(), c.in); err != nil || len(got) != 1 || got[0].String() != c.want {
+		if got, err := conns.Resolve(t.Context(), c.in); err != nil || len(got) != 1 || got[0].String() != c.want {
 			t.Errorf("%s: %v, %v", c.in, got, err)
 		}
 	}
-	got, err := race.Resolve(t.Context(), "two.example.org:4610")
+	got, err := conns.Resolve(t.Context(), "two.example.org:4610")
 	if err != nil || len(got) != 4 {
 		t.Fatalf("%v, %v, want four addresses", got, err)
 	}
@@ -144,7 +144,7 @@ func TestResolve(t *testing.T) {
 		t.Errorf("%v: the families do not take turns", got)
 	}
 	for _, bad := range []string{"192.0.2.7", "192.0.2.7:http", "192.0.2.7:70000", "none.example.org:4610"} {
-		if got, err := race.Resolve(t.Context(), bad); err == nil {
+		if got, err := conns.Resolve(t.Context(), bad); err == nil {
 			t.Errorf("%s: %v, want an error", bad, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package top_test
+package status_test
 
 import (
 	"bytes"
@@ -11,13 +11,12 @@ import (
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
-	"github.com/florete/florete/agent/top"
 	"github.com/florete/florete/internal/document"
 )
 
-var at = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+var topAt = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
-func reports() (before, after status.Report) {
+func topReports() (before, after status.Report) {
 	path := telemetry.Path{Direction: telemetry.In, Target: agenttest.Outline, Caller: agenttest.Alice, Live: 2, Total: 10, Sent: 1 << 20, Received: 100}
 	before.Paths = []telemetry.Path{path}
 	before.Refused = []telemetry.Refused{{Direction: telemetry.In, Reason: "busy", Target: agenttest.Outline.String(), Caller: agenttest.Alice.String(), Count: 5}}
@@ -36,28 +35,28 @@ func reports() (before, after status.Report) {
 }
 
 func TestBetween(t *testing.T) {
-	before, after := reports()
-	want := []top.Row{
+	before, after := topReports()
+	want := []status.TopRow{
 		{Direction: telemetry.In, Target: "service/outline", Caller: "user/alice", Connections: 3, Opens: 2, In: 10, Out: 2 << 20, Refusals: 9, Refused: 2, Transport: "quic tcp"},
 		{Direction: telemetry.In, Refusals: 1, Refused: .5},
 	}
-	if v := top.Between(before, after, 2*time.Second, at); !reflect.DeepEqual(v.Rows, want) {
+	if v := status.Between(before, after, 2*time.Second, topAt); !reflect.DeepEqual(v.Rows, want) {
 		t.Errorf("got %+v", v.Rows)
 	}
 	// An agent that was started again.
-	if v := top.Between(after, before, 2*time.Second, at); v.Rows[0].Opens != 5 {
+	if v := status.Between(after, before, 2*time.Second, topAt); v.Rows[0].Opens != 5 {
 		t.Errorf("got %+v", v.Rows)
 	}
 }
 
 // Ports of a service have a row each; what is between forwarders is of all of them.
 func TestPortsApart(t *testing.T) {
-	before, after := reports()
+	before, after := topReports()
 	port := after.Paths[0]
 	port.Port, port.Live = "metrics", 1
 	after.Paths = append(after.Paths, port)
 	var out bytes.Buffer
-	if err := top.Print(&out, top.Between(before, after, 2*time.Second, at)); err != nil {
+	if err := status.PrintTop(&out, status.Between(before, after, 2*time.Second, topAt)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"in  service/outline:metrics  user/alice  1 ", "in  service/outline          user/alice  3 "} {
@@ -70,17 +69,17 @@ func TestPortsApart(t *testing.T) {
 	}
 }
 
-const table = `ursula: running, 12:00:00
+const topTable = `ursula: running, 12:00:00
 
     SERVICE          PRINCIPAL   CONNS  OPENS/S  IN/S  OUT/S    REFUSED  REFUSED/S  OVER
 in  service/outline  user/alice  3      2.0      10 B  2.0 MiB  9        2.0        quic tcp
 in  (others)         (others)    0      0.0      0 B   0 B      1        0.5        
 `
 
-func TestPrint(t *testing.T) {
-	before, after := reports()
+func TestPrintTop(t *testing.T) {
+	before, after := topReports()
 	var out bytes.Buffer
-	if err := top.Print(&out, top.Between(before, after, 2*time.Second, at)); err != nil || out.String() != table {
-		t.Errorf("%v, got\n%s\nwant\n%s", err, out.String(), table)
+	if err := status.PrintTop(&out, status.Between(before, after, 2*time.Second, topAt)); err != nil || out.String() != topTable {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, out.String(), topTable)
 	}
 }

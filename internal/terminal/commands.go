@@ -1,0 +1,87 @@
+package terminal
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// CommandGroup is a heading of a program's help, with its commands.
+type CommandGroup struct {
+	Title    string
+	Commands []*cobra.Command
+}
+
+// AddCommands adds commands in groups to a program. Examples are by the words of a command after the
+// program's name, and take effect where the command has none of its own.
+func AddCommands(root *cobra.Command, examples map[string]string, groups ...CommandGroup) {
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.Title, Title: g.Title + ":"})
+		for _, c := range g.Commands {
+			c.GroupID = g.Title
+			root.AddCommand(c)
+		}
+	}
+	for words, example := range examples {
+		c, rest, err := root.Find(regexp.MustCompile(`\S+`).FindAllString(words, -1))
+		if err != nil || len(rest) > 0 || c.Example != "" {
+			panic(fmt.Sprintf("example of %q: no such command, or it has one: %v", words, err))
+		}
+		c.Example = "  " + example
+	}
+}
+
+// LackingHelp names what a program's commands lack: a group, an example, or a flag that its example
+// uses.
+func LackingHelp(root *cobra.Command) (all []string) {
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.HasParent() && c.Parent() == root && c.GroupID == "" {
+			all = append(all, c.CommandPath()+": a group")
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+		if !c.Runnable() || c.Hidden {
+			return
+		}
+		if c.Example == "" {
+			all = append(all, c.CommandPath()+": an example")
+		}
+		for _, m := range regexp.MustCompile(`--([a-z0-9-]+)`).FindAllStringSubmatch(c.Example, -1) {
+			if c.Flags().Lookup(m[1]) == nil && c.InheritedFlags().Lookup(m[1]) == nil {
+				all = append(all, c.CommandPath()+": flag --"+m[1]+" of its example")
+			}
+		}
+	}
+	walk(root)
+	return all
+}
+
+// RefuseUnknown refuses the words of a command line that lead to a command of which there are only
+// sub-commands, and name none of these: cobra prints help for them, and succeeds. All other
+// words are for Execute to judge.
+func RefuseUnknown(root *cobra.Command, words []string) error {
+	c, rest, err := root.Find(words)
+	if err != nil || c.Runnable() || !c.HasSubCommands() || !c.HasParent() || c.ParseFlags(rest) != nil || len(c.Flags().Args()) == 0 {
+		return nil
+	}
+	if help, err := c.Flags().GetBool("help"); err == nil && help {
+		return nil
+	}
+	word := c.Flags().Arg(0)
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	slices.Sort(names)
+	meant := fmt.Sprintf("want one of %q", names)
+	if name := Suggest(word, names); name != "" {
+		meant = fmt.Sprintf("did you mean %q?", name)
+	}
+	return fmt.Errorf("%s: no command %q, %s", c.CommandPath(), word, meant)
+}

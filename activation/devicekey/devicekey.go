@@ -8,9 +8,6 @@ package devicekey
 
 import (
 	"crypto"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,6 +17,7 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/pubkey"
 )
 
 // DefaultTPM is where Linux has a TPM that processes share, and None in its place has keys
@@ -58,15 +56,11 @@ func Make(l hostdir.Layout, tpm string) error {
 			return err
 		}
 	}
-	_, secret, err := ed25519.GenerateKey(rand.Reader)
+	secret, _, err := pubkey.NewSSH()
 	if err != nil {
 		return err
 	}
-	block, err := ssh.MarshalPrivateKey(secret, "")
-	if err != nil {
-		return err
-	}
-	return atomicfile.File(l.DeviceKey(), pem.EncodeToMemory(block), 0o600)
+	return atomicfile.File(l.DeviceKey(), secret, 0o600)
 }
 
 // Load is the key of a host; the TPM at the path tpm signs with it where it holds it. The

@@ -1,2 +1,2 @@
-// Package pubkey refuses public keys that are weak, or that others can sign for.
+// Package pubkey refuses public keys that are weak, or that others can sign for, and makes those of SSH.
 package pubkey

@@ -2,15 +2,15 @@ package secret
 
 import (
 	"crypto/ecdh"
-	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"strings"
 
 	"filippo.io/age"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/florete/florete/internal/pubkey"
 )
 
 // generator makes secrets of one form.
@@ -61,19 +61,11 @@ func agePair() (string, string, error) {
 }
 
 func sshPair() (string, string, error) {
-	_, key, err := ed25519.GenerateKey(rand.Reader)
+	secret, public, err := pubkey.NewSSH()
 	if err != nil {
 		return "", "", err
 	}
-	block, err := ssh.MarshalPrivateKey(key, "")
-	if err != nil {
-		return "", "", err
-	}
-	public, err := ssh.NewPublicKey(key.Public())
-	if err != nil {
-		return "", "", err
-	}
-	return string(pem.EncodeToMemory(block)), string(ssh.MarshalAuthorizedKey(public)), nil
+	return string(secret), string(ssh.MarshalAuthorizedKey(public)), nil
 }
 
 // wireGuardPair is what wg genkey and wg pubkey make.

@@ -38,7 +38,7 @@ func newRevoking(cmd *cobra.Command) *revoking {
 // named reports whether flags name what is meant, so that all arguments are the flake.
 func (r *revoking) named() bool { return r.host != "" || len(r.keys) > 0 || len(r.serials) > 0 }
 
-// target returns what the arguments and flags name, and the cluster.
+// target reads the cluster and the key, and returns what the arguments and flags name.
 func (r *revoking) target(args []string) (t revocation.Target, c published.Cluster, err error) {
 	id := ""
 	if !r.named() {
@@ -52,6 +52,9 @@ func (r *revoking) target(args []string) (t revocation.Target, c published.Clust
 	}
 	if c, err = r.cluster(args); err == nil {
 		t, err = c.Target(id, r.keys, r.serials)
+	}
+	if err == nil {
+		r.Key, err = r.key()
 	}
 	return t, c, err
 }
@@ -90,18 +93,15 @@ the hosts that have not reported the list yet, and exits 2 where there are any.`
 		var t revocation.Target
 		var c published.Cluster
 		var err error
-		if *renew {
-			c, err = r.cluster(args)
-		} else {
+		if !*renew {
 			t, c, err = r.target(args)
+		} else if c, err = r.cluster(args); err == nil {
+			r.Key, err = r.key()
 		}
 		if err != nil {
 			return err
 		}
 		c.WarnUndeclared(t)
-		if r.Key, err = r.key(); err != nil {
-			return err
-		}
 		return c.Revoke(cmd.Context(), r.Revising, t)
 	}
 	return cmd
@@ -120,9 +120,6 @@ within the hour, at once with flor refetch.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		t, c, err := r.target(args)
 		if err != nil {
-			return err
-		}
-		if r.Key, err = r.key(); err != nil {
 			return err
 		}
 		return c.Reinstate(cmd.Context(), r.Revising, t)

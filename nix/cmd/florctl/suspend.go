@@ -50,9 +50,6 @@ func suspension(cmd *cobra.Command, with func(*trust.Revocations, spiffe.ID) err
 			return err
 		}
 		c.WarnUndeclared(t)
-		if r.Key, err = r.key(); err != nil {
-			return err
-		}
 		return c.Revise(cmd.Context(), r.Revising, func(list *trust.Revocations) error { return with(list, t.ID) })
 	}
 	return cmd

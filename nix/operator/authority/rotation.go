@@ -120,12 +120,11 @@ func (r *Rotation) Print() error {
 	w := r.in.Out
 	t := terminal.NewTable(w, "ROOT", "UNTIL", "IN THE FLAKE", "TRUSTED BY", "CERTIFICATES OF", "IS")
 	for _, c := range r.roots() {
-		f := trust.Fingerprint(c)
 		pinned := "no"
-		if r.pinned(c) {
+		if c.Pinned {
 			pinned = "yes"
 		}
-		t.Row(f[:16], c.NotAfter.Format(time.DateOnly), pinned, fmt.Sprintf("%d of %d", r.by.Trusting(f), r.all), fmt.Sprintf("%d of %d", r.by.Leading(f), r.all), r.role(c))
+		t.Row(c.Fingerprint[:16], c.Until.Format(time.DateOnly), pinned, fmt.Sprintf("%d of %d", c.Trusted, r.all), fmt.Sprintf("%d of %d", c.Leading, r.all), c.Role)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -152,13 +151,28 @@ func (r *Rotation) waitsFor() []string { return slices.Sorted(maps.Keys(r.waitin
 // Ready reports whether the next step can be taken.
 func (r *Rotation) Ready() bool { return r.edit == "" && len(r.waiting) == 0 }
 
-// roots are those of the flake and of the directory, each once.
-func (r *Rotation) roots() []*x509.Certificate {
-	all := slices.Clone(r.pins)
+// root is one of the flake or of the directory.
+type root struct {
+	Fingerprint string        `json:"fingerprint"`
+	Until       unixtime.Time `json:"until"`
+	Role        string        `json:"role"`
+	Pinned      bool          `json:"pinned"`
+	Trusted     int           `json:"trusted"` // by so many hosts
+	Leading     int           `json:"leading"` // certificates of so many hosts
+}
+
+// roots returns all of them, each once.
+func (r *Rotation) roots() []root {
+	seen := slices.Clone(r.pins)
 	for _, c := range []*x509.Certificate{r.Active, r.Next, r.Former} {
-		if c != nil && !slices.ContainsFunc(all, c.Equal) {
-			all = append(all, c)
+		if c != nil && !slices.ContainsFunc(seen, c.Equal) {
+			seen = append(seen, c)
 		}
+	}
+	all := []root{}
+	for _, c := range seen {
+		f := trust.Fingerprint(c)
+		all = append(all, root{f, unixtime.Of(c.NotAfter), r.role(c), r.pinned(c), r.by.Trusting(f), r.by.Leading(f)})
 	}
 	return all
 }
@@ -177,19 +191,6 @@ func (r *Rotation) role(c *x509.Certificate) string {
 
 // JSON returns the same for programs.
 func (r *Rotation) JSON() any {
-	type root struct {
-		Fingerprint string        `json:"fingerprint"`
-		Until       unixtime.Time `json:"until"`
-		Role        string        `json:"role"`
-		Pinned      bool          `json:"pinned"`
-		Trusted     int           `json:"trusted"` // by so many hosts
-		Leading     int           `json:"leading"` // certificates of so many hosts
-	}
-	all := []root{}
-	for _, c := range r.roots() {
-		f := trust.Fingerprint(c)
-		all = append(all, root{f, unixtime.Of(c.NotAfter), r.role(c), r.pinned(c), r.by.Trusting(f), r.by.Leading(f)})
-	}
 	waiting := r.waiting
 	if waiting == nil {
 		waiting = map[string]string{}
@@ -200,7 +201,7 @@ func (r *Rotation) JSON() any {
 		Edit    string            `json:"edit,omitempty"` // of the flake
 		Waiting map[string]string `json:"waiting"`        // for hosts, and why
 		Next    string            `json:"next"`
-	}{r.Stage, all, r.edit, waiting, r.next}
+	}{r.Stage, r.roots(), r.edit, waiting, r.next}
 }
 
 // Take takes the next step, for which everything is ready, and prints what comes after it.

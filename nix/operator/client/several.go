@@ -6,14 +6,10 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/terminal"
-	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/auditview"
-	"github.com/florete/florete/providers/file"
 )
 
 // Providers are the config providers of a cluster. What is read or done goes to all of them or to
@@ -102,50 +98,8 @@ func (p Providers) Failed(failed []error) error {
 	if len(failed) == len(p) {
 		return errors.Join(failed...)
 	}
-	warn(failed)
-	return nil
-}
-
-func warn(failed []error) {
 	for _, err := range failed {
 		fmt.Fprintln(terminal.Writer(os.Stderr), "warning:", err)
 	}
-}
-
-// Ask has the first provider answer that can, on whose host a kind is provided, too: its API leads to that. It is sent
-// what a path is about, nil to get it alone. It returns the host.
-func (p Providers) Ask(ctx context.Context, t compile.Topology, kind, path string, about, answer any) (string, error) {
-	hosts := t.Providers[kind].Hosts
-	instead := "" // what operators do without it
-	if kind == file.Name {
-		instead = ", or put files into its directory"
-	}
-	var failed []error
-	for _, at := range p {
-		if !slices.Contains(hosts, at.Host) {
-			continue
-		}
-		if at.OverSSH() {
-			return "", fmt.Errorf("--via ssh does not lead to the process of kind %s: call it through the forwarder%s", kind, instead)
-		}
-		var err error
-		if about == nil {
-			err = at.Get(ctx, path, answer)
-		} else {
-			err = at.Post(ctx, path, about, answer)
-		}
-		if err == nil {
-			warn(failed)
-			return at.Host, nil
-		}
-		failed = append(failed, err)
-	}
-	switch {
-	case len(failed) > 0:
-		return "", errors.Join(failed...)
-	case len(hosts) == 0:
-		return "", fmt.Errorf("cluster %s: no host provides %q: write providers.%[2]s.hosts", t.Name, kind)
-	}
-	return "", fmt.Errorf("cluster %s: %s provides %q, and no documents, by whose provider operators call: name it in providers.config.hosts%s",
-		t.Name, strings.Join(hosts, ", "), kind, instead)
+	return nil
 }

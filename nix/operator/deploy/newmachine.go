@@ -2,9 +2,6 @@ package deploy
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +12,7 @@ import (
 
 	sshkey "golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/pubkey"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/nix/operator/compile"
 )
@@ -68,15 +66,7 @@ func hostKey(path string) (string, error) {
 }
 
 func makeHostKey(path string) ([]byte, error) {
-	_, secret, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	block, err := sshkey.MarshalPrivateKey(secret, "")
-	if err != nil {
-		return nil, err
-	}
-	public, err := sshkey.NewPublicKey(secret.Public())
+	secret, public, err := pubkey.NewSSH()
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +74,8 @@ func makeHostKey(path string) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	b := pem.EncodeToMemory(block)
-	if err := os.WriteFile(path, b, 0o600); err != nil {
+	if err := os.WriteFile(path, secret, 0o600); err != nil {
 		return nil, err
 	}
-	return b, os.WriteFile(path+".pub", sshkey.MarshalAuthorizedKey(public), 0o644)
+	return secret, os.WriteFile(path+".pub", sshkey.MarshalAuthorizedKey(public), 0o644)
 }

@@ -6,9 +6,6 @@ import (
 	"bytes"
 	"context"
 	"crypto"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +16,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/pubkey"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
@@ -198,20 +196,9 @@ func (i *Issuing) requested(r hostapi.IdentityRequest) error {
 
 // makeDevice makes the key by which the host proves itself.
 func (i *Issuing) makeDevice() error {
-	_, secret, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return err
-	}
-	signer, err := ssh.NewSignerFromKey(secret)
-	if err != nil {
-		return err
-	}
-	block, err := ssh.MarshalPrivateKey(secret, "")
-	if err != nil {
-		return err
-	}
-	i.proves, i.file.DeviceKey = signer.PublicKey(), string(pem.EncodeToMemory(block))
-	return nil
+	secret, public, err := pubkey.NewSSH()
+	i.proves, i.file.DeviceKey = public, string(secret)
+	return err
 }
 
 // fingerprint is that of the device key, empty for a host that the flake has the key of.

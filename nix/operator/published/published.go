@@ -3,7 +3,6 @@
 package published
 
 import (
-	"context"
 	"errors"
 
 	"github.com/florete/florete/internal/terminal"
@@ -20,8 +19,3 @@ type Cluster struct {
 
 // ErrPartly is the error of what only some providers took, once warnings name the others.
 var ErrPartly = errors.New("only some providers took it")
-
-// Ask has the provider of a kind answer, as client.Providers does.
-func (c Cluster) Ask(ctx context.Context, kind, path string, about, answer any) (host string, err error) {
-	return c.Providers.Ask(ctx, c.Topology, kind, path, about, answer)
-}

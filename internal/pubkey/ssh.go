@@ -1,0 +1,23 @@
+package pubkey
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// NewSSH makes an SSH key pair, of type Ed25519. The secret half is in OpenSSH's form.
+func NewSSH() (secret []byte, public ssh.PublicKey, err error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	block, err := ssh.MarshalPrivateKey(key, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	public, err = ssh.NewPublicKey(key.Public())
+	return pem.EncodeToMemory(block), public, err
+}

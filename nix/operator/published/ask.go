@@ -1,0 +1,47 @@
+package published
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete/providers/file"
+)
+
+// Ask has the first provider answer that can, on whose host a kind is provided, too: its API leads to that. It is sent
+// what a path is about, nil to get it alone. It returns the host.
+func (c Cluster) Ask(ctx context.Context, kind, path string, about, answer any) (host string, err error) {
+	hosts := c.Topology.Providers[kind].Hosts
+	instead := "" // what operators do without it
+	if kind == file.Name {
+		instead = ", or put files into its directory"
+	}
+	var failed []error
+	for _, at := range c.Providers {
+		if !slices.Contains(hosts, at.Host) {
+			continue
+		}
+		if at.OverSSH() {
+			return "", fmt.Errorf("--via ssh does not lead to the process of kind %s: call it through the forwarder%s", kind, instead)
+		}
+		if about == nil {
+			err = at.Get(ctx, path, answer)
+		} else {
+			err = at.Post(ctx, path, about, answer)
+		}
+		if err == nil {
+			return at.Host, c.Providers.Failed(failed)
+		}
+		failed = append(failed, err)
+	}
+	switch {
+	case len(failed) > 0:
+		return "", errors.Join(failed...)
+	case len(hosts) == 0:
+		return "", fmt.Errorf("cluster %s: no host provides %q: write providers.%[2]s.hosts", c.Topology.Name, kind)
+	}
+	return "", fmt.Errorf("cluster %s: %s provides %q, and no documents, by whose provider operators call: name it in providers.config.hosts%s",
+		c.Topology.Name, strings.Join(hosts, ", "), kind, instead)
+}

@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
@@ -91,6 +94,34 @@ func (s *shop) keysIn() (keys []string) {
 		keys = append(keys, e.Key)
 	}
 	return keys
+}
+
+// slow is a reader that pauses for longer than an import that died holds the archive.
+type slow struct{ io.Reader }
+
+func (r slow) Read(b []byte) (int, error) {
+	time.Sleep(time.Minute)
+	return r.Reader.Read(b)
+}
+
+// TestSlowImport: however long what is imported takes to come, nobody else imports meanwhile.
+func TestSlowImport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t)
+		var b bytes.Buffer
+		tree := s.tree(1, digits(20_000), many(3)...)
+		if err := tree.Encode(&b); err != nil {
+			t.Fatal(err)
+		}
+		r, err := publish.NewReader(slow{&b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Import(t.Context(), r, archive.Terms{Keys: s.keys(), Keep: 3}); err != nil {
+			t.Fatal(err)
+		}
+		s.want(tree)
+	})
 }
 
 func serials(t *testing.T, a archive.Archive) (all []int64) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/florete/florete/providers/store"
@@ -20,8 +21,8 @@ const ttl = 30 * time.Second
 type lock struct {
 	Archive
 	lease store.LeaseID
-	at    int64 // revision that made the key
-	alive time.Time
+	at    int64  // revision that made the key
+	end   func() // of keeping the lease
 
 	sent    chan error   // of the commit under way, nil for none
 	ops     []store.Op   // to be committed together
@@ -34,13 +35,14 @@ type lock struct {
 // lock waits until no other import is at work.
 func (a Archive) lock(ctx context.Context) (*lock, error) {
 	for began := time.Now(); ; {
-		l := &lock{Archive: a, alive: time.Now(), written: map[string]bool{}, gzip: gzip.NewWriter(nil)}
+		l := &lock{Archive: a, end: func() {}, written: map[string]bool{}, gzip: gzip.NewWriter(nil)}
 		var err error
 		if l.lease, err = a.Lease(ctx, ttl); err != nil {
 			return nil, err
 		}
 		l.at, err = a.Commit(ctx, store.Txn{If: []store.Cond{{Key: Held}}, Then: []store.Op{{Key: Held, Lease: l.lease}}})
 		if err == nil {
+			l.keep(ctx)
 			return l, nil
 		}
 		if !errors.Is(err, store.ErrConflict) { // it may hold the lock all the same
@@ -60,7 +62,25 @@ func (a Archive) lock(ctx context.Context) (*lock, error) {
 	}
 }
 
+// keep has the lease last until release: what is between two commits may take long on a busy machine.
+func (l *lock) keep(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
+		for {
+			select {
+			case <-time.After(ttl / 3):
+				_ = l.KeepAlive(ctx, l.lease) // where that fails the next commit does, or the next time it does not
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	l.end = func() { cancel(); keeping.Wait() }
+}
+
 func (l *lock) release(ctx context.Context) error {
+	l.end()
 	_ = l.settle() // of an import that failed
 	return l.Revoke(ctx, l.lease)
 }
@@ -111,14 +131,8 @@ func (l *lock) settle() error {
 	return err
 }
 
-func (l *lock) commit(ctx context.Context, txn store.Txn) (err error) {
-	if time.Since(l.alive) > ttl/3 {
-		err = l.KeepAlive(ctx, l.lease)
-		l.alive = time.Now()
-	}
-	if err == nil {
-		_, err = l.Commit(ctx, txn)
-	}
+func (l *lock) commit(ctx context.Context, txn store.Txn) error {
+	_, err := l.Commit(ctx, txn)
 	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("this import paused for longer than %s, and another may have begun, or a rollout ended meanwhile: import again: %w", ttl, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/florete/florete/providers/store"
 )
@@ -35,20 +34,5 @@ func (a Archive) Exclude(ctx context.Context, f func(context.Context, store.Cond
 		return err
 	}
 	defer func() { err = errors.Join(err, l.release(context.WithoutCancel(ctx))) }()
-	working, end := context.WithCancel(ctx)
-	kept := make(chan struct{})
-	go func() {
-		defer close(kept)
-		for {
-			select {
-			case <-working.Done():
-				return
-			case <-time.After(ttl / 3):
-				// Where the lease has ended, the condition fails.
-				_ = l.KeepAlive(working, l.lease)
-			}
-		}
-	}()
-	defer func() { end(); <-kept }()
-	return f(working, store.Cond{Key: Held, Modified: l.at})
+	return f(ctx, store.Cond{Key: Held, Modified: l.at})
 }

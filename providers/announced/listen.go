@@ -14,7 +14,7 @@ import (
 	"github.com/pires/go-proxyproto"
 
 	"github.com/florete/florete/internal/conns"
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/nss"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/unixsock"
@@ -123,7 +123,7 @@ func (l *listener) admit(u *net.UnixConn) {
 	if errors.Is(err, io.EOF) {
 		return // flor doctor, which sends nothing
 	}
-	row := server.Row{Time: time.Now().UTC(), Kind: l.Kind}.Refuse(wire.AsError(err))
+	row := server.Row{Time: time.Now().UTC(), Kind: l.Kind}.Refuse(hostapi.AsError(err))
 	if err := l.Audit.Stranger(context.Background(), row); err != nil {
 		l.Logger.Error("a refusal is in this log alone", "error", err, "refused", row.Message)
 	}
@@ -143,29 +143,29 @@ func (l *listener) announcedBy(u *net.UnixConn) (*conn, error) {
 	}
 	h, err := proxyproto.Read(c.r)
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeMalformed, "%s: no caller is announced: %v", l.Socket, err)
+		return nil, hostapi.Errorf(hostapi.CodeMalformed, "%s: no caller is announced: %v", l.Socket, err)
 	}
 	tlvs, err := h.TLVs()
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeMalformed, "%s: no caller is announced: %v", l.Socket, err)
+		return nil, hostapi.Errorf(hostapi.CodeMalformed, "%s: no caller is announced: %v", l.Socket, err)
 	}
 	for _, v := range tlvs {
 		switch v.Type {
 		case spiffe.ProxyCaller:
 			if c.caller.ID, err = spiffe.ParseID(string(v.Value)); err != nil {
-				return nil, wire.Errorf(wire.CodeMalformed, "%s: the caller that is announced: %v", l.Socket, err)
+				return nil, hostapi.Errorf(hostapi.CodeMalformed, "%s: the caller that is announced: %v", l.Socket, err)
 			}
 		case proxyproto.PP2_TYPE_AUTHORITY:
 			c.caller.Name = string(v.Value)
 		}
 	}
 	if c.caller.ID.IsZero() || c.caller.Name == "" {
-		return nil, wire.Errorf(wire.CodeMalformed, "%s: no caller is announced", l.Socket)
+		return nil, hostapi.Errorf(hostapi.CodeMalformed, "%s: no caller is announced", l.Socket)
 	}
 	c.from = h.SourceAddr
 	free, ok := l.callers.Acquire(c.caller.ID.String())
 	if !ok {
-		return nil, wire.Errorf(wire.CodeBusy, "%s has %d connections open", c.caller.ID, l.callers.Max())
+		return nil, hostapi.Errorf(hostapi.CodeBusy, "%s has %d connections open", c.caller.ID, l.callers.Max())
 	}
 	c.release = func() { free(); <-l.free }
 	return c, u.SetReadDeadline(time.Time{})
@@ -182,7 +182,7 @@ func (l *listener) fromForwarder(u *net.UnixConn) error {
 		return fmt.Errorf("account of the forwarder: %w", err)
 	}
 	if account.Uid != strconv.FormatUint(uint64(peer.Uid), 10) {
-		return wire.Errorf(wire.CodeUntrusted, "uid %d connected to %s, want the forwarder's account %s: callers use service %s",
+		return hostapi.Errorf(hostapi.CodeUntrusted, "uid %d connected to %s, want the forwarder's account %s: callers use service %s",
 			peer.Uid, l.Socket, l.Forwarder, l.Service)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/httpreply"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/server"
@@ -35,15 +35,15 @@ func (f Refusals) Row(r *http.Request) server.Row {
 
 // Refuse records that a request ended with an error, and returns what its caller receives: of
 // one that is ours, that the log has it. Headers of the answer are set.
-func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row, err error) *wire.Error {
-	var refusal *wire.Error
+func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row, err error) *hostapi.Error {
+	var refusal *hostapi.Error
 	if !errors.As(err, &refusal) {
 		if r.Context().Err() == nil {
 			f.Logger.Error("a request failed", "error", err, "kind", f.Kind, "path", r.URL.Path, "caller", row.Caller)
 		}
-		refusal = wire.Errorf(wire.CodeInternal, "%s %.100q: failed at the provider, whose log has the reason", r.Method, r.URL.Path)
+		refusal = hostapi.Errorf(hostapi.CodeInternal, "%s %.100q: failed at the provider, whose log has the reason", r.Method, r.URL.Path)
 		if errors.Is(err, store.ErrUnavailable) {
-			refusal = wire.Errorf(wire.CodeStore, "%s %.100q: %s", r.Method, r.URL.Path, server.Unavailable(err))
+			refusal = hostapi.Errorf(hostapi.CodeStore, "%s %.100q: %s", r.Method, r.URL.Path, server.Unavailable(err))
 		}
 		if r.Method != http.MethodGet {
 			refusal.Message += "; whether this was done is not known: repeat the same command, which does nothing twice"
@@ -76,7 +76,7 @@ func Access(r *http.Request, group string, has, want document.Access) error {
 	if want == document.AccessWrite {
 		group += spiffe.WriteSuffix
 	}
-	return wire.Errorf(wire.CodeNotGranted, "%s %.100q: %s may %s here, want %s: give it a role with group %s",
+	return hostapi.Errorf(hostapi.CodeNotGranted, "%s %.100q: %s may %s here, want %s: give it a role with group %s",
 		r.Method, r.URL.Path, From(r.Context()).ID.Short(), may, want, group)
 }
 
@@ -93,7 +93,7 @@ func Operator(r *http.Request, p document.Policy, want document.Access) error {
 func ownPage(r *http.Request) error {
 	is := From(r.Context()).Name
 	if _, err := httpreply.OwnPage(r, func(name string) bool { return strings.EqualFold(name, is) }, is); err != nil {
-		return wire.Errorf(wire.CodeUntrusted, "%s", err)
+		return hostapi.Errorf(hostapi.CodeUntrusted, "%s", err)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/server"
@@ -106,6 +106,6 @@ func (c *call) nothing() error {
 }
 
 func (c *call) unknown() error {
-	return wire.Errorf(wire.CodeUnknownMethod, "%s %.100q: this cache accepts store paths alone: leave write-nar-listing and index-debug-info out",
+	return hostapi.Errorf(hostapi.CodeUnknownMethod, "%s %.100q: this cache accepts store paths alone: leave write-nar-listing and index-debug-info out",
 		c.r.Method, c.r.URL.Path)
 }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/internal/atomicfile"
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/server"
 )
@@ -30,12 +30,12 @@ const spare = 1 << 30
 // received reads of a body what is left, and lets the rest of the request take its time.
 func (c *call) received(to io.Writer, size int64, within time.Duration) error {
 	_, err := io.Copy(to, announced.Body(c.w, c.r, size, within))
-	var refused *wire.Error
+	var refused *hostapi.Error
 	if errors.As(err, &refused) {
 		return refused
 	}
 	if err != nil {
-		return wire.Errorf(wire.CodeMalformed, "%.100q: %v: want at most %d bytes, sent without delay", c.r.URL.Path, err, size)
+		return hostapi.Errorf(hostapi.CodeMalformed, "%.100q: %v: want at most %d bytes, sent without delay", c.r.URL.Path, err, size)
 	}
 	return http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 }
@@ -47,7 +47,7 @@ func (c *call) putContents() error {
 	case !contentsPattern.MatchString(name):
 		return c.unknown()
 	case size < 1 || size > maxContents:
-		return wire.Errorf(wire.CodeMalformed, "contents %s: Content-Length %d, want 1 to %d", name, size, int64(maxContents))
+		return hostapi.Errorf(hostapi.CodeMalformed, "contents %s: Content-Length %d, want 1 to %d", name, size, int64(maxContents))
 	}
 	room := claim{cache: c.cache}
 	defer room.free()
@@ -65,7 +65,7 @@ func (c *call) putContents() error {
 		return err
 	}
 	if !contentsFile(sum.Sum(nil), name) {
-		return wire.Errorf(wire.CodeMismatchInvalid, "contents %s: received %s, want those with the hash in the name: copy them again", name, describe(sum.Sum(nil), size))
+		return hostapi.Errorf(hostapi.CodeMismatchInvalid, "contents %s: received %s, want those with the hash in the name: copy them again", name, describe(sum.Sum(nil), size))
 	}
 	if err := f.Sync(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (c *cache) fitsLocked(size int64) error {
 		return fmt.Errorf("%s: %w", c.temp(), err)
 	}
 	if left := int64(stat.Bavail)*stat.Bsize - c.claim - size; left < spare {
-		return wire.Errorf(wire.CodeUnavailable, "%s: %d bytes would be left of its file system, want %d: make room there, or keep fewer versions (config.keep)", c.Dir, max(left, 0), int64(spare))
+		return hostapi.Errorf(hostapi.CodeUnavailable, "%s: %d bytes would be left of its file system, want %d: make room there, or keep fewer versions (config.keep)", c.Dir, max(left, 0), int64(spare))
 	}
 	return nil
 }
@@ -144,10 +144,10 @@ func (c *call) putInfo() error {
 	}
 	i, file, err := parseInfo(hash, []byte(b.String()))
 	if err != nil {
-		return wire.Errorf(wire.CodeMalformed, "narinfo of %s: %v", hash, err)
+		return hostapi.Errorf(hostapi.CodeMalformed, "narinfo of %s: %v", hash, err)
 	}
 	if err := verify(i, c.policy.Trust.SigningKeys); err != nil {
-		return wire.Errorf(wire.CodeUntrusted, "%s: %v", i.StorePath, err)
+		return hostapi.Errorf(hostapi.CodeUntrusted, "%s: %v", i.StorePath, err)
 	}
 	if err := c.complete(hash, i, file); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (c *call) putInfo() error {
 	err = verifyContents(c.r.Context(), filepath.Join(c.nars(), file), i)
 	<-c.verifying
 	if err != nil {
-		return wire.Errorf(wire.CodeMismatchInvalid, "%s: %v: copy it again", i.StorePath, err)
+		return hostapi.Errorf(hostapi.CodeMismatchInvalid, "%s: %v: copy it again", i.StorePath, err)
 	}
 	c.row.Outcome, c.row.Code, c.row.Message = server.Granted, CodeUpload, "added "+i.StorePath
 	c.row.Detail = map[string]string{"contents": describe(i.NarHash.Digest(), int64(i.NarSize))}
@@ -180,11 +180,11 @@ func (c *cache) complete(hash string, i *narinfo.NarInfo, file string) error {
 func (c *cache) completeLocked(hash string, i *narinfo.NarInfo, file string) error {
 	const again = "copy its closure, with --option narinfo-cache-positive-ttl 0 where Nix remembers an older one here"
 	if !c.keep(filepath.Join(c.nars(), file)) {
-		return wire.Errorf(wire.CodeMissingInvalid, "%s: its contents %s are not here: %s", i.StorePath, file, again)
+		return hostapi.Errorf(hostapi.CodeMissingInvalid, "%s: its contents %s are not here: %s", i.StorePath, file, again)
 	}
 	for _, r := range i.References {
 		if h := hashOf(r); h != hash && !c.whole(h) {
-			return wire.Errorf(wire.CodeMissingInvalid, "%s: refers to %s, which is not here, whole: %s", i.StorePath, r, again)
+			return hostapi.Errorf(hostapi.CodeMissingInvalid, "%s: refers to %s, which is not here, whole: %s", i.StorePath, r, again)
 		}
 	}
 	return nil

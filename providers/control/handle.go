@@ -1,11 +1,13 @@
 package control
 
 import (
+	_ "embed"
+	"encoding/json"
 	"net/http"
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/server"
 )
@@ -69,7 +71,7 @@ func (a *api) routes() http.Handler {
 		mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, e) })
 	}
 	unknown := endpoint{access: document.AccessRead, answer: func(c *call) (any, error) {
-		return nil, wire.Errorf(wire.CodeUnknownMethod, "%s %.100q: no such endpoint: /v1/openapi.json has them", c.r.Method, c.r.URL.Path)
+		return nil, hostapi.Errorf(hostapi.CodeUnknownMethod, "%s %.100q: no such endpoint: /v1/openapi.json has them", c.r.Method, c.r.URL.Path)
 	}}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, unknown) })
 	return mux
@@ -97,14 +99,19 @@ func (c *call) decide(caller announced.Caller, e endpoint) (any, error) {
 	}
 	free, ok := c.callers.Acquire(caller.String())
 	if !ok {
-		return nil, wire.Errorf(wire.CodeBusy, "%d requests of %s are being answered: request again later", c.callers.Max(), caller.ID.Short()).After(time.Second)
+		return nil, hostapi.Errorf(hostapi.CodeBusy, "%d requests of %s are being answered: request again later", c.callers.Max(), caller.ID.Short()).After(time.Second)
 	}
 	defer free()
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	default:
-		return nil, wire.Errorf(wire.CodeBusy, "%d requests are being answered: request again later", cap(c.slots)).After(time.Second)
+		return nil, hostapi.Errorf(hostapi.CodeBusy, "%d requests are being answered: request again later", cap(c.slots)).After(time.Second)
 	}
 	return e.answer(c)
 }
+
+//go:embed openapi.json
+var openAPI []byte
+
+func (c *call) openAPI() (any, error) { return json.RawMessage(openAPI), nil }

@@ -5,7 +5,7 @@ import (
 	"io"
 	"net/http"
 
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/join"
@@ -82,7 +82,7 @@ func act[V any](c *call, body any, do func(*join.Operator) (V, error)) (any, err
 			err = strictjson.Decode(b, body)
 		}
 		if err != nil {
-			return nil, wire.Errorf(wire.CodeMalformed, "body: %v: /v1/openapi.json has its form", err)
+			return nil, hostapi.Errorf(hostapi.CodeMalformed, "body: %v: /v1/openapi.json has its form", err)
 		}
 	}
 	var v V
@@ -94,7 +94,7 @@ func act[V any](c *call, body any, do func(*join.Operator) (V, error)) (any, err
 	})
 	switch {
 	case errors.Is(err, join.ErrAct):
-		return nil, wire.Errorf(wire.CodeMismatchInvalid, "%v", err)
+		return nil, hostapi.Errorf(hostapi.CodeMismatchInvalid, "%v", err)
 	case err != nil:
 		return nil, err
 	}

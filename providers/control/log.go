@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"strconv"
 
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/tlog"
 )
 
@@ -33,7 +33,7 @@ func (c *call) auditRows() (any, error) {
 		return nil, unlogged(err)
 	}
 	if size > newest.Size {
-		return nil, wire.Errorf(wire.CodeMalformed, "size %d, the log has %d rows", size, newest.Size)
+		return nil, hostapi.Errorf(hostapi.CodeMalformed, "size %d, the log has %d rows", size, newest.Size)
 	}
 	rows, err := c.Log.Local().Rows(c.r.Context(), from, size)
 	return Logged{append([]tlog.Logged{}, rows...)}, err
@@ -42,7 +42,7 @@ func (c *call) auditRows() (any, error) {
 func (c *call) auditProof() (any, error) {
 	p, err := c.Log.Local().Proof(c.r.Context(), c.r.URL.Query().Get("row"))
 	if errors.Is(err, tlog.ErrNoRow) {
-		return nil, wire.Errorf(wire.CodeMalformed, "row %v", err)
+		return nil, hostapi.Errorf(hostapi.CodeMalformed, "row %v", err)
 	}
 	return p, unlogged(err)
 }
@@ -52,7 +52,7 @@ func (c *call) index(name string) (uint64, error) {
 	text := c.r.URL.Query().Get(name)
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, wire.Errorf(wire.CodeMalformed, "%s %.30q, want a number of rows", name, text)
+		return 0, hostapi.Errorf(hostapi.CodeMalformed, "%s %.30q, want a number of rows", name, text)
 	}
 	return n, nil
 }
@@ -60,7 +60,7 @@ func (c *call) index(name string) (uint64, error) {
 // unlogged is the error of a log that has not begun.
 func unlogged(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return wire.Errorf(wire.CodeUnavailable, "the audit log has no checkpoint yet")
+		return hostapi.Errorf(hostapi.CodeUnavailable, "the audit log has no checkpoint yet")
 	}
 	return err
 }

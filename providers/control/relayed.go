@@ -1,7 +1,7 @@
 package control
 
 import (
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/relay"
 )
@@ -11,16 +11,16 @@ import (
 func relayed(kind string) func(*call) (any, error) {
 	return func(c *call) (any, error) {
 		if _, runs := c.policy.Kinds[kind]; !runs {
-			return nil, wire.Errorf(wire.CodeMissingInvalid, "host %s does not provide %s: call one of providers.%[2]s.hosts that provides documents, too", c.policy.Host, kind)
+			return nil, hostapi.Errorf(hostapi.CodeMissingInvalid, "host %s does not provide %s: call one of providers.%[2]s.hosts that provides documents, too", c.policy.Host, kind)
 		}
 		if announced.From(c.r.Context()).Account != "" {
-			return nil, wire.Errorf(wire.CodeNotGranted, "the process of kind %s knows operators alone, and no accounts of its host: call it through the forwarder", kind)
+			return nil, hostapi.Errorf(hostapi.CodeNotGranted, "the process of kind %s knows operators alone, and no accounts of its host: call it through the forwarder", kind)
 		}
 		if err := relay.To(c.Relayed(kind), c.w, c.r); err != nil {
 			if c.r.Context().Err() == nil {
 				c.Logger.Error("another process does not answer an operator", "kind", kind, "error", err)
 			}
-			return nil, wire.Errorf(wire.CodeUnavailable, "the process of kind %s does not answer here: systemctl status '*provider-%[1]s*' there", kind)
+			return nil, hostapi.Errorf(hostapi.CodeUnavailable, "the process of kind %s does not answer here: systemctl status '*provider-%[1]s*' there", kind)
 		}
 		return nil, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
@@ -31,7 +31,7 @@ func (c *call) setRevocations() (any, error) {
 		err = strictjson.Decode(b, &s)
 	}
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeMalformed, "body: %v: want a list as florctl revoke signs it", err)
+		return nil, hostapi.Errorf(hostapi.CodeMalformed, "body: %v: want a list as florctl revoke signs it", err)
 	}
 	var rows []server.Row
 	next, changed, err := c.Archive.SetRevocations(c.r.Context(), s, archive.ListTerms{
@@ -43,7 +43,7 @@ func (c *call) setRevocations() (any, error) {
 	})
 	var refusal *archive.Refusal
 	if errors.As(err, &refusal) {
-		return nil, wire.Errorf(wire.CodeMalformed, "%v", err)
+		return nil, hostapi.Errorf(hostapi.CodeMalformed, "%v", err)
 	}
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
@@ -114,8 +114,8 @@ func TestListThatDrops(t *testing.T) {
 	carol := revocation.Target{ID: kit.ID("user/carol")}
 	e.answer(alice, "POST", "/v1/revocations", bytes.NewReader(kit.JSON(kit.Revocations(1, e.key, carol))), &archive.Revocations{})
 	status, answer := e.do(alice, e.request("POST", "/v1/revocations", bytes.NewReader(kit.JSON(kit.Revocations(2, e.key)))))
-	var refusal wire.Error
-	if err := json.Unmarshal(answer, &refusal); err != nil || refusal.Kind != wire.Invalid || !strings.Contains(refusal.Message, "drops user/carol") {
+	var refusal hostapi.Error
+	if err := json.Unmarshal(answer, &refusal); err != nil || refusal.Kind != hostapi.Invalid || !strings.Contains(refusal.Message, "drops user/carol") {
 		t.Errorf("got %d %s, want that the list drops user/carol", status, answer)
 	}
 	e.answer(alice, "POST", "/v1/revocations", bytes.NewReader(kit.JSON(kit.Revocations(2, e.key, carol))), &archive.Revocations{})

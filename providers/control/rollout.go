@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/advance"
 )
 
@@ -15,12 +15,12 @@ func (c *call) rollout() (any, error) { return advance.StatusOf(c.r.Context(), c
 func (c *call) changeRollout() (any, error) {
 	act := advance.Act(c.r.PathValue("act"))
 	if !slices.Contains(advance.Acts, act) {
-		return nil, wire.Errorf(wire.CodeUnknownMethod, "rollout/%.30s: want one of %q", act, advance.Acts)
+		return nil, hostapi.Errorf(hostapi.CodeUnknownMethod, "rollout/%.30s: want one of %q", act, advance.Acts)
 	}
 	c.row.Code = advance.Code
 	state, row, err := advance.Do(c.r.Context(), c.Archive, act, c.row)
 	if errors.Is(err, advance.ErrAct) {
-		return nil, wire.Errorf(wire.CodeMismatchInvalid, "rollout/%s: %v", act, err)
+		return nil, hostapi.Errorf(hostapi.CodeMismatchInvalid, "rollout/%s: %v", act, err)
 	}
 	if err == nil && row.Outcome != "" {
 		row.Log(c.r.Context(), c.Logger)

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/florete/florete/internal/document"
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/server"
@@ -41,7 +41,7 @@ func (c *call) rotate() (any, error) {
 		err = strictjson.Decode(b, &o.Rotate)
 	}
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeMalformed, `body: %v: want {"host":"ursula","need":"oidc-wiki"}`, err)
+		return nil, hostapi.Errorf(hostapi.CodeMalformed, `body: %v: want {"host":"ursula","need":"oidc-wiki"}`, err)
 	}
 	err = Order(c.r.Context(), c.Archive.Store, o.Host, o.Need, func(last hostreport.Kept) (int, server.Row, error) { return c.order(&o, last) })
 	if err == nil {
@@ -77,7 +77,7 @@ func Order(ctx context.Context, s store.Store, host, need string, decide func(la
 // order decides on what an operator orders: only of a need that the host reported to have.
 func (c *call) order(o *Ordered, last hostreport.Kept) (rotation int, row server.Row, err error) {
 	if last.Received.IsZero() {
-		return 0, row, wire.Errorf(wire.CodeMissingInvalid, "host %.64q has not reported to this provider: /v1/hosts has those that did", o.Host)
+		return 0, row, hostapi.Errorf(hostapi.CodeMissingInvalid, "host %.64q has not reported to this provider: /v1/hosts has those that did", o.Host)
 	}
 	report, err := last.Decode()
 	if err != nil {
@@ -85,10 +85,10 @@ func (c *call) order(o *Ordered, last hostreport.Kept) (rotation int, row server
 	}
 	i := slices.IndexFunc(report.Needs, func(n hostreport.Need) bool { return n.ID == o.Need })
 	if i < 0 {
-		return 0, row, wire.Errorf(wire.CodeMissingInvalid, "host %s has no need %.64q: /v1/needs has those that it reported", o.Host, o.Need)
+		return 0, row, hostapi.Errorf(hostapi.CodeMissingInvalid, "host %s has no need %.64q: /v1/needs has those that it reported", o.Host, o.Need)
 	}
 	if kind := report.Needs[i].Kind; kind == document.KindCert || kind == document.KindConfig {
-		return 0, row, wire.Errorf(wire.CodeRotationInvalid, "need %s of kind %s has no secret to rotate: run flor refetch %[1]s on %[3]s to fetch it again", o.Need, kind, o.Host)
+		return 0, row, hostapi.Errorf(hostapi.CodeRotationInvalid, "need %s of kind %s has no secret to rotate: run flor refetch %[1]s on %[3]s to fetch it again", o.Need, kind, o.Host)
 	}
 	o.Rotation = report.Needs[i].Rotations + 1
 	before := last.Rotate[o.Need]

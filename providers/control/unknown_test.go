@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
@@ -71,8 +71,8 @@ func TestUnknownOutcome(t *testing.T) {
 					continue // the act itself was made
 				}
 				failed++
-				var refusal wire.Error
-				if err := json.Unmarshal(answer, &refusal); err != nil || refusal.Kind != wire.Transient || refusal.Code != wire.CodeStore.Name || !strings.Contains(refusal.Message, "is not known") {
+				var refusal hostapi.Error
+				if err := json.Unmarshal(answer, &refusal); err != nil || refusal.Kind != hostapi.Transient || refusal.Code != hostapi.CodeStore.Name || !strings.Contains(refusal.Message, "is not known") {
 					t.Errorf("commit %d, made %t: got %d %s", nth, made, status, answer)
 				}
 				if status, answer := e.do(alice, e.request("POST", path, strings.NewReader(body))); status != http.StatusOK {
@@ -83,7 +83,7 @@ func TestUnknownOutcome(t *testing.T) {
 				t.Error("no commit failed")
 			}
 			for _, r := range e.acts() {
-				if r.Outcome != server.Granted && r.Outcome != server.Outcome(wire.Transient) {
+				if r.Outcome != server.Granted && r.Outcome != server.Outcome(hostapi.Transient) {
 					t.Errorf("row %+v", r)
 				}
 			}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/archive"
@@ -54,7 +54,7 @@ func (c *call) versions() (any, error) {
 func (c *call) serial() (int64, error) {
 	serial, err := strconv.ParseInt(c.r.PathValue("serial"), 10, 64)
 	if err != nil {
-		return 0, wire.Errorf(wire.CodeMalformed, "serial %.30q, want one that /v1/versions has", c.r.PathValue("serial"))
+		return 0, hostapi.Errorf(hostapi.CodeMalformed, "serial %.30q, want one that /v1/versions has", c.r.PathValue("serial"))
 	}
 	return serial, nil
 }
@@ -71,7 +71,7 @@ func (c *call) version() (v archive.Version, err error) {
 	}
 	i := slices.IndexFunc(all, func(v archive.Version) bool { return v.Serial == serial })
 	if i < 0 {
-		return v, wire.Errorf(wire.CodeMissingInvalid, "serial %d, want one that /v1/versions has", serial)
+		return v, hostapi.Errorf(hostapi.CodeMissingInvalid, "serial %d, want one that /v1/versions has", serial)
 	}
 	return all[i], nil
 }
@@ -95,7 +95,7 @@ func (c *call) publish() (any, error) {
 	c.row.Code = CodePublish
 	atOnce := c.r.URL.Query().Get("atOnce")
 	if atOnce != "" && atOnce != "true" {
-		return nil, wire.Errorf(wire.CodeMalformed, "atOnce %.30q, want true, or nothing", atOnce)
+		return nil, hostapi.Errorf(hostapi.CodeMalformed, "atOnce %.30q, want true, or nothing", atOnce)
 	}
 	return c.importBody(atOnce != "", func(archive.Version) error { return nil })
 }
@@ -110,7 +110,7 @@ func (c *call) rollback() (any, error) {
 	}
 	return c.importBody(true, func(next archive.Version) error {
 		if next.Content != to.Content {
-			return wire.Errorf(wire.CodeMismatchInvalid, "the documents are not those of serial %d: publish them, or export that version and sign it anew", to.Serial)
+			return hostapi.Errorf(hostapi.CodeMismatchInvalid, "the documents are not those of serial %d: publish them, or export that version and sign it anew", to.Serial)
 		}
 		return nil
 	})
@@ -128,7 +128,7 @@ func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, e
 		return nil, err
 	}
 	if _, err := io.Copy(f, announced.Body(c.w, c.r, maxBody, patience)); err != nil {
-		return nil, wire.Errorf(wire.CodeMalformed, "body: %v: want at most %d bytes, sent without delay", err, maxBody)
+		return nil, hostapi.Errorf(hostapi.CodeMalformed, "body: %v: want at most %d bytes, sent without delay", err, maxBody)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func malformed(err error) error {
 	if !errors.As(err, &refusal) {
 		return err
 	}
-	return wire.Errorf(wire.CodeMalformed, "documents: %v", err)
+	return hostapi.Errorf(hostapi.CodeMalformed, "documents: %v", err)
 }
 
 // done fills the row with what was served before and is after.

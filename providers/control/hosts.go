@@ -1,14 +1,12 @@
 package control
 
 import (
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
-	wire "github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/server"
@@ -44,12 +42,6 @@ type Need struct {
 	hostreport.Need
 }
 
-// Audit is a page of what this provider decided, oldest first.
-type Audit struct {
-	Rows []server.Row `json:"rows"`
-	Next string       `json:"next"`
-}
-
 // page reads entries below a prefix after where the caller's last page ended, and where the
 // next begins.
 func (c *call) page(prefix, first string) (entries []store.Entry, next string, err error) {
@@ -57,7 +49,7 @@ func (c *call) page(prefix, first string) (entries []store.Entry, next string, e
 	limit := maxPage
 	if text := q.Get("limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
-			return nil, "", wire.Errorf(wire.CodeMalformed, "limit %.30q, want 1 to %d", text, maxPage)
+			return nil, "", hostapi.Errorf(hostapi.CodeMalformed, "limit %.30q, want 1 to %d", text, maxPage)
 		}
 	}
 	after := first
@@ -108,29 +100,3 @@ func (c *call) needs() (any, error) {
 	}
 	return Needs{all, next}, nil
 }
-
-func (c *call) audit() (any, error) {
-	first := ""
-	if text := c.r.URL.Query().Get("since"); text != "" {
-		since, err := time.Parse(time.RFC3339Nano, text)
-		if err != nil || since.Year() > 2200 {
-			return nil, wire.Errorf(wire.CodeMalformed, "since %.40q, want a time such as 2026-07-14T08:30:00Z", text)
-		}
-		first = server.AuditAfter(since)
-	}
-	entries, next, err := c.page(server.AuditPrefix, first)
-	rows := []server.Row{}
-	for _, e := range entries {
-		var row server.Row
-		if err := json.Unmarshal(e.Value, &row); err != nil {
-			return nil, fmt.Errorf("%s: %w", e.Key, err)
-		}
-		rows = append(rows, row)
-	}
-	return Audit{rows, next}, err
-}
-
-//go:embed openapi.json
-var openAPI []byte
-
-func (c *call) openAPI() (any, error) { return json.RawMessage(openAPI), nil }

@@ -1,0 +1,37 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/providers/server"
+)
+
+// Audit is a page of what this provider decided, oldest first.
+type Audit struct {
+	Rows []server.Row `json:"rows"`
+	Next string       `json:"next"`
+}
+
+func (c *call) audit() (any, error) {
+	first := ""
+	if text := c.r.URL.Query().Get("since"); text != "" {
+		since, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil || since.Year() > 2200 {
+			return nil, hostapi.Errorf(hostapi.CodeMalformed, "since %.40q, want a time such as 2026-07-14T08:30:00Z", text)
+		}
+		first = server.AuditAfter(since)
+	}
+	entries, next, err := c.page(server.AuditPrefix, first)
+	rows := []server.Row{}
+	for _, e := range entries {
+		var row server.Row
+		if err := json.Unmarshal(e.Value, &row); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Key, err)
+		}
+		rows = append(rows, row)
+	}
+	return Audit{rows, next}, err
+}

@@ -1,3 +1,9 @@
+// Package explain says why a principal reaches a service, or what is missing, and
+// who reaches it at all.
+//
+// A principal is a node, a service or a user. It reaches the services that its
+// roles name, and those of the groups that its roles name, and nothing else. A service of
+// another cluster is named by its SPIFFE ID, and names the roles that lead to it.
 package explain
 
 import (

@@ -63,6 +63,7 @@ func TestOpenRefuses(t *testing.T) {
 		"need twice":        {fmt.Sprintf(body, need("a", "")+","+need("a", "")), nil, `need "a": given twice`},
 		"path as need":      {fmt.Sprintf(body, need("../a", "")), nil, "not a lower-case DNS label"},
 		"unknown need":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `"dependsOn":[]`, `"dependsOn":["b"]`, 1)), nil, `depends on "b"`},
+		"unit as a path":    {strings.Replace(plain, `"trustDomain":`, `"units":{"../agent.service":true},"trustDomain":`, 1), nil, `unit "../agent.service": want a name such as agent.service`},
 		"depends on itself": {fmt.Sprintf(body, strings.Replace(need("a", ""), `"dependsOn":[]`, `"dependsOn":["a"]`, 1)), nil, `depends on "a"`},
 		"path as file":      {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"../x":{"value":"x","mode":"0400"}}`, 1)), nil, "not a plain file name"},
 		"setuid file":       {fmt.Sprintf(body, strings.Replace(need("a", ""), `"files":{}`, `"files":{"x":{"value":"x","mode":"4755"}}`, 1)), nil, `mode "4755"`},

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/florete/florete/agent/storecerts"
+	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
 )
@@ -35,7 +35,7 @@ func (h *host) ends() (found []Finding) {
 // storeEnds finds certificates of the store that provider hosts share which end soon. Nothing
 // else renews them, and all of a cluster end on one day.
 func (h *host) storeEnds() (found []Finding) {
-	if err := storecerts.Pairs(filepath.Join(h.Etc, "store")); err != nil {
+	if err := units.CheckStorePairs(filepath.Join(h.Etc, "store")); err != nil {
 		found = append(found, do(err.Error(), "put there what florctl store issue wrote for this host"))
 	}
 	for _, name := range []string{"ca.crt", "client.crt", "member.crt"} {

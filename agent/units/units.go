@@ -1,4 +1,5 @@
-// Package units finds how the systemd units of a host stand, and which it should have.
+// Package units finds how the systemd units of a host stand, and which it should have; it restarts those whose
+// certificates of the store were replaced.
 package units
 
 import (

@@ -1,6 +1,6 @@
-// Package announced serves HTTP on a Unix socket that the forwarder alone can connect to. It
-// publishes the socket as a service of the host, and announces each caller in a PROXY
-// protocol header; nothing that a request has in it names its caller.
+// Package announced serves HTTP behind the forwarder, which publishes it as a service of the host: web pages on a
+// loopback address (Pages), and APIs on a Unix socket that the forwarder alone can connect to. The forwarder announces
+// each caller of an API in a PROXY protocol header; nothing that a request has in it names its caller.
 package announced
 
 import (

@@ -29,7 +29,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/pages"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/signing"
@@ -126,7 +126,7 @@ func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	p := &Policy{generation: settings.Generation}
 	var err error
 	// Verifiers compare it byte for byte (OpenID Connect Discovery 1.0 section 4.3).
-	if p.issuer, err = pages.ParseIssuer(settings.Issuer); err != nil {
+	if p.issuer, err = announced.ParseIssuer(settings.Issuer); err != nil {
 		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
 	}
 	p.requests, err = server.DecodeGrants(policy, Name, func(g document.Grant) (document.JWTRequest, error) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/httpreply"
-	"github.com/florete/florete/providers/pages"
+	"github.com/florete/florete/providers/announced"
 )
 
 const (
@@ -30,7 +30,7 @@ func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	i.keepKeys(ctx)
 	owned.Go(func() { i.upkeep(ctx) })
 	i.Logger.Info("issuer of JWT-SVIDs serves", "listen", i.Listen)
-	return pages.Serve(ctx, pages.Config{
+	return announced.ServePages(ctx, announced.Pages{
 		Name: Name, Listen: i.Listen, Secret: "keys would be read from whoever answers", Handler: i.pages(), Ready: ready, Logger: i.Logger,
 	})
 }
@@ -100,7 +100,7 @@ func (i *Issuer) pages() http.Handler {
 // none.
 func (i *Issuer) here(w http.ResponseWriter, r *http.Request) *Policy {
 	p := i.Policy()
-	if p == nil || !pages.At(p.issuer, r.Host) {
+	if p == nil || !announced.AtIssuer(p.issuer, r.Host) {
 		http.Error(w, fmt.Sprintf("no issuer at %q", r.Host), http.StatusMisdirectedRequest)
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/sealedstore/keyring"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -88,11 +88,11 @@ type Move struct {
 	Host      string   // this one
 	Kind      string
 	State     server.State
-	Secret    []byte        // the sealing key of the file
-	Named     keyring.Named // that are let in
+	Secret    []byte                   // the sealing key of the file
+	Named     sealedstore.RingReplicas // that are let in
 
 	// Opened receives the keys of the keyring that it makes.
-	Opened func(keyring.Keys) error
+	Opened func(sealedstore.RingKeys) error
 	// Copied is called after each comparison with how many keys differed. It may be nil.
 	Copied func(changes int)
 }
@@ -170,7 +170,7 @@ func (m Move) begin(ctx context.Context, frozen bool) (fence store.Cond, err err
 	if frozen {
 		return fence, ErrLost
 	}
-	keys, err := keyring.Make(ctx, m.To, m.Named, m.Secret, mark)
+	keys, err := sealedstore.MakeRing(ctx, m.To, m.Named, m.Secret, mark)
 	if errors.Is(err, store.ErrConflict) {
 		return fence, ErrInUse
 	}
@@ -234,4 +234,4 @@ func (m Move) stays(key string) bool {
 }
 
 // ofTree is whether a key is the tree's own.
-func ofTree(key string) bool { return strings.HasPrefix(key, own) || key == keyring.At }
+func ofTree(key string) bool { return strings.HasPrefix(key, own) || key == sealedstore.RingAt }

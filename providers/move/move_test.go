@@ -16,7 +16,6 @@ import (
 	"github.com/florete/florete/providers/move"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/sealedstore"
-	"github.com/florete/florete/providers/sealedstore/keyring"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
@@ -93,7 +92,7 @@ func same(t *testing.T, from, to store.Store) {
 		}
 		all := map[string]string{}
 		for _, e := range entries {
-			if !strings.HasPrefix(e.Key, "state/") && !strings.HasPrefix(e.Key, "held/") && !strings.HasPrefix(e.Key, server.AuditPrefix) && e.Key != keyring.At {
+			if !strings.HasPrefix(e.Key, "state/") && !strings.HasPrefix(e.Key, "held/") && !strings.HasPrefix(e.Key, server.AuditPrefix) && e.Key != sealedstore.RingAt {
 				all[e.Key] = string(e.Value)
 			}
 		}
@@ -119,8 +118,8 @@ func TestMove(t *testing.T) {
 	secret := fill(t, from)
 	a, pem := device(t, "a")
 	to := &providertest.Faulty{Store: etcd.Open(t)}
-	m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: secret, Named: keyring.Named{Replicas: []document.Device{a}},
-		Opened: func(k keyring.Keys) error {
+	m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: secret, Named: sealedstore.RingReplicas{Replicas: []document.Device{a}},
+		Opened: func(k sealedstore.RingKeys) error {
 			if len(k.Secrets) != 1 || !bytes.Equal(k.Secrets[0], secret) {
 				t.Errorf("the keyring does not begin with the key of the file")
 			}
@@ -183,7 +182,7 @@ func TestMove(t *testing.T) {
 	if e, err := to.Get(t.Context(), fmt.Sprintf("kept/new/%05d", accepted-1)); err != nil {
 		t.Errorf("the last that was accepted: %v, %v", e, err)
 	}
-	ring, err := keyring.Read(t.Context(), to)
+	ring, err := sealedstore.ReadRing(t.Context(), to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +226,8 @@ func TestKilledWhenFrozen(t *testing.T) {
 	from := file(t, filepath.Join(t.TempDir(), "state.db"))
 	a, _ := device(t, "a")
 	to := &providertest.Faulty{Store: etcd.Open(t)}
-	m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: fill(t, from), Named: keyring.Named{Replicas: []document.Device{a}},
-		Opened: func(keyring.Keys) error { return nil }}
+	m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: fill(t, from), Named: sealedstore.RingReplicas{Replicas: []document.Device{a}},
+		Opened: func(sealedstore.RingKeys) error { return nil }}
 	killed := errors.New("killed")
 	last := m
 	last.Copied = func(n int) {
@@ -262,7 +261,7 @@ func TestInUse(t *testing.T) {
 	secret := fill(t, from)
 	for name, prepare := range map[string]func(to store.Store) error{
 		"a new one": func(to store.Store) error {
-			_, err := keyring.Make(t.Context(), to, keyring.Named{Replicas: []document.Device{b}}, sealedstore.Secret())
+			_, err := sealedstore.MakeRing(t.Context(), to, sealedstore.RingReplicas{Replicas: []document.Device{b}}, sealedstore.Secret())
 			return err
 		},
 		"moved":  func(to store.Store) error { return move.Nothing(t.Context(), to, "b") },
@@ -272,8 +271,8 @@ func TestInUse(t *testing.T) {
 		if err := prepare(to); err != nil {
 			t.Fatal(err)
 		}
-		m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: secret, Named: keyring.Named{Replicas: []document.Device{a}},
-			Opened: func(keyring.Keys) error { return nil }}
+		m := move.Move{File: from, To: to, Host: "a", Kind: "cert", State: state, Secret: secret, Named: sealedstore.RingReplicas{Replicas: []document.Device{a}},
+			Opened: func(sealedstore.RingKeys) error { return nil }}
 		if err := m.Run(t.Context()); !errors.Is(err, move.ErrInUse) {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -288,8 +287,8 @@ func TestInUse(t *testing.T) {
 func prepareMoving(t *testing.T, to store.Store, b document.Device) error {
 	from := file(t, filepath.Join(t.TempDir(), "state.db"))
 	stop := errors.New("stop")
-	err := move.Move{File: from, To: to, Host: "b", Secret: fill(t, from), Named: keyring.Named{Replicas: []document.Device{b}},
-		Opened: func(keyring.Keys) error { return stop }}.Run(t.Context())
+	err := move.Move{File: from, To: to, Host: "b", Secret: fill(t, from), Named: sealedstore.RingReplicas{Replicas: []document.Device{b}},
+		Opened: func(sealedstore.RingKeys) error { return stop }}.Run(t.Context())
 	if !errors.Is(err, stop) {
 		return fmt.Errorf("got %v", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/florete/florete/providers/pages"
+	"github.com/florete/florete/providers/announced"
 )
 
 // maxBody is the longest body of a request to the pages.
@@ -60,7 +60,7 @@ func (s *issuerServer) routes(assets fs.FS, discovery []byte) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		// With no-referrer browsers would send our own form with Origin: null.
 		h.Set("Referrer-Policy", "same-origin")
-		if !pages.At(s.issuer, r.Host) {
+		if !announced.AtIssuer(s.issuer, r.Host) {
 			s.page(w, http.StatusMisdirectedRequest, "Not here", fmt.Sprintf("This is %s, and not %q.", s.issuer, r.Host))
 			return
 		}

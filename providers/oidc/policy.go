@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/pages"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/server"
 )
 
@@ -110,7 +110,7 @@ var sealed = regexp.MustCompile(`^(https://.*|http://([^/?]*` + regexp.QuoteMeta
 // of others may have a path, such as a realm's: services find what they need below it.
 func validIssuer(issuer string, ofOthers bool) error {
 	if !ofOthers {
-		_, err := pages.ParseIssuer(issuer)
+		_, err := announced.ParseIssuer(issuer)
 		return err
 	}
 	u, err := url.Parse(issuer)

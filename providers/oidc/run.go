@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/providers/pages"
+	"github.com/florete/florete/providers/announced"
 )
 
 const reread = time.Second // how soon a new policy is noticed
@@ -86,12 +86,12 @@ func (p *Provider) serve(ctx context.Context, policy *Policy, ready func()) erro
 		defer end()
 		p.waitIssuerChange(ctx, policy)
 	})
-	return pages.Serve(serving, p.pages(s, ready))
+	return announced.ServePages(serving, p.pages(s, ready))
 }
 
 // pages are those of an issuer.
-func (p *Provider) pages(handler http.Handler, ready func()) pages.Config {
-	return pages.Config{
+func (p *Provider) pages(handler http.Handler, ready func()) announced.Pages {
+	return announced.Pages{
 		Name: Name, Listen: p.cfg.Listen, Secret: "passwords would cross the network in clear", Handler: handler, Logger: p.log,
 		Ready: func() {
 			p.log.Info("issuer serves", "listen", p.cfg.Listen)

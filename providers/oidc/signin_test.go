@@ -15,7 +15,7 @@ import (
 	"github.com/dexidp/dex/storage"
 	"golang.org/x/oauth2"
 
-	"github.com/florete/florete/providers/pages"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 )
@@ -198,7 +198,7 @@ func TestSilentConnections(t *testing.T) {
 	f := newFixture(t)
 	s := f.service(f.register(1))
 	for range 3 {
-		for i := range pages.Connections {
+		for i := range announced.PageConnections {
 			c, err := net.Dial("tcp", f.listen)
 			if err != nil {
 				t.Fatal(err)

@@ -23,7 +23,6 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/token/object"
 	"github.com/florete/florete/providers/token/rules"
 )
 
@@ -111,7 +110,7 @@ func (t *Tokens) nameAdmins(w http.ResponseWriter, r *http.Request, row server.R
 	for _, id := range b.Admins {
 		names = append(names, id.String())
 		for _, action := range []string{rules.View, rules.ManagePolicies, rules.ManageGroupings} {
-			rule := Rule{Policy: &rules.Policy{Subject: id.String(), Action: action, Object: object.Tenant(tenant.name).String()},
+			rule := Rule{Policy: &rules.Policy{Subject: id.String(), Action: action, Object: rules.TenantObject(tenant.name).String()},
 				Origin: OfRuntime, By: row.Caller, Added: unixtime.Of(row.Time)}
 			if err := rule.check(tenant.names); err != nil {
 				return TenantRules{}, malformed("tenant %s: %v", tenant.name, err)

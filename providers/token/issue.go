@@ -16,7 +16,6 @@ import (
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/token/object"
 	"github.com/florete/florete/providers/token/rules"
 	"github.com/florete/florete/providers/token/verify"
 )
@@ -52,7 +51,7 @@ type issued struct {
 	signing.Change
 	tenant, sub, id, token string
 	until                  time.Time
-	permissions            []object.Permission
+	permissions            []rules.Permission
 }
 
 // maxPermissions bounds a token, which is sent with each request.

@@ -11,9 +11,8 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/pages"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/token/object"
 	"github.com/florete/florete/providers/token/rules"
 )
 
@@ -25,7 +24,7 @@ type Request struct {
 	Requested []string  `json:"requested,omitempty"` // actions; none for all that is permitted
 	Resources []string  `json:"resources,omitempty"` // objects; likewise
 
-	objects []object.Object
+	objects []rules.Object
 }
 
 // Policy is a policy's part for this kind, decoded.
@@ -86,7 +85,7 @@ func (t *Tokens) Compile(policy document.Policy) (*Policy, error) {
 		return fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
 	}
 	var err error
-	if p.issuer, err = pages.ParseIssuer(s.Issuer); err != nil {
+	if p.issuer, err = announced.ParseIssuer(s.Issuer); err != nil {
 		return nil, refuse(err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Tenants)) {
@@ -146,7 +145,7 @@ func (t *Tenant) compile(name, trustDomain, issuer string) (err error) {
 }
 
 func invalidTenant(name string) bool {
-	_, err := object.Parse(object.Tenant(name).String())
+	_, err := rules.ParseObject(rules.TenantObject(name).String())
 	return err != nil
 }
 
@@ -156,13 +155,13 @@ func path(tenant string) string { return "/v1/tenants/" + tenant }
 // narrow reads what a request wants.
 func narrow(actions, objects []string) (n rules.Narrow, err error) {
 	for _, a := range actions {
-		if _, err := object.ParseAction(a); err != nil {
+		if _, err := rules.ParseAction(a); err != nil {
 			return n, fmt.Errorf("requested: %w", err)
 		}
 		n.Actions = append(n.Actions, a)
 	}
 	for _, s := range objects {
-		o, err := object.Parse(s)
+		o, err := rules.ParseObject(s)
 		if err != nil {
 			return n, fmt.Errorf("resources: %w", err)
 		}

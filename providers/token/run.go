@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/announced"
-	"github.com/florete/florete/providers/pages"
 )
 
 const (
@@ -83,7 +82,7 @@ func (t *Tokens) handler() http.Handler {
 		_ = http.NewResponseController(w).SetReadDeadline(deadline)
 		_ = http.NewResponseController(w).SetWriteDeadline(deadline)
 		// Another's name that leads here, as DNS rebinding makes it, is none of ours.
-		if p := t.Policy(); p == nil || !pages.At(p.issuer, r.Host) {
+		if p := t.Policy(); p == nil || !announced.AtIssuer(p.issuer, r.Host) {
 			respond(w, http.StatusMisdirectedRequest, "no-store", Refused{"invalid_request", "no issuer of tokens has this name: want that of providers.token.issuer"})
 			return
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/token/object"
 	"github.com/florete/florete/providers/token/rules"
 )
 
@@ -134,24 +133,24 @@ func (t tenants) inForce(ctx context.Context, tenant *Tenant) (*inForce, error) 
 
 // scope is what a rule is about: the object of a policy, all that the role of a grouping
 // permits. Of a role that permits nothing yet, anybody may make something: all of the tenant.
-func (f *inForce) scope(r Rule) ([]object.Object, error) {
+func (f *inForce) scope(r Rule) ([]rules.Object, error) {
 	if r.Policy != nil {
-		o, err := object.Parse(r.Object)
-		return []object.Object{o}, err
+		o, err := rules.ParseObject(r.Object)
+		return []rules.Object{o}, err
 	}
 	if all := f.objects(r.Role, rules.Narrow{}); len(all) > 0 {
 		return all, nil
 	}
-	return []object.Object{object.Tenant(f.tenant.name)}, nil
+	return []rules.Object{rules.TenantObject(f.tenant.name)}, nil
 }
 
 // reach is on what a caller is permitted an action on rules.
-func (f *inForce) reach(caller, action string) []object.Object {
+func (f *inForce) reach(caller, action string) []rules.Object {
 	return f.objects(caller, rules.Narrow{Actions: []string{action}})
 }
 
 // objects are those on which a subject is permitted something.
-func (f *inForce) objects(subject string, n rules.Narrow) (all []object.Object) {
+func (f *inForce) objects(subject string, n rules.Narrow) (all []rules.Object) {
 	for _, p := range f.Permissions([]string{subject}, n) {
 		all = append(all, p.Object)
 	}
@@ -159,13 +158,13 @@ func (f *inForce) objects(subject string, n rules.Narrow) (all []object.Object) 
 }
 
 // beyond is the first of some objects that none of others covers.
-func beyond(reach, of []object.Object) (object.Object, bool) {
+func beyond(reach, of []rules.Object) (rules.Object, bool) {
 	for _, o := range of {
-		if !slices.ContainsFunc(reach, func(wide object.Object) bool { return wide.Covers(o) }) {
+		if !slices.ContainsFunc(reach, func(wide rules.Object) bool { return wide.Covers(o) }) {
 			return o, true
 		}
 	}
-	return object.Object{}, false
+	return rules.Object{}, false
 }
 
 // all are the rules of both origins, sorted.

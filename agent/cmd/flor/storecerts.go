@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/activation"
-	"github.com/florete/florete/agent/storecerts"
 	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/hostdir"
 )
@@ -22,7 +21,7 @@ that call it, if they started before the certificates in /etc/florete/store chan
 starts this command when a file there changes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c := storecerts.Config{Dir: filepath.Join(m.Etc(), "store"), Started: units.Started, Restart: activation.NotifySystemd, Log: slog.Default()}
+			c := units.StoreCertificates{Dir: filepath.Join(m.Etc(), "store"), Started: units.Started, Restart: activation.NotifySystemd, Log: slog.Default()}
 			provides := layout.Provides()
 			if provides.StoreMember {
 				c.Units = append(c.Units, m.Unit("store.service"))
@@ -30,7 +29,7 @@ starts this command when a file there changes.`,
 			for _, kind := range provides.Kinds {
 				c.Units = append(c.Units, m.Unit("provider-"+kind+".service"))
 			}
-			return storecerts.Apply(cmd.Context(), c)
+			return units.ApplyStoreCertificates(cmd.Context(), c)
 		},
 	}
 	m.state(cmd, &layout)

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/internal/journal"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/move"
-	"github.com/florete/florete/providers/sealedstore/keyring"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 )
@@ -251,7 +251,7 @@ func (p *process) mover(file *sqlite.Store, to store.Store, secret []byte) move.
 	return move.Move{
 		File: file, To: to, Endpoints: s.policy.Store.Endpoints, Host: s.policy.Host, Kind: p.kind, State: stateOf(p.kind),
 		Secret: secret, Named: s.named(p.kind),
-		Opened: func(keys keyring.Keys) error { return save(p.dir(), keys) },
+		Opened: func(keys sealedstore.RingKeys) error { return save(p.dir(), keys) },
 		Copied: func(changes int) { p.log.Info("copied into the store that provider hosts share", "changes", changes) },
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/sealedstore/keyring"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
 )
@@ -40,7 +40,7 @@ func (r *replica) supervise(t *testing.T) (stop func()) {
 }
 
 // opened are the keys that a replica's process has.
-func (r *replica) opened(t *testing.T) (k keyring.Keys) {
+func (r *replica) opened(t *testing.T) (k sealedstore.RingKeys) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(r.dir, "state", "cert", "seal.ring"))
 	if err == nil {
@@ -53,10 +53,10 @@ func (r *replica) opened(t *testing.T) (k keyring.Keys) {
 }
 
 // ringed waits until the ring is as it should be.
-func ringed(t *testing.T, s store.Store, what string, is func(keyring.Ring) bool) (r keyring.Ring) {
+func ringed(t *testing.T, s store.Store, what string, is func(sealedstore.Ring) bool) (r sealedstore.Ring) {
 	t.Helper()
 	kit.Succeeds(t, what, func() (err error) {
-		r, err = keyring.Read(t.Context(), s)
+		r, err = sealedstore.ReadRing(t.Context(), s)
 		switch {
 		case err != nil && !errors.Is(err, store.ErrNotFound):
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestKeyLifetime(t *testing.T) {
 	for _, r := range c.all {
 		stops = append(stops, r.supervise(t))
 	}
-	first := ringed(t, db, "made", func(r keyring.Ring) bool { return len(r.Replicas) == 3 })
+	first := ringed(t, db, "made", func(r sealedstore.Ring) bool { return len(r.Replicas) == 3 })
 	key := kit.NewKey()
 	c.enrol(dropped, key)
 	need := request("cert-service-s0", kit.ID("service/s0"), key)
@@ -95,7 +95,7 @@ func TestKeyLifetime(t *testing.T) {
 
 	lifetime = 1
 	c.deployOn([]*replica{b}, []*replica{b, late})
-	second := ringed(t, db, "replaced by itself", func(r keyring.Ring) bool { return r.ID != first.ID })
+	second := ringed(t, db, "replaced by itself", func(r sealedstore.Ring) bool { return r.ID != first.ID })
 	lifetime = 0
 	c.deployOn([]*replica{b}, []*replica{b, late})
 	pem, err := os.ReadFile(filepath.Join(dropped.dir, "ssh_host_ed25519_key"))
@@ -134,7 +134,7 @@ func TestKeyLifetime(t *testing.T) {
 	added := c.add("d")
 	c.deploy(b, late, added)
 	added.supervise(t)
-	after := ringed(t, db, "the new one let in", func(r keyring.Ring) bool { return r.Replicas[added.device.ID] != "" })
+	after := ringed(t, db, "the new one let in", func(r sealedstore.Ring) bool { return r.Replicas[added.device.ID] != "" })
 	if after.Replicas[dropped.device.ID] != "" { // which asked earlier
 		t.Errorf("the one that was dropped is let in again: %v", after.Replicas)
 	}

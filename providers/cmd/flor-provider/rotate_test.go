@@ -13,7 +13,6 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/sealedstore"
-	"github.com/florete/florete/providers/sealedstore/keyring"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -38,24 +37,24 @@ func TestRotateAfterLateWrites(t *testing.T) {
 	device := document.Device{ID: kit.ID("node/a"), SSHHostKey: kit.Authorized(kit.WriteHostKey(filepath.Join(dir, "ssh_host_ed25519_key")))}
 	s := state{Settings: &settings.Settings{Common: settings.Common{State: dir}, Section: &cert.Settings{}},
 		policy: document.Policy{Store: &document.SharedStore{Replicas: map[string][]document.Device{"cert": {device}}}}}
-	keys, err := keyring.Make(t.Context(), db, s.named("cert"), sealedstore.Secret())
+	keys, err := sealedstore.MakeRing(t.Context(), db, s.named("cert"), sealedstore.Secret())
 	must(err)
-	key := func(k keyring.Keys) *sealedstore.Key {
+	key := func(k sealedstore.RingKeys) *sealedstore.Key {
 		t.Helper()
 		key, err := k.Key()
 		must(err)
 		return key
 	}
 	must(key(keys).Bind(t.Context(), db))
-	rotate := func() (keyring.Keys, error) {
+	rotate := func() (sealedstore.RingKeys, error) {
 		t.Helper()
-		ring, err := keyring.Read(t.Context(), db)
+		ring, err := sealedstore.ReadRing(t.Context(), db)
 		must(err)
 		ring.Made = ring.Made.Add(-time.Minute)
 		failed := s.rotate(t.Context(), db, "cert", ring, keys)
 		b, err := os.ReadFile(opened(s.Dir("cert")))
 		must(err)
-		var now keyring.Keys
+		var now sealedstore.RingKeys
 		must(strictjson.Decode(b, &now))
 		return now, failed
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/sealedstore"
-	"github.com/florete/florete/providers/sealedstore/keyring"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/providers/store"
@@ -42,7 +41,7 @@ type process struct {
 	store    store.Store
 	shared   bool // by the policy that it began with
 	key      *sealedstore.Key
-	ring     keyring.Keys // that key is of, where the store is shared
+	ring     sealedstore.RingKeys // that key is of, where the store is shared
 	policies *server.Policies
 	audit    *server.Audit
 	tlog     *tlog.Log

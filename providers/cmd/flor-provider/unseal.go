@@ -19,7 +19,6 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/sealedstore"
-	"github.com/florete/florete/providers/sealedstore/keyring"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
@@ -63,14 +62,14 @@ func (p *process) openKey(ctx context.Context) (err error) {
 var errRoot = errors.New("the sealing key was made or rotated by another replica: it is opened when this process is started again")
 
 // openRing opens the ring, and makes it where there is none.
-func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys keyring.Keys, err error) {
+func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys sealedstore.RingKeys, err error) {
 	dir, named := s.Dir(kind), s.named(kind)
 	if err := s.whole(ctx, db, kind); err != nil {
 		return keys, err
 	}
-	ring, err := keyring.Read(ctx, db)
+	ring, err := sealedstore.ReadRing(ctx, db)
 	if errors.Is(err, store.ErrNotFound) {
-		if keys, err = keyring.Make(ctx, db, named, sealedstore.Secret()); err == nil {
+		if keys, err = sealedstore.MakeRing(ctx, db, named, sealedstore.Secret()); err == nil {
 			err = save(dir, keys)
 		}
 		return keys, err
@@ -90,7 +89,7 @@ func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys 
 	}
 	for _, d := range named.Replicas {
 		if d.ID.Name() == s.policy.Host && ring.Replicas[d.ID] != d.SSHHostKey {
-			return keys, fmt.Errorf("%s: this host is not among those that can open it: another replica lets it in", keyring.At)
+			return keys, fmt.Errorf("%s: this host is not among those that can open it: another replica lets it in", sealedstore.RingAt)
 		}
 	}
 	pem, err := secretfile.ReadFile(s.hostKey())
@@ -107,8 +106,8 @@ func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys 
 }
 
 // named are the replicas of a kind by the policy in force.
-func (s state) named(kind string) keyring.Named {
-	return keyring.Named{Replicas: s.policy.Store.Replicas[kind], Serial: s.serial}
+func (s state) named(kind string) sealedstore.RingReplicas {
+	return sealedstore.RingReplicas{Replicas: s.policy.Store.Replicas[kind], Serial: s.serial}
 }
 
 func (s state) hostKey() string {
@@ -119,7 +118,7 @@ func (s state) hostKey() string {
 }
 
 // save puts the keys of a ring where the process of a directory finds them, as its own.
-func save(dir string, keys keyring.Keys) error {
+func save(dir string, keys sealedstore.RingKeys) error {
 	b, err := json.Marshal(keys)
 	if err != nil {
 		return err
@@ -182,7 +181,7 @@ func (p *process) keepState(ctx context.Context) error {
 func (p *process) keepRing(ctx context.Context) error {
 	s := p.state()
 	named := s.named(p.kind)
-	ring, err := keyring.Read(ctx, p.store)
+	ring, err := sealedstore.ReadRing(ctx, p.store)
 	if err != nil {
 		return err
 	}
@@ -209,7 +208,7 @@ func (p *process) keepRing(ctx context.Context) error {
 // rotate makes a new sealing key for the replicas that the policy names, and seals anew what
 // the one before it sealed. What was left to that one is first: a replica may have written with
 // the key of before while others rotated, or a rotation have been interrupted.
-func (s state) rotate(ctx context.Context, db store.Store, kind string, ring keyring.Ring, keys keyring.Keys) error {
+func (s state) rotate(ctx context.Context, db store.Store, kind string, ring sealedstore.Ring, keys sealedstore.RingKeys) error {
 	if err := s.reseal(ctx, db, kind, keys); err != nil && !errors.Is(err, sealedstore.ErrUnreadable) {
 		return err
 	}
@@ -224,7 +223,7 @@ func (s state) rotate(ctx context.Context, db store.Store, kind string, ring key
 }
 
 // reseal seals anew what the newest of the secrets has not sealed.
-func (s state) reseal(ctx context.Context, db store.Store, kind string, keys keyring.Keys) error {
+func (s state) reseal(ctx context.Context, db store.Store, kind string, keys sealedstore.RingKeys) error {
 	key, err := keys.Key()
 	if err != nil {
 		return err
@@ -301,7 +300,7 @@ providers.store.keyLifetime does the same by itself.`,
 		if db == nil {
 			return fmt.Errorf("policy of %s: no shared store: its sealing key is %s", s.policy.Host, keyPath(s.Dir(kind)))
 		}
-		ring, err := keyring.Read(cmd.Context(), db)
+		ring, err := sealedstore.ReadRing(cmd.Context(), db)
 		if err != nil {
 			return fmt.Errorf("no keyring to rotate: %w", err)
 		}

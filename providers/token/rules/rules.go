@@ -18,7 +18,6 @@ import (
 	"strings"
 
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/token/object"
 )
 
 // Actions on the rules themselves, within the object that a policy has.
@@ -78,7 +77,7 @@ func (t Tenant) CheckPolicy(p Policy) error {
 	if err := t.checkSubject(p.Subject); err != nil {
 		return err
 	}
-	if _, err := object.ParseAction(p.Action); err != nil {
+	if _, err := ParseAction(p.Action); err != nil {
 		return err
 	}
 	_, err := t.Object(p.Object)
@@ -86,14 +85,14 @@ func (t Tenant) CheckPolicy(p Policy) error {
 }
 
 // Object is one of the tenant.
-func (t Tenant) Object(s string) (object.Object, error) {
-	o, err := object.Parse(s)
+func (t Tenant) Object(s string) (Object, error) {
+	o, err := ParseObject(s)
 	switch {
 	case err != nil:
 		return o, err
 	case o.Tenant() != t.Name:
 		return o, fmt.Errorf("object %q: not of tenant %s", s, t.Name)
-	case o.Namespace() != "" && o.Namespace() != object.Any && !slices.Contains(t.Namespaces, o.Namespace()):
+	case o.Namespace() != "" && o.Namespace() != Any && !slices.Contains(t.Namespaces, o.Namespace()):
 		return o, fmt.Errorf("object %q: tenant %s has no namespace %q", s, t.Name, o.Namespace())
 	}
 	return o, nil
@@ -140,23 +139,23 @@ func (t Tenant) checkSubject(s string) error {
 
 // Rules are sets that were checked, to evaluate. They do not change.
 type Rules struct {
-	permitted map[string][]object.Permission // by subject
-	roles     map[string][]string            // by member
+	permitted map[string][]Permission // by subject
+	roles     map[string][]string     // by member
 }
 
 // Compile makes rules of sets, of which the same may be in several.
 func Compile(t Tenant, sets ...Set) (*Rules, error) {
-	r := &Rules{map[string][]object.Permission{}, map[string][]string{}}
+	r := &Rules{map[string][]Permission{}, map[string][]string{}}
 	for _, s := range sets {
 		for _, p := range s.Policies {
 			if err := t.CheckPolicy(p); err != nil {
 				return nil, fmt.Errorf("tenant %s: policy: %w", t.Name, err)
 			}
-			o, err := object.Parse(p.Object)
+			o, err := ParseObject(p.Object)
 			if err != nil {
 				return nil, err
 			}
-			r.permitted[p.Subject] = append(r.permitted[p.Subject], object.Permission{Action: p.Action, Object: o})
+			r.permitted[p.Subject] = append(r.permitted[p.Subject], Permission{Action: p.Action, Object: o})
 		}
 		for _, g := range s.Groupings {
 			if err := t.CheckGrouping(g); err != nil {
@@ -186,12 +185,12 @@ func (r *Rules) withRoles(subjects []string) []string {
 // Narrow is what a caller wants of its permissions; all of them where it is zero.
 type Narrow struct {
 	Actions []string
-	Objects []object.Object
+	Objects []Object
 }
 
 // Permissions are what the subjects are permitted, narrowed: sorted, none covered by another.
-func (r *Rules) Permissions(subjects []string, n Narrow) []object.Permission {
-	found := map[object.Permission]bool{}
+func (r *Rules) Permissions(subjects []string, n Narrow) []Permission {
+	found := map[Permission]bool{}
 	for _, s := range r.withRoles(subjects) {
 		for _, p := range r.permitted[s] {
 			if len(n.Actions) > 0 && !slices.Contains(n.Actions, p.Action) {
@@ -201,13 +200,13 @@ func (r *Rules) Permissions(subjects []string, n Narrow) []object.Permission {
 				found[p] = true
 			}
 			for _, wanted := range n.Objects {
-				if both, ok := object.Intersect(p.Object, wanted); ok {
-					found[object.Permission{Action: p.Action, Object: both}] = true
+				if both, ok := Intersect(p.Object, wanted); ok {
+					found[Permission{Action: p.Action, Object: both}] = true
 				}
 			}
 		}
 	}
-	var kept []object.Permission
+	var kept []Permission
 	for p := range found {
 		covered := false
 		for q := range found {
@@ -217,7 +216,7 @@ func (r *Rules) Permissions(subjects []string, n Narrow) []object.Permission {
 			kept = append(kept, p)
 		}
 	}
-	slices.SortFunc(kept, func(a, b object.Permission) int {
+	slices.SortFunc(kept, func(a, b Permission) int {
 		return cmp.Or(strings.Compare(a.Action, b.Action), strings.Compare(a.Object.String(), b.Object.String()))
 	})
 	return kept

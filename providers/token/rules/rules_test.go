@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/florete/florete/providers/token/object"
 )
 
 var acme = Tenant{Name: "acme", TrustDomain: "demo.flor", Namespaces: []string{"payments", "logs"}, Issuers: []string{"corp"}}
@@ -36,7 +34,7 @@ var set = Set{
 	},
 }
 
-func text(p []object.Permission) string {
+func text(p []Permission) string {
 	var all []string
 	for _, p := range p {
 		all = append(all, p.Action+" "+p.Object.String())
@@ -46,9 +44,9 @@ func text(p []object.Permission) string {
 
 func TestPermissions(t *testing.T) {
 	r := compile(t, set, set)
-	objects := func(all ...string) (of []object.Object) {
+	objects := func(all ...string) (of []Object) {
 		for _, s := range all {
-			o, err := object.Parse(s)
+			o, err := ParseObject(s)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
-	"github.com/florete/florete/providers/token/object"
+	"github.com/florete/florete/providers/token/rules"
 )
 
 // Type of the tokens (RFC 9068): no other token of whoever signs them has it.
@@ -28,7 +28,7 @@ type Claims struct {
 	jwt.Claims
 
 	// Permissions are all that it permits.
-	Permissions []object.Permission `json:"permissions"`
+	Permissions []rules.Permission `json:"permissions"`
 }
 
 // Token is one that was verified.
@@ -36,12 +36,12 @@ type Token struct {
 	Subject     string // a SPIFFE ID, or subject:ISSUER/SUB
 	ID          string
 	Expiry      time.Time
-	Permissions []object.Permission
+	Permissions []rules.Permission
 }
 
 // May is whether the token permits an action on all of an object.
 func (t Token) May(action, of string) bool {
-	o, err := object.Parse(of)
+	o, err := rules.ParseObject(of)
 	if err != nil {
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/store/sqlite"
-	"github.com/florete/florete/providers/token/object"
+	"github.com/florete/florete/providers/token/rules"
 )
 
 const issuer = "http://tokens.demo.flor.rete/v1/tenants/acme"
@@ -50,9 +50,9 @@ func sign(t *testing.T, r signing.Ring, typ jose.ContentType, c Claims) string {
 }
 
 func claims(now time.Time) Claims {
-	o, _ := object.Parse("stream:acme/payments/*")
+	o, _ := rules.ParseObject("stream:acme/payments/*")
 	return Claims{jwt.Claims{Issuer: issuer, Subject: "s", Audience: jwt.Audience{issuer}, IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(time.Minute))},
-		[]object.Permission{{Action: "stream.publish", Object: o}}}
+		[]rules.Permission{{Action: "stream.publish", Object: o}}}
 }
 
 func TestVerify(t *testing.T) {

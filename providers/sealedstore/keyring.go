@@ -1,15 +1,4 @@
-// Package keyring keeps the sealing keys of a kind of provider in the store that its replicas
-// share, sealed with age to the SSH host keys of the hosts that the flake names as replicas.
-// Nobody carries a key: whoever is first makes it, any replica lets a new one in, and one that
-// the flake drops is out with the next rotation.
-//
-// The ring is one key of the store:
-//
-//	seal/ring  {"id": …, "made": …, "serial": …, "replicas": {ID: SSH host key}, "sealed": age file of the secrets}
-//
-// Replicas come to have another policy one after the other. One that still has a former policy
-// lets nobody in and rotates nothing: it would let a host in again that the flake has dropped.
-package keyring
+package sealedstore
 
 import (
 	"bytes"
@@ -28,14 +17,20 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 )
 
-// At is the key of the ring.
-const At = "seal/ring"
+// RingAt is the key of the ring.
+const RingAt = "seal/ring"
 
-// Ring is the keyring as it lies in the store.
+// Ring is the keyring as it lies in the store that the replicas of a kind of provider share: their sealing keys,
+// sealed with age to the SSH host keys of the hosts that the flake names as replicas. Nobody carries a key: whoever is
+// first makes it, any replica lets a new one in, and one that the flake drops is out with the next rotation.
+//
+//	seal/ring  {"id": …, "made": …, "serial": …, "replicas": {ID: SSH host key}, "sealed": age file of the secrets}
+//
+// Replicas come to have another policy one after the other. One that still has a former policy
+// lets nobody in and rotates nothing: it would let a host in again that the flake has dropped.
 type Ring struct {
 	ID       string               `json:"id"`       // another with each rotation
 	Made     time.Time            `json:"made"`     // of the newest secret
@@ -46,62 +41,62 @@ type Ring struct {
 	revision int64
 }
 
-// Named are the replicas that a policy names.
-type Named struct {
+// RingReplicas are the replicas that a policy names.
+type RingReplicas struct {
 	Replicas []document.Device
 	Serial   int64 // of the policy
 }
 
-// Keys are the secrets of a ring, opened.
-type Keys struct {
+// RingKeys are the secrets of a ring, opened.
+type RingKeys struct {
 	ID      string   `json:"id"`      // of the ring
 	Secrets [][]byte `json:"secrets"` // as for sealedstore.New
 }
 
 // Key is the sealing key.
-func (k Keys) Key() (*sealedstore.Key, error) { return sealedstore.New(k.Secrets...) }
+func (k RingKeys) Key() (*Key, error) { return New(k.Secrets...) }
 
-// Read reads the ring of a store. The error is store.ErrNotFound where nobody made one yet.
-func Read(ctx context.Context, s store.Store) (r Ring, err error) {
-	e, err := s.Get(ctx, At)
+// ReadRing reads the ring of a store. The error is store.ErrNotFound where nobody made one yet.
+func ReadRing(ctx context.Context, s store.Store) (r Ring, err error) {
+	e, err := s.Get(ctx, RingAt)
 	if err != nil {
 		return r, err
 	}
 	if err := strictjson.Decode(e.Value, &r); err != nil {
-		return r, fmt.Errorf("%s: %w", At, err)
+		return r, fmt.Errorf("%s: %w", RingAt, err)
 	}
 	r.revision = e.Modified
 	return r, nil
 }
 
-// Make makes the ring of a secret where there is none, with what is done in the same
+// MakeRing makes the ring of a secret where there is none, with what is done in the same
 // transaction; store.ErrConflict is that there is one now.
-func Make(ctx context.Context, s store.Store, named Named, secret []byte, then ...store.Op) (Keys, error) {
-	return Ring{}.write(ctx, s, Keys{Secrets: [][]byte{secret}}, named, true, then...)
+func MakeRing(ctx context.Context, s store.Store, named RingReplicas, secret []byte, then ...store.Op) (RingKeys, error) {
+	return Ring{}.write(ctx, s, RingKeys{Secrets: [][]byte{secret}}, named, true, then...)
 }
 
 // Open opens the ring with the SSH host key of a replica, a PEM file.
-func (r Ring) Open(hostKey []byte) (k Keys, err error) {
+func (r Ring) Open(hostKey []byte) (k RingKeys, err error) {
 	identity, err := agessh.ParseIdentity(hostKey)
 	if err != nil {
 		return k, fmt.Errorf("SSH host key: %w", err)
 	}
 	plain, err := age.Decrypt(bytes.NewReader(r.Sealed), identity)
 	if err != nil {
-		return k, fmt.Errorf("%s: does not open with this SSH host key: another replica lets this host in: %w", At, err)
+		return k, fmt.Errorf("%s: does not open with this SSH host key: another replica lets this host in: %w", RingAt, err)
 	}
 	b, err := io.ReadAll(plain)
 	if err != nil {
-		return k, fmt.Errorf("%s: %w", At, err)
+		return k, fmt.Errorf("%s: %w", RingAt, err)
 	}
 	if err := strictjson.Decode(b, &k); err != nil {
-		return k, fmt.Errorf("%s: %w", At, err)
+		return k, fmt.Errorf("%s: %w", RingAt, err)
 	}
 	return k, nil
 }
 
 // Lacks is whether a replica cannot open the ring, by what the policy has of it.
-func (r Ring) Lacks(named Named) bool {
+func (r Ring) Lacks(named RingReplicas) bool {
 	for _, d := range named.Replicas {
 		if r.Replicas[d.ID] != d.SSHHostKey {
 			return true
@@ -111,7 +106,7 @@ func (r Ring) Lacks(named Named) bool {
 }
 
 // Admit lets replicas in besides those that can open the ring.
-func (r Ring) Admit(ctx context.Context, s store.Store, k Keys, named Named) error {
+func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) error {
 	_, err := r.write(ctx, s, k, named, false)
 	return err
 }
@@ -123,25 +118,25 @@ const rest = 15 * time.Second
 // Rotate makes a new secret, which none but replicas can open. The one before it still opens
 // what it sealed, until the rotation after this, and the first is what secrets are derived from:
 // what an older one sealed is to be sealed anew before.
-func (r Ring) Rotate(ctx context.Context, s store.Store, k Keys, named Named) (Keys, error) {
+func (r Ring) Rotate(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) (RingKeys, error) {
 	if k.ID != r.ID {
 		return k, errors.New("the sealing key was rotated meanwhile")
 	}
 	if age := time.Since(r.Made); len(k.Secrets) > 1 && age < rest {
-		return k, fmt.Errorf("%s: rotated %s ago, want %s between two rotations: rotate again after that", At, age.Round(time.Second), rest)
+		return k, fmt.Errorf("%s: rotated %s ago, want %s between two rotations: rotate again after that", RingAt, age.Round(time.Second), rest)
 	}
-	secrets := [][]byte{sealedstore.Secret(), k.Secrets[0]}
+	secrets := [][]byte{Secret(), k.Secrets[0]}
 	if last := len(k.Secrets) - 1; last > 0 {
 		secrets = append(secrets, k.Secrets[last])
 	}
-	return r.write(ctx, s, Keys{Secrets: secrets}, named, true)
+	return r.write(ctx, s, RingKeys{Secrets: secrets}, named, true)
 }
 
 // write puts the ring in place of the one that was read: with other secrets for those that are
 // named alone.
-func (r Ring) write(ctx context.Context, s store.Store, k Keys, named Named, anew bool, then ...store.Op) (Keys, error) {
+func (r Ring) write(ctx context.Context, s store.Store, k RingKeys, named RingReplicas, anew bool, then ...store.Op) (RingKeys, error) {
 	if named.Serial < r.Serial {
-		return k, fmt.Errorf("%s: a replica keeps it by its policy of serial %d, the policy here has %d: deploy this provider", At, r.Serial, named.Serial)
+		return k, fmt.Errorf("%s: a replica keeps it by its policy of serial %d, the policy here has %d: deploy this provider", RingAt, r.Serial, named.Serial)
 	}
 	to := map[spiffe.ID]string{}
 	if anew {
@@ -168,7 +163,7 @@ func (r Ring) write(ctx context.Context, s store.Store, k Keys, named Named, ane
 	var sealed bytes.Buffer
 	w, err := age.Encrypt(&sealed, recipients...)
 	if err != nil {
-		return k, fmt.Errorf("%s: %w", At, err)
+		return k, fmt.Errorf("%s: %w", RingAt, err)
 	}
 	if _, err := w.Write(plain); err != nil {
 		return k, err
@@ -181,6 +176,6 @@ func (r Ring) write(ctx context.Context, s store.Store, k Keys, named Named, ane
 	if err != nil {
 		return k, err
 	}
-	_, err = s.Commit(ctx, store.Txn{If: []store.Cond{{Key: At, Modified: r.revision}}, Then: append(then, store.Put(At, value))})
+	_, err = s.Commit(ctx, store.Txn{If: []store.Cond{{Key: RingAt, Modified: r.revision}}, Then: append(then, store.Put(RingAt, value))})
 	return k, err
 }

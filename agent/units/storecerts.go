@@ -1,7 +1,4 @@
-// Package storecerts restarts the units that use the certificates of the store which provider
-// hosts share, after an operator has replaced these. systemd copies the certificates when it
-// starts a unit, as credentials, so a unit that runs does not see the new ones.
-package storecerts
+package units
 
 import (
 	"context"
@@ -25,8 +22,9 @@ const quiet = 2 * time.Second
 // ready only when another member has come.
 const restarting = time.Minute
 
-// Config says which files are used by which units.
-type Config struct {
+// StoreCertificates are the files of the store which provider hosts share, and the units that use them.
+// systemd copies the files when it starts a unit, as credentials, so a unit that runs does not see new ones.
+type StoreCertificates struct {
 	Dir   string   // of the certificates
 	Units []string // restarted in this order, one at a time
 
@@ -35,16 +33,16 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Apply restarts each unit that started before a file changed. It waits until the files are
+// ApplyStoreCertificates restarts each unit that started before an operator replaced a file. It waits until the files are
 // whole, and returns when nothing is left to do. A certificate without its key is an error,
 // and nothing restarts: what runs goes on with what it has.
-func Apply(ctx context.Context, c Config) error {
+func ApplyStoreCertificates(ctx context.Context, c StoreCertificates) error {
 	for done := (time.Time{}); ; {
 		changed, err := c.settled(ctx)
 		if err != nil || !changed.After(done) {
 			return err
 		}
-		if err := Pairs(c.Dir); err != nil {
+		if err := CheckStorePairs(c.Dir); err != nil {
 			return err
 		}
 		var failed []error
@@ -60,7 +58,7 @@ func Apply(ctx context.Context, c Config) error {
 	}
 }
 
-func (c Config) apply(ctx context.Context, unit string, changed time.Time) error {
+func (c StoreCertificates) apply(ctx context.Context, unit string, changed time.Time) error {
 	started, err := c.Started(ctx, unit)
 	// One that started in between may have copied only some of the files.
 	if err != nil || started.IsZero() || !started.Before(changed.Add(quiet)) {
@@ -74,9 +72,9 @@ func (c Config) apply(ctx context.Context, unit string, changed time.Time) error
 
 // settled returns when a file last changed, once that is a moment ago. It looks at what the
 // kernel notes of each change, since a copy may keep the time of its original.
-func (c Config) settled(ctx context.Context) (time.Time, error) {
+func (c StoreCertificates) settled(ctx context.Context) (time.Time, error) {
 	for {
-		newest, err := Changed(c.Dir)
+		newest, err := StoreCertificatesChanged(c.Dir)
 		if err != nil {
 			return newest, err
 		}
@@ -92,8 +90,8 @@ func (c Config) settled(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// Changed returns when a file in a directory last changed: zero where there is none.
-func Changed(dir string) (newest time.Time, err error) {
+// StoreCertificatesChanged returns when a file in a directory last changed: zero where there is none.
+func StoreCertificatesChanged(dir string) (newest time.Time, err error) {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return newest, nil
@@ -110,9 +108,9 @@ func Changed(dir string) (newest time.Time, err error) {
 	return newest, err
 }
 
-// Pairs returns an error where a certificate in a directory does not go with its key. A pair
+// CheckStorePairs returns an error where a certificate in a directory does not go with its key. A pair
 // that is not there is none.
-func Pairs(dir string) error {
+func CheckStorePairs(dir string) error {
 	for _, name := range []string{"client", "member"} {
 		crt, key := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
 		if _, err := tls.LoadX509KeyPair(crt, key); err != nil && !errors.Is(err, fs.ErrNotExist) {

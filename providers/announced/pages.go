@@ -1,6 +1,4 @@
-// Package pages serves the web pages of a provider: plain HTTP on a loopback address, which
-// the forwarder publishes as a service, with encryption and an access list.
-package pages
+package announced
 
 import (
 	"context"
@@ -17,13 +15,14 @@ import (
 )
 
 const (
-	// Connections are how many are open. Those of people are no reason for hosts to find no room.
-	Connections = 1024
-	maxHeader   = 32 << 10
+	// PageConnections are how many are open. Those of people are no reason for hosts to find no room.
+	PageConnections = 1024
+	maxPageHeader   = 32 << 10
 )
 
-// Config of pages. Every field is needed.
-type Config struct {
+// Pages are the web pages of a provider: plain HTTP on a loopback address, which the forwarder publishes as a
+// service, with encryption and an access list. Every field is needed.
+type Pages struct {
 	Name    string // of the kind
 	Listen  string // a loopback host:port
 	Secret  string // why it must be one, "passwords would cross the network in clear"
@@ -33,7 +32,7 @@ type Config struct {
 }
 
 // Check refuses to listen beyond loopback.
-func (c Config) Check() error {
+func (c Pages) Check() error {
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
 		return fmt.Errorf("%s listen: %w", c.Name, err)
@@ -44,8 +43,8 @@ func (c Config) Check() error {
 	return nil
 }
 
-// Serve serves until ctx ends.
-func Serve(ctx context.Context, c Config) error {
+// ServePages serves until ctx ends.
+func ServePages(ctx context.Context, c Pages) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -59,14 +58,14 @@ func Serve(ctx context.Context, c Config) error {
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    maxHeader,
+		MaxHeaderBytes:    maxPageHeader,
 		ConnContext:       conns.Context,
 		ConnState:         conns.State,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 	}
 	c.Ready()
 	// They all come from the forwarder's address, which has no share of its own.
-	limit := conns.Limit{Total: Connections, Prefix: Connections}
+	limit := conns.Limit{Total: PageConnections, Prefix: PageConnections}
 	if err := conns.Serve(ctx, web, conns.Listen(conns.Patient(listener, c.Logger), limit)); err != nil {
 		return fmt.Errorf("%s listen: %w", c.Name, err)
 	}
@@ -83,9 +82,9 @@ func ParseIssuer(issuer string) (*url.URL, error) {
 	return u, nil
 }
 
-// At tells whether an issuer has a Host. Another's name that leads here, as DNS rebinding
+// AtIssuer tells whether an issuer has a Host. Another's name that leads here, as DNS rebinding
 // makes it, is none of ours.
-func At(issuer *url.URL, host string) bool {
+func AtIssuer(issuer *url.URL, host string) bool {
 	port := map[string]string{"http": ":80", "https": ":443"}[issuer.Scheme]
 	return strings.EqualFold(strings.TrimSuffix(host, port), strings.TrimSuffix(issuer.Host, port))
 }

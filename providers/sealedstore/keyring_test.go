@@ -1,4 +1,4 @@
-package keyring_test
+package sealedstore_test
 
 import (
 	"errors"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/sealedstore"
-	"github.com/florete/florete/providers/sealedstore/keyring"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
@@ -35,9 +34,9 @@ func newHost(t *testing.T, name string) host {
 	return host{document.Device{ID: kit.ID("node/" + name), SSHHostKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(public)))}, pem}
 }
 
-func open(t *testing.T, s store.Store, h host) (keyring.Ring, keyring.Keys, error) {
+func open(t *testing.T, s store.Store, h host) (sealedstore.Ring, sealedstore.RingKeys, error) {
 	t.Helper()
-	r, err := keyring.Read(t.Context(), s)
+	r, err := sealedstore.ReadRing(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +44,7 @@ func open(t *testing.T, s store.Store, h host) (keyring.Ring, keyring.Keys, erro
 	return r, k, err
 }
 
-func key(t *testing.T, k keyring.Keys) *sealedstore.Key {
+func key(t *testing.T, k sealedstore.RingKeys) *sealedstore.Key {
 	t.Helper()
 	key, err := k.Key()
 	if err != nil {
@@ -55,8 +54,8 @@ func key(t *testing.T, k keyring.Keys) *sealedstore.Key {
 }
 
 // named are the replicas of a policy.
-func named(serial int64, hosts ...host) keyring.Named {
-	n := keyring.Named{Serial: serial}
+func named(serial int64, hosts ...host) sealedstore.RingReplicas {
+	n := sealedstore.RingReplicas{Serial: serial}
 	for _, h := range hosts {
 		n.Replicas = append(n.Replicas, h.Device)
 	}
@@ -72,14 +71,14 @@ func TestReplicas(t *testing.T) {
 	}
 	defer s.Close()
 	a, b, c := newHost(t, "a"), newHost(t, "b"), newHost(t, "c")
-	if _, err := keyring.Read(t.Context(), s); !errors.Is(err, store.ErrNotFound) {
+	if _, err := sealedstore.ReadRing(t.Context(), s); !errors.Is(err, store.ErrNotFound) {
 		t.Fatalf("of an empty store: %v", err)
 	}
-	first, err := keyring.Make(t.Context(), s, named(1, a, b), sealedstore.Secret())
+	first, err := sealedstore.MakeRing(t.Context(), s, named(1, a, b), sealedstore.Secret())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keyring.Make(t.Context(), s, named(1, b), sealedstore.Secret()); !errors.Is(err, store.ErrConflict) {
+	if _, err := sealedstore.MakeRing(t.Context(), s, named(1, b), sealedstore.Secret()); !errors.Is(err, store.ErrConflict) {
 		t.Fatalf("made twice: %v, want ErrConflict", err)
 	}
 	r, ofB, err := open(t, s, b)
@@ -162,11 +161,11 @@ func TestFormerPolicy(t *testing.T) {
 	defer s.Close()
 	a, b, c := newHost(t, "a"), newHost(t, "b"), newHost(t, "c")
 	former, newer := named(1, a, b, c), named(2, b, c)
-	first, err := keyring.Make(t.Context(), s, former, sealedstore.Secret())
+	first, err := sealedstore.MakeRing(t.Context(), s, former, sealedstore.Secret())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := keyring.Read(t.Context(), s)
+	r, err := sealedstore.ReadRing(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,10 +203,10 @@ func TestRefusals(t *testing.T) {
 	}
 	defer s.Close()
 	d := document.Device{ID: kit.ID("node/a"), SSHHostKey: "ecdsa-sha2-nistp256 AAAA"}
-	if _, err := keyring.Make(t.Context(), s, keyring.Named{Replicas: []document.Device{d}}, sealedstore.Secret()); err == nil || !strings.Contains(err.Error(), "node/a") {
+	if _, err := sealedstore.MakeRing(t.Context(), s, sealedstore.RingReplicas{Replicas: []document.Device{d}}, sealedstore.Secret()); err == nil || !strings.Contains(err.Error(), "node/a") {
 		t.Errorf("got %v, want an error that names the host", err)
 	}
-	if _, err := keyring.Read(t.Context(), s); !errors.Is(err, store.ErrNotFound) {
+	if _, err := sealedstore.ReadRing(t.Context(), s); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("left %v", err)
 	}
 }

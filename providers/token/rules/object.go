@@ -1,14 +1,4 @@
-// Package object is the grammar of what tokens of tenants permit, and on what:
-//
-//	tenant:acme                      all of the tenant
-//	namespace:acme/*                 all of its namespaces
-//	namespace:acme/payments          one, with what is in it
-//	stream:acme/payments/*           all of a kind in a namespace: any word but the two above
-//	stream:acme/payments/orders      one
-//
-// Each line covers the next one. A tenant and a namespace are always named: nothing covers what
-// is of several tenants, so neither tenant:* nor stream:*/* is an object.
-package object
+package rules
 
 import (
 	"errors"
@@ -22,7 +12,16 @@ import (
 // Any stands for all namespaces of a tenant, or all of a kind in a namespace.
 const Any = "*"
 
-// Object is a thing of a tenant, or all that it covers. The zero Object covers nothing.
+// Object is a thing of a tenant, or all that it covers, as tokens of tenants permit it:
+//
+//	tenant:acme                      all of the tenant
+//	namespace:acme/*                 all of its namespaces
+//	namespace:acme/payments          one, with what is in it
+//	stream:acme/payments/*           all of a kind in a namespace: any word but the two above
+//	stream:acme/payments/orders      one
+//
+// Each line covers the next one. A tenant and a namespace are always named: nothing covers what
+// is of several tenants, so neither tenant:* nor stream:*/* is an object. The zero Object covers nothing.
 type Object struct {
 	kind, tenant, namespace, name string
 }
@@ -37,11 +36,11 @@ var (
 	action = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*){0,3}$`)
 )
 
-// Tenant is all of one.
-func Tenant(tenant string) Object { return Object{kind: kindTenant, tenant: tenant} }
+// TenantObject is all of one.
+func TenantObject(tenant string) Object { return Object{kind: kindTenant, tenant: tenant} }
 
-// Parse reads an object.
-func Parse(s string) (Object, error) {
+// ParseObject reads an object.
+func ParseObject(s string) (Object, error) {
 	o, err := parse(s)
 	if err != nil {
 		return Object{}, fmt.Errorf("object %.200q: %w", s, err)
@@ -107,7 +106,7 @@ func (o Object) String() string {
 	return o.kind + ":" + o.tenant + "/" + o.namespace + "/" + o.name
 }
 
-// Tenant that it is of.
+// TenantObject that it is of.
 func (o Object) Tenant() string { return o.tenant }
 
 // Namespace that it is of, Any for all; empty for a tenant.
@@ -150,6 +149,6 @@ func (o Object) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // UnmarshalText reads an object, strictly.
 func (o *Object) UnmarshalText(b []byte) (err error) {
-	*o, err = Parse(string(b))
+	*o, err = ParseObject(string(b))
 	return err
 }

@@ -1,4 +1,4 @@
-package storecerts_test
+package units_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/storecerts"
+	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/providers/ca"
 )
 
@@ -52,8 +52,8 @@ type host struct {
 	restarted []string
 }
 
-func (h *host) config(dir string, restart func()) storecerts.Config {
-	return storecerts.Config{
+func (h *host) config(dir string, restart func()) units.StoreCertificates {
+	return units.StoreCertificates{
 		Dir: dir, Units: []string{"store", "cert", "oidc"}, Log: slog.New(slog.DiscardHandler),
 		Started: func(_ context.Context, unit string) (time.Time, error) { return h.started[unit], nil },
 		Restart: func(_ context.Context, unit string) error {
@@ -74,7 +74,7 @@ func TestApply(t *testing.T) {
 	before := time.Now().Add(-time.Hour)
 	h := &host{started: map[string]time.Time{"store": before, "oidc": before}}
 	for range 2 {
-		if err := storecerts.Apply(t.Context(), h.config(dir, func() {})); err != nil {
+		if err := units.ApplyStoreCertificates(t.Context(), h.config(dir, func() {})); err != nil {
 			t.Fatal(err)
 		}
 		if want := []string{"store", "oidc"}; !slices.Equal(h.restarted, want) {
@@ -90,7 +90,7 @@ func TestMeanwhile(t *testing.T) {
 	put(t, dir, issue(t))
 	h := &host{started: map[string]time.Time{"oidc": time.Now().Add(-time.Hour)}}
 	again := issue(t)
-	err := storecerts.Apply(t.Context(), h.config(dir, func() {
+	err := units.ApplyStoreCertificates(t.Context(), h.config(dir, func() {
 		if len(h.restarted) == 1 {
 			put(t, dir, again)
 		}
@@ -109,7 +109,7 @@ func TestHalf(t *testing.T) {
 	files["client.key"] = issue(t)["client.key"]
 	put(t, dir, files)
 	h := &host{started: map[string]time.Time{"oidc": time.Now().Add(-time.Hour)}}
-	err := storecerts.Apply(t.Context(), h.config(dir, func() {}))
+	err := units.ApplyStoreCertificates(t.Context(), h.config(dir, func() {}))
 	if err == nil || !strings.Contains(err.Error(), "copy its whole directory") || h.restarted != nil {
 		t.Errorf("restarted %q, %v", h.restarted, err)
 	}
@@ -119,7 +119,7 @@ func TestHalf(t *testing.T) {
 func TestWithoutStore(t *testing.T) {
 	t.Parallel()
 	h := &host{started: map[string]time.Time{"oidc": time.Now().Add(-time.Hour)}}
-	if err := storecerts.Apply(t.Context(), h.config(filepath.Join(t.TempDir(), "store"), func() {})); err != nil || h.restarted != nil {
+	if err := units.ApplyStoreCertificates(t.Context(), h.config(filepath.Join(t.TempDir(), "store"), func() {})); err != nil || h.restarted != nil {
 		t.Errorf("restarted %q, %v", h.restarted, err)
 	}
 }

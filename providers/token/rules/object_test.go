@@ -1,4 +1,4 @@
-package object
+package rules
 
 import (
 	"strings"
@@ -41,14 +41,14 @@ func TestCovers(t *testing.T) {
 
 func must(t *testing.T, s string) Object {
 	t.Helper()
-	o, err := Parse(s)
+	o, err := ParseObject(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
 
-func TestRefused(t *testing.T) {
+func TestObjectRefused(t *testing.T) {
 	for s, want := range map[string]string{
 		"tenant:*":            "of every tenant",
 		"namespace:*/*":       "of every tenant",
@@ -74,7 +74,7 @@ func TestRefused(t *testing.T) {
 		" tenant:acme":        "want tenant:T",
 		"namespace:acme/pay*": "namespace",
 	} {
-		if o, err := Parse(s); err == nil || !strings.Contains(err.Error(), want) || o != (Object{}) {
+		if o, err := ParseObject(s); err == nil || !strings.Contains(err.Error(), want) || o != (Object{}) {
 			t.Errorf("%q: %v, %v, want %q", s, o, err, want)
 		}
 	}
@@ -92,8 +92,8 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add("stream:*/*")
 	f.Fuzz(func(t *testing.T, s string) {
-		o, err := Parse(s)
-		if err == nil && (o.String() != s || !o.Covers(o) || !Tenant(o.Tenant()).Covers(o) || o.Tenant() == Any) {
+		o, err := ParseObject(s)
+		if err == nil && (o.String() != s || !o.Covers(o) || !TenantObject(o.Tenant()).Covers(o) || o.Tenant() == Any) {
 			t.Errorf("%q is read as %q", s, o)
 		}
 	})

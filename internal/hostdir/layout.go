@@ -113,7 +113,6 @@ func (l Layout) NeedStateFile(id string) string { return filepath.Join(l.Need(id
 // Provided lists the processes that a policy has a host run.
 type Provided struct {
 	Kinds       []string // kinds of need that it answers, sorted
-	SharesStore bool     // they keep their state in a store that provider hosts share
 	StoreMember bool     // a member of that store
 }
 
@@ -124,7 +123,7 @@ func (l Layout) Provides() Provided {
 		return Provided{}
 	}
 	p := d.Policy()
-	return Provided{slices.Sorted(maps.Keys(p.Provider)), p.Store != nil, p.Store != nil && p.Store.Member != nil}
+	return Provided{slices.Sorted(maps.Keys(p.Provider)), p.Store != nil && p.Store.Member != nil}
 }
 
 // State is where activation keeps what it knows of the documents.

@@ -9,7 +9,7 @@
 // A token is signed with ES256 and lives for five minutes. Its claims are iss, sub (the SPIFFE
 // ID), aud (one), iat, exp and florete_node, the node that requested it.
 //
-// Its keys are those of package signing.
+// Its keys are sealedstore.SigningKeys.
 package jwt
 
 import (
@@ -32,7 +32,6 @@ import (
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -80,7 +79,7 @@ type Config struct {
 // Issuer is the kind "jwt".
 type Issuer struct {
 	Config
-	keys signing.Keys
+	keys sealedstore.SigningKeys
 }
 
 var (
@@ -100,8 +99,8 @@ func New(c Config) *Issuer {
 
 // keysIn are published for 15 minutes after they signed last: tokens live for five, and clocks
 // differ.
-func keysIn(s store.Store, key *sealedstore.Key) signing.Keys {
-	return signing.Keys{Store: s, Seal: key, At: keysAt, Algorithm: jose.ES256, Lingers: 15 * time.Minute}
+func keysIn(s store.Store, key *sealedstore.Key) sealedstore.SigningKeys {
+	return sealedstore.SigningKeys{Store: s, Seal: key, At: keysAt, Algorithm: jose.ES256, Lingers: 15 * time.Minute}
 }
 
 // Name of the kind.
@@ -192,7 +191,7 @@ func refuseRevoked(c server.Call, id spiffe.ID) error {
 }
 
 // sign makes the JWT-SVID of an identity for one audience.
-func sign(k signing.Key, r document.JWTRequest, audience, node string, now, until time.Time) (string, error) {
+func sign(k sealedstore.SigningKey, r document.JWTRequest, audience, node string, now, until time.Time) (string, error) {
 	signer, err := k.Signer("JWT")
 	if err != nil {
 		return "", err

@@ -25,7 +25,6 @@ import (
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
@@ -217,7 +216,7 @@ func TestRotation(t *testing.T) {
 		}
 		id := ring.Signer(now).ID
 		ids[id] = true
-		for age := 0; age < len(bundles) && time.Duration(age)*step < signing.Announced; age++ {
+		for age := 0; age < len(bundles) && time.Duration(age)*step < sealedstore.AnnouncedFor; age++ {
 			if !bundles[len(bundles)-1-age].HasJWTAuthority(id) {
 				t.Fatalf("after %s: hosts with the keys of %d steps ago lack %s", at, age, id)
 			}

@@ -14,7 +14,6 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/sealedstore"
-	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/token/rules"
 	"github.com/florete/florete/providers/token/verify"
@@ -31,14 +30,14 @@ type tenants struct {
 
 // keys sign the tokens of a tenant. They are published for as long as the longest token lives,
 // and a quarter of an hour more, since clocks differ.
-func (t tenants) keys(of *Tenant) signing.Keys {
-	return signing.Keys{Store: t.store, Seal: t.key, At: keysPrefix + of.name, Algorithm: jose.EdDSA, Lingers: longest + 15*time.Minute}
+func (t tenants) keys(of *Tenant) sealedstore.SigningKeys {
+	return sealedstore.SigningKeys{Store: t.store, Seal: t.key, At: keysPrefix + of.name, Algorithm: jose.EdDSA, Lingers: longest + 15*time.Minute}
 }
 
 // issuing is a token to issue.
 type issuing struct {
 	tenant   *Tenant
-	ring     signing.Ring
+	ring     sealedstore.SigningRing
 	sub      string   // its claim
 	subjects []string // that rules may name
 	narrow   rules.Narrow
@@ -48,7 +47,7 @@ type issuing struct {
 
 // issued is one, with the changes of the store that it rests on.
 type issued struct {
-	signing.Change
+	sealedstore.SigningChange
 	tenant, sub, id, token string
 	until                  time.Time
 	permissions            []rules.Permission
@@ -75,7 +74,7 @@ func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
 			return issued{}, hostapi.Errorf(hostapi.CodeBusy, "tenant %s has its %d tokens of this minute, or those that one subject may have of them", i.tenant.name, i.tenant.TokensPerMinute).After(after)
 		}
 	}
-	out := issued{Change: signing.Change{If: has.as}, tenant: i.tenant.name, sub: i.sub, id: rand.Text(), until: i.now.Add(time.Duration(i.tenant.Lifetime) * time.Second), permissions: permissions}
+	out := issued{SigningChange: sealedstore.SigningChange{If: has.as}, tenant: i.tenant.name, sub: i.sub, id: rand.Text(), until: i.now.Add(time.Duration(i.tenant.Lifetime) * time.Second), permissions: permissions}
 	signer, err := i.ring.Signer(i.now).Signer(verify.Type)
 	if err != nil {
 		return issued{}, err

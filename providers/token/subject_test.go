@@ -23,7 +23,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/signing"
+	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -168,9 +168,9 @@ func TestJWTSVID(t *testing.T) {
 }
 
 // svidKeys are those that sign JWT-SVIDs of the cluster.
-func (e *env) svidKeys() signing.Ring {
+func (e *env) svidKeys() sealedstore.SigningRing {
 	e.t.Helper()
-	keys := signing.Keys{Store: e.Store, Seal: e.Key, At: "other/keys", Algorithm: jose.ES256, Lingers: time.Hour}
+	keys := sealedstore.SigningKeys{Store: e.Store, Seal: e.Key, At: "other/keys", Algorithm: jose.ES256, Lingers: time.Hour}
 	ring, _, err := keys.Due(e.t.Context(), time.Now(), 1)
 	if err != nil {
 		e.t.Fatal(err)
@@ -179,11 +179,11 @@ func (e *env) svidKeys() signing.Ring {
 }
 
 // jwtSVID is a form with one of wiki on node elm, for an audience.
-func (e *env) jwtSVID(ring signing.Ring, audience string) url.Values {
+func (e *env) jwtSVID(ring sealedstore.SigningRing, audience string) url.Values {
 	return e.jwtSVIDUntil(ring, audience, time.Now().Add(time.Minute))
 }
 
-func (e *env) jwtSVIDUntil(ring signing.Ring, audience string, end time.Time) url.Values {
+func (e *env) jwtSVIDUntil(ring sealedstore.SigningRing, audience string, end time.Time) url.Values {
 	e.t.Helper()
 	s, err := ring.Signer(time.Now()).Signer("JWT")
 	if err != nil {

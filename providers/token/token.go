@@ -25,7 +25,7 @@
 // config's API; those of the policy stay as they are.
 //
 // A token is signed with EdDSA. Its claims are iss and aud (the tenant's pages), sub, iat, exp,
-// jti and permissions. Keys are those of package signing, of each tenant its own; the pages
+// jti and permissions. Keys are sealedstore.SigningKeys, of each tenant its own; the pages
 // /v1/tenants/acme/jwks.json and /v1/tenants/acme/.well-known/openid-configuration have them.
 package token
 

@@ -11,14 +11,13 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/florete/florete/providers/sealedstore"
-	"github.com/florete/florete/providers/signing"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/providers/token/rules"
 )
 
 const issuer = "http://tokens.demo.flor.rete/v1/tenants/acme"
 
-func ring(t *testing.T, algorithm jose.SignatureAlgorithm) signing.Ring {
+func ring(t *testing.T, algorithm jose.SignatureAlgorithm) sealedstore.SigningRing {
 	t.Helper()
 	db, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})
 	if err != nil {
@@ -29,14 +28,14 @@ func ring(t *testing.T, algorithm jose.SignatureAlgorithm) signing.Ring {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, _, err := signing.Keys{Store: db, Seal: key, At: "k", Algorithm: algorithm}.Due(t.Context(), time.Now(), 1)
+	r, _, err := sealedstore.SigningKeys{Store: db, Seal: key, At: "k", Algorithm: algorithm}.Due(t.Context(), time.Now(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func sign(t *testing.T, r signing.Ring, typ jose.ContentType, c Claims) string {
+func sign(t *testing.T, r sealedstore.SigningRing, typ jose.ContentType, c Claims) string {
 	t.Helper()
 	s, err := r.Signer(time.Now()).Signer(typ)
 	if err != nil {

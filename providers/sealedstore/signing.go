@@ -1,8 +1,4 @@
-// Package signing keeps the keys that sign tokens: in the store, sealed, the same for all
-// replicas. Each is published before it signs, and until what it signed has ended. A new one is
-// made each day, and at once, with the end of all others, where the policy has a higher
-// generation.
-package signing
+package sealedstore
 
 import (
 	"context"
@@ -20,22 +16,23 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 )
 
 const (
 	keyLife = 24 * time.Hour
 
-	// Announced is how long a key is published before it signs: hosts have the keys of at most
+	// AnnouncedFor is how long a key is published before it signs: hosts have the keys of at most
 	// ten minutes ago, verifiers of the pages those of an hour.
-	Announced = 2 * time.Hour
+	AnnouncedFor = 2 * time.Hour
 )
 
-// Keys are the signing keys in a store.
-type Keys struct {
+// SigningKeys are the keys that sign tokens: in a store, sealed, the same for all replicas. Each is published before
+// it signs, and until what it signed has ended. A new one is made each day, and at once, with the end of all others,
+// where the policy has a higher generation.
+type SigningKeys struct {
 	Store     store.Store
-	Seal      *sealedstore.Key
+	Seal      *Key
 	At        string                  // key of the store that has them
 	Algorithm jose.SignatureAlgorithm // ES256 or EdDSA
 
@@ -44,25 +41,25 @@ type Keys struct {
 	Lingers time.Duration
 }
 
-// Key is one of them.
-type Key struct {
+// SigningKey is one of them.
+type SigningKey struct {
 	ID         string `json:"id"` // RFC 7638 thumbprint
 	Generation int    `json:"generation"`
 	Signs      int64  `json:"signs"` // since when, Unix seconds
 	Private    []byte `json:"private"`
 }
 
-// Ring is all of them, in the order in which they sign.
-type Ring []Key
+// SigningRing is all of them, in the order in which they sign.
+type SigningRing []SigningKey
 
-// Change is of the store; none where Then is empty.
-type Change struct {
+// SigningChange is of the store; none where Then is empty.
+type SigningChange struct {
 	If   []store.Cond
 	Then []store.Op
 }
 
 // Read returns the ring, and the revision that wrote it.
-func (k Keys) Read(ctx context.Context) (r Ring, revision int64, err error) {
+func (k SigningKeys) Read(ctx context.Context) (r SigningRing, revision int64, err error) {
 	e, err := k.Store.Get(ctx, k.At)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, 0, nil
@@ -78,27 +75,27 @@ func (k Keys) Read(ctx context.Context) (r Ring, revision int64, err error) {
 }
 
 // Due is the ring that is due at a time, with the change that brings it about.
-func (k Keys) Due(ctx context.Context, now time.Time, generation int) (Ring, Change, error) {
+func (k SigningKeys) Due(ctx context.Context, now time.Time, generation int) (SigningRing, SigningChange, error) {
 	r, revision, err := k.Read(ctx)
 	if err != nil {
-		return nil, Change{}, err
+		return nil, SigningChange{}, err
 	}
 	next, changed, err := k.next(r, now, generation)
 	if err != nil || !changed {
-		return next, Change{}, err
+		return next, SigningChange{}, err
 	}
 	plain, err := json.Marshal(next)
 	if err != nil {
-		return nil, Change{}, err
+		return nil, SigningChange{}, err
 	}
-	return next, Change{
+	return next, SigningChange{
 		If:   []store.Cond{{Key: k.At, Modified: revision}},
 		Then: []store.Op{store.Put(k.At, k.Seal.Seal(k.At, plain))},
 	}, nil
 }
 
 // Published is the ring that verifiers are to have at a time, also before it is in the store.
-func (k Keys) Published(ctx context.Context, now time.Time, generation int) (Ring, error) {
+func (k SigningKeys) Published(ctx context.Context, now time.Time, generation int) (SigningRing, error) {
 	r, _, err := k.Read(ctx)
 	if err == nil {
 		r, _, err = k.next(r, now, generation)
@@ -107,7 +104,7 @@ func (k Keys) Published(ctx context.Context, now time.Time, generation int) (Rin
 }
 
 // Keep brings about what is due. That another replica was first is no error.
-func (k Keys) Keep(ctx context.Context, now time.Time, generation int) error {
+func (k SigningKeys) Keep(ctx context.Context, now time.Time, generation int) error {
 	_, c, err := k.Due(ctx, now, generation)
 	if err != nil || c.Then == nil {
 		return err
@@ -121,14 +118,14 @@ func (k Keys) Keep(ctx context.Context, now time.Time, generation int) error {
 
 // next is what a ring is to be at a time, and whether that is another: a key signs until the
 // next one does, one of a lower generation nothing any more.
-func (k Keys) next(r Ring, now time.Time, generation int) (next Ring, changed bool, err error) {
+func (k SigningKeys) next(r SigningRing, now time.Time, generation int) (next SigningRing, changed bool, err error) {
 	for i, key := range r {
 		over := i+1 < len(r) && now.After(r[i+1].Begins().Add(k.Lingers))
 		if !over && key.Generation >= generation {
 			next = append(next, key)
 		}
 	}
-	signs := now.Add(Announced)
+	signs := now.Add(AnnouncedFor)
 	switch {
 	case len(next) == 0:
 		signs = now
@@ -142,7 +139,7 @@ func (k Keys) next(r Ring, now time.Time, generation int) (next Ring, changed bo
 }
 
 // Signer is the key that signs at a time.
-func (r Ring) Signer(now time.Time) Key {
+func (r SigningRing) Signer(now time.Time) SigningKey {
 	signer := r[0] // also where the clock went back
 	for _, k := range r {
 		if !k.Begins().After(now) {
@@ -153,7 +150,7 @@ func (r Ring) Signer(now time.Time) Key {
 }
 
 // JWKS is the JWK Set (RFC 7517) of the public keys.
-func (r Ring) JWKS() []byte {
+func (r SigningRing) JWKS() []byte {
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	for _, k := range r {
 		private, algorithm, err := k.private()
@@ -169,17 +166,17 @@ func (r Ring) JWKS() []byte {
 	return b
 }
 
-func newKey(algorithm jose.SignatureAlgorithm, generation int, signs time.Time) (Key, error) {
+func newKey(algorithm jose.SignatureAlgorithm, generation int, signs time.Time) (SigningKey, error) {
 	private, err := generate(algorithm)
 	if err != nil {
-		return Key{}, err
+		return SigningKey{}, err
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
-		return Key{}, err
+		return SigningKey{}, err
 	}
 	print, err := (&jose.JSONWebKey{Key: private.Public()}).Thumbprint(crypto.SHA256)
-	return Key{base64.RawURLEncoding.EncodeToString(print), generation, signs.Unix(), der}, err
+	return SigningKey{base64.RawURLEncoding.EncodeToString(print), generation, signs.Unix(), der}, err
 }
 
 func generate(algorithm jose.SignatureAlgorithm) (crypto.Signer, error) {
@@ -191,10 +188,10 @@ func generate(algorithm jose.SignatureAlgorithm) (crypto.Signer, error) {
 }
 
 // Begins is when it signs.
-func (k Key) Begins() time.Time { return time.Unix(k.Signs, 0) }
+func (k SigningKey) Begins() time.Time { return time.Unix(k.Signs, 0) }
 
 // Signer signs tokens of a type, such as "JWT".
-func (k Key) Signer(typ jose.ContentType) (jose.Signer, error) {
+func (k SigningKey) Signer(typ jose.ContentType) (jose.Signer, error) {
 	private, algorithm, err := k.private()
 	if err != nil {
 		return nil, err
@@ -204,7 +201,7 @@ func (k Key) Signer(typ jose.ContentType) (jose.Signer, error) {
 		(&jose.SignerOptions{}).WithType(typ))
 }
 
-func (k Key) private() (crypto.Signer, jose.SignatureAlgorithm, error) {
+func (k SigningKey) private() (crypto.Signer, jose.SignatureAlgorithm, error) {
 	key, err := x509.ParsePKCS8PrivateKey(k.Private)
 	if err != nil {
 		return nil, "", fmt.Errorf("signing key %s: %w", k.ID, err)

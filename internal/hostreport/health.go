@@ -98,7 +98,7 @@ func (f *Forwarder) problems() (all []string) {
 		all = append(all, "its forwarder is "+f.State)
 	}
 	for _, p := range f.Problems {
-		all = append(all, "forwarder: "+p)
+		all = append(all, "its forwarder: "+p)
 	}
 	return all
 }

@@ -38,7 +38,7 @@ func TestProblems(t *testing.T) {
 		"starts, and waits": {unit("activating", "waiting for a key"), "unit false unit x.service does not run; x.service is activating (waiting for a key)"},
 		"no forwarder":      {func(r *Report) { r.Forwarder = nil }, "forwarder false its forwarder does not answer; its forwarder does not answer"},
 		"no identity":       {func(r *Report) { r.Forwarder.State = "waiting" }, "forwarder false its forwarder is waiting; its forwarder is waiting"},
-		"a port":            {func(r *Report) { r.Forwarder.Problems = []string{"port taken"} }, "forwarder false forwarder: port taken; forwarder: port taken"},
+		"a port":            {func(r *Report) { r.Forwarder.Problems = []string{"port taken"} }, "forwarder false its forwarder: port taken; its forwarder: port taken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Report{Forwarder: &Forwarder{State: Running}}

@@ -113,7 +113,7 @@ func TestNotes(t *testing.T) {
 		"ending, for others to see to": {func(r *hostreport.Report, _ *time.Time) {
 			r.Forwarder.Ending = []trust.EndingCertificate{{Part: "issuing", Name: "demo"}}
 		}, ""},
-		"problem": {func(r *hostreport.Report, _ *time.Time) { r.Forwarder.Problems = []string{"port taken"} }, "forwarder: forwarder: port taken"},
+		"problem": {func(r *hostreport.Report, _ *time.Time) { r.Forwarder.Problems = []string{"port taken"} }, "forwarder: its forwarder: port taken"},
 		"unit": {func(r *hostreport.Report, _ *time.Time) {
 			r.Units[0] = hostreport.Unit{Name: "x.service", Active: "failed", Sub: "failed"}
 		}, "unit: x.service is failed (failed)"},

@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Top is what a forwarder carries now, by what changed between two reports: for each service and principal,
-// connections, what comes and goes in a second, refusals, and what it goes over. It counts nothing itself.
+// Top shows the load of a forwarder now, by what changed between two reports: for each service and
+// principal, connections, bytes in a second, refusals, and the transport. It counts nothing itself.
 type Top struct {
 	Host    string    `json:"host"`
 	State   string    `json:"state"`

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// SVIDSet is what proves who the parts of one host are, at one moment: the SVIDs that activation
+// SVIDSet has the identities of the parts of one host at one moment: the SVIDs that activation
 // delivered, and the roots of the manifest, which verify peers. It does not change. The zero SVIDSet has
 // no SVIDs.
 type SVIDSet struct {

@@ -63,7 +63,8 @@ type Settings struct {
 	CacheDir string `json:"cacheDir" path:""`
 }
 
-// State is what was published, and who joined. Tokens are in no backup: a use would come back. A rollout at work ends with the state that it is in.
+// State names the keys of what was published, and of hosts that joined. Tokens are in no backup: a
+// use would come back. A rollout at work ends with the state that it is in.
 func (*Settings) State() server.State {
 	return server.State{Remembered: append(archive.Remembered(), join.RequestPrefix), Restored: archive.Restored, Ending: map[string]time.Duration{archive.Held: 0}}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Change is what a decision does to the state.
+// Change has the changes of state that a decision makes.
 type Change struct {
 	If   []store.Cond
 	Then []store.Op
 	// Unrecorded leaves no audit row where the request is granted.
 	Unrecorded bool
 
-	// Refusal is what the answer amounts to, where it is a refusal: the audit row has it.
+	// Refusal is set where the answer refuses the request: the audit row has it.
 	Refusal *hostapi.Error
 
 	// Signed tells that the answer is signed by operators, so that it is given although the store

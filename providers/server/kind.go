@@ -41,8 +41,8 @@ type Kind[P any] interface {
 	Answer(ctx context.Context, p P, c Call) (Decision, error)
 }
 
-// AnyKind is what a process serves: a Kind, whatever it compiles policies to, or a subject of its
-// own that answers no needs. Its functions but Routes may be nil.
+// AnyKind is one kind that a process serves: a Kind, whatever it compiles policies to, or a subject
+// of its own that answers no needs. Its functions but Routes may be nil.
 type AnyKind struct {
 	Name string
 

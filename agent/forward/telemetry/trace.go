@@ -57,8 +57,8 @@ type Span struct {
 	Error      string // empty: all went well
 }
 
-// SpanAttributes are what a span has of a connection. address is where the forwarder at the other
-// side is.
+// SpanAttributes returns the attributes that a span has of a connection. address is that of the
+// forwarder at the other side.
 func SpanAttributes(caller, service spiffe.ID, over document.Transport, address string) map[string]string {
 	return map[string]string{"florete.caller": caller.String(), "florete.service": service.String(), "florete.transport": string(over), "network.peer.address": address}
 }

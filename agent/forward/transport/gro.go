@@ -12,7 +12,7 @@ import (
 const (
 	// pieces are how many are received with one system call.
 	pieces = 8
-	// largestMerged is what the kernel merges at most.
+	// largestMerged is the most that the kernel merges, in bytes.
 	largestMerged = 1 << 16
 	// controlSize has room for the size of a segment, ECN and the address that was called.
 	controlSize = 128

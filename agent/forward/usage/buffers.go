@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// LargeBuffer is what measured best for bulk.
+	// LargeBuffer is the size that measured best for bulk, in bytes.
 	LargeBuffer = 512 << 10
 	// maxLargeBuffers is how many there are at most. Connections that stand still keep theirs:
 	// with more of them, others get a small one.

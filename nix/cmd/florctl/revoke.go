@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// revoking is what commands that sign a revocation list have in common.
+// revoking has the flags and steps that all commands share which sign a revocation list.
 type revoking struct {
 	published.Revising
 	cmd     *cobra.Command

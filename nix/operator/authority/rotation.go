@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/providers/cert"
 )
 
-// Rotation is how the rotation of a cluster's root stands: by the files of the root's
+// Rotation has the state of the rotation of a cluster's root, by the files of the root's
 // directory, the flake, and what hosts report. Nothing else keeps it.
 type Rotation struct {
 	ca.Rotation

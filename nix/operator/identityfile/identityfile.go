@@ -201,7 +201,7 @@ func (i *Issuing) makeDevice() error {
 	return err
 }
 
-// fingerprint is that of the device key, empty for a host that the flake has the key of.
+// fingerprint returns the fingerprint of the device key, empty for a host that the flake has the key of.
 func (i *Issuing) fingerprint() string {
 	if !i.manifest.Identity.Joins {
 		return ""

@@ -57,7 +57,7 @@ func TestEnsure(t *testing.T) {
 	}
 	at := backend.Listener.Addr().String()
 	for range 2 {
-		if got := ensure("a", "wiki.example", at); got != `{"values":{"name":"wiki.example"}}`+"\n" {
+		if got := ensure("a", "wiki.example", at); got != `{"values":{"name":"wiki.example"}}` {
 			t.Error(got)
 		}
 	}

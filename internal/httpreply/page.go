@@ -16,15 +16,15 @@ func OwnPage(r *http.Request, own func(name string) bool, want string) (status i
 	host := url.URL{Host: r.Host}
 	name := hostname(&host)
 	if !own(name) {
-		return http.StatusMisdirectedRequest, fmt.Errorf("Host %.100q, want %s: call it by that name", r.Host, want)
+		return http.StatusMisdirectedRequest, fmt.Errorf("header Host %.100q, want %s: call it by that name", r.Host, want)
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		return http.StatusForbidden, fmt.Errorf("Sec-Fetch-Site %.100q, want a page of %s", site, want)
+		return http.StatusForbidden, fmt.Errorf("header Sec-Fetch-Site %.100q, want a page of %s", site, want)
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme != "http" || hostname(u) != name || cmp.Or(u.Port(), "80") != cmp.Or(host.Port(), "80") {
-			return http.StatusForbidden, fmt.Errorf("Origin %.100q, want a page of %s", origin, want)
+			return http.StatusForbidden, fmt.Errorf("header Origin %.100q, want a page of %s", origin, want)
 		}
 	}
 	return http.StatusOK, nil

@@ -19,8 +19,8 @@ type Manifest struct {
 	Providers map[string]map[string]Provider `json:"providers"`
 	Needs     []Need                         `json:"needs"` // sorted by ID
 	Forwarder Forwarder                      `json:"forwarder"`
-	// Units are those of systemd that should run, by name without the prefix of the host's
-	// instance, and whether each must be installed: documents from the network install none.
+	// Units has the units of systemd that should run, by name without the prefix of the host's
+	// instance. The value tells whether the unit must be installed: documents from the network install none.
 	Units map[string]bool `json:"units,omitempty"`
 	// Federation are the foreign trust domains that this host accepts named identities of.
 	Federation []Foreign `json:"federation,omitempty"` // sorted by trust domain

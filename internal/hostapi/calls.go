@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// leastStall is when one of several calls stalls, or after four times what the handshake took: then the
-// others do not wait for it, leastStall later at most, and a request that hangs holds up no other.
+// leastStall is the time after which one of several calls stalls, where four times what the handshake
+// took is not longer. The others do not wait for it then, so a request that hangs holds up no other.
 // They do wait for a connection: a provider that has no time for one has less for several.
 const leastStall = 500 * time.Millisecond
 

@@ -10,18 +10,8 @@ instance:
 let
   inherit (builtins)
     any
-    attrNames
-    concatMap
-    concatStringsSep
-    elem
     filter
     foldl'
-    isList
-    listToAttrs
-    mapAttrs
-    stringLength
-    substring
-    toJSON
     ;
   inherit (import ../lib) optionalAttrs;
   common = import ./common.nix instance;
@@ -52,11 +42,6 @@ let
     "net.core.wmem_max" = 7500000;
   };
 
-  directives =
-    set:
-    concatMap (n: map (v: "${n}=${text v}\n") (if isList set.${n} then set.${n} else [ set.${n} ])) (
-      attrNames set
-    );
   delivering = filter (n: n.deliver.files != { });
 
   # Which parts a host has besides what every host has.
@@ -68,90 +53,24 @@ let
     workload = any (c: c.workload or false) manifest.forwarder.callers;
   };
 
-  # Of units, those that start at boot: name without prefix → whether it must be installed.
-  started =
-    units:
-    listToAttrs (
-      map (
-        full:
-        let
-          name = substring (stringLength (unit "")) (-1) full;
-        in
-        {
-          inherit name;
-          value = elem name required;
-        }
-      ) (filter (name: units.${name} ? Install) (attrNames units))
-    );
-  required = [
-    "activate.service"
-    "agent.service"
-    "refresh.timer"
-    "store.service"
-    "workload.socket"
-  ];
-
-  # The same of parts, which are alike on all hosts that have them.
-  starting =
-    let
-      bin = "";
-      settings = { };
-      manifest = null;
-      policy = null;
-      documents = null;
-    in
-    mapAttrs (_: started) {
-      always =
-        activate {
-          inherit
-            manifest
-            documents
-            bin
-            settings
-            ;
-        }
-        // agent {
-          inherit
-            manifest
-            policy
-            bin
-            settings
-            ;
-        }
-        // hostsFile { inherit bin; }
-        // guard { inherit bin; }
-        // rollback.units { inherit bin; };
-      certificates = store.certificates { inherit bin; };
-      store = store.units {
-        member = null;
-        etcd = "";
-      };
-      credentials = credential.units { inherit bin; };
-      ingress = ingress { inherit bin settings; };
-      workload = workload { inherit bin; };
-    };
-  ofPolicy =
-    policy:
-    let
-      has = parts null policy;
-    in
-    listToAttrs (
-      map (kind: {
-        name = "provider-${kind}.service";
-        value = true;
-      }) (attrNames policy.provider)
-    )
-    // (if has.certificates then starting.certificates else { })
-    // (if has.store then starting.store else { });
-
-  order = [
-    "Unit"
-    "Service"
-    "Path"
-    "Timer"
-    "Socket"
-    "Install"
-  ];
+  expected = import ./expected.nix {
+    inherit
+      activate
+      agent
+      credential
+      delivering
+      guard
+      host
+      hostsFile
+      ingress
+      parts
+      rollback
+      store
+      unit
+      workload
+      ;
+  };
+  texts = import ./texts.nix { inherit sysctl text; };
 in
 {
   # The units of the host with this manifest and, on provider hosts, this policy.
@@ -208,29 +127,8 @@ in
       // optionalAttrs has.workload (workload { inherit bin; })
     ) (delivering manifest.needs);
 
-  # Those of them that should run: name without prefix → whether the unit must be installed. Without
-  # the others a host does what its documents say, or they came over the network, which installs
-  # nothing, or an option of the NixOS module leaves them out.
-  expected =
-    { manifest, policy }:
-    let
-      has = parts manifest policy;
-    in
-    starting.always
-    // (if has.credentials then starting.credentials else { })
-    // (if has.ingress then starting.ingress else { })
-    // (if has.workload then starting.workload else { })
-    // (if policy == null then { } else ofPolicy policy)
-    // started (host {
-      inherit manifest;
-      bin = "";
-    })
-    // listToAttrs (
-      map (n: {
-        name = "need-${n.id}.path";
-        value = false;
-      }) (delivering manifest.needs)
-    );
+  # Those of them that should run: name without prefix → whether the unit must be installed.
+  inherit expected;
 
   # The accounts that they need: name → { description; home; }.
   accounts =
@@ -249,6 +147,9 @@ in
   # What QUIC asks the kernel to buffer, in bytes; the kernel's own is 208 KiB.
   inherit sysctl;
 
+  # A unit, accounts and settings of the kernel as the text of their files.
+  inherit (texts) render sysusers sysctls;
+
   # Where things are, and how units are called.
   inherit
     current
@@ -258,31 +159,4 @@ in
     state
     unit
     ;
-
-  # A unit as the text of its file.
-  render =
-    unit:
-    concatStringsSep "\n" (
-      map (section: "[${section}]\n" + concatStringsSep "" (directives unit.${section})) (
-        filter (section: unit ? ${section}) order
-      )
-    );
-
-  # Accounts as the text of a sysusers.d(5) file.
-  sysusers =
-    accounts:
-    concatStringsSep "" (
-      map (n: "u ${n} - ${toJSON accounts.${n}.description} ${accounts.${n}.home}\n") (attrNames accounts)
-    );
-
-  # The same as the text of a sysctl.d(5) file, with what NixOS sets anyway: each path
-  # unit is one of the watches that root may have, 128 elsewhere. What the kernel does
-  # not have here, as in a container, is no failure.
-  sysctls =
-    let
-      settings = sysctl // {
-        "fs.inotify.max_user_instances" = 524288;
-      };
-    in
-    concatStringsSep "" (map (n: "-${n} = ${text settings.${n}}\n") (attrNames settings));
 }

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// PageConnections are how many are open. Those of people are no reason for hosts to find no room.
+	// PageConnections bounds the open connections of pages. Those of people are no reason for hosts to find no room.
 	PageConnections = 1024
 	maxPageHeader   = 32 << 10
 )

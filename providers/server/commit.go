@@ -166,8 +166,8 @@ func (a *Request) commitDecision(ctx context.Context, decide func() (any, Change
 	return nil, hostapi.Errorf(hostapi.CodeBusy, "the state changed %d times while this was decided: request again", store.Attempts).After(time.Second)
 }
 
-// storeRetry is when a host requests again what the store did not answer: it elects another
-// leader in less.
+// storeRetry is the pause before a host requests again what the store did not answer: it elects
+// another leader in less.
 const storeRetry = 5 * time.Second
 
 // internalError logs what went wrong here; the caller learns only that it did.

@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/internal/httpreply"
 )
 
-// encoded is an answer as JSON, which is what is recorded of it and what the caller gets.
+// encoded has an answer as JSON, in the bytes that are recorded and sent.
 type encoded []byte
 
 // Reply writes an answer or, when err is not nil, a refusal.

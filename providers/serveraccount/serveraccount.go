@@ -1,5 +1,5 @@
-// Package serveraccount is what kinds of need share whose answer is an account at a server that is a
-// service of the cluster:
+// Package serveraccount makes and ends accounts for the kinds of need that answer with one at a server
+// of the cluster:
 //
 //	a policy names it    a request makes it and answers with a secret of it; a sweep ends former ones
 //	no policy names it   a sweep ends it, with a row in the audit log

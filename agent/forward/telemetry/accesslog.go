@@ -22,9 +22,9 @@ const (
 	// 30 s), so that other lines of the forwarder are not dropped.
 	linesPerSecond = 100
 	lineBurst      = 300
-	// lostPause is how often what was left out is logged.
+	// lostPause is the time between two lines about entries that were left out.
 	lostPause = 10 * time.Second
-	// SampledEvery is of how many connections one is written where they are sampled.
+	// SampledEvery connections have one entry where they are sampled.
 	SampledEvery = 100
 )
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeSettle is how long to wait for what changes together.
+// routeSettle is the time in which changes of routes count as one.
 const routeSettle = 50 * time.Millisecond
 
 const routeGroups = unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV4_ROUTE | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_IPV6_ROUTE

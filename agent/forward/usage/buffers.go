@@ -11,7 +11,7 @@ import (
 const (
 	// LargeBuffer is the size that measured best for bulk, in bytes.
 	LargeBuffer = 512 << 10
-	// maxLargeBuffers is how many there are at most. Connections that stand still keep theirs:
+	// maxLargeBuffers bounds their number. Connections that stand still keep theirs:
 	// with more of them, others get a small one.
 	maxLargeBuffers = 64
 	smallBuffer     = 8 << 10

@@ -215,7 +215,7 @@ func (c Cluster) await(ctx context.Context, list *trust.Revocations, began time.
 	}
 }
 
-// listPoll is how often reports are requested.
+// listPoll is the time between two requests for reports.
 const listPoll = 300 * time.Millisecond
 
 // renew signs the list anew when half of the time until a newer one is due has passed.

@@ -30,7 +30,9 @@ let
   federation = import ../access/federation.nix;
   inherit (import ../lib) optionalAttrs sorted;
   inherit (import ../lib/names.nix) entrance;
-  inherit (import ../units "") expected;
+  # The units of a host by its instance. Most have none, for whom what is alike is made once.
+  plainUnits = import ../units "";
+  unitsOf = host: if host.instance == "" then plainUnits else import ../units host.instance;
   t = topology;
 
   # Entries for all who may connect, made once for the same roles: many services are reached
@@ -188,7 +190,7 @@ let
 in
 manifest
 // {
-  units = expected {
+  units = (unitsOf host).expected {
     inherit manifest;
     policy = policyOf name;
   };

@@ -1,12 +1,3 @@
-// Package forward is the forwarder of one host. It watches what activation keeps on
-// disk, the accepted manifest and the delivered SVIDs, and keeps three things in
-// agreement with it: what the host publishes (package inbound), what its processes
-// reach (package outbound), and the connections between forwarders (package
-// transport).
-//
-// There is one loop, in Run. Each pass reads all that is on disk, makes a
-// snapshot, and applies it; a change, a failure and the first start take the same
-// path.
 package forward
 
 import (

@@ -2,6 +2,7 @@ package modules_test
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -10,12 +11,24 @@ import (
 	"testing"
 )
 
-const vm = "../tests/vm"
+const (
+	vm        = "../tests/vm"
+	scenarios = "../tests/scenarios"
+)
 
 var (
 	deployed = regexp.MustCompile(`\b(?:deploy|bring_up)\("([\w-]+)"`)
 	revision = regexp.MustCompile(`\{\s+name = "([\w-]+)";\s+change`)
 )
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
 
 func glob(t *testing.T, pattern string) []string {
 	t.Helper()

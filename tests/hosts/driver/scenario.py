@@ -3,7 +3,8 @@
 A scenario's first line is a docstring that says what it proves. A line
 `# own kernel: ursula` names hosts that share neither clock nor memory with others,
 `# bundles: ursula/base.deb` what florctl packs for a host, into its /root/bundles,
-`# operator: modules/BOOTSTRAP.md` a page whose commands an operator types,
+`# operator: docs/tutorial/three-machines.md` a page, by its path in the repository, whose
+commands an operator types,
 `# systemd: ` says why it runs on each version of that, not on the newest alone, and
 `# minutes: 4` that it takes long, so that it begins early."""
 

@@ -196,7 +196,7 @@ func StoreUnavailable(err error) *hostapi.Error {
 func Unavailable(err error) string {
 	switch {
 	case errors.Is(err, store.ErrFull):
-		return "the provider's store is full, so nothing can be granted: see \"A store that is full\" of modules/README.md"
+		return "the provider's store is full, so nothing can be granted: see docs/how-to/run-providers-on-three-hosts.md#a-store-that-is-full"
 	case errors.Is(err, store.ErrDamaged):
 		return "the provider's state file is damaged or gone: its log says how to go on, and florctl state restore goes on from a backup"
 	case errors.Is(err, store.ErrMoved):

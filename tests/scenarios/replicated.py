@@ -52,7 +52,7 @@ with subtest("healed, everybody has what they need, by itself"):
     raishan.unblock()
     wait_fulfilled()
 
-with subtest("a member that lost its disk does not join by itself, and does by what modules/README.md has an operator type"):
+with subtest("a member that lost its disk does not join by itself, and does by what docs/how-to/run-providers-on-three-hosts.md has an operator type"):
     files = "--cacert /etc/florete/store/ca.crt --cert /etc/florete/store/client.crt --key /etc/florete/store/client.key"
     etcdctl = f"etcdctl {files} --endpoints https://127.0.0.1:4620"
     member = next(m for m in drhorrible.succeed(f"{etcdctl} member list").splitlines() if ", raishan, " in m).split(", ")

@@ -15,15 +15,18 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// documented are the lines for etcdctl that modules/README.md has for who replaces a member,
-// for one of a cluster's members, with what has another value there.
+// page has how an operator replaces a member.
+const page = "docs/how-to/run-providers-on-three-hosts.md"
+
+// documented returns the lines for etcdctl with which the page has an operator replace a
+// member, with the values of one of a cluster's members.
 func documented(t *testing.T, values map[string]string) string {
 	t.Helper()
-	b, err := os.ReadFile("../../../modules/README.md")
+	b, err := os.ReadFile("../../../" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(b), "\n### Replacing a member\n")
+	_, text, _ := strings.Cut(string(b), "\n## Replacing a member\n")
 	_, text, _ = strings.Cut(text, "```sh\n")
 	text, _, _ = strings.Cut(text, "```")
 	var lines []string
@@ -33,12 +36,12 @@ func documented(t *testing.T, values map[string]string) string {
 		}
 	}
 	if len(lines) != 4 {
-		t.Fatalf("modules/README.md: %d lines for etcdctl, want 4: %q", len(lines), lines)
+		t.Fatalf("%s: %d lines for etcdctl, want 4: %q", page, len(lines), lines)
 	}
 	text = strings.Join(lines, "")
 	for written, value := range values {
 		if !strings.Contains(text, written) {
-			t.Fatalf("modules/README.md: no %s among\n%s", written, text)
+			t.Fatalf("%s: no %s among\n%s", page, written, text)
 		}
 		text = strings.ReplaceAll(text, written, value)
 	}
@@ -74,7 +77,7 @@ func environment(t *testing.T, path string) (all []string) {
 }
 
 // TestReplacedMember: a member that lost its disk is refused, and joins again by what
-// modules/README.md has an operator type. When a majority is lost for good, the member that is
+// page has an operator type. When a majority is lost for good, the member that is
 // left goes on alone, and others join it.
 func TestReplacedMember(t *testing.T) {
 	c := etcdtest.StartTLS(t, 3)

@@ -22,46 +22,59 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// series is one that the forwarder exposes.
+// series is a metric of the forwarder.
 type series struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 }
 
-var descriptions []*prometheus.Desc
-
-func newMetric(kind prometheus.ValueType, name, help string, labels ...string) series {
-	d := prometheus.NewDesc("florete_"+name, help, labels, nil)
-	descriptions = append(descriptions, d)
-	return series{d, kind}
+// description is a metric as docs/reference/metrics.md shows it.
+type description struct {
+	desc             *prometheus.Desc
+	name, kind, help string
+	labels           []string
 }
 
+// descriptions has all metrics of the forwarder, in the order in which they are declared.
+var descriptions []description
+
+func newMetric(kind, name, help string, labels ...string) series {
+	d := prometheus.NewDesc("florete_"+name, help, labels, nil)
+	descriptions = append(descriptions, description{d, "florete_" + name, kind, help, labels})
+	if kind == gauge {
+		return series{d, prometheus.GaugeValue}
+	}
+	return series{d, prometheus.CounterValue}
+}
+
+// The types of metrics.
 const (
-	counter = prometheus.CounterValue
-	gauge   = prometheus.GaugeValue
+	counter   = "counter"
+	gauge     = "gauge"
+	histogram = "histogram"
 )
 
 var (
-	info      = newMetric(gauge, "info", "1, of the host and the version it runs.", "cluster", "host", "version")
-	running   = newMetric(gauge, "running", "Whether the node's identity is there and the forwarder carries connections.")
-	problems  = newMetric(gauge, "problems", "What could not be put in force; flor status has it.")
+	info      = newMetric(gauge, "info", "Always 1. The labels name the host and the version that it runs.", "cluster", "host", "version")
+	running   = newMetric(gauge, "running", "1 if the node's identity is delivered and the forwarder carries connections, else 0.")
+	problems  = newMetric(gauge, "problems", "Parts of the manifest that could not be put in force; flor status lists them.")
 	serial    = newMetric(gauge, "manifest_serial", "Serial of the manifest in force.")
-	stale     = newMetric(gauge, "documents_stale_seconds", "How long no provider has answered about this host's documents, when that is too long; else 0.")
-	revoked   = newMetric(gauge, "revocation_list_number", "Number of the revocation list in force; 0 for none.")
-	listDue   = newMetric(gauge, "revocation_list_next_update_timestamp_seconds", "When a newer revocation list is due; 0 without one.")
-	auditing  = newMetric(gauge, "audit_faults", "Audit logs of providers that are not what they were, and that nobody accepted; flor witness has them.")
-	expires   = newMetric(gauge, "svid_expiry_timestamp_seconds", "When an SVID of this host ends; 0 where none was delivered.", "identity")
-	live      = newMetric(gauge, "connections", "TCP connections and UDP sessions now.", "direction", "target", "port", "caller")
-	begun     = newMetric(counter, "connections_total", "TCP connections and UDP sessions since the start.", "direction", "target", "port", "caller")
+	stale     = newMetric(gauge, "documents_stale_seconds", "Seconds since a provider last answered about this host's documents, if that is longer than providers.config.staleAfter, else 0.")
+	revoked   = newMetric(gauge, "revocation_list_number", "Number of the revocation list in force, or 0 without one.")
+	listDue   = newMetric(gauge, "revocation_list_next_update_timestamp_seconds", "Unix time at which a newer revocation list is due, or 0 without a list.")
+	auditing  = newMetric(gauge, "audit_faults", "Audit logs of providers that were edited, removed or rolled back, and that nobody accepted; flor witness lists them.")
+	expires   = newMetric(gauge, "svid_expiry_timestamp_seconds", "Unix time at which an SVID of this host expires, or 0 if none was delivered.", "identity")
+	live      = newMetric(gauge, "connections", "Open TCP connections and UDP sessions.", "direction", "target", "port", "caller")
+	begun     = newMetric(counter, "connections_total", "TCP connections and UDP sessions since the forwarder started.", "direction", "target", "port", "caller")
 	sent      = newMetric(counter, "sent_bytes_total", "Bytes from caller to target.", "direction", "target", "port", "caller")
 	received  = newMetric(counter, "received_bytes_total", "Bytes from target to caller.", "direction", "target", "port", "caller")
-	dropped   = newMetric(counter, "dropped_datagrams_total", "Datagrams of the local end that found a queue full.", "direction", "target", "port", "caller")
-	refusals  = newMetric(counter, "refusals_total", "What was not let through, by reason; target and caller are empty where the manifest does not name them.", "direction", "reason", "target", "port", "caller")
-	opens     = newMetric(counter, "open_seconds", "How long it was until the upstream was connected.", "direction", "target", "port")
-	peers     = newMetric(gauge, "peer_connections", "Connections between forwarders now; over TCP as a caller, those to one forwarder are one.", "direction", "target", "caller", "transport")
-	streams   = newMetric(gauge, "peer_streams", "Streams of connections between forwarders now.", "direction", "target", "caller", "transport")
-	shaken    = newMetric(counter, "handshakes_total", "Connections between forwarders since the start, after a handshake in which both were let in.", "direction", "target", "caller", "transport")
-	fallbacks = newMetric(gauge, "fallback_timestamp_seconds", "Since when TCP leads to a forwarder, and UDP does not.", "forwarder")
+	dropped   = newMetric(counter, "dropped_datagrams_total", "Datagrams that found a queue full or exceeded a limit.", "direction", "target", "port", "caller")
+	refusals  = newMetric(counter, "refusals_total", "Refused connections, streams and datagrams by reason; target and caller are empty if the manifest does not name them.", "direction", "reason", "target", "port", "caller")
+	opens     = newMetric(histogram, "open_seconds", "Time until the upstream was connected.", "direction", "target", "port")
+	peers     = newMetric(gauge, "peer_connections", "Open connections between forwarders; a caller's TCP connections to one forwarder count as one.", "direction", "target", "caller", "transport")
+	streams   = newMetric(gauge, "peer_streams", "Open streams of connections between forwarders.", "direction", "target", "caller", "transport")
+	shaken    = newMetric(counter, "handshakes_total", "Connections between forwarders since the start whose handshake let both sides in.", "direction", "target", "caller", "transport")
+	fallbacks = newMetric(gauge, "fallback_timestamp_seconds", "Unix time since which only TCP leads to a forwarder, because UDP does not pass.", "forwarder")
 )
 
 // collector makes metrics of what reports have.
@@ -69,7 +82,7 @@ type collector struct{ report func() Report }
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range descriptions {
-		ch <- d
+		ch <- d.desc
 	}
 }
 

@@ -1,5 +1,5 @@
 """Hosts fetch systems from the binary cache with stock Nix: each its own, signed by the flake's key."""
-# operator: modules/README.md
+# operator: docs/how-to/use-the-binary-cache.md
 
 bring_up("cached")
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")

@@ -1,6 +1,6 @@
 """A host that the flake has no key of comes in by a token and an operator, whatever is killed while it waits, and goes on by an identity file; it is suspended and resumed."""
 # minutes: 3
-# operator: modules/README.md
+# operator: docs/how-to/add-a-machine-by-token.md
 
 others = [drhorrible, ursula, mgmt01, laptop]
 bring_up("unoperated", others)

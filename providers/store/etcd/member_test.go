@@ -27,7 +27,7 @@ func documented(t *testing.T, values map[string]string) string {
 		t.Fatal(err)
 	}
 	_, text, _ := strings.Cut(string(b), "\n## Replacing a member\n")
-	_, text, _ = strings.Cut(text, "```sh\n")
+	_, text, _ = strings.Cut(text, "```shell\n")
 	text, _, _ = strings.Cut(text, "```")
 	var lines []string
 	for line := range strings.Lines(text) {

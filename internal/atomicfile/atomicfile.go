@@ -1,6 +1,6 @@
-// Package atomicfile puts a file or a link in place of another: a reader sees the old or the new one,
-// whole, whenever the writer dies. A path has one writer at a time. What is of another type, such
-// as a device or somebody's symbolic link, is never replaced.
+// Package atomicfile replaces files and symbolic links atomically: a reader sees either the old or
+// the new one, complete, even if the writer dies. Each path must have only one writer at a time. An
+// existing file of another type, such as a device or a symbolic link, is never replaced.
 package atomicfile
 
 import (
@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File writes a file, flushed, with exactly this mode. The next call removes what an
-// interrupted one left.
+// File writes data to path with exactly this mode and flushes it to disk. It removes the temporary
+// file that an interrupted call left behind.
 func File(path string, data []byte, mode fs.FileMode) error {
 	return Via(path+".new", path, data, mode)
 }
 
-// FileIn is File that makes the directory, durably, where that is missing.
+// FileIn is like File, but creates the parent directory, durably, if it is missing.
 func FileIn(path string, data []byte, mode fs.FileMode) error {
 	err := File(path, data, mode)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -31,10 +31,10 @@ func FileIn(path string, data []byte, mode fs.FileMode) error {
 	return File(path, data, mode)
 }
 
-// MakeDir makes a directory, durably, and those above it.
+// MakeDir creates a directory and its missing parents, durably.
 func MakeDir(path string) error {
 	err := os.Mkdir(path, 0o755)
-	if err != nil { // most are all that is missing
+	if err != nil { // usually only the last directory is missing
 		err = os.MkdirAll(path, 0o755)
 	}
 	if err != nil {
@@ -43,8 +43,8 @@ func MakeDir(path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Via is File where writers of several programs share a path: each has a temporary file
-// of its own, in the same directory.
+// Via is like File for a path that several programs write. Each caller passes its own temporary
+// path, next, in the same directory.
 func Via(next, path string, data []byte, mode fs.FileMode) error {
 	return by(next, path, mode, func(f *os.File) error {
 		_, err := f.Write(data)
@@ -52,7 +52,7 @@ func Via(next, path string, data []byte, mode fs.FileMode) error {
 	})
 }
 
-// With is File of what write writes, unless that fails.
+// With is like File for the content that write produces. If write fails, path is left as it was.
 func With(path string, mode fs.FileMode, write func(*os.File) error) error {
 	return by(path+".new", path, mode, write)
 }
@@ -62,7 +62,7 @@ func by(next, path string, mode fs.FileMode, write func(*os.File) error) error {
 		return err
 	}
 	f, err := Open(next, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) { // an interrupted one left it
+	if errors.Is(err, fs.ErrExist) { // left by an interrupted call
 		if err = remove(next); err == nil {
 			f, err = Open(next, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		}
@@ -74,7 +74,7 @@ func by(next, path string, mode fs.FileMode, write func(*os.File) error) error {
 	return swap(next, path, errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()))
 }
 
-// Symlink makes path a link to target.
+// Symlink makes path a symbolic link to target, atomically.
 func Symlink(target, path string) error {
 	next := path + ".new"
 	if err := remove(next); err != nil {
@@ -83,7 +83,8 @@ func Symlink(target, path string) error {
 	return swap(next, path, os.Symlink(target, next))
 }
 
-// Replaceable returns an error unless path is of this type, 0 for a regular file, or nothing is there.
+// Replaceable returns an error if path exists and is not of type want. A want of 0 stands for a
+// regular file.
 func Replaceable(path string, want fs.FileMode) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +118,8 @@ func named(t fs.FileMode) string {
 	return "a special file"
 }
 
-// instead returns the end of the message for a symbolic link: which path to name in its place.
+// instead returns the end of the error for a symbolic link, which names the link's target as the
+// path to use.
 func instead(path string, is fs.FileMode) string {
 	if is&fs.ModeSymlink == 0 {
 		return ""
@@ -132,7 +134,7 @@ func instead(path string, is fs.FileMode) string {
 	return ": name " + to + " instead"
 }
 
-// swap brings next in force, unless it failed already.
+// swap renames next to path if err is nil. Otherwise it removes next and returns err.
 func swap(next, path string, err error) error {
 	if err == nil {
 		err = os.Rename(next, path)
@@ -143,8 +145,8 @@ func swap(next, path string, err error) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Open is os.OpenFile for files and directories on disk: it does not first try to have them
-// polled, in five more system calls.
+// Open is like os.OpenFile, for files and directories on disk. It saves five system calls because
+// it does not register the file with the network poller.
 func Open(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	for {
 		fd, err := unix.Open(path, flag|unix.O_CLOEXEC, uint32(mode.Perm()))
@@ -157,7 +159,7 @@ func Open(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	}
 }
 
-// SyncDir makes a directory's entries durable.
+// SyncDir flushes the entries of a directory to disk.
 func SyncDir(path string) error {
 	d, err := Open(path, os.O_RDONLY, 0)
 	if err != nil {

@@ -9,20 +9,21 @@ import (
 	"os"
 )
 
-// Stdout is the path that means standard output.
+// Stdout is the path that stands for standard output.
 const Stdout = "-"
 
-// Output writes what write writes to a path that a person chose, unless write fails. "-" is standard
-// output, which is stdout. A regular file is replaced, as With does; a pipe, a terminal or another
-// character device is written to. Whatever else is there is refused: a directory, a socket, a disk,
-// and a symbolic link to a file, which would be lost.
+// Output writes the content that write produces to a path that a person chose. The path "-" stands
+// for standard output, passed as stdout. A regular file is replaced, as With does. A pipe, a
+// terminal or another character device is written to. Output refuses any other type of file: a
+// directory, a socket, a block device, or a symbolic link, which would be lost. If write fails,
+// nothing is written.
 //
-// printed reports whether stdout has the output, so that messages belong elsewhere.
+// The result printed reports whether the output went to stdout, so that messages must go elsewhere.
 func Output(path string, mode fs.FileMode, stdout io.Writer, write func(*os.File) error) (printed bool, err error) {
 	if path == Stdout {
 		return true, spooled(stdout, write)
 	}
-	info, err := os.Stat(path) // follows /dev/stdout, a link to a pipe or a terminal
+	info, err := os.Stat(path) // follows links such as /dev/stdout, which may lead to a pipe or a terminal
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
@@ -40,7 +41,7 @@ func Output(path string, mode fs.FileMode, stdout io.Writer, write func(*os.File
 	return false, With(path, mode, write)
 }
 
-// into writes to the pipe or device that is at path.
+// into writes to the pipe or device at path.
 func into(path string, write func(*os.File) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -49,7 +50,8 @@ func into(path string, write func(*os.File) error) error {
 	return errors.Join(spooled(f, write), f.Close())
 }
 
-// spooled copies what write writes once it is whole.
+// spooled collects the output of write in a temporary file and copies it to to once write has
+// succeeded.
 func spooled(to io.Writer, write func(*os.File) error) error {
 	f, err := os.CreateTemp("", "florete-")
 	if err != nil {

@@ -1,10 +1,11 @@
-// Package checkpoint is what a provider and a host know of an audit log: its size and root at
-// one time, signed with the log's own key (c2sp.org/tlog-checkpoint). A log only grows:
+// Package checkpoint verifies checkpoints of audit logs. A checkpoint is the size and root hash of
+// a log at one time, signed with the log's own key (c2sp.org/tlog-checkpoint). A log is
+// append-only:
 //
 //	newer.Extends(older, proof) == nil
 //
-// holds for any two of its checkpoints, with the proof that it returns. It fails where a row
-// was edited, removed, or put between others.
+// holds for any two of its checkpoints, with the proof that the log returns. It fails if a row was
+// edited, removed or inserted.
 package checkpoint
 
 import (
@@ -17,15 +18,15 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// Checkpoint is one that its log's key signed.
+// Checkpoint is a verified checkpoint of a log.
 type Checkpoint struct {
-	Log  string // its name: "<trust domain>/<kind>/<host>"
-	Size uint64 // how many rows it has
-	Root []byte // hash of all of them
+	Log  string // name of the log: "<trust domain>/<kind>/<host>"
+	Size uint64 // number of rows
+	Root []byte // hash of all rows
 	Text string // signed note
 }
 
-// Open verifies a checkpoint by the key of its log.
+// Open parses a checkpoint and verifies its signature with the key of its log.
 func Open(key, text string) (Checkpoint, error) {
 	v, err := note.NewVerifier(key)
 	if err != nil {
@@ -38,7 +39,8 @@ func Open(key, text string) (Checkpoint, error) {
 	return Checkpoint{c.Origin, c.Size, c.Hash, text}, nil
 }
 
-// Extends verifies that the log of c has all that it had at an older checkpoint.
+// Extends verifies that the log of c still contains every row that it had at an older checkpoint.
+// The consistency proof is given as hashes.
 func (c Checkpoint) Extends(older Checkpoint, hashes [][]byte) error {
 	if c.Size < older.Size {
 		return fmt.Errorf("the audit log %s has %d rows, it had %d before", c.Log, c.Size, older.Size)
@@ -50,7 +52,7 @@ func (c Checkpoint) Extends(older Checkpoint, hashes [][]byte) error {
 	return nil
 }
 
-// Includes verifies that the log has a row's leaf at an index.
+// Includes verifies that the log contains a row's leaf at an index.
 func (c Checkpoint) Includes(leaf string, index uint64, hashes [][]byte) error {
 	err := proof.VerifyInclusion(rfc6962.DefaultHasher, index, c.Size, rfc6962.DefaultHasher.HashLeaf([]byte(leaf)), hashes, c.Root)
 	if err != nil {
@@ -59,7 +61,7 @@ func (c Checkpoint) Includes(leaf string, index uint64, hashes [][]byte) error {
 	return nil
 }
 
-// firstLine is an error without the hashes that follow.
+// firstLine returns the first line of an error, without the hashes that follow it.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line

@@ -1,14 +1,14 @@
-// Package conns opens and bounds connections. Race connects to a program that has several addresses. Listen bounds the
-// connections that an HTTP server has open, and keeps room for those whose caller is verified: when all room is taken,
-// a new connection takes that of one which has not been vouched for.
+// Package conns opens connections and limits how many are open. Race connects to a program that has
+// several addresses. Listen limits the connections of an HTTP server and reserves room for verified
+// callers: if all room is taken, a new connection replaces one whose caller is not verified.
 //
 //	l := conns.Listen(inner, conns.Limit{Total: 1024, Prefix: 256})
 //	hs := &http.Server{ConnContext: conns.Context, ConnState: conns.State}
 //	conns.Serve(ctx, hs, tls.NewListener(l, config))
 //
-// Begin, when TLS begins, keeps a connection apart from silent ones. A handler that has
-// verified its caller calls Vouch. Where connections carry no HTTP, Release takes those out
-// whose peer is verified.
+// Call Begin when a TLS handshake begins, to count the connection apart from silent ones. A handler
+// that has verified its caller calls Vouch. For connections that do not carry HTTP, call Release
+// once the peer is verified.
 package conns
 
 import (
@@ -22,43 +22,43 @@ import (
 	"time"
 )
 
-// Limit of open connections.
+// Limit bounds the number of open connections.
 type Limit struct {
 	Total  int
-	Prefix int // of one network, as Prefix has it
-	Known  int // beside those, of verified callers; zero for none
+	Prefix int // connections from one network, as returned by Prefix
+	Known  int // additional connections of verified callers; zero for none
 
-	// Turns bounds the connections between what begins a handshake and the first answer.
-	// Others wait in the order in which they began. Zero for no bound.
+	// Turns bounds the connections that are between the beginning of a handshake and the first
+	// answer. Others wait in order of arrival. Zero means no bound.
 	Turns int
 
-	// Wait is the longest time that a connection is left waiting for its turn, as the listener
-	// estimates it: beyond that Begin turns it away. Zero for no bound.
+	// Wait is the longest time that a connection may have to wait for its turn, as estimated by the
+	// listener. If the estimate is longer, Begin turns the connection away. Zero means no bound.
 	Wait time.Duration
 }
 
-// Listener is a net.Listener whose connections are within a limit. Accept never waits for
-// room: of those from the network with the most connections nobody vouched for, it closes
-// the one that has made no progress for the longest. Where all are vouched for, it closes
+// Listener is a net.Listener that keeps its connections within a limit. Accept never waits for
+// room. If there is none, it picks the network with the most unverified connections and closes the
+// one that has made no progress for the longest time. If all connections are verified, it closes
 // the new one.
 type Listener struct {
 	net.Listener
 
 	mu    sync.Mutex
-	hall  room // of those who come
-	begun room // of those who called Begin
-	known room // of those who called Vouch
+	hall  room // accepted connections
+	begun room // connections after Begin
+	known room // connections after Vouch
 	queue queue
 }
 
-// Listen bounds the connections that l accepts, and as many that have begun.
+// Listen limits the accepted connections of l, and separately those for which Begin was called.
 func Listen(l net.Listener, limit Limit) *Listener {
 	n := &Listener{Listener: l, hall: newRoom(limit), begun: newRoom(limit), known: newRoom(limit), queue: newQueue(limit)}
 	n.Resize(limit)
 	return n
 }
 
-// Resize changes the limit, but for Turns and Wait, for connections that come.
+// Resize changes the limit for new connections. Turns and Wait stay as they were.
 func (l *Listener) Resize(limit Limit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *Listener) Resize(limit Limit) {
 	l.known.limit = Limit{Total: limit.Known, Prefix: limit.Known}
 }
 
-// Accept accepts a connection for which there is room.
+// Accept returns the next connection for which there is room.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		inner, err := l.Listener.Accept()
@@ -80,8 +80,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// move takes c from one room to another, perhaps in place of one that it closes; where all
-// there are vouched for, it closes c. It reports whether c was in the one and is in the other.
+// move moves c from one room to another, if necessary by closing another connection there. If all
+// connections in the other room are verified, it closes c. It reports whether c was in from and now
+// is in to.
 func (l *Listener) move(c *conn, from, to *room) bool {
 	l.mu.Lock()
 	if c.in != from {
@@ -102,18 +103,18 @@ func (l *Listener) move(c *conn, from, to *room) bool {
 	return ok
 }
 
-// conn gives back its room with Close.
+// conn is a connection of a Listener. Close frees its room.
 type conn struct {
 	net.Conn
 	from netip.Prefix
 	of   *Listener
 
 	// Under of.mu:
-	in    *room         // nil when it is out of the listener
-	since time.Time     // of its last progress
-	place *list.Element // in its network, nil when it is vouched for or out of the listener
-	began time.Time     // its turn, until it is answered
-	turn  *time.Timer   // that ends its turn, nil for none
+	in    *room         // nil once it has left the listener
+	since time.Time     // time of its last progress
+	place *list.Element // entry in its network, nil if the caller is verified or the connection has left the listener
+	began time.Time     // beginning of its turn, zero once it has been answered
+	turn  *time.Timer   // ends its turn, nil without one
 }
 
 func (c *conn) Close() error {
@@ -122,10 +123,10 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// NetConn is the connection that was accepted.
+// NetConn returns the underlying connection.
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
-// leave takes c out of its room, where it is in one.
+// leave removes c from its room, if it is in one.
 func (c *conn) leave() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -134,23 +135,23 @@ func (c *conn) leave() {
 	}
 }
 
-// EndTurn ends the turn of the connection of a request before its answer, which waits for
-// something else.
+// EndTurn ends the turn of a request's connection before it is answered. Handlers call it when the
+// answer has to wait for something else.
 func EndTurn(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.endTurn()
 	}
 }
 
-// Release takes a connection of a Listener out of its limit: its peer is verified, and
-// counted elsewhere.
+// Release removes a connection from the limit of its Listener. Call it once the peer is verified
+// and the connection is counted elsewhere.
 func Release(c net.Conn) {
 	if found := find(c); found != nil {
 		found.leave()
 	}
 }
 
-// find is the connection of a Listener that c, perhaps TLS, goes over.
+// find returns the conn below c, which may be a TLS connection, or nil if there is none.
 func find(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -161,13 +162,13 @@ func find(c net.Conn) *conn {
 
 type contextKey struct{}
 
-// Context is for http.Server.ConnContext.
+// Context makes the connection known to Vouch and EndTurn. Use it as http.Server.ConnContext.
 func Context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, contextKey{}, find(c))
 }
 
-// State is for http.Server.ConnState: a request that came whole is progress, and an answer
-// ends a turn.
+// State tracks the progress of connections. Use it as http.Server.ConnState: a complete request
+// counts as progress, and an answer ends the turn.
 func State(c net.Conn, to http.ConnState) {
 	if c := find(c); c != nil {
 		if to == http.StateIdle || to == http.StateClosed {
@@ -179,8 +180,8 @@ func State(c net.Conn, to http.ConnState) {
 	}
 }
 
-// Vouch makes the connection of a request one that no other takes the room of: its caller
-// is verified.
+// Vouch marks the connection of a request as that of a verified caller. No other connection takes
+// its room from then on.
 func Vouch(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.of.mu.Lock()

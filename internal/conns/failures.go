@@ -9,15 +9,17 @@ import (
 	"time"
 )
 
-// Failures counts failures to accept connections or to receive datagrams, such as while the process is out of file descriptors.
-// All listeners of one part share one: it is one cause, and one line a minute in the log.
+// Failures logs failures to accept connections or to receive datagrams, for example while the
+// process is out of file descriptors. It logs at most one line a minute and counts the failures in
+// between. The listeners of one part of a program share a Failures, because they usually fail for
+// the same reason.
 type Failures struct {
 	Log     *slog.Logger
-	Message string // of a line; "a listener fails" where it is empty
+	Message string // of each line; "a listener fails" if empty
 
 	mu   sync.Mutex
-	last time.Time // line in the log
-	more int       // failures since
+	last time.Time // time of the last line
+	more int       // failures since then
 }
 
 const (
@@ -25,14 +27,15 @@ const (
 	failureInterval = time.Minute
 )
 
-// Pause logs a failure of a listener, or counts it, and waits so that the listener does not spin. Its
-// line has the number of those that were counted.
+// Pause logs or counts a failure of a listener, as Note does, and then sleeps briefly so that the
+// caller's loop does not spin.
 func (f *Failures) Pause(listener any, err error) {
 	f.Note(listener, err)
 	time.Sleep(failurePause)
 }
 
-// Note logs a failure of a listener, or counts it.
+// Note logs a failure of a listener, or counts it if the last line is less than a minute old. The
+// next line contains the number of failures counted.
 func (f *Failures) Note(listener any, err error) { f.note(listener, err, time.Now()) }
 
 func (f *Failures) note(listener any, err error, now time.Time) {
@@ -50,9 +53,9 @@ func (f *Failures) note(listener any, err error, now time.Time) {
 	f.Log.Error(cmp.Or(f.Message, "a listener fails"), attrs...)
 }
 
-// Patient is a listener whose Accept does not return while l fails for a while, as it does when the
-// process is out of file descriptors: http.Server would log each try, one a second. Failures are
-// logged to log, or to slog.Default where it is nil.
+// Patient returns a listener whose Accept retries temporary errors of l, such as running out of
+// file descriptors. http.Server by itself would log every retry. Failures are logged to log, or to
+// slog.Default if log is nil.
 func Patient(l net.Listener, log *slog.Logger) net.Listener {
 	return &patient{l, Failures{Log: cmp.Or(log, slog.Default())}}
 }
@@ -65,7 +68,7 @@ type patient struct {
 func (p *patient) Accept() (net.Conn, error) {
 	for {
 		c, err := p.Listener.Accept()
-		// What http.Server goes by: of a listener it has the errors that pass.
+		// http.Server uses the same test for temporary errors of a listener.
 		var passing interface{ Temporary() bool }
 		if err == nil || !errors.As(err, &passing) || !passing.Temporary() {
 			return c, err

@@ -2,7 +2,7 @@ package conns
 
 import "sync"
 
-// PerKey counts what each K holds.
+// PerKey limits how many items each key holds.
 type PerKey[K comparable] struct {
 	max int
 
@@ -10,15 +10,15 @@ type PerKey[K comparable] struct {
 	held map[K]int
 }
 
-// NewPerKey returns a limit of max for each K, at least one.
+// NewPerKey returns a PerKey that lets each key hold limit items, at least one.
 func NewPerKey[K comparable](limit int) *PerKey[K] {
 	return &PerKey[K]{max: max(limit, 1), held: map[K]int{}}
 }
 
-// Max is how many each K may hold.
+// Max returns the number of items that each key may hold.
 func (p *PerKey[K]) Max() int { return p.max }
 
-// Acquire counts one for k, unless k holds Max already. Call release once.
+// Acquire adds an item for k, unless k already holds Max. The caller calls release exactly once.
 func (p *PerKey[K]) Acquire(k K) (release func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

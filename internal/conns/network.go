@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// room is for as many connections as its limit has. A Listener's lock guards it.
+// room holds connections within a limit. It is guarded by the Listener's lock.
 type room struct {
 	limit    Limit
 	open     int
-	networks map[netip.Prefix]*network // that have a connection open
+	networks map[netip.Prefix]*network // networks with an open connection
 }
 
 func newRoom(limit Limit) room { return room{limit: limit, networks: map[netip.Prefix]*network{}} }
 
-// admit finds a place for c, and whose it was.
+// admit adds c to the room. If the room is full, it removes and returns another connection, which
+// the caller closes.
 func (r *room) admit(c *conn) (evicted *conn, ok bool) {
 	n := r.networks[c.from]
 	switch {
@@ -35,15 +36,15 @@ func (r *room) admit(c *conn) (evicted *conn, ok bool) {
 	return evicted, true
 }
 
-// network is what a room has of one network. Finding the connection that makes
-// room costs nothing: a flood costs the server no more than those who send it.
+// network holds the connections that a room has from one network. The connection to evict is found
+// in constant time, so that a flood costs the server little.
 type network struct {
 	open      int
-	unvouched list.List // of *conn, the one whose last progress is the longest ago first
+	unvouched list.List // values are *conn, ordered by last progress, oldest first
 }
 
-// slowest is the connection that has made no progress for the longest, nil where all are
-// vouched for.
+// slowest returns the unverified connection that has made no progress for the longest time, or nil
+// if all are verified.
 func (n *network) slowest() *conn {
 	if e := n.unvouched.Front(); e != nil {
 		return e.Value.(*conn)
@@ -51,7 +52,7 @@ func (n *network) slowest() *conn {
 	return nil
 }
 
-// greediest is the slowest connection of the network with the most that nobody vouched for.
+// greediest returns the slowest connection of the network with the most unverified connections.
 func (r *room) greediest() (greediest *conn) {
 	most := 1
 	for _, n := range r.networks {
@@ -86,7 +87,7 @@ func (r *room) remove(c *conn) {
 	}
 }
 
-// progress makes c the last of its network to make room.
+// progress moves c to the end of its network's queue for eviction.
 func (c *conn) progress() {
 	if c.place != nil {
 		c.since = time.Now()
@@ -94,7 +95,7 @@ func (c *conn) progress() {
 	}
 }
 
-// vouch makes c one that makes no room.
+// vouch excludes c from eviction.
 func (c *conn) vouch() {
 	if c.place != nil {
 		c.in.networks[c.from].unvouched.Remove(c.place)
@@ -102,8 +103,9 @@ func (c *conn) vouch() {
 	}
 }
 
-// Prefix is the network of a peer's address: IPv4's whole address, and 64 bits of IPv6, in
-// which a host has as many addresses as it likes. It is invalid where there is none.
+// Prefix returns the network of a peer's address: the address itself for IPv4, and the /64 for
+// IPv6, because one host can use any address in it. It returns an invalid prefix if peer is not an
+// IP address and port.
 func Prefix(peer string) netip.Prefix {
 	addr, err := netip.ParseAddrPort(peer)
 	if err != nil {

@@ -11,54 +11,54 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A connection keeps its turn for twice as long as verified callers have had theirs of late:
-// one whose peer is slow holds up no others, and where all are slow, as hosts are that have no
-// processor to themselves, no more are under way for that.
+// A turn may take twice as long as the turns of verified callers took recently, within these
+// bounds. A slow peer then does not hold up others, and the number of handshakes under way does not
+// grow when all hosts are slow.
 const (
 	shortTurn = 500 * time.Millisecond
 	longTurn  = 5 * time.Second
 )
 
-// Rest bounds the time that a peer may take for a handshake whose turn it is. Peers without a processor
-// to themselves take seconds, and a handshake that is cut off is made again: room for others is
-// made where it is needed, not by this limit.
+// Rest is the time that a peer has for its handshake once its turn has come. It is generous,
+// because a peer on a busy machine may need seconds and an aborted handshake would only be
+// repeated. Room for other connections is made by eviction and not by this limit.
 const Rest = 30 * time.Second
 
-// longestPlace bounds the time after which a peer that is turned away is told to come back.
+// longestPlace bounds the Retry-After of a connection that is turned away.
 const longestPlace = time.Minute
 
-// ErrGone is the error of Begin for a connection that made room for another, or whose peer
-// closed it.
+// ErrGone is the error of Begin for a connection that was evicted or closed by its peer.
 var ErrGone = errors.New("connection is closed")
 
-// FullError is the error of Begin for a connection that was turned away, and closed.
+// FullError is the error of Begin for a connection that was turned away and closed.
 type FullError struct {
-	After time.Duration // until there is a place for it
+	After time.Duration // time to wait before connecting again
 }
 
 func (e *FullError) Error() string {
 	return "turned away: too many connections wait for their handshakes"
 }
 
-// queue is of the connections that wait for a turn. A Listener's lock guards it, but for turns.
+// queue orders the connections that wait for a turn. It is guarded by the Listener's lock, except
+// for turns.
 type queue struct {
-	turns chan struct{} // one for each connection whose turn it is
+	turns chan struct{} // one element for each connection that has its turn
 	wait  time.Duration // Limit.Wait
 
-	pace     time.Duration // of the turns of verified callers, the newest a sixteenth of it
+	pace     time.Duration // moving average of the turns of verified callers, weight 1/16
 	waiting  int
-	interval time.Duration // between the beginnings of two turns while others wait
-	since    time.Time     // of the next measurement
-	begun    int           // turns in it
-	began    time.Time     // the last turn
-	given    time.Time     // the last place that a connection which was turned away has been given
+	interval time.Duration // time between the beginnings of two turns while connections wait
+	since    time.Time     // beginning of the current measurement
+	begun    int           // turns in the current measurement
+	began    time.Time     // beginning of the last turn
+	given    time.Time     // last time assigned to a connection that was turned away
 }
 
-// firstInterval is the interval between two turns before any was measured, of one processor. Turns end many
-// at a time, so it is measured over measureFor at least. A measurement is believed at once where turns
-// pass more quickly, and up to slower times the former interval otherwise: the first turns of many that
-// come at once are slow, and a peer for whom the queue was too long has left before its turn, which
-// costs nothing.
+// firstInterval is the assumed interval between two turns before one was measured, for a machine
+// with one processor. The interval is measured over at least measureFor, because many turns end at
+// the same time. A shorter measured interval is used at once, a longer one only up to slower times
+// the previous value: the first turns of a burst are slow, and peers that leave the queue early
+// cost nothing.
 const (
 	firstInterval = 5 * time.Millisecond
 	measureFor    = time.Second
@@ -69,14 +69,14 @@ func newQueue(limit Limit) queue {
 	return queue{turns: make(chan struct{}, limit.Turns), wait: limit.Wait, interval: firstInterval}
 }
 
-// Begin notes that the peer of a connection of a Listener has sent what begins a handshake:
-// from then on silent peers, however many, take no room of it. Where there are turns it
-// returns when it is this connection's, and gives the peer Rest for the handshake.
+// Begin notes that the peer of a connection has started a handshake. From then on silent peers
+// cannot take its room. If the Listener limits turns, Begin waits for the turn of this connection
+// and then sets a deadline of Rest for the handshake.
 //
-// Where more connections wait than have their turns within Limit.Wait, it answers in plain HTTP,
-// which a peer that began TLS can tell from a handshake: status 503, with a Retry-After at which
-// there is a place for it. Places are given out in the order of arrival, at the pace at which turns
-// pass. The error is then a FullError; it is ErrGone where the connection is closed.
+// If a connection would wait longer than Limit.Wait, Begin answers with a plain HTTP response,
+// status 503 with Retry-After, which a TLS client can tell from a handshake, and closes the
+// connection. The times given in Retry-After are assigned in order of arrival, at the rate of
+// turns. The error is then a *FullError. It is ErrGone if the connection is closed.
 func Begin(c net.Conn) error {
 	found := find(c)
 	if found == nil || !found.of.move(found, &found.of.hall, &found.of.begun) {
@@ -92,7 +92,7 @@ func Begin(c net.Conn) error {
 	return found.SetDeadline(time.Now().Add(Rest))
 }
 
-// takeTurn waits for a turn, unless too many do.
+// takeTurn waits for a turn, or turns the connection away if the queue is too long.
 func (c *conn) takeTurn() error {
 	l := c.of
 	l.mu.Lock()
@@ -108,7 +108,7 @@ func (c *conn) takeTurn() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue.waiting--
-	if c.in == nil || isClosed(c.Conn) { // nothing is computed for it
+	if c.in == nil || isClosed(c.Conn) { // do not compute a handshake for nobody
 		<-l.queue.turns
 		return ErrGone
 	}
@@ -118,9 +118,9 @@ func (c *conn) takeTurn() error {
 	return nil
 }
 
-// note notes the beginning of a turn, of a connection that began to wait at some time.
+// note records the beginning of a turn. The connection began to wait at came.
 func (q *queue) note(came, now time.Time) {
-	if waited := came.Before(q.began); !waited { // turns were free meanwhile
+	if waited := came.Before(q.began); !waited { // a turn was free, so nothing was measured
 		q.interval, q.since, q.begun = firstInterval, now, 0
 	} else if q.begun++; now.Sub(q.since) >= measureFor {
 		q.interval = min(now.Sub(q.since)/time.Duration(q.begun), time.Duration(float64(q.interval)*slower))
@@ -129,15 +129,16 @@ func (q *queue) note(came, now time.Time) {
 	q.began = now
 }
 
-// full reports whether a connection that comes now is to be turned away, and until when.
+// full reports whether a connection that arrives now must be turned away, and after which time it
+// should come back.
 func (q *queue) full(now time.Time) (after time.Duration, full bool) {
 	expected := time.Duration(q.waiting) * q.interval
 	if q.wait == 0 || expected <= q.wait {
 		return 0, false
 	}
-	// A peer that comes early costs a connection without a handshake; where all come late, there is nothing
-	// to do meanwhile. The first turns of many that come at once are slow, so places are for turns
-	// twice as quick.
+	// A peer that comes back too early costs a connection without a handshake. If all come back too
+	// late, the server is idle meanwhile. Because the first turns of a burst are slow, the times
+	// are assigned at twice the measured rate.
 	if first := now.Add(expected - q.wait/2); q.given.Before(first) {
 		q.given = first
 	}
@@ -149,7 +150,8 @@ func (q *queue) full(now time.Time) (after time.Duration, full bool) {
 	return q.given.Sub(now), true
 }
 
-// turnAway tells a peer when to come back. What it sent so far was read, so it receives this.
+// turnAway tells the peer when to come back. Everything that the peer has sent was read, so the
+// close does not reset the connection before the peer receives the answer.
 func (c *conn) turnAway(after time.Duration) {
 	if c.SetWriteDeadline(time.Now().Add(time.Second)) == nil {
 		seconds := int((after + time.Second - 1) / time.Second)
@@ -157,8 +159,8 @@ func (c *conn) turnAway(after time.Duration) {
 	}
 }
 
-// isClosed reports whether the peer has closed a connection over which it sent nothing since what
-// was read; false where that cannot be told.
+// isClosed reports whether the peer has closed the connection without sending more data. It returns
+// false if it cannot tell.
 func isClosed(c net.Conn) (closed bool) {
 	s, ok := c.(syscall.Conn)
 	if !ok {
@@ -175,14 +177,14 @@ func isClosed(c net.Conn) (closed bool) {
 	return closed || err != nil
 }
 
-// loseTurn gives the turn to the next, once.
+// loseTurn ends the turn of a connection that took too long.
 func (c *conn) loseTurn() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	c.passTurn()
 }
 
-// endTurn gives the turn to the next, if it is not lost, and notes how long it was.
+// endTurn ends the turn, unless it was lost already, and records its length.
 func (c *conn) endTurn() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()

@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// RaceStagger is until the next address is tried beside those before (RFC 8305 section 5).
+// RaceStagger is the delay before the next address is tried in parallel (RFC 8305, section 5).
 const RaceStagger = 250 * time.Millisecond
 
-// Race connects to a program that has several addresses, as RFC 8305 has it: they are tried in order, each
-// RaceStagger after the one before or as soon as that one fails, and the first that succeeds wins. The others are
-// canceled, and what they return all the same is given to discard; none runs any more when Race returns. An
-// error has those of all addresses.
+// Race connects to a program that has several addresses, as described in RFC 8305. It tries them in
+// order, starting each attempt RaceStagger after the previous one, or as soon as that one fails.
+// The first connection that succeeds is returned. The other attempts are canceled, and connections
+// that they still return are passed to discard. No attempt is running when Race returns. If all
+// fail, the error contains the errors of all addresses.
 func Race[A, C any](ctx context.Context, addresses []A, connect func(context.Context, A) (C, error), discard func(C)) (won C, err error) {
 	switch len(addresses) {
 	case 0:
@@ -68,7 +69,7 @@ func Race[A, C any](ctx context.Context, addresses []A, connect func(context.Con
 	return won, err
 }
 
-// join is errors.Join in one line.
+// join joins two errors on one line.
 func join(a, b error) error {
 	if a == nil {
 		return b
@@ -76,7 +77,7 @@ func join(a, b error) error {
 	return fmt.Errorf("%w; %w", a, b)
 }
 
-// Resolve returns the addresses that host:port has now, IPv6 and IPv4 by turns (RFC 8305
+// Resolve returns the current addresses of host:port, alternating between IPv6 and IPv4 (RFC 8305,
 // section 4).
 func Resolve(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(hostport)
@@ -97,7 +98,8 @@ func Resolve(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
 	return byTurns(found, uint16(port)), nil
 }
 
-// byTurns begins with the family that the resolver has first (RFC 6724).
+// byTurns alternates between address families, starting with the one that the resolver returned
+// first (RFC 6724).
 func byTurns(found []netip.Addr, port uint16) (all []netip.AddrPort) {
 	var families [2][]netip.AddrPort
 	for _, ip := range found {

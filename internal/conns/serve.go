@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// grace is how long what is under way has to end.
+// grace is the time that open requests have to end.
 const grace = 5 * time.Second
 
-// Serve serves on l until ctx ends, or l fails. What is under way then has five seconds to end,
-// and what is cut off then as many to notice. What hs logs of connections comes before.
+// Serve serves hs on l until ctx ends or l fails. Open requests then have five seconds to end
+// before their connections are closed, and their handlers another five to return. It returns once
+// hs can no longer log anything about its connections.
 func Serve(ctx context.Context, hs *http.Server, l net.Listener) error {
 	var open sync.WaitGroup
 	state := hs.ConnState
@@ -49,7 +50,7 @@ func Serve(ctx context.Context, hs *http.Server, l net.Listener) error {
 	return err
 }
 
-// wait returns when all have ended, or one hangs.
+// wait waits for all, at most for the grace period.
 func wait(all *sync.WaitGroup) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); all.Wait() }()

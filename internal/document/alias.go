@@ -8,14 +8,15 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Aliases are other names of services that a host reaches, whole as programs call them. After
-// "*." one has every name with one label before it (RFC 9525 section 6.3) that is no other's:
+// Aliases maps additional names of services to the services that a host reaches. Names are fully
+// qualified, as programs use them. A name that begins with "*." matches any single label in that
+// place (RFC 9525, section 6.3), unless the exact name is another entry:
 //
 //	docs.demo.flor.rete    → service/wiki
 //	*.apps.demo.flor.rete  → service/apps, called shop.apps.demo.flor.rete
 type Aliases map[string]spiffe.Dialable
 
-// Aliases are those of what the host reaches.
+// Aliases returns the aliases of all services that the host reaches.
 func (m Manifest) Aliases() Aliases {
 	a := Aliases{}
 	for _, r := range m.Forwarder.Reach {
@@ -28,7 +29,7 @@ func (m Manifest) Aliases() Aliases {
 	return a
 }
 
-// Resolve is the service of a name: of the name itself, or of the wildcard for it.
+// Resolve returns the service with this name. An exact name takes precedence over a wildcard.
 func (a Aliases) Resolve(host string) (spiffe.Dialable, bool) {
 	h := strings.ToLower(strings.TrimSuffix(host, "."))
 	first, above, _ := strings.Cut(h, ".")
@@ -42,21 +43,21 @@ func (a Aliases) Resolve(host string) (spiffe.Dialable, bool) {
 	return d, ok
 }
 
-// wildcard stands for one label.
+// wildcard is the prefix of a name whose first label may be any.
 const wildcard = "*."
 
-// Covers is whether a wildcard has a name.
+// Covers reports whether the wildcard pattern matches name.
 func Covers(pattern, name string) bool {
 	parent, wild := strings.CutPrefix(pattern, wildcard)
 	_, above, _ := strings.Cut(name, ".")
 	return wild && above == parent
 }
 
-// IsWildcard is whether a name is of many.
+// IsWildcard reports whether name is a wildcard pattern.
 func IsWildcard(name string) bool { return strings.HasPrefix(name, wildcard) }
 
-// checkAliases is that each is a label, or one below a wildcard, in the trust domain, and of one
-// service, whose ports all have it.
+// checkAliases checks that each alias is a label, or a wildcard above one, in the trust domain, and
+// that it belongs to one service. The ports of a service all have the same aliases.
 func (m Manifest) checkAliases() error {
 	given := map[string]spiffe.ID{}
 	for _, r := range m.Forwarder.Reach {

@@ -13,11 +13,11 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// unitName is the form of the units of a host.
+// unitName matches the names of a host's systemd units.
 var unitName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*\.(path|service|socket|timer)$`)
 
-// check holds what the types alone do not: names that become paths, references
-// between needs, what the forwarder can carry.
+// check verifies conditions that the types do not express: names that are used in paths, references
+// between needs, and limits of the forwarder.
 func (m Manifest) check() error {
 	ids := make([]string, 0, len(m.Needs))
 	for _, n := range m.Needs {
@@ -118,11 +118,11 @@ func (f Forwarder) check() error {
 	return nil
 }
 
-// ports are those of services that came before, with their protocols.
+// ports holds the ports and protocols seen so far, by service.
 type ports map[spiffe.ID]map[string]bool
 
-// check refuses a port that is there already, and one without a name where others have one:
-// that would be all of them.
+// check refuses a duplicate port. It also refuses a port without a name beside others, because it
+// would stand for all of them.
 func (p *ports) check(id spiffe.ID, port string, protocol Protocol) error {
 	if *p == nil {
 		*p = ports{}
@@ -155,8 +155,8 @@ func (a Addresses) check() error {
 	return nil
 }
 
-// checkListen refuses names: where they lead decides about callers, not about a host's own
-// sockets.
+// checkListen accepts IP addresses only. A name is resolved elsewhere, and a host binds its own
+// addresses.
 func checkListen(hostport string) error {
 	host, port, err := net.SplitHostPort(hostport)
 	if err == nil && host != "" {
@@ -228,7 +228,7 @@ func (n Need) check() error {
 	return nil
 }
 
-// Perm is the file's mode as a number.
+// Perm returns the file's permissions as a number.
 func (f File) Perm() (uint32, error) {
 	mode, err := strconv.ParseUint(f.Mode, 8, 32)
 	if err != nil || mode > 0o777 {

@@ -13,9 +13,9 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Document is an envelope with the body it names, decoded. Only Open and Read make one,
-// so digest, kind, cluster and host of the two always agree. Documents share what they
-// hold, which is not to be changed.
+// Document is an envelope with its decoded body. Only Open and Read create one, so digest, kind,
+// cluster and host of envelope and body always agree. Documents share the values they hold, so
+// callers must not modify them.
 type Document struct {
 	Envelope  Envelope
 	raw, body []byte
@@ -24,10 +24,11 @@ type Document struct {
 	policy    *Policy
 }
 
-// Open checks that envelope and body belong together. Where the body is not for this
-// release, the error is a *NewerFormatError, and the document may be verified and passed on,
-// but has no content here. The signature, empty for a document that did not come over the
-// network, is checked by Verify.
+// Open checks that envelope and body belong together and decodes them. The signature is empty for a
+// document that did not come over the network, and is checked by Verify.
+//
+// If the document needs a newer release, the error is a *NewerFormatError. The returned Document
+// then has no content, but can be verified and passed on.
 func Open(envelope, body []byte, signature string) (Document, error) {
 	e, err := ParseEnvelope(envelope)
 	if err != nil {
@@ -50,7 +51,7 @@ func Open(envelope, body []byte, signature string) (Document, error) {
 	return d, nil
 }
 
-// decode decodes the body, once and for all, and returns whose it is.
+// decode decodes the body and returns the cluster and host that it names.
 func (d *Document) decode() (cluster, host string, err error) {
 	if d.Envelope.Kind == DocPolicy {
 		d.policy = new(Policy)
@@ -64,13 +65,14 @@ func (d *Document) decode() (cluster, host string, err error) {
 	return d.manifest.Cluster, d.manifest.Host, err
 }
 
-// Verify checks the signature against pinned keys ("name:base64"). One that anybody can
-// sign for verifies nothing.
+// Verify checks the signature against pinned keys ("name:base64"). Weak keys, for which anybody can
+// sign, are ignored.
 func (d Document) Verify(keys []string) error {
 	return VerifySignature(fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial), SignedText(d.raw), d.signature, keys)
 }
 
-// VerifySignature checks the signature of a text against pinned keys.
+// VerifySignature checks that signed is a signature of text by one of the pinned keys. Errors begin
+// with what, a description of the text.
 func VerifySignature(what, text, signed string, keys []string) error {
 	if signed == "" {
 		return fmt.Errorf("%s: not signed", what)
@@ -89,7 +91,8 @@ func VerifySignature(what, text, signed string, keys []string) error {
 			weak = fmt.Errorf(", and %q is no key: %w", k, err)
 			continue
 		}
-		// Each pin, not signature.VerifyFirst: two pins may share a name while keys rotate.
+		// Try every pin instead of signature.VerifyFirst: while keys rotate, two pins may have the
+		// same name.
 		if pin.Verify(text, sig) {
 			return nil
 		}
@@ -100,7 +103,8 @@ func VerifySignature(what, text, signed string, keys []string) error {
 	return fmt.Errorf("%s: signature by %q does not verify with any pinned key", what, sig.Name)
 }
 
-// Manifest is the body of a manifest; the zero Manifest for another kind of document.
+// Manifest returns the body of a manifest. It returns the zero Manifest if the document is not a
+// manifest.
 func (d Document) Manifest() (m Manifest) {
 	if d.manifest != nil {
 		m = *d.manifest
@@ -108,7 +112,7 @@ func (d Document) Manifest() (m Manifest) {
 	return m
 }
 
-// Policy is the body of a policy; the zero Policy for another kind of document.
+// Policy returns the body of a policy. It returns the zero Policy if the document is not a policy.
 func (d Document) Policy() (p Policy) {
 	if d.policy != nil {
 		p = *d.policy
@@ -116,28 +120,29 @@ func (d Document) Policy() (p Policy) {
 	return p
 }
 
-// Bytes are the document's parts as they came.
+// Bytes returns the parts of the document as they were read.
 func (d Document) Bytes() (envelope, body []byte, signature string) {
 	return d.raw, d.body, d.signature
 }
 
-// The files of a document are called after its kind.
+// Extensions of the files of a document. The files are named after its kind.
 const (
 	extBody      = ".json"
 	extEnvelope  = ".envelope.json"
 	extSignature = ".sig"
 )
 
-// FileNames are those that a document of a kind may have in a directory: body, envelope,
-// signature.
+// FileNames returns the names of the files of a document of a kind: body, envelope and signature.
 func FileNames(kind string) []string {
 	return []string{kind + extBody, EnvelopeFile(kind), kind + extSignature}
 }
 
-// EnvelopeFile is the file of a document's envelope, which changes with the document.
+// EnvelopeFile returns the name of the envelope's file. It is the file to follow for changes of a
+// document.
 func EnvelopeFile(kind string) string { return kind + extEnvelope }
 
-// Files are the document's files, by name. An unsigned document has no signature.
+// Files returns the content of the document's files by name. An unsigned document has no signature
+// file.
 func (d Document) Files() map[string][]byte {
 	kind := d.Envelope.Kind
 	files := map[string][]byte{kind + extBody: d.body, EnvelopeFile(kind): d.raw}
@@ -147,12 +152,12 @@ func (d Document) Files() map[string][]byte {
 	return files
 }
 
-// Read opens the document of a kind in dir. The error is fs.ErrNotExist when there is
-// none. A link to dir is followed once, so that all of it is of one generation.
+// Read opens the document of a kind in dir. It returns fs.ErrNotExist if there is none. If dir is a
+// symbolic link, it is resolved once, so that all files are of the same generation.
 func Read(dir, kind string) (Document, error) { return Reread(Document{}, dir, kind) }
 
-// Reread is Read for a reader that has read the document before: it returns old, and
-// decodes nothing, where dir holds the same bytes.
+// Reread is like Read for a caller that has read the document before. It returns old, without
+// decoding anything, if dir holds the same bytes.
 func Reread(old Document, dir, kind string) (Document, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -183,7 +188,7 @@ func Reread(old Document, dir, kind string) (Document, error) {
 	return d, nil
 }
 
-// ReadEnvelope reads the envelope of a kind of document in dir, without the document.
+// ReadEnvelope reads only the envelope of the document of a kind in dir.
 func ReadEnvelope(dir, kind string) (Envelope, error) {
 	b, err := os.ReadFile(filepath.Join(dir, EnvelopeFile(kind)))
 	if err != nil {
@@ -192,7 +197,8 @@ func ReadEnvelope(dir, kind string) (Envelope, error) {
 	return ParseEnvelope(b)
 }
 
-// Write puts the document's files in dir, which nobody reads yet: see Layout.
+// Write writes the document's files to dir. The directory must not be in use by readers yet, see
+// package delivery.
 func (d Document) Write(dir string) error {
 	for name, b := range d.Files() {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {

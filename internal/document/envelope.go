@@ -11,39 +11,38 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// EnvelopeSchema is the schema that Envelope describes.
+// EnvelopeSchema is the schema of Envelope.
 const EnvelopeSchema = "florete.envelope/v1"
 
-// The kinds of document.
+// Kinds of document.
 const (
 	DocManifest = "manifest"
 	DocPolicy   = "policy"
 )
 
-// Envelope names the body of one document and orders it among its versions.
+// Envelope names the body of a document and orders it among its versions.
 type Envelope struct {
 	Schema  string `json:"schema"`
-	Format  Format `json:"format"` // of envelope and body
+	Format  Format `json:"format"` // format of envelope and body
 	Cluster string `json:"cluster"`
 	Host    string `json:"host"`
 	Kind    string `json:"kind"`
-	Digest  string `json:"digest"` // of the body, "sha256-<base64>" (W3C SRI)
+	Digest  string `json:"digest"` // digest of the body, "sha256-<base64>" (W3C SRI)
 	Serial  int64  `json:"serial"`
-	Rev     string `json:"rev"` // of the flake, empty when it has none
+	Rev     string `json:"rev"` // revision of the flake, empty if there is none
 
-	// Closure is the store path of the host's system, named when a manifest is published. It
-	// is no part of the body, which may be in that system.
+	// Closure is the store path of the host's system, added when a manifest is published. It is not
+	// in the body, because the system may contain the body.
 	Closure string `json:"closure,omitempty"`
 }
 
-// Digest is the SRI digest of b, as builtins.hashString and
-// builtins.convertHash write it.
+// Digest returns the SRI digest of b, in the form of builtins.convertHash.
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// CheckStorePath is an error unless p is a path of the Nix store, and nothing below it.
+// CheckStorePath returns an error unless p is a top-level path of the Nix store.
 func CheckStorePath(p string) error {
 	name, ok := strings.CutPrefix(p, storepath.StoreDir+"/")
 	if ok = ok && !strings.Contains(name, "/"); ok {
@@ -56,7 +55,7 @@ func CheckStorePath(p string) error {
 	return nil
 }
 
-// Newer reports whether e comes after o: by serial, then by digest.
+// Newer reports whether e comes after o, by serial and then by digest.
 func (e Envelope) Newer(o Envelope) bool {
 	if e.Serial != o.Serial {
 		return e.Serial > o.Serial
@@ -64,12 +63,12 @@ func (e Envelope) Newer(o Envelope) bool {
 	return strings.Compare(e.Digest, o.Digest) > 0
 }
 
-// SignedText is what a document's signature covers.
+// SignedText returns the text that a document's signature covers.
 func SignedText(envelope []byte) string {
 	return "florete-envelope-v1\n" + string(envelope)
 }
 
-// ParseEnvelope decodes an envelope of any format.
+// ParseEnvelope decodes an envelope. It accepts any format.
 func ParseEnvelope(b []byte) (Envelope, error) {
 	var e Envelope
 	if err := strictjson.Decode(b, &e); err != nil {
@@ -89,7 +88,7 @@ func ParseEnvelope(b []byte) (Envelope, error) {
 	return e, nil
 }
 
-// Reported is a document in force.
+// Reported identifies a version of a document, as hosts report it.
 type Reported struct {
 	Kind   string `json:"kind"`
 	Serial int64  `json:"serial"`
@@ -97,7 +96,7 @@ type Reported struct {
 	Rev    string `json:"rev"`
 }
 
-// ReportedOf is the document of an envelope.
+// ReportedOf returns the version of the document that e names.
 func ReportedOf(e Envelope) Reported {
 	return Reported{Kind: e.Kind, Serial: e.Serial, Digest: e.Digest, Rev: e.Rev}
 }

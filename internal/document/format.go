@@ -9,22 +9,22 @@ import (
 	"github.com/florete/florete/internal/release"
 )
 
-// Format is the version of the form that documents and requests have, as in "1.3". Each
-// attribute of a document has the format that introduced it (nix/schema, "since"), and a
-// document that of its newest attribute: one that uses nothing new stays byte for byte
-// what it was. A major number changes when attributes go.
+// Format is the version of the form of documents and requests, such as "1.3". Each attribute of a
+// document has the format that introduced it ("since" in nix/schema), and a document has the
+// highest format of its attributes. A document that uses no new attributes therefore stays the same
+// byte for byte. The major number changes when attributes are removed.
 type Format struct{ Major, Minor int }
 
-// NewestFormat is the newest one that this release understands.
+// NewestFormat is the newest format that this release understands.
 var NewestFormat = Format{1, 0}
 
-// HeaderFormat is the HTTP header in which hosts and providers announce the newest format
-// that they understand; without it 1.0.
+// HeaderFormat is the HTTP header in which hosts and providers announce the newest format that they
+// understand. Without the header it is 1.0.
 const HeaderFormat = "Florete-Format"
 
 var format = regexp.MustCompile(`^([1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})$`)
 
-// ParseFormat reads "1.3".
+// ParseFormat parses a format such as "1.3".
 func ParseFormat(text string) (Format, error) {
 	part := format.FindStringSubmatch(text)
 	if part == nil {
@@ -37,22 +37,22 @@ func ParseFormat(text string) (Format, error) {
 
 func (f Format) String() string { return fmt.Sprintf("%d.%d", f.Major, f.Minor) }
 
-// Newer reports whether f came after o.
+// Newer reports whether f is newer than o.
 func (f Format) Newer(o Format) bool {
 	return f.Major > o.Major || f.Major == o.Major && f.Minor > o.Minor
 }
 
-// MarshalText writes "1.3".
+// MarshalText implements encoding.TextMarshaler. The form is "1.3".
 func (f Format) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// UnmarshalText reads "1.3".
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (f *Format) UnmarshalText(b []byte) (err error) {
 	*f, err = ParseFormat(string(b))
 	return err
 }
 
-// NewerFormatError is that of what only a newer release understands. Whoever has it keeps
-// what is in force.
+// NewerFormatError is the error for a document or request that only a newer release understands.
+// The reader keeps the version that is in force.
 type NewerFormatError struct {
 	What   string // "manifest of ursula, serial 17"
 	Format Format

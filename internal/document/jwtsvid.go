@@ -7,29 +7,30 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// KindJWT is the kind of need for JWT-SVIDs, and for the keys that verify them.
+// KindJWT is the kind of need for JWT-SVIDs and for the keys that verify them.
 const KindJWT = "jwt"
 
-// Files of its needs: the public keys (JWK Set, RFC 7517), and a JSON object of tokens by
-// audience.
+// Files of needs of kind jwt: the public keys (JWK Set, RFC 7517), and a JSON object that maps each
+// audience to its token.
 const (
 	FileJWTKeys = "jwks.json"
 	FileTokens  = "tokens.json"
 )
 
-// ClaimNode is the claim that has the name of the node that a JWT-SVID was issued to, so that
-// revoking the node revokes the token.
+// ClaimNode is the claim with the name of the node to which a JWT-SVID was issued. Revoking the
+// node revokes the token.
 const ClaimNode = "florete_node"
 
-// JWTRequest is the request of a need of kind jwt: for an identity's JWT-SVIDs, one for each
-// audience, or without an identity for the keys.
+// JWTRequest is the request of a need of kind jwt: for the JWT-SVIDs of an identity, one for each
+// audience, or, without an identity, for the keys that verify them.
 type JWTRequest struct {
-	Issuer    string    `json:"issuer"` // claim iss, below which OIDC discovery is
+	Issuer    string    `json:"issuer"` // claim iss, the base URL of OIDC discovery
 	ID        spiffe.ID `json:"id,omitzero"`
 	Audiences []string  `json:"audiences,omitempty"`
 }
 
-// JWT decodes the request of a need of kind jwt.
+// JWT decodes the request of a need of kind jwt. It returns an error if id and audiences are not
+// given together.
 func (n Need) JWT() (r JWTRequest, err error) {
 	if err = strictjson.Decode(n.Request, &r); err == nil && r.Issuer == "" {
 		err = fmt.Errorf("no issuer")

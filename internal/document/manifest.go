@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Manifest is what one host needs to know and nothing else.
+// Manifest contains everything that one host needs to know, and nothing else.
 type Manifest struct {
 	Cluster     string   `json:"cluster"`
 	Host        string   `json:"host"`
@@ -15,119 +15,121 @@ type Manifest struct {
 	Trust       Trust    `json:"trust"`
 	Identity    Identity `json:"identity"`
 	Roles       []string `json:"roles"` // of the node, sorted
-	// Providers are those that needs refer to, by host name and kind of need.
+	// Providers lists the providers of the host's needs by host name and kind of need.
 	Providers map[string]map[string]Provider `json:"providers"`
 	Needs     []Need                         `json:"needs"` // sorted by ID
 	Forwarder Forwarder                      `json:"forwarder"`
-	// Units has the units of systemd that should run, by name without the prefix of the host's
-	// instance. The value tells whether the unit must be installed: documents from the network install none.
+	// Units lists the systemd units that should be running, by name without the prefix of the
+	// host's instance. The value is true if the unit must already be installed; documents from the
+	// network do not install units.
 	Units map[string]bool `json:"units,omitempty"`
-	// Federation are the foreign trust domains that this host accepts named identities of.
+	// Federation lists the foreign trust domains from which this host accepts named identities.
 	Federation []Foreign `json:"federation,omitempty"` // sorted by trust domain
 }
 
-// Trust is what a host trusts: X.509 roots of its trust domain (PEM) and the
-// public keys, in Nix format "name:base64", that sign documents for the network.
+// Trust contains the X.509 roots of a trust domain (PEM), and the public keys, in Nix format
+// "name:base64", that sign documents for the network.
 type Trust struct {
 	Roots       []string `json:"roots"`
 	SigningKeys []string `json:"signingKeys"`
 }
 
-// Identity is the node's SPIFFE ID and the SSH host key (authorized_keys form,
-// without comment) that proves it at enrolment; none where it Joins.
+// Identity is the node's SPIFFE ID and the SSH host key (authorized_keys form, without comment)
+// that proves it at enrolment. The key is empty if Joins is set.
 type Identity struct {
 	ID         spiffe.ID `json:"id"`
 	SSHHostKey string    `json:"sshHostKey,omitempty"`
 
-	// Joins is that a device key proves it, which an operator admitted.
+	// Joins means that the node is proved by a device key, which an operator admitted.
 	Joins bool `json:"joins,omitempty"`
 }
 
-// Provider is where this host calls the process that answers a kind of need (TLS 1.3 over
-// TCP), and the SPIFFE ID it must present.
+// Provider gives the addresses of the process that answers a kind of need (TLS 1.3 over TCP), and
+// the SPIFFE ID that it must present.
 type Provider struct {
 	ID        spiffe.ID `json:"id"`
 	Addresses Addresses `json:"addresses"`
 }
 
-// Addresses are all host:port of one program, in the order in which they are tried.
+// Addresses lists the addresses, host:port, of one program, in the order in which they are tried.
 type Addresses []string
 
-// Forwarder is the forwarder's part of the manifest.
+// Forwarder configures the forwarder of a host.
 type Forwarder struct {
-	Listen  []string    `json:"listen"`  // host:port, or :port of all addresses; none when nothing is published
+	Listen  []string    `json:"listen"`  // host:port, or :port for all addresses; empty if nothing is published
 	Publish []Published `json:"publish"` // sorted by ID, port and protocol
-	Reach   []Reachable `json:"reach"`   // likewise
-	Callers []Caller    `json:"callers"` // the first that matches a process is its identity
+	Reach   []Reachable `json:"reach"`   // sorted by ID, port and protocol
+	Callers []Caller    `json:"callers"` // the first entry that matches a process gives its identity
 	SOCKS   []SOCKS     `json:"socks"`   // sorted by ID
-	// Limits are of callers, for all that is published here; sorted by ID.
+	// Limits apply to callers, over all services published here; sorted by ID.
 	Limits []CallerLimits `json:"limits,omitempty"`
-	// Transport is what Listen is for: UDP, TCP, or both.
+	// Transport says whether Listen is for UDP, TCP or both.
 	Transport Transport `json:"transport,omitempty"`
-	// Drain is how many seconds connections have when the next process takes over; zero for
-	// 600.
+	// Drain is the time in seconds that connections have to end after a restart of the forwarder;
+	// zero for 600.
 	Drain int `json:"drain,omitempty"`
 }
 
-// Protocol is what a service is carried as.
+// Protocol is the transport protocol of a service.
 type Protocol string
 
 const (
-	TCP Protocol = "" // whatever is spoken over it
+	TCP Protocol = "" // any protocol over TCP
 	UDP Protocol = "udp"
 )
 
-// Transport is what connections between forwarders go over.
+// Transport is the transport between forwarders.
 type Transport string
 
 const (
-	AnyTransport Transport = "" // QUIC, and TCP where UDP does not pass
+	AnyTransport Transport = "" // QUIC, or TCP where UDP does not pass
 	OverQUIC     Transport = "quic"
 	OverTCP      Transport = "tcp" // TLS 1.3
 )
 
-// Published is a service of this host: who may connect, and where its connections
-// go.
+// Published is a service of this host, or one port of it: who may connect, and where connections
+// are sent.
 type Published struct {
 	ID spiffe.ID `json:"id"`
-	// Port is the name of one of several ports of the service, each of which is an entry of its own.
+	// Port is the name of the port if the service has several. Each port has an entry of its own.
 	Port     string   `json:"port,omitempty"`
 	Protocol Protocol `json:"protocol,omitempty"`
-	Upstream string   `json:"upstream"` // host:port, or, of TCP, unix: and the path of a socket
-	// User is the account of this host that the upstream's socket must belong to. Without
-	// one any account of the system will do, and none that people log in with.
+	Upstream string   `json:"upstream"` // host:port, or for TCP also "unix:" and the path of a socket
+	// User is the account on this host that must own the upstream's socket. If it is empty, any
+	// system account may own it, but no login account.
 	User string `json:"user,omitempty"`
-	// Identity is how the upstream learns who calls.
+	// Identity selects how the upstream learns the identity of its callers.
 	Identity Announcement `json:"identity,omitempty"`
-	Limits   Limits       `json:"limits,omitzero"` // of all its callers together
-	// AccessLog is which of its connections are logged.
+	Limits   Limits       `json:"limits,omitzero"` // for all callers together
+	// AccessLog selects the connections that are logged.
 	AccessLog AccessLog `json:"accessLog,omitempty"`
 	Allow     []Allow   `json:"allow"` // sorted by ID
 }
 
-// Limits are what somebody may have at one host; zero is no limit.
+// Limits bounds the use of a host by one caller or of one service; zero means no limit.
 type Limits struct {
-	Connections    int   `json:"connections,omitempty"`    // TCP connections and UDP sessions at a time
-	OpensPerSecond int   `json:"opensPerSecond,omitempty"` // of both, and as many at once
+	Connections    int   `json:"connections,omitempty"`    // concurrent TCP connections and UDP sessions
+	OpensPerSecond int   `json:"opensPerSecond,omitempty"` // new connections and sessions; also the size of a burst
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"` // in both directions together
 }
 
-// CallerLimits are those of one caller.
+// CallerLimits are the limits of one caller.
 type CallerLimits struct {
 	ID     spiffe.ID `json:"id"`
 	Limits Limits    `json:"limits"`
 }
 
-// AccessLog is how many of a service's connections have a line each, with who called.
+// AccessLog selects how many of a service's connections are logged. Each logged connection has one
+// line, with the caller.
 type AccessLog string
 
 const (
 	AccessOff     AccessLog = ""
-	AccessSampled AccessLog = "sampled" // some
+	AccessSampled AccessLog = "sampled" // some of them
 	AccessFull    AccessLog = "full"
 )
 
-// Announcement is how a service learns who calls, besides flor whois.
+// Announcement is a way in which a service learns its caller's identity, in addition to flor whois.
 type Announcement string
 
 const (
@@ -136,56 +138,57 @@ const (
 	HTTPHeaders Announcement = "http"     // headers of each request
 )
 
-// Allow lets one identity connect. Fingerprint, when set, is the lower-case hex
-// SHA-256 of the only leaf certificate that will do.
+// Allow lets one identity connect. Fingerprint, if set, is the lower-case hex SHA-256 of the only
+// leaf certificate that is accepted.
 type Allow struct {
 	ID          spiffe.ID `json:"id"`
 	Fingerprint string    `json:"fingerprint,omitempty"`
-	// Until is when that ends; zero for never.
+	// Until is the end of the permission; zero for none.
 	Until unixtime.Time `json:"until,omitzero"`
 }
 
 // Reachable is a service that identities of this host may connect to.
 type Reachable struct {
 	ID        spiffe.ID      `json:"id"`
-	Port      string         `json:"port,omitempty"` // as of Published
+	Port      string         `json:"port,omitempty"` // as in Published
 	Protocol  Protocol       `json:"protocol,omitempty"`
-	Callers   []spiffe.ID    `json:"callers"`   // the local identities that may, sorted
+	Callers   []spiffe.ID    `json:"callers"`   // local identities that may connect, sorted
 	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
-	Endpoints []Addresses    `json:"endpoints"` // of each forwarder that publishes it
-	// Aliases are other names of it, beside that of Render.
+	Endpoints []Addresses    `json:"endpoints"` // addresses of each forwarder that publishes it
+	// Aliases are additional names, beside the one that spiffe.Render returns.
 	Aliases   []string  `json:"aliases,omitempty"` // sorted
 	Transport Transport `json:"transport,omitempty"`
-	// TLSName is its public name, for an ingress: a DNS name
-	// (RFC 1035) for certificates and server name indication (RFC 6066).
+	// TLSName is the public DNS name (RFC 1035) of the service. An ingress uses it for certificates
+	// and server name indication (RFC 6066).
 	TLSName string `json:"tlsName,omitempty"`
-	// TLSAliases are others, for an ingress; "*." stands for one label.
+	// TLSAliases are additional public names for an ingress; "*." stands for any one label.
 	TLSAliases []string `json:"tlsAliases,omitempty"` // sorted
-	// GRPC is that an ingress passes it HTTP/2, of gRPC.
+	// GRPC tells an ingress to pass HTTP/2 to the service, as gRPC needs.
 	GRPC bool `json:"grpc,omitempty"`
 }
 
-// Caller lists the local accounts, and units of the system, that act under an identity.
+// Caller lists the local accounts and system units that act under an identity.
 type Caller struct {
 	ID    spiffe.ID `json:"id"`
 	Users []string  `json:"users"` // account names of this host
 	UIDs  []uint32  `json:"uids"`
 	Units []string  `json:"units,omitempty"` // "wiki.service"
-	// Workload lets them have the SVID with its key, by the SPIFFE Workload API.
+	// Workload lets these processes have the SVID and its private key through the SPIFFE Workload
+	// API.
 	Workload bool `json:"workload,omitempty"`
-	// Federates are the foreign trust domains whose bundles they have with it.
+	// Federates lists the foreign trust domains whose bundles they receive with it.
 	Federates []string `json:"federates,omitempty"` // sorted
 }
 
-// SOCKS is a SOCKS5 listener (RFC 1928) bound to one identity.
+// SOCKS is a SOCKS5 listener (RFC 1928) that connects under one identity.
 type SOCKS struct {
 	ID     spiffe.ID      `json:"id"`
 	Listen netip.AddrPort `json:"listen"`
 }
 
-// Foreign is a trust domain whose identities may reach something on this host.
+// Foreign is a foreign trust domain some of whose identities may reach this host.
 type Foreign struct {
 	TrustDomain string `json:"trustDomain"`
-	Bundle      string `json:"bundle"` // the first one, so that trust never begins on the wire
-	Need        string `json:"need"`   // that delivers the ones after it
+	Bundle      string `json:"bundle"` // initial bundle, so that trust never begins with data from the network
+	Need        string `json:"need"`   // ID of the need that delivers later bundles
 }

@@ -9,39 +9,38 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Need is something a host must fetch from a provider. It is fulfilled when what
-// was delivered came from the same Request, Deliver and Generation and Renew is
-// not due.
+// Need is something that a host must fetch from a provider. A need is fulfilled if the delivered
+// files result from the same Request, Deliver and Generation, and it is not due for renewal.
 type Need struct {
 	ID         string          `json:"id"`        // DNS label, unique on the host
 	Kind       string          `json:"kind"`      // "cert", "oidc", "config", …
-	For        spiffe.ID       `json:"for"`       // the service, user or node that it serves
+	For        spiffe.ID       `json:"for"`       // the service, user or node that it is for
 	Providers  []string        `json:"providers"` // host names, in order of preference
-	Request    json.RawMessage `json:"request"`   // an object; the provider's kind defines it
+	Request    json.RawMessage `json:"request"`   // a JSON object, defined by the provider's kind
 	Deliver    Deliver         `json:"deliver"`
-	OnChange   []string        `json:"onChange"`  // systemd units that are restarted when delivered content changed
-	DependsOn  []string        `json:"dependsOn"` // needs that must be fulfilled first
+	OnChange   []string        `json:"onChange"`  // systemd units to restart when delivered content changes
+	DependsOn  []string        `json:"dependsOn"` // IDs of needs that must be fulfilled first
 	Renew      Renew           `json:"renew"`
-	Generation int             `json:"generation"` // raising it rotates
+	Generation int             `json:"generation"` // raised to rotate the secret
 }
 
-// Deliver maps values of the answer to files of an account and its group of the same
-// name. An empty Owner leaves them to the user that activation runs as.
+// Deliver maps values of the answer to files owned by an account and its group of the same name. If
+// Owner is empty, the files belong to the user that activation runs as.
 type Deliver struct {
 	Files map[string]File `json:"files"` // by file name
 	Owner string          `json:"owner"`
 }
 
-// File is one delivered file: a value of the answer, by name, with octal Mode ("0400").
+// File is a delivered file: the name of a value in the answer, and the octal mode ("0400").
 type File struct {
 	Value string `json:"value"`
 	Mode  string `json:"mode"`
 }
 
-// Renew is when a fulfilled need is fetched again: after AtPercent of the validity of what
-// was issued, or Interval seconds; after Rotate seconds its secret is replaced. Zero values
-// mean never. After StaleAfter seconds without an answer, the host raises an alarm: it may
-// miss what was decided since.
+// Renew says when a fulfilled need is fetched again: after AtPercent of the validity of the issued
+// certificate, or after Interval seconds. After Rotate seconds the secret is replaced. A zero value
+// means never. After StaleAfter seconds without an answer the host raises an alarm, because it may
+// have missed decisions.
 type Renew struct {
 	AtPercent  int `json:"atPercent,omitempty"`
 	Interval   int `json:"interval,omitempty"`
@@ -49,24 +48,24 @@ type Renew struct {
 	StaleAfter int `json:"staleAfter,omitempty"`
 }
 
-// Kinds of need that hosts themselves know: for an SVID, whose key the host makes, for the
-// host's documents, and for certificates of public names.
+// Kinds of need that hosts handle specially: SVIDs, whose key the host generates; the host's
+// documents; and certificates for public names.
 const (
 	KindCert   = "cert"
 	KindConfig = "config"
 	KindTLS    = "tls"
 )
 
-// PublicNames is the request of a need of kind tls: a certificate for names, or without any
-// what an ingress answers challenges with (RFC 8555). The host makes the key unless it is
-// shared with others.
+// PublicNames is the request of a need of kind tls: for a certificate for Names, or, without names,
+// for the responses with which an ingress answers ACME challenges (RFC 8555). The host generates
+// the key unless Shared is set.
 type PublicNames struct {
 	Names    []string `json:"names"` // sorted; one may be a wildcard
 	Internal bool     `json:"internal"`
 	Shared   bool     `json:"shared"`
 }
 
-// PublicNames are those of a need of kind tls.
+// PublicNames decodes the request of a need of kind tls.
 func (n Need) PublicNames() (p PublicNames, err error) {
 	if err := strictjson.Decode(n.Request, &p); err != nil {
 		return p, fmt.Errorf("need %q: request: %w", n.ID, err)
@@ -74,7 +73,7 @@ func (n Need) PublicNames() (p PublicNames, err error) {
 	return p, nil
 }
 
-// CertID is the identity that a need of kind cert is for, which is all of its request.
+// CertID returns the identity that a need of kind cert requests.
 func (n Need) CertID() (spiffe.ID, error) {
 	var request struct {
 		ID spiffe.ID `json:"id"`
@@ -88,15 +87,15 @@ func (n Need) CertID() (spiffe.ID, error) {
 	return request.ID, nil
 }
 
-// KindFederation is the kind of need for the bundle of a foreign trust domain, and
-// FileTrustBundle the file that it delivers.
+// KindFederation is the kind of need for the bundle of a foreign trust domain. FileTrustBundle is
+// the file that it delivers.
 const (
 	KindFederation  = "federation"
 	FileTrustBundle = "bundle.json"
 )
 
-// Documents returns the need by which a manifest has its host receive documents over the network;
-// nil for none.
+// Documents returns the need through which the host receives documents over the network, or nil if
+// it does not.
 func (m Manifest) Documents() *Need {
 	i := slices.IndexFunc(m.Needs, func(n Need) bool { return n.Kind == KindConfig })
 	if i < 0 {

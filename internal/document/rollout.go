@@ -5,40 +5,40 @@ import (
 	"time"
 )
 
-// Rollout is how a version of a cluster's documents reaches its hosts, wave after wave. It is
-// in the policy of the host that provides documents, which keeps to the plan that comes with
-// the version itself.
+// Rollout describes how a version of a cluster's documents is rolled out to its hosts, in waves. It
+// is in the policy of the host that serves documents; each version is rolled out by the plan that
+// was published with it.
 type Rollout struct {
-	// Waves are hosts, each in one of them. What is in none, such as a host whose documents
-	// come with its closure, is offered a version at once, and nobody waits for it.
+	// Waves lists hosts, each in at most one wave. A host in no wave, for example one whose
+	// documents come with its closure, is offered a version at once, and no wave waits for it.
 	Waves [][]string `json:"waves"`
 
-	Healthy int `json:"healthy"` // seconds that the hosts reached must be healthy before the next wave
-	Within  int `json:"within"`  // seconds in which they must become so
+	Healthy int `json:"healthy"` // seconds for which the hosts of a wave must be healthy before the next wave
+	Within  int `json:"within"`  // seconds within which they must become healthy
 
 	Maintenance []Maintenance `json:"maintenance,omitempty"` // sorted by group
 }
 
-// Maintenance is when the hosts of a group may be offered a version.
+// Maintenance limits the times at which the hosts of a group are offered a version.
 type Maintenance struct {
 	Group  string            `json:"group"`
 	Window MaintenanceWindow `json:"window"`
 
-	// Hosts are those of the group without those of a group in it that has a window too.
+	// Hosts are the hosts of the group, except those of a subgroup that has a window of its own.
 	Hosts []string `json:"hosts"`
 }
 
-// MaintenanceWindow is open on some days of the week from a time of day on, in UTC.
+// MaintenanceWindow opens on some days of the week at a time of day in UTC.
 type MaintenanceWindow struct {
 	Days    []string `json:"days"`  // "mon", "tue", …
 	Start   string   `json:"start"` // "02:30"
 	Minutes int      `json:"minutes"`
 }
 
-// weekdays are the days of a MaintenanceWindow, as time.Weekday counts them.
+// weekdays contains the names of days in the order of time.Weekday.
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// Open reports whether t is in the window, also where that began the day before.
+// Open reports whether t is in the window. A window may extend past midnight.
 func (w MaintenanceWindow) Open(t time.Time) bool {
 	start, err := time.Parse("15:04", w.Start)
 	if err != nil {

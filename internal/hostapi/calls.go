@@ -14,29 +14,31 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// leastStall is the time after which one of several calls stalls, where four times what the handshake
-// took is not longer. The others do not wait for it then, so a request that hangs holds up no other.
-// They do wait for a connection: a provider that has no time for one has less for several.
+// leastStall is the minimum time after which one of several calls is considered stalled; the time
+// is four times that of the handshake if that is longer. Other calls then no longer wait for the
+// stalled one, so a request that hangs does not hold up the rest. Calls do wait while a connection
+// is being made, because a provider that is too busy for one connection is too busy for several.
 const leastStall = 500 * time.Millisecond
 
-// Calls are a number of calls that begin at about the same time. They share one connection
-// to the provider, with one handshake and one device proof, and one after the other uses
-// it. A connection that breaks fails one call, the next makes another; a provider that
-// cannot be reached fails all of them at once.
+// Calls makes several calls that begin at about the same time over one connection to the provider,
+// with one handshake and one device proof, one call after the other. If the connection breaks, one
+// call fails and the next one connects again. If the provider cannot be reached, all calls fail at
+// once.
 type Calls struct {
 	client *Client
-	turn   chan turn // has one, unless a call is under way
+	turn   chan turn // holds one element unless a call is under way
 	stalls atomic.Pointer[time.Time]
 }
 
-// turn is the connection of calls: nil until there is one, and after it broke.
+// turn holds the connection of calls. The session is nil before the first connection and after the
+// connection broke.
 type turn struct {
 	session *session
-	took    time.Duration // to connect
-	failed  error         // to connect
+	took    time.Duration // time that connecting took
+	failed  error         // error of connecting
 }
 
-// Calls begins some. Close ends it.
+// Calls returns a new set of calls. The caller must close it.
 func (c *Client) Calls() *Calls {
 	p := &Calls{client: c, turn: make(chan turn, 1)}
 	p.turn <- turn{}
@@ -50,8 +52,8 @@ func (p *Calls) Close() {
 	}
 }
 
-// Enrol requests the node's own SVID without having one. It is the first of its calls. Nonce
-// and request travel on one connection, to which the proof by HostKey is bound. r.Body is a CertBody.
+// Enrol requests the first SVID of the node. It must be the first call. The nonce and the request
+// go over one connection, to which the proof by HostKey is bound. r.Body is a CertBody.
 func (p *Calls) Enrol(ctx context.Context, r Request) (Answer, error) {
 	var body CertBody
 	if err := strictjson.Decode(r.Body, &body); err != nil {
@@ -77,9 +79,9 @@ func (p *Calls) Enrol(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// Enrolled has the calls that follow Enrol make use of the SVID that it returned, over the same
-// connection: the provider knows the certificate that it issued there, and the device proof shows
-// that whoever enrolled goes on.
+// Enrolled makes the calls after Enrol use the SVID that it returned, over the same connection. The
+// provider remembers the certificate that it issued there, and the device proof shows that the same
+// host continues.
 func (p *Calls) Enrolled(svid *tls.Certificate) error {
 	t := <-p.turn
 	defer p.put(t)
@@ -102,7 +104,8 @@ func (p *Calls) Do(ctx context.Context, path string, r Request) (a Answer, err e
 	return a, err
 }
 
-// Artifact fetches the documents of this node, unless they are those with the client's Tag.
+// Artifact fetches the documents of the node. If the provider's are those with the client's Tag,
+// the result has NotModified set.
 func (p *Calls) Artifact(ctx context.Context) (a Artifact, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		path := fmt.Sprintf("%s%s?serial=%d", PathArtifact, p.client.Node.Name(), p.client.Serial)
@@ -115,12 +118,12 @@ func (p *Calls) Artifact(ctx context.Context) (a Artifact, err error) {
 	return a, err
 }
 
-// watchTimeout is longer than any provider leaves a watch without an answer.
+// watchTimeout exceeds the time after which every provider answers a watch.
 const watchTimeout = 10 * time.Minute
 
-// Watch waits until other documents than those with the client's Tag are in force for this
-// node, since the answer that had a revision; zero for none. That there are none for now is
-// an answer too, after minutes. Artifact.Revision is where the next watch goes on.
+// Watch waits until the node's documents are other than those with the client's Tag. The argument
+// from is the Artifact.Revision of the last answer, or zero. The provider also answers after some
+// minutes without a change.
 func (p *Calls) Watch(ctx context.Context, from int64) (a Artifact, err error) {
 	err = p.within(ctx, watchTimeout, func(ctx context.Context, s *session) error {
 		header := s.device()
@@ -130,7 +133,7 @@ func (p *Calls) Watch(ctx context.Context, from int64) (a Artifact, err error) {
 	return a, err
 }
 
-// Report sends what the node reports of itself, a hostreport.Report.
+// Report sends a hostreport.Report of the node.
 func (p *Calls) Report(ctx context.Context, report []byte) (r Reported, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		header := s.device()
@@ -140,12 +143,12 @@ func (p *Calls) Report(ctx context.Context, report []byte) (r Reported, err erro
 	return r, err
 }
 
-// call runs one on the connection they share, when it is its turn.
+// call runs do on the shared connection when its turn has come.
 func (p *Calls) call(ctx context.Context, do func(context.Context, *session) error) error {
 	return p.within(ctx, cmp.Or(p.client.Timeout, timeout), do)
 }
 
-// within is call with a bound of its own.
+// within is like call with another limit of time.
 func (p *Calls) within(ctx context.Context, most time.Duration, do func(context.Context, *session) error) error {
 	if p.client.SVID == nil {
 		return Errorf(CodeUntrusted, "%s has no SVID yet: it must enrol first", p.client.Node)
@@ -194,8 +197,8 @@ func (p *Calls) within(ctx context.Context, most time.Duration, do func(context.
 	return &e
 }
 
-// wait returns the turn, or one without a connection when the call that has it
-// stalls; false when ctx ended.
+// wait returns the turn. If the call that has it is stalled, wait returns a turn without a
+// connection. It returns false if ctx ends.
 func (p *Calls) wait(ctx context.Context) (turn, bool) {
 	poll := time.NewTimer(leastStall)
 	defer poll.Stop()
@@ -223,7 +226,8 @@ func (p *Calls) stallAfter(d time.Duration) {
 	p.stalls.Store(&at)
 }
 
-// put ends a turn. A call that stalled finds that another took its place.
+// put ends a turn. If the call was stalled and another call has replaced its connection, the
+// connection is closed.
 func (p *Calls) put(t turn) {
 	p.stalls.Store(nil)
 	select {

@@ -13,20 +13,20 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Endpoints.
+// Paths of endpoints.
 const (
 	PathNonce    = "/cert/nonce"
 	PathReport   = "/config/report"
-	PathArtifact = "/config/artifact/" // then the node's name and ?serial=, that of its manifest
-	PathWatch    = "/config/watch"     // then ?from=, the revision of the last answer, and serial=
+	PathArtifact = "/config/artifact/" // followed by the node's name and ?serial=, the serial of its manifest
+	PathWatch    = "/config/watch"     // followed by ?from=, the revision of the last answer, and &serial=
 )
 
-// Path is where needs of a kind are requested, with POST.
+// Path returns the path at which needs of a kind are requested with POST.
 func Path(kind string) string { return "/" + kind + "/request" }
 
-// Headers: the idempotency key of a request; where a request has no body its device
-// proof, in base64; the Tag of the documents that a node has and a provider returns
-// (RFC 9110 section 13.1.2); and the revision from which a watch goes on.
+// HTTP headers: the idempotency key of a request; the base64 device proof of a request without a
+// body; the Tag of the documents that a node has, and of those that a provider returns (RFC 9110,
+// section 13.1.2); and the revision from which a watch continues.
 const (
 	HeaderKey      = "Idempotency-Key"
 	HeaderDevice   = "Device-Proof"
@@ -34,13 +34,13 @@ const (
 	HeaderTag      = "ETag"
 	HeaderRevision = "Documents-Revision"
 
-	// HeaderRevocations is the number of the revocation list that the host has, 0 for none.
-	// Without it the host knows of no list, and is offered none.
+	// HeaderRevocations contains the number of the host's revocation list, 0 for none. A host that
+	// does not send the header does not understand revocation lists and is not sent one.
 	HeaderRevocations = "Revocations"
 )
 
-// The longest request and answers, in bytes. A need's longest answer is a file of a MiB,
-// escaped. The longest documents are those of a provider's host: 17 MB with 10,000 hosts.
+// Maximum lengths of requests and answers in bytes. The longest answer to a need is an escaped file
+// of 1 MiB. The longest documents are those of a provider host: 17 MB with 10,000 hosts.
 const (
 	MaxRequest  = 64 << 10
 	MaxAnswer   = 8 << 20
@@ -48,19 +48,20 @@ const (
 	MaxReport   = 1 << 20
 )
 
-// Client sends requests to one provider on behalf of one node. Calls share one
-// TLS connection, and every other call has one of its own: credentials are never older than the
-// connection. Every error is an *Error: what goes wrong on the way is transient.
+// Client sends requests to one provider on behalf of one node. Each call has a TLS connection of
+// its own, except that those of a Calls share one: credentials are never older than the connection.
+// Every error is an *Error; failures on the way are transient.
 type Client struct {
 	Node     spiffe.ID         // the caller
-	Provider document.Provider // whom, and exactly the identity it must present
+	Provider document.Provider // provider to call, and the exact identity that it must present
 	Roots    *trust.Roots
 
-	// Serial is the node's manifest's, for Artifact: a provider with an older
-	// policy then returns that. Requests carry their own.
+	// Serial is the serial of the node's manifest, sent by Artifact. A provider with an older
+	// policy then returns policy-behind. Other requests contain their own serial.
 	Serial int64
 
-	// Tag is that of the documents in force on the node, for Artifact and Watch; empty for none.
+	// Tag is the entity tag of the documents in force on the node, for Artifact and Watch; empty
+	// for none.
 	Tag string
 
 	// Revocations is the number of the revocation list in force on the node, zero for none.
@@ -69,27 +70,27 @@ type Client struct {
 	// SVID is the node's certificate; nil before enrolment.
 	SVID *tls.Certificate
 
-	// HostKey is the node's SSH host key, which proves the node at enrolment and in
-	// every request.
+	// HostKey is the node's SSH host key. It proves the node at enrolment and on every later
+	// connection.
 	HostKey ssh.Signer
 
-	// Admission is that of HostKey, where it is a device key; nil where the policy has it.
+	// Admission is the admission of HostKey if that is a device key; nil if the policy contains it.
 	Admission *trust.SignedAdmission
 
-	// Dial connects to an address of the provider as it is written; nil for TCP, to each
-	// address that it resolves to.
+	// Dial connects to one of the provider's addresses. If it is nil, the address is resolved and
+	// TCP connections are tried to each result.
 	Dial dialer
 
-	// Others answer as well as Provider does: where that is silent, they are tried beside it.
+	// Others are equivalent providers. They are tried in parallel while Provider is silent.
 	Others []document.Provider
 
-	// Reached receives which of them each connection leads to; may be nil.
+	// Reached is called with the ID of the provider to which each connection was made; may be nil.
 	Reached func(spiffe.ID)
 
-	// Patience bounds a handshake; zero for 45 seconds.
+	// Patience bounds a TLS handshake; zero for one minute.
 	Patience time.Duration
 
-	// Timeout bounds one call from when there is a connection; zero for 30 seconds.
+	// Timeout bounds one call once there is a connection; zero for 30 seconds.
 	Timeout time.Duration
 }
 
@@ -116,12 +117,12 @@ func (c *Client) Report(ctx context.Context, report []byte) (Reported, error) {
 	return p.Report(ctx, report)
 }
 
-// Enrol requests the node's own SVID without having one, over a connection of its own.
+// Enrol requests the first SVID of the node, over a connection of its own.
 func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	p := c.Calls()
 	defer p.Close()
 	return p.Enrol(ctx, r)
 }
 
-// timeout is that of a Client without another.
+// timeout is the default of Client.Timeout.
 const timeout = 30 * time.Second

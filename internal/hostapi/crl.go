@@ -6,19 +6,19 @@ import (
 	"net/url"
 )
 
-// PathCRL is where a node gets the CRL of a kind's process, with ?has=, the number of the one
-// that it has.
+// PathCRL returns the path at which a node gets the CRL of a kind's process. The query parameter
+// has is the number of the CRL that it already has.
 func PathCRL(kind string) string { return "/" + kind + "/crl" }
 
 // CRL is a certificate revocation list (RFC 5280) of an issuing CA.
 type CRL struct {
-	Number string `json:"number"`        // in hex
-	List   int64  `json:"list"`          // number of the cluster's revocation list that it is of; 0 for none
-	CRL    string `json:"crl,omitempty"` // in PEM, where it is another than the caller has
-	Issuer string `json:"issuer"`        // certificate of the CA that signed it, in PEM
+	Number string `json:"number"`        // CRL number in hex
+	List   int64  `json:"list"`          // number of the revocation list that it was made from; 0 for none
+	CRL    string `json:"crl,omitempty"` // PEM; empty if the caller already has it
+	Issuer string `json:"issuer"`        // certificate of the CA that signed the CRL, in PEM
 }
 
-// CRL gets the newest of a kind, which has no text where that is the one of a number.
+// CRL gets the newest CRL of a kind. The result has no CRL if its number is has.
 func (p *Calls) CRL(ctx context.Context, kind, has string) (c CRL, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, PathCRL(kind)+"?"+url.Values{"has": {has}}.Encode(), s.device(), nil, &c)

@@ -1,7 +1,7 @@
 // Package hostapi is the protocol between hosts and providers: JSON over TLS 1.3.
 //
-// A host requests each need on its own; requests that begin together go over one
-// connection, one after the other:
+// A host requests each need separately. Requests that begin together share one connection, one
+// after the other:
 //
 //	POST /oidc/request
 //	Idempotency-Key: 9f86d0…
@@ -9,30 +9,29 @@
 //	 "body":{"redirectURIs":["http://…"],"service":"spiffe://demo.flor/service/outline"},
 //	 "device":"-----BEGIN SSH SIGNATURE-----…"}
 //
-// and gets an answer of named values,
+// The answer contains named values,
 //
 //	{"values":{"clientId":"outline.demo.flor.rete","clientSecret":"…","issuer":"…"}}
 //
-// or an error, whose kind decides what the host does next:
+// or an error, whose kind (Class) decides what the host does next:
 //
 //	{"kind":"denied","code":"not-granted","message":"…","retryAfter":0}
 //
-// Both announce the newest format that they understand in the header Florete-Format. A
-// provider that cannot read what a host of a newer release requests returns newer-format,
-// which is transient.
+// Both sides announce the newest format that they understand in the header Florete-Format. A
+// provider that cannot read a request of a newer release returns newer-format, which is transient.
 //
-// The same request twice has the same answer. A request with the key of another
-// request is invalid.
+// A repeated request has the same answer. A request with the idempotency key of another request is
+// invalid.
 //
-// Documents are read conditionally: a node that has those that the provider has, by their
-// Tag, receives 304 and nothing else.
+// Documents are fetched conditionally. If the provider's documents have the node's Tag, it answers
+// with status 304.
 //
 //	GET /config/artifact/ursula?serial=1784011430
 //	If-None-Match: "sha256-…"
 //	Device-Proof: LS0tLS1CRUdJTiBTU0gg…
 //
-// A host is authenticated by its node SVID in the TLS handshake and by its SSH host key,
-// which signs the connection (DeviceStatement). Only
-// /health, POST /cert/nonce and the enrolment form of POST /cert/request come without an
-// SVID; the last carries a Proof.
+// A host is authenticated by its node SVID in the TLS handshake and by a signature of the
+// connection with its SSH host key (DeviceStatement). Only /health, POST /cert/nonce, POST
+// /config/join and the enrolment form of POST /cert/request are accepted without an SVID. The last
+// carries a Proof.
 package hostapi

@@ -11,90 +11,92 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Class decides what the host does next. Part of the wire, append-only.
+// Class is the class of an error. It decides what the host does next. Classes are part of the wire
+// format; new ones may be added.
 type Class string
 
 const (
-	Transient Class = "transient" // back off and repeat the request, honouring RetryAfter
-	Denied    Class = "denied"    // repeat the request at most hourly, and show the reason
+	Transient Class = "transient" // back off, then repeat the request; honour RetryAfter
+	Denied    Class = "denied"    // show the reason; repeat the request at most hourly
 	Invalid   Class = "invalid"   // stop until something changes
 )
 
-// Code has the reason of a refusal, and its class: what the host does about it. A name that is of several
-// classes has a Code for each.
+// Code is the reason of a refusal, with its class. A name that is used in several classes has a
+// Code for each.
 type Code struct {
 	Name  string
 	Class Class
 }
 
-// Codes of errors. Their names are part of the wire, append-only.
+// Error codes. Their names are part of the wire format; new ones may be added.
 var (
 	CodePolicyBehind       = Code{"policy-behind", Transient} // the host was deployed before its provider
 	CodeNewerFormat        = Code{"newer-format", Transient}  // only a newer release understands it
 	CodeClock              = Code{"clock", Transient}         // a certificate fails by time alone
 	CodeUnavailable        = Code{"unavailable", Transient}   // the provider cannot be reached, or cannot answer now
-	CodeStore              = Code{"store", Transient}         // the store that providers share does not answer
-	CodeInternal           = Code{"internal", Transient}      // something failed at the provider, whose log has it
-	CodeMissing            = Code{"missing", Transient}       // an operator has not put there what is requested
-	CodeMissingInvalid     = Code{"missing", Invalid}         // an operator names what is not there
-	CodeMissingDenied      = Code{"missing", Denied}          // the policy has nothing of the sort
+	CodeStore              = Code{"store", Transient}         // the shared state store does not answer
+	CodeInternal           = Code{"internal", Transient}      // a failure in the provider; see its log
+	CodeMissing            = Code{"missing", Transient}       // an operator has not supplied the requested item yet
+	CodeMissingInvalid     = Code{"missing", Invalid}         // an operator named an item that does not exist
+	CodeMissingDenied      = Code{"missing", Denied}          // the policy contains no such item
 	CodeBusy               = Code{"busy", Transient}          // too many requests
-	CodeFull               = Code{"full", Transient}          // too many hosts connect, and the provider named when there is a place for this one
-	CodeBadNonce           = Code{"bad-nonce", Transient}     // the nonce expired or was of another provider
+	CodeFull               = Code{"full", Transient}          // too many hosts connect; RetryAfter gives the time at which to come back
+	CodeBadNonce           = Code{"bad-nonce", Transient}     // the nonce expired or was made by another provider
 	CodeUntrusted          = Code{"untrusted", Denied}        // the peer's certificate or proof does not verify
-	CodeUntrustedTransient = Code{"untrusted", Transient}     // a provider's certificate, or one of a node that must enrol again
+	CodeUntrustedTransient = Code{"untrusted", Transient}     // the provider's certificate does not verify, or that of a node that must enrol again
 	CodeReplayed           = Code{"replayed", Denied}         // the nonce was used before
-	CodeNotGranted         = Code{"not-granted", Denied}      // no grant in the policy
+	CodeNotGranted         = Code{"not-granted", Denied}      // the policy contains no grant
 	CodeMismatch           = Code{"mismatch", Denied}         // granted, but with other parameters
-	CodeMismatchInvalid    = Code{"mismatch", Invalid}        // an operator sends other contents than it names
+	CodeMismatchInvalid    = Code{"mismatch", Invalid}        // the content that an operator sent does not match its digest
 	CodeRotated            = Code{"rotated", Denied}          // a newer generation exists
-	CodeRotation           = Code{"rotation", Denied}         // not the next rotation, or of what cannot be rotated
-	CodeRotationInvalid    = Code{"rotation", Invalid}        // an operator orders one of what cannot be rotated
+	CodeRotation           = Code{"rotation", Denied}         // not the next rotation, or the secret cannot be rotated
+	CodeRotationInvalid    = Code{"rotation", Invalid}        // an operator ordered the rotation of a secret that cannot be rotated
 	CodeDeviceKey          = Code{"device-key", Denied}       // the node's SSH host key did not sign the connection
-	CodeRevoked            = Code{"revoked", Denied}          // the revocation list has it
-	CodeRevokedTransient   = Code{"revoked", Transient}       // it is suspended, or only what is issued later is good
-	CodeListBehind         = Code{"list-behind", Transient}   // the provider's revocation list is older than the host's, or than it was
-	CodeJoin               = Code{"join", Denied}             // no join request of that device was approved
-	CodeJoinTransient      = Code{"join", Transient}          // no join request of that device was approved yet
-	CodeToken              = Code{"token", Denied}            // the join token is unknown, used up, over, or for another host
+	CodeRevoked            = Code{"revoked", Denied}          // revoked by the revocation list
+	CodeRevokedTransient   = Code{"revoked", Transient}       // suspended, or only certificates issued later are accepted
+	CodeListBehind         = Code{"list-behind", Transient}   // the provider's revocation list is older than the host's, or than its own before
+	CodeJoin               = Code{"join", Denied}             // no join request of this device was approved
+	CodeJoinTransient      = Code{"join", Transient}          // no join request of this device was approved yet
+	CodeToken              = Code{"token", Denied}            // the join token is unknown, used up, expired, or for another host
 	CodeMalformed          = Code{"malformed", Invalid}       // the request cannot be read
 	CodeMalformedDenied    = Code{"malformed", Denied}        // documents from the network cannot be read
 	CodeKeyMismatch        = Code{"key-mismatch", Invalid}    // the idempotency key belongs to another request
 	CodeUnknownMethod      = Code{"unknown-method", Invalid}  // no such endpoint here
 )
 
-// Refused is the code of a refusal by what answers a kind of the topology's own, which returns
-// the class.
+// Refused returns the code of a refusal by the program that answers one of the topology's own
+// kinds. The program chooses the class.
 func Refused(class Class) Code { return Code{"refused", class} }
 
-// Error is a provider's refusal. Message has place, value found and remedy, and
+// Error is a refusal by a provider. Message contains the place, the value found and the remedy, and
 // no secret.
 type Error struct {
 	Kind       Class  `json:"kind"`
 	Code       string `json:"code"`
 	Message    string `json:"message"`
-	RetryAfter int    `json:"retryAfter"` // seconds, zero to leave it to the host
+	RetryAfter int    `json:"retryAfter"` // seconds; zero leaves the delay to the host
 
-	// Reached reports whether the provider proved itself before one of several Calls failed: it is
-	// not down, and the failure is its own or of the connection to it. It is not on the wire.
+	// Reached reports whether the provider was authenticated before the call failed. If so, the
+	// provider is not down; the failure is its own or that of the connection. It is not on the
+	// wire.
 	Reached bool `json:"-"`
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s (%s): %s", e.Kind, e.Code, e.Message) }
 
-// Errorf makes an error with a code.
+// Errorf returns an error with a code and a formatted message.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Kind: code.Class, Code: code.Name, Message: fmt.Sprintf(format, args...)}
 }
 
-// After is e with a time to wait.
+// After returns a copy of e with RetryAfter set to d, rounded up to seconds.
 func (e *Error) After(d time.Duration) *Error {
 	c := *e
 	c.RetryAfter = int((d + time.Second - 1) / time.Second)
 	return &c
 }
 
-// Status is the HTTP status that carries e (RFC 9110 section 15).
+// Status returns the HTTP status for e (RFC 9110, section 15).
 func (e *Error) Status() int {
 	switch {
 	case e.Code == CodeBusy.Name:
@@ -108,8 +110,8 @@ func (e *Error) Status() int {
 	}
 }
 
-// AsError is err as an Error: itself when it is one, else transient and
-// unavailable, which is what a failed connection is.
+// AsError returns err if it is an *Error. Any other error, such as a failed connection, becomes
+// transient with code unavailable.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -118,7 +120,8 @@ func AsError(err error) *Error {
 	return Errorf(CodeUnavailable, "%v", err)
 }
 
-// unsigned is the failure to sign: of the key's holder, where it names what to do, else a bug.
+// unsigned returns the error for a failure to sign. It is err if the holder of the key returned an
+// *Error with a remedy; otherwise the failure is a bug.
 func unsigned(what string, err error) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -127,13 +130,13 @@ func unsigned(what string, err error) error {
 	return Errorf(CodeMalformed, "%s: %v", what, err)
 }
 
-// maxRetryAfter bounds how long a provider can keep a host waiting, in seconds.
+// maxRetryAfter bounds the delay that a provider can impose on a host, in seconds.
 const maxRetryAfter = 3600
 
-// maxMessage bounds what a provider can have a host keep and show, in bytes.
+// maxMessage bounds the message of a provider that a host keeps and shows, in bytes.
 const maxMessage = 4 << 10
 
-// parseError reads the body of a refusal.
+// parseError parses the body of a refusal.
 func parseError(b []byte) (*Error, error) {
 	var e Error
 	if err := strictjson.Decode(b, &e); err != nil {

@@ -10,19 +10,19 @@ import (
 	"strconv"
 )
 
-// A provider for which too many hosts wait answers what begins a handshake in plain HTTP: status
-// 503, with a Retry-After (RFC 9110 section 10.2.3) at which there is a place for this host.
-// Anyone on the way can write that, so all that it does is lengthen a wait, by maxPlace at most.
+// A provider that has no room for more hosts answers the first bytes of a handshake with a plain
+// HTTP response: status 503 with Retry-After (RFC 9110, section 10.2.3). The response is not
+// authenticated, so it can only lengthen a delay, by at most maxPlace.
 
 const (
-	// maxPlace bounds how long an answer that nobody signed can keep a host waiting, in seconds.
+	// maxPlace bounds the delay that an unauthenticated response can impose, in seconds.
 	maxPlace = 120
 
-	// maxPlain is the longest such answer, in bytes.
+	// maxPlain is the maximum length of such a response, in bytes.
 	maxPlain = 512
 )
 
-// firstBytes is a connection that keeps the first bytes which it receives, until end.
+// firstBytes is a connection that records the first bytes it receives, until end is called.
 type firstBytes struct {
 	net.Conn
 	kept  []byte
@@ -37,11 +37,11 @@ func (c *firstBytes) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// end is for a connection on which a handshake succeeded.
+// end stops recording, after the handshake has succeeded.
 func (c *firstBytes) end() { c.kept, c.ended = nil, true }
 
-// turnedAway returns the error of a host for which a provider has no place now, where that is
-// what it answered instead of a handshake, which failed with an error; nil where it is not.
+// turnedAway returns the error of a host that was told to come back later, if the recorded bytes
+// are such a response. failed is the error of the handshake. It returns nil for any other failure.
 func (c *firstBytes) turnedAway(failed error) error {
 	if other := (tls.RecordHeaderError{}); !errors.As(failed, &other) {
 		return nil

@@ -8,13 +8,13 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// hedgeAfter is how long a provider may be silent before the next one is tried beside it.
+// hedgeAfter is the time that a provider may be silent before the next one is tried in parallel.
 const hedgeAfter = 2 * time.Second
 
-// hedge connects to the provider and, where no connection is made for a while, to others
-// beside it: the first that is there is used, and the client that it returns is of that one.
-// A provider that fails sooner is not replaced, since whoever calls knows whom to try next, unless
-// it is full: then the next one is tried at once.
+// hedge connects to the provider and, if no connection is made for a while, to the others in
+// parallel. It uses the first connection that succeeds and returns a client for that provider. A
+// provider that fails earlier is not replaced, because the caller knows which to try next; but if
+// it is full, the next one is tried at once.
 func (c *Client) hedge(ctx context.Context, svid *tls.Certificate) (*Client, way, error) {
 	if len(c.Others) == 0 {
 		w, err := c.dial(ctx, svid)

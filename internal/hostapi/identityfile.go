@@ -16,21 +16,21 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Schemas of identity files and of requests for them.
+// Schemas of identity files and identity requests.
 const (
 	IdentityFileSchema    = "florete.identity-file/v1"
 	IdentityRequestSchema = "florete.identity-request/v1"
 )
 
-// IdentityRequestNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of requests.
+// IdentityRequestNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of identity requests.
 const IdentityRequestNamespace = "florete-identity-request"
 
-// MaxIdentityFile is the longest identity file, in bytes, sealed or not.
+// MaxIdentityFile is the maximum length of an identity file in bytes, encrypted or not.
 const MaxIdentityFile = 32 << 20
 
-// IdentityFile is what an operator gives a host by hand: what it would have fetched; or a
-// machine that is no host, where Node is zero: one SVID. It is sealed with age where it is a
-// file.
+// IdentityFile is a file that an operator gives to a host that cannot fetch its certificates and
+// documents itself. If Node is zero, it is for a machine that is not a host, and contains one SVID.
+// On disk it is encrypted with age.
 type IdentityFile struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
@@ -38,20 +38,21 @@ type IdentityFile struct {
 	Node    spiffe.ID       `json:"node,omitzero"`
 	SVIDs   []IdentitySVID  `json:"svids"` // sorted by ID
 
-	// Roots are those of the trust domain, in PEM, where there are no documents to have them.
+	// Roots are the roots of the trust domain in PEM, if the file contains no documents.
 	Roots []string `json:"roots,omitempty"`
 
-	// DeviceKey is the key that proves a host without an SSH host key in the flake (PEM,
-	// OpenSSH), unless it made one itself, and Admission the operator's word for that.
+	// DeviceKey is the private key (PEM, OpenSSH) that proves a host without an SSH host key in the
+	// flake, unless the host generated it itself. Admission is the operator's admission of that
+	// key.
 	DeviceKey string                 `json:"deviceKey,omitempty"`
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 
-	// Artifact has the host's documents, and the revocation list.
+	// Artifact contains the host's documents and the revocation list.
 	Artifact Artifact `json:"artifact,omitzero"`
 }
 
-// MarshalJSON writes the documents of a machine that has none beside a revocation list as an empty
-// list: readers refuse null.
+// MarshalJSON writes an empty list for the documents of a machine that has only a revocation list,
+// because readers refuse null.
 func (f IdentityFile) MarshalJSON() ([]byte, error) {
 	type plain IdentityFile
 	if f.Artifact.Revocations != nil && f.Artifact.Documents == nil {
@@ -60,24 +61,24 @@ func (f IdentityFile) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(f))
 }
 
-// IdentitySVID is an SVID that a host is given, in PEM.
+// IdentitySVID is an SVID in an identity file, in PEM.
 type IdentitySVID struct {
 	ID   spiffe.ID `json:"id"`
 	SVID string    `json:"svid"`          // leaf, then intermediates
-	Key  string    `json:"key,omitempty"` // PKCS #8; none where the host made it
+	Key  string    `json:"key,omitempty"` // PKCS #8; empty if the host generated the key
 }
 
-// SignedIdentityFile is an IdentityFile byte for byte, with its signature (Nix format).
+// SignedIdentityFile is an IdentityFile as exact text, with its signature (Nix format).
 type SignedIdentityFile struct {
 	File      string `json:"file"`
 	Signature string `json:"signature"`
 }
 
-// IdentityFileText is what the signature of an identity file covers.
+// IdentityFileText returns the text that the signature of an identity file covers.
 func IdentityFileText(file string) string { return "florete-identity-file-v1\n" + file }
 
-// Verify returns what one of a cluster's keys signed for a node; zero for a machine that is no
-// host, and knows only the key.
+// Verify decodes an identity file and checks that it is for node and signed by one of keys. For a
+// machine that is not a host, node is zero and cluster may be empty.
 func (s SignedIdentityFile) Verify(cluster string, node spiffe.ID, keys []string) (f IdentityFile, err error) {
 	if err := decodeFormat("identity file", s.File, &f); err != nil {
 		return f, err
@@ -97,7 +98,8 @@ func (s SignedIdentityFile) Verify(cluster string, node spiffe.ID, keys []string
 	return f, nil
 }
 
-// decodeFormat decodes a text strictly, unless it is of a newer format.
+// decodeFormat decodes text strictly. It returns a *document.NewerFormatError if the text has a
+// newer format.
 func decodeFormat(what, text string, v any) error {
 	var head struct {
 		Format document.Format `json:"format"`
@@ -111,7 +113,7 @@ func decodeFormat(what, text string, v any) error {
 	return nil
 }
 
-// SVID is that of an identity, nil where the file has none.
+// SVID returns the SVID of id, or nil if the file does not contain it.
 func (f IdentityFile) SVID(id spiffe.ID) *IdentitySVID {
 	i := slices.IndexFunc(f.SVIDs, func(s IdentitySVID) bool { return s.ID == id })
 	if i < 0 {
@@ -120,7 +122,7 @@ func (f IdentityFile) SVID(id spiffe.ID) *IdentitySVID {
 	return &f.SVIDs[i]
 }
 
-// IdentityRequest is what a host requests an identity file with whose keys it made itself.
+// IdentityRequest is the request for an identity file by a host that has generated its keys itself.
 type IdentityRequest struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
@@ -130,13 +132,13 @@ type IdentityRequest struct {
 	SVIDs   []CertBody      `json:"svids"`  // sorted by ID
 }
 
-// SignedIdentityRequest is an IdentityRequest byte for byte, signed by the key that it names.
+// SignedIdentityRequest is an IdentityRequest as exact text, signed by the key that it names.
 type SignedIdentityRequest struct {
 	Request   string `json:"request"`
 	Signature string `json:"signature"` // armored sshsig
 }
 
-// SignIdentityRequest signs a request as it is encoded.
+// SignIdentityRequest signs an encoded request.
 func SignIdentityRequest(request []byte, key ssh.Signer) (SignedIdentityRequest, error) {
 	sig, err := sshsig.Sign(bytes.NewReader(request), key, sshsig.HashSHA512, IdentityRequestNamespace)
 	if err != nil {
@@ -145,8 +147,8 @@ func SignIdentityRequest(request []byte, key ssh.Signer) (SignedIdentityRequest,
 	return SignedIdentityRequest{string(request), string(sshsig.Armor(sig))}, nil
 }
 
-// Verify returns what the key that a request names signed, and that key. Whose it is, is for
-// the caller to judge.
+// Verify decodes a request and checks its signature by the key that the request names. It returns
+// the key; the caller decides whether to trust it.
 func (s SignedIdentityRequest) Verify() (r IdentityRequest, key ssh.PublicKey, err error) {
 	if err := decodeFormat("identity request", s.Request, &r); err != nil {
 		return r, nil, err

@@ -20,51 +20,53 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// PathJoin is where a device requests to be admitted, with POST, at a config provider.
+// PathJoin is the path at which a device requests admission with POST, at a config provider.
 const PathJoin = "/config/join"
 
 // JoinNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of join requests.
 const JoinNamespace = "florete-join"
 
-// MaxJoin is the longest join request, in bytes.
+// MaxJoin is the maximum length of a join request in bytes.
 const MaxJoin = 16 << 10
 
-// JoinState is how a join request stands. Part of the wire, append-only.
+// JoinState is the state of a join request. States are part of the wire format; new ones may be
+// added.
 type JoinState string
 
 const (
-	JoinPending  JoinState = "pending"  // an operator is to decide
-	JoinApproved JoinState = "approved" // the answer has what the device enrols with
-	JoinRejected JoinState = "rejected" // it takes another token to request again
-	JoinRevoked  JoinState = "revoked"  // it was approved, and the revocation list has the device or its node
+	JoinPending  JoinState = "pending"  // waiting for an operator's decision
+	JoinApproved JoinState = "approved" // the answer contains the admission or grant with which the device enrols
+	JoinRejected JoinState = "rejected" // rejected; a new request needs another token
+	JoinRevoked  JoinState = "revoked"  // approved, and then revoked together with the device or its node
 )
 
-// Join requests that a device is admitted as a node. It is repeated until it is decided: the
-// token counts for the first one of a device, and is none of what is remembered of it.
+// Join is a device's request to be admitted as a node. The device repeats it until it is decided.
+// The token counts only in the first request of a device and is not stored.
 type Join struct {
 	Node   spiffe.ID       `json:"node"`
-	Device string          `json:"device"` // public key, in authorized_keys form
-	Facts  json.RawMessage `json:"facts"`  // a hostreport.Facts
+	Device string          `json:"device"` // public key in authorized_keys form
+	Facts  json.RawMessage `json:"facts"`  // hostreport.Facts
 
-	Token     string `json:"token,omitempty"`     // public key, Nix format
-	TokenSign string `json:"tokenSign,omitempty"` // by it, over the statement (Nix format)
+	Token     string `json:"token,omitempty"`     // public key of the token, Nix format
+	TokenSign string `json:"tokenSign,omitempty"` // signature of the statement by the token's key (Nix format)
 
-	Signature string `json:"signature"` // armored sshsig by the device, over the statement
+	Signature string `json:"signature"` // signature of the statement by the device key (armored sshsig)
 }
 
-// Joined is the answer.
+// Joined is the answer to a Join.
 type Joined struct {
 	State   JoinState `json:"state"`
-	Message string    `json:"message,omitempty"` // what the device waits for, or why not
+	Message string    `json:"message,omitempty"` // what the device waits for, or the reason of a rejection
 
-	// Admission is the operator's word, and Grant one for the token's bearer to give it.
+	// Admission is the operator's admission of the device. Grant lets the holder of the token sign
+	// the admission itself.
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 	Grant     *trust.SignedGrant     `json:"grant,omitempty"`
 }
 
-// Statement are the lines that device and token sign: the version, trust domain, node,
-// provider, then in lower-case hex the SHA-256 of device key, token and facts, and the channel
-// binding. No other connection, provider, node or device can use them.
+// Statement returns the lines that the device and the token sign: the version, trust domain, node,
+// provider, the SHA-256 of device key, token and facts in lower-case hex, and the channel binding.
+// The signatures are valid for one connection, provider, node and device only.
 func (j Join) Statement(provider spiffe.ID, binding []byte) []byte {
 	hash := func(b []byte) string {
 		sum := sha256.Sum256(b)
@@ -74,14 +76,14 @@ func (j Join) Statement(provider spiffe.ID, binding []byte) []byte {
 		hash([]byte(j.Device)), hash([]byte(j.Token)), hash(j.Facts), hex.EncodeToString(binding))
 }
 
-// TokenID is what a provider knows a token by: the SHA-256 of its public key, in hex.
+// TokenID returns the ID of a join token at a provider: the SHA-256 of its public key in hex.
 func TokenID(public string) string {
 	sum := sha256.Sum256([]byte(public))
 	return hex.EncodeToString(sum[:])
 }
 
-// Verify checks both signatures, made on the connection with a binding, and returns the
-// device's key. Without a token there is one signature.
+// Verify checks both signatures against the channel binding of the connection and returns the
+// device's key. A request without a token has only one signature.
 func (j Join) Verify(provider spiffe.ID, binding []byte) (ssh.PublicKey, error) {
 	key, err := ParseHostKey(j.Device)
 	if err != nil {
@@ -115,8 +117,8 @@ func (j Join) Verify(provider spiffe.ID, binding []byte) (ssh.PublicKey, error) 
 	return key, nil
 }
 
-// Join requests that the client's device key, HostKey, is admitted as its node. token is nil
-// where the provider knows the device already.
+// Join requests the admission of HostKey, a device key, as the client's node. token may be nil if
+// the provider already knows the device.
 func (c *Client) Join(ctx context.Context, facts hostreport.Facts, token *JoinToken) (a Joined, err error) {
 	text, err := json.Marshal(facts)
 	if err != nil {

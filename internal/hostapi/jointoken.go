@@ -10,29 +10,29 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 )
 
-// tokenPrefix starts each token, so that scanners find those that lie about.
+// tokenPrefix begins each token, so that secret scanners can find it.
 const tokenPrefix = "florete-join-v1"
 
-// JoinToken is what admits a device to be approved: the config provider that has it on record,
-// and a signing key. The key never leaves the machines where the token was typed: a provider
-// has its public half alone, and stores the hash of that.
+// JoinToken allows a device to request admission. It names the config provider that has it on
+// record, and contains a signing key. The key never leaves the machines on which the token was
+// typed: the provider sees only the public key, and stores its hash.
 type JoinToken struct {
 	Provider string // host name
 	Key      ed25519.PrivateKey
 }
 
-// NewJoinToken makes one for a provider.
+// NewJoinToken generates a token for a provider.
 func NewJoinToken(provider string) (JoinToken, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	return JoinToken{provider, key}, err
 }
 
-// String is the token as people carry it.
+// String returns the token in the form that people copy.
 func (t JoinToken) String() string {
 	return strings.Join([]string{tokenPrefix, t.Provider, base64.RawURLEncoding.EncodeToString(t.Key.Seed())}, ".")
 }
 
-// ParseJoinToken reads a token. The error does not have it.
+// ParseJoinToken parses a token. Its errors never contain the token.
 func ParseJoinToken(text string) (JoinToken, error) {
 	part := strings.Split(strings.TrimSpace(text), ".")
 	if len(part) != 3 || part[0] != tokenPrefix || part[1] == "" {
@@ -45,12 +45,12 @@ func ParseJoinToken(text string) (JoinToken, error) {
 	return JoinToken{part[1], ed25519.NewKeyFromSeed(seed)}, nil
 }
 
-// Secret is the token's key in Nix format.
+// Secret returns the token's private key in Nix format.
 func (t JoinToken) Secret() (signature.SecretKey, error) {
 	return signature.LoadSecretKey("token:" + base64.StdEncoding.EncodeToString(t.Key))
 }
 
-// Public is its public half, in Nix format.
+// Public returns the token's public key in Nix format.
 func (t JoinToken) Public() string {
 	return "token:" + base64.StdEncoding.EncodeToString(t.Key.Public().(ed25519.PublicKey))
 }

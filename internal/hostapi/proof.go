@@ -24,7 +24,7 @@ type Proof struct {
 	Nonce     string    `json:"nonce"`
 	Signature string    `json:"signature"` // armored sshsig over Statement.Bytes
 
-	// Admission is that of the key, where the policy has none for the node.
+	// Admission is the admission of the key, if the policy contains no key for the node.
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 }
 
@@ -33,8 +33,7 @@ type Nonce struct {
 	Nonce string `json:"nonce"`
 }
 
-// Statement is what a proof signs. It binds the key to one provider, one CSR and
-// one TLS connection.
+// Statement is signed by a Proof. It binds the key to one provider, one CSR and one TLS connection.
 type Statement struct {
 	Node     spiffe.ID
 	Provider spiffe.ID
@@ -43,15 +42,15 @@ type Statement struct {
 	Binding  []byte // from ChannelBinding
 }
 
-// Bytes are the signed lines: the version, trust domain, node, provider, nonce,
-// then in lower-case hex the SHA-256 of the CSR and the channel binding.
+// Bytes returns the text to sign, in lines: the version, trust domain, node, provider, nonce, and
+// in lower-case hex the SHA-256 of the CSR and the channel binding.
 func (s Statement) Bytes() []byte {
 	sum := sha256.Sum256(s.CSR)
 	return fmt.Appendf(nil, "florete-enrol-v1\n%s\n%s\n%s\n%s\n%s\n%s\n",
 		s.Node.TrustDomain(), s.Node, s.Provider, s.Nonce, hex.EncodeToString(sum[:]), hex.EncodeToString(s.Binding))
 }
 
-// Sign makes the proof with the node's SSH host key.
+// Sign returns a proof made with the node's SSH host key.
 func (s Statement) Sign(hostKey ssh.Signer) (*Proof, error) {
 	sig, err := sshsig.Sign(bytes.NewReader(s.Bytes()), hostKey, sshsig.HashSHA512, ProofNamespace)
 	if err != nil {
@@ -60,7 +59,8 @@ func (s Statement) Sign(hostKey ssh.Signer) (*Proof, error) {
 	return &Proof{Node: s.Node, Nonce: s.Nonce, Signature: string(sshsig.Armor(sig))}, nil
 }
 
-// ParseHostKey reads a host key in authorized_keys form, and refuses one that proves nothing.
+// ParseHostKey parses a host key in authorized_keys form. It refuses keys that are too weak to
+// prove anything.
 func ParseHostKey(line string) (ssh.PublicKey, error) {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
 	if err != nil {
@@ -77,7 +77,7 @@ func checkHostKey(key ssh.PublicKey) error {
 	return pubkey.CheckHost(k.CryptoPublicKey())
 }
 
-// Verify checks a proof's signature by a host key.
+// Verify checks the signature of a proof with a host key.
 func (s Statement) Verify(p *Proof, hostKey ssh.PublicKey) error {
 	if err := checkHostKey(hostKey); err != nil {
 		return fmt.Errorf("enrolment proof: %w", err)
@@ -92,7 +92,7 @@ func (s Statement) Verify(p *Proof, hostKey ssh.PublicKey) error {
 	return nil
 }
 
-// ChannelBinding is the connection's tls-exporter binding (RFC 9266 section 2).
+// ChannelBinding returns the connection's tls-exporter binding (RFC 9266, section 2).
 func ChannelBinding(cs *tls.ConnectionState) ([]byte, error) {
 	return cs.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, 32)
 }

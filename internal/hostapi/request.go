@@ -15,10 +15,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Request is for one need. Body is the need's request with what the host adds
-// to it, such as a CSR. Rotation requests another secret than the one in force: it is the
-// number of the rotation that this makes, one more than the last. Proof is set on enrolment, Device on every other request; they
-// are no part of what makes two requests the same.
+// Request is a request for one need. Body is the need's request with additions by the host, such as
+// a CSR. A Rotation above zero requests a new secret: it is the number of the rotation to make, one
+// more than the last. Proof is set on enrolment, Device in every other request; neither is part of
+// the idempotency key.
 type Request struct {
 	Need       string          `json:"need"`
 	Serial     int64           `json:"serial"` // of the host's manifest
@@ -28,7 +28,8 @@ type Request struct {
 	Proof      *Proof          `json:"proof,omitempty"`
 	Device     string          `json:"device,omitempty"` // proof of a DeviceStatement
 
-	// IdempotencyKey is Key of whoever sends the request; empty to have Client compute it.
+	// IdempotencyKey is the result of Key for the node that sends the request; if empty, Client
+	// computes it.
 	IdempotencyKey string `json:"-"`
 }
 
@@ -38,39 +39,39 @@ type CertBody struct {
 	CSR string    `json:"csr"` // PEM, PKCS #10 (RFC 2986), signed by the SVID's key
 }
 
-// ValueRotation is the value of an answer that has the number of the rotation in force, in
-// decimal; without it there was none.
+// ValueRotation is the name of the value that contains the number of the rotation in force, in
+// decimal. An answer without it has never been rotated.
 const ValueRotation = "rotation"
 
-// Answer is what fulfils a need. Expires is in Unix seconds, zero for never.
+// Answer fulfils a need. Expires is in Unix seconds, zero for never.
 type Answer struct {
 	Values  map[string]string `json:"values"`
 	Expires int64             `json:"expires,omitempty"`
 }
 
-// Artifact is the answer of GET /config/artifact/<node> and of GET /config/watch: the node's
-// documents.
+// Artifact is the answer of GET /config/artifact/<node> and GET /config/watch. It contains the
+// node's documents.
 type Artifact struct {
 	Documents []SignedDocument `json:"documents"`
 
-	// Revocations is the cluster's list, where it is newer than the node's. Without documents
-	// beside it the node has those.
+	// Revocations is the cluster's revocation list if it is newer than the node's. If there are no
+	// documents beside it, the node's documents are unchanged.
 	Revocations *trust.SignedRevocations `json:"revocations,omitempty"`
 
-	// NotModified is set by Client instead of Documents when the provider has those that
-	// the request named.
+	// NotModified is set by Client, without Documents, if the provider has the same documents as
+	// the node.
 	NotModified bool `json:"-"`
 
-	// Revision is set by Client where the answer is that of a watch: the next goes on there.
+	// Revision is set by Client for the answer to a watch. The next watch continues from it.
 	Revision int64 `json:"-"`
 }
 
-// Unchanged reports whether the node has the documents that the provider has for it.
+// Unchanged reports whether the node already has the documents that the provider has for it.
 func (a Artifact) Unchanged() bool {
 	return a.NotModified || len(a.Documents) == 0 && a.Revocations != nil
 }
 
-// Tag is the entity tag (RFC 9110 section 8.8.3) of the artifact.
+// Tag returns the entity tag (RFC 9110, section 8.8.3) of the documents.
 func (a Artifact) Tag() string {
 	var envelopes [][]byte
 	for _, d := range a.Documents {
@@ -79,8 +80,9 @@ func (a Artifact) Tag() string {
 	return Tag(envelopes...)
 }
 
-// Tag is the entity tag of documents with these envelopes, in any order: "sha256-…" over
-// the sorted lines, quotes included. An envelope has the digest of its body.
+// Tag returns the entity tag of documents with these envelopes, in any order: "sha256-…", with the
+// quotes, over the sorted envelopes joined by newlines. An envelope contains the digest of its
+// body.
 func Tag(envelopes ...[]byte) string {
 	sorted := slices.SortedFunc(slices.Values(envelopes), bytes.Compare)
 	return `"` + document.Digest(bytes.Join(sorted, []byte("\n"))) + `"`
@@ -88,24 +90,24 @@ func Tag(envelopes ...[]byte) string {
 
 // Reported is the answer of POST /config/report.
 type Reported struct {
-	Sequence int64 `json:"sequence"` // the highest of the node's reports
+	Sequence int64 `json:"sequence"` // highest sequence number among the node's reports
 
-	// Rotate are the rotations of needs' secrets that an operator ordered, by need: the host
-	// requests each that is its next.
+	// Rotate contains the rotations that an operator ordered, by need. The host requests a rotation
+	// if its number is the need's next one.
 	Rotate map[string]int `json:"rotate,omitempty"`
 }
 
-// SignedDocument is a document byte for byte, with its signature.
+// SignedDocument is a document as exact text, with its signature.
 type SignedDocument struct {
 	Envelope  string `json:"envelope"`
 	Body      string `json:"body"`
 	Signature string `json:"signature"`
 }
 
-// Key is the request's idempotency key: lower-case hex SHA-256 over the lines
-// caller, need and the canonical JSON of {"body":…,"generation":…,"rotation":…}, the last
-// only where it is requested. Both numbers are part of it, so that another secret is a
-// request of its own. The body is one that strictjson.Decode takes, as in a request that it took.
+// Key returns the request's idempotency key: the lower-case hex SHA-256 over the lines caller, need
+// and the canonical JSON of {"body":…,"generation":…,"rotation":…}. The last field is present only
+// if a rotation is requested. Generation and rotation are included so that a request for a new
+// secret has a key of its own. The body must be valid for strictjson.Decode.
 func (r Request) Key(caller spiffe.ID) (string, error) {
 	body, err := canonical(r.Body)
 	if err != nil {
@@ -120,9 +122,8 @@ func (r Request) Key(caller spiffe.ID) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Asked is the canonical JSON of a body without what the host adds to its need's
-// request, which is a field "csr". It equals Canonical of the request. The body is one that
-// strictjson.Decode takes.
+// Asked returns the canonical JSON of a body without the field "csr", which the host adds to its
+// need's request. It equals Canonical of the request. The body must be valid for strictjson.Decode.
 func Asked(body []byte) ([]byte, error) {
 	v, err := parse(body)
 	if err != nil {
@@ -136,10 +137,10 @@ func Asked(body []byte) ([]byte, error) {
 	return encode(fields)
 }
 
-// Canonical writes a JSON value in one form: keys sorted by their UTF-8 bytes, no
-// space, integers of 64 bits, and in strings the escapes \" \\ \b \f \n \r \t,
-// \u00xx for other controls, \u2028 and \u2029, nothing else. It is RFC 8785 for all
-// that documents hold. Canonical(Canonical(x)) == Canonical(x).
+// Canonical returns a JSON value in canonical form: keys sorted by their UTF-8 bytes, no white
+// space, integers of at most 64 bits, and in strings the escapes \" \\ \b \f \n \r \t, \u00xx for
+// other control characters, \u2028 and \u2029, and no others. For the values that documents
+// contain, it is RFC 8785. Canonical(Canonical(x)) == Canonical(x).
 func Canonical(b []byte) ([]byte, error) {
 	var raw json.RawMessage
 	if err := strictjson.Decode(b, &raw); err != nil {
@@ -148,7 +149,7 @@ func Canonical(b []byte) ([]byte, error) {
 	return canonical(raw)
 }
 
-// canonical returns the canonical form of a value that strictjson.Decode takes.
+// canonical returns the canonical form of a value that is valid for strictjson.Decode.
 func canonical(b []byte) ([]byte, error) {
 	v, err := parse(b)
 	if err != nil {
@@ -157,7 +158,7 @@ func canonical(b []byte) ([]byte, error) {
 	return encode(v)
 }
 
-// parse reads a JSON value, with numbers as they are written.
+// parse decodes a JSON value and keeps numbers as they are written.
 func parse(b []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
@@ -165,7 +166,7 @@ func parse(b []byte) (v any, err error) {
 	return v, err
 }
 
-// encode writes a value that was read so, in its canonical form.
+// encode writes a value from parse in canonical form.
 func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

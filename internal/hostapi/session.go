@@ -25,34 +25,34 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// maxHeader is the longest header of an answer, in bytes.
+// maxHeader is the maximum length of an answer's header in bytes.
 const maxHeader = 16 << 10
 
-// A provider that swallows what it is sent costs connectTimeout for each address, all at
-// once but for a stagger. One that has many hosts at once serves them in order, so one that
-// accepts a connection and sends nothing has handshakeTimeout, or what the Client has.
+// An address that does not answer costs connectTimeout; several addresses are tried in parallel,
+// with a stagger. A provider with many hosts serves them in order, so after the connection is
+// accepted it has handshakeTimeout, or Client.Patience, for the handshake.
 const (
 	connectTimeout   = 2 * time.Second
 	handshakeTimeout = time.Minute
 )
 
-// session is one verified connection to a provider. One request goes after the other,
-// on this connection alone, to which proofs are bound. That an http.Transport does
-// not promise: it leaves a connection whose writer has not been scheduled for a while.
+// session is one verified connection to a provider. Requests follow each other on this one
+// connection, because proofs are bound to it. http.Transport does not guarantee that: it may drop a
+// connection whose writer has not been scheduled for a while.
 type session struct {
 	client  *Client
-	address string // of the provider, as the manifest has it
+	address string // provider's address as in the manifest
 	conn    *tls.Conn
 	limit   *io.LimitedReader // of conn
 	answers *bufio.Reader     // of limit
 	writes  *bufio.Writer     // to conn
-	proof   string            // of the device, where the client has its key
+	proof   string            // device proof, if the client has the key
 
-	enrolled bool // this host enrolled on it, and presented no certificate
-	spent    bool // carries no further request
+	enrolled bool // the host enrolled on this connection, without a client certificate
+	spent    bool // no further request may be sent
 }
 
-// connect makes a session and its first proof, by whatever the client has.
+// connect opens a session and makes the device proof, if the client has an SVID and a key.
 func (c *Client) connect(ctx context.Context, svid *tls.Certificate) (*session, error) {
 	c, w, err := c.hedge(ctx, svid)
 	if err != nil {
@@ -73,14 +73,14 @@ func (c *Client) connect(ctx context.Context, svid *tls.Certificate) (*session, 
 	return s, nil
 }
 
-// way is a verified connection, and the address it was made to.
+// way is a verified connection and the address to which it was made.
 type way struct {
 	address string
 	conn    *tls.Conn
 }
 
-// dial connects to the address at which the provider is the first to prove itself. Another
-// machine's refusal at one address is not final while another address is silent.
+// dial connects to the first address at which the provider proves its identity. A refusal by
+// another machine at one address is not final while another address does not answer.
 func (c *Client) dial(ctx context.Context, svid *tls.Certificate) (way, error) {
 	var silent atomic.Bool
 	failed := func(address string, err error) (way, error) {
@@ -119,9 +119,9 @@ func (c *Client) dial(ctx context.Context, svid *tls.Certificate) (way, error) {
 	return w, nil
 }
 
-// handshake verifies the provider in VerifyConnection, which runs on every
-// handshake, and never resumes a session (RFC 8446 section 2.2): a resumed one
-// would keep a certificate that has since expired.
+// handshake connects to one address and verifies the provider in VerifyConnection, which TLS calls
+// in every handshake. Sessions are never resumed (RFC 8446, section 2.2), because a resumed session
+// would keep a certificate that has expired since.
 func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dialer, at string) (*tls.Conn, error) {
 	connecting, connected := context.WithTimeout(ctx, connectTimeout)
 	raw, err := dial(connecting, "tcp", at)
@@ -133,7 +133,7 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dial
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{"http/1.1"},
 		SessionTicketsDisabled: true,
-		InsecureSkipVerify:     true, // by host name; Peer verifies the SVID
+		InsecureSkipVerify:     true, // skips the host name; Peer verifies the SVID
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			id, err := Peer(cs.PeerCertificates, c.Roots, x509.ExtKeyUsageServerAuth)
 			if e := AsError(err); err != nil && (e.Code == CodeUntrusted.Name || e.Code == CodeRevoked.Name) {
@@ -161,12 +161,12 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dial
 }
 
 func (s *session) close() {
-	// Messages have lengths, so nothing is lost without TLS's goodbye, which could
-	// wait for a provider that does not read.
+	// Messages have lengths, so nothing is lost without close_notify, and sending it could block on
+	// a provider that does not read.
 	s.conn.NetConn().Close()
 }
 
-// binding is what proofs are bound to.
+// binding returns the channel binding of the connection.
 func (s *session) binding() ([]byte, error) {
 	state := s.conn.ConnectionState()
 	b, err := ChannelBinding(&state)
@@ -189,7 +189,7 @@ func (s *session) proveDevice() (string, error) {
 	return proof, nil
 }
 
-// enrol requests the node's SVID with a proof by its SSH host key. The CSR is DER.
+// enrol requests the node's SVID with a proof by its SSH host key. csr is DER.
 func (s *session) enrol(ctx context.Context, r Request, csr []byte) (Answer, error) {
 	var nonce Nonce
 	if err := s.call(ctx, http.MethodPost, PathNonce, http.Header{}, nil, &nonce); err != nil {
@@ -209,17 +209,17 @@ func (s *session) enrol(ctx context.Context, r Request, csr []byte) (Answer, err
 	return s.request(ctx, Path("cert"), r)
 }
 
-// refuses reports whether an error is of the connection on which this host enrolled, so that
-// another with its SVID may do better: the provider closed it, or is of a release that does not
-// know the certificates that it issued there.
+// refuses reports whether err belongs to the connection on which the host enrolled, so that a new
+// connection with the SVID may succeed: the provider closed it, or runs a release that does not
+// accept the certificates issued on it.
 func (s *session) refuses(err error) bool { return s.spent || AsError(err).Code == CodeUntrusted.Name }
 
-// device is the header of a request without a body of needs: the device proof.
+// device returns a header with the device proof, for requests without a body.
 func (s *session) device() http.Header {
 	return http.Header{HeaderDevice: {base64.StdEncoding.EncodeToString([]byte(s.proof))}}
 }
 
-// request sends one with its idempotency key.
+// request sends a request with its idempotency key.
 func (s *session) request(ctx context.Context, path string, r Request) (Answer, error) {
 	key := r.IdempotencyKey
 	if key == "" {
@@ -243,9 +243,9 @@ func (s *session) request(ctx context.Context, path string, r Request) (Answer, 
 	return a, nil
 }
 
-// exchange sends a request and reads what comes back, one byte more than most at most. A
-// provider may answer before it has read all. The end of the request's context ends the
-// connection.
+// exchange sends a request and reads the answer, up to one byte more than most. The provider may
+// answer before it has read the whole request. If the request's context ends, the connection is
+// closed.
 func (s *session) exchange(req *http.Request, most int64) (*http.Response, []byte, error) {
 	unwatch := context.AfterFunc(req.Context(), func() { s.conn.NetConn().Close() })
 	unsent := req.Write(s.writes)
@@ -267,7 +267,7 @@ func (s *session) exchange(req *http.Request, most int64) (*http.Response, []byt
 	return resp, b, err
 }
 
-// call makes one exchange and decodes what comes back into answer.
+// call sends a request and decodes the answer into answer.
 func (s *session) call(ctx context.Context, method, path string, header http.Header, body io.Reader, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, method, "https://"+s.address+path, body)
 	if err != nil {

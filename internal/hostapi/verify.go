@@ -9,10 +9,11 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// resumed is when a host that is suspended requests again: it learns soon that it is not.
+// resumed is the delay after which a suspended host requests again, so that it soon notices the end
+// of the suspension.
 const resumed = 30 * time.Second
 
-// Revoked is the refusal of what the revocation list has: transient where it is suspended.
+// Revoked returns the refusal of a revoked identity. It is transient if the identity is suspended.
 func Revoked(place string, err *trust.RevokedError) *Error {
 	if err.Suspended {
 		return Errorf(CodeRevokedTransient, "%s%v", place, err).After(resumed)
@@ -20,9 +21,10 @@ func Revoked(place string, err *trust.RevokedError) *Error {
 	return Errorf(CodeRevoked, "%s%v", place, err)
 }
 
-// Peer verifies the chain that the other side of a connection presented, for the part
-// that it plays there, and returns whose it is, also where it is revoked. The error is an *Error: transient and
-// clock when nothing but the time is wrong, denied and revoked, or denied and untrusted.
+// Peer verifies the chain that the other side of a connection presented, for the extended key
+// usages in part, and returns its identity. Errors are of type *Error: transient with code clock if
+// only the time is wrong, denied with code revoked, or denied with code untrusted. A revoked
+// identity is returned together with the error.
 func Peer(chain []*x509.Certificate, roots *trust.Roots, part ...x509.ExtKeyUsage) (spiffe.ID, error) {
 	id, err := roots.Verify(chain, time.Now(), part...)
 	var late *trust.ValidityError

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// ClosureErrorFile is where activation keeps why it does not put the closure in force.
+// ClosureErrorFile returns the file in which activation records why the closure is not in force.
 func (l Layout) ClosureErrorFile() string { return filepath.Join(string(l), "closure-error.json") }
 
-// ClosureError is why the documents of the closure are not in force, while others are; nil
-// where they are, or the network brought newer ones.
+// ClosureError returns the reason why the documents of the closure are not in force. It returns nil
+// if they are in force, or if the network brought newer ones.
 func (l Layout) ClosureError() (*NeedError, error) {
 	b, err := os.ReadFile(l.ClosureErrorFile())
 	if errors.Is(err, fs.ErrNotExist) {

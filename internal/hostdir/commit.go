@@ -12,43 +12,43 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Commit is a change of the documents in force, or of the whole installation, that goes back
-// by itself at its deadline, unless it is confirmed: by an operator, or by activation.
+// Commit is a change of the documents in force, or of the whole installation, that is undone
+// automatically at its deadline unless an operator or activation confirms it.
 type Commit struct {
 	ID        string              `json:"id"`
-	Documents []document.Reported `json:"documents"` // that it puts in force
-	Before    []document.Reported `json:"before"`    // that it goes back to
+	Documents []document.Reported `json:"documents"` // documents that it puts in force
+	Before    []document.Reported `json:"before"`    // documents that are restored when it is undone
 
-	// Generation is that of Before, below Layout.Documents; zero without documents.
+	// Generation is the generation of Before, below Layout.Documents; zero without documents.
 	Generation int `json:"generation"`
 
-	// System is what changes besides: nil where only documents do.
+	// System is the change of the installation; nil if only documents change.
 	System *System `json:"system,omitempty"`
 
-	// Unattended is that activation put the documents in force, and confirms them once a
-	// provider answers over a connection made since.
+	// Unattended means that activation put the documents in force. It confirms them once a provider
+	// answers over a new connection.
 	Unattended bool `json:"unattended,omitempty"`
 
-	// Answered is when a provider answered under Before, after an unattended commit went
-	// back: that had cut the host off. It is zero until then.
+	// Answered is the time at which a provider answered under Before, after an unattended commit
+	// was undone. It shows that the commit had cut the host off. It is zero until then.
 	Answered unixtime.Time `json:"answered,omitzero"`
 
 	Begun    unixtime.Time `json:"begun"`
 	Deadline unixtime.Time `json:"deadline"` // by the wall clock
 
-	// Boot is the kernel's boot_id, Ends the deadline in nanoseconds of CLOCK_BOOTTIME of
-	// that boot: while it lasts, they alone count.
+	// Boot is the kernel's boot_id. Ends is the deadline in nanoseconds of CLOCK_BOOTTIME of that
+	// boot. During that boot only Ends counts.
 	Boot string `json:"boot"`
 	Ends int64  `json:"ends"`
 }
 
-// System is the installation of a host, a NixOS system or a bundle, that a commit changes.
+// System is a change of a host's installation, which is a NixOS system or a bundle.
 type System struct {
-	Link   string `json:"link"`   // symlink to what is in force
+	Link   string `json:"link"`   // symlink to the directory in force
 	To     string `json:"to"`     // directory that the commit puts in force
-	Before string `json:"before"` // that it goes back to, "" for none
+	Before string `json:"before"` // directory that is restored when the commit is undone, "" for none
 
-	// Profile is the symlink to Generation of a NixOS system, "" where it does not change.
+	// Profile is the symlink to Generation, for a NixOS system; "" if it does not change.
 	Profile    string `json:"profile,omitempty"`
 	Generation string `json:"generation,omitempty"`
 
@@ -56,7 +56,7 @@ type System struct {
 	Closure string   `json:"closure"` // digest of the closure's documents that were accepted last
 }
 
-// InForce is the directory of what is in force, "" for none.
+// InForce returns the directory in force, "" for none.
 func (s System) InForce() string {
 	path, err := filepath.EvalSymlinks(s.Link)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s System) InForce() string {
 	return path
 }
 
-// String names a commit and what it puts in force.
+// String describes a commit and what it puts in force.
 func (c Commit) String() string {
 	text := "commit " + c.ID
 	for _, d := range c.Documents {
@@ -77,7 +77,7 @@ func (c Commit) String() string {
 	return text
 }
 
-// Missing is what did not come in time, when it went back.
+// Missing returns the condition that was not met before the deadline.
 func (c Commit) Missing() string {
 	if c.Unattended {
 		return "no provider answered under it"
@@ -85,20 +85,20 @@ func (c Commit) Missing() string {
 	return "nobody confirmed it"
 }
 
-// CommitFile is there while a commit is pending.
+// CommitFile returns the file that exists while a commit is pending.
 func (l Layout) CommitFile() string { return filepath.Join(string(l), "commit.json") }
 
-// UndoneFile is the commit that went back last.
+// UndoneFile returns the file with the last commit that was undone.
 func (l Layout) UndoneFile() string { return filepath.Join(string(l), "undone.json") }
 
-// HoldFile is there while an operator has documents from the network wait.
+// HoldFile returns the file that exists while an operator holds back documents from the network.
 func (l Layout) HoldFile() string { return filepath.Join(string(l), "hold.json") }
 
-// PendingCommit is the commit that goes back unless it is confirmed, nil without one.
+// PendingCommit returns the commit that waits for confirmation, or nil.
 func (l Layout) PendingCommit() (*Commit, error) { return readCommit(l.CommitFile()) }
 
-// Undone is the commit that went back last, nil where there was none or what is in force is
-// newer: documents that it brought are not put in force again.
+// Undone returns the last commit that was undone. It returns nil if there was none, or if something
+// newer is in force. The documents of an undone commit are not put in force again.
 func (l Layout) Undone() (*Commit, error) {
 	c, err := readCommit(l.UndoneFile())
 	if c == nil || err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CRL is the file that activation keeps for software that is not ours: the certificate
-// revocation lists (RFC 5280) of all issuing CAs that this host gets certificates from, in PEM.
+// CRL returns the file with the certificate revocation lists (RFC 5280) of all CAs that issue
+// certificates to this host, in PEM. Activation maintains it for other software.
 func (l Layout) CRL() string { return filepath.Join(string(l), "crl.pem") }
 
-// CRLs are the lists in that file, none where there is no file.
+// CRLs returns the lists in that file, or none if the file does not exist.
 func (l Layout) CRLs() ([]*x509.RevocationList, error) {
 	b, err := os.ReadFile(l.CRL())
 	if errors.Is(err, fs.ErrNotExist) {

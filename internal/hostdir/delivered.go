@@ -12,12 +12,12 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// maxDelivered limits what is read of a delivered file.
+// maxDelivered bounds the bytes that are read from a delivered file.
 const maxDelivered = 1 << 20
 
-// LoadSVID reads the SVID of id from the generation in force below dir, a need's, and
-// checks that its key belongs to it. Whether a peer accepts it is for Check. The error is
-// fs.ErrNotExist when nothing is delivered yet.
+// LoadSVID reads the SVID of id from the current generation below dir, the directory of a need, and
+// checks that its private key belongs to it. It does not check whether peers accept it, see
+// trust.SVID.Check. It returns fs.ErrNotExist if nothing has been delivered yet.
 func LoadSVID(dir string, id spiffe.ID) (*trust.SVID, error) {
 	gen, err := OpenCurrent(dir)
 	if err != nil {
@@ -48,15 +48,15 @@ func readDelivered(gen *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxDelivered))
 }
 
-// Delivered is what a host has of an SVID for others to see: its chain, leaf first, and the
-// roots of the bundle beside it, nil for none.
+// Delivered is the public part of a delivered SVID: its chain, leaf first, and the roots of the
+// bundle that was delivered with it, nil for none.
 type Delivered struct {
 	Chain []*x509.Certificate
 	Roots *trust.Roots
 }
 
-// LoadDelivered reads the chain and the bundle of the generation in force below dir, a need's;
-// nil where nothing is delivered yet.
+// LoadDelivered reads the chain and the bundle from the current generation below dir, the directory
+// of a need. It returns nil if nothing has been delivered yet.
 func LoadDelivered(dir, trustDomain string) (*Delivered, error) {
 	gen, err := OpenCurrent(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,8 +87,8 @@ func LoadDelivered(dir, trustDomain string) (*Delivered, error) {
 	return d, nil
 }
 
-// ReadDelivered reads a file of the generation in force below dir, a need's. The error is
-// fs.ErrNotExist when nothing is delivered yet.
+// ReadDelivered reads a file of the current generation below dir, the directory of a need. It
+// returns fs.ErrNotExist if nothing has been delivered yet.
 func ReadDelivered(dir, name string) ([]byte, error) {
 	gen, err := OpenCurrent(dir)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Foreign are the bundles of foreign trust domains in force on this host: those that were
-// delivered, and where nothing was, or something older, those of the manifest. With problems,
-// what could not be read is left out for what the manifest has.
+// Foreign returns the bundles of foreign trust domains in force on this host. For each domain it is
+// the delivered bundle, or that of the manifest if none was delivered or the delivered one is
+// older. A bundle that cannot be read is reported in problems and replaced by that of the manifest.
 func (l Layout) Foreign(m document.Manifest) (all []*trust.Bundle, problems []error) {
 	for _, f := range m.Federation {
 		b, err := trust.ParseBundle(f.TrustDomain, []byte(f.Bundle))
@@ -32,7 +32,7 @@ func (l Layout) Foreign(m document.Manifest) (all []*trust.Bundle, problems []er
 			problems = append(problems, fmt.Errorf("need %q: %s: %w", f.Need, document.FileTrustBundle, err))
 			continue
 		}
-		if delivered.CheckAfter(b) == nil { // else the flake has the newer one
+		if delivered.CheckAfter(b) == nil { // otherwise the manifest has the newer one
 			all[len(all)-1] = delivered
 		}
 	}

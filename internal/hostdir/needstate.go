@@ -12,70 +12,71 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// NeedStatus is how a need stands.
+// NeedStatus is the status of a need.
 type NeedStatus string
 
 const (
 	NeedFulfilled NeedStatus = "fulfilled"
-	NeedWaiting   NeedStatus = "waiting" // requested again at Next
-	NeedDenied    NeedStatus = "denied"  // requested again at Next, an hour or more later
-	NeedInvalid   NeedStatus = "invalid" // to each provider: no request until the need or the manifest changes
-	NeedBlocked   NeedStatus = "blocked" // by a need that it depends on
+	NeedWaiting   NeedStatus = "waiting" // will be requested again at Next
+	NeedDenied    NeedStatus = "denied"  // will be requested again at Next, an hour or more later
+	NeedInvalid   NeedStatus = "invalid" // refused by every provider as invalid; not requested until the need or the manifest changes
+	NeedBlocked   NeedStatus = "blocked" // waits for a need that it depends on
 )
 
-// Well reports whether the need is fulfilled, and each unit of it has what was delivered.
+// Well reports whether the need is fulfilled and its units were restarted with the delivered files.
+// e is the error of the last attempt.
 func (s NeedStatus) Well(e *NeedError) bool { return s == NeedFulfilled && e == nil }
 
-// Lasting reports whether the need stays as it is until somebody changes something elsewhere.
+// Lasting reports whether the status lasts until somebody changes the cluster.
 func (s NeedStatus) Lasting() bool { return s == NeedDenied || s == NeedInvalid }
 
-// NeedState is what activation knows of a need, on disk as Layout.NeedStateFile. Digest,
-// Generation, Fulfilled and Expires are of what is delivered, whatever State is of the
-// attempts to replace it.
+// NeedState is activation's record of a need, stored in Layout.NeedStateFile. Digest, Generation,
+// Fulfilled and Expires describe what is delivered, even while State describes attempts to replace
+// it.
 type NeedState struct {
 	State              NeedStatus    `json:"state"`    // empty before the first request
-	Attempts           int           `json:"attempts"` // of the present or last effort
-	Total              int           `json:"total"`    // of all efforts
+	Attempts           int           `json:"attempts"` // in the current or last series
+	Total              int           `json:"total"`    // over all series
 	LastAttempt        unixtime.Time `json:"lastAttempt"`
-	Next               unixtime.Time `json:"next"`                   // attempt
-	NotBefore          unixtime.Time `json:"notBefore,omitzero"`     // no attempt, as the provider of the last one requested
-	StateSince         unixtime.Time `json:"stateSince"`             // when State became what it is
-	Provider           string        `json:"provider"`               // of the last attempt, empty when it did not get that far
-	Error              *NeedError    `json:"error,omitempty"`        // of the last attempt
-	InvalidInRow       int           `json:"invalidInRow,omitempty"` // providers in a row that found the request invalid
-	Digest             string        `json:"digest"`                 // of the need
+	Next               unixtime.Time `json:"next"`                   // time of the next attempt
+	NotBefore          unixtime.Time `json:"notBefore,omitzero"`     // earliest next attempt, as requested by the provider
+	StateSince         unixtime.Time `json:"stateSince"`             // time since which State is what it is
+	Provider           string        `json:"provider"`               // provider of the last attempt, empty if none was called
+	Error              *NeedError    `json:"error,omitempty"`        // error of the last attempt
+	InvalidInRow       int           `json:"invalidInRow,omitempty"` // number of successive providers that refused the request as invalid
+	Digest             string        `json:"digest"`                 // digest of the need
 	Generation         int           `json:"generation"`
 	Fulfilled          unixtime.Time `json:"fulfilled"`
 	Expires            unixtime.Time `json:"expires"`
-	Manifest           string        `json:"manifest"`           // digest of the one in force at the last attempt
-	NotifiedGeneration int           `json:"notifiedGeneration"` // newest gen-N that the units of onChange were notified of
-	Answers            int           `json:"answers"`            // times it was fulfilled
-	Rotation           int64         `json:"rotation"`           // identity of the request to fetch it again that the last attempt serves
+	Manifest           string        `json:"manifest"`           // digest of the manifest in force at the last attempt
+	NotifiedGeneration int           `json:"notifiedGeneration"` // newest gen-N of which the units in onChange were notified
+	Answers            int           `json:"answers"`            // number of answers received
+	Rotation           int64         `json:"rotation"`           // ID of the refetch request that the last attempt served
 
-	// Of the secret that is delivered, where the provider has one that can be rotated.
-	Rotations     int           `json:"rotations,omitempty"`     // how often it was rotated
-	Rotated       unixtime.Time `json:"rotated,omitzero"`        // when it was, or became another by the topology
-	WantRotation  int           `json:"wantRotation,omitempty"`  // the rotation to request, zero for none
-	RotateRequest int64         `json:"rotateRequest,omitempty"` // identity of the newest request to rotate it that was begun
-	NotRotated    int           `json:"notRotated,omitempty"`    // the newest rotation that a provider refused
+	// The following fields describe the delivered secret, if it can be rotated.
+	Rotations     int           `json:"rotations,omitempty"`     // number of rotations
+	Rotated       unixtime.Time `json:"rotated,omitzero"`        // time of the last rotation, or of a new secret by a change of the topology
+	WantRotation  int           `json:"wantRotation,omitempty"`  // rotation to request, zero for none
+	RotateRequest int64         `json:"rotateRequest,omitempty"` // ID of the newest rotation request that was begun
+	NotRotated    int           `json:"notRotated,omitempty"`    // newest rotation that a provider refused
 }
 
-// RotateFile is the file, among the requests to activation, that requests another secret for
-// a need. A request to fetch it again has the need's own name.
+// RotateFile returns the name of the file, in Instance.Refetch, that requests the rotation of a
+// need's secret. A request to fetch the need again is named after the need.
 func RotateFile(need string) string { return need + ".rotate" }
 
-// NeedError is why the last attempt failed; Kind is one of the error kinds of
-// internal/hostapi.
+// NeedError describes a failed attempt. Kind is an error class of internal/hostapi.
 type NeedError struct {
 	Kind    string `json:"kind"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// maxNeedState is far above what activation writes.
+// maxNeedState is far above the size of any state that activation writes.
 const maxNeedState = 1 << 20
 
-// NeedState reads the state of a need; that of one never requested is the zero NeedState.
+// NeedState reads the state of a need. It returns the zero NeedState if the need was never
+// requested.
 func (l Layout) NeedState(id string) (NeedState, error) {
 	path := l.NeedStateFile(id)
 	f, err := os.Open(path)
@@ -97,7 +98,7 @@ func (l Layout) NeedState(id string) (NeedState, error) {
 	return s, nil
 }
 
-// ParseNeedState decodes a state, strictly.
+// ParseNeedState decodes a state strictly.
 func ParseNeedState(b []byte) (NeedState, error) {
 	var s NeedState
 	if err := strictjson.Decode(b, &s); err != nil {
@@ -114,7 +115,8 @@ func ParseNeedState(b []byte) (NeedState, error) {
 	return s, nil
 }
 
-// Usable reports whether what is delivered for the need of a digest is good now.
+// Usable reports whether the delivered files belong to the need with this digest and have not
+// expired.
 func (s NeedState) Usable(digest string, now time.Time) bool {
 	return s.Digest == digest && (s.Expires.IsZero() || now.Before(s.Expires.Time))
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Stale is how long the host of a manifest has received no answer about its documents, not
-// even that they are unchanged, when that is longer than its topology allows; else zero.
-// Documents that the closure brought count as an answer. What cannot be read counts as none.
+// Stale returns the time for which the host has received no answer about its documents, if that is
+// longer than the manifest allows, and otherwise zero. An answer that they are unchanged counts,
+// and so do documents from the closure. If the state cannot be read, Stale returns zero.
 func (l Layout) Stale(m document.Manifest, now time.Time) time.Duration {
 	for _, n := range m.Needs {
 		if n.Renew.StaleAfter == 0 {

@@ -11,22 +11,20 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// SVIDSet has the identities of the parts of one host at one moment: the SVIDs that activation
-// delivered, and the roots of the manifest, which verify peers. It does not change. The zero SVIDSet has
-// no SVIDs.
+// SVIDSet contains the SVIDs of a host that activation delivered, and the roots of the manifest,
+// which verify peers. It is immutable. The zero SVIDSet has no SVIDs.
 type SVIDSet struct {
 	Trust   *trust.Roots
-	Bundles []*trust.Bundle // of foreign trust domains, which Trust is federated with
+	Bundles []*trust.Bundle // bundles of the foreign trust domains with which Trust is federated
 	svids   map[spiffe.ID]*trust.SVID
 }
 
-// SVID is the SVID of id, nil when it has not been delivered.
+// SVID returns the SVID of id, or nil if it has not been delivered.
 func (s *SVIDSet) SVID(id spiffe.ID) *trust.SVID { return s.svids[id] }
 
-// LoadSVIDs reads the SVIDs of all cert needs. One that is unchanged is the same pointer
-// as in previous; one that cannot be used is left as it was in previous and is
-// among the problems, as is one that is revoked, which is left out. The trust has the
-// revocation list. previous may be the zero SVIDSet.
+// LoadSVIDs reads the SVIDs of all cert needs and the revocation list. previous may be the zero
+// SVIDSet. An unchanged SVID is the same pointer as in previous. An SVID that cannot be used is
+// reported in problems and kept as it was in previous. A revoked SVID is reported and left out.
 func LoadSVIDs(layout Layout, m document.Manifest, previous *SVIDSet) (*SVIDSet, []error) {
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
@@ -87,20 +85,20 @@ func LoadSVIDs(layout Layout, m document.Manifest, previous *SVIDSet) (*SVIDSet,
 	return set, problems
 }
 
-// IsForwarderSVID reports whether a need is for an SVID of the forwarder: one that belongs
+// IsForwarderSVID reports whether a need is for an SVID of the forwarder. An SVID that is delivered
 // to another account is not.
 func IsForwarderSVID(n document.Need) bool {
 	return n.Kind == document.KindCert && n.Deliver.Owner == ""
 }
 
-// ForwarderReads reports whether LoadSVIDs reads what a need delivers.
+// ForwarderReads reports whether LoadSVIDs reads the files of a need.
 func ForwarderReads(n document.Need) bool {
 	return IsForwarderSVID(n) || n.Kind == document.KindFederation
 }
 
-// loadUsable reads the SVID of id and refuses one that would be of no use to a peer at any time.
-// One that has expired, or by a wrong clock is not valid yet, is accepted: its users check
-// the time, and nothing has to be read again when the clock is set.
+// loadUsable reads the SVID of id and refuses one that peers would never accept. An SVID that has
+// expired, or is not valid yet because the clock is wrong, is accepted: its users check the time,
+// and nothing has to be read again once the clock is set.
 func loadUsable(roots *trust.Roots, dir string, id spiffe.ID) (*trust.SVID, error) {
 	svid, err := LoadSVID(dir, id)
 	if err != nil {

@@ -11,34 +11,34 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Witnessed is what a host knows of the audit log of one process of a provider.
+// Witnessed is a host's record of the audit log of one provider process.
 type Witnessed struct {
 	Provider string `json:"provider"` // host name
-	Kind     string `json:"kind"`     // of need
-	Key      string `json:"key"`      // of the log, in the form of a signed note's
+	Kind     string `json:"kind"`     // kind of need
+	Key      string `json:"key"`      // verifier key of the log, in the form used by signed notes
 
-	// Checkpoint is the newest that the host has seen and that extends all before, with how many
-	// rows the log had then, and when that was.
+	// Checkpoint is the newest checkpoint that extends all earlier ones. Size is its number of
+	// rows, Seen the time at which the host received it.
 	Checkpoint string        `json:"checkpoint"`
 	Size       int64         `json:"size"`
 	Seen       unixtime.Time `json:"seen"`
 
-	// Fault is why the log is not what it was, or how it differs from the provider's rows, empty
-	// where it is right.
+	// Fault says why the log does not extend the earlier checkpoint, or how it differs from the
+	// provider's rows; empty if neither is the case.
 	Fault string        `json:"fault,omitempty"`
-	Since unixtime.Time `json:"since"` // of the fault
+	Since unixtime.Time `json:"since"` // beginning of the fault
 
-	// Refused is the checkpoint that does not extend Checkpoint, with the key that signed it.
-	// While there is one, the fault stays.
+	// Refused is the checkpoint that does not extend Checkpoint, and RefusedKey the key that signed
+	// it. The fault stays as long as they are set.
 	Refused    string `json:"refused,omitempty"`
 	RefusedKey string `json:"refusedKey,omitempty"`
 
-	// Withheld is since when the process returns no checkpoint although it answers; zero where
-	// it returned one, or is down.
+	// Withheld is the time since which the process answers but returns no checkpoint; zero if it
+	// returned one, or is down.
 	Withheld unixtime.Time `json:"withheld,omitzero"`
 }
 
-// ReportedAudit is what is wrong with the audit log of a provider, as a host sees it.
+// ReportedAudit is a fault of a provider's audit log, as seen by a host.
 type ReportedAudit struct {
 	Provider string        `json:"provider"`
 	Kind     string        `json:"kind"`
@@ -46,10 +46,10 @@ type ReportedAudit struct {
 	Since    unixtime.Time `json:"since"`
 }
 
-// WitnessedFile is where activation keeps what it knows of providers' audit logs.
+// WitnessedFile returns the file in which activation keeps the records of providers' audit logs.
 func (l Layout) WitnessedFile() string { return filepath.Join(string(l), "witnessed.json") }
 
-// Witnessed is what is known of providers' audit logs.
+// Witnessed returns the records of providers' audit logs.
 func (l Layout) Witnessed() (all []Witnessed, err error) {
 	b, err := os.ReadFile(l.WitnessedFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +62,8 @@ func (l Layout) Witnessed() (all []Witnessed, err error) {
 	return all, err
 }
 
-// AuditFaults are those of all logs that nobody accepted. What cannot be read has none.
+// AuditFaults returns the faults of all logs that nobody has acknowledged. It returns none if the
+// records cannot be read.
 func (l Layout) AuditFaults() (found []ReportedAudit) {
 	all, _ := l.Witnessed()
 	accepted := l.Accepted()
@@ -74,26 +75,27 @@ func (l Layout) AuditFaults() (found []ReportedAudit) {
 	return found
 }
 
-// AcceptedAudit is a person's word that what is wrong with an audit log is known: it is reported
-// no more, and the log goes on from what the provider returned.
+// AcceptedAudit is a person's acknowledgement of a fault of an audit log. The fault is no longer
+// reported, and witnessing continues from the checkpoint that the provider returned.
 type AcceptedAudit struct {
 	ReportedAudit
 	At     unixtime.Time `json:"at"`
 	By     string        `json:"by"`     // account on the host
-	Reason string        `json:"reason"` // as that wrote it
+	Reason string        `json:"reason"` // reason given by that person
 }
 
-// MaxAccepted is how many of those words a host keeps.
+// MaxAccepted is the number of acknowledgements that a host keeps.
 const MaxAccepted = 16
 
-// WitnessFile is the file, among the requests to activation, that has it witness the audit logs
-// of its providers at once. No need has its name.
+// WitnessFile is the name of the file, in Instance.Refetch, that requests an immediate check of the
+// providers' audit logs. No need can have this name.
 const WitnessFile = "audit.witness"
 
-// AcceptedFile is where such words are kept, the newest last.
+// AcceptedFile returns the file with the acknowledgements, newest last.
 func (l Layout) AcceptedFile() string { return filepath.Join(string(l), "accepted.json") }
 
-// Accepted are those words. What cannot be read has none: the alarm is raised again.
+// Accepted returns the acknowledged audit faults. If the file cannot be read, it returns none, and
+// the alarms are raised again.
 func (l Layout) Accepted() (all []AcceptedAudit) {
 	b, err := os.ReadFile(l.AcceptedFile())
 	if err != nil || json.Unmarshal(b, &all) != nil {
@@ -102,7 +104,7 @@ func (l Layout) Accepted() (all []AcceptedAudit) {
 	return all
 }
 
-// Accepts is whether a person accepted what is wrong with a log, as it is now.
+// Accepts reports whether the current fault of a log has been acknowledged.
 func Accepts(all []AcceptedAudit, w Witnessed) bool {
 	return slices.ContainsFunc(all, func(a AcceptedAudit) bool {
 		return a.Provider == w.Provider && a.Kind == w.Kind && a.Fault == w.Fault && a.Since.Seconds() == w.Since.Seconds()

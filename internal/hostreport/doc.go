@@ -1,2 +1,2 @@
-// Package hostreport has what a host reports of itself to the provider of its documents.
+// Package hostreport defines the report that a host sends to the provider of its documents.
 package hostreport

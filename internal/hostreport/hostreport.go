@@ -10,36 +10,35 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Report has the facts that a host reports of itself to the provider of its documents, and
-// no secret. Fields are only ever added, and readers ignore those that they do
-// not know.
+// Report contains facts that a host reports to the provider of its documents. It contains no
+// secrets. Fields may be added but not removed, and readers ignore unknown fields.
 type Report struct {
-	// Sequence is higher than that of every report before it: a provider keeps the
-	// highest, whatever order they arrive in.
+	// Sequence is higher than in all earlier reports of the host. A provider keeps the report with
+	// the highest, regardless of the order of arrival.
 	Sequence int64 `json:"sequence"`
 
 	Sent      unixtime.Time       `json:"sent"`    // by the host's clock
-	Release   string              `json:"release"` // of flor activate
-	Format    document.Format     `json:"format"`  // the newest that it understands
+	Release   string              `json:"release"` // release of flor activate
+	Format    document.Format     `json:"format"`  // newest format that it understands
 	Documents []document.Reported `json:"documents"`
-	Closure   *hostdir.NeedError  `json:"closure,omitempty"` // why the closure is not in force
+	Closure   *hostdir.NeedError  `json:"closure,omitempty"` // reason why the closure is not in force
 	Needs     []Need              `json:"needs"`
-	Forwarder *Forwarder          `json:"forwarder,omitempty"` // nil where it does not answer
+	Forwarder *Forwarder          `json:"forwarder,omitempty"` // nil if it does not answer
 	Units     []Unit              `json:"units"`
 	Facts     Facts               `json:"facts"`
 
-	Pending *hostdir.Commit `json:"pending,omitempty"` // goes back unless it is confirmed
-	Undone  *hostdir.Commit `json:"undone,omitempty"`  // went back, and nothing newer is in force
+	Pending *hostdir.Commit `json:"pending,omitempty"` // change that is undone unless it is confirmed
+	Undone  *hostdir.Commit `json:"undone,omitempty"`  // change that was undone, while nothing newer is in force
 
 	Revocations *trust.ReportedRevocations `json:"revocations,omitempty"` // nil for none
 	Roots       *Roots                     `json:"roots,omitempty"`       // nil without documents
 
-	Audit    []hostdir.ReportedAudit `json:"audit,omitempty"`    // providers' logs that are not what they were
-	Accepted []hostdir.AcceptedAudit `json:"accepted,omitempty"` // what a person accepted of that, the newest last
+	Audit    []hostdir.ReportedAudit `json:"audit,omitempty"`    // unacknowledged faults of providers' audit logs
+	Accepted []hostdir.AcceptedAudit `json:"accepted,omitempty"` // acknowledged faults, newest last
 }
 
-// Standing returns what of a report is news when it changes, as text to compare: not what is counted
-// or measured, and neither attempts nor renewals.
+// Standing returns the parts of a report whose change is worth a new report, as text to compare.
+// Counters, measurements, attempts and renewals are left out.
 func (r Report) Standing() string {
 	r.Sequence, r.Sent = 0, unixtime.Time{}
 	r.Facts.Booted, r.Facts.Memory, r.Facts.Disk = unixtime.Time{}, Capacity{}, Capacity{}
@@ -60,60 +59,60 @@ func (r Report) Standing() string {
 	return string(b)
 }
 
-// Roots are roots by Fingerprint, sorted.
+// Roots lists roots by their trust.Fingerprint, sorted.
 type Roots struct {
-	// Trusted are in force wherever the host verifies: in its documents, its forwarder and
-	// the bundles that were delivered. Partly are in force in some of it.
+	// Trusted are the roots in force everywhere on the host: in its documents, its forwarder and
+	// the delivered bundles. Partly are those in force in only some of these places.
 	Trusted []string `json:"trusted"`
 	Partly  []string `json:"partly"`
 
-	// Anchors lists the roots to which the host's own SVIDs lead, and those of the peers to which it
-	// opens streams over connections that it has; AnchorUnknown is a root that it does not
-	// trust. They are these since a time by its clock, or longer.
+	// Anchors lists the roots to which the host's own SVIDs lead, and those of the peers to which
+	// the host opens streams over existing connections. trust.AnchorUnknown stands for an untrusted
+	// root. Since is the time, by the host's clock, since which they are these.
 	Anchors []string      `json:"anchors"`
 	Since   unixtime.Time `json:"since"`
 }
 
-// Need is the standing of a need.
+// Need is the status of a need.
 type Need struct {
 	ID        string             `json:"id"`
 	Kind      string             `json:"kind"`
 	State     hostdir.NeedStatus `json:"state"`
 	Since     unixtime.Time      `json:"since"`
-	Fulfilled unixtime.Time      `json:"fulfilled"`           // when what is delivered came
-	Expires   unixtime.Time      `json:"expires"`             // when that ends
-	Rotations int                `json:"rotations,omitempty"` // how often its secret was rotated
+	Fulfilled unixtime.Time      `json:"fulfilled"`           // time at which the delivered files were received
+	Expires   unixtime.Time      `json:"expires"`             // expiry of the delivered files
+	Rotations int                `json:"rotations,omitempty"` // number of rotations of its secret
 	Error     *hostdir.NeedError `json:"error,omitempty"`
 }
 
-// Forwarder has the counts of the forwarder since it was started.
+// Forwarder contains counters of the forwarder since its start.
 type Forwarder struct {
 	State       string           `json:"state"`
-	Connections int64            `json:"connections"` // live
+	Connections int64            `json:"connections"` // open connections
 	Refusals    map[string]int64 `json:"refusals"`    // by reason
-	Problems    []string         `json:"problems"`    // what could not be put in force
+	Problems    []string         `json:"problems"`    // configuration that could not be applied
 
-	Ending    []trust.EndingCertificate `json:"ending,omitempty"` // what a person has to sign anew
+	Ending    []trust.EndingCertificate `json:"ending,omitempty"` // certificates that a person must renew
 	Fallbacks []Fallback                `json:"fallbacks,omitempty"`
 }
 
-// Fallback is a forwarder to which TCP leads, and UDP does not.
+// Fallback is a remote forwarder that can be reached over TCP but not over UDP.
 type Fallback struct {
 	Forwarder document.Addresses `json:"forwarder"`
 	Since     unixtime.Time      `json:"since"`
-	Reason    string             `json:"reason"` // what was measured
-	Retry     unixtime.Time      `json:"retry"`  // over UDP
+	Reason    string             `json:"reason"` // measurement that led to the fallback
+	Retry     unixtime.Time      `json:"retry"`  // next attempt over UDP
 }
 
-// Unit is a unit that does not run as it should, or waits.
+// Unit is a systemd unit that does not run as it should, or that waits.
 type Unit struct {
 	Name   string `json:"name"`
-	Active string `json:"active"` // as systemd has it
-	Sub    string `json:"sub"`
-	Text   string `json:"text,omitempty"` // what it reports of itself
+	Active string `json:"active"`         // ActiveState in systemd
+	Sub    string `json:"sub"`            // SubState in systemd
+	Text   string `json:"text,omitempty"` // StatusText in systemd
 }
 
-// Facts are of the machine.
+// Facts describes the machine.
 type Facts struct {
 	System       string        `json:"system"` // os-release(5) PRETTY_NAME
 	Kernel       string        `json:"kernel"`
@@ -121,42 +120,43 @@ type Facts struct {
 	CPUs         int           `json:"cpus"`
 	Booted       unixtime.Time `json:"booted"`
 	Memory       Capacity      `json:"memory"`
-	Disk         Capacity      `json:"disk"`         // of the file system with the host's state
-	Capabilities []string      `json:"capabilities"` // that were found on it, sorted
+	Disk         Capacity      `json:"disk"`         // file system with the host's state
+	Capabilities []string      `json:"capabilities"` // capabilities found on the machine, sorted
 
-	// DeviceKey is InTPM where a TPM holds the key of a host that joins: the host's own word.
+	// DeviceKey is hostdir.InTPM if a TPM holds the device key, by the host's own claim.
 	DeviceKey string `json:"deviceKey,omitempty"`
 }
 
-// FoundCapabilities lists the capabilities that a host finds on the machine by itself, sorted. Whether
-// it has any other is for its administrator to declare.
+// FoundCapabilities lists the capabilities that a host detects by itself, sorted. Any other
+// capability must be declared by an administrator.
 var FoundCapabilities = []string{"gpu", "kvm", "tpm"}
 
-// Capacity is in bytes.
+// Capacity is an amount in bytes.
 type Capacity struct {
 	Total uint64 `json:"total"`
-	Free  uint64 `json:"free"` // without what caches hold
+	Free  uint64 `json:"free"` // not counting memory held by caches
 }
 
-// DiskFull is the number of bytes that a host's disk must have free for documents and needs to be written.
+// DiskFull is the minimum number of free bytes on a host's disk that is needed to write documents
+// and needs.
 const DiskFull = 16 << 20
 
-// Kept is the last report of a host as a provider keeps it.
+// Kept is the last report of a host, as stored by a provider.
 type Kept struct {
 	Received unixtime.Time   `json:"received"` // by the provider's clock
 	Sequence int64           `json:"sequence"`
-	Report   json.RawMessage `json:"report"` // a Report, perhaps of a newer release
+	Report   json.RawMessage `json:"report"` // a Report, possibly of a newer release
 
-	// Rotate are the rotations of needs' secrets that an operator ordered and the host has
-	// not reported yet, by need.
+	// Rotate contains the rotations of secrets that an operator ordered and the host has not
+	// reported yet, by need.
 	Rotate map[string]int `json:"rotate,omitempty"`
 }
 
-// NextRotation stands for an ordered rotation whose number is not known: the one after that of
+// NextRotation stands for an ordered rotation with unknown number: the one after the rotation in
 // the host's next report.
 const NextRotation = 0
 
-// Decode reads the report. What a newer release has beside is left out.
+// Decode decodes the report. Fields of newer releases are ignored.
 func (r Kept) Decode() (h Report, err error) {
 	err = json.Unmarshal(r.Report, &h)
 	return h, err

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// OwnPage returns an error, and the status to answer with, where the request is of a page in a browser
-// that is not the server's own: of one that had its own name lead here (DNS rebinding), or of one
-// that only sends requests. own reports whether the server has a name, in lower case and without
-// a port; want is that name in words.
+// OwnPage checks that a request does not come from a foreign web page in a browser. It returns an
+// error and an HTTP status for a request under a name that is not the server's own (DNS rebinding),
+// and for a cross-origin request. own reports whether a name, in lower case and without a port,
+// belongs to the server; want describes that name in errors.
 func OwnPage(r *http.Request, own func(name string) bool, want string) (status int, err error) {
 	host := url.URL{Host: r.Host}
 	name := hostname(&host)
@@ -30,5 +30,5 @@ func OwnPage(r *http.Request, own func(name string) bool, want string) (status i
 	return http.StatusOK, nil
 }
 
-// hostname returns a host as names are written.
+// hostname returns the host name of u in lower case, without a final dot.
 func hostname(u *url.URL) string { return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".") }

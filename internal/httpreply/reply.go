@@ -1,5 +1,5 @@
-// Package httpreply has what HTTP servers share: how they answer with JSON, and which requests of
-// browsers they refuse.
+// Package httpreply contains helpers for HTTP servers: answers in JSON, and the refusal of requests
+// from foreign web pages.
 package httpreply
 
 import (
@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// JSON answers with v, which is made of what can be encoded. Unless the header Cache-Control is set,
-// nobody keeps the answer.
+// JSON writes v as the answer. It panics if v cannot be encoded. It sets Cache-Control to no-store
+// unless the header is set already.
 func JSON(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -17,7 +17,7 @@ func JSON(w http.ResponseWriter, status int, v any) {
 	Encoded(w, status, b)
 }
 
-// Encoded is JSON for what is JSON already.
+// Encoded is like JSON for a value that is encoded already.
 func Encoded(w http.ResponseWriter, status int, b []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -26,5 +26,5 @@ func Encoded(w http.ResponseWriter, status int, b []byte) {
 		h.Set("Cache-Control", "no-store")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(b) // a caller that has gone repeats the request
+	_, _ = w.Write(b) // if the caller is gone, it repeats the request
 }

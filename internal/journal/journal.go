@@ -1,6 +1,6 @@
-// Package journal is how our programs log: a line for each event, its message and then
-// key=value. Where standard error is systemd's journal, a line begins with its priority
-// (sd-daemon(3)) and has no time of its own; elsewhere it begins with time and level:
+// Package journal formats log output. Each event is a line with its message, followed by key=value
+// pairs. If standard error is connected to systemd's journal, a line begins with its priority
+// (sd-daemon(3)) and has no time. Otherwise it begins with time and level:
 //
 //	<4>no access source=10.77.0.3 service=wiki
 //	2026-11-22T00:36:37Z WARN no access source=10.77.0.3 service=wiki
@@ -19,15 +19,15 @@ import (
 	"time"
 )
 
-// New makes a logger that writes to w, each line by one call.
+// New returns a logger that writes to w, with one Write call for each line.
 func New(w io.Writer) *slog.Logger {
 	h := &handler{out: &output{w: w, journal: isJournal(w)}}
 	h.text = slog.NewTextHandler(&h.out.attrs, &slog.HandlerOptions{ReplaceAttr: withoutHead})
 	return slog.New(h)
 }
 
-// Prefix is what a line of a level begins with on w: the priority where that is
-// the journal, else nothing.
+// Prefix returns the prefix of a line of a level on w: the priority if w is the journal, and
+// otherwise "".
 func Prefix(w io.Writer, level slog.Level) string {
 	if !isJournal(w) {
 		return ""
@@ -47,20 +47,20 @@ func priority(level slog.Level) string {
 	return "<7>"
 }
 
-// handler prints attributes as slog.TextHandler does, which keeps them and their groups,
-// and the rest itself.
+// handler writes time, level and message itself and leaves attributes and groups to
+// slog.TextHandler.
 type handler struct {
 	out  *output
 	text slog.Handler
 }
 
-// output is what a logger and those made from it share.
+// output is shared by a logger and all loggers derived from it.
 type output struct {
 	w       io.Writer
 	journal bool
 
 	mu    sync.Mutex
-	attrs bytes.Buffer // of the record under way
+	attrs bytes.Buffer // attributes of the current record
 }
 
 func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
@@ -97,8 +97,8 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{h.out, h.text.WithGroup(name)}
 }
 
-// What the handler of attributes is given in place of what handler prints itself, and
-// leaves out: no attribute has these values.
+// Values of level and message that mark the parts of a record which the inner handler must leave
+// out, because handler writes them itself. No attribute has these values.
 const (
 	headLevel   = slog.Level(-1 << 20)
 	headMessage = "\x00"
@@ -111,8 +111,7 @@ func withoutHead(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// isJournal tells whether w leads to the journal, as systemd.exec(5) has it of
-// $JOURNAL_STREAM.
+// isJournal reports whether w is connected to the journal, by $JOURNAL_STREAM (systemd.exec(5)).
 func isJournal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

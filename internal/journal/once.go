@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Once tells errors that are worth a line in the log from those that were logged already. The zero
-// value is ready for use, by one goroutine.
+// Once distinguishes new errors from errors that were logged already. The zero value is ready for
+// use. It must not be used by several goroutines at once.
 type Once struct{ last string }
 
-// News reports whether err is an error, and another than that of the last call.
+// News reports whether err is not nil and differs from the error of the last call.
 func (o *Once) News(err error) bool {
 	if err == nil {
 		o.last = ""
@@ -21,8 +21,8 @@ func (o *Once) News(err error) bool {
 	return news
 }
 
-// Every calls f until ctx ends, with this pause after each call. An error of f is logged with the
-// message and the attributes, once until it changes.
+// Every calls f until ctx ends, and waits for pause after each call. An error of f is logged with
+// message and attrs, once until it changes.
 func Every(ctx context.Context, pause time.Duration, log *slog.Logger, f func(context.Context) error, message string, attrs ...any) {
 	var failed Once
 	for ctx.Err() == nil {

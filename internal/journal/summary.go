@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	// Interval is how often what was counted is written.
+	// Interval is the usual interval of a Summary.
 	Interval = time.Minute
-	// maxStrangers bounds how many have lines of their own in an interval; those beyond are
-	// summed up together.
+	// maxStrangers bounds the number of unknown sources that have lines of their own in an
+	// interval. Further ones are counted together.
 	maxStrangers = 256
-	// maxKnown is far more than the documents of a host name.
+	// maxKnown is far above the number of identities and accounts in a host's documents.
 	maxKnown = 1 << 16
 )
 
-// Source makes events alike.
+// Source identifies events that are counted together.
 type Source struct {
 	Reason string
-	Who    string // an identity or account that the documents name, or an address
-	Known  bool   // it is no stranger
+	Who    string // an identity or account named in the documents, or an address
+	Known  bool   // Who is named in the documents
 }
 
-// Summary writes one line for many like events: the first at once, and then, at the end of each
-// interval, how many more there were. Strangers cannot push the lines about known parties out of a
-// log that takes so many a second and no more. One part of a program has it, and closes it.
+// Summary logs many similar events in few lines: the first at once, and the number of further ones
+// at the end of each interval. Unknown sources cannot displace the lines about known ones from a
+// log that is limited by rate. A Summary must be closed.
 type Summary struct {
 	log      *slog.Logger
 	interval time.Duration
@@ -37,19 +37,19 @@ type Summary struct {
 	timer     *time.Timer // nil while there are no events
 }
 
-// event is the latest of its kind.
+// event is the latest event of a source.
 type event struct {
 	more  int // since the last line
 	msg   string
 	attrs []any
 }
 
-// NewSummary writes to log, every interval.
+// NewSummary returns a Summary that writes to log at every interval.
 func NewSummary(log *slog.Logger, interval time.Duration) *Summary {
 	return &Summary{log: log, interval: interval, events: map[Source]*event{}}
 }
 
-// Warn writes or counts an event. The line of many has the attributes of the latest.
+// Warn logs or counts an event. The line for several events has the attributes of the latest.
 func (l *Summary) Warn(k Source, msg string, attrs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +80,7 @@ func (l *Summary) crowded(k Source) bool {
 	return l.strangers >= maxStrangers
 }
 
-// write ends an interval.
+// write logs the counts at the end of an interval.
 func (l *Summary) write() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func from(k Source) string {
 	return k.Who
 }
 
-// Close writes what was counted.
+// Close logs the remaining counts.
 func (l *Summary) Close() {
 	l.mu.Lock()
 	if l.timer != nil {
@@ -124,7 +124,8 @@ func (l *Summary) Close() {
 	}
 }
 
-// Address is whom a stranger's address stands for: one of IPv6 is one of 2^64 that it has.
+// Address returns the name under which an unknown address is counted: the address for IPv4, and its
+// /64 network for IPv6, because one host can use any address in it.
 func Address(a netip.AddrPort) string {
 	ip := a.Addr().Unmap()
 	if ip.Is6() {

@@ -1,6 +1,6 @@
-// Package nss looks accounts and groups up as nsswitch.conf(5) says, so that those of LDAP, SSSD or
-// Active Directory are found too. Our programs are static and read /etc/passwd and /etc/group alone;
-// what is not there is looked up by getent(1), which asks every source.
+// Package nss looks up accounts and groups by the sources in nsswitch.conf(5), so that accounts in
+// LDAP, SSSD or Active Directory are found. The programs are statically linked and read only
+// /etc/passwd and /etc/group themselves; anything else is looked up with getent(1).
 package nss
 
 import (
@@ -18,16 +18,16 @@ import (
 	"time"
 )
 
-// timeout bounds a lookup: a directory that is down may keep getent for minutes.
+// timeout bounds a lookup, because getent may wait minutes for a directory that is down.
 var timeout = 10 * time.Second
 
-// atOnce bounds the programs that look accounts up beside each other.
+// atOnce bounds the number of concurrent getent processes.
 const atOnce = 16
 
-// programs are the places of getent: of most distributions, and of NixOS.
+// programs lists the paths of getent on most distributions and on NixOS.
 var programs = []string{"/usr/bin/getent", "/bin/getent", "/run/current-system/sw/bin/getent"}
 
-// Program returns the path of getent, empty where the host has none.
+// Program returns the path of getent, or "" if the host has none.
 func Program() string {
 	for _, path := range programs {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -37,8 +37,8 @@ func Program() string {
 	return ""
 }
 
-// Lookup returns an account. The error is a user.UnknownUserError if no source has it; any other
-// error says nothing about the account.
+// Lookup returns an account. The error is a user.UnknownUserError if no source contains it. Any
+// other error means that the lookup failed.
 func Lookup(name string) (*user.User, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -51,8 +51,8 @@ type Found struct {
 	Err  error
 }
 
-// LookupAll looks accounts up beside each other, and within the time that Lookup takes for one:
-// with a directory that is down each name would cost that much after the other.
+// LookupAll looks up several accounts concurrently, within the time limit of one Lookup. In
+// sequence, each name would cost that time while a directory is down.
 func LookupAll(names []string) map[string]Found {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -89,7 +89,8 @@ func lookup(ctx context.Context, name string) (*user.User, error) {
 	return account(fields), nil
 }
 
-// LookupID returns the account of a uid. The error is a user.UnknownUserIdError if no source has it.
+// LookupID returns the account with a uid. The error is a user.UnknownUserIdError if no source
+// contains it.
 func LookupID(uid int) (*user.User, error) {
 	text := strconv.Itoa(uid)
 	u, err := user.LookupId(text)
@@ -100,7 +101,7 @@ func LookupID(uid int) (*user.User, error) {
 	defer cancel()
 	fields, err := getent(ctx, "passwd", text, 7)
 	switch {
-	case errors.Is(err, errUnknown), err == nil && fields[2] != text: // a name of digits alone
+	case errors.Is(err, errUnknown), err == nil && fields[2] != text: // an account whose name is a number
 		return nil, user.UnknownUserIdError(uid)
 	case err != nil:
 		return nil, fmt.Errorf("uid %d: %w", uid, err)
@@ -117,7 +118,7 @@ func Current() (*user.User, error) {
 	return u, nil
 }
 
-// LookupGroup returns a group. The error is a user.UnknownGroupError if no source has it.
+// LookupGroup returns a group. The error is a user.UnknownGroupError if no source contains it.
 func LookupGroup(name string) (*user.Group, error) {
 	g, err := user.LookupGroup(name)
 	if err == nil || !plain(name) {
@@ -139,19 +140,19 @@ func account(fields []string) *user.User {
 	return &user.User{Username: fields[0], Uid: fields[2], Gid: fields[3], Name: fields[4], HomeDir: fields[5]}
 }
 
-// plain reports whether getent takes a key as a name: it takes a number as an ID.
+// plain reports whether getent treats key as a name. It treats a number as an ID.
 func plain(name string) bool {
 	_, err := strconv.ParseUint(name, 10, 64)
 	return err != nil && name != "" && !strings.ContainsAny(name, ":\n\x00")
 }
 
-// errUnknown is of a key that no source has.
+// errUnknown is the error for a key that no source contains.
 var errUnknown = errors.New("unknown")
 
-// getent returns the fields of the entry with a key, of which there are so many.
+// getent returns the fields of an entry, which must have this number of fields.
 func getent(ctx context.Context, database, key string, fields int) ([]string, error) {
 	program := Program()
-	if program == "" { // as in a container: then there is nothing but files
+	if program == "" { // as in a container, where only files are used
 		return nil, errUnknown
 	}
 	cmd := exec.CommandContext(ctx, program, database, "--", key)

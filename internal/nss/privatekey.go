@@ -7,12 +7,13 @@ import (
 	"syscall"
 )
 
-// PrivateKey returns an error where other accounts can read or write an SSH host key: any of them could be
-// this host. The group of the key's owner may, and one that exists for host keys, as on Fedora.
+// PrivateKey returns an error if other accounts can read or write an SSH host key, because they
+// could impersonate this host. The owner's own group may have access, and so may the group
+// ssh_keys, which Fedora uses.
 func PrivateKey(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
-		return nil // reading it reports why
+		return nil // reading the file reports the error
 	}
 	mode, stat := info.Mode().Perm(), info.Sys().(*syscall.Stat_t)
 	if mode&0o007 != 0 || mode&0o070 != 0 && !ownGroup(stat.Uid, stat.Gid) {
@@ -21,8 +22,8 @@ func PrivateKey(path string) error {
 	return nil
 }
 
-// ownGroup reports whether a group is that of the account, or of programs that OpenSSH has for its
-// host keys.
+// ownGroup reports whether gid is the primary group of the account, or OpenSSH's group for host
+// keys.
 func ownGroup(uid, gid uint32) bool {
 	id := strconv.FormatUint(uint64(gid), 10)
 	if owner, err := LookupID(int(uid)); err == nil && owner.Gid == id {

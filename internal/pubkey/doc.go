@@ -1,2 +1,2 @@
-// Package pubkey refuses public keys that are weak, or that others can sign for, and makes those of SSH.
+// Package pubkey checks the strength of public keys and generates SSH keys.
 package pubkey

@@ -12,8 +12,7 @@ import (
 	"fmt"
 )
 
-// Check refuses public keys of certificates that are weak, or that cost much to
-// verify with.
+// Check returns an error for public keys of certificates that are weak, or expensive to verify.
 func Check(key crypto.PublicKey) error {
 	const want = "want ECDSA P-256 or P-384, Ed25519, or RSA of 2048 to 4096 bits"
 	switch k := key.(type) {
@@ -33,7 +32,7 @@ func Check(key crypto.PublicKey) error {
 	return nil
 }
 
-// CheckHost refuses keys of SSH hosts that somebody else may sign with.
+// CheckHost returns an error for SSH host keys for which somebody else may be able to sign.
 func CheckHost(key crypto.PublicKey) error {
 	switch k := key.(type) {
 	case ed25519.PublicKey:
@@ -46,8 +45,8 @@ func CheckHost(key crypto.PublicKey) error {
 	return nil
 }
 
-// smallOrder are the y coordinates of the points of order 1, 2, 4 and 8, which anybody
-// can sign for, in little endian without the sign bit.
+// smallOrder contains the y coordinates of the points of order 1, 2, 4 and 8, in little endian
+// without the sign bit. Anybody can sign for such a key.
 var smallOrder = [][]byte{
 	unhex("0100000000000000000000000000000000000000000000000000000000000000"),
 	unhex("ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"),
@@ -56,8 +55,9 @@ var smallOrder = [][]byte{
 	unhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"),
 }
 
-// CheckEd25519 refuses keys that anybody can sign for, and those that are not written as
-// RFC 8032 section 5.1.3 has it, which may be the same by another name.
+// CheckEd25519 returns an error for keys of small order, for which anybody can sign, and for keys
+// that are not encoded canonically (RFC 8032, section 5.1.3), because one key must not have two
+// encodings.
 func CheckEd25519(key ed25519.PublicKey) error {
 	y := bytes.Clone(key)
 	if len(y) != ed25519.PublicKeySize {

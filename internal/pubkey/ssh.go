@@ -8,7 +8,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// NewSSH makes an SSH key pair, of type Ed25519. The secret half is in OpenSSH's form.
+// NewSSH generates an SSH key pair of type Ed25519. The secret is in OpenSSH's PEM format.
 func NewSSH() (secret []byte, public ssh.PublicKey, err error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

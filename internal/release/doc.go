@@ -1,2 +1,2 @@
-// Package release has the version of this source.
+// Package release contains the version of this release.
 package release

@@ -2,11 +2,12 @@ package release
 
 import "runtime/debug"
 
-// Release is the version of this source; modules/package.nix has the same.
+// Number is the version of the source. It must be equal to the version in modules/package.nix.
 const Number = "0.1.0"
 
-// Version is what --version prints: the release, and the commit where the Go command
-// knows it, as in 0.1.0+1a2b3c4d5e6f, with .dirty after what is not committed.
+// Version returns the version that --version prints: the number, followed by the commit if the Go
+// command recorded it, as in 0.1.0+1a2b3c4d5e6f, and by .dirty if the work tree had uncommitted
+// changes.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -2,7 +2,7 @@ package secretfile
 
 import "golang.org/x/sys/unix"
 
-// ProtectMemory has the kernel write no core of this process, and let no other process of its account
-// read its memory or trace it (prctl(2), PR_SET_DUMPABLE). What it executes is not protected. An
-// error, of a kernel that does not know it, is passed over: it is one line of defence of several.
+// ProtectMemory prevents core dumps of this process, and keeps other processes of its account from
+// reading its memory or tracing it (prctl(2), PR_SET_DUMPABLE). Programs that it executes are not
+// protected. Errors of old kernels are ignored, because this is only one of several defences.
 func ProtectMemory() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

@@ -1,5 +1,5 @@
-// Package secretfile reads files with secrets, and refuses those that others can read; it also keeps the memory
-// of a process with keys from others.
+// Package secretfile reads files with secrets, and refuses files that other accounts can read. It
+// also protects the memory of processes that hold keys.
 package secretfile
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// ReadFile reads a secret file that Check lets pass.
+// ReadFile reads a secret file after Check.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -25,16 +25,16 @@ func ReadFile(path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// RefuseTree refuses a place for a private key inside a git work tree or a flake, from which
-// the next commit publishes it and Nix copies it to where everybody can read it. Path need
-// not exist.
+// RefuseTree returns an error if path is inside a git work tree or a flake: the next commit would
+// publish a private key there, and Nix would copy it to the world-readable store. The path need not
+// exist.
 func RefuseTree(path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
 	for dir := abs; ; dir = filepath.Dir(dir) {
-		// A link leads to where the key really is.
+		// Follow symbolic links to the place where the key really is.
 		real, err := filepath.EvalSymlinks(dir)
 		if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
 			continue
@@ -59,11 +59,11 @@ func refuseBelow(path, dir string) error {
 	}
 }
 
-// Check refuses a secret file that group or others can use, and one in the Nix
-// store, which everybody can read. A credential of this unit is the unit's alone,
-// whatever its mode looks like: systemd may give access by an ACL.
+// Check returns an error for a secret file that group or others can use, and for a file in the Nix
+// store, which everybody can read. A credential of this unit is always accepted, because systemd
+// may grant access to it by an ACL that shows in its mode.
 func Check(f *os.File) error {
-	// The kernel names the file that is open, whatever links led to it.
+	// The kernel returns the path of the open file, without symbolic links.
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 	if err != nil {
 		return err

@@ -17,15 +17,15 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// Listener is a socket of this host that takes connections. Two that are equal are the
-// same socket: while it is there, no other gets what is sent to its address.
+// Listener is a listening socket of this host. Equal values are the same socket: as long as it
+// exists, no other process receives connections to its address.
 type Listener struct {
-	UID    uint32 // its owner
+	UID    uint32 // owner of the socket
 	cookie cookie
 }
 
-// FindListener finds the listener of TCP that takes connections to an address of this
-// host. ErrNone says that there is none in this network namespace.
+// FindListener finds the TCP socket that accepts connections to an address of this host. It returns
+// ErrNone if there is none in this network namespace.
 func FindListener(addr netip.AddrPort) (Listener, error) {
 	anyone := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 	if !addr.Addr().Unmap().Is4() {
@@ -41,13 +41,13 @@ func FindListener(addr netip.AddrPort) (Listener, error) {
 	return Listener{m.UID, m.id.cookie}, nil
 }
 
-// ErrReplaced is that the listener was another one before connecting than after.
+// ErrReplaced means that the listener before connecting was not the listener after it.
 var ErrReplaced = errors.New("nobody listened there all the time, in this network namespace")
 
-// Dial connects over TCP. Where the other end is on this host, check is called with the account
-// that listens there, before anything is sent. The owner is looked up before and after
-// connecting: it is the same socket, so nobody else can have had the address between. control
-// is called before connecting to each address; it may be nil.
+// Dial connects over TCP. If the other end is on this host, Dial calls check with the uid of the
+// listener before anything is sent. The listener is looked up before and after connecting. If both
+// are the same socket, no other process can have owned the address in between. control, which may
+// be nil, is called before connecting to each address.
 func Dial(ctx context.Context, addr string, control func(at netip.AddrPort) error, check func(uid uint32) error) (net.Conn, error) {
 	var mu sync.Mutex
 	before := map[netip.AddrPort]Listener{}
@@ -89,23 +89,24 @@ func Dial(ctx context.Context, addr string, control func(at netip.AddrPort) erro
 	return conn, nil
 }
 
-// Here reports whether the other end of a connection is on this host: the kernel gives
-// such a connection the address that it goes to.
+// Here reports whether the other end of a connection is on this host. The kernel gives such a
+// connection its own destination as source address.
 func Here(c net.Conn) bool {
 	local, errLocal := netip.ParseAddrPort(c.LocalAddr().String())
 	remote, errRemote := netip.ParseAddrPort(c.RemoteAddr().String())
 	return errLocal != nil || errRemote != nil || remote.Addr().IsLoopback() || remote.Addr() == local.Addr()
 }
 
-// Range is uids, both ends included.
+// Range is a range of uids, both ends included.
 type Range struct{ First, Last uint32 }
 
-// SystemAccounts are accounts that nobody logs in with: static ones, as systemd and
-// login.defs(5) have them, and those of DynamicUser=.
+// SystemAccounts contains the uids of accounts that do not log in: static system accounts, as in
+// systemd and login.defs(5), and those of DynamicUser=.
 var SystemAccounts = []Range{{0, 999}, {61184, 65519}}
 
-// System returns an error unless a uid is a system account, or that of this process. Any account
-// may take a port while its server is down, and would get what is meant for that.
+// System returns an error unless uid is a system account or that of this process. An ordinary
+// account could take a port while its server is down and receive the connections meant for that
+// server.
 func System(uid uint32) error {
 	if int64(uid) == int64(os.Geteuid()) || slices.ContainsFunc(SystemAccounts, func(r Range) bool { return r.First <= uid && uid <= r.Last }) {
 		return nil

@@ -1,5 +1,5 @@
-// Package sockdiag looks up whose a socket of this host is, from the kernel (sock_diag(7)), and
-// connects to listeners of accounts that may have them.
+// Package sockdiag looks up the owners of sockets of this host in the kernel (sock_diag(7)), and
+// connects to local servers whose owner is allowed.
 package sockdiag
 
 import (
@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel's structures, include/uapi/linux/inet_diag.h. Ports and addresses
-// are in network order.
+// Structures of the kernel, include/uapi/linux/inet_diag.h. Ports and addresses are in network byte
+// order.
 type (
 	sockID struct {
 		sport, dport [2]byte
@@ -28,41 +28,41 @@ type (
 		states                       uint32
 		id                           sockID
 	}
-	// Message describes a socket of the kernel.
+	// Message describes a socket in the kernel.
 	Message struct {
 		family, State, timer, retrans uint8
 		id                            sockID
 		expires, rqueue, wqueue       uint32
 		UID, Inode                    uint32
 	}
-	// Found is a socket.
+	// Found is the result of a lookup.
 	Found struct {
 		Message
-		Cgroup uint64 // number of its control group, zero: not known
+		Cgroup uint64 // ID of the control group, zero if not known
 	}
 )
 
 const anyCookie = ^uint32(0)
 
-// attrCgroup is the attribute that has a socket's control group, of version 2, by its number:
-// where the process was when it made the socket. Kernels before 5.9 do not have it.
+// attrCgroup is the attribute with the ID of a socket's control group (version 2): that of the
+// process when it created the socket. It is missing before Linux 5.9.
 const attrCgroup = 21 // INET_DIAG_CGROUP_ID
 
-// diag is the one netlink socket that answers sock_diag(7) for this process. It is opened
-// with the first lookup, in the network namespace of then.
+// diag is the netlink socket of this process for sock_diag(7). It is opened by the first lookup, in
+// the network namespace of that moment.
 var diag = struct {
 	sync.Mutex
 	fd int // -1: not open
 }{fd: -1}
 
-// ErrNone is that there is no such socket, in the network namespace of the first lookup.
+// ErrNone means that no such socket exists in the network namespace of the first lookup.
 var ErrNone = unix.ENOENT
 
-// Lookup finds one socket of a protocol by its addresses, source first: of TCP those
-// that the socket has.
+// Lookup finds a socket of a protocol by its addresses. For TCP they are those of the socket
+// itself: its own address and that of its peer.
 func Lookup(protocol uint8, source, destination netip.AddrPort) (Found, error) {
 	req := newRequest(protocol, source, destination)
-	var answer [512]byte // small, since it lies on the stack of whoever carries
+	var answer [512]byte // small, because it is on the stacks of goroutines that forward bytes
 	n, err := exchange((*[unsafe.Sizeof(req)]byte)(unsafe.Pointer(&req))[:], answer[:])
 	if err != nil {
 		return Found{}, err
@@ -85,8 +85,8 @@ func newRequest(protocol uint8, source, destination netip.AddrPort) request {
 	return req
 }
 
-// exchange sends a request and receives the answer. After an error the socket is another
-// one, so that no answer is taken for that to a later request.
+// exchange sends a request and receives the answer. After an error it opens a new socket next time,
+// so that a late answer is not taken for that to a later request.
 func exchange(request, answer []byte) (n int, err error) {
 	diag.Lock()
 	defer diag.Unlock()
@@ -118,7 +118,7 @@ func openDiag() (int, error) {
 	return fd, nil
 }
 
-// parse reads the kernel's one answer.
+// parse decodes the kernel's answer.
 func parse(b []byte) (m Found, err error) {
 	if len(b) < unix.NLMSG_HDRLEN {
 		return m, fmt.Errorf("answer of %d bytes", len(b))
@@ -136,7 +136,7 @@ func parse(b []byte) (m Found, err error) {
 	}
 }
 
-// cgroupAmong is the control group among the attributes of a socket.
+// cgroupAmong returns the ID of the control group in the attributes of a socket.
 func cgroupAmong(attributes []byte) uint64 {
 	for len(attributes) >= unix.SizeofRtAttr {
 		length := int(binary.NativeEndian.Uint16(attributes))
@@ -152,13 +152,13 @@ func cgroupAmong(attributes []byte) uint64 {
 	return 0
 }
 
-// cookie identifies one socket among all that there ever were.
+// cookie identifies a socket uniquely, also among sockets that were closed.
 type cookie [2]uint32
 
-// Source is the socket's own address.
+// Source returns the socket's own address.
 func (m Message) Source() netip.AddrPort { return m.address(m.id.src, m.id.sport) }
 
-// Destination is the address of the socket's peer.
+// Destination returns the address of the socket's peer.
 func (m Message) Destination() netip.AddrPort { return m.address(m.id.dst, m.id.dport) }
 
 func (m Message) address(a [16]byte, port [2]byte) netip.AddrPort {

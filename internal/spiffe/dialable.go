@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Dialable is an ID that can be connected to: a service or a vertex. Only the
-// validating constructors Dial and Resolve make one.
+// Dialable is an ID that can be connected to: a service or a vertex. Only Dial and Resolve create
+// one.
 type Dialable struct{ id ID }
 
-// Dial checks that id can be connected to.
+// Dial returns id as a Dialable, or an error if it cannot be connected to.
 func Dial(id ID) (Dialable, error) {
 	if id.kind != KindService && id.kind != KindVertex {
 		return Dialable{}, fmt.Errorf("%s: a %s cannot be dialled, only a service or a vertex", id, id.kind)
@@ -17,11 +17,11 @@ func Dial(id ID) (Dialable, error) {
 	return Dialable{id}, nil
 }
 
-// ID is the identity that the other side must present.
+// ID returns the identity that the other side must present.
 func (d Dialable) ID() ID { return d.id }
 
-// Render is the user-facing name, <name>[.<node>].<trust-domain>.rete.
-// For services Resolve(Render(d), trust domain) == d.
+// Render returns the user-facing name, <name>[.<node>].<trust-domain>.rete. For services,
+// Resolve(Render(d), trustDomain) == d.
 func Render(d Dialable) string {
 	if d.id.node == "" {
 		return d.id.name + "." + d.id.domain + Suffix
@@ -29,9 +29,9 @@ func Render(d Dialable) string {
 	return d.id.name + "." + d.id.node + "." + d.id.domain + Suffix
 }
 
-// Resolve turns a user-facing name into the service it names. The caller's trust
-// domain is the context: what is left of host without it says the scope, one
-// label cluster-wide, two labels <name>.<node>.
+// Resolve returns the service with a user-facing name in a trust domain. After the trust domain is
+// removed, one label is a cluster-wide service, and two labels are <name>.<node>. It returns an
+// error for any other name.
 func Resolve(host, trustDomain string) (Dialable, error) {
 	h := strings.ToLower(strings.TrimSuffix(host, "."))
 	local, ok := strings.CutSuffix(h, Suffix)
@@ -53,9 +53,9 @@ func Resolve(host, trustDomain string) (Dialable, error) {
 	return Dialable{id}, nil
 }
 
-// SNI is the routing hint on the wire (RFC 6066 section 3). The receiver looks it
-// up and never parses it; distinct Dialables of a trust domain have distinct SNIs,
-// because a name never starts with an underscore.
+// SNI returns the server name (RFC 6066, section 3) that is sent as a routing hint. The receiver
+// looks it up and never parses it. Distinct Dialables of a trust domain have distinct SNIs, because
+// a name never begins with an underscore.
 func SNI(d Dialable) string {
 	if d.id.kind == KindVertex {
 		return "_vertex." + Render(d)

@@ -1,2 +1,2 @@
-// Package spiffe has the SPIFFE IDs of a cluster, and the names that programs call services by.
+// Package spiffe defines the SPIFFE IDs of a cluster and the names by which programs call services.
 package spiffe

@@ -8,7 +8,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// Kind is what a SPIFFE ID names.
+// Kind is the type of a SPIFFE ID.
 type Kind string
 
 const (
@@ -18,32 +18,31 @@ const (
 	KindVertex  Kind = "vertex"  // a routing point of the mesh
 )
 
-// ProxyCaller is the type of a PROXY protocol TLV that has the caller's SPIFFE ID, where
-// Istio's ztunnel has it.
+// ProxyCaller is the type of the PROXY protocol TLV that contains the caller's SPIFFE ID. Istio's
+// ztunnel uses the same type.
 const ProxyCaller = 0xD0
 
-// ProviderService returns the reserved service name of the process that answers a kind of need
-// on a provider host: spiffe://<trust-domain>/service/<node>/florete-provider-<kind>. Only
-// the process of kind "cert" holds the issuing key.
+// ProviderService returns the reserved name of the process that answers a kind of need on a
+// provider host: spiffe://<trust-domain>/service/<node>/florete-provider-<kind>. Only the process
+// of kind "cert" holds the issuing key.
 func ProviderService(kind string) string { return ProviderPrefix + kind }
 
-// IsLabel reports whether text is a DNS label (RFC 1123 section 2.1) in lower case.
+// IsLabel reports whether text is a DNS label (RFC 1123, section 2.1) in lower case.
 func IsLabel(text string) bool { return label.MatchString(text) }
 
 var label = regexp.MustCompile("^" + LabelPattern + "$")
 
-// ID is the SPIFFE ID of something in a cluster:
-// spiffe://<trust-domain>/<kind>/<name>, or with a node,
-// spiffe://<trust-domain>/<kind>/<node>/<name>, for services and vertices.
-// The zero ID is no ID; every other value is valid. IDs are comparable.
+// ID is a SPIFFE ID of a cluster: spiffe://<trust-domain>/<kind>/<name>, or, for services and
+// vertices on a node, spiffe://<trust-domain>/<kind>/<node>/<name>. The zero ID is no ID; every
+// other value is valid. IDs are comparable.
 type ID struct {
 	domain     string
 	kind       Kind
 	node, name string
 }
 
-// NewID makes the ID of kind and name in a trust domain; node is empty unless
-// the ID is node-scoped, which only services and vertices can be.
+// NewID returns the ID with a kind and name in a trust domain. node is empty unless the ID is
+// node-scoped, which only services and vertices can be.
 func NewID(trustDomain string, kind Kind, node, name string) (ID, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil || strings.Contains(trustDomain, "/") {
@@ -67,7 +66,7 @@ func NewID(trustDomain string, kind Kind, node, name string) (ID, error) {
 	return ID{td.Name(), kind, node, name}, nil
 }
 
-// ParseID reads an ID from its URI form. ParseID(id.String()) == id.
+// ParseID parses the URI form of an ID. ParseID(id.String()) == id.
 func ParseID(s string) (ID, error) {
 	sid, err := spiffeid.FromString(s)
 	if err != nil {
@@ -89,25 +88,25 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// TrustDomain is the ID's trust domain, such as "demo.flor".
+// TrustDomain returns the ID's trust domain, such as "demo.flor".
 func (id ID) TrustDomain() string { return id.domain }
 
-// Kind is what the ID names.
+// Kind returns the type of the ID.
 func (id ID) Kind() Kind { return id.kind }
 
-// Node is the node of a node-scoped ID, else empty.
+// Node returns the node of a node-scoped ID, and otherwise "".
 func (id ID) Node() string { return id.node }
 
-// Name is the last part of the ID.
+// Name returns the last part of the ID.
 func (id ID) Name() string { return id.name }
 
-// IsZero reports whether id is no ID.
+// IsZero reports whether id is the zero ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// SPIFFE is the ID in go-spiffe's form. It panics on the zero ID.
+// SPIFFE returns the ID as go-spiffe's type. It panics on the zero ID.
 func (id ID) SPIFFE() spiffeid.ID { return spiffeid.RequireFromString(id.String()) }
 
-// String is the URI form, empty for the zero ID.
+// String returns the URI form, "" for the zero ID.
 func (id ID) String() string {
 	if id.IsZero() {
 		return ""
@@ -115,7 +114,7 @@ func (id ID) String() string {
 	return "spiffe://" + id.domain + "/" + id.Short()
 }
 
-// Short is the ID without its trust domain, as people read it: "service/outline".
+// Short returns the ID without its trust domain, as people read it: "service/outline".
 func (id ID) Short() string {
 	if id.node == "" {
 		return string(id.kind) + "/" + id.name
@@ -123,7 +122,7 @@ func (id ID) Short() string {
 	return string(id.kind) + "/" + id.node + "/" + id.name
 }
 
-// ShortIn is Short for people of a trust domain, and the whole ID where it is of another.
+// ShortIn returns Short if the ID is in trustDomain, and otherwise the whole ID.
 func (id ID) ShortIn(trustDomain string) string {
 	if id.domain == trustDomain {
 		return id.Short()
@@ -131,10 +130,10 @@ func (id ID) ShortIn(trustDomain string) string {
 	return id.String()
 }
 
-// MarshalText writes the URI form.
+// MarshalText implements encoding.TextMarshaler with the URI form.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText reads the URI form; an empty text is an error.
+// UnmarshalText implements encoding.TextUnmarshaler. An empty text is an error.
 func (id *ID) UnmarshalText(b []byte) (err error) {
 	*id, err = ParseID(string(b))
 	return err

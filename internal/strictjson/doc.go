@@ -1,3 +1,3 @@
-// Package strictjson decodes JSON that is written by programs of ours: it refuses whatever two
-// readers could understand in two ways.
+// Package strictjson decodes JSON that was written by programs of this project. It refuses
+// everything that two readers could interpret differently.
 package strictjson

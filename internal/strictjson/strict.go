@@ -13,14 +13,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep values nest at most, far beyond what documents do. Strangers
-// send requests: what reading one costs must not grow faster than its length.
+// maxDepth bounds the nesting of values, far above that of documents. Requests come from untrusted
+// callers, so the cost of decoding must not grow faster than the length.
 const maxDepth = 64
 
-// Decode reads exactly one JSON value into v, a pointer. It refuses what
-// builtins.toJSON of our documents never writes: unknown fields, a field in other
-// letter case (which encoding/json takes), a field twice, nulls, fractions, values
-// nested deeper than 64, and anything after the value.
+// Decode decodes exactly one JSON value into v, a pointer. It refuses everything that
+// builtins.toJSON does not write for our documents: unknown fields, field names in another case
+// (which encoding/json accepts), duplicate fields, null, fractions, nesting deeper than 64, and
+// data after the value.
 func Decode(b []byte, v any) error {
 	decoded := json.Unmarshal(b, v)
 	var invalid *json.SyntaxError
@@ -34,20 +34,20 @@ func Decode(b []byte, v any) error {
 	return decoded
 }
 
-// walker reads the values of a JSON text, which is valid, along the types they will have.
+// walker traverses a valid JSON text along the types that its values will have.
 type walker struct {
 	text []byte
 	at   int    // offset
-	path []step // to the value that is read
+	path []step // path to the current value
 }
 
-// step is the name of a field, or where that is empty an index in a list.
+// step is the name of a field, or, if that is empty, an index of a list.
 type step struct {
 	name  string
 	index int
 }
 
-// errorf is an error at the path.
+// errorf returns an error that begins with the path.
 func (w *walker) errorf(format string, args ...any) error {
 	var at strings.Builder
 	for _, s := range w.path {
@@ -63,7 +63,7 @@ func (w *walker) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", &at, fmt.Errorf(format, args...))
 }
 
-// space goes on to the next token, and returns how that begins.
+// space skips white space and returns the first byte of the next token.
 func (w *walker) space() byte {
 	for strings.IndexByte(" \t\r\n", w.text[w.at]) >= 0 {
 		w.at++
@@ -71,7 +71,7 @@ func (w *walker) space() byte {
 	return w.text[w.at]
 }
 
-// more is whether a list or an object has another element, to which it goes on.
+// more reports whether a list or object has another element, and moves to it.
 func (w *walker) more() bool {
 	switch w.space() {
 	case ']', '}':
@@ -83,7 +83,7 @@ func (w *walker) more() bool {
 	return true
 }
 
-// value reads one value that becomes a t, nil for any.
+// value reads one value that will be decoded as a t, or as any type if t is nil.
 func (w *walker) value(t reflect.Type) error {
 	begin := w.space()
 	from := w.at
@@ -126,7 +126,7 @@ func isInt64(n string) bool {
 	return err == nil
 }
 
-// quoted goes past a string, and returns it as it is written.
+// quoted skips a string and returns it as written.
 func (w *walker) quoted() []byte {
 	from := w.at
 	for w.at++; w.text[w.at] != '"'; w.at++ {
@@ -138,7 +138,7 @@ func (w *walker) quoted() []byte {
 	return w.text[from:w.at]
 }
 
-// below reads a value one step further down.
+// below reads a value that is one step deeper.
 func (w *walker) below(s step, t reflect.Type) error {
 	w.path = append(w.path, s)
 	err := w.value(t)
@@ -175,11 +175,11 @@ func (w *walker) object(field func(name string) (reflect.Type, bool)) error {
 	return nil
 }
 
-// fields are those of the types that were met, since finding them takes longer than reading
-// a small document.
-var fields sync.Map // of func(string) (reflect.Type, bool), by reflect.Type
+// fields caches the fields of types, because finding them takes longer than decoding a small
+// document.
+var fields sync.Map // func(string) (reflect.Type, bool) by reflect.Type
 
-// fieldsOf tells the type of each field of an object that becomes a t.
+// fieldsOf returns a function that returns the type of a field of a t.
 func fieldsOf(t reflect.Type) func(string) (reflect.Type, bool) {
 	if t == nil {
 		return findFields(t)
@@ -215,7 +215,7 @@ func findFields(t reflect.Type) func(string) (reflect.Type, bool) {
 	}
 }
 
-// elem is the type of the elements of a t, nil when they may be anything.
+// elem returns the type of the elements of a t, or nil if they may be of any type.
 func elem(t reflect.Type) reflect.Type {
 	if t == nil || decodesItself(t) {
 		return nil

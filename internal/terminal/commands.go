@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// CommandGroup is a heading of a program's help, with its commands.
+// CommandGroup is a heading in a program's help, with its commands.
 type CommandGroup struct {
 	Title    string
 	Commands []*cobra.Command
 }
 
-// AddCommands adds commands in groups to a program. Examples are by the words of a command after the
-// program's name, and take effect where the command has none of its own.
+// AddCommands adds groups of commands to a program. The keys of examples are the words of a command
+// after the program's name. It panics if a command does not exist or already has an example.
 func AddCommands(root *cobra.Command, examples map[string]string, groups ...CommandGroup) {
 	for _, g := range groups {
 		root.AddGroup(&cobra.Group{ID: g.Title, Title: g.Title + ":"})
@@ -33,8 +33,8 @@ func AddCommands(root *cobra.Command, examples map[string]string, groups ...Comm
 	}
 }
 
-// LackingHelp names what a program's commands lack: a group, an example, or a flag that its example
-// uses.
+// LackingHelp lists what the commands of a program lack: a group, an example, or a flag that the
+// example uses.
 func LackingHelp(root *cobra.Command) (all []string) {
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -60,9 +60,8 @@ func LackingHelp(root *cobra.Command) (all []string) {
 	return all
 }
 
-// RefuseUnknown refuses the words of a command line that lead to a command of which there are only
-// sub-commands, and name none of these: cobra prints help for them, and succeeds. All other
-// words are for Execute to judge.
+// RefuseUnknown returns an error for an unknown sub-command of a command that only groups others.
+// cobra would print help and succeed. All other errors are left to Execute.
 func RefuseUnknown(root *cobra.Command, words []string) error {
 	c, rest, err := root.Find(words)
 	if err != nil || c.Runnable() || !c.HasSubCommands() || !c.HasParent() || c.ParseFlags(rest) != nil || len(c.Flags().Args()) == 0 {

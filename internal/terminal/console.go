@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Console is where a person is told what a program does, and answers its questions.
+// Console is used to tell a person what a program does, and to ask questions.
 type Console struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// Confirm asks a question. Its error is otherwise, for any answer but yes, and where there is no terminal
-// to ask at.
+// Confirm asks a question. It returns an error with the text otherwise unless the answer is yes, or
+// if there is no terminal.
 func (c Console) Confirm(question, otherwise string) error {
 	if in, ok := c.In.(*os.File); ok {
 		if _, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err != nil {

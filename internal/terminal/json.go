@@ -9,13 +9,13 @@ import (
 	"unicode"
 )
 
-// PrintJSON writes what a command prints with --json, indented: a list is one array of objects,
-// empty rather than null, and anything else is one object. Times are Unix seconds, as in files
-// and in the operators' API. No character of it can steer a terminal.
+// PrintJSON prints the --json output of a command, indented. A list is an array of objects, empty
+// rather than null; anything else is one object. Times are Unix seconds, as in files and in the
+// operators' API. Characters that could control a terminal are escaped.
 func PrintJSON(w io.Writer, v any) error { return printJSON(w, v, "  ") }
 
-// PrintJSONLine writes an object of a stream, such as an audit log or the events of activation,
-// on a line of its own: what reads it need not wait for the end.
+// PrintJSONLine prints one object of a stream, such as an audit log or activation's events, on a
+// line of its own, so that readers need not wait for the end.
 func PrintJSONLine(w io.Writer, v any) error { return printJSON(w, v, "") }
 
 func printJSON(w io.Writer, v any, indent string) error {
@@ -30,7 +30,7 @@ func printJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// JSON returns JSON with the characters that could steer a terminal escaped.
+// JSON returns b with all characters escaped that could control a terminal.
 func JSON(b []byte) []byte {
 	var out strings.Builder
 	for _, r := range string(b) {

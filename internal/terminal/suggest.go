@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Suggest is the one of known that was probably meant, whatever the letter case; "" when
-// none is like it.
+// Suggest returns the element of known that was probably meant by name, ignoring case, or "" if
+// none is similar.
 func Suggest(name string, known []string) string {
 	best, nearest := "", 3
 	for _, k := range slices.Sorted(slices.Values(known)) {
@@ -17,8 +17,8 @@ func Suggest(name string, known []string) string {
 	return best
 }
 
-// edits is how many letters must be inserted, dropped or replaced; 3 and more are
-// all the same.
+// edits returns the number of letters to insert, delete or replace to turn a into b. It returns
+// some number of at least 3 if there are more than two.
 func edits(a, b string) int {
 	if d := len(a) - len(b); d > 2 || d < -2 {
 		return 3

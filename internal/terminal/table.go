@@ -7,11 +7,11 @@ import (
 	"text/tabwriter"
 )
 
-// Table aligns rows of cells, each of which is printed as Text: no cell begins another cell or
-// row. Flush prints them.
+// Table aligns rows of cells. Each cell is printed by Text, so that it cannot begin another cell or
+// row. Flush prints the table.
 type Table struct{ w *tabwriter.Writer }
 
-// NewTable returns a table with a first row, unless head is empty.
+// NewTable returns a table whose first row is head, if given.
 func NewTable(w io.Writer, head ...any) *Table {
 	t := &Table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	if len(head) > 0 {

@@ -1,5 +1,6 @@
-// Package terminal is the command line as people meet it: text of strangers that is safe to print, tables, JSON,
-// questions, groups of commands, and the name that somebody probably meant.
+// Package terminal contains the parts of command-line programs that people see: safe printing of
+// untrusted text, tables, JSON, questions, groups of commands, and suggestions for misspelled
+// names.
 package terminal
 
 import (
@@ -9,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text is s on one line, with a dot in place of each character that could steer a terminal.
+// Text returns s on one line, with a dot in place of each character that could control a terminal.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -19,16 +20,16 @@ func Text(s string) string {
 	}, s)
 }
 
-// colours are the only escape sequences that a Writer passes on: none of them hides text.
+// colours lists the only escape sequences that a Writer passes through. None of them hides text.
 var colours = []string{"\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1;33m", "\x1b[0m"}
 
-// Writer returns a writer that replaces each character that could steer a terminal by a dot,
-// and leaves lines, tabs and colours.
+// Writer returns a writer that replaces each character that could control a terminal by a dot. It
+// keeps newlines, tabs and colours.
 func Writer(w io.Writer) io.Writer { return &writer{to: w} }
 
 type writer struct {
 	to   io.Writer
-	rest []byte // the first bytes of a character
+	rest []byte // first bytes of an incomplete character
 }
 
 func (w *writer) Write(b []byte) (int, error) {

@@ -10,58 +10,59 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Schemas of what admits a device, and their first format.
+// Schemas of admissions and join grants.
 const (
 	AdmissionSchema = "florete.admission/v1"
 	JoinGrantSchema = "florete.join-grant/v1"
 )
 
-// Admission is the word of an operator, or of a token's bearer whom one let decide, that a
-// device is a node. It names the token nowhere.
+// Admission is a signed statement that a device key belongs to a node. It is signed by an operator
+// or, with a JoinGrant, by the holder of a join token. It does not name the token.
 type Admission struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
 	Cluster string          `json:"cluster"`
 	Node    spiffe.ID       `json:"node"`
-	Key     string          `json:"key"` // the device's, in authorized_keys form, without comment
+	Key     string          `json:"key"` // the device key in authorized_keys form, without comment
 	Time    unixtime.Time   `json:"time"`
 }
 
-// JoinGrant is an operator's word that whoever has a token's key may admit one device as a
-// node.
+// JoinGrant is an operator's signed statement that the holder of a join token's key may admit one
+// device as a node.
 type JoinGrant struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
 	Cluster string          `json:"cluster"`
 	Node    spiffe.ID       `json:"node"`
 	Token   string          `json:"token"` // the token's public key, Nix format
-	Until   unixtime.Time   `json:"until"` // when the device must have enrolled for the first time
+	Until   unixtime.Time   `json:"until"` // time by which the device must have enrolled first
 }
 
-// SignedGrant is a JoinGrant byte for byte, with its signature (Nix format).
+// SignedGrant is a JoinGrant as exact text, with its signature (Nix format).
 type SignedGrant struct {
 	Grant     string `json:"grant"`
 	Signature string `json:"signature"`
 }
 
-// SignedAdmission is an Admission byte for byte, with its signature (Nix format): by a key of
-// the cluster, or where there is a grant by the token's key.
+// SignedAdmission is an Admission as exact text, with its signature (Nix format). It is signed by a
+// key of the cluster, or, if there is a grant, by the token's key.
 type SignedAdmission struct {
 	Admission string       `json:"admission"`
 	Signature string       `json:"signature"`
 	Grant     *SignedGrant `json:"grant,omitempty"`
 }
 
-// AdmissionText and JoinGrantText are what signatures cover.
+// AdmissionText and JoinGrantText return the texts that signatures cover.
 func AdmissionText(admission string) string { return "florete-admission-v1\n" + admission }
 func JoinGrantText(grant string) string     { return "florete-join-grant-v1\n" + grant }
 
-// NewAdmission is that of a device, in this format.
+// NewAdmission returns the admission of a device, in the newest format.
 func NewAdmission(cluster string, node spiffe.ID, key string, now time.Time) Admission {
 	return Admission{Schema: AdmissionSchema, Format: document.NewestFormat, Cluster: cluster, Node: node, Key: key, Time: unixtime.Of(now)}
 }
 
-// Verify returns what a signature by one of keys covers, for a node of a cluster.
+// Verify checks that the grant is for a node of a cluster and signed by one of keys, and returns
+// it.
 func (s SignedGrant) Verify(cluster string, node spiffe.ID, keys []string) (g JoinGrant, err error) {
 	what := "join grant of " + node.Short()
 	if err := document.VerifySignature(what, JoinGrantText(s.Grant), s.Signature, keys); err != nil {
@@ -76,8 +77,9 @@ func (s SignedGrant) Verify(cluster string, node spiffe.ID, keys []string) (g Jo
 	return g, nil
 }
 
-// Verify returns what was signed for a node of a cluster by one of its keys, directly or by a
-// grant. The grant's end is for its caller to judge: until is zero where there is none.
+// Verify checks that the admission is for a node of a cluster and signed by one of keys, directly
+// or through a grant, and returns it. until is the end of the grant, zero without one; the caller
+// checks it.
 func (s SignedAdmission) Verify(cluster string, node spiffe.ID, keys []string) (a Admission, until time.Time, err error) {
 	what := "admission of " + node.Short()
 	if s.Grant != nil {

@@ -14,19 +14,19 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// MaxBundle bounds a bundle in bytes: stores keep it whole.
+// MaxBundle is the maximum size of a bundle in bytes. State stores keep a bundle as one value.
 const MaxBundle = 128 << 10
 
-// Bundle is what verifies the identities of one trust domain, in the form that the SPIFFE Trust
-// Domain and Bundle specification has. It does not change.
+// Bundle contains the keys that verify the identities of one trust domain, in the format of the
+// SPIFFE Trust Domain and Bundle specification. It is immutable.
 type Bundle struct {
 	parsed *spiffebundle.Bundle
 	roots  *Roots
 }
 
-// ParseBundle reads the bundle of a trust domain. It refuses one without certificates for
-// X.509-SVIDs, with one that is no CA's or that names another trust domain, and with keys that
-// are refused.
+// ParseBundle parses the bundle of a trust domain. It returns an error if the bundle has no
+// certificate for X.509-SVIDs, a certificate that is not a CA's or names another trust domain, or a
+// key that pubkey.Check refuses.
 func ParseBundle(trustDomain string, text []byte) (*Bundle, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil || td.Name() != trustDomain {
@@ -39,7 +39,7 @@ func ParseBundle(trustDomain string, text []byte) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bundle of %s: %w", trustDomain, err)
 	}
-	// In one order, so that equal bundles are written alike.
+	// A fixed order, so that equal bundles are written alike.
 	parsed.SetX509Authorities(slices.SortedFunc(slices.Values(parsed.X509Authorities()), func(a, b *x509.Certificate) int { return bytes.Compare(a.Raw, b.Raw) }))
 	b := &Bundle{parsed, &Roots{domain: trustDomain, foreign: true, pool: x509.NewCertPool()}}
 	for i, c := range parsed.X509Authorities() {
@@ -67,17 +67,17 @@ func checkForeignRoot(c *x509.Certificate, trustDomain string) error {
 	return pubkey.Check(c.PublicKey)
 }
 
-// TrustDomain is whose bundle it is.
+// TrustDomain returns the trust domain of the bundle.
 func (b *Bundle) TrustDomain() string { return b.roots.domain }
 
-// Roots verify its X.509-SVIDs, and no others.
+// Roots returns the roots that verify X.509-SVIDs of this trust domain only.
 func (b *Bundle) Roots() *Roots { return b.roots }
 
-// SPIFFE is the bundle in go-spiffe's form, a copy.
+// SPIFFE returns a copy of the bundle as go-spiffe's type.
 func (b *Bundle) SPIFFE() *spiffebundle.Bundle { return b.parsed.Clone() }
 
-// Marshal is its one form, with the keys in order: what else the text had that it was read from
-// is not in it.
+// Marshal returns the bundle in canonical form, with sorted keys. Unknown fields of the original
+// text are lost.
 func (b *Bundle) Marshal() ([]byte, error) {
 	text, err := b.parsed.Marshal()
 	if err != nil {
@@ -98,23 +98,24 @@ func (b *Bundle) Marshal() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// Sequence numbers the bundles of a trust domain; zero where they have no numbers.
+// Sequence returns the sequence number of the bundle, zero if it has none.
 func (b *Bundle) Sequence() uint64 {
 	n, _ := b.parsed.SequenceNumber()
 	return n
 }
 
-// RefreshHint is how soon the next one may be there; zero where it has no hint.
+// RefreshHint returns the time after which a newer bundle may be available, zero if the bundle does
+// not say.
 func (b *Bundle) RefreshHint() time.Duration {
 	d, _ := b.parsed.RefreshHint()
 	return d
 }
 
-// Equal reports whether both mean the same.
+// Equal reports whether both bundles have the same meaning.
 func (b *Bundle) Equal(o *Bundle) bool { return b.parsed.Equal(o.parsed) }
 
-// CheckAfter refuses a bundle that cannot come after old: of a lower sequence number, or of the
-// same one with other contents.
+// CheckAfter returns an error if b cannot be a successor of old: its sequence number is lower, or
+// it has the same number and other contents.
 func (b *Bundle) CheckAfter(old *Bundle) error {
 	switch n, last := b.Sequence(), old.Sequence(); {
 	case n < last:
@@ -125,7 +126,7 @@ func (b *Bundle) CheckAfter(old *Bundle) error {
 	return nil
 }
 
-// vouchesAs reports whether both verify the same.
+// vouchesAs reports whether both bundles verify the same identities.
 func (b *Bundle) vouchesAs(o *Bundle) bool {
 	mine, others := b.parsed.Clone(), o.parsed.Clone()
 	mine.ClearRefreshHint()
@@ -133,7 +134,7 @@ func (b *Bundle) vouchesAs(o *Bundle) bool {
 	return mine.Equal(others)
 }
 
-// BundleRollbackError is that of a bundle that is older than the one in force.
+// BundleRollbackError is the error for a bundle that is older than the one in force.
 type BundleRollbackError struct {
 	TrustDomain     string
 	Number, InForce uint64

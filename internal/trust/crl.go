@@ -7,7 +7,7 @@ import (
 
 const typeCRL = "X509 CRL"
 
-// EncodeCRLs writes certificate revocation lists as PEM.
+// EncodeCRLs encodes certificate revocation lists in PEM.
 func EncodeCRLs(lists ...*x509.RevocationList) (b []byte) {
 	for _, l := range lists {
 		b = append(b, pem.EncodeToMemory(&pem.Block{Type: typeCRL, Bytes: l.Raw})...)
@@ -15,7 +15,7 @@ func EncodeCRLs(lists ...*x509.RevocationList) (b []byte) {
 	return b
 }
 
-// ParseCRLs reads certificate revocation lists in PEM.
+// ParseCRLs parses certificate revocation lists in PEM. It ignores other PEM blocks.
 func ParseCRLs(b []byte) (lists []*x509.RevocationList, err error) {
 	for {
 		var block *pem.Block

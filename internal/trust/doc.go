@@ -1,4 +1,4 @@
-// Package trust verifies who a peer is: certificate chains up to the roots of a trust domain or of one
-// that it federates with, whether an SVID, a key or an identity is revoked, and what an operator signed
-// to admit a device.
+// Package trust verifies the identity of peers: certificate chains up to the roots of a trust
+// domain or of a federated one, the revocation of SVIDs, keys and identities, and operators' signed
+// admissions of devices.
 package trust

@@ -8,27 +8,27 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// EndingCertificate is one that a person has to sign anew: nothing else can.
+// EndingCertificate is a certificate that only a person can renew, and that should be renewed now.
 type EndingCertificate struct {
 	Part string        `json:"part"` // "issuing" or "root"
 	Name string        `json:"name"`
 	Ends unixtime.Time `json:"ends"`
 }
 
-// IssuerEnds reports whether an issuing certificate should be signed anew: half of its life
-// is over.
+// IssuerEnds reports whether an issuing certificate should be renewed, which is the case after half
+// of its lifetime.
 func IssuerEnds(c *x509.Certificate, now time.Time) bool {
 	return c.NotAfter.Sub(now) < c.NotAfter.Sub(c.NotBefore)/2
 }
 
-// RootEnds reports whether a root should be replaced: 30 days, or a fifth of its life where
-// that is less, are left.
+// RootEnds reports whether a root should be replaced, which is the case in its last 30 days, or in
+// the last fifth of its lifetime if that is shorter.
 func RootEnds(c *x509.Certificate, now time.Time) bool {
 	return c.NotAfter.Sub(now) < min(30*24*time.Hour, c.NotAfter.Sub(c.NotBefore)/5)
 }
 
-// Ending lists the issuing certificates that some SVIDs lead to, and the roots that a host
-// trusts, which end. Nil SVIDs and roots are left out.
+// Ending returns the issuing certificates of svids and the trusted roots that should be renewed.
+// svids may contain nil; roots may be nil.
 func Ending(svids []*SVID, roots *Roots, now time.Time) (found []EndingCertificate) {
 	var seen []*x509.Certificate
 	add := func(part string, ends bool, c *x509.Certificate) {

@@ -8,18 +8,19 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Issued is an SVID as the provider that issued it keeps it, for as long as it is valid.
+// Issued is a record of an issued SVID. The provider that issued it keeps it while the SVID is
+// valid.
 type Issued struct {
 	Serial string        `json:"serial"`
 	ID     spiffe.ID     `json:"id"`
-	Node   string        `json:"node,omitempty"`   // that it was issued to
-	Device string        `json:"device,omitempty"` // fingerprint of the node's device key, where it joined
+	Node   string        `json:"node,omitempty"`   // node to which it was issued
+	Device string        `json:"device,omitempty"` // fingerprint of the node's device key, if it joined with one
 	At     unixtime.Time `json:"at"`
 	Until  unixtime.Time `json:"until"`
-	Issuer string        `json:"issuer"` // key identifier of the issuing CA, in hex
+	Issuer string        `json:"issuer"` // key identifier of the issuing CA in hex
 }
 
-// IssuedOf is what there is to keep of an SVID of an identity.
+// IssuedOf returns the record of an SVID.
 func IssuedOf(leaf *x509.Certificate, id spiffe.ID) Issued {
 	return Issued{
 		Serial: SerialNumber(leaf), ID: id, Node: GivenTo(leaf), Device: GivenToDevice(leaf),
@@ -27,7 +28,8 @@ func IssuedOf(leaf *x509.Certificate, id spiffe.ID) Issued {
 	}
 }
 
-// CheckLeaf refuses an SVID, whatever its chain.
+// CheckLeaf returns a *RevokedError if an SVID is revoked. It does not check the issuers of the
+// SVID.
 func (r *Revocations) CheckLeaf(c Issued) error {
 	if r == nil {
 		return nil

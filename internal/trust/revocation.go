@@ -18,21 +18,21 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// RevocationsSchema is the schema that Revocations describes.
+// RevocationsSchema is the schema of Revocations.
 const RevocationsSchema = "florete.revocations/v1"
 
-// MaxRevocations is the longest list, in bytes.
+// MaxRevocations is the maximum length of a list in bytes.
 const MaxRevocations = 128 << 10
 
-// Backdated is how far before it was issued a certificate begins, for hosts whose clock is
-// behind.
+// Backdated is the time by which the beginning of a certificate's validity precedes its issue, for
+// hosts whose clocks are slow.
 const Backdated = 5 * time.Minute
 
-// MaxLifetime is the longest that an SVID can have.
+// MaxLifetime is the maximum lifetime of an SVID.
 const MaxLifetime = 90 * 24 * time.Hour
 
-// Revocations is the cluster's revocation list: which identities, certificates and SSH host
-// keys are good no more, whatever documents say. Its number only grows. nil is no list, and
+// Revocations is the revocation list of a cluster. It names the identities, certificates and SSH
+// host keys that are no longer accepted, whatever documents say. Its number only grows. A nil list
 // revokes nothing.
 type Revocations struct {
 	Schema  string          `json:"schema"`
@@ -41,17 +41,18 @@ type Revocations struct {
 	Number  int64           `json:"number"`
 	Signed  unixtime.Time   `json:"signed"`
 
-	// NextUpdate is when a newer list is due. This one stays in force, and hosts raise an alarm.
+	// NextUpdate is the time at which a newer list is due. After that the list stays in force, and
+	// hosts raise an alarm.
 	NextUpdate unixtime.Time `json:"nextUpdate"`
 
 	Entries      []Revocation         `json:"entries"`      // sorted by ID
 	Certificates []RevokedCertificate `json:"certificates"` // sorted by serial number
 
-	// Reinstated lists the entries of earlier lists that an operator cleared. It is absent where there is none.
+	// Reinstated lists entries of earlier lists that an operator has cleared.
 	Reinstated []Reinstated `json:"reinstated,omitempty"`
 
-	// Former is the digest of the list that this one continues, whose number is one less. It is empty for the first
-	// list, and for a list that continues two.
+	// Former is the digest of the preceding list, whose number is one less. It is empty in the
+	// first list, and in a list that continues two others.
 	Former string `json:"former,omitempty"`
 
 	file   []byte
@@ -61,40 +62,41 @@ type Revocations struct {
 	certs  map[string]bool
 }
 
-// Revocation is an identity that is revoked. Of a node, so is all that it was given: the
-// identities scoped to it, and each certificate that it requested.
+// Revocation is a revoked identity. The revocation of a node includes the identities scoped to it
+// and all certificates that it requested.
 type Revocation struct {
-	ID spiffe.ID `json:"id,omitzero"` // zero where only keys are revoked
+	ID spiffe.ID `json:"id,omitzero"` // zero if only keys are revoked
 
-	// ValidAfter is since when certificates are good that were issued later; zero where none is.
+	// ValidAfter is the time after which newly issued certificates are accepted; zero if none are.
 	ValidAfter unixtime.Time `json:"validAfter"`
 
-	// EnrolKeyFingerprints are of SSH host keys that prove no node any more: "SHA256:…".
+	// EnrolKeyFingerprints are the fingerprints ("SHA256:…") of SSH host keys that no longer prove
+	// a node.
 	EnrolKeyFingerprints []string `json:"enrolKeyFingerprints,omitempty"`
 
-	// Suspended is that nothing of it is good, whatever ValidAfter says, until an operator
-	// resumes it: then all that ValidAfter allows is good again.
+	// Suspended means that no certificate of the identity is accepted, whatever ValidAfter says,
+	// until an operator ends the suspension. After that, ValidAfter applies again.
 	Suspended bool `json:"suspended,omitempty"`
 }
 
-// RevokedCertificate is one certificate, an SVID or of an issuing CA.
+// RevokedCertificate is a single revoked certificate, either an SVID or that of an issuing CA.
 type RevokedCertificate struct {
 	Serial string        `json:"serial"` // lower-case hex
-	Until  unixtime.Time `json:"until"`  // when the certificate has ended at the latest
+	Until  unixtime.Time `json:"until"`  // latest time at which the certificate expires
 }
 
-// SignedRevocations is a list byte for byte, with its signature (Nix format).
+// SignedRevocations is a list as exact text, with its signature (Nix format).
 type SignedRevocations struct {
 	List      string `json:"list"`
 	Signature string `json:"signature"`
 }
 
-// RevokedError is the error of what a list revokes.
+// RevokedError is the error for an identity, certificate or key that a list revokes.
 type RevokedError struct {
-	What       string        // "node/elm", or a certificate, or a key
-	Number     int64         // of the list
-	ValidAfter unixtime.Time // what is issued later is good; zero for nothing is
-	Suspended  bool          // until it is resumed
+	What       string        // such as "node/elm", or a certificate, or a key
+	Number     int64         // number of the list
+	ValidAfter unixtime.Time // certificates issued later are accepted; zero if none are
+	Suspended  bool          // until an operator ends the suspension
 }
 
 func (e *RevokedError) Error() string {
@@ -107,10 +109,10 @@ func (e *RevokedError) Error() string {
 	return fmt.Sprintf("%s is revoked, by revocation list %d, where it was issued before %s: request another", e.What, e.Number, e.ValidAfter.UTC().Format(time.RFC3339))
 }
 
-// RevocationsText is what a list's signature covers.
+// RevocationsText returns the text that a list's signature covers.
 func RevocationsText(list string) string { return "florete-revocations-v1\n" + list }
 
-// Open decodes a list. The signature is checked by Verify.
+// Open decodes a list. It does not check the signature, see Verify.
 func (s SignedRevocations) Open() (*Revocations, error) {
 	b := []byte(s.List)
 	if len(b) > MaxRevocations {
@@ -147,7 +149,8 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 	return r, nil
 }
 
-// Verify checks the signature of a cluster's list against pinned keys ("name:base64").
+// Verify checks that r, the decoded list, is of the cluster and signed by one of the pinned keys
+// ("name:base64").
 func (s SignedRevocations) Verify(r *Revocations, cluster string, keys []string) error {
 	if r.Cluster != cluster {
 		return fmt.Errorf("revocation list %d is of cluster %.64q, want %q", r.Number, r.Cluster, cluster)
@@ -155,8 +158,8 @@ func (s SignedRevocations) Verify(r *Revocations, cluster string, keys []string)
 	return document.VerifySignature(fmt.Sprintf("revocation list %d", r.Number), RevocationsText(s.List), s.Signature, keys)
 }
 
-// ReadRevocations reads the file of a list, which has its signature too; nil where there is
-// none. It returns old, and decodes nothing, where the file has the same bytes.
+// ReadRevocations reads a list and its signature from a file. It returns nil if the file does not
+// exist, and old, without decoding, if the file has not changed.
 func ReadRevocations(path string, old *Revocations) (*Revocations, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -180,10 +183,10 @@ func ReadRevocations(path string, old *Revocations) (*Revocations, error) {
 	return r, nil
 }
 
-// Newer is the list with the higher number: none ever goes back.
+// Newer reports whether r has a higher number than o. Either may be nil.
 func (r *Revocations) Newer(o *Revocations) bool { return r.InForce() > o.InForce() }
 
-// InForce is the number of the list, zero for none.
+// InForce returns the number of the list, zero for a nil list.
 func (r *Revocations) InForce() int64 {
 	if r == nil {
 		return 0
@@ -191,7 +194,7 @@ func (r *Revocations) InForce() int64 {
 	return r.Number
 }
 
-// Overdue is for how long a newer list has been due, zero where none is.
+// Overdue returns the time for which a newer list has been due, zero if none is due.
 func (r *ReportedRevocations) Overdue(now time.Time) time.Duration {
 	if r == nil || r.NextUpdate.IsZero() || !now.After(r.NextUpdate.Time) {
 		return 0
@@ -199,10 +202,11 @@ func (r *ReportedRevocations) Overdue(now time.Time) time.Duration {
 	return now.Sub(r.NextUpdate.Time).Round(time.Second)
 }
 
-// AsSigned is the list as it was read.
+// AsSigned returns the list as it was read.
 func (r *Revocations) AsSigned() SignedRevocations { return r.signed }
 
-// CheckKey refuses an SSH host key that is revoked, by its fingerprint ("SHA256:…").
+// CheckKey returns a *RevokedError if the SSH host key with this fingerprint ("SHA256:…") is
+// revoked.
 func (r *Revocations) CheckKey(fingerprint string) error {
 	if r == nil || !r.keys[fingerprint] {
 		return nil
@@ -210,7 +214,7 @@ func (r *Revocations) CheckKey(fingerprint string) error {
 	return &RevokedError{What: "SSH host key " + fingerprint, Number: r.Number}
 }
 
-// CheckID refuses an identity of which nothing is good.
+// CheckID returns a *RevokedError if no certificate of an identity is accepted.
 func (r *Revocations) CheckID(id spiffe.ID) error {
 	if r == nil {
 		return nil
@@ -221,7 +225,8 @@ func (r *Revocations) CheckID(id spiffe.ID) error {
 	return nil
 }
 
-// CheckChain refuses the chain of an SVID, leaf first, of an identity that was verified.
+// CheckChain returns a *RevokedError if a certificate of the chain, leaf first, is revoked. id is
+// the verified identity of the leaf.
 func (r *Revocations) CheckChain(chain []*x509.Certificate, id spiffe.ID) error {
 	if r == nil {
 		return nil
@@ -234,8 +239,8 @@ func (r *Revocations) CheckChain(chain []*x509.Certificate, id spiffe.ID) error 
 	return r.CheckLeaf(IssuedOf(chain[0], id))
 }
 
-// CheckIssued refuses what proves an identity, and was issued at a time to a node; an empty
-// one is not known.
+// CheckIssued returns a *RevokedError if a credential of id, issued at a time to a node, is
+// revoked. node is empty if it is not known.
 func (r *Revocations) CheckIssued(id spiffe.ID, node string, issued time.Time) error {
 	if r == nil {
 		return nil
@@ -253,7 +258,8 @@ func (r *Revocations) CheckIssued(id spiffe.ID, node string, issued time.Time) e
 	return nil
 }
 
-// covering are the identities whose revocation revokes what was issued to a node.
+// covering returns the identities whose revocation includes a credential of id that was issued to
+// node.
 func covering(id spiffe.ID, node string) []spiffe.ID {
 	all := []spiffe.ID{id}
 	for _, node := range []string{id.Node(), node} {
@@ -264,19 +270,20 @@ func covering(id spiffe.ID, node string) []spiffe.ID {
 	return all
 }
 
-// SerialNumber is a certificate's as lists and audit rows have it.
+// SerialNumber returns a certificate's serial number in lower-case hex, as in lists and audit rows.
 func SerialNumber(c *x509.Certificate) string { return fmt.Sprintf("%x", c.SerialNumber) }
 
-// givenTo starts the organizational unit of an SVID's subject, which has the node that it was
-// issued to.
+// givenTo is the prefix of the organizational unit in an SVID's subject that names the node to
+// which it was issued.
 const givenTo = "node/"
 
-// givenToDevice starts that which has the fingerprint of the node's device key, where no SSH
-// host key is declared: only the device that was admitted can use it at providers.
+// givenToDevice is the prefix of the organizational unit with the fingerprint of the node's device
+// key, for nodes without a declared SSH host key. Providers accept such an SVID only from the
+// admitted device.
 const givenToDevice = "device/"
 
-// Subject are the organizational units by which an SVID names the node that it is issued to,
-// and the fingerprint of its device key; device is empty where the flake declares the key.
+// Subject returns the organizational units with which an SVID names its node and the fingerprint of
+// the node's device key. device is empty if the flake declares the key.
 func Subject(node, device string) (units []string) {
 	if node != "" {
 		units = append(units, givenTo+node)
@@ -287,11 +294,11 @@ func Subject(node, device string) (units []string) {
 	return units
 }
 
-// GivenTo is the node that an SVID was issued to, empty where it does not name one.
+// GivenTo returns the node to which an SVID was issued, or "" if the SVID does not name one.
 func GivenTo(leaf *x509.Certificate) string { return unit(leaf, givenTo) }
 
-// GivenToDevice is the fingerprint of the device key that an SVID was issued to, empty where
-// it does not name one.
+// GivenToDevice returns the fingerprint of the device key to which an SVID was issued, or "" if the
+// SVID does not name one.
 func GivenToDevice(leaf *x509.Certificate) string { return unit(leaf, givenToDevice) }
 
 func unit(leaf *x509.Certificate, prefix string) string {
@@ -303,13 +310,13 @@ func unit(leaf *x509.Certificate, prefix string) string {
 	return ""
 }
 
-// ReportedRevocations is the revocation list in force.
+// ReportedRevocations describes the revocation list in force, as hosts report it.
 type ReportedRevocations struct {
 	Number     int64         `json:"number"`
 	NextUpdate unixtime.Time `json:"nextUpdate"`
 }
 
-// Reported is the list as hosts report it, nil for none.
+// Reported returns the description of a list, nil for a nil list.
 func (r *Revocations) Reported() *ReportedRevocations {
 	if r == nil {
 		return nil

@@ -12,16 +12,16 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Reinstated is one thing that an operator took off the list, and that no entry is left of: a
-// suspension, an SSH host key, or a certificate. A reinstated identity keeps an entry, whose
-// ValidAfter is the time at which it was reinstated.
+// Reinstated is an item that an operator removed from the list without leaving an entry: a
+// suspension, an SSH host key, or a certificate. A reinstated identity keeps an entry instead,
+// whose ValidAfter is the time of the reinstatement.
 type Reinstated struct {
 	ID          spiffe.ID `json:"id,omitzero"`
 	Key         string    `json:"key,omitempty"`         // fingerprint of an SSH host key
 	Certificate string    `json:"certificate,omitempty"` // serial number
 
-	Number int64         `json:"number"` // of the first list without it
-	Time   unixtime.Time `json:"time"`   // when that was signed
+	Number int64         `json:"number"` // number of the first list without the item
+	Time   unixtime.Time `json:"time"`   // time at which that list was signed
 }
 
 func (r Reinstated) String() string {
@@ -34,14 +34,14 @@ func (r Reinstated) String() string {
 	return r.ID.Short()
 }
 
-// outlived is the time after which nothing is good that a list of an older one revoked, but for
-// keys: a host that was away for so long has no certificate left.
+// outlived is the time after which every certificate that a list revokes has expired. Keys do not
+// expire.
 const outlived = MaxLifetime + Backdated
 
-// Lacking returns what a list revokes, and a newer one neither revokes nor names as reinstated
-// since. Whoever holds the older list refuses such a newer one: it does not follow it, but a list
-// of before. It is empty where list is nil, and where r is so much newer that it need not name
-// any more what was reinstated.
+// Lacking returns the items of list, an older list, that r neither revokes nor names as reinstated
+// since. A reader that holds the older list must refuse r if there are any, because r does not
+// continue it. The result is empty if list is nil, or if r is so much newer that it need not name
+// reinstated items any more.
 func (r *Revocations) Lacking(list *Revocations) (entries []Revocation, certificates []RevokedCertificate) {
 	if list == nil || r.Signed.After(list.Signed.Add(outlived).Time) {
 		return nil, nil
@@ -62,7 +62,7 @@ func (r *Revocations) Lacking(list *Revocations) (entries []Revocation, certific
 			}
 		}
 		for _, key := range e.EnrolKeyFingerprints {
-			// A key proves its node alone, of which nothing is good while it is revoked.
+			// A key proves only its node, and the revoked node is not accepted with any key.
 			covered := !e.ID.IsZero() && (reinstated || is.permanent())
 			if !r.keys[key] && !covered && !r.reinstated(list, Reinstated{Key: key}) {
 				lacks.ID = e.ID
@@ -81,21 +81,23 @@ func (r *Revocations) Lacking(list *Revocations) (entries []Revocation, certific
 	return entries, certificates
 }
 
-// permanent reports whether nothing of an identity is good, until an operator reinstates it.
+// permanent reports whether no certificate of the identity is accepted until an operator reinstates
+// it.
 func (e Revocation) permanent() bool { return e.ValidAfter.IsZero() && !e.Suspended }
 
-// reinstated reports whether r names that something was reinstated after a list.
+// reinstated reports whether r names an item as reinstated after a list.
 func (r *Revocations) reinstated(after *Revocations, what Reinstated) bool {
 	return slices.ContainsFunc(r.Reinstated, func(is Reinstated) bool {
 		return is.ID == what.ID && is.Key == what.Key && is.Certificate == what.Certificate && is.Number > after.Number
 	})
 }
 
-// Digest returns the digest of the list byte for byte, by which the next list names it.
+// Digest returns the digest of the list's text. The next list names it as Former.
 func (r *Revocations) Digest() string { return document.Digest([]byte(r.signed.List)) }
 
-// Forked returns an error where the list continues another list than the given one, which was signed under the same
-// number, or has the number of the given one itself. Of lists further apart nothing is known.
+// Forked returns an error if r and list cannot be part of the same sequence: they have the same
+// number and different text, or r directly follows list but names another predecessor. It returns
+// nil if their numbers are further apart, because nothing is known then.
 func (r *Revocations) Forked(list *Revocations) error {
 	another := false
 	switch {
@@ -112,8 +114,8 @@ func (r *Revocations) Forked(list *Revocations) error {
 		r.Number, list.Number, list.Signed.UTC().Format(time.RFC3339))
 }
 
-// Follows returns an error where the list does not continue another one, nil for none, or drops
-// what that revokes.
+// Follows returns an error if r does not continue list, or drops items that it revokes. list may be
+// nil.
 func (r *Revocations) Follows(list *Revocations) error {
 	if dropped := r.drops(list); dropped != nil {
 		return dropped
@@ -121,7 +123,7 @@ func (r *Revocations) Follows(list *Revocations) error {
 	return r.Forked(list)
 }
 
-// drops returns an error where the list drops what another one, nil for none, revokes.
+// drops returns an error if r drops items that list revokes. list may be nil.
 func (r *Revocations) drops(list *Revocations) error {
 	entries, certificates := r.Lacking(list)
 	var what []string
@@ -142,7 +144,7 @@ func (r *Revocations) drops(list *Revocations) error {
 		r.Number, strings.Join(what[:min(len(what), 5)], ", "), list.Number)
 }
 
-// NameReinstated adds to a list what it is the first one without.
+// NameReinstated records in r an item that r is the first list to omit.
 func (r *Revocations) NameReinstated(what Reinstated) {
 	what.Number, what.Time = r.Number, r.Signed
 	r.Reinstated = append(slices.DeleteFunc(r.Reinstated, func(is Reinstated) bool {
@@ -151,7 +153,8 @@ func (r *Revocations) NameReinstated(what Reinstated) {
 	slices.SortFunc(r.Reinstated, func(a, b Reinstated) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// KeepReinstated has r name what a list before it does, as long as a host may not have seen that.
+// KeepReinstated copies the reinstated items of the preceding list to r, for as long as a host may
+// not have seen them.
 func (r *Revocations) KeepReinstated(list *Revocations) {
 	for _, is := range list.Reinstated {
 		if !r.Signed.After(is.Time.Add(outlived).Time) {

@@ -18,20 +18,20 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Roots verify the X.509-SVIDs of one trust domain, and of those that it federates with, but
-// for those that a list revokes. They do not change.
+// Roots verifies the X.509-SVIDs of one trust domain and of those that it federates with, except
+// revoked ones. It is immutable.
 type Roots struct {
 	domain       string
 	certificates []*x509.Certificate
 	pool         *x509.CertPool
 	revoked      *Revocations
-	foreign      bool              // of a Bundle
+	foreign      bool              // belongs to a Bundle
 	federated    map[string]*Roots // by trust domain
-	verified     *Verified         // nil to remember nothing
+	verified     *Verified         // cache of verified chains, nil for none
 }
 
-// Federated is the same roots with the bundles of foreign trust domains. Each vouches for the
-// identities of its own, and for no others.
+// Federated returns a copy of r with the bundles of foreign trust domains. Each bundle verifies
+// only identities of its own domain.
 func (r *Roots) Federated(with []*Bundle) (*Roots, error) {
 	c := *r
 	c.federated = map[string]*Roots{}
@@ -44,7 +44,7 @@ func (r *Roots) Federated(with []*Bundle) (*Roots, error) {
 	return &c, nil
 }
 
-// of is what verifies an identity.
+// of returns the roots that verify an identity.
 func (r *Roots) of(id spiffe.ID) *Roots {
 	if f := r.federated[id.TrustDomain()]; f != nil && id.TrustDomain() != r.domain {
 		return f
@@ -52,7 +52,7 @@ func (r *Roots) of(id spiffe.ID) *Roots {
 	return r
 }
 
-// With is the same roots with another revocation list, nil for none.
+// With returns a copy of r with another revocation list, nil for none.
 func (r *Roots) With(list *Revocations) *Roots {
 	if r.revoked == list {
 		return r
@@ -62,10 +62,10 @@ func (r *Roots) With(list *Revocations) *Roots {
 	return &c
 }
 
-// Revocations is the list that they are with, nil for none.
+// Revocations returns the revocation list of r, nil for none.
 func (r *Roots) Revocations() *Revocations { return r.revoked }
 
-// NewRoots reads root certificates: PEM, one or several in each text.
+// NewRoots parses root certificates: PEM, one or more in each text.
 func NewRoots(trustDomain string, texts []string) (*Roots, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil || td.Name() != trustDomain {
@@ -91,7 +91,8 @@ func NewRoots(trustDomain string, texts []string) (*Roots, error) {
 	return r, nil
 }
 
-// ParseCertificates reads PEM blocks CERTIFICATE, at least one, and text around them.
+// ParseCertificates parses the PEM blocks CERTIFICATE in text, of which there must be at least one.
+// Text around the blocks is ignored.
 func ParseCertificates(text []byte) (all []*x509.Certificate, err error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
@@ -109,19 +110,19 @@ func ParseCertificates(text []byte) (all []*x509.Certificate, err error) {
 	return all, err
 }
 
-// TrustDomain is whose roots they are.
+// TrustDomain returns the trust domain of the roots.
 func (r *Roots) TrustDomain() string { return r.domain }
 
-// Certificates are the roots, in the order in which they were read.
+// Certificates returns the roots in the order in which they were read.
 func (r *Roots) Certificates() []*x509.Certificate { return slices.Clone(r.certificates) }
 
-// Fingerprint names a certificate: the SHA-256 of its DER form, in lower-case hex.
+// Fingerprint returns the SHA-256 of a certificate's DER form in lower-case hex.
 func Fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	return hex.EncodeToString(sum[:])
 }
 
-// Fingerprints are those of the roots, sorted.
+// Fingerprints returns the fingerprints of the roots, sorted.
 func (r *Roots) Fingerprints() []string {
 	all := make([]string, 0, len(r.certificates))
 	for _, c := range r.certificates {
@@ -131,8 +132,8 @@ func (r *Roots) Fingerprints() []string {
 	return slices.Compact(all)
 }
 
-// Anchor is the fingerprint of the root that signed the end of a chain, AnchorUnknown where
-// none did. Whether the chain is good is for Verify.
+// Anchor returns the fingerprint of the root that signed the last certificate of a chain, or
+// AnchorUnknown if none did. It does not verify the chain.
 func (r *Roots) Anchor(chain []*x509.Certificate) string {
 	if c := r.root(chain); c != nil {
 		return Fingerprint(c)
@@ -140,7 +141,7 @@ func (r *Roots) Anchor(chain []*x509.Certificate) string {
 	return AnchorUnknown
 }
 
-// root returns the root that signed the end of a chain, nil where none did.
+// root returns the root that signed the last certificate of a chain, or nil.
 func (r *Roots) root(chain []*x509.Certificate) *x509.Certificate {
 	last := chain[len(chain)-1]
 	for _, c := range r.certificates {
@@ -151,8 +152,8 @@ func (r *Roots) root(chain []*x509.Certificate) *x509.Certificate {
 	return nil
 }
 
-// Superseded reports whether a chain leads to a root that another one is to replace: one that
-// began later is trusted beside it.
+// Superseded reports whether a chain leads to a root that is being replaced, because a root with a
+// later beginning is trusted as well.
 func (r *Roots) Superseded(chain []*x509.Certificate) bool {
 	if len(r.certificates) < 2 {
 		return false
@@ -161,8 +162,7 @@ func (r *Roots) Superseded(chain []*x509.Certificate) bool {
 	return is != nil && slices.ContainsFunc(r.certificates, func(c *x509.Certificate) bool { return c.NotBefore.After(is.NotBefore) })
 }
 
-// Precedes reports whether a chain leads to a root that began before the one that another chain
-// leads to.
+// Precedes reports whether a chain leads to an older root than another chain.
 func (r *Roots) Precedes(chain, other []*x509.Certificate) bool {
 	if len(r.certificates) < 2 {
 		return false
@@ -171,14 +171,14 @@ func (r *Roots) Precedes(chain, other []*x509.Certificate) bool {
 	return a != nil && b != nil && a.NotBefore.Before(b.NotBefore)
 }
 
-// Equal reports whether r and o trust the same, whatever list each is with.
+// Equal reports whether r and o trust the same certificates. Their revocation lists may differ.
 func (r *Roots) Equal(o *Roots) bool {
 	return r == o || r.domain == o.domain && slices.EqualFunc(r.certificates, o.certificates, (*x509.Certificate).Equal) &&
 		maps.EqualFunc(r.federated, o.federated, (*Roots).Equal)
 }
 
-// CheckIssuing refuses an issuing certificate, of a key of ours or from a peer's chain,
-// that no verifier would accept at the given time.
+// CheckIssuing returns an error if no verifier would accept an issuing certificate at the given
+// time.
 func (r *Roots) CheckIssuing(c *x509.Certificate, at time.Time) error {
 	if err := r.checkIssuer(c); err != nil {
 		return err
@@ -190,9 +190,9 @@ func (r *Roots) CheckIssuing(c *x509.Certificate, at time.Time) error {
 	return nil
 }
 
-// checkIssuer wants what keeps a CA to this trust domain: a critical constraint of URI
-// names (RFC 5280 section 4.2.1.10) that permits nothing else. A foreign one, of whatever
-// implementation, is kept to its own by its roots, which verify nothing else.
+// checkIssuer checks that a CA is confined to this trust domain by a critical constraint of URI
+// names (RFC 5280, section 4.2.1.10) that permits nothing else. A foreign CA needs no constraint,
+// because its roots verify only identities of their own domain.
 func (r *Roots) checkIssuer(c *x509.Certificate) error {
 	switch {
 	case !c.BasicConstraintsValid || !c.IsCA:
@@ -207,5 +207,5 @@ func (r *Roots) checkIssuer(c *x509.Certificate) error {
 	return pubkey.Check(c.PublicKey)
 }
 
-// AnchorUnknown stands for the root of an SVID that leads to none that is trusted.
+// AnchorUnknown stands for an untrusted root.
 const AnchorUnknown = "unknown"

@@ -13,17 +13,17 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// What a peer's chain may have at most. Ours are of two certificates, under 2 KB.
+// Limits of a peer's chain. Our own have two certificates and less than 2 KB.
 const (
 	maxChain      = 4
 	maxChainBytes = 16 << 10
 )
 
-// ValidityError is the error of a chain with which nothing but the time is wrong.
+// ValidityError is the error for a chain of which only the time is wrong.
 type ValidityError struct {
 	ID            spiffe.ID
 	At            time.Time
-	Begin, Expiry time.Time // when all of the chain is valid
+	Begin, Expiry time.Time // period in which the whole chain is valid
 }
 
 func (e *ValidityError) Error() string {
@@ -31,8 +31,8 @@ func (e *ValidityError) Error() string {
 		e.Begin.UTC().Format(time.RFC3339), e.Expiry.UTC().Format(time.RFC3339), e.At.UTC().Format(time.RFC3339))
 }
 
-// CheckChain bounds what verifying a chain costs: how many certificates, their bytes,
-// and keys. A TLS endpoint calls it before it verifies any signature of the peer's.
+// CheckChain bounds the cost of verifying a chain: the number of certificates, their size, and
+// their keys. A TLS endpoint calls it before it verifies any signature of the peer.
 func CheckChain(chain []*x509.Certificate) error {
 	if len(chain) > maxChain {
 		return fmt.Errorf("chain of %d certificates, want at most %d", len(chain), maxChain)
@@ -50,10 +50,11 @@ func CheckChain(chain []*x509.Certificate) error {
 	return nil
 }
 
-// Verify checks that chain, leaf first, is an X.509-SVID of the trust domain, or by its own
-// bundle of a federated one, for each of the usages, at the given time, and returns its identity. With an error, the identity is
-// what the leaf claims, if anything. The error is a *ValidityError when the chain would
-// be accepted at another time, and a *RevokedError when it would be without the list.
+// Verify checks a certificate chain, leaf first, at time at, and returns its SPIFFE ID. The chain
+// must lead to a root of the ID's own trust domain, which is that of r or a federated one, and
+// allow all usages. On error, the returned ID is the unverified one from the leaf. The error is a
+// *ValidityError if the chain would be accepted at another time, and a *RevokedError if it would be
+// accepted without the revocation list.
 func (r *Roots) Verify(chain []*x509.Certificate, at time.Time, usages ...x509.ExtKeyUsage) (spiffe.ID, error) {
 	if len(chain) == 0 {
 		return spiffe.ID{}, errors.New("no certificate")
@@ -97,7 +98,7 @@ func (r *Roots) verify(chain []*x509.Certificate, at time.Time) error {
 	return err
 }
 
-// chains are those that lead from a leaf to a root, one at least.
+// chains returns the chains from the leaf to a root, at least one.
 func (r *Roots) chains(chain []*x509.Certificate, at time.Time) ([][]*x509.Certificate, error) {
 	intermediates := x509.NewCertPool()
 	for _, c := range chain[1:] {
@@ -108,7 +109,7 @@ func (r *Roots) chains(chain []*x509.Certificate, at time.Time) ([][]*x509.Certi
 	})
 }
 
-// checkPurpose refuses a leaf, or an issuer of one, that is for something else.
+// checkPurpose refuses a leaf or issuer whose key usages or trust domain are wrong.
 func (r *Roots) checkPurpose(chain []*x509.Certificate, id spiffe.ID, usages []x509.ExtKeyUsage) error {
 	leaf := chain[0]
 	switch {
@@ -144,7 +145,7 @@ func usageName(u x509.ExtKeyUsage) string {
 	return "clientAuth"
 }
 
-// Window is when every certificate of a chain is valid.
+// Window returns the period in which every certificate of a chain is valid.
 func Window(chain []*x509.Certificate) (begin, expiry time.Time) {
 	expiry = chain[0].NotAfter
 	for _, c := range chain {
@@ -160,8 +161,8 @@ func Window(chain []*x509.Certificate) (begin, expiry time.Time) {
 
 var oidSubjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17}
 
-// LeafID is the identity in a certificate's only URI SAN, which must be written exactly
-// as the identity is: a URL drops an empty fragment, and letter case, when it is parsed.
+// LeafID returns the identity in a certificate's only URI SAN. The SAN must be written exactly as
+// the ID, because parsing a URL would drop an empty fragment and change its case.
 func LeafID(c *x509.Certificate) (spiffe.ID, error) {
 	const uriTag = 6 // uniformResourceIdentifier of GeneralName (RFC 5280 section 4.2.1.6)
 	var uris []string
@@ -189,14 +190,14 @@ func LeafID(c *x509.Certificate) (spiffe.ID, error) {
 	return id, err
 }
 
-// SVID is an X.509-SVID of this host with its key, as it was delivered.
+// SVID is an X.509-SVID of this host with its private key, as delivered.
 type SVID struct {
 	ID    spiffe.ID
 	Cert  tls.Certificate     // Leaf is set
 	Chain []*x509.Certificate // the same, leaf first
 }
 
-// ParseSVID is the SVID of id in PEM, with its key.
+// ParseSVID parses the SVID of id and its private key in PEM.
 func ParseSVID(svid, key []byte, id spiffe.ID) (*SVID, error) {
 	cert, err := tls.X509KeyPair(svid, key)
 	if err != nil {
@@ -220,14 +221,14 @@ func ParseSVID(svid, key []byte, id spiffe.ID) (*SVID, error) {
 	return s, nil
 }
 
-// Check refuses an SVID that peers would refuse at the given time, whichever side of a
-// connection they are on. The error is that of Roots.Verify.
+// Check returns the error of Roots.Verify with which peers would refuse the SVID at the given time,
+// as a server or as a client.
 func (s *SVID) Check(r *Roots, at time.Time) error {
 	_, err := r.Verify(s.Chain, at, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	return err
 }
 
-// Valid reports whether s can prove anything at the given time.
+// Valid reports whether the leaf is valid at the given time.
 func (s *SVID) Valid(at time.Time) bool {
 	leaf := s.Cert.Leaf
 	return !at.Before(leaf.NotBefore) && !at.After(leaf.NotAfter)

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Verified remembers chains whose signatures roots have verified, so that the same certificates
-// need not be verified again by the same roots, for as long as all of them are valid. Whether
-// they are revoked, and for what they are, is checked each time. Nil remembers nothing.
+// Verified caches chains that roots have verified, so that their signatures need not be verified
+// again by the same roots while all certificates are valid. Revocation and usages are checked each
+// time. A nil Verified caches nothing.
 type Verified struct {
 	mu           sync.Mutex
-	most         int // in newer, then older are forgotten
+	most         int // size of newer at which older is dropped
 	newer, older map[[sha256.Size]byte]validity
 }
 
-// validity is when all certificates of a chain, that of the root among them, are valid.
+// validity is the period in which all certificates of a chain, including the root, are valid.
 type validity struct{ begin, expiry time.Time }
 
-// NewVerified remembers so many chains at least, and twice as many at most.
+// NewVerified returns a cache that holds at least most chains and at most twice as many.
 func NewVerified(most int) *Verified {
 	return &Verified{most: most, newer: map[[sha256.Size]byte]validity{}}
 }
 
-// Remembering is the same roots with what they remember, which others may share.
+// Remembering returns a copy of r that uses v as its cache. Several Roots may share a cache.
 func (r *Roots) Remembering(v *Verified) *Roots {
 	if r.verified == v {
 		return r
@@ -42,7 +42,7 @@ func (r *Roots) chainKey(chain []*x509.Certificate) (key [sha256.Size]byte) {
 			sum := sha256.Sum256(c.Raw)
 			h.Write(sum[:])
 		}
-		h.Write([]byte{0}) // between the two, where no sum begins
+		h.Write([]byte{0}) // separates the two lists
 	}
 	h.Sum(key[:0])
 	return key

@@ -1,5 +1,5 @@
-// Package unixsock listens at Unix sockets, connects to them, and asks the kernel who is at the
-// other end.
+// Package unixsock listens on Unix sockets, connects to them, and returns the process at the other
+// end.
 package unixsock
 
 import (
@@ -16,10 +16,12 @@ import (
 	"github.com/florete/florete/internal/atomicfile"
 )
 
-// longest bounds a path (unix(7): sun_path has 108 bytes, the last of which is 0).
+// longest is the maximum length of a path (unix(7): sun_path has 108 bytes, the last of which is
+// 0).
 const longest = 107
 
-// Check refuses a path at which the kernel has no Unix socket, for which it has but "invalid argument".
+// Check returns an error for a path that is too long for a Unix socket. The kernel's own error is
+// only "invalid argument".
 func Check(path string) error {
 	if len(path) > longest {
 		return fmt.Errorf("socket %s: %d bytes, want at most %d, the limit of Unix sockets: choose a shorter directory, such as one below /run", path, len(path), longest)
@@ -35,8 +37,8 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "unix", path)
 }
 
-// Listen listens at a Unix socket with this mode, in place of one that a process left. The network
-// is unix or unixpacket.
+// Listen listens on a Unix socket with this mode. It replaces a socket that another process left
+// behind. The network is unix or unixpacket.
 func Listen(path, network string, mode fs.FileMode) (*net.UnixListener, error) {
 	err := Check(path)
 	if err == nil {

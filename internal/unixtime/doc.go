@@ -1,2 +1,2 @@
-// Package unixtime has wall clock time as documents, reports and files have it: Unix seconds.
+// Package unixtime represents wall clock time as Unix seconds, as in documents, reports and files.
 package unixtime

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Time is wall clock time, in JSON Unix seconds rounded up, zero for none.
+// Time is a wall clock time. In JSON it is Unix seconds, rounded up, and zero for the zero time.
 type Time struct{ time.Time }
 
-// Of is t without its monotonic reading: what is kept across restarts can be
-// compared with nothing but the wall clock.
+// Of returns t without its monotonic reading, because times that are kept across restarts can only
+// be compared by the wall clock.
 func Of(t time.Time) Time {
 	if t.IsZero() {
 		return Time{}
@@ -18,10 +18,10 @@ func Of(t time.Time) Time {
 	return Time{t.Round(0)}
 }
 
-// lastSecond is the last that JSON has a date for (RFC 3339).
+// lastSecond is the last second of the year 9999, the last that RFC 3339 can represent.
 const lastSecond = 253402300799
 
-// Unix is the time of Unix seconds, none for zero.
+// Unix returns the time of Unix seconds, and the zero Time for zero.
 func Unix(s int64) Time {
 	if s == 0 {
 		return Time{}
@@ -29,10 +29,10 @@ func Unix(s int64) Time {
 	return Time{time.Unix(min(s, lastSecond), 0)}
 }
 
-// Add is t later by d.
+// Add returns t plus d.
 func (t Time) Add(d time.Duration) Time { return Time{t.Time.Add(d)} }
 
-// Seconds are Unix seconds, rounded up, zero for none.
+// Seconds returns Unix seconds, rounded up, zero for the zero Time.
 func (t Time) Seconds() int64 {
 	if t.IsZero() {
 		return 0

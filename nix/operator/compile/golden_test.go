@@ -103,23 +103,6 @@ func TestEveryRuleHasACase(t *testing.T) {
 
 var caseOfRule = regexp.MustCompile(`^fl[0-9]{3}-`)
 
-// The table of rules that people read is the one that programs read.
-func TestReadmeHasEveryRule(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := rules(t)
-	if rows := strings.Count(string(readme), "\n| FL"); rows != len(all) {
-		t.Errorf("nix/README.md has %d rows of rules, nix/check/rules.nix %d", rows, len(all))
-	}
-	for id, r := range all {
-		if row := "| " + id + " | " + r.Severity + " | " + r.Title + " |"; !strings.Contains(string(readme), row) {
-			t.Errorf("nix/README.md lacks the row %s", row)
-		}
-	}
-}
-
 // rules returns the rules of nix/check/rules.nix by ID.
 func rules(t *testing.T) map[string]struct{ Severity, Title string } {
 	t.Helper()

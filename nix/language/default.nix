@@ -1,5 +1,5 @@
 # The topology language: every record, its attributes, what they are for, their types and
-# defaults. reference.md is written from it.
+# defaults. docs/reference/topology.md is written from it.
 let
   inherit (builtins)
     attrNames

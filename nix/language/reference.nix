@@ -1,15 +1,20 @@
-# The reference of the language, written from its shape: Markdown for reference.md.
+# The reference of the language as Markdown: docs/reference/topology.md. Each record is a section,
+# each attribute a row with an anchor of its own, such as #hostsname-address.
 let
   inherit (builtins)
     attrNames
     concatMap
     concatStringsSep
+    filter
     isAttrs
+    isString
+    split
     toJSON
     ;
   inherit (import ./.) cluster;
+  inherit (import ../lib/text.nix) toLower;
 
-  # A set with names of people's choice is written hosts.<name>.
+  # A set whose names people choose is written hosts.<name>.
   inner =
     place: about:
     if about.kind == "record" then
@@ -20,56 +25,84 @@ let
       inner "${place}[…]" about.of
     else
       [ ];
+  within =
+    { place, about }:
+    concatMap (n: inner (if place == "" then n else "${place}.${n}") about.fields.${n}.about) (
+      attrNames about.fields
+    )
+    ++ (if about ? others then inner "${place}.${about.others.called}" about.others.about else [ ]);
+  sections = section: [ section ] ++ concatMap sections (within section);
 
-  what =
-    about:
+  # The anchor that GitHub and mdBook make of the heading.
+  anchor =
+    place:
+    if place == "" then
+      "mkcluster"
+    else
+      toLower (concatStringsSep "" (filter isString (split "[^A-Za-z0-9_-]+" place)));
+
+  type =
+    place: about:
     if about.kind == "scalar" then
       about.want
     else if about.kind == "enum" then
-      concatStringsSep ", " (map (c: "`${toJSON c}`") about.choices)
+      "one of ${concatStringsSep ", " (map (c: "`${toJSON c}`") about.choices)}"
     else if about.kind == "list" then
-      "list: ${what about.of}"
+      "list: ${type "${place}[…]" about.of}"
     else if about.kind == "attrs" then
-      "by name: ${what about.of}"
+      "set by name: ${type "${place}.<name>" about.of}"
     else
-      "see below";
+      (if about ? short then "${about.short.want}, or " else "") + "[record](#${anchor place})";
 
-  value =
-    v:
-    if v == null then
-      "none"
-    else if v == "" then
-      "none"
-    else if v == [ ] then
+  default =
+    f:
+    if !(f ? default) then
+      "**required**"
+    else if f.default == null || f.default == "" then
+      "not set"
+    else if f.default == [ ] then
       "`[ ]`"
-    else if isAttrs v then
+    else if isAttrs f.default then
       "`{ }`"
     else
-      "`${toJSON v}`";
+      "`${toJSON f.default}`";
 
   row =
-    name: f:
-    "| `${name}` | ${what f.about} | ${
-      if f ? default then value f.default else "**required**"
-    } | ${f.doc} |\n";
+    place: name: f:
+    let
+      at = if place == "" then name else "${place}.${name}";
+    in
+    "| <a id=\"${anchor place}-${toLower name}\"></a>`${name}` | ${type at f.about} | ${default f} | ${f.doc} |\n";
 
-  table =
+  title = place: if place == "" then "mkCluster" else "`${place}`";
+  section =
     { place, about }:
-    "\n## ${
-      if place == "" then "mkCluster" else "`${place}`"
-    }\n\n| attribute | value | default | |\n| --- | --- | --- | --- |\n"
-    + concatStringsSep "" (map (n: row n about.fields.${n}) (attrNames about.fields))
-    + concatStringsSep "" (
-      map table (
-        concatMap (n: inner (if place == "" then n else "${place}.${n}") about.fields.${n}.about) (
-          attrNames about.fields
-        )
-        ++ (if about ? others then inner "${place}.${about.others.called}" about.others.about else [ ])
-      )
-    );
+    "\n## ${title place}\n\n| attribute | value | default | description |\n| --- | --- | --- | --- |\n"
+    + concatStringsSep "" (map (n: row place n about.fields.${n}) (attrNames about.fields));
+
+  all = sections {
+    place = "";
+    inherit (cluster) about;
+  };
 in
-"# Reference of the topology language\n\nWritten from [language](language) by [reference.nix](language/reference.nix); [README.md](README.md) explains it by example.\n"
-+ table {
-  place = "";
-  inherit (cluster) about;
-}
+''
+  # Topology
+
+  This page lists every attribute of a topology, for an operator who looks one up.
+  [The topology by example](../explain/topology.md) introduces them.
+
+  <!-- Written from nix/language: go test ./nix/operator/compile -run Reference -update -->
+
+  - A *record* has the attributes of its section. A *set by name* has names that you choose, written
+    `<name>` here, and a list is written `[…]`.
+  - "Not set" is a default. `null` and an empty string mean the same as leaving the attribute out.
+  - A duration is a whole number in the unit that its description names. Times and dates are in UTC:
+    `"2027-01-31"` or `"2027-01-31T18:00Z"`.
+  - Each attribute has an address: the anchor of its section, a hyphen, and its name in lower case,
+    such as [`#hostsname-address`](#hostsname-address).
+
+  ## Contents
+
+''
++ concatStringsSep "" (map (s: "- [${title s.place}](#${anchor s.place})\n") all)
++ concatStringsSep "" (map section all)

@@ -28,11 +28,11 @@ func nixEval(t *testing.T, expr string, v any) {
 	}
 }
 
-// The reference of the language is that of the language.
+// The reference of the topology has what the language has.
 func TestReferenceIsCurrent(t *testing.T) {
 	var want string
 	nixEval(t, "import ../../language/reference.nix", &want)
-	const path = "../../reference.md"
+	const path = "../../../docs/reference/topology.md"
 	if flag.Lookup("update").Value.String() == "true" {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

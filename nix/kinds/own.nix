@@ -1,5 +1,5 @@
 # Kinds of need of a cluster's own: an executable, or an HTTP service, behind the provider, with
-# what needs request of it and what is delivered. providers/own/README.md is its contract.
+# what needs request of it and what is delivered. docs/how-to/issue-your-own-kind.md has its contract.
 let
   inherit (builtins)
     attrNames

@@ -1,12 +1,12 @@
-// Package own is a kind of need that a topology defines: for each new request the provider
+// Package own serves the kinds of need that a topology defines: for each new request the provider
 // runs the executable, or calls the HTTP service, that providers.<kind> names.
 //
 //	standard input, or POST:  {"key":"9f86…","caller":"spiffe://…","service":"spiffe://…","need":"mailbox-wiki-mail",
 //	                           "request":{"address":"wiki@example.org"},"generation":1,"rotation":0,"secret":"…"}
 //	standard output, or 200:  {"values":{"password":"…"}}
 //
-// README.md is the contract. The server does the rest, as with any kind: who may request
-// what, one answer for one request, its sealing, audit and rotations.
+// The contract is docs/how-to/issue-your-own-kind.md. The server does the rest, as for any kind:
+// it authorizes requests, repeats answers, seals and audits them, and rotates secrets.
 package own
 
 import (

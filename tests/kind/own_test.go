@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// ofOwn is a topology around that of the page.
+// ofOwn is a topology around the one of the page.
 const ofOwn = `{
   outputs = _: {
     florete.demo = (import ./nix).mkCluster {
@@ -38,19 +38,20 @@ const ofOwn = `{
 }
 `
 
-// block is a part of the page, by its language.
+// block returns the first code block of the page in a language, without its indentation.
 func block(t *testing.T, page, language string) string {
 	t.Helper()
-	m := regexp.MustCompile("(?s)```" + language + "\n(.*?)```").FindStringSubmatch(page)
+	m := regexp.MustCompile("(?sm)^( *)```" + language + "\n(.*?)^ *```").FindStringSubmatch(page)
 	if m == nil {
 		t.Fatalf("no %s in the page", language)
 	}
-	return m[1]
+	return regexp.MustCompile("(?m)^"+m[1]).ReplaceAllString(m[2], "")
 }
 
-// TestOwn runs what providers/own/README.md shows, from the topology to the delivered files.
+// TestOwn runs the example of docs/how-to/issue-your-own-kind.md, from the topology to the
+// delivered files.
 func TestOwn(t *testing.T) {
-	b, err := os.ReadFile("../../providers/own/README.md")
+	b, err := os.ReadFile("../../docs/how-to/issue-your-own-kind.md")
 	must(t, err)
 	page := string(b)
 	public := filepath.Join(t.TempDir(), "public") // of whichever account runs it

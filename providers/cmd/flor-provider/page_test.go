@@ -6,8 +6,11 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/florete/florete/providers/own"
+	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
 )
 
@@ -54,6 +57,40 @@ func settingsOf(section reflect.Type, prefix string, all map[string]bool) {
 			settingsOf(f.Type, prefix+name+".", all)
 		default:
 			all[prefix+name] = f.Tag.Get("want") != ""
+		}
+	}
+}
+
+// TestStatePage: the page has each key that a backup has as one that is backed up, and no other.
+func TestStatePage(t *testing.T) {
+	const page = "../../../docs/reference/provider-state.md"
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slices.Collect(maps.Values(kinds))
+	all = append(all, func() server.Section { return own.Section("<kind>") })
+	backed := map[string]bool{} // what a backup has, and whether the page says so
+	for _, section := range all {
+		for _, prefix := range server.StateOf(section()).Remembered {
+			backed[prefix] = false
+		}
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+/[^`]+)`.* \\| (yes|no)[^|]*\\|$").FindAllSubmatch(b, -1) {
+		key := string(row[1])
+		has := false
+		for prefix := range backed {
+			if strings.HasPrefix(key, prefix) {
+				backed[prefix], has = true, true
+			}
+		}
+		if says := string(row[2]) == "yes"; says != has {
+			t.Errorf("%s: `%s` is backed up: %t, want %t", page, key, says, has)
+		}
+	}
+	for prefix, found := range backed {
+		if !found {
+			t.Errorf("%s: no key that begins with `%s`, which a backup has", page, prefix)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 # The units of a host, as data: name → { Unit; Service; Path; Timer; Socket; Install; },
 # each a set of directives. A list is a directive given several times. The NixOS
 # module and plain hosts use the same, rendered by the same function, so that
-# there is nothing to keep in step. modules/README.md says why each is as it is.
+# there is nothing to keep in step. docs/reference/units.md says why each is as it is.
 #
 # The argument names the instance of the host that they are for, "" where the host
 # is a member of one cluster.

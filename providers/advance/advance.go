@@ -1,6 +1,6 @@
-// Package advance brings the rollout of a config provider forward: it looks at what hosts
-// report, and writes each step with its audit row in one transaction. Operators pause,
-// resume and abort it here.
+// Package advance steps the rollout of a config provider: it reads the reports of hosts and writes
+// each step, with its audit row, in one transaction. Operators pause, resume and abort a rollout
+// through it.
 package advance
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Code of audit rows about a rollout.
+// Code is the code of audit rows about a rollout.
 const Code = "rollout"
 
-// Runner steps the rollout at work.
+// A Runner steps the rollout in progress.
 type Runner struct {
 	Archive archive.Archive
 	Kind    string // of audit rows
@@ -35,13 +35,14 @@ type Runner struct {
 	of    unixtime.Time
 }
 
-// every is how often it looks; where looking takes long, it rests for idle times as much.
+// every is the interval between two steps. If a step takes long, the runner pauses for idle times
+// its duration.
 const (
 	every = 2 * time.Second
 	idle  = 20
 )
 
-// Run steps the rollout at work until ctx ends.
+// Run steps the rollout in progress until ctx ends. Errors are logged, and the step is tried again.
 func (r *Runner) Run(ctx context.Context) {
 	var failed journal.Once
 	for rest := every; ; {
@@ -59,7 +60,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// Step is one.
+// Step advances the rollout by one step, if one is in progress.
 func (r *Runner) Step(ctx context.Context, now time.Time) error {
 	at, err := r.Archive.Rollout(ctx)
 	if err != nil || at.Status != rollout.Active {
@@ -110,7 +111,7 @@ func (r *Runner) row(was, is rollout.State, now time.Time) (row server.Row, news
 	return row, was.Status != is.Status || !was.Since.Equal(is.Since.Time)
 }
 
-// Describe is a rollout in one line.
+// Describe returns a one-line description of a rollout.
 func Describe(s rollout.State) string {
 	text := fmt.Sprintf("serial %d: %s, wave %d of %d", s.Serial, s.Status, s.Wave, s.Waves)
 	switch {
@@ -146,7 +147,8 @@ func (r *reader) report(host string) (report hostreport.Kept) {
 	return report
 }
 
-// Before returns what is wrong with hosts before a rollout: archive.Terms has it.
+// Before returns a function for archive.Terms.Before that reads the problems that hosts had before
+// a rollout from their reports.
 func Before(a archive.Archive) func(context.Context, document.Rollout, time.Time) (map[string]rollout.Problems, error) {
 	return func(ctx context.Context, plan document.Rollout, now time.Time) (map[string]rollout.Problems, error) {
 		read := reader{a, ctx, nil}
@@ -162,23 +164,24 @@ func Before(a archive.Archive) func(context.Context, document.Rollout, time.Time
 	}
 }
 
-// Act is what an operator may do with a rollout at work.
+// An Act is an operator's act on the rollout in progress.
 type Act string
 
-// The acts.
+// The acts of an operator.
 const (
 	Pause  Act = "pause"
 	Resume Act = "resume"
 	Abort  Act = "abort"
 )
 
-// Acts are all of them.
+// Acts lists all acts.
 var Acts = []Act{Pause, Resume, Abort}
 
-// ErrAct is the error of an act that makes no sense now.
+// ErrAct is the error of an act that is not possible in the current state of the rollout.
 var ErrAct = errors.New("the rollout cannot be changed")
 
-// Do carries out an act for whom row names as the caller, and writes the row with it.
+// Do carries out an act for the caller of row, and writes the row in the same transaction. It
+// returns the new state and the row as written.
 func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (now rollout.State, _ server.Row, err error) {
 	err = store.Retry(ctx, func() error {
 		at, err := a.Rollout(ctx)

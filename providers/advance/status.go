@@ -14,13 +14,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Status is how a rollout stands.
+// Status is the status of a rollout.
 type Status struct {
 	rollout.State
 	Progress []Wave `json:"progress"` // empty of one that has ended
 }
 
-// Wave is how its hosts stand.
+// Wave is the status of the hosts of one wave.
 type Wave struct {
 	Wave    int `json:"wave"` // 0 for provider hosts that receive policies first
 	Hosts   int `json:"hosts"`
@@ -28,7 +28,7 @@ type Wave struct {
 	InForce int `json:"inForce"` // who reported that it is in force
 }
 
-// StatusOf is how the rollout stands, zero where there never was one.
+// StatusOf returns the status of the rollout, or the zero Status if there never was one.
 func StatusOf(ctx context.Context, a archive.Archive) (Status, error) {
 	at, err := a.Rollout(ctx)
 	s := Status{at.State, []Wave{}}
@@ -62,7 +62,7 @@ func StatusOf(ctx context.Context, a archive.Archive) (Status, error) {
 	return s, read.failed
 }
 
-// Print writes it for people.
+// Print writes the status for people.
 func (s Status) Print(w io.Writer) error {
 	if s.Serial == 0 {
 		_, err := fmt.Fprintln(w, "no version has been rolled out in waves")

@@ -1,6 +1,5 @@
-// Package agefile keeps what is secret in files that travel, or lie about: sealed with age
-// (age-encryption.org/v1) to a passphrase or to public keys of age and SSH. The age program
-// opens them too.
+// Package agefile encrypts secrets that are kept in files, with age (age-encryption.org/v1), to a
+// passphrase or to public keys of age and SSH. The age program can open these files, too.
 package agefile
 
 import (
@@ -13,7 +12,7 @@ import (
 	"filippo.io/age/armor"
 )
 
-// Seal seals a text, armored.
+// Seal encrypts a text to the recipients, in age's ASCII armor.
 func Seal(plain []byte, to []age.Recipient) ([]byte, error) {
 	var b bytes.Buffer
 	text := armor.NewWriter(&b)
@@ -33,11 +32,10 @@ func Seal(plain []byte, to []age.Recipient) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Sealed reports whether a text is sealed.
+// Sealed reports whether a text is encrypted.
 func Sealed(b []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(b), []byte(armor.Header)) }
 
-// Open is what was sealed, with one of the identities. Nothing of a text that was changed is
-// returned.
+// Open decrypts a text with one of the identities. It returns nothing of a text that was changed.
 func Open(b []byte, identities []age.Identity) ([]byte, error) {
 	if len(identities) == 0 {
 		return nil, errors.New("sealed with age: want the identity that opens it")

@@ -15,14 +15,15 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 )
 
-// To is how a file is kept: as it is, or sealed with age.
+// To holds the flags that choose whether, and to whom, a file is encrypted.
 type To struct {
 	to           []string
 	byPassphrase bool
 	passphrase   string // file
 }
 
-// Flags adds those that seal what, such as "the key".
+// Flags adds the encryption flags to a command. what names the content in their help, such as "the
+// key".
 func Flags(cmd *cobra.Command, what string) *To {
 	s := &To{}
 	f := cmd.Flags()
@@ -33,15 +34,16 @@ func Flags(cmd *cobra.Command, what string) *To {
 	return s
 }
 
-// Given reports whether any of the flags is.
+// Given reports whether any of the flags is set.
 func (s *To) Given() bool { return len(s.to) > 0 || s.byPassphrase || s.passphrase != "" }
 
-// WorkFactor is the binary logarithm of what a guess of a passphrase costs whoever has a sealed
-// file: a second of a processor and 256 MiB. A file records its own. Tests of commands seal and
-// open so much that they set less.
+// WorkFactor is the binary logarithm of the scrypt work factor for passphrases. The default costs a
+// second of a processor and 256 MiB for each guess. A file records its own factor. Tests set a
+// lower one.
 var WorkFactor = 18
 
-// Recipients are those that the flags name for a file, none for one that is not sealed.
+// Recipients returns the recipients that the flags name, or none if the file is not to be
+// encrypted. It may prompt for a passphrase for file.
 func (s *To) Recipients(file string) (all []age.Recipient, err error) {
 	for _, text := range s.to {
 		r, err := Recipient(text)
@@ -76,7 +78,7 @@ func (s *To) Recipients(file string) (all []age.Recipient, err error) {
 	return []age.Recipient{r}, nil
 }
 
-// Recipient is whoever has the private key of a public key, of age or SSH.
+// Recipient parses a public key of age or SSH.
 func Recipient(text string) (age.Recipient, error) {
 	if strings.HasPrefix(text, "ssh-") {
 		return agessh.ParseRecipient(text)
@@ -84,8 +86,9 @@ func Recipient(text string) (age.Recipient, error) {
 	return age.ParseX25519Recipient(text)
 }
 
-// Opening adds the flags that open a sealed file; prefix, such as "ca-", starts their names.
-// The function it returns gives identities: the terminal is used where nothing else opens it.
+// Opening adds the flags that open an encrypted file. Their names start with prefix, such as "ca-".
+// The returned function reads the identities for a file; it prompts on the terminal if no flag
+// names one.
 func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.Identity, error) {
 	identity := cmd.Flags().String(prefix+"identity", "", "age identity `FILE`, or SSH private key, that opens "+what)
 	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "passphrase `FILE` that opens "+what+"; default: the terminal")
@@ -103,7 +106,7 @@ func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.I
 	}
 }
 
-// Identities are those of a file: of age, or an SSH private key.
+// Identities parses the content of an identity file: age identities, or an SSH private key.
 func Identities(b []byte) ([]age.Identity, error) {
 	if !bytes.HasPrefix(b, []byte("-----BEGIN")) {
 		return age.ParseIdentities(bytes.NewReader(b))
@@ -119,7 +122,7 @@ func Identities(b []byte) ([]age.Identity, error) {
 // for another one.
 type passphraseOf struct{ sealed, file, prefix string }
 
-// Unwrap reads the passphrase only where one opens the file.
+// Unwrap implements age.Identity. It asks for the passphrase only if the file is encrypted to one.
 func (p passphraseOf) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	if len(stanzas) != 1 || stanzas[0].Type != "scrypt" {
 		return nil, errors.New("no passphrase opens it, want the --" + p.prefix + "identity FILE of a key that it is sealed to")
@@ -156,8 +159,9 @@ func readPassphrase(file string) (string, error) {
 // fromFile is what to do without a terminal.
 const fromFile = "--passphrase-file FILE"
 
-// Prompt reads a line from the terminal, which does not show it; instead is what to do without
-// one. Standard input may be a certificate request.
+// Prompt reads a line from the terminal without showing it. Standard input is left alone, since it
+// may be a certificate request. Without a terminal, the error contains instead, which says what to
+// do.
 func Prompt(text, instead string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {

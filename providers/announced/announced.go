@@ -1,6 +1,7 @@
-// Package announced serves HTTP behind the forwarder, which publishes it as a service of the host: web pages on a
-// loopback address (Pages), and APIs on a Unix socket that the forwarder alone can connect to. The forwarder announces
-// each caller of an API in a PROXY protocol header; nothing that a request has in it names its caller.
+// Package announced serves HTTP behind the forwarder, which publishes it as a service of the host:
+// web pages on a loopback address (Pages), and APIs on a Unix socket that only the forwarder can
+// connect to. The forwarder announces the caller of an API in a PROXY protocol header. The content
+// of a request never identifies its caller.
 package announced
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Config of what is served. All fields are needed.
+// Config configures an API behind the forwarder. All fields are required.
 type Config struct {
 	Socket    string // that the forwarder connects to
 	Forwarder string // account that alone may
@@ -33,17 +34,17 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Caller is who calls, and the name by which.
+// A Caller is an identity that the forwarder announced, with the name by which it called.
 type Caller struct {
 	ID   spiffe.ID
 	Name string
 
-	// Account is one of this host that calls without the forwarder, in its own process; it has
-	// neither ID nor name.
+	// Account is an account of this host that calls without the forwarder, from its own process.
+	// Such a caller has neither ID nor Name.
 	Account string
 }
 
-// String is the caller as audit rows have it.
+// String returns the caller as audit rows name it.
 func (c Caller) String() string {
 	if c.Account != "" {
 		return "the account " + c.Account + " of this host"
@@ -53,10 +54,10 @@ func (c Caller) String() string {
 
 type callerKey struct{}
 
-// From is the caller of a request, by its context.
+// From returns the caller of a request from the request's context.
 func From(ctx context.Context) Caller { return ctx.Value(callerKey{}).(Caller) }
 
-// ServeAccount serves one connection of an account of this host, until it is closed.
+// ServeAccount serves one connection of an account of this host until the connection is closed.
 func ServeAccount(c net.Conn, account string, h http.Handler) error {
 	l := &single{Conn: c, closed: make(chan struct{})}
 	hs := &http.Server{Handler: h, ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
@@ -96,7 +97,7 @@ func (s *single) Addr() net.Addr { return s.LocalAddr() }
 // at until then.
 const retry = time.Second
 
-// Run serves until ctx ends, once somebody is to be served.
+// Run serves until ctx ends. It starts to listen once c.Wanted reports true.
 func Run(ctx context.Context, c Config) {
 	journal.Every(ctx, retry, c.Logger, func(ctx context.Context) error {
 		if c.Wanted() {

@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// PageConnections bounds the open connections of pages. Those of people are no reason for hosts to find no room.
+	// PageConnections bounds the open connections of pages, so that people do not take the
+	// connections that hosts need.
 	PageConnections = 1024
 	maxPageHeader   = 32 << 10
 )
 
-// Pages are the web pages of a provider: plain HTTP on a loopback address, which the forwarder publishes as a
-// service, with encryption and an access list. Every field is needed.
+// Pages are the web pages of a provider: plain HTTP on a loopback address. The forwarder publishes
+// them as a service, with encryption and an access list. All fields are required.
 type Pages struct {
 	Name    string // of the kind
 	Listen  string // a loopback host:port
@@ -31,7 +32,7 @@ type Pages struct {
 	Logger  *slog.Logger
 }
 
-// Check refuses to listen beyond loopback.
+// Check returns an error unless Listen is a loopback address.
 func (c Pages) Check() error {
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
@@ -43,7 +44,7 @@ func (c Pages) Check() error {
 	return nil
 }
 
-// ServePages serves until ctx ends.
+// ServePages serves pages until ctx ends.
 func ServePages(ctx context.Context, c Pages) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -72,8 +73,8 @@ func ServePages(ctx context.Context, c Pages) error {
 	return nil
 }
 
-// ParseIssuer parses an issuer, which is a host and nothing after it: clients compare it byte
-// for byte (OpenID Connect Discovery 1.0 section 4.3).
+// ParseIssuer parses an issuer, which must be a scheme and a host without a path. Clients compare
+// issuers byte for byte (OpenID Connect Discovery 1.0 section 4.3).
 func ParseIssuer(issuer string) (*url.URL, error) {
 	u, err := url.Parse(issuer)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || issuer != u.Scheme+"://"+u.Host || u.Host == "" {
@@ -82,8 +83,8 @@ func ParseIssuer(issuer string) (*url.URL, error) {
 	return u, nil
 }
 
-// AtIssuer tells whether an issuer has a Host. Another's name that leads here, as DNS rebinding
-// makes it, is none of ours.
+// AtIssuer reports whether a Host header is the issuer's. Another name that leads here, as in DNS
+// rebinding, is not.
 func AtIssuer(issuer *url.URL, host string) bool {
 	port := map[string]string{"http": ":80", "https": ":443"}[issuer.Scheme]
 	return strings.EqualFold(strings.TrimSuffix(host, port), strings.TrimSuffix(issuer.Host, port))

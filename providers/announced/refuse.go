@@ -16,14 +16,14 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Refusals records what the callers of a service are refused.
+// Refusals writes audit rows for the requests that a service refuses.
 type Refusals struct {
 	Kind   string // of audit rows
 	Audit  *server.Audit
 	Logger *slog.Logger
 }
 
-// Row is that of a request, for an act or a refusal.
+// Row returns the audit row of a request, to be completed for an act or a refusal.
 func (f Refusals) Row(r *http.Request) server.Row {
 	caller := From(r.Context())
 	row := server.Row{Time: time.Now().UTC(), Caller: caller.String(), Kind: f.Kind}
@@ -33,8 +33,8 @@ func (f Refusals) Row(r *http.Request) server.Row {
 	return row
 }
 
-// Refuse records that a request ended with an error, and returns what its caller receives: of
-// one that is ours, that the log has it. Headers of the answer are set.
+// Refuse records that a request ended with an error, and returns the error for its caller. An
+// internal error is logged, and its caller receives no details. Refuse sets headers of the answer.
 func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row, err error) *hostapi.Error {
 	var refusal *hostapi.Error
 	if !errors.As(err, &refusal) {
@@ -60,8 +60,8 @@ func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row,
 	return refusal
 }
 
-// Access refuses a page of another site, and a caller that may do less than what is wanted. Who
-// has a role with group may read, with group-write also write.
+// Access refuses requests from a page of another site, and callers whose access is less than want.
+// A role with group may read, a role with group-write may also write.
 func Access(r *http.Request, group string, has, want document.Access) error {
 	if err := ownPage(r); err != nil {
 		return err
@@ -80,8 +80,8 @@ func Access(r *http.Request, group string, has, want document.Access) error {
 		r.Method, r.URL.Path, From(r.Context()).ID.Short(), may, want, group)
 }
 
-// Operator refuses who is no operator, or may do less than what is wanted. An account of this host
-// that can open the state may do all.
+// Operator refuses callers that are no operators or whose access is less than want. An account of
+// this host that can open the state may do everything.
 func Operator(r *http.Request, p document.Policy, want document.Access) error {
 	if From(r.Context()).Account != "" {
 		return nil
@@ -98,7 +98,7 @@ func ownPage(r *http.Request) error {
 	return nil
 }
 
-// Reply answers with JSON.
+// Reply writes v as JSON.
 func Reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set(document.HeaderFormat, document.NewestFormat.String())
 	httpreply.JSON(w, status, v)

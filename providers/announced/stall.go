@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stall bounds the time that a caller takes for the next bytes of a body.
+// Stall is the longest time between two reads of a body, or two writes of an answer.
 const Stall = 20 * time.Second
 
 type body struct {
@@ -15,8 +15,8 @@ type body struct {
 	until time.Time
 }
 
-// Body returns what a caller sends, of at most size bytes and within a time. It gives up on a
-// caller that stalls.
+// Body returns a reader of a request's body, which may have at most size bytes and take at most the
+// time within. It gives up on a caller that stalls.
 func Body(w http.ResponseWriter, r *http.Request, size int64, within time.Duration) io.Reader {
 	return body{http.MaxBytesReader(w, r.Body, size), http.NewResponseController(w), time.Now().Add(within)}
 }

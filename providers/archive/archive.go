@@ -1,20 +1,20 @@
-// Package archive keeps the published versions of a cluster's documents in the store of a
-// config provider. The newest is served, during a rollout by waves; the ones before it stay
-// for going back.
+// Package archive keeps the published versions of a cluster's documents in the state store of a
+// config provider. The newest version is served, during a rollout in waves. Older versions are kept
+// for rollbacks.
 //
-// Bodies, which mostly are the same in the next version, are kept once, by their digest,
-// compressed and in chunks that one transaction takes. A version has its envelopes and
-// signatures, many hosts to a key:
+// Most bodies are the same in the next version. A body is stored once, by its digest, compressed
+// and split into chunks that fit one transaction. A version consists of envelopes and signatures,
+// with many hosts to a key:
 //
-//	config/version/<serial>         what is known of a version; it is there when all of it is
+//	config/version/<serial>         describes a version; written last, when the version is complete
 //	config/index/<tree>/<bucket>    envelopes and signatures of the hosts of a bucket
 //	config/body/<digest>/<chunk>    a body
-//	config/rollout                  the rollout at work, or the last one
-//	config/import                   held by the import at work, by lease
+//	config/rollout                  the rollout in progress, or the last one
+//	config/import                   held by the import in progress, with a lease
 //
-// An import writes bodies, then the index, and last the version, in transactions that hold
-// while it has config/import. Whenever it dies, the version before is served, whole, and
-// what is left over goes with the next one.
+// An import writes the bodies, then the index, then the version, each in transactions that require
+// config/import. If it is interrupted at any point, the version before is still served, and the
+// next import removes the leftovers.
 package archive
 
 import (
@@ -51,13 +51,13 @@ const (
 // documents has them all read, and each key has to be written.
 const perBucket = 16
 
-// Archive is the versions in a store.
+// An Archive is the set of versions in a state store.
 type Archive struct {
 	store.Store
 	memory *memory
 }
 
-// Version is one publication.
+// A Version is one publication.
 type Version struct {
 	publish.Head
 	Rev      string        `json:"rev"`      // of the flake
@@ -68,8 +68,8 @@ type Version struct {
 	Tree     string        `json:"tree"`     // of its index
 	Buckets  int           `json:"buckets"`
 
-	// Restored is that it came from a backup. Hosts may have had newer ones since, so it is
-	// history: offered to nobody until it is published again.
+	// Restored reports whether the version came from a backup. Hosts may have had newer versions
+	// since, so it is not offered until it is published again.
 	Restored bool `json:"restored,omitempty"`
 }
 
@@ -79,7 +79,7 @@ type entry struct {
 	Signature string `json:"signature"`
 	Digest    string `json:"digest"` // of the body
 
-	// By the plan of the version's rollout: of the host, not of the document.
+	// The wave and window of the host in the plan of the version's rollout.
 	Wave   int              `json:"wave,omitempty"`   // 0 where nobody waits for it
 	Group  string           `json:"group,omitempty"`  // whose maintenance window it has
 	Before rollout.Problems `json:"before,omitempty"` // when that began
@@ -88,10 +88,10 @@ type entry struct {
 // index is what a bucket has, by host.
 type index map[string][]entry
 
-// ErrNone is the error of an archive without versions, or without the one that is meant.
+// ErrNone is the error of an archive without versions, or without the requested one.
 var ErrNone = errors.New("nothing is published")
 
-// Versions are those that are kept, newest first.
+// Versions returns the versions that are kept, newest first.
 func (a Archive) Versions(ctx context.Context) ([]Version, error) {
 	entries, _, err := a.List(ctx, versions)
 	if err != nil {
@@ -115,11 +115,11 @@ func decodeVersion(e store.Entry) (v Version, err error) {
 	return v, nil
 }
 
-// ErrRestored is an ErrNone: what there is was restored from a backup.
+// ErrRestored is an ErrNone: the only versions were restored from a backup.
 var ErrRestored = fmt.Errorf("%w since this state was restored: florctl publish", ErrNone)
 
-// Newest is the version that is served, during a rollout to the hosts that it has reached.
-// The error is ErrNone where there is none.
+// Newest returns the version that is served; during a rollout, not all hosts are offered it yet.
+// The error is ErrNone if there is none.
 func (a Archive) Newest(ctx context.Context) (Version, error) {
 	v, err := a.last(ctx)
 	if err == nil && v.Restored {
@@ -150,7 +150,7 @@ func (a Archive) last(ctx context.Context) (Version, error) {
 	}
 }
 
-// Export writes the version with a serial as florctl publish wrote it.
+// Export writes the version with a serial in the format of florctl publish.
 func (a Archive) Export(ctx context.Context, serial int64, w io.Writer) error {
 	all, err := a.Versions(ctx)
 	if err != nil {
@@ -213,7 +213,7 @@ func (a Archive) whole(ctx context.Context, v Version) (index, error) {
 	return whole, nil
 }
 
-// Closures are the store paths that the documents of hosts name in a version.
+// Closures returns the store paths that the documents of a version name, by host.
 func (a Archive) Closures(ctx context.Context, v Version) (map[string]string, error) {
 	whole, err := a.whole(ctx, v)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Changes yields the revision at which what hosts are offered last changed, and each that
-// follows. It is the store's, so hosts resume after a restart. What was compacted in between
-// is left out: every answer is whole.
+// Changes yields the revision of the store at which the documents offered to hosts last changed,
+// and then each later one. Hosts resume from a revision after a restart. Revisions that were
+// compacted away are skipped, which is harmless because every answer is complete.
 func (a Archive) Changes(ctx context.Context) iter.Seq2[int64, error] {
 	return func(yield func(int64, error) bool) {
 		for ctx.Err() == nil {

@@ -24,27 +24,28 @@ import (
 // chunk is how long a value is at most, in bytes.
 const chunk = 64 << 10
 
-// Terms are on what an import is made.
+// Terms are the conditions of an import.
 type Terms struct {
 	Keys []string // one of which signed each document
 	Keep int      // how many versions stay
 
-	// Host is that of this provider, whose policy has the plan of a rollout. With AtOnce all
-	// hosts are offered the version whatever plan it has, and a rollout at work ends.
+	// Host is the host of this provider; its policy contains the plan of the rollout. With AtOnce,
+	// all hosts are offered the version whatever the plan says, and a rollout in progress ends.
 	Host   string
 	AtOnce bool
 
-	// Before are the problems of hosts. It may be nil.
+	// Before returns the problems that hosts have before the rollout. It may be nil.
 	Before func(ctx context.Context, plan document.Rollout, now time.Time) (map[string]rollout.Problems, error)
 
-	// Record may refuse that next is served instead of last, and returns what is changed in
-	// the same transaction. It may be nil, and last zero.
+	// Record may refuse that next replaces last, and returns the changes to make in the same
+	// transaction. last is the zero Version for the first import. Record may be nil.
 	Record func(last, next Version, r Rollout) ([]store.Op, error)
 }
 
-// Import makes the version that r has the one that is served, or begins its rollout. It
-// reports whether anything changed: the same again does not. What is not signed, or would
-// make hosts go back or differ, is refused, and nothing has changed then.
+// Import serves the version that r contains, or begins its rollout. It reports whether anything
+// changed; importing the same version again changes nothing. A version that is not signed, is
+// older, or differs from the one with the same serial is refused with a Refusal, and nothing
+// changes.
 func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Version, changed bool, err error) {
 	l, err := a.lock(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Held is the key of the import at work, by lease.
+// Held is the key of the import in progress, which holds it with a lease.
 const Held = everything + "import"
 
 // ttl is how long an import that died holds it.

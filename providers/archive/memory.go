@@ -23,7 +23,8 @@ type decoded struct {
 // maxBuckets bounds those that are remembered: of 32,000 hosts.
 const maxBuckets = 2048
 
-// Remembering is the same archive for a process that many hosts read it from.
+// Remembering returns an archive that caches the index, and in which hosts that ask at the same
+// time share one read, for a process that serves many hosts.
 func (a Archive) Remembering() Archive {
 	a.memory = &memory{buckets: map[string]decoded{}}
 	return a

@@ -15,20 +15,21 @@ import (
 // rolling is the key of the rollout.
 const rolling = everything + "rollout"
 
-// Rollout is the one at work, or the last.
+// Rollout is the rollout in progress, or the last one.
 type Rollout struct {
 	rollout.State
 
-	// Bridge are policies that provider hosts have for the time of it, which grant what both
-	// versions need; nil where these grant the same. Return are the former documents, signed
-	// under a serial above the version's: no key that signs is here when they are needed.
+	// Bridge has the policies that provider hosts use during the rollout, which grant the needs of
+	// both versions; nil if both grant the same. Return has the former documents, signed under a
+	// serial above the version's, because no signing key is available when they are needed.
 	Bridge *Version `json:"bridge,omitempty"`
 	Return *Version `json:"return,omitempty"`
 
 	revision int64 // of the key
 }
 
-// Rollout is zero where there never was one.
+// Rollout returns the rollout in progress or the last one, or the zero Rollout if there never was
+// one.
 func (a Archive) Rollout(ctx context.Context) (r Rollout, err error) {
 	e, err := a.Get(ctx, rolling)
 	if errors.Is(err, store.ErrNotFound) {
@@ -62,9 +63,9 @@ func (r Rollout) needs() (all []Version) {
 	return all
 }
 
-// SetRollout brings a rollout that Rollout returned to a state, with what is changed in the
-// same transaction. Where that goes back, the former documents are the newest version from
-// then on. The error is store.ErrConflict where it is no longer as it was.
+// SetRollout moves a rollout that Rollout returned to state s, and applies further changes in the
+// same transaction. If s returns to the former version, its documents become the newest version.
+// The error is store.ErrConflict if the rollout has changed since it was read.
 func (a Archive) SetRollout(ctx context.Context, r Rollout, s rollout.State, then ...store.Op) error {
 	if r.AtWork() && (s.Status == rollout.Stopped || s.Status == rollout.Aborted) {
 		back := *r.Return
@@ -84,7 +85,7 @@ func (a Archive) SetRollout(ctx context.Context, r Rollout, s rollout.State, the
 	return err
 }
 
-// Waited are the hosts that a rollout waits for.
+// Waited returns the hosts that a rollout waits for.
 func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err error) {
 	v, err := a.version(ctx, r.Serial)
 	if err != nil {
@@ -112,9 +113,9 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 	return all, nil
 }
 
-// Documents are those that a host is offered now, none where there are none for it. Where
-// their tag is has, they are not read, and same is true. They change with keys below
-// config/version/ and with config/rollout.
+// Documents returns the documents that a host is offered, or none if it has none. If their tag
+// equals has, the documents are not read, and same is true. The answer depends on keys below
+// config/version/ and on config/rollout.
 func (a Archive) Documents(ctx context.Context, host, has string) (found []hostapi.SignedDocument, same bool, err error) {
 	err = a.offered(ctx, host, func(entries []entry) (err error) {
 		if same = has != "" && tagOf(entries) == has; same {

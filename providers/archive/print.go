@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Report is what came of an import.
+// Report returns a line that describes the result of an import.
 func Report(v Version, changed bool) string {
 	note := ""
 	if !changed {

@@ -2,8 +2,8 @@ package archive
 
 import "fmt"
 
-// Refusal is an error of what was to be imported: the same is refused again. Any other error is of
-// the store, and the same act again is accepted, whether it was made or not.
+// A Refusal is an error of the imported data: importing the same data again fails as well. Any
+// other error is the store's, and the import may have succeeded; repeating it is safe.
 type Refusal struct{ Err error }
 
 func (r *Refusal) Error() string { return r.Err.Error() }

@@ -10,11 +10,12 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Remembered starts the keys of what was published. A rollout at work is not among it. A
-// revocation list put back is the newest that is left: hosts that have a newer one keep it.
+// Remembered returns the key prefixes of published data that backups contain. A rollout in progress
+// is not part of it. A restored revocation list is the newest that is left; hosts with a newer one
+// keep theirs.
 func Remembered() []string { return []string{bodies, indices, versions, revoking} }
 
-// Restored is what is put in the place of a value that a backup has.
+// Restored returns the value that a restore writes for a value of a backup.
 func Restored(key string, value []byte) ([]byte, error) {
 	if !strings.HasPrefix(key, versions) {
 		return value, nil
@@ -27,7 +28,8 @@ func Restored(key string, value []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// Exclude keeps imports away while f works, which has the condition in each transaction.
+// Exclude prevents imports while f runs. f must put the condition that it receives into each
+// transaction.
 func (a Archive) Exclude(ctx context.Context, f func(context.Context, store.Cond) error) (err error) {
 	l, err := a.lock(ctx)
 	if err != nil {

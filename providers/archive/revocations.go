@@ -13,10 +13,10 @@ import (
 // revoking is the key of the revocation list, which is of no version.
 const revoking = everything + "revocations"
 
-// RevocationsKey is the key of the revocation list in the store of kind config.
+// RevocationsKey is the key of the revocation list in the state store of kind config.
 const RevocationsKey = revoking
 
-// DecodeRevocations returns the signed list that the value of RevocationsKey has.
+// DecodeRevocations decodes the value of RevocationsKey.
 func DecodeRevocations(value []byte) (trust.SignedRevocations, error) {
 	var r Revocations
 	err := json.Unmarshal(value, &r)
@@ -32,7 +32,7 @@ type Revocations struct {
 	revision int64 // of the key
 }
 
-// Revocations are zero where there never was a list.
+// Revocations returns the revocation list in force, or the zero value if there never was one.
 func (a Archive) Revocations(ctx context.Context) (r Revocations, err error) {
 	e, err := a.Get(ctx, revoking)
 	if errors.Is(err, store.ErrNotFound) {
@@ -48,17 +48,18 @@ func (a Archive) Revocations(ctx context.Context) (r Revocations, err error) {
 	return r, nil
 }
 
-// ListTerms are on what a list is taken.
+// ListTerms are the conditions under which a revocation list is accepted.
 type ListTerms struct {
 	Cluster string
 	Keys    []string // one of which signed it
 
-	// Record returns what is changed in the same transaction; last is nil for none. It may be nil.
+	// Record returns the changes to make in the same transaction; last is nil for the first list.
+	// Record may be nil.
 	Record func(last, next *trust.Revocations) []store.Op
 }
 
-// SetRevocations offers hosts a list, if it is signed and its number is above that of the one
-// before. The same again changes nothing.
+// SetRevocations offers a revocation list to hosts. It must be signed, and its number must be above
+// that of the list in force. Setting the same list again changes nothing.
 func (a Archive) SetRevocations(ctx context.Context, s trust.SignedRevocations, t ListTerms) (next Revocations, changed bool, err error) {
 	list, err := s.Open()
 	if err == nil {

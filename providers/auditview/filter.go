@@ -11,14 +11,14 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Filter says which rows are wanted. What is not set lets all pass.
+// A Filter selects audit rows. Fields that are not set select all rows.
 type Filter struct {
 	After, Before         Moment
 	Limit                 int
 	Caller, Kind, Outcome string
 }
 
-// Flags adds a flag for each to a command.
+// Flags adds a flag for each field to a command.
 func (f *Filter) Flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&f.After, "after", "only what was decided after this `TIME`, as --json prints it, or so long ago: 30m or 24h")
@@ -29,7 +29,7 @@ func (f *Filter) Flags(cmd *cobra.Command) {
 	flags.StringVar(&f.Outcome, "outcome", "", "only this `OUTCOME`: granted, denied, invalid, transient or summed")
 }
 
-// Rows are those of a log that begins after f.After which are wanted.
+// Rows returns the selected rows of a log that begins after f.After.
 func (f *Filter) Rows(log iter.Seq2[Row, error]) iter.Seq2[Row, error] {
 	passed := func(yield func(Row, error) bool) {
 		for r, err := range log {
@@ -94,10 +94,10 @@ func last(all iter.Seq2[Row, error], n int) iter.Seq2[Row, error] {
 	}
 }
 
-// Moment is a flag: a time, or how long ago.
+// A Moment is a flag value: a time, or a duration before now.
 type Moment struct{ time.Time }
 
-// Type is what help calls it.
+// Type returns the name of the value in help texts.
 func (m *Moment) Type() string { return "TIME" }
 
 func (m *Moment) String() string {
@@ -107,7 +107,7 @@ func (m *Moment) String() string {
 	return m.Format(time.RFC3339Nano)
 }
 
-// Set parses it.
+// Set parses a time in RFC 3339, or a duration such as 24h.
 func (m *Moment) Set(text string) error {
 	if d, err := time.ParseDuration(text); err == nil {
 		m.Time = time.Now().Add(-d)

@@ -15,16 +15,17 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Mode is what a command does with tamper-evident logs instead of printing rows.
+// A Mode selects an operation on tamper-evident logs in place of printing rows.
 type Mode struct {
 	Verify, Follow bool
 	Proof          string
 
-	// Kept is since when a log that is verified must have its rows; zero to believe its source.
+	// Kept is the time since which a verified log must have all of its rows. Zero means to believe
+	// the source of the log.
 	Kept time.Time
 }
 
-// Modes adds a flag for each to a command.
+// Modes adds a flag for each mode to a command.
 func Modes(cmd *cobra.Command) *Mode {
 	m := &Mode{}
 	cmd.Flags().BoolVar(&m.Verify, "verify", false, "build the tamper-evident log anew from the rows, and compare it with its checkpoint")
@@ -39,10 +40,10 @@ func Modes(cmd *cobra.Command) *Mode {
 	return m
 }
 
-// Any reports whether one is set.
+// Any reports whether a mode is set.
 func (m *Mode) Any() bool { return m.Verify || m.Follow || m.Proof != "" }
 
-// Run does it with logs.
+// Run carries out the mode on logs.
 func (m *Mode) Run(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON bool) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	switch {

@@ -21,8 +21,8 @@ const together = 1000
 // that came into force, and a caller that is refused tries again.
 const repeated = time.Minute
 
-// Print prints rows as a table, or as one JSON object per line. Rows of the same minute that differ
-// in their time alone are one line of the table, which says how many they are.
+// Print prints rows as a table, or as one JSON object per line. The table joins rows of the same
+// minute that differ in their time alone, and shows their number.
 func Print(out io.Writer, rows iter.Seq2[Row, error], asJSON bool) error {
 	p := printer{out: out}
 	for r, err := range rows {

@@ -1,4 +1,4 @@
-// Package auditview finds rows of providers' audit logs, and prints them.
+// Package auditview reads, selects and prints rows of providers' audit logs.
 package auditview
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Row is a decision.
+// A Row is one decision in an audit log.
 type Row struct {
 	server.Row
 	Text json.RawMessage // as it was written
 	At   string          // the host that decided it, where logs of several are read
 }
 
-// Parse parses the text of a row.
+// Parse parses the JSON text of a row.
 func Parse(text json.RawMessage) (Row, error) {
 	r := Row{Text: text}
 	if err := json.Unmarshal(text, &r.Row); err != nil {
@@ -25,8 +25,8 @@ func Parse(text json.RawMessage) (Row, error) {
 	return r, nil
 }
 
-// Read yields the rows that pages have, oldest first. A page begins where the one before
-// ended, the first of them at "", and returns where the next begins, "" behind the last.
+// Read yields the rows of pages, oldest first. page returns the rows that follow after and the
+// position of the next page, which is empty after the last. The first page is at.
 func Read(at string, page func(after string) (rows []json.RawMessage, next string, err error)) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		for after := ""; ; {
@@ -49,7 +49,7 @@ func Read(at string, page func(after string) (rows []json.RawMessage, next strin
 	}
 }
 
-// Merge makes one log of several, by time.
+// Merge merges logs by time.
 func Merge(logs []iter.Seq2[Row, error]) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		type head struct {

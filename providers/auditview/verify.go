@@ -10,11 +10,11 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// ErrNotVerified is that a log is not right. What it is was printed.
+// ErrNotVerified is the error of a log that failed verification. The details were printed.
 var ErrNotVerified = errors.New("an audit log is not what it was: keep a copy of the provider's state, and see what hosts have witnessed: florctl status")
 
-// PrintVerdicts prints what verifying logs found, as text or as one JSON object per line. The
-// error is ErrNotVerified where one is not right.
+// PrintVerdicts prints the results of verifying logs, as text or as one JSON object per line. The
+// error is ErrNotVerified if a log failed.
 func PrintVerdicts(out io.Writer, all []tlog.Verdict, asJSON bool) (err error) {
 	for _, v := range all {
 		if len(v.Faults) > 0 {
@@ -49,7 +49,7 @@ func PrintVerdicts(out io.Writer, all []tlog.Verdict, asJSON bool) (err error) {
 	return err
 }
 
-// PrintProof verifies that a log has a row, and prints the proof, as text or JSON.
+// PrintProof verifies the proof that a log contains a row, and prints it as text or JSON.
 func PrintProof(out io.Writer, p tlog.Proof, asJSON bool) error {
 	if err := p.Verify(); err != nil {
 		return err
@@ -73,8 +73,7 @@ func PrintProof(out io.Writer, p tlog.Proof, asJSON bool) error {
 	return err
 }
 
-// Follow prints the rows that are appended to a log from now on and that are wanted, until it
-// fails.
+// Follow returns a function that prints each selected row of a log as it is appended.
 func (f *Filter) Follow(print func(Row) error) func(tlog.Logged) error {
 	return func(l tlog.Logged) error {
 		if l.Row == nil {

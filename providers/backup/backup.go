@@ -1,4 +1,5 @@
-// Package backup is what a provider host has to remember, as one stream. It is lines of JSON:
+// Package backup reads and writes the state that a provider host must not lose, as one stream of
+// JSON lines:
 //
 //	{"format":"florete.state/v1","trustDomain":"demo.flor","host":"forge","time":1784011430}
 //	{"kind":"cert","revision":1204}
@@ -7,12 +8,12 @@
 //	{"key":"oidc/registration/wiki.demo.flor.rete","value":"…"}
 //	{"entries":2,"digest":"sha256-…"}
 //
-// The first is the header, the last has the number of entries and the digest of all bytes
-// before it. Each kind has its keys at one revision of its store, sorted. Values are as they
-// are in the store, in base64.
+// The first line is the header. The last has the number of entries and the digest of all bytes
+// before it. The keys of a kind are sorted and belong to one revision of its state store. Values
+// are those of the store, in base64.
 //
-// In it is what server.State names as remembered, and nothing else: no secret, sealed or not,
-// and nothing that ends by itself. So nothing of that comes back with it.
+// A backup contains the keys that server.State names as remembered and nothing else: no secret,
+// sealed or not, and no record that expires. So a restore brings none of these back.
 package backup
 
 import (
@@ -40,7 +41,7 @@ const format = "florete.state/v1"
 // maxLine bounds one line. A store takes less in a transaction.
 const maxLine = 4 << 20
 
-// Header says what a backup is of.
+// Header describes the origin of a backup.
 type Header struct {
 	Format      string        `json:"format"`
 	TrustDomain string        `json:"trustDomain"`
@@ -48,7 +49,7 @@ type Header struct {
 	Time        unixtime.Time `json:"time"`
 }
 
-// Section begins the keys of a kind.
+// A Section begins the keys of a kind.
 type Section struct {
 	Kind     string `json:"kind"`
 	Revision int64  `json:"revision"` // of its store
@@ -71,15 +72,15 @@ type line struct {
 	end
 }
 
-// Source is the state of a kind, of which keys that Remembers are written.
+// A Source is the state of a kind. Keys for which Remembers returns true are written.
 type Source struct {
 	Kind      string
 	Store     store.Store
 	Remembers func(key string) bool
 }
 
-// Write writes a backup of sources, one after the other, and returns how many keys it has.
-// Header.Format is set here.
+// Write writes a backup of sources, one after the other, and returns the number of keys. It sets
+// h.Format.
 func Write(ctx context.Context, to io.Writer, h Header, sources []Source) (int, error) {
 	sum := sha256.New()
 	buffered := bufio.NewWriterSize(to, 64<<10)
@@ -126,7 +127,7 @@ func digest(h hash.Hash) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// Backup is one that was read to its end, and is whole.
+// A Backup is a complete backup that was read to its end.
 type Backup struct {
 	Header
 	Sections []Section
@@ -137,8 +138,8 @@ type Backup struct {
 	begins []int64 // offset of the first key of each section
 }
 
-// Read reads a backup to its end, and refuses one that is not whole. Keys are read from the
-// same source again, which must not change meanwhile.
+// Read reads a backup to its end and returns an error unless it is complete. Keys reads the same
+// source again, so it must not change.
 func Read(from io.ReadSeeker) (*Backup, error) {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return nil, err
@@ -185,7 +186,7 @@ func (b *Backup) has(kind string) bool {
 	return slices.ContainsFunc(b.Sections, func(s Section) bool { return s.Kind == kind })
 }
 
-// Keys yields those of a section.
+// Keys yields the entries of a kind's section.
 func (b *Backup) Keys(kind string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		i := slices.IndexFunc(b.Sections, func(s Section) bool { return s.Kind == kind })

@@ -9,15 +9,15 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Restoring is how keys are put back.
+// Restoring configures a restore.
 type Restoring struct {
 	Remembers func(key string) bool                          // the others are left out
 	Restored  func(key string, value []byte) ([]byte, error) // what is put; nil for the value itself
 	If        []store.Cond                                   // holds in each transaction
 }
 
-// Restore puts the keys back that are absent, and returns how many were, and how many stay as
-// they are. What is there now is newer, or the same. Killed, it is completed by another.
+// Restore writes the keys that are absent from s, and returns how many it wrote and how many it
+// left alone. Present keys are the same or newer. If it is interrupted, run it again.
 func (r Restoring) Restore(ctx context.Context, s store.Store, keys iter.Seq2[store.Entry, error]) (put, stay int, err error) {
 	var batch []store.Op
 	size := 0

@@ -1,5 +1,5 @@
-// Package binarycache serves the closures that hosts' documents name, as a Nix binary cache: HTTP
-// on a Unix socket that the forwarder publishes as the service florete-cache of the host.
+// Package binarycache serves the closures that hosts' documents name as a Nix binary cache: HTTP on
+// a Unix socket that the forwarder publishes as the service florete-cache of the host.
 //
 //	GET /nix-cache-info
 //	GET /<hash>.narinfo       of a store path
@@ -7,13 +7,13 @@
 //	PUT /nar/<file>           contents, whose hash is in their name
 //	PUT /<hash>.narinfo       adds a path, once its contents and references are here
 //
-// A node reads what the closures need that its own documents name, in any version that is
-// kept; other readers what those of any host name. Writers read all that is here, which
-// nix copy looks for before it sends. Everything else is not found.
+// A node may read the paths that the closures of its own documents need, in any version that is
+// kept. Other readers may read those of all hosts. Writers may read everything, because nix copy
+// looks for existing paths before it sends. Everything else is not found.
 //
-// A path is added when one of the cluster's signing keys signed it, and its contents are
-// what was signed. The provider has no key: hosts verify the signatures that came. What no
-// named closure needs goes, a day after it was sent or looked for.
+// A path is added only with a signature of one of the cluster's signing keys over its contents. The
+// provider has no signing key, and hosts verify the original signatures. A path that no named
+// closure needs is removed a day after it was sent or looked up.
 package binarycache
 
 import (
@@ -30,10 +30,10 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Kind is that of the cache's audit rows.
+// Kind is the kind in the cache's audit rows.
 const Kind = "cache"
 
-// Config of the cache. All fields are needed.
+// Config configures the cache. All fields are required.
 type Config struct {
 	Socket    string // that the forwarder connects to
 	Forwarder string // account that alone may
@@ -74,7 +74,8 @@ type cache struct {
 	named   map[string][]string // host → hashes
 }
 
-// Run serves until ctx ends, once the policy has anybody to serve.
+// Run serves until ctx ends. It starts to listen once the policy names somebody who may read or
+// write.
 func Run(ctx context.Context, c Config) {
 	a := newCache(c)
 	var all sync.WaitGroup

@@ -22,14 +22,14 @@ import (
 // hashLen is how long the hash in a store path is.
 var hashLen = nixbase32.EncodedLen(storepath.PathHashSize)
 
-// hashPattern is the first part of a store path's name, and contentsPattern a file of
-// contents: its SHA-256 and what compressed it.
+// hashPattern matches the hash in the name of a store path. contentsPattern matches the name of a
+// file of contents: its SHA-256 and its compression.
 var (
 	hashPattern     = regexp.MustCompile(`^[0-9a-df-np-sv-z]{32}$`)
 	contentsPattern = regexp.MustCompile(`^([0-9a-df-np-sv-z]{52})\.nar(\.[a-z0-9]{1,8})?$`)
 )
 
-// maxInfo bounds a narinfo, and maxContents what it refers to, compressed or not.
+// maxInfo bounds the size of a narinfo, maxContents the size of contents, compressed or not.
 const (
 	maxInfo     = 1 << 20
 	maxContents = 32 << 30

@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// CodeUpload is that of an added path in the audit log.
+// CodeUpload is the audit code of an added path.
 const CodeUpload = "upload"
 
 // spare is what uploads leave free of the file system.
@@ -89,7 +89,7 @@ type claim struct {
 	left int64 // of that, what has not arrived
 }
 
-// Write claims room for what is about to be written.
+// Write reserves space before the same bytes are written to disk.
 func (c *claim) Write(p []byte) (int, error) {
 	if need := int64(len(p)); need > c.left {
 		c.free()

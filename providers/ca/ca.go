@@ -25,27 +25,27 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Lifetimes of the certificates that a person signs.
+// Lifetimes of the certificates that an operator signs.
 const (
 	RootLifetime    = 10 * 365 * 24 * time.Hour
 	IssuingLifetime = 365 * 24 * time.Hour
 )
 
-// Authority is a certificate that signs others, with its key.
+// An Authority is a CA: a certificate that signs others, with its key.
 type Authority struct {
 	Certificate *x509.Certificate
 	Key         crypto.Signer
 }
 
-// NewKey makes a key pair of the kind that authorities and providers use.
+// NewKey makes a key pair of the type that authorities and providers use, ECDSA on P-256.
 func NewKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
-// NewRoot makes the root of a trust domain, with its key.
+// NewRoot makes the root certificate of a trust domain and its key.
 func NewRoot(trustDomain string, now time.Time) (*Authority, error) {
 	return RootOf(trustDomain, func() (crypto.Signer, error) { return NewKey() }, now)
 }
 
-// RootOf makes the root of a trust domain, of a key that newKey makes or finds.
+// RootOf makes the root certificate of a trust domain for a key that newKey makes or finds.
 func RootOf(trustDomain string, newKey func() (crypto.Signer, error), now time.Time) (*Authority, error) {
 	name, err := domain(trustDomain)
 	if err != nil {
@@ -61,11 +61,11 @@ func RootOf(trustDomain string, newKey func() (crypto.Signer, error), now time.T
 	return &Authority{Certificate: root, Key: key}, err
 }
 
-// TrustDomain is the trust domain that an authority's certificate names.
+// TrustDomain returns the trust domain in the authority's certificate.
 func (a *Authority) TrustDomain() string { return a.Certificate.URIs[0].Host }
 
-// SignIssuing signs the request of an issuing CA in the root's trust domain. It does not
-// outlive the root.
+// SignIssuing signs the certificate request of an issuing CA in the root's trust domain. The
+// certificate does not outlive the root.
 func (a *Authority) SignIssuing(csr []byte, lifetime time.Duration, now time.Time) (*x509.Certificate, error) {
 	r, err := parseCSR(csr)
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *Authority) SignIssuing(csr []byte, lifetime time.Duration, now time.Tim
 	return create(t, a.Certificate, r.PublicKey, a.Key, now)
 }
 
-// SVID is what an Authority certifies.
+// SVID describes the certificate to be issued.
 type SVID struct {
 	ID     spiffe.ID
 	Node   string // that it is issued to; empty for none
@@ -92,7 +92,7 @@ type SVID struct {
 	Until  time.Time
 }
 
-// Issue makes an SVID. It does not outlive the authority.
+// Issue signs an SVID. It does not outlive the authority.
 func (a *Authority) Issue(s SVID, now time.Time) (*x509.Certificate, error) {
 	id := s.ID
 	if id.TrustDomain() != a.TrustDomain() {

@@ -13,10 +13,10 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// NewCSR makes the PEM certificate request (RFC 2986) of id.
+// NewCSR returns a PEM certificate request (RFC 2986) for id.
 func NewCSR(id spiffe.ID, key crypto.Signer) ([]byte, error) { return newCSR(id.String(), key) }
 
-// NewIssuingCSR makes the PEM certificate request of an issuing CA.
+// NewIssuingCSR returns the PEM certificate request of an issuing CA.
 func NewIssuingCSR(trustDomain string, key crypto.Signer) ([]byte, error) {
 	name, err := domain(trustDomain)
 	if err != nil {
@@ -37,7 +37,7 @@ func newCSR(uri string, key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: typeCSR, Bytes: der}), nil
 }
 
-// DecodeCSR is the DER form of a PEM certificate request, of which nothing is checked.
+// DecodeCSR decodes a PEM certificate request to DER. It checks nothing of the request.
 func DecodeCSR(csr []byte) ([]byte, error) {
 	der, err := one(csr, typeCSR)
 	if err != nil {
@@ -46,8 +46,8 @@ func DecodeCSR(csr []byte) ([]byte, error) {
 	return der, nil
 }
 
-// ParseCSR is the public key of a request for an SVID of id, in PEM. It need not name id, but
-// it must not name anything else.
+// ParseCSR verifies a PEM certificate request for an SVID of id and returns its public key. The
+// request need not name id, but must not name anything else.
 func ParseCSR(csr []byte, id spiffe.ID) (crypto.PublicKey, error) {
 	r, err := parseCSR(csr)
 	if err != nil {

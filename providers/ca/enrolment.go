@@ -14,15 +14,16 @@ import (
 	"github.com/florete/florete/internal/atomicfile"
 )
 
-// Files of the operator's enrolment certificate in a Dir, and the record of what it issued.
+// Files of the operator's enrolment certificate in a Dir, and the record of the certificates issued
+// with it.
 const (
 	EnrolmentCertificate = "enrol.crt"
 	EnrolmentKey         = "enrol.key"
 	EnrolmentRecord      = "issued.jsonl"
 )
 
-// SignEnrolment signs the certificate by which an operator issues SVIDs without a provider:
-// that of an issuing CA, by another name.
+// SignEnrolment signs an operator's enrolment certificate: an issuing CA certificate with another
+// subject, with which an operator issues SVIDs without a provider.
 func (a *Authority) SignEnrolment(key crypto.PublicKey, lifetime time.Duration, now time.Time) (*x509.Certificate, error) {
 	name, err := domain(a.TrustDomain())
 	if err != nil {
@@ -33,8 +34,9 @@ func (a *Authority) SignEnrolment(key crypto.PublicKey, lifetime time.Duration, 
 	return create(t, a.Certificate, key, a.Key, now)
 }
 
-// Enrolment makes the operator's enrolment certificate, with a key to recipients, none for as
-// it is. Where there is one, another is signed for the same key, which it does not open.
+// Enrolment makes the operator's enrolment certificate and its key, encrypted to the recipients if
+// there are any. If the directory has an enrolment key, Enrolment signs a new certificate for it,
+// without opening the key.
 func (d Dir) Enrolment(root *Authority, lifetime time.Duration, now time.Time, to ...age.Recipient) (*x509.Certificate, error) {
 	held, err := d.certificate(EnrolmentCertificate)
 	if err != nil {
@@ -64,7 +66,7 @@ func (d Dir) Enrolment(root *Authority, lifetime time.Duration, now time.Time, t
 	return c, Save(d.Path(EnrolmentCertificate), EncodeCertificates(c))
 }
 
-// LoadEnrolment reads the operator's enrolment certificate, with its key.
+// LoadEnrolment reads the operator's enrolment certificate with its key.
 func (d Dir) LoadEnrolment(identities ...age.Identity) (*Authority, error) {
 	a, err := Load(d.Path(EnrolmentCertificate), d.Path(EnrolmentKey), identities...)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +75,8 @@ func (d Dir) LoadEnrolment(identities ...age.Identity) (*Authority, error) {
 	return a, err
 }
 
-// Record appends a line to the record of what was issued. It is on disk when it returns.
+// Record appends a line to the record of issued certificates. The line is on disk when Record
+// returns.
 func (d Dir) Record(line []byte) error {
 	path := d.Path(EnrolmentRecord)
 	_, err := os.Lstat(path)

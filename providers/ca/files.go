@@ -23,7 +23,7 @@ const (
 	typeKey         = "PRIVATE KEY"
 )
 
-// EncodeCertificates writes certificates as PEM.
+// EncodeCertificates encodes certificates as PEM.
 func EncodeCertificates(chain ...*x509.Certificate) []byte {
 	var b bytes.Buffer
 	for _, c := range chain {
@@ -32,7 +32,7 @@ func EncodeCertificates(chain ...*x509.Certificate) []byte {
 	return b.Bytes()
 }
 
-// EncodeKey writes a private key as PEM, PKCS #8.
+// EncodeKey encodes a private key as PEM in PKCS #8.
 func EncodeKey(key crypto.Signer) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -41,8 +41,8 @@ func EncodeKey(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: typeKey, Bytes: der}), nil
 }
 
-// Load reads an authority: its certificate and its key, which identities open where it is
-// sealed.
+// Load reads an authority from its certificate file and its key file. identities open an encrypted
+// key.
 func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
@@ -51,8 +51,8 @@ func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authori
 	return Parse(certificatePath, b, keyPath, identities...)
 }
 
-// Parse is the authority whose certificate, in PEM, came from somewhere, and whose
-// key is in a file.
+// Parse returns the authority with a PEM certificate, which came from the place from, and with the
+// key in a file.
 func Parse(from string, certificate []byte, keyPath string, identities ...age.Identity) (*Authority, error) {
 	return parse(from, certificate, keyPath, identities, ofDomain)
 }
@@ -66,7 +66,7 @@ func ofDomain(c *x509.Certificate) error {
 	return err
 }
 
-// LoadStore reads the CA of a store, which is of no trust domain.
+// LoadStore reads the CA of a state store, which belongs to no trust domain.
 func LoadStore(certificatePath, keyPath string) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
@@ -93,7 +93,8 @@ func parse(from string, certificate []byte, keyPath string, identities []age.Ide
 	return of(c, from, key, keyPath)
 }
 
-// LoadWith is the authority of a certificate and of a key that is elsewhere.
+// LoadWith reads the certificate of an authority whose key is elsewhere, such as in a token; where
+// names that place in errors.
 func LoadWith(certificatePath string, key crypto.Signer, where string) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
@@ -130,13 +131,14 @@ func parseAuthority(from string, certificate []byte, check func(*x509.Certificat
 	return c, nil
 }
 
-// Sealed reports whether a key file is sealed.
+// Sealed reports whether a key file is encrypted.
 func Sealed(path string) (bool, error) {
 	b, err := os.ReadFile(path)
 	return agefile.Sealed(b), err
 }
 
-// LoadKey reads a private key that nobody else can read; sealed, with one of the identities.
+// LoadKey reads a private key from a file that no other account can read. identities open an
+// encrypted key.
 func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	b, err := secretfile.ReadFile(path)
 	if err != nil {
@@ -162,8 +164,7 @@ func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	return key, nil
 }
 
-// Request makes the key of an issuing CA, unless there is one, and its certificate
-// request.
+// Request makes the key of an issuing CA, unless it exists, and its certificate request.
 func Request(trustDomain, keyPath, csrPath string) error {
 	key, err := LoadKey(keyPath)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -182,8 +183,8 @@ func Request(trustDomain, keyPath, csrPath string) error {
 	return Save(csrPath, csr)
 }
 
-// SaveKey writes a private key, sealed to recipients where there are any, mode 0600, whole or
-// not at all.
+// SaveKey atomically writes a private key with mode 0600, encrypted to the recipients if there are
+// any.
 func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	b, err := EncodeKey(key)
 	if err == nil && len(to) > 0 {
@@ -195,7 +196,7 @@ func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	return atomicfile.File(path, b, 0o600)
 }
 
-// Save writes what everybody may read, mode 0644, whole or not at all.
+// Save atomically writes a public file with mode 0644.
 func Save(path string, b []byte) error {
 	return atomicfile.File(path, b, 0o644)
 }

@@ -11,7 +11,7 @@ import (
 // authority.
 const lookAgain = time.Second
 
-// Kept is an authority in two files, which is read anew within a second of a change to one of them.
+// Kept is an authority in two files. A change of the files is noticed within a second.
 type Kept struct {
 	Certificate, Key string
 
@@ -21,7 +21,7 @@ type Kept struct {
 	last   *Authority
 }
 
-// Load is the authority in the files.
+// Load returns the authority in the files.
 func (k *Kept) Load() (*Authority, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,38 +9,37 @@ import (
 	"path/filepath"
 )
 
-// Stage is how far the rotation of a root has come.
+// Stage is the stage of a root's rotation.
 type Stage string
 
-// A Prepared root signs nothing yet, an Activated one signs, and the former is kept until
-// nobody trusts it.
+// A Prepared root signs nothing yet. An Activated one signs, and the former one is kept until no
+// host trusts it.
 const (
 	Steady    Stage = "steady" // no rotation is under way
 	Prepared  Stage = "prepared"
 	Activated Stage = "activated"
 )
 
-// Dir is the directory of a root, ca.crt and ca.key. What it holds is how far a rotation has
-// come, and nothing else is:
+// Dir is the directory of a root. The files that exist determine the stage of a rotation:
 //
 //	steady     ca.crt   ca.key
 //	prepared   ca.crt   ca.key   next.crt next.key
 //	activated  ca.crt   ca.key   old.crt  old.key     what were next.* and ca.*
 //
-// Each step can be interrupted at any instant, and is done again then.
+// Each step may be interrupted at any point and is completed when it is repeated.
 type Dir string
 
-// Rotation is what a Dir holds. Next and Old are nil where there is none.
+// Rotation is the content of a Dir. Next and Former are nil if absent.
 type Rotation struct {
 	Stage        Stage
 	Active       *x509.Certificate
 	Next, Former *x509.Certificate
 }
 
-// Path is that of a file in the directory.
+// Path returns the path of a file in the directory.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 
-// Read reads how far the rotation has come.
+// Read returns the stage of the rotation and its certificates.
 func (d Dir) Read() (r Rotation, err error) {
 	r.Stage = Steady
 	if r.Next, err = d.certificate("next.crt"); err != nil {
@@ -77,13 +76,13 @@ func (d Dir) certificate(name string) (*x509.Certificate, error) {
 	return parseAuthority(d.Path(name), b, ofDomain)
 }
 
-// Prepare keeps the next root, whose key is in next.key. A key without a certificate is none
-// yet.
+// Prepare stores the next root, whose key is in next.key already. A key without a certificate does
+// not count.
 func (d Dir) Prepare(root *x509.Certificate) error {
 	return Save(d.Path("next.crt"), EncodeCertificates(root))
 }
 
-// Activate has the next root sign, and keeps the former.
+// Activate makes the next root sign, and keeps the former one.
 func (d Dir) Activate() error {
 	for _, m := range [][2]string{{"ca.key", "old.key"}, {"ca.crt", "old.crt"}, {"next.key", "ca.key"}, {"next.crt", "ca.crt"}} {
 		// What is there was moved before an interruption. The last two are not: ca.* were moved away.

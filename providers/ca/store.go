@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// StoreLifetime is that of the certificates of a store's members and clients.
+// StoreLifetime is the lifetime of certificates for members and clients of a state store.
 const StoreLifetime = 365 * 24 * time.Hour
 
-// StoreMember is the name of all members of a store, by which they know each other from
-// clients.
+// StoreMember is the common name of all members of a state store. It tells members from clients.
 const StoreMember = "florete store member"
 
-// NewStore makes the CA of the store that provider hosts share. It has nothing in common with
-// the trust domain's: the state of the processes that issue SVIDs is in that store.
+// NewStore makes the CA of the state store that provider hosts share. It is separate from the trust
+// domain's, because that store holds the state of the processes that issue SVIDs.
 func NewStore(trustDomain string, now time.Time) (*Authority, error) {
 	if _, err := domain(trustDomain); err != nil {
 		return nil, err
@@ -37,8 +36,8 @@ func NewStore(trustDomain string, now time.Time) (*Authority, error) {
 	return &Authority{Certificate: c, Key: key}, err
 }
 
-// IssueMember certifies a member of the store at its addresses, IP addresses and names: for
-// its clients, and for the other members, whom it calls from one of them.
+// IssueMember issues the certificate of a member of the state store for its addresses, which are IP
+// addresses and names. Members also present it to other members as clients.
 func (a *Authority) IssueMember(key crypto.PublicKey, addresses []string, until, now time.Time) (*x509.Certificate, error) {
 	t := leaf(StoreMember, until, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	for _, address := range addresses {
@@ -51,7 +50,7 @@ func (a *Authority) IssueMember(key crypto.PublicKey, addresses []string, until,
 	return create(t, a.Certificate, key, a.Key, now)
 }
 
-// IssueClient certifies a provider host as a client of the store.
+// IssueClient issues the certificate of a provider host as a client of the state store.
 func (a *Authority) IssueClient(key crypto.PublicKey, host string, until, now time.Time) (*x509.Certificate, error) {
 	return create(leaf("florete store client "+host, until, x509.ExtKeyUsageClientAuth), a.Certificate, key, a.Key, now)
 }

@@ -32,10 +32,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name of the kind.
+// Name is the name of the kind.
 const Name = "cert"
 
-// Policy is a policy's part for this kind, decoded.
+// Policy is the decoded part of a policy for this kind.
 type Policy struct {
 	document.Policy
 	lifetime time.Duration // of an SVID
@@ -46,7 +46,7 @@ type Policy struct {
 // minLifetime is the shortest that a policy can set, trust.MaxLifetime the longest.
 const minLifetime = 10 * time.Second
 
-// Settings are the kind's section of the settings file.
+// Settings is the kind's section of the settings file.
 type Settings struct {
 	// IssuingCertificate is the file with the certificate that `florctl ca sign` made for
 	// this process's issuing.csr.
@@ -81,7 +81,7 @@ func (s *Settings) Authority(dir string) (*ca.Authority, error) {
 // IssuingKey is the file of the issuing key.
 func IssuingKey(dir string) string { return filepath.Join(dir, "issuing.key") }
 
-// Config of an Issuer. Every field but Revoked and CRL is needed.
+// Config configures an Issuer. All fields but Revoked and CRL are required.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
@@ -90,7 +90,7 @@ type Config struct {
 	// certificate of it is used at once.
 	Authority func() (*ca.Authority, error)
 
-	// Policy is the one in force, nil while that does not run this kind.
+	// Policy returns the policy in force, or nil while that does not include this kind.
 	Policy func() *Policy
 
 	// Revoked is the revocation list in force; nil for none ever.
@@ -124,12 +124,12 @@ var (
 	_ server.Runner   = (*Issuer)(nil)
 )
 
-// New makes an Issuer.
+// New returns an Issuer.
 func New(c Config) *Issuer {
 	return &Issuer{Config: c, nonces: nonces{c.Key.Derive("florete cert nonce v1", 32)}}
 }
 
-// Name of the kind.
+// Name returns the name of the kind.
 func (i *Issuer) Name() string { return Name }
 
 // Compile rejects lifetimes out of range and roots that the issuing certificate does not

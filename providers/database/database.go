@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name of the kind.
+// Name is the name of the kind.
 const Name = "database"
 
 // Codes of what is done without a request, in the audit log.
@@ -37,7 +37,7 @@ const (
 	CodeRestored = "database-restored"
 )
 
-// Settings are the kind's section of the settings file.
+// Settings is the kind's section of the settings file.
 type Settings struct {
 	// Passwords is the directory of those that the provider logs in with, a file for each
 	// server, named as it is: "passwords" beside the state, unless written. A server that has
@@ -50,7 +50,7 @@ func (*Settings) State() server.State {
 	return serveraccount.State(Name)
 }
 
-// Kind makes the kind.
+// Kind returns the kind for a process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[serveraccount.Policy[Request]](p.Policies), Logger: p.Logger,
@@ -73,7 +73,7 @@ var (
 	_ server.Sealer                               = (*Databases)(nil)
 )
 
-// New makes the kind.
+// New returns the kind.
 func New(c Config) *Databases {
 	d := &Databases{}
 	d.Accounts = serveraccount.New(c, serveraccount.Kind[Request, backend]{

@@ -43,10 +43,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name of the kind.
+// Name is the name of the kind.
 const Name = "config"
 
-// Settings are the kind's section of the settings file.
+// Settings is the kind's section of the settings file.
 type Settings struct {
 	Keep server.Number `json:"keep"` // how many versions stay; 10 unless written
 

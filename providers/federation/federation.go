@@ -38,10 +38,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name of the kind.
+// Name is the name of the kind.
 const Name = document.KindFederation
 
-// Settings are the kind's section of the settings file.
+// Settings is the kind's section of the settings file.
 type Settings struct {
 	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain, as a need of
 	// kind jwt delivers it; empty for none.
@@ -54,7 +54,7 @@ type Settings struct {
 	Key         string `json:"key" path:""`
 }
 
-// Kind makes the Federation.
+// Kind returns the Federation for a process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{Store: p.Store, Policy: server.Compiled[Policy](p.Policies), Keys: s.Keys,
 		Web: Web{s.Listen, s.Certificate, s.Key}, Logger: p.Logger}))
@@ -84,7 +84,7 @@ var (
 	_ server.Router        = (*Federation)(nil)
 )
 
-// New makes a Federation.
+// New returns a Federation.
 func New(c Config) *Federation {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -92,10 +92,10 @@ func New(c Config) *Federation {
 	return &Federation{Config: c}
 }
 
-// Name of the kind.
+// Name returns the name of the kind.
 func (f *Federation) Name() string { return Name }
 
-// Policy is a policy's part for this kind, decoded.
+// Policy is the decoded part of a policy for this kind.
 type Policy struct {
 	roots    *trust.Roots  // of this trust domain
 	refresh  time.Duration // hint in its bundle
@@ -114,7 +114,7 @@ type trusted struct {
 	digest     string // of the first one's text
 }
 
-// Compile rejects a policy with a foreign trust domain of which nothing could be fetched.
+// Compile decodes a policy, and rejects one with a foreign trust domain of which nothing could be fetched.
 func (f *Federation) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Refresh int64 `json:"refresh"` // seconds

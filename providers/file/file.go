@@ -34,23 +34,23 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name of the kind.
+// Name is the name of the kind.
 const Name = "file"
 
 // limit is the longest file, so that an answer with it is never too long.
 const limit = 1 << 20
 
-// Settings are the kind's section of the settings file.
+// Settings is the kind's section of the settings file.
 type Settings struct {
 	Dir string `json:"dir" path:"" want:"name the directory of the files that topologies refer to"`
 
-	// Where kind config calls, and the account of its process: what the host's units have,
-	// unless written.
+	// Control is the socket at which the process of kind config calls, Config the account of that
+	// process. The defaults are those of the host's units.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 }
 
-// Kind makes the kind.
+// Kind returns the kind for a process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(Files{Dir: s.Dir, Store: p.Store, Key: p.Key, Relay: relay.Config{
 		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
@@ -72,10 +72,10 @@ var (
 	_ server.Sealer                         = Files{}
 )
 
-// Name of the kind.
+// Name returns the name of the kind.
 func (f Files) Name() string { return Name }
 
-// Request is what a need requests.
+// Request is the request of a need.
 type Request struct {
 	Ref string `json:"ref"` // name of the file, with slashes
 }

@@ -28,13 +28,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name of the kind.
+// Name is the name of the kind.
 const Name = "git"
 
 // CodeEnded is, in the audit log, that an account was ended without a request.
 const CodeEnded = "git-ended"
 
-// Settings are the kind's section of the settings file.
+// Settings is the kind's section of the settings file.
 type Settings struct {
 	// Credentials is the directory of those that the provider acts by, a file for each forge,
 	// named as it is: "credentials" beside the state, unless written.
@@ -46,7 +46,7 @@ func (*Settings) State() server.State {
 	return serveraccount.State(Name)
 }
 
-// Kind makes the kind.
+// Kind returns the kind for a process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[serveraccount.Policy[Request]](p.Policies), Logger: p.Logger,
@@ -68,7 +68,7 @@ var (
 	_ server.Sealer                               = (*Tokens)(nil)
 )
 
-// New makes the kind.
+// New returns the kind.
 func New(c Config) *Tokens {
 	t := &Tokens{}
 	t.Accounts = serveraccount.New(c, serveraccount.Kind[Request, forge]{

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// Request is what a need requests.
+// Request is the request of a need.
 type Request struct {
 	Forge        string   `json:"forge"`
 	Account      string   `json:"account"` // of the token there

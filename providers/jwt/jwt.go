@@ -35,7 +35,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name of the kind.
+// Name is the name of the kind.
 const Name = document.KindJWT
 
 // keysAt is where the signing keys are, sealed.
@@ -50,24 +50,24 @@ const (
 	repeated = 30 * time.Second
 )
 
-// Settings are the kind's section of the settings file.
+// Settings is the kind's section of the settings file.
 type Settings struct {
 	Listen string `json:"listen" want:"name a loopback host:port for the pages of the issuer"`
 }
 
-// Kind makes the Issuer.
+// Kind returns the Issuer for a process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Listen: s.Listen, Logger: p.Logger,
 	}))
 }
 
-// Config of an Issuer. Every field but Logger is needed.
+// Config configures an Issuer. All fields but Logger are required.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
 
-	// Policy is the one in force, nil while that does not run this kind.
+	// Policy returns the policy in force, or nil while that does not include this kind.
 	Policy func() *Policy
 
 	// Listen is where the pages are served, a loopback host:port. The forwarder publishes it.
@@ -89,7 +89,7 @@ var (
 	_ server.Sealer        = (*Issuer)(nil)
 )
 
-// New makes an Issuer.
+// New returns an Issuer.
 func New(c Config) *Issuer {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -103,17 +103,17 @@ func keysIn(s store.Store, key *sealedstore.Key) sealedstore.SigningKeys {
 	return sealedstore.SigningKeys{Store: s, Seal: key, At: keysAt, Algorithm: jose.ES256, Lingers: 15 * time.Minute}
 }
 
-// Name of the kind.
+// Name returns the name of the kind.
 func (i *Issuer) Name() string { return Name }
 
-// Policy is a policy's part for this kind, decoded.
+// Policy is the decoded part of a policy for this kind.
 type Policy struct {
 	issuer     *url.URL
 	generation int // of the signing keys, at least
 	requests   server.Requests[document.JWTRequest]
 }
 
-// Compile rejects a policy without a usable issuer, and identities of another trust domain.
+// Compile decodes a policy, and rejects one without a usable issuer, and identities of another trust domain.
 func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Issuer     string `json:"issuer"`

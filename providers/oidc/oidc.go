@@ -26,10 +26,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name of the kind.
+// Name is the name of the kind.
 const Name = "oidc"
 
-// Settings are the kind's section of the settings file.
+// Settings is the kind's section of the settings file.
 type Settings struct {
 	Listen string `json:"listen" want:"name a loopback host:port for the issuer's pages"`
 	Users  string `json:"users" path:"" want:"name the file of those who can sign in"`
@@ -50,7 +50,7 @@ func (*Settings) State() server.State {
 	}
 }
 
-// Kind makes the Provider.
+// Kind returns the Provider for a process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Listen: s.Listen, Users: s.Users,
@@ -59,7 +59,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}))
 }
 
-// Config of a Provider. Every field but Logger and RegistrationToken is needed.
+// Config configures a Provider. All fields but Logger and RegistrationToken are required.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
@@ -105,7 +105,7 @@ var (
 	_ server.Sealer           = (*Provider)(nil)
 )
 
-// New makes a Provider. What it needs from elsewhere Run looks for.
+// New returns a Provider. What it needs from elsewhere Run looks for.
 func New(cfg Config) *Provider {
 	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}, registering: make(chan struct{}, 1)}
 	if p.log == nil {
@@ -114,5 +114,5 @@ func New(cfg Config) *Provider {
 	return p
 }
 
-// Name of the kind.
+// Name returns the name of the kind.
 func (p *Provider) Name() string { return Name }

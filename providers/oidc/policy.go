@@ -35,7 +35,7 @@ func (r Request) registration(generation int) registration {
 	return registration{Service: r.Service, RedirectURIs: r.RedirectURIs, Generation: generation, public: r.Public}
 }
 
-// Policy is a policy's part for this kind, decoded.
+// Policy is the decoded part of a policy for this kind.
 type Policy struct {
 	cluster, issuer string
 	registration    string // where an issuer of others registers clients; empty for the own one
@@ -54,7 +54,7 @@ func (p *Policy) ends(list *trust.Revocations, service spiffe.ID) bool {
 	return list.CheckID(service) != nil || !slices.ContainsFunc(p.hosts[service], func(host spiffe.ID) bool { return list.CheckID(host) == nil })
 }
 
-// Compile rejects a policy without a usable issuer, and clients that nobody could use.
+// Compile decodes a policy, and rejects one without a usable issuer, and clients that nobody could use.
 func (p *Provider) Compile(policy document.Policy) (*Policy, error) { return compile(policy) }
 
 func compile(policy document.Policy) (*Policy, error) {

@@ -45,12 +45,12 @@ func (s *Settings) State() server.State {
 	return server.State{Remembered: []string{s.kind + rotations}, Secrets: true}
 }
 
-// Kind makes the kind.
+// Kind returns the kind for a process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{Name: s.kind, Dir: filepath.Join(p.Dir, "work"), Store: p.Store, Key: p.Key, Logger: p.Logger}))
 }
 
-// Config of a Kind. Every field is needed.
+// Config configures a Kind. All fields are required.
 type Config struct {
 	Name   string // of the kind
 	Dir    string // that the executable runs in; made where it is not there
@@ -69,7 +69,7 @@ type Kind struct {
 
 var _ server.Rotator[*Policy] = (*Kind)(nil)
 
-// New makes a Kind.
+// New returns a Kind.
 func New(c Config) *Kind {
 	if c.Deadline == 0 {
 		c.Deadline = deadline
@@ -77,7 +77,7 @@ func New(c Config) *Kind {
 	return &Kind{c, make(chan struct{}, 1)}
 }
 
-// Name of the kind.
+// Name returns the name of the kind.
 func (k *Kind) Name() string { return k.Config.Name }
 
 // call is what the executable reads.

@@ -37,7 +37,7 @@ type settings struct {
 	Values []string `json:"values"`
 }
 
-// Compile rejects a policy by which nothing could be called.
+// Compile decodes a policy, and rejects one by which nothing could be called.
 func (k *Kind) Compile(p document.Policy) (*Policy, error) {
 	policy := &Policy{hosts: map[string]int{}}
 	if err := server.Settings(p, k.Name(), &policy.settings); err != nil {

@@ -36,21 +36,21 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name of the kind.
+// Name is the name of the kind.
 const Name = "secret"
 
 // repeated is how long the same request has the recorded answer.
 const repeated = 30 * time.Second
 
-// Settings are the kind's section of the settings file.
+// Settings is the kind's section of the settings file.
 type Settings struct {
-	// Where kind config calls, and the account of its process: what the host's units have,
-	// unless written.
+	// Control is the socket at which the process of kind config calls, Config the account of that
+	// process. The defaults are those of the host's units.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 }
 
-// Kind makes the kind.
+// Kind returns the kind for a process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Relay: relay.Config{
 		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
@@ -63,7 +63,7 @@ type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
 
-	// Policy is the one in force, nil while that does not run this kind.
+	// Policy returns the policy in force, or nil while that does not include this kind.
 	Policy func() *Policy
 	Relay  relay.Config
 }
@@ -81,7 +81,7 @@ var (
 	_ server.Sealer        = (*Secrets)(nil)
 )
 
-// New makes the kind.
+// New returns the kind.
 func New(c Config) *Secrets {
 	if c.Relay.Logger == nil {
 		c.Relay.Logger = slog.Default()
@@ -89,10 +89,10 @@ func New(c Config) *Secrets {
 	return &Secrets{values{c.Store, c.Key}, c.Policy, c.Relay}
 }
 
-// Name of the kind.
+// Name returns the name of the kind.
 func (s *Secrets) Name() string { return Name }
 
-// Request is what a need requests.
+// Request is the request of a need.
 type Request struct {
 	Secret   string `json:"secret"`   // its name
 	Generate string `json:"generate"` // its form
@@ -109,7 +109,7 @@ type spec struct {
 	Serial     int64 // of the policy, of a call
 }
 
-// Policy is a policy's part for this kind, decoded.
+// Policy is the decoded part of a policy for this kind.
 type Policy struct {
 	requests server.Requests[Request]
 	specs    map[string]spec // by name

@@ -46,7 +46,7 @@ type Config[R Request[R]] struct {
 	Key   *sealedstore.Key
 	Dir   string // of what the provider acts by at servers, a file for each, named as it is
 
-	// Policy is the one in force, nil while that does not run this kind.
+	// Policy returns the policy in force, or nil while that does not include this kind.
 	Policy func() *Policy[R]
 	Logger *slog.Logger
 }
@@ -84,7 +84,7 @@ func New[R Request[R], B io.Closer](c Config[R], k Kind[R, B]) *Accounts[R, B] {
 	return &Accounts[R, B]{Config: c, kind: k}
 }
 
-// Name of the kind.
+// Name returns the name of the kind.
 func (a *Accounts[R, B]) Name() string { return a.kind.Name }
 
 // Answer answers with an account as it is at its server.

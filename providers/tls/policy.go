@@ -22,12 +22,12 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request is what a need requests.
+// Request is the request of a need.
 type Request struct{ document.PublicNames }
 
 func (r Request) account() bool { return len(r.Names) == 0 }
 
-// Policy is a policy's part for this kind, decoded.
+// Policy is the decoded part of a policy for this kind.
 type Policy struct {
 	settings
 	trustDomain string

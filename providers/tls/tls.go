@@ -35,7 +35,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name of the kind.
+// Name is the name of the kind.
 const Name = "tls"
 
 // patience is how long a request waits for its order: less than a host waits for the answer.
@@ -44,7 +44,7 @@ const patience = 12 * time.Second
 // repeated is how long the same request has the recorded answer.
 const repeated = 30 * time.Second
 
-// Settings are the kind's section of the settings file.
+// Settings is the kind's section of the settings file.
 type Settings struct {
 	// Environment is a file of KEY=VALUE lines, which the DNS provider of the policy reads, such
 	// as HTTPREQ_PASSWORD; none where challenges are HTTP-01.
@@ -56,13 +56,13 @@ type Settings struct {
 	// Roots are those of the ACME server (PEM), where it is not known to the system.
 	Roots string `json:"roots" path:""`
 
-	// Where kind config calls, and the account of its process: what the host's units have,
-	// unless written.
+	// Control is the socket at which the process of kind config calls, Config the account of that
+	// process. The defaults are those of the host's units.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 }
 
-// Kind makes the kind.
+// Kind returns the kind for a process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Logger: p.Logger,
@@ -111,7 +111,7 @@ var (
 	_ server.Sealer        = (*Certificates)(nil)
 )
 
-// New makes the kind.
+// New returns the kind.
 func New(c Config) *Certificates {
 	quiet()
 	if c.Logger == nil {
@@ -127,7 +127,7 @@ func New(c Config) *Certificates {
 	return k
 }
 
-// Name of the kind.
+// Name returns the name of the kind.
 func (k *Certificates) Name() string { return Name }
 
 // Answer answers with the certificate in force, which is ordered when there is none, or when it

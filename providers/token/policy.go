@@ -27,7 +27,7 @@ type Request struct {
 	objects []rules.Object
 }
 
-// Policy is a policy's part for this kind, decoded.
+// Policy is the decoded part of a policy for this kind.
 type Policy struct {
 	issuer     *url.URL
 	generation int // of the signing keys, at least

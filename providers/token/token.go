@@ -46,7 +46,7 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Name of the kind.
+// Name is the name of the kind.
 const Name = "token"
 
 // Socket is what that of callers is called in the runtime directory of the process.
@@ -59,7 +59,7 @@ const (
 	repeated = 30 * time.Second
 )
 
-// Settings are the kind's section of the settings file.
+// Settings is the kind's section of the settings file.
 type Settings struct {
 	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain, as a need of
 	// kind jwt delivers it; empty for none.
@@ -78,7 +78,7 @@ type Settings struct {
 	Bootstrap string `json:"bootstrap" path:""`
 }
 
-// Kind makes the kind.
+// Kind returns the kind for a process.
 func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Any(s.tokens(p)) }
 
 func (s *Settings) tokens(p server.Process) *Tokens {
@@ -98,7 +98,7 @@ type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
 
-	// Policy is the one in force, nil while that does not run this kind.
+	// Policy returns the policy in force, or nil while that does not include this kind.
 	Policy func() *Policy
 
 	SVIDKeys  string // file with those of the trust domain; empty for none
@@ -126,7 +126,7 @@ var (
 	_ server.Sealer        = (*Tokens)(nil)
 )
 
-// New makes the kind.
+// New returns the kind.
 func New(c Config) *Tokens {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -134,7 +134,7 @@ func New(c Config) *Tokens {
 	return &Tokens{Config: c, tenants: tenants{store: c.Store, key: c.Key}}
 }
 
-// Name of the kind.
+// Name returns the name of the kind.
 func (t *Tokens) Name() string { return Name }
 
 // Answer issues what the policy grants, and the rules of the tenant permit.

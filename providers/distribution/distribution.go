@@ -18,6 +18,11 @@
 // The documents are those of the newest version in the archive that the node is offered: during a
 // rollout those of the former one, until its wave comes. florctl publish fills the archive.
 // The host verifies their signatures: a provider can withhold documents, not forge them.
+//
+// Its Runner owns a goroutine for each node that waits, outside of net/http; one that follows the
+// archive; one that looks for a majority of a shared store while nodes watch; the sockets of
+// operators and of the binary cache with a goroutine for each connection; the hourly sweep of the
+// cache; and the steps of a rollout.
 package distribution
 
 import (

@@ -13,6 +13,8 @@
 // name in its URL, of a public CA or of a root in the policy. The first bundle is the policy's.
 // One of a lower sequence number is refused, with an audit row, and
 // whatever fails leaves the last good one in force.
+//
+// Its Runner owns one goroutine for each call of an endpoint.
 package federation
 
 import (

@@ -8,6 +8,9 @@
 // Rows are appended behind the decisions, which wait for nothing. The last leaf has the
 // revision and key of its row, so that the log itself holds where it goes on: a crash at any
 // instant neither loses a row nor appends it twice.
+//
+// A Log owns three goroutines: one watches the store, one appends, one compares. Those of Tessera
+// end soon after.
 package tlog
 
 import (

@@ -5,6 +5,8 @@
 // transaction that changes something writes its ID to a slot, on condition that the slot is
 // as its client left it. Where etcd does not answer, the slot tells whether the transaction
 // was made; one that is still under way is made impossible by writing the slot first.
+//
+// A Store owns one goroutine, which keeps the lease of its slots. Close waits for it.
 package etcd
 
 import (

@@ -2,6 +2,7 @@
 // synchronous=FULL, so that what Commit returned survives power loss.
 //
 // Besides the current keys it keeps the changes of the last revisions for Watch.
+// A Store owns one goroutine, which ends leases. Close waits for it.
 package sqlite
 
 import (

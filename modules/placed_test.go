@@ -13,14 +13,14 @@ import (
 
 var nixBlock = regexp.MustCompile("(?s)```nix\n(.*?)```")
 
-// TestRuns evaluates the example of the README on every host of a cluster: the program is where
+// TestRuns evaluates the example of the how-to on every host of a cluster: the program is where
 // the compiler placed the service, and nowhere else.
 func TestRuns(t *testing.T) {
 	lib := nixpkgsLib(t)
-	_, page, _ := strings.Cut(read(t, "README.md"), "\n### What runs here\n")
+	_, page, _ := strings.Cut(read(t, "../docs/how-to/add-a-nixos-host.md"), "\n## Run a service where the compiler places it\n")
 	example := nixBlock.FindStringSubmatch(page)
 	if example == nil {
-		t.Fatal("README.md has no example of what runs here")
+		t.Fatal("docs/how-to/add-a-nixos-host.md has no example of where services run")
 	}
 	file := t.TempDir() + "/example.nix"
 	if err := os.WriteFile(file, []byte(example[1]), 0o644); err != nil {

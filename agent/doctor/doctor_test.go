@@ -251,7 +251,7 @@ func TestDoctor(t *testing.T) {
 				p.sh("rm " + filepath.Join(p.Etc, "provider.hujson"))
 				p.units["florete-provider-oidc.service"] = units.Unit{Load: "loaded", Active: "inactive"}
 			},
-			begin: "units: florete-provider-oidc.service does not run: there is no ", fix: "write that file, as modules/README.md has it; then: systemctl start florete-provider-oidc.service",
+			begin: "units: florete-provider-oidc.service does not run: there is no ", fix: "write that file, as docs/reference/provider-settings.md has it; then: systemctl start florete-provider-oidc.service",
 		},
 		"a provider that waits": {
 			hurt: func(p *patient) {

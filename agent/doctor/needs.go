@@ -66,8 +66,8 @@ func remedy(message string) string {
 	return "what the message says"
 }
 
-// cure is what helps a need, by the code of its error (activation/README.md,
-// internal/hostapi), unless it follows from another finding.
+// cure is what helps a need, by the code of its error (docs/reference/errors.md), unless it
+// follows from another finding.
 func (h *host) cure(n document.Need, s hostdir.NeedState) (f Finding, ok bool) {
 	providers := strings.Join(n.Providers, " or ")
 	deploy := do("", fmt.Sprintf("deploy %s and this host from one revision of the flake", providers))

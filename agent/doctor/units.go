@@ -63,7 +63,7 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 	case u.Active == "activating":
 		return do(problem, "mend what it reports; all of it: journalctl -u "+u.Name), false
 	case strings.HasPrefix(u.Name, h.Instance.Unit("provider-")) && !exists(settings):
-		return do(fmt.Sprintf("%s does not run: there is no %s", u.Name, settings), "write that file, as modules/README.md has it; then: systemctl start "+u.Name), false
+		return do(fmt.Sprintf("%s does not run: there is no %s", u.Name, settings), "write that file, as docs/reference/provider-settings.md has it; then: systemctl start "+u.Name), false
 	case u.Active == "failed":
 		// A socket fails with the service that it starts, and both remember.
 		reset := u.Name

@@ -22,12 +22,6 @@ var untested = map[string]string{
 	"docs/how-to/run-providers-on-three-hosts.md": "the test of members in providers/store/etcd types its lines for etcdctl",
 }
 
-// readmes are pages of before docs, by the heading below which they have an operator type commands.
-var readmes = map[string]string{
-	"modules/README.md":    "Playbook",
-	"activation/README.md": "Away from pushed files",
-}
-
 var (
 	link    = regexp.MustCompile(`\]\(((?:\.\./)+tests/scenarios/\w+\.py)\)`)
 	comment = regexp.MustCompile(`\s{2,}#.*`)
@@ -42,13 +36,6 @@ func TestScenarios(t *testing.T) {
 	for _, path := range pages(t) {
 		page, _ := filepath.Rel(repo, path)
 		text := read(t, path)
-		if heading, is := readmes[page]; is {
-			_, below, found := strings.Cut(text, "\n## "+heading+"\n")
-			if !found {
-				t.Errorf("%s: no heading %q, want it, or the page taken out of readmes", page, heading)
-			}
-			text, _, _ = strings.Cut(below, "\n## ")
-		}
 		for _, l := range link.FindAllStringSubmatch(text, -1) {
 			read(t, filepath.Dir(path), l[1])
 		}
@@ -132,10 +119,6 @@ func pages(t *testing.T) (all []string) {
 		}
 		all = append(all, found...)
 	}
-	for page := range readmes {
-		all = append(all, filepath.Join(repo, page))
-	}
-	slices.Sort(all)
 	return all
 }
 

@@ -1,6 +1,6 @@
 """The root is replaced under load by two edits of the flake, with one host away for the whole of it: no host is given a command, and no request fails."""
 # minutes: 6
-# operator: modules/README.md
+# operator: docs/how-to/rotate-the-root.md
 import re
 
 bring_up("one-root")

@@ -1,6 +1,6 @@
 """A switch of NixOS goes back to the generation before unless it is confirmed over a new connection: without network, and after a loss of power in each step."""
 # minutes: 5
-# operator: modules/README.md
+# operator: docs/how-to/try-a-change.md
 # systemd: transient units, what goes back while units change
 
 PROFILES = "/nix/var/nix/profiles"

@@ -1,6 +1,6 @@
 """florctl deploy installs bundles on two fresh hosts at once, over SSH; what cuts a host off, or reports nothing, goes back by itself."""
 # minutes: 5
-# operator: modules/README.md
+# operator: docs/how-to/add-a-debian-host.md
 # systemd: transient units, what bundles start
 import re
 

@@ -1,5 +1,5 @@
 """An operator publishes, goes back and sees the fleet through the forwarder, without SSH; who may not is refused."""
-# operator: modules/README.md
+# operator: docs/how-to/publish-a-change.md
 
 bring_up("unoperated")
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")

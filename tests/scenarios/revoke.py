@@ -1,5 +1,5 @@
 """A machine is revoked: within seconds every host refuses it and cuts what is open, and nothing brings it back but an operator."""
-# operator: modules/README.md
+# operator: docs/how-to/take-access-away-now.md
 
 bring_up("unoperated")
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")

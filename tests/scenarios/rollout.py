@@ -1,6 +1,6 @@
 """A version reaches hosts in waves; one that breaks the first host goes back by itself, and no other host ever had it."""
 # minutes: 6
-# operator: modules/README.md
+# operator: docs/how-to/stage-a-rollout.md
 
 bring_up("waves")
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/providers/tlog"
 )
 
@@ -56,22 +56,39 @@ func (m *Mode) Run(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON boo
 		}
 		return PrintProof(out, p, asJSON)
 	}
+	return follow(cmd, logs, f, asJSON)
+}
+
+// follow prints rows as they are appended to logs. A log that cannot be followed is named at once,
+// and the others are followed on.
+func follow(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON bool) error {
 	var one sync.Mutex
-	g, ctx := errgroup.WithContext(ctx)
+	print := f.Follow(func(r Row) error {
+		one.Lock()
+		defer one.Unlock()
+		p := printer{out: cmd.OutOrStdout(), headed: true} // rows come one by one
+		if asJSON {
+			return p.json(r)
+		}
+		return errors.Join(p.add(r), p.flush())
+	})
+	var failed []error
+	var all sync.WaitGroup
 	for _, l := range logs {
-		g.Go(func() error {
-			return unlogged(tlog.Follow(ctx, l, f.Follow(func(r Row) error {
-				one.Lock()
-				defer one.Unlock()
-				p := printer{out: out, headed: true} // rows come one by one
-				if asJSON {
-					return p.json(r)
-				}
-				return errors.Join(p.add(r), p.flush())
-			})))
+		all.Go(func() {
+			err := unlogged(tlog.Follow(cmd.Context(), l, print))
+			one.Lock()
+			defer one.Unlock()
+			if err == nil {
+				return
+			}
+			if failed = append(failed, err); len(failed) < len(logs) {
+				fmt.Fprintln(terminal.Writer(cmd.ErrOrStderr()), "warning:", err)
+			}
 		})
 	}
-	return g.Wait()
+	all.Wait()
+	return errors.Join(failed...)
 }
 
 // verify prints what is found of each log that can be read, and returns why others cannot.

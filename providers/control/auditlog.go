@@ -9,13 +9,17 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Audit is a page of what this provider decided, oldest first.
+// Audit is a page of one audit log, oldest row first.
 type Audit struct {
 	Rows []server.Row `json:"rows"`
 	Next string       `json:"next"`
 }
 
 func (c *call) audit() (any, error) {
+	log, err := c.auditLog()
+	if err != nil {
+		return nil, err
+	}
 	first := ""
 	if text := c.r.URL.Query().Get("since"); text != "" {
 		since, err := time.Parse(time.RFC3339Nano, text)
@@ -24,7 +28,7 @@ func (c *call) audit() (any, error) {
 		}
 		first = server.AuditAfter(since)
 	}
-	entries, next, err := c.page(server.AuditPrefix, first)
+	entries, next, err := c.page(log.Store, log.Prefix, first)
 	rows := []server.Row{}
 	for _, e := range entries {
 		var row server.Row

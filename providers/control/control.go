@@ -36,9 +36,13 @@ type Config struct {
 	Archive  archive.Archive
 	Keep     int // versions that stay
 	Audit    *server.Audit
-	Log      *tlog.Log // of Audit's rows
+	Logs     Logs
 	Logger   *slog.Logger
 }
+
+// Logs returns the audit logs that can be read here, by kind of need. The log of kind config,
+// which Config.Audit writes to, is one of them.
+type Logs func() (map[string]tlog.Local, error)
 
 // What callers can hold: so many connections in all and each, and requests likewise.
 const (

@@ -59,6 +59,7 @@ var endpoints = []endpoint{
 	{"GET", "/v1/hosts", document.AccessRead, (*call).hosts},
 	{"GET", "/v1/needs", document.AccessRead, (*call).needs},
 	{"GET", "/v1/audit", document.AccessRead, (*call).audit},
+	{"GET", "/v1/audit/logs", document.AccessRead, (*call).auditLogs},
 	{"GET", "/v1/audit/log", document.AccessRead, (*call).auditHead},
 	{"GET", "/v1/audit/log/rows", document.AccessRead, (*call).auditRows},
 	{"GET", "/v1/audit/log/proof", document.AccessRead, (*call).auditProof},

@@ -44,7 +44,7 @@ type Need struct {
 
 // page reads entries below a prefix after where the caller's last page ended, and where the
 // next begins.
-func (c *call) page(prefix, first string) (entries []store.Entry, next string, err error) {
+func (c *call) page(s store.Store, prefix, first string) (entries []store.Entry, next string, err error) {
 	q := c.r.URL.Query()
 	limit := maxPage
 	if text := q.Get("limit"); text != "" {
@@ -56,7 +56,7 @@ func (c *call) page(prefix, first string) (entries []store.Entry, next string, e
 	if text := q.Get("after"); text != "" {
 		after = prefix + text
 	}
-	entries, err = c.Archive.Page(c.r.Context(), prefix, after, limit)
+	entries, err = s.Page(c.r.Context(), prefix, after, limit)
 	if len(entries) == limit {
 		next = strings.TrimPrefix(entries[limit-1].Key, prefix)
 	}
@@ -64,7 +64,7 @@ func (c *call) page(prefix, first string) (entries []store.Entry, next string, e
 }
 
 func (c *call) reports() (all []Host, next string, err error) {
-	entries, next, err := c.page(server.ReportPrefix, "")
+	entries, next, err := c.page(c.Archive.Store, server.ReportPrefix, "")
 	all = []Host{}
 	for _, e := range entries {
 		h := Host{Host: strings.TrimPrefix(e.Key, server.ReportPrefix)}

@@ -1,10 +1,15 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/tlog"
 )
@@ -14,9 +19,40 @@ type Logged struct {
 	Rows []tlog.Logged `json:"rows"`
 }
 
+// AuditLogs names the audit logs that can be read here, by their kinds of need.
+type AuditLogs struct {
+	Kinds []string `json:"kinds"`
+}
+
+func (c *call) auditLogs() (any, error) {
+	all, err := c.Logs()
+	return AuditLogs{slices.Sorted(maps.Keys(all))}, err
+}
+
+// auditLog returns the log of the kind that the request names, or of kind config.
+func (c *call) auditLog() (tlog.Local, error) {
+	all, err := c.Logs()
+	if err != nil {
+		return tlog.Local{}, err
+	}
+	kind := c.logKind()
+	log, ok := all[kind]
+	if !ok {
+		return log, hostapi.Errorf(hostapi.CodeMissingInvalid, "kind %.40q, want one whose audit log can be read here (%s): read others on the provider's host, as root: flor-provider audit",
+			kind, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+	}
+	return log, nil
+}
+
+func (c *call) logKind() string { return cmp.Or(c.r.URL.Query().Get("kind"), document.KindConfig) }
+
 func (c *call) auditHead() (any, error) {
-	h, err := c.Log.Local().Head(c.r.Context())
-	return h, unlogged(err)
+	log, err := c.auditLog()
+	if err != nil {
+		return nil, err
+	}
+	h, err := log.Head(c.r.Context())
+	return h, c.unlogged(err)
 }
 
 func (c *call) auditRows() (any, error) {
@@ -28,23 +64,31 @@ func (c *call) auditRows() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, newest, err := c.Log.Checkpoint(c.r.Context())
+	log, err := c.auditLog()
 	if err != nil {
-		return nil, unlogged(err)
+		return nil, err
+	}
+	_, newest, err := log.Checkpoint(c.r.Context())
+	if err != nil {
+		return nil, c.unlogged(err)
 	}
 	if size > newest.Size {
 		return nil, hostapi.Errorf(hostapi.CodeMalformed, "size %d, the log has %d rows", size, newest.Size)
 	}
-	rows, err := c.Log.Local().Rows(c.r.Context(), from, size)
+	rows, err := log.Rows(c.r.Context(), from, size)
 	return Logged{append([]tlog.Logged{}, rows...)}, err
 }
 
 func (c *call) auditProof() (any, error) {
-	p, err := c.Log.Local().Proof(c.r.Context(), c.r.URL.Query().Get("row"))
+	log, err := c.auditLog()
+	if err != nil {
+		return nil, err
+	}
+	p, err := log.Proof(c.r.Context(), c.r.URL.Query().Get("row"))
 	if errors.Is(err, tlog.ErrNoRow) {
 		return nil, hostapi.Errorf(hostapi.CodeMalformed, "row %v", err)
 	}
-	return p, unlogged(err)
+	return p, c.unlogged(err)
 }
 
 // index is a parameter that counts rows.
@@ -57,10 +101,10 @@ func (c *call) index(name string) (uint64, error) {
 	return n, nil
 }
 
-// unlogged is the error of a log that has not begun.
-func unlogged(err error) error {
+// unlogged explains the error of a log that has not begun.
+func (c *call) unlogged(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return hostapi.Errorf(hostapi.CodeUnavailable, "the audit log has no checkpoint yet")
+		return hostapi.Errorf(hostapi.CodeUnavailable, "the audit log of kind %s has no checkpoint yet: it begins within seconds after the provider's process", c.logKind())
 	}
 	return err
 }

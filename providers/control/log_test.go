@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,11 +37,19 @@ func TestLog(t *testing.T) {
 	if err := p.Verify(); err == nil || !strings.Contains(err.Error(), "was edited") {
 		t.Error(err)
 	}
+	var logs control.AuditLogs
+	if e.answer(bob, "GET", "/v1/audit/logs", nil, &logs); !slices.Equal(logs.Kinds, []string{"config"}) {
+		t.Errorf("through the forwarder the logs of %v can be read", logs.Kinds)
+	}
 	for path, want := range map[string]string{
 		"/v1/audit/log/proof?row=2020-01-01T00:00:00Z": "no such row",
 		"/v1/audit/log/proof?row=other":                "no such row",
 		"/v1/audit/log/rows?from=0&size=10000":         "the log has",
 		"/v1/audit/log/rows?from=-1&size=1":            "want a number of rows",
+		"/v1/audit?kind=cert":                          "want one whose audit log can be read here (config)",
+		"/v1/audit/log?kind=cert":                      "want one whose audit log can be read here (config)",
+		"/v1/audit/log/rows?kind=cert&from=0&size=1":   "want one whose audit log can be read here (config)",
+		"/v1/audit/log/proof?kind=cert&row=other":      "want one whose audit log can be read here (config)",
 	} {
 		if status, b := e.do(bob, e.request("GET", path, nil)); status == http.StatusOK || !strings.Contains(string(b), want) {
 			t.Errorf("%s: %d %s, want %q", path, status, b, want)

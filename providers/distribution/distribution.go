@@ -46,6 +46,7 @@ import (
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/tlog"
 )
 
 // Name is the name of the kind.
@@ -78,7 +79,7 @@ func (*Settings) State() server.State {
 // the rollout at work, and what keeps the revocation list offered.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	a := archive.Archive{Store: p.Store}
-	operators := s.Control(p)
+	operators := s.Control(p, func() (map[string]tlog.Local, error) { return map[string]tlog.Local{Name: p.Log.Local()}, nil })
 	cache := binarycache.Config{
 		Socket: cmp.Or(s.Cache, filepath.Join(runtimeDir(p), "cache.sock")), Forwarder: s.forwarder(p),
 		Dir: cmp.Or(s.CacheDir, filepath.Join(p.Dir, "cache")), Policies: p.Policies, Archive: a, Audit: p.Audit, Logger: p.Logger,
@@ -92,14 +93,14 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	).Kind()
 }
 
-// Control is the API for operators.
-func (s *Settings) Control(p server.Process) control.Config {
+// Control returns the API for operators, who can read some audit logs there.
+func (s *Settings) Control(p server.Process, logs control.Logs) control.Config {
 	return control.Config{
 		Socket: cmp.Or(s.Socket, filepath.Join(runtimeDir(p), "control.sock")), Forwarder: s.forwarder(p),
 		Relayed: func(kind string) string {
 			return filepath.Join(cmp.Or(s.Run, "/run"), p.Instance.Unit("provider-"+kind), relay.Socket)
 		},
-		Spool: p.Dir, Policies: p.Policies, Archive: archive.Archive{Store: p.Store}, Keep: s.Keep.Or(10), Audit: p.Audit, Log: p.Log, Logger: p.Logger,
+		Spool: p.Dir, Policies: p.Policies, Archive: archive.Archive{Store: p.Store}, Keep: s.Keep.Or(10), Audit: p.Audit, Logs: logs, Logger: p.Logger,
 	}
 }
 

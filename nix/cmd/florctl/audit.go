@@ -39,7 +39,7 @@ them; --proof proves that it has one.`,
 		}
 		how.Kept = server.Retention{Audit: server.Number(*keep)}.Rows(time.Now())
 		if how.Any() {
-			return c.Providers.AuditLogs(cmd, how, &f, *asJSON)
+			return c.Providers.RunMode(cmd, how, &f, *asJSON)
 		}
 		log, end := c.Providers.Audit(cmd.Context(), f.After)
 		if err := auditview.Print(cmd.OutOrStdout(), f.Rows(log), *asJSON); err != nil {

@@ -5,20 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
-	"github.com/florete/florete/providers/tlog"
 )
 
 // Importing says how documents are published.
@@ -49,22 +44,6 @@ func (p *Provider) Reports(ctx context.Context) (map[string]hostreport.Kept, err
 			return all, nil
 		}
 	}
-}
-
-// Audit yields the rows of what it decided after a time, oldest first. Over SSH those are of all
-// processes of its host.
-func (p *Provider) Audit(ctx context.Context, since auditview.Moment) iter.Seq2[auditview.Row, error] {
-	if p.OverSSH() {
-		return p.auditOfHost(ctx, since)
-	}
-	return auditview.Read(p.Host, func(after string) (rows []json.RawMessage, next string, err error) {
-		var page struct {
-			Rows []json.RawMessage
-			Next string
-		}
-		err = p.Get(ctx, "/v1/audit?"+url.Values{"since": {since.String()}, "after": {after}}.Encode(), &page)
-		return page.Rows, page.Next, err
-	})
 }
 
 // Export writes the documents of a version, for a publish.Reader.
@@ -170,26 +149,4 @@ func (p *Provider) DecideJoin(ctx context.Context, host string, d control.Decisi
 // Issued records certificates of an identity file in its audit log.
 func (p *Provider) Issued(ctx context.Context, i join.Issued) error {
 	return p.Post(ctx, "/v1/issued", i, &i)
-}
-
-// Head is the newest checkpoint of the provider's log.
-func (p *Provider) Head(ctx context.Context) (h tlog.Head, err error) {
-	err = p.Get(ctx, "/v1/audit/log", &h)
-	return h, err
-}
-
-// Rows are some of that log.
-func (p *Provider) Rows(ctx context.Context, from, size uint64) ([]tlog.Logged, error) {
-	var page control.Logged
-	err := p.Get(ctx, "/v1/audit/log/rows?from="+strconv.FormatUint(from, 10)+"&size="+strconv.FormatUint(size, 10), &page)
-	return page.Rows, err
-}
-
-// Proof returns the proof that the log has a row.
-func (p *Provider) Proof(ctx context.Context, row string) (proof tlog.Proof, err error) {
-	err = p.Get(ctx, "/v1/audit/log/proof?"+url.Values{"row": {row}}.Encode(), &proof)
-	if err != nil && strings.Contains(err.Error(), tlog.ErrNoRow.Error()) {
-		err = tlog.ErrNoRow
-	}
-	return proof, err
 }

@@ -1,84 +1,119 @@
 package client
 
 import (
-	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
-	"io"
+	"iter"
 	"maps"
+	"net/url"
 	"slices"
-	"sync"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/auditview"
+	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/tlog"
 )
 
-// AuditLogs does what a mode is with the tamper-evident logs of all providers, whatever some of them
-// lack. What is reached through the forwarder is verified here.
-func (p Providers) AuditLogs(cmd *cobra.Command, m *auditview.Mode, f *auditview.Filter, asJSON bool) error {
-	var logs []tlog.Source
-	var runs []func() error
-	var one sync.Mutex
-	for _, at := range p {
-		if !at.OverSSH() {
-			logs = append(logs, at)
-			continue
+// AuditLog is the audit log of one kind of need on a provider's host. It is a tlog.Source.
+type AuditLog struct {
+	*Provider
+	kind string
+}
+
+// AuditLogs returns the audit logs that can be read at the provider: that of kind config through the
+// forwarder, and those of all kinds that its host provides over SSH.
+func (p *Provider) AuditLogs(ctx context.Context) (all []AuditLog, err error) {
+	var found control.AuditLogs
+	err = p.Get(ctx, "/v1/audit/logs", &found)
+	for _, kind := range found.Kinds {
+		all = append(all, AuditLog{p, kind})
+	}
+	return all, err
+}
+
+// Audit yields the rows after a time of all audit logs that can be read at the provider, oldest
+// first.
+func (p *Provider) Audit(ctx context.Context, since auditview.Moment) iter.Seq2[auditview.Row, error] {
+	return func(yield func(auditview.Row, error) bool) {
+		logs, err := p.AuditLogs(ctx)
+		if err != nil {
+			yield(auditview.Row{}, err)
+			return
 		}
-		runs = append(runs, func() error {
-			return at.AuditProgram(cmd.Context(), &lines{one: &one, to: cmd.OutOrStdout()}, modeArgs(cmd)...)
-		})
+		var rows []iter.Seq2[auditview.Row, error]
+		for _, l := range logs {
+			rows = append(rows, l.read(ctx, since))
+		}
+		auditview.Merge(rows)(yield)
 	}
-	if len(logs) > 0 {
-		runs = append(runs, func() error { return m.Run(cmd, logs, f, asJSON) })
+}
+
+func (l AuditLog) read(ctx context.Context, since auditview.Moment) iter.Seq2[auditview.Row, error] {
+	return auditview.Read(l.Host, func(after string) ([]json.RawMessage, string, error) {
+		var page struct {
+			Rows []json.RawMessage
+			Next string
+		}
+		err := l.get(ctx, "", url.Values{"since": {since.String()}, "after": {after}}, &page)
+		return page.Rows, page.Next, err
+	})
+}
+
+// Head returns the newest checkpoint of the log.
+func (l AuditLog) Head(ctx context.Context) (h tlog.Head, err error) {
+	err = l.get(ctx, "/log", url.Values{}, &h)
+	return h, err
+}
+
+// Rows returns a page of the rows of the log as it was at a size, from an index on.
+func (l AuditLog) Rows(ctx context.Context, from, size uint64) ([]tlog.Logged, error) {
+	var page control.Logged
+	err := l.get(ctx, "/log/rows", url.Values{"from": {strconv.FormatUint(from, 10)}, "size": {strconv.FormatUint(size, 10)}}, &page)
+	return page.Rows, err
+}
+
+// Proof returns the proof that the log has a row. The error is tlog.ErrNoRow if it does not have it.
+func (l AuditLog) Proof(ctx context.Context, row string) (proof tlog.Proof, err error) {
+	err = l.get(ctx, "/log/proof", url.Values{"row": {row}}, &proof)
+	if err != nil && strings.Contains(err.Error(), tlog.ErrNoRow.Error()) {
+		err = tlog.ErrNoRow
 	}
-	var g errgroup.Group
-	if !m.Follow { // the others print several lines that belong together
-		g.SetLimit(1)
+	return proof, err
+}
+
+func (l AuditLog) get(ctx context.Context, path string, q url.Values, v any) error {
+	q.Set("kind", l.kind)
+	return l.Get(ctx, "/v1/audit"+path+"?"+q.Encode(), v)
+}
+
+// RunMode does what a mode asks for with the audit logs of all providers. Providers that do not
+// answer are part of the error, and do not prevent it from reading the logs of the others.
+func (p Providers) RunMode(cmd *cobra.Command, m *auditview.Mode, f *auditview.Filter, asJSON bool) error {
+	var logs []tlog.Source
+	var failed []error
+	for _, at := range p {
+		all, err := at.AuditLogs(cmd.Context())
+		if err != nil {
+			failed = append(failed, err)
+		}
+		for _, l := range all {
+			logs = append(logs, l)
+		}
 	}
-	errs := make([]error, len(runs))
-	for i, run := range runs {
-		g.Go(func() error { errs[i] = run(); return nil })
+	if len(logs) == 0 {
+		return errors.Join(failed...)
 	}
-	_ = g.Wait()
-	if m.Proof != "" && slices.Contains(errs, nil) { // a row is in one log
+	err := m.Run(cmd, logs, f, asJSON)
+	if m.Proof != "" && err == nil { // a row is in one log
 		return nil
 	}
-	return errors.Join(errs...)
-}
-
-// lines passes on whole lines, so that those of several writers are not mixed.
-type lines struct {
-	one  *sync.Mutex
-	to   io.Writer
-	rest []byte
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.rest = append(l.rest, b...)
-	end := bytes.LastIndexByte(l.rest, '\n') + 1
-	if end == 0 {
-		return len(b), nil
-	}
-	l.one.Lock()
-	defer l.one.Unlock()
-	_, err := l.to.Write(l.rest[:end])
-	l.rest = append(l.rest[:0], l.rest[end:]...)
-	return len(b), err
-}
-
-// modeArgs are the flags with which flor-provider does the same on its host.
-func modeArgs(cmd *cobra.Command) []string {
-	var args []string
-	for _, name := range []string{"verify", "follow", "proof", "json", "caller", "kind", "outcome"} {
-		if flag := cmd.Flags().Lookup(name); flag.Changed {
-			args = append(args, "--"+name+"="+flag.Value.String())
-		}
-	}
-	return args
+	return errors.Join(append(failed, err)...)
 }
 
 // Unread returns the kinds of need whose logs are not read: each has one of its own, and through the

@@ -3,11 +3,9 @@ package client
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net"
 	"net/http"
 	"os"
@@ -19,7 +17,6 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/nix/operator/compile"
-	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/backup"
 )
 
@@ -82,7 +79,10 @@ func (r Root) Run(ctx context.Context, in io.Reader, out io.Writer, args ...stri
 func newOverSSH(r Root) *Provider {
 	return &Provider{
 		Host: r.Host, base: "http://" + r.Host, root: &r,
-		http: &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return r.dial() }}},
+		http: &http.Client{Transport: &http.Transport{
+			DialContext:     func(context.Context, string, string) (net.Conn, error) { return r.dial() },
+			MaxConnsPerHost: 1, // each is a login
+		}},
 		explain: func(err error) error {
 			var failed *sshError
 			if errors.As(err, &failed) {
@@ -91,29 +91,6 @@ func newOverSSH(r Root) *Provider {
 			return err
 		},
 	}
-}
-
-func (p *Provider) auditOfHost(ctx context.Context, since auditview.Moment) iter.Seq2[auditview.Row, error] {
-	return auditview.Read(p.Host, func(string) (rows []json.RawMessage, next string, err error) {
-		var out bytes.Buffer
-		args := []string{"audit", "--json"}
-		if !since.IsZero() {
-			args = append(args, "--after", since.String())
-		}
-		if err := p.root.Run(ctx, nil, &out, args...); err != nil {
-			return nil, "", err
-		}
-		for line := range bytes.Lines(out.Bytes()) {
-			rows = append(rows, bytes.TrimSpace(line))
-		}
-		return rows, "", nil
-	})
-}
-
-// AuditProgram has the provider's program print its logs there, for modes that verify and follow
-// what only its host has. It is for a provider that is reached over SSH.
-func (p *Provider) AuditProgram(ctx context.Context, out io.Writer, args ...string) error {
-	return p.root.Run(ctx, nil, out, append([]string{"audit"}, args...)...)
 }
 
 // sshError says that a program ended, with the text that it printed.

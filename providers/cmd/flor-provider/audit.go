@@ -17,8 +17,8 @@ import (
 // auditPage is how many rows of a log are in memory at once.
 const auditPage = 1000
 
-// auditCmd prints what the processes of this host decided, oldest first. It may run beside
-// them.
+// auditCmd prints the audit logs of the processes of this host. It may run beside them, and also
+// reads the logs of a host that has no control API because it does not provide documents.
 func auditCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
@@ -42,13 +42,18 @@ first. The next page begins after the time of the last row:
 		for _, db := range dbs {
 			defer db.Close()
 			logs = append(logs, readLog(cmd.Context(), db, f.After))
-			sources = append(sources, tlog.NewLocal(logPath(s.Dir(db.kind)), db, server.AuditPrefix, s.Retention.Rows))
+			sources = append(sources, db.auditLog(s))
 		}
 		if how.Any() {
 			return how.Run(cmd, sources, &f, *asJSON)
 		}
 		return auditview.Print(cmd.OutOrStdout(), f.Rows(auditview.Merge(logs)), *asJSON)
 	})
+}
+
+// auditLog returns the audit log of the process, whether or not the process runs.
+func (k kindState) auditLog(s *settings.Settings) tlog.Local {
+	return tlog.NewLocal(logPath(s.Dir(k.kind)), k, server.AuditPrefix, s.Retention.Rows)
 }
 
 // readLog yields the rows that a store has of what was decided after a time.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
+	"github.com/florete/florete/providers/tlog"
 )
 
 // controlCmd serves the control API to the account that runs it.
@@ -128,6 +130,21 @@ func (t *target) withControl(cmd *cobra.Command, run func(*cobra.Command, *http.
 			return err
 		}
 		defer db.Close()
+		var opened []kindState
+		defer func() {
+			for _, of := range opened {
+				of.Close()
+			}
+		}()
+		logs := sync.OnceValues(func() (map[string]tlog.Local, error) { // few requests read them
+			var err error
+			opened, err = t.existing(cmd.Context(), s)
+			all := map[string]tlog.Local{}
+			for _, of := range opened {
+				all[of.kind] = of.auditLog(s)
+			}
+			return all, err
+		})
 		log := slog.New(quiet{journal.New(cmd.ErrOrStderr()).Handler()})
 		p := &process{Settings: s, kind: distribution.Name, instance: t.Instance, log: log, store: db, audit: server.NewAudit(db, log)}
 		if err := p.openPolicies(); err != nil {
@@ -141,8 +158,8 @@ func (t *target) withControl(cmd *cobra.Command, run func(*cobra.Command, *http.
 		served := make(chan error, 1)
 		go func() {
 			served <- control.ServeAccount(theirs, by.Username, s.Section.(*distribution.Settings).Control(server.Process{
-				Instance: t.Instance, Dir: p.dir(), Store: db, Policies: p.policies, Audit: p.audit, Log: p.auditLog(db), Logger: log,
-			}))
+				Instance: t.Instance, Dir: p.dir(), Store: db, Policies: p.policies, Audit: p.audit, Logger: log,
+			}, logs))
 		}()
 		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ours, nil }}}
 		err = run(cmd, client, ours)

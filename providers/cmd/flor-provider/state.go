@@ -133,6 +133,9 @@ func (t *target) existing(ctx context.Context, s *settings.Settings) (all []kind
 	for _, kind := range found {
 		db, err := st.open(ctx, kind)
 		if err != nil {
+			for _, opened := range all {
+				opened.Close()
+			}
 			return nil, err
 		}
 		all = append(all, kindState{db, kind})

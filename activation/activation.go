@@ -1,9 +1,9 @@
-// Package activation keeps the needs of a host fulfilled: it reads the manifest in
-// force, fetches what is missing or due from providers, each need on its own, delivers
-// it to disk and notifies the units that the need names.
+// Package activation keeps the needs of a host fulfilled. It reads the manifest in force, requests
+// missing and due needs from providers, delivers the answers to disk atomically, and restarts or
+// reloads the units that a need names.
 //
-// What is fulfilled costs no request, a restart continues where the last run was,
-// and a need that fails delays only those that depend on it.
+// A fulfilled need causes no request. A restart of activation continues where the last run stopped.
+// A need that fails delays only the needs that depend on it.
 package activation
 
 import (

@@ -1,5 +1,5 @@
-// Package tests holds the rules of the house: who may import whom, and what the
-// top level is made of.
+// Package tests checks the rules of the repository: which packages may import which, and the
+// content of the top level.
 package tests
 
 import (

@@ -1,6 +1,5 @@
-// Package activationtest makes the surroundings of a host under test: a cluster's
-// trust, its documents, and providers that speak the real protocol over TLS, in
-// memory, and fail as scripted.
+// Package activationtest simulates the environment of a host under test: the trust and documents of
+// a cluster, and providers that speak the real protocol over TLS in memory and fail as scripted.
 package activationtest
 
 import (

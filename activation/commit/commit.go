@@ -1,16 +1,15 @@
-// Package commit puts the newest documents of a host in force so that they go back by
-// themselves, unless an operator confirms them in time, and has a NixOS system or a bundle
-// go back that is put in force by others.
+// Package commit puts new documents of a host in force so that they are rolled back automatically
+// unless an operator confirms them in time. It can do the same for a NixOS system or bundle that
+// another program puts in force.
 //
-// A commit has an identity, a deadline and the generation to go back to, on disk before
-// anything changes. Whoever holds it to its deadline is a process of its own (Supervise),
-// which needs neither the network nor another process. A confirmation names the identity, and
-// is of a login that began after the change: that it got through is the proof that the host
-// can still be reached.
+// The identity of a commit, its deadline, and the generation to restore are on disk before anything
+// changes. A separate process (Supervise) enforces the deadline; it needs neither the network nor
+// any other process. A confirmation names the commit and must come from a login that began after
+// the change, which proves that the host can still be reached.
 //
 //	pending:    commit.json
 //	confirmed:  commit.json is gone
-//	went back:  commit.json is undone.json
+//	undone:     commit.json was renamed to undone.json
 package commit
 
 import (

@@ -1,5 +1,5 @@
-// Package crl keeps the certificate revocation lists (RFC 5280) of issuing CAs, for software on
-// a host that is not ours.
+// Package crl maintains the certificate revocation lists (RFC 5280) of issuing CAs in a file, for
+// other software on the host.
 package crl
 
 import (

@@ -1,14 +1,14 @@
-// Package delivery puts files on disk in generations:
+// Package delivery writes files to disk in generations:
 //
-//	<dir>/gen-3/<file>
-//	<dir>/current -> gen-3
+//	dir/gen-3/<file>
+//	dir/current -> gen-3
 //
-// A generation is written beside the one in force, flushed, and then takes its
-// place by renaming a symlink. So a process that dies at any instant leaves the old
-// generation or the new one in force, whole. Numbers only grow, and the one before
-// current is kept for those that are still reading it.
+// A new generation is written beside the current one, flushed, and put in force by renaming a
+// symbolic link. If the process dies at any moment, either the old or the new generation is in
+// force, complete. Generation numbers only grow. The generation before the current one is kept for
+// processes that are still reading it.
 //
-// A directory has one writer at a time; any number may read.
+// A directory has one writer at a time and any number of readers.
 package delivery
 
 import (

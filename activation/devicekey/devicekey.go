@@ -1,9 +1,9 @@
-// Package devicekey keeps the key by which a host proves itself where the flake declares no
-// SSH host key of it: held by a TPM where the machine has one, else in a file.
+// Package devicekey manages the key that identifies a host for which the flake declares no SSH host
+// key. A TPM holds the key if the machine has one; otherwise it is in a file.
 //
-// A TPM makes the key itself, ECDSA on P-256, below its storage root key. The file is of no
-// use to another TPM, nor to this one once it is cleared. Nothing changes by itself from one
-// kind of key to the other.
+// The TPM generates the key, ECDSA on P-256, below its storage root key. The stored file is useless
+// to another TPM, and to the same one after it is cleared. A host never changes from one form to
+// the other by itself.
 package devicekey
 
 import (

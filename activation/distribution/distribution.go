@@ -1,18 +1,19 @@
-// Package distribution brings a host its documents from their providers, and tells these how the
-// host stands. All of it goes over one connection that lasts (fetch.Line), one request after the
+// Package distribution fetches a host's documents from their providers and reports the state of the
+// host to them. Everything goes over one long-lived connection (fetch.Line), one request after the
 // other:
 //
-//	poll      the first documents, and whatever comes after a failure
-//	watch     waits at one provider for newer ones, and for a newer revocation list
-//	prove     a new connection under new documents: an answer confirms them (commit-confirm)
-//	report    what the host is, on every change and every few minutes
+//	poll      fetches the first documents, and tries again after a failure
+//	watch     waits at one provider for newer documents or a newer revocation list
+//	prove     connects anew under new documents; an answer confirms them (commit-confirm)
+//	report    sends the state of the host after every change and every few minutes
 //
-// How it stands is kept as that of a need (needstate.Need), since the manifest names it as one:
-// when it polls, what failed, and when it polls next. Documents that are accepted are in force at once
-// (documents.Store); whoever owns the Follower sees that by Changed, and takes them up by Open.
+// The state of distribution is kept like that of a need (needstate.Need), because the manifest
+// contains it as one: the last failure, and the time of the next poll. Accepted documents are in
+// force at once (documents.Store). The owner of the Follower notices them by Changed and loads them
+// with Open.
 //
-// A Follower belongs to the goroutine that owns the needs. What takes time runs beside it
-// (needstate.Start).
+// A Follower belongs to the goroutine that owns the needs. Slow operations run in goroutines of
+// their own (needstate.Start).
 package distribution
 
 import (

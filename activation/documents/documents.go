@@ -1,20 +1,18 @@
-// Package documents decides which documents are in force on a host. They come
-// from two origins:
+// Package documents decides which documents are in force on a host. Documents have two origins:
 //
-//   - the closure, a directory that the operator's deployment names. It is trusted
-//     as it is and may go backwards, and one that changed since it was last seen
-//     wins over everything;
-//   - the network. A document from there needs a signature by a key that the
-//     manifest in force pins, must be for this host, and newer, by serial and
-//     digest, than what is in force, than any received before, and than any the
-//     operator rolled back from.
+//   - The closure is a directory named by the operator's deployment. It is trusted
+//     without a signature and may contain older documents. A closure that changed since
+//     it was last seen takes precedence over everything else.
+//   - Documents from the network need a signature by a key that the manifest in force
+//     pins. They must be for this host and newer, by serial and digest, than the documents
+//     in force, than any received before, and than any that an operator rolled back.
 //
-// The revocation list, from the network alone, is neither: it is signed likewise, its number
-// only grows, and whatever else goes back, it stays (Layout.Revocations).
+// The revocation list comes only from the network. It is signed in the same way, its number only
+// grows, and it is never rolled back (Layout.Revocations).
 //
-// What is accepted is one generation of Layout.Documents; what was seen of each
-// origin is Layout.State. The generation is in force before the record says so:
-// a process that dies in between accepts the same again, which changes nothing.
+// The accepted documents form one generation of Layout.Documents; the documents seen from each
+// origin are recorded in Layout.State. The generation is put in force before the record is written,
+// so a process that dies in between accepts the same documents again, which changes nothing.
 package documents
 
 import (

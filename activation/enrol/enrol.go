@@ -1,12 +1,12 @@
-// Package enrol is how a host comes in by files that a person carries: it makes the request
-// for an identity file, and verifies one and leaves it for activation.
+// Package enrol admits a host by files that a person carries. It creates the request for an
+// identity file, verifies an identity file, and leaves it for activation.
 //
-//	flor id create     keys, on this host ──▶ join/keys.json, then a request that its device key signs
-//	florctl id issue   certificates, documents, revocation list, signed by the operator, sealed with age
-//	flor enroll        opened and verified, whole ──▶ join/identity.json ──▶ activation delivers, and removes it
+//	flor id create     generates keys ──▶ join/keys.json, and a request signed by the device key
+//	florctl id issue   certificates, documents, revocation list, signed by the operator, encrypted with age
+//	flor enroll        decrypts and verifies all of it ──▶ join/identity.json ──▶ activation delivers and removes it
 //
-// join/identity.json is written by one rename, once nothing is wrong with any of it: whatever
-// is killed, either nothing is installed, or activation goes on with all of it.
+// join/identity.json is written by one rename after everything has been verified. An interruption
+// therefore leaves either nothing, or a complete file that activation delivers.
 package enrol
 
 import (

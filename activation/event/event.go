@@ -1,5 +1,4 @@
-// Package event has what activation tells whoever started it: what happens, and how the needs
-// of the host stand.
+// Package event defines the events and the status of needs that activation reports to its caller.
 package event
 
 import (

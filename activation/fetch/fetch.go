@@ -1,6 +1,6 @@
-// Package fetch requests one need from a provider on behalf of the host. A request is on
-// disk before it is sent, so a host that dies in between sends the same request again and
-// gets the same answer.
+// Package fetch requests a need from a provider on behalf of the host. Each request is written to
+// disk before it is sent. A host that dies in between sends the same request again and gets the
+// same answer.
 package fetch
 
 import (

@@ -1,3 +1,3 @@
-// Package needstate is the state machine of a need: when it is requested, what an attempt
-// changes, and what is on disk of it, so that a restart continues.
+// Package needstate implements the state machine of a need: when it is requested, how an attempt
+// changes its state, and the record on disk from which a restart continues.
 package needstate

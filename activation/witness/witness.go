@@ -1,6 +1,6 @@
-// Package witness holds providers to their audit logs: a host keeps the newest checkpoint that
-// it has seen of each, and the next one must extend it. A provider that edits or removes what
-// it decided, or goes back to an older state, cannot return one that does.
+// Package witness monitors the audit logs of providers. A host keeps the newest checkpoint that it
+// has seen of each log, and the next checkpoint must extend it. A provider that edits or removes
+// rows, or returns to an older state, cannot produce such a checkpoint.
 package witness
 
 import (

@@ -1,5 +1,5 @@
-// Package accounts bounds what each account of the host may have of a Unix socket, and serves
-// HTTP there to every account, each as itself: SO_PEERCRED has who requests.
+// Package accounts limits the use of a Unix socket by each account of the host, and serves HTTP on
+// such a socket. The account of a caller is determined by SO_PEERCRED.
 package accounts
 
 import (

@@ -1,5 +1,5 @@
-// Package agenttest is a small cluster for tests of the forwarder: hosts whose state
-// directories hold what activation would have put there, accounts and upstreams.
+// Package agenttest is a small cluster for tests of the forwarder: hosts with the state directories
+// that activation would have written, accounts and upstreams.
 package agenttest
 
 import (

@@ -1,6 +1,6 @@
-// Package confine has the kernel refuse to this process all files that the forwarder does not
-// open (Landlock), besides what its unit refuses: whoever takes the process over by its network
-// does not get those either. It is not undone.
+// Package confine uses Landlock to restrict the forwarder to the files it needs, so that a remote
+// attacker who takes over the process cannot read others. The restriction is permanent and is in
+// addition to that of the systemd unit.
 package confine
 
 import (

@@ -1,18 +1,18 @@
-// Package credentials delivers to services what was delivered for them when systemd loads
-// their credentials from a socket (systemd.exec(5), LoadCredential=), so that nothing
-// of it lies where the service's account could read it later:
+// Package credentials serves delivered secrets to systemd, which loads the credentials of services
+// from a socket (systemd.exec(5), LoadCredential=). The secrets are then never in a file that the
+// service's account could read later:
 //
 //	[Service]
 //	LoadCredential=oidc_client-secret:/run/florete/credentials.sock
 //
-// systemd connects as root from the abstract address
-// "\0<random>/unit/<unit>/<credential>" and reads to the end. The unit picks the
-// service, the credential its files: "oidc_client-secret" is the file client-secret of
-// kind oidc, "oidc" a JSON object with all files of the kind. See Find.
+// systemd connects as root from the abstract address "\0<random>/unit/<unit>/<credential>" and
+// reads to the end. The unit determines the service, and the credential its files:
+// "oidc_client-secret" is the file client-secret of kind oidc, and "oidc" is a JSON object with all
+// files of the kind. See Find.
 //
-// A unit waits until the need is fulfilled, or until shortly before its start would
-// time out. For systemd an empty answer is an empty credential, so a refusal is
-// more than a credential may hold, which makes the unit fail (243/CREDENTIALS).
+// The start of a unit waits until the need is fulfilled, or until shortly before systemd's timeout.
+// Because systemd accepts an empty answer as an empty credential, a refusal is an answer that is
+// too long for a credential. The unit then fails with status 243/CREDENTIALS.
 package credentials
 
 import (

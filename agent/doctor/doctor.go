@@ -1,5 +1,5 @@
-// Package doctor examines a host: what keeps it from what its manifest says, and
-// the command that mends each thing. It changes nothing.
+// Package doctor examines a host. It finds the reasons why the host is not in the state that its
+// manifest describes, and the command that fixes each. It changes nothing.
 package doctor
 
 import (

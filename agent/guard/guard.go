@@ -1,8 +1,8 @@
-// Package guard keeps a table of nftables in which the kernel holds what the forwarder
-// alone cannot: that other accounts of a host do not connect past the allow list to the
-// upstream of a published service on loopback, and who sends each datagram to a local
-// listener of UDP (package caller). It follows the documents in force, and touches no
-// other table.
+// Package guard maintains a table of nftables with rules that the forwarder cannot enforce itself.
+// The rules keep other accounts of the host from bypassing the allow list by connecting to the
+// upstream of a published service on loopback. They also record the sender of each datagram to a
+// local UDP listener (package caller). The table follows the documents in force; other tables are
+// not touched.
 package guard
 
 import (

@@ -1,15 +1,15 @@
-// Package hostsfile keeps the names of the cluster's services in hosts(5), each at its
-// local listener, so that programs that know nothing of Florete just connect:
+// Package hostsfile maintains the names of the cluster's services in hosts(5), with the addresses
+// of their local listeners, so that ordinary programs can connect to them:
 //
 //	# florete: what cluster demo offers this host; kept by florete-hosts-file.service
 //	127.103.91.74 auth.demo.flor.rete
 //	127.103.91.74 login.demo.flor.rete
 //	# florete: end
 //
-// It follows the documents in force, wherever they came from, and puts the block back
-// where something else rewrote the file. Between the two marks it takes loopback addresses
-// of names in .rete for its own, and touches no other line, whatever became of the marks.
-// Each instance of the host has a block of its own, "# florete_<instance>: …".
+// The block follows the documents in force, whatever their origin, and is restored if another
+// program rewrites the file. Between the marks, lines with loopback addresses of names in .rete
+// belong to this package. It changes no other line, even if the marks are damaged. Each instance of
+// the host has a block of its own, "# florete_<instance>: …".
 package hostsfile
 
 import (

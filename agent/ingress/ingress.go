@@ -1,10 +1,10 @@
-// Package ingress has the reverse proxy of a host take in strangers for the public names of the
-// cluster: nginx, by a file of its own, or Caddy, by its admin API. The manifest has every name
-// and the local listener that leads to its service, needs of kind tls the certificates.
+// Package ingress configures the reverse proxy of a host for the public names of the cluster: nginx
+// through a configuration file, or Caddy through its admin API. The manifest contains the public
+// names and the local listeners of their services; needs of kind tls deliver the certificates.
 //
-// It follows both: what changes is rendered, tested, put in force whole, and taken back where
-// the proxy does not accept it. A name without a certificate answers challenges alone, a name
-// that is not published is refused.
+// The configuration follows both. A new configuration is rendered, tested and applied as a whole,
+// and reverted if the proxy does not accept it. A name without a certificate answers only ACME
+// challenges. A name that is not published is refused.
 package ingress
 
 import (

@@ -1,21 +1,21 @@
-// Package localapi is the API of one host for those whom a role admits: HTTP on Unix
-// sockets, which are published through the forwarder where the flake declares it, and nowhere
-// else. The one to read serves:
+// Package localapi is the API of one host for callers with the required roles. It is HTTP on Unix
+// sockets, which are published only through the forwarder and only if the flake declares it. The
+// socket for reading serves:
 //
 //	GET /manifest                        the manifest in force, its exact bytes
-//	GET /status                          as flor status --json
+//	GET /status                          the output of flor status --json
 //	GET /journal/UNIT?lines=N[&follow=1]  the last lines of a unit's journal, and
-//	                                     those that come
+//	                                     new lines as they are written
 //
-// and the one to administer:
+// and the socket for administration:
 //
-//	POST /refetch?need=ID  activation requests the need again, within ten seconds
-//	POST /rotate?need=ID   it requests another secret, and the former one ends
+//	POST /refetch?need=ID  activation requests the need again within ten seconds
+//	POST /rotate?need=ID   activation requests a new secret; the old one stops working
 //
-// It reads the journals of Florete's units, of services that this host publishes
-// and of units that its needs notify, and no others. Who may connect is the
-// forwarder's to decide: two services, so that a role can have one of them. Requests must
-// name the service as its callers do, host.ursula.demo.flor.rete.
+// It serves the journals of Florete's units, of services that this host publishes, and of units
+// that its needs notify, and no others. The forwarder decides who may connect. The sockets are
+// separate services, so that a role can grant only one of them. Requests must name the service as
+// its callers do, host.ursula.demo.flor.rete.
 package localapi
 
 import (

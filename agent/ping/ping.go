@@ -1,11 +1,11 @@
-// Package ping finds out, step by step, whether an account of this host reaches a service:
-// the service's name, its local listener, the identity that the account acts under, the
-// forwarder that publishes it, both identities, the upstream. A step that fails has what to do;
-// those after it are done all the same where they do not need it.
+// Package ping checks step by step whether an account of this host can reach a service: the
+// service's name, its local listener, the identity of the account, the forwarder that publishes the
+// service, both identities, and the upstream. A failed step includes a remedy. Later steps run if
+// they do not depend on it.
 //
-// The agent does it, as it would for a connection of that account, on a Unix socket beside the
-// one of the status: POST /ping?service=wiki. What goes to the service is a connection without a
-// byte, which ends in order, as a client's that thought better of it; over UDP, nothing.
+// The forwarder performs the steps, as for a connection of that account, on a Unix socket beside
+// that of the status: POST /ping?service=wiki. The service sees a connection that is closed in
+// order without a byte. Nothing is sent to a service over UDP.
 package ping
 
 import (

@@ -1,4 +1,4 @@
-// Package report collects what a host reports of itself.
+// Package report collects the data of a host's report.
 package report
 
 import (

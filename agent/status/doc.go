@@ -1,3 +1,3 @@
-// Package status reports what a forwarder does: HTTP with JSON on a Unix socket, GET /status, tables that people read,
-// and metrics for Prometheus.
+// Package status reports the activity of a forwarder: as JSON over HTTP on a Unix socket (GET
+// /status), as tables for people, and as metrics for Prometheus.
 package status

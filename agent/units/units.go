@@ -1,5 +1,5 @@
-// Package units finds how the systemd units of a host stand, and which it should have; it restarts those whose
-// certificates of the store were replaced.
+// Package units determines which systemd units a host should run and the state of those units. It
+// restarts units whose certificates for the shared store were replaced.
 package units
 
 import (

@@ -1,5 +1,5 @@
-// Package watch reports when something below some directories may have changed, whether
-// they exist yet or not.
+// Package watch reports that files below some directories may have changed. The directories need
+// not exist yet.
 package watch
 
 import (

@@ -1,10 +1,10 @@
-// Package whois returns to a service the SPIFFE ID behind the address that a connection of the
-// forwarder comes from. Nobody can forge that, since the forwarder has its own connections
-// alone, and forgets one before it closes it.
+// Package whois lets a service look up the SPIFFE ID behind the source address of a connection from
+// the forwarder. The answer cannot be forged, because the forwarder records only its own
+// connections, and removes each record before it closes the connection.
 //
-// It is HTTP with JSON on a Unix socket beside the one of the status, GET
-// /whois?from=127.0.0.1:43210. Root may query every service, other accounts those whose user
-// they are; SO_PEERCRED decides.
+// It is JSON over HTTP on a Unix socket beside that of the status: GET /whois?from=127.0.0.1:43210.
+// Root may query every service; other accounts, identified by SO_PEERCRED, may query the services
+// that run as them.
 package whois
 
 import (

@@ -1,14 +1,14 @@
-// Package workload serves the SPIFFE Workload API on a Unix socket: processes of this host
-// get the X.509-SVIDs, with their keys, and the JWT-SVIDs that the manifest lets them have, and
-// the roots and keys of the trust domain, and of those whose identities may call them, again
-// whenever these change.
+// Package workload serves the SPIFFE Workload API on a Unix socket. A process of this host receives
+// the X.509-SVIDs, with their keys, and the JWT-SVIDs that the manifest grants it, and the bundles
+// of the trust domain and of those whose identities may call it. It receives them again whenever
+// they change.
 //
 //	SPIFFE_ENDPOINT_SOCKET=unix:///run/florete/workload.sock
 //
-// The kernel has who requests: account and systemd unit, as for local listeners (package
-// caller). A caller without identity is refused with PermissionDenied; one whose
-// certificate or token is not delivered yet with Unavailable, and clients try again. JWT-SVIDs
-// are for one audience each, which the manifest has.
+// The caller is identified through the kernel by its account and systemd unit, as for local
+// listeners (package caller). A caller without an identity is refused with PermissionDenied. A
+// caller whose certificate or token is not delivered yet is refused with Unavailable, and clients
+// retry. A JWT-SVID is for a single audience named in the manifest.
 package workload
 
 import (

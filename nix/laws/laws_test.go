@@ -1,5 +1,5 @@
-// Package laws holds the compiler to its laws, on topologies that nobody wrote.
-// -seed and -topologies say which and how many; a failure names its seed.
+// Package laws tests general properties of the compiler on random topologies. The flags -seed and
+// -topologies select which and how many; a failure prints its seed.
 package laws
 
 import (

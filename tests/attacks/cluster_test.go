@@ -1,6 +1,6 @@
-// Package attacks tries on a cluster of real processes what nobody may do: a table of
-// attacks, each with the refusal and the audit row that it must meet. The cluster is in
-// the folder cluster; p, b and c are its hosts.
+// Package attacks runs a table of forbidden actions against a cluster of real processes, and checks
+// that each meets the expected refusal and audit row. The cluster is in the folder cluster; its
+// hosts are p, b and c.
 package attacks
 
 import (

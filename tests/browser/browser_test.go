@@ -1,5 +1,5 @@
-// Package browser comes to a cluster as people do: with a browser, at https://outline.example,
-// through nginx on the ingress and the forwarders to a service that signs them in.
+// Package browser visits a cluster as people do: with a browser, at https://outline.example,
+// through nginx on the ingress and the forwarders, to a service that signs them in.
 package browser
 
 import (

@@ -1,3 +1,3 @@
-// Package chains shows odd certificate chains to every part that verifies one, in real
-// handshakes.
+// Package chains presents unusual certificate chains, in real handshakes, to every part that
+// verifies chains.
 package chains

@@ -1,4 +1,4 @@
-// Package chromium has tests sign in with a browser as people have one.
+// Package chromium lets tests sign in with a real browser.
 package chromium
 
 import (

@@ -1,6 +1,6 @@
-// Package kit makes what tests need of a cluster that no operator has: a CA and its SVIDs,
-// SSH host keys, needs and documents. It panics on what cannot be made, since then the
-// test is wrong; so programs of tests can use it too.
+// Package kit creates the parts of a cluster that tests need: a CA with its SVIDs, SSH host keys,
+// needs and documents. It panics if something cannot be created, so that test programs can use it
+// too.
 package kit
 
 import (

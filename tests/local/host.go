@@ -1,5 +1,5 @@
-// Package local runs the hosts of a cluster on this machine: each has files and
-// processes of its own, and a loopback address.
+// Package local runs the hosts of a cluster on this machine. Each host has files, processes and a
+// loopback address of its own.
 package local
 
 import (

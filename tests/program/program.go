@@ -1,7 +1,6 @@
-// Package program finds the programs of others that tests run, such as nginx and etcd, in
-// versions that can do what the tests need. A machine that has another version installed runs
-// the same tests: tests/run fetches a version that is known to do, and names it in variables.
-// Programs in Go are tools of modules in tests, and are compiled.
+// Package program finds the third-party programs that tests run, such as nginx and etcd, in
+// suitable versions. If another version is installed, tests/run fetches a suitable one and names it
+// in environment variables. Programs in Go are tools of modules in tests, and are compiled.
 package program
 
 import (

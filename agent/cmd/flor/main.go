@@ -1,5 +1,6 @@
-// Command flor is what runs on every host: it fetches what the host needs and
-// forwards connections under their identities. Called flor_NAME it is flor --instance NAME.
+// Command flor is the program that runs on every host: it fetches the host's needs and forwards
+// connections under the host's identities. Invoked as flor_NAME, it is equivalent to flor
+// --instance NAME.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Package acl holds callers to what the topology lets them: the compiled allow list, the gate that closes
-// live connections which a new list denies, and limits of connections, opens and bytes.
+// Package acl enforces the access rules of the topology: the compiled allow list, the gate that
+// closes live connections which a new list denies, and limits of connections, new connections and
+// bytes.
 package acl
 
 import (

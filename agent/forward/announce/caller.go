@@ -1,19 +1,19 @@
-// Package announce passes a caller's identity to the service that it calls: in a PROXY
+// Package announce passes the identity of a caller to the called service, either in a PROXY
 // protocol header before the bytes of a connection, or in headers of each HTTP request.
 //
-// The PROXY protocol header is version 2, of TCP over IPv4 or IPv6, whatever leads to the
-// service. Source is the caller's forwarder as this host sees it, destination where it was
-// called. What says who calls, in this order:
+// The PROXY protocol header has version 2 and is of type TCP over IPv4 or IPv6 for every kind of
+// upstream. The source address is that of the caller's forwarder, the destination address the one
+// at which it called this host. The caller is described by these TLVs, in this order:
 //
-//	0x02 PP2_TYPE_AUTHORITY    the service that was called: wiki.demo.flor.rete
-//	0xD0                       the caller's SPIFFE ID, where Istio's ztunnel has it
+//	0x02 PP2_TYPE_AUTHORITY    name of the called service: wiki.demo.flor.rete
+//	0xD0                       SPIFFE ID of the caller, as in Istio's ztunnel
 //	0x20 PP2_TYPE_SSL          client 0x07: TLS, with a certificate; verify 0: it is valid
 //	  0x21 PP2_SUBTYPE_SSL_VERSION  TLSv1.3
-//	  0x22 PP2_SUBTYPE_SSL_CN       the caller's SPIFFE ID: SVIDs have no common name
+//	  0x22 PP2_SUBTYPE_SSL_CN       SPIFFE ID of the caller, because SVIDs have no common name
 //
-// The headers of requests are Envoy's X-Forwarded-Client-Cert, one element with By (the
-// service), Hash (SHA-256 of the caller's certificate) and URI (its SPIFFE ID), and
-// X-Forwarded-For, with the address alone of the caller's forwarder.
+// The HTTP headers are Envoy's X-Forwarded-Client-Cert, with one element that contains By (the
+// service), Hash (SHA-256 of the caller's certificate) and URI (its SPIFFE ID), and X-Forwarded-For
+// with the address of the caller's forwarder.
 package announce
 
 import (

@@ -1,5 +1,5 @@
-// Package caller finds out which process of this host is behind a connection, by its
-// account and its systemd unit, and which identity it acts under.
+// Package caller determines which process of this host is behind a connection, by its account and
+// systemd unit, and under which identity the process acts.
 package caller
 
 import (

@@ -1,17 +1,18 @@
-// Package handover has one process of a forwarder follow another without closing what is open: over a
-// restart systemd keeps the sockets (Store); in a handover both processes run, the next one gets all open sockets and
-// secrets (Offer, Take), and the one before keeps the connections it has until they end (Tasks).
+// Package handover lets a new process of the forwarder replace the running one without closing
+// connections. During a restart systemd keeps the sockets (Store). In a handover both processes
+// run: the new process receives all open sockets and secrets (Offer, Take), and the old process
+// keeps its connections until they end (Tasks).
 //
-// In a handover the next process connects to a Unix socket (SOCK_SEQPACKET) of the one before, which
-// checks that it is of the same account (SO_PEERCRED) and sends
+// In a handover the new process connects to a Unix socket (SOCK_SEQPACKET) of the old process,
+// which checks by SO_PEERCRED that both have the same account, and sends
 //
-//	files    names, and the open files of these names (SCM_RIGHTS), in as many messages as needed
+//	files    names, and the open files with these names (SCM_RIGHTS), in as many messages as needed
 //	state    the last message, see State
 //
-// Nothing has changed so far: either may end, and the other goes on. Then the next process
-// sends "ready" and gets "yours", or the end of the connection: from then on it alone takes
-// new connections. The connection stays: while it does, somebody passes on to the one before
-// what is for it.
+// Up to this point either process may end and the other continues. Then the new process sends
+// "ready" and receives "yours", or the end of the connection. After that only the new process
+// accepts connections. The connection remains open, and as long as it does, datagrams and streams
+// for the old process are passed on to it.
 package handover
 
 import (

@@ -1,6 +1,6 @@
-// Package inbound serves what this host publishes: it admits verified peers by
-// the allow list and joins each of their streams to a connection to the service's
-// upstream, over TCP or a Unix socket, or to a UDP socket that sends there.
+// Package inbound serves the services that this host publishes. It admits verified peers by the
+// allow list, and joins each of their streams to a connection to the service's upstream over TCP, a
+// Unix socket, or a UDP socket.
 package inbound
 
 import (

@@ -1,7 +1,7 @@
-// Package outbound lets processes of this host reach services of the cluster: one
-// local listener, TCP or UDP, for each reachable service, and one SOCKS5 listener (RFC
-// 1928) for each identity that has one. Whose process it is decides under which
-// identity it connects.
+// Package outbound lets processes of this host reach services of the cluster. It has a local
+// listener, TCP or UDP, for each reachable service, and a SOCKS5 listener (RFC 1928) for each
+// identity that is configured with one. The owner of the connecting process determines the identity
+// of the connection.
 package outbound
 
 import (

@@ -1,5 +1,5 @@
-// Package splice joins a local connection and a stream so that each end sees
-// what the other end's local peer does: bytes, end of data in one direction, reset.
+// Package splice joins a local connection and a stream, so that each local peer sees the actions of
+// the other: bytes, the end of data in one direction, and a reset.
 package splice
 
 import (

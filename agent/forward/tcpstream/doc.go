@@ -1,8 +1,7 @@
-// Package tcpstream carries streams over TLS 1.3 on TCP, one at a time on each connection
-// (package wire has the frames). A stream that has ended, in order or by a reset, leaves its
-// connection to the next.
+// Package tcpstream carries streams over TLS 1.3 on TCP, one at a time on each connection (package
+// wire defines the frames). After a stream has ended, normally or by a reset, its connection is
+// reused for the next stream.
 //
-// Whoever reads a stream reads the connection: no goroutine and no copy stand in between.
-// When nobody reads the stream any more, the connection is read on until the other side
-// agrees that it is over.
+// Reading a stream reads its connection directly, without another goroutine or copy. When a stream
+// is no longer read, its connection is drained until the other side confirms the end of the stream.
 package tcpstream

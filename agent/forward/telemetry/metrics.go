@@ -1,5 +1,5 @@
-// Package telemetry records what a forwarder carries and what it refuses: counters, which the status and
-// Prometheus show, the access log, and traces.
+// Package telemetry records the traffic and the refusals of a forwarder: counters for the status
+// and for Prometheus, the access log, and traces.
 package telemetry
 
 import (

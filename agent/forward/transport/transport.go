@@ -1,10 +1,9 @@
-// Package transport is what goes between forwarders: QUIC, or TLS 1.3 over TCP where UDP does
-// not pass, with an X.509-SVID on each side (package wire).
+// Package transport provides the connections between forwarders: QUIC, or TLS 1.3 over TCP where
+// UDP does not pass, with an X.509-SVID on each side (package wire).
 //
-// Each side checks the other's chain against the trust roots of the manifest and
-// the exact URI SAN of its leaf, in VerifyConnection, which TLS calls on every
-// handshake. Session tickets and 0-RTT are off: a resumed session would carry the
-// verification of an earlier day.
+// Each side verifies the other's chain against the trust roots of the manifest, and the exact URI
+// SAN of its leaf, in VerifyConnection, which TLS calls in every handshake. Session tickets and
+// 0-RTT are disabled, because a resumed session would rely on an earlier verification.
 package transport
 
 import (

@@ -1,11 +1,11 @@
-// Package upstream connects to the services behind the forwarder, and to none whose
-// socket belongs to another account than it should: whoever takes a service's port while
-// the service is down would get what is meant for it.
+// Package upstream connects to the services behind the forwarder, if the upstream's socket belongs
+// to the expected account. Otherwise a process that takes a service's port while the service is
+// down would receive its connections.
 //
-// The owner of a listener of TCP is looked up before and after connecting. It is the
-// same socket, so nobody else can have had the address between: what is connected to is
-// its. What is on another machine, or in another network namespace at an address that
-// is not this host's, is not looked up: the network identifies it.
+// The owner of a TCP listener is looked up before and after connecting. If both are the same
+// socket, no other process can have owned the address in between, so the connection goes to that
+// listener. The owner is not looked up for upstreams on another machine, or in another network
+// namespace with an address of its own; there the network identifies the upstream.
 package upstream
 
 import (

@@ -1,3 +1,3 @@
-// Package usage counts what each connection between forwarders holds, closes the one that holds the most
-// while memory is short, and lends the buffers that bytes pass through.
+// Package usage accounts for the memory of each connection between forwarders, closes the
+// connection that uses most while memory is short, and pools the buffers for forwarded bytes.
 package usage

@@ -1,40 +1,40 @@
-// Package wire is what two forwarders send each other inside QUIC (RFC 9000),
-// ALPN "florete/1".
+// Package wire defines the protocol between two forwarders inside QUIC (RFC 9000), ALPN
+// "florete/1".
 //
-// A connection is between one caller and one target, both proven by their
-// X.509-SVIDs. Each TCP connection, and each UDP session, is one bidirectional stream,
-// opened by the caller's side with a preamble:
+// A connection is between one caller and one target, both proven by their X.509-SVIDs. Each TCP
+// connection and each UDP session is one bidirectional stream, which the caller's side opens with a
+// preamble:
 //
 //	offset 0  version, 1
 //	offset 1  type, 1 = a TCP connection, 3 = a UDP session
 //	offset 2  length of the rest, big endian, at most MaxBody
-//	offset 4  SPIFFE ID of the target; of one of its several ports, ":" and the port's name
+//	offset 4  SPIFFE ID of the target; for a named port followed by ":" and the port's name
 //
-// So a stream to spiffe://demo.flor/service/outline opens with 01 01 00 22 and
-// the 34 bytes of that ID. The caller's bytes may follow at once. The publishing
-// side answers with one zero byte once the upstream is connected, and then with
-// the upstream's bytes; or it refuses by resetting both directions with a Code.
+// A stream to spiffe://demo.flor/service/outline therefore begins with 01 01 00 22 and the 34 bytes
+// of that ID. The caller's bytes may follow at once. The publishing side answers with one zero byte
+// once the upstream is connected, followed by the upstream's bytes, or refuses the stream by
+// resetting both directions with a Code.
 //
-// TCP's FIN is the stream's FIN, in each direction on its own. TCP's RST is
+// A FIN of TCP is the FIN of the stream, separately in each direction. An RST of TCP is
 // RESET_STREAM and STOP_SENDING with code Reset.
 //
-// A UDP session is what one local address sends to the target, and what the target sends back. Its
-// datagrams go in DATAGRAM frames (RFC 9221), with the stream in front: a varint (RFC
-// 9000 section 16), the stream's ID divided by four, as in RFC 9297 section 2.1. A
-// datagram that is too large for a frame goes over the stream, its length in front,
-// two bytes, big endian; so do those that a caller sends before the answer, right
-// behind the preamble. The end of either direction of the stream ends the session.
+// A UDP session consists of the datagrams that one local address sends to the target, and those
+// that the target sends back. Datagrams are sent in DATAGRAM frames (RFC 9221), prefixed by the ID
+// of the stream divided by four, as a varint (RFC 9000, section 16; compare RFC 9297, section 2.1).
+// A datagram that is too large for a frame is sent on the stream, prefixed by its length in two
+// bytes, big endian. So are datagrams that the caller sends before the answer, directly after the
+// preamble. The end of either direction of the stream ends the session.
 //
-// Over QUIC a caller may open one unidirectional stream, and the publishing side then opens one on
-// which it returns each byte, which is zero: what does not come back was lost on the way. An empty DATAGRAM
-// frame means nothing, and is how a caller shows where it has migrated to.
+// Over QUIC a caller may open one unidirectional stream. The publishing side then opens one on
+// which it returns every byte of it, all zero; a byte that does not come back was lost. An empty
+// DATAGRAM frame has no meaning; a caller sends it to show its new address after a migration.
 //
-// A publishing side whose next process takes over opens another one, which older callers
-// do not allow, and sends Leave: the caller opens further streams on a new connection,
-// and closes this one after its last. Over TCP it closes a connection, as Stopping, once the
-// stream that is under way has ended.
+// During a handover, the publishing side opens a further unidirectional stream, which older callers
+// do not allow, and sends Leave on it. The caller then opens new streams on a new connection, and
+// closes this one after its last stream. Over TCP, the publishing side closes the connection with
+// Stopping after the current stream has ended.
 //
-// Codes are also the application error codes of CONNECTION_CLOSE.
+// Codes are also used as application error codes of CONNECTION_CLOSE.
 package wire
 
 import (

@@ -1,5 +1,4 @@
-// Package ingresstest runs the reverse proxies of a host that takes in strangers, as Debian
-// has them.
+// Package ingresstest runs the reverse proxies of an ingress for tests, as installed by Debian.
 package ingresstest
 
 import (

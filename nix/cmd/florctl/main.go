@@ -1,5 +1,5 @@
-// Command florctl is what an operator runs: it validates and compiles a cluster,
-// publishes its documents and keeps its certificate authority.
+// Command florctl is the operator's program: it validates and compiles a cluster, publishes its
+// documents, and manages its certificate authority.
 package main
 
 import (

@@ -1,3 +1,4 @@
-// Package authority keeps the authorities of a cluster, whose keys an operator has offline: the root of its trust
-// domain, made, replaced step by step and loaded to sign, and the CA of the store that provider hosts share.
+// Package authority manages the certificate authorities whose keys an operator keeps offline: the
+// root of the trust domain, which it creates, replaces step by step and loads for signing, and the
+// CA of the state store that provider hosts share.
 package authority

@@ -1,17 +1,15 @@
-// Package bundle packs all that one host runs on into a file, for Linux with
-// systemd: a tar.gz with an install.sh, or a Debian package. The same host gives
-// the same bytes.
+// Package bundle packs everything that a host needs to run into one file, for Linux with systemd: a
+// tar.gz with an install.sh, or a Debian package. The same host results in the same bytes.
 //
 //	install.sh            installs, upgrades, rolls back and removes
-//	bin/flor              static; flor-provider beside it on provider hosts
-//	documents/…           as florctl compile writes them
-//	units/florete-*       as florctl units writes them
+//	bin/flor              static; with flor-provider on provider hosts
+//	documents/…           as written by florctl compile
+//	units/florete-*       as written by florctl units
 //	florete.sysusers      accounts, for systemd-sysusers
-//	florete.sysctl        settings of the kernel, for systemd-sysctl
+//	florete.sysctl        kernel settings, for systemd-sysctl
 //	version               <serial>-<digest of the rest>
 //
-// What is called florete here is called florete_<instance> on a host that is a
-// member of another cluster too.
+// On a host that is a member of several clusters, the prefix florete is florete_<instance>.
 package bundle
 
 import (

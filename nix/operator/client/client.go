@@ -1,5 +1,6 @@
-// Package client calls the control API of a cluster's config providers: through the forwarder of
-// this host, whose caller's certificate says who acts, or over SSH as root of a provider host.
+// Package client calls the control API of a cluster's config providers, either through the
+// forwarder of this host, where the caller's certificate identifies the operator, or over SSH as
+// root of a provider host.
 package client
 
 import (

@@ -1,5 +1,5 @@
-// Package compile runs Nix on a flake and returns what the compiler in nix/ made
-// of its cluster: the documents of its hosts, or the faults it found.
+// Package compile runs Nix on a flake and returns the output of the compiler in nix/: the documents
+// of the cluster's hosts, or the faults that it found.
 package compile
 
 import (

@@ -1,11 +1,11 @@
-// Package deploy puts what the flake has of a host in force on it, over SSH, and keeps it
-// there only if the host reports that it runs it.
+// Package deploy puts the flake's version of a host in force over SSH, and keeps it only if the
+// host reports that it runs it.
 //
-// Before anything changes, the host itself is armed: without a confirmation in time it goes
-// back, whatever became of its network and of this process (activation/commit). Then the
-// bundle is installed, or nixos-rebuild switches to the system. The proof is a report that
-// names the documents and the commit, which the host sends by the providers of the cluster;
-// the confirmation is over an SSH connection of its own.
+// Before anything changes, the host arms a rollback: without a confirmation in time it restores the
+// old version, whatever happens to its network or to this process (package commit of activation).
+// Then the bundle is installed, or nixos-rebuild switches to the system. The proof of success is a
+// report that names the documents and the commit, which the host sends through the cluster's
+// providers. The confirmation uses an SSH connection of its own.
 package deploy
 
 import (

@@ -1,9 +1,9 @@
-// Package explain says why a principal reaches a service, or what is missing, and
-// who reaches it at all.
+// Package explain explains why a principal reaches a service, or what is missing, and lists all
+// principals that reach a service.
 //
-// A principal is a node, a service or a user. It reaches the services that its
-// roles name, and those of the groups that its roles name, and nothing else. A service of
-// another cluster is named by its SPIFFE ID, and names the roles that lead to it.
+// A principal is a node, a service or a user. It reaches the services named by its roles, directly
+// or through a group, and nothing else. A principal of another cluster is named by its SPIFFE ID,
+// with the roles that the topology gives it.
 package explain
 
 import (

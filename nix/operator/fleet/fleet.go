@@ -1,4 +1,4 @@
-// Package fleet compares what hosts report of themselves with the flake that they should run.
+// Package fleet compares the reports of hosts with the flake that they should run.
 package fleet
 
 import (

@@ -1,7 +1,6 @@
-// Package graph draws a cluster: its hosts with the services and users on them,
-// who reaches what through which roles, and who provides.
+// Package graph draws a cluster: its hosts with their services and users, the roles through which
+// principals reach services, and the providers.
 //
-// Access is drawn as it is granted, from principals to roles and from roles to
-// services, so that there are as many edges as definitions and not as many as
-// pairs.
+// Access is drawn as it is granted, from principals to roles and from roles to services. The number
+// of edges is then that of definitions and not that of pairs.
 package graph

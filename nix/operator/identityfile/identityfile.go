@@ -1,5 +1,6 @@
-// Package identityfile makes identity files: the certificates, documents and revocation list that a machine
-// without a network would have fetched, sealed to it.
+// Package identityfile creates identity files. An identity file contains the certificates,
+// documents and revocation list that a machine would otherwise fetch over the network, encrypted to
+// that machine.
 package identityfile
 
 import (

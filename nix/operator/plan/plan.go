@@ -1,8 +1,8 @@
-// Package plan says what changes between two revisions of a cluster: on which
-// hosts, and for whom access opens or closes.
+// Package plan describes the changes between two revisions of a cluster: the hosts that change, and
+// the access that is granted or withdrawn.
 //
-// It compares what hosts are given, not what people wrote: a change that reaches
-// no document is none, and no byte of a document changes unseen.
+// It compares the compiled documents of hosts and not their source. A change that affects no
+// document is no change, and every changed byte of a document is reported.
 package plan
 
 import (

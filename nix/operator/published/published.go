@@ -1,5 +1,5 @@
-// Package published has what the config providers of a cluster serve: versions of its documents, which an
-// operator signs, publishes and goes back to, and its revocation list.
+// Package published manages the content of a cluster's config providers: the versions of its
+// documents, which an operator signs, publishes and rolls back, and its revocation list.
 package published
 
 import (

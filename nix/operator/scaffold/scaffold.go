@@ -1,5 +1,5 @@
-// Package scaffold writes the files that a cluster begins with and those of what is added to
-// it: a folder as nix/language/folder.nix reads it.
+// Package scaffold writes the files of a new cluster, and those of items that are added to it, in
+// the form of a folder that nix/language/folder.nix reads.
 package scaffold
 
 import (

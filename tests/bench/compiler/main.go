@@ -1,4 +1,4 @@
-// Command compiler measures what compiling a cluster costs, see measure.nix.
+// Command compiler measures the cost of compiling a cluster, see measure.nix.
 package main
 
 import (

@@ -1,6 +1,7 @@
-// Command fleet measures what a fleet of hosts costs one provider: a process with the kinds
-// cert and config on SQLite, and hosts in another, over TLS. Those of scale run activation, those of
-// issue do what a provider sees of them.
+// Command fleet measures the load of a fleet of hosts on one provider: a process with the kinds
+// cert and config on SQLite, and hosts in another process, over TLS. The hosts of the scale
+// benchmark run activation; those of the issue benchmark only make the requests that a provider
+// sees.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command flows measures what datagrams cost through two forwarders, each a process
-// of its own, and what the same costs over loopback alone.
+// Command flows measures the cost of datagrams through two forwarders in separate processes, and
+// compares it with loopback alone.
 package main
 
 import (

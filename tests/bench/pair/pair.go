@@ -1,4 +1,4 @@
-// Package pair starts the two ends of a tunnel, for what measures it: processes of their own.
+// Package pair starts the two ends of a tunnel as separate processes, for benchmarks.
 package pair
 
 import (

@@ -1,7 +1,7 @@
-// Command peers measures what one peer's noise costs another at a forwarder that serves
-// both. The noise takes processor time wherever it goes, so what the quiet peer reaches
-// beside it is compared with what it reaches while the same noise goes to another forwarder
-// of this machine: what is left is what happens inside the one.
+// Command peers measures the effect of one peer's load on another peer of the same forwarder. The
+// load takes processor time wherever it goes, so the throughput of the quiet peer is compared with
+// its throughput while the same load goes to another forwarder on this machine. The difference is
+// the effect inside one forwarder.
 package main
 
 import (

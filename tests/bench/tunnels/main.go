@@ -1,5 +1,5 @@
-// Command tunnels measures what TCP costs through two forwarders, and through other tunnels
-// beside them: each end a process of its own, all on loopback.
+// Command tunnels measures the cost of TCP through two forwarders, and through other tunnels for
+// comparison. Each end is a process of its own, all on loopback.
 package main
 
 import (

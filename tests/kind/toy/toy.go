@@ -1,4 +1,4 @@
-// Package toy is a kind of need that a test adds:
+// Package toy is a kind of need that is added by a test:
 //
 //	POST /toy/request {"name":"outline"} → {"greeting":"hello outline!"}
 package toy

@@ -1,6 +1,6 @@
-// Command demo brings the example cluster up on this machine, every host as its
-// own processes with its own state directory and loopback address, and does what
-// the README promises with it. ./tests/demo builds and runs it.
+// Command demo runs the example cluster on this machine and does with it what the README describes.
+// Every host has its own processes, state directory and loopback address. ./tests/demo builds and
+// runs it.
 package main
 
 import (

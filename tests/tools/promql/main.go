@@ -1,6 +1,6 @@
-// Command promql checks files of Prometheus's alert rules (*.yaml) and of Grafana's dashboards
-// (*.json) with Prometheus's own parser, and prints what each expression in them reads: a
-// line of JSON for each metric, with the labels that it is matched or grouped by.
+// Command promql checks Prometheus alert rules (*.yaml) and Grafana dashboards (*.json) with
+// Prometheus's own parser. For each metric in their expressions it prints a line of JSON, with the
+// labels that are used for matching or grouping.
 package main
 
 import (

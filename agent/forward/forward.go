@@ -13,21 +13,21 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Config locates a forwarder's files.
+// Config configures a forwarder.
 type Config struct {
-	Layout     hostdir.Layout // what activation keeps
-	Socket     string         // of status; others are beside it
-	Metrics    string         // loopback address where they are served too; default none
-	Traces     string         // URL of a collector of OpenTelemetry traces; default none
-	OneTraceIn int            // default 100
+	Layout     hostdir.Layout // state of the host, maintained by activation
+	Socket     string         // path of the status socket; other sockets are beside it
+	Metrics    string         // loopback address for metrics; default none
+	Traces     string         // URL of an OpenTelemetry collector; default none
+	OneTraceIn int            // send one of this many traces; default 100
 	Log        *slog.Logger   // default slog.Default()
-	Access     io.Writer      // access log, where standard error is not the journal; default os.Stderr
-	Poll       time.Duration  // reads the disk at least this often; default 10 s
-	Grace      time.Duration  // for live connections when stopping; default 2 s
+	Access     io.Writer      // access log if standard error is not the journal; default os.Stderr
+	Poll       time.Duration  // maximum interval between passes; default 10 s
+	Grace      time.Duration  // time for open connections to end when stopping; default 2 s
 
-	Unconfined error // why the kernel lets the process open other files, for status
+	Unconfined error // reason why Landlock does not confine the process, for the status
 
-	Starter *handover.Starter // of a process that takes over; nil otherwise
+	Starter *handover.Starter // set in a process that takes over; nil otherwise
 }
 
 func (c Config) withDefaults() Config {
@@ -49,14 +49,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Run forwards until ctx ends. It waits for the manifest and the node's identity
-// as long as it takes. The error is one that waiting cannot mend.
+// Run forwards until ctx ends. It waits as long as necessary for the manifest and the node's SVID.
+// It returns an error that cannot be resolved by waiting.
 func Run(ctx context.Context, c Config) error {
 	f := &forwarder{Config: c.withDefaults(), metrics: &telemetry.Counters{}}
 	return f.run(ctx)
 }
 
-// parallel runs all at once and returns when all have.
+// parallel runs functions concurrently and returns when all have returned.
 func parallel(all ...func()) {
 	var wg sync.WaitGroup
 	for _, f := range all {

@@ -28,31 +28,31 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// forwarder is a running one. in and out are nil until the node's identity is
-// there; only the loop touches them.
+// forwarder is a running forwarder. in and out are nil until the node's SVID has been delivered;
+// only the loop uses them.
 type forwarder struct {
 	Config
 	metrics    *telemetry.Counters
 	usage      usage.Table
 	whois      whois.Table
 	traces     *telemetry.Tracer               // nil without a collector
-	identities atomic.Pointer[hostdir.SVIDSet] // of new connections, and the roots for their peers
+	identities atomic.Pointer[hostdir.SVIDSet] // for new connections, with the roots for their peers
 	snapshot   atomic.Pointer[snapshot]        // in force
 	pool       *transport.Pool
 	sockets    *handover.Store
-	within     time.Duration // systemd expects a notification, zero for never
-	number     int           // of this process among those that took over from one another
+	within     time.Duration // interval in which systemd expects notifications, zero for none
+	number     int           // number of this process in the sequence of handovers
 	before     *handover.Before
 	older      olders
-	turn       sync.Mutex // of reconcile, and of who looks at the rest
+	turn       sync.Mutex // held during reconcile and by readers of the other fields
 	draining   bool
 	in         *inbound.Server
 	out        *outbound.Server
-	pings      atomic.Pointer[outbound.Server] // out, for others than the loop
+	pings      atomic.Pointer[outbound.Server] // same as out, for other goroutines than the loop
 }
 
-// snapshot is what was on disk, and what could not be used of it. It is reported when it
-// is in force.
+// snapshot contains the state read from disk, and the problems found. The problems are reported
+// when the snapshot is in force.
 type snapshot struct {
 	document   document.Document
 	manifest   document.Manifest
@@ -112,8 +112,8 @@ func (f *forwarder) run(ctx context.Context) error {
 	return err
 }
 
-// loop applies what is on disk, again and again, until ctx ends or the next process takes
-// over; then for as long as there is something left to carry. It ends what it started.
+// loop applies the state on disk until ctx ends or another process takes over. It then drains the
+// remaining connections. It ends everything that it started.
 func (f *forwarder) loop(ctx context.Context, own sockets, unpublish func()) error {
 	w := watch.New(f.Log)
 	defer w.Close()
@@ -137,7 +137,7 @@ func (f *forwarder) loop(ctx context.Context, own sockets, unpublish func()) err
 	return err
 }
 
-// follow applies what is on disk until ctx ends.
+// follow applies the state on disk until ctx ends.
 func (f *forwarder) follow(ctx context.Context, w *watch.Watcher) error {
 	for {
 		if err := f.reconcile(); err != nil {
@@ -152,7 +152,7 @@ func (f *forwarder) follow(ctx context.Context, w *watch.Watcher) error {
 	}
 }
 
-// directories are where activation swaps a symlink or makes a directory.
+// directories returns the directories in which activation replaces symlinks or creates directories.
 func (f *forwarder) directories() []string {
 	dirs := []string{string(f.Layout), f.Layout.Documents(), f.Layout.Need("")}
 	for _, n := range f.snapshot.Load().manifest.Needs {
@@ -170,7 +170,7 @@ func (f *forwarder) stop() {
 	parallel(f.in.Close, f.out.Close)
 }
 
-// reconcile reads the disk and puts what is there in force.
+// reconcile reads the state on disk and puts it in force.
 func (f *forwarder) reconcile() error {
 	f.turn.Lock()
 	defer f.turn.Unlock()
@@ -198,7 +198,7 @@ func (f *forwarder) reconcile() error {
 	return nil
 }
 
-// read makes a snapshot. What cannot be read is left as it was in old.
+// read makes a snapshot. Anything that cannot be read is kept as it was in old.
 func (f *forwarder) read(old *snapshot) *snapshot {
 	s := &snapshot{document: old.document, manifest: old.manifest, identities: old.identities}
 	doc, err := f.Layout.Refresh(old.document)
@@ -214,7 +214,7 @@ func (f *forwarder) read(old *snapshot) *snapshot {
 	return s.with(errs...)
 }
 
-// with is s with more problems.
+// with returns s with additional problems.
 func (s *snapshot) with(errs ...error) *snapshot {
 	c := *s
 	for _, err := range errs {
@@ -225,7 +225,7 @@ func (s *snapshot) with(errs ...error) *snapshot {
 	return &c
 }
 
-// start makes both sides, as soon as the node has an identity.
+// start creates both sides once the node has an identity.
 func (f *forwarder) start(node *trust.SVID) error {
 	fresh, err := resetKey(node)
 	if err != nil {
@@ -238,8 +238,9 @@ func (f *forwarder) start(node *trust.SVID) error {
 	return nil
 }
 
-// resetKey lets the peers of a killed forwarder learn from the next one that their connections
-// are gone. Where systemd keeps it for that one, a renewal in between changes nothing.
+// resetKey returns the stateless reset key. A forwarder that is restarted after a crash uses it to
+// tell peers that their connections are gone. systemd keeps the key, so a renewal of the SVID in
+// between does not change it.
 func resetKey(node *trust.SVID) (*quic.StatelessResetKey, error) {
 	secret, err := x509.MarshalPKCS8PrivateKey(node.Cert.PrivateKey)
 	if err != nil {

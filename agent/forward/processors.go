@@ -11,21 +11,22 @@ import (
 
 const (
 	period = 250 * time.Millisecond
-	// crowded is how many goroutines wait on average, for each processor, for there to be
-	// more of them; deserted is how many would for there to be fewer.
+	// crowded is the average number of waiting goroutines per processor above which more processors
+	// are used; deserted is that below which fewer are used.
 	crowded, deserted = 4, 3
-	// sampled is of how many goroutines that become runnable the runtime measures one.
+	// The runtime samples one in so many goroutines that become runnable.
 	sampled = 8
 )
 
-// most processors would be used otherwise: those that the process may, or of which its control
-// group has the time.
+// most is the number of processors that would be used otherwise: those available to the process, or
+// the quota of its control group.
 var most = runtime.GOMAXPROCS(0)
 
-// AdaptProcessors has the Go runtime use as many processors as there is work for until ctx ends, unless
-// GOMAXPROCS is set in the environment. What goes from goroutine to goroutine, as each packet of a
-// stream does, costs twice as much where each of them is woken up on a processor of its own: so a
-// process begins with one, and gets more when goroutines wait for their turn.
+// AdaptProcessors adapts the number of processors used by the Go runtime to the load until ctx
+// ends, unless GOMAXPROCS is set in the environment. Passing data from goroutine to goroutine, as
+// for each packet of a stream, costs twice as much if each of them is woken on another processor.
+// The process therefore begins with one processor and uses more when goroutines wait for their
+// turn.
 func AdaptProcessors(ctx context.Context) {
 	if os.Getenv("GOMAXPROCS") != "" || most == 1 {
 		return
@@ -51,8 +52,8 @@ func AdaptProcessors(ctx context.Context) {
 	}
 }
 
-// enough is how many to use, of at most so many, when on average so many goroutines wait for
-// those that are used.
+// enough returns the number of processors to use, at most most, if waiting goroutines wait on
+// average for the used ones.
 func enough(used, most int, waiting float64) int {
 	switch {
 	case waiting > float64(crowded*used):
@@ -63,8 +64,8 @@ func enough(used, most int, waiting float64) int {
 	return used
 }
 
-// waited is for how long goroutines have waited for a processor, all together, in seconds. By
-// how much it grows in a second is how many wait (Little's law).
+// waited returns the total time in seconds that goroutines have waited for a processor. Its
+// increase per second is the average number of waiting goroutines (Little's law).
 func waited() (total float64) {
 	s := []metrics.Sample{{Name: "/sched/latencies:seconds"}}
 	metrics.Read(s)

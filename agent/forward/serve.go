@@ -12,12 +12,12 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// sockets are where the forwarder answers programs of its host, by name. Of loopback, for
-// metrics, there may be none.
+// sockets contains the sockets on which the forwarder answers programs of its host, by name. The
+// one for metrics, on loopback, may be missing.
 type sockets map[string]net.Listener
 
-// binds are how they are made. The status comes first: where another agent serves it, that one
-// keeps all of its own.
+// binds describes how the sockets are created. The status socket is first: if another agent already
+// serves it, that agent keeps all its sockets.
 func (f *forwarder) binds() []bind {
 	return []bind{
 		{"status", func() (net.Listener, error) { return status.Listen(f.Socket, 0o660) }},
@@ -31,8 +31,8 @@ func (f *forwarder) binds() []bind {
 	}
 }
 
-// everyone is the mode of what every account may connect to. Metrics are the forwarder's alone:
-// others read them where a service publishes them.
+// everyone is the mode of sockets that every account may use. Metrics are available only to the
+// forwarder's account, and to others through a published service.
 const everyone = 0o666
 
 type bind struct {
@@ -42,7 +42,7 @@ type bind struct {
 
 const loopback = "loopback"
 
-// listen binds all, or none, or has those of the process before.
+// listen creates all sockets or none, or takes over those of the process before.
 func (f *forwarder) listen() (_ sockets, err error) {
 	s := sockets{}
 	for _, b := range f.binds() {
@@ -53,7 +53,7 @@ func (f *forwarder) listen() (_ sockets, err error) {
 			file.Close()
 		}
 		if b.name == loopback {
-			if ln != nil && ln.Addr().String() != f.Metrics { // it is elsewhere now
+			if ln != nil && ln.Addr().String() != f.Metrics { // the address of metrics has changed
 				ln.Close()
 				ln = nil
 			}
@@ -79,7 +79,8 @@ func (s sockets) close() {
 	}
 }
 
-// unlink decides whether their names go with them: the last process removes them.
+// unlink sets whether closing removes the names of Unix sockets. Only the last process removes
+// them.
 func (s sockets) unlink(yes bool) {
 	for _, ln := range s {
 		if u, ok := ln.(*net.UnixListener); ok {
@@ -88,7 +89,7 @@ func (s sockets) unlink(yes bool) {
 	}
 }
 
-// serve answers until ctx ends.
+// serve answers requests until ctx ends.
 func (f *forwarder) serve(ctx context.Context, s sockets) {
 	page := status.NewMetricsPage(f.status)
 	parallel(
@@ -105,13 +106,13 @@ func (f *forwarder) serve(ctx context.Context, s sockets) {
 		})
 }
 
-// names reports whether the manifest names an account as a caller.
+// names reports whether an account is a caller in the manifest.
 func (f *forwarder) names(uid uint32) bool {
 	out := f.pings.Load()
 	return out != nil && out.Names(uid)
 }
 
-// ping is what a connection of an account to a service meets.
+// ping checks whether an account can connect to a service.
 func (f *forwarder) ping(ctx context.Context, uid uint32, service string) ping.Result {
 	out := f.pings.Load()
 	if out == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// status is the forwarder's now.
+// status returns the current status of the forwarder.
 func (f *forwarder) status() status.Report {
 	s := f.snapshot.Load()
 	m := s.manifest
@@ -51,7 +51,7 @@ func (f *forwarder) status() status.Report {
 	}
 	r.Draining = f.older.report(f.Socket)
 	for _, n := range m.Needs {
-		state, _ := f.Layout.NeedState(n.ID) // what cannot be read is shown as nothing
+		state, _ := f.Layout.NeedState(n.ID) // an unreadable state is shown as empty
 		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: state})
 		if !hostdir.IsForwarderSVID(n) {
 			continue
@@ -100,8 +100,7 @@ func expires(s *trust.SVID) *time.Time {
 	return &s.Cert.Leaf.NotAfter
 }
 
-// report logs what a pass changed and notifies systemd, whose watchdog thereby observes
-// that there are passes.
+// report logs the changes of a pass and notifies systemd. The notification also feeds the watchdog.
 func (f *forwarder) report(old, s *snapshot) {
 	if e := s.document.Envelope; e.Digest != old.document.Envelope.Digest {
 		f.Log.Info("manifest in force", "serial", e.Serial, "digest", e.Digest)
@@ -130,7 +129,7 @@ func (f *forwarder) report(old, s *snapshot) {
 	}
 }
 
-// notify reports to systemd, where it runs the forwarder (sd_notify(3)).
+// notify sends a state to systemd if systemd runs the forwarder (sd_notify(3)).
 func (f *forwarder) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		f.Log.Warn("notify", "error", err)

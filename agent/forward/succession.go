@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	drainFor = 10 * time.Minute // unless the manifest has another
-	// maxDraining is how many processes drain at once: with one more the oldest ends.
+	drainFor = 10 * time.Minute // unless the manifest sets another
+	// maxDraining is the maximum number of draining processes. With one more, the oldest ends.
 	maxDraining = 4
 	olderPrefix = "older-"
 )
 
-// inherit gets what the process before this one has. So far nothing changes.
+// inherit receives the files and state of the process before. Nothing changes yet.
 func (f *forwarder) inherit() error {
 	var err error
 	if f.before, err = handover.Take(status.Beside(f.Socket, "handover")); err != nil {
@@ -52,13 +52,13 @@ func (f *forwarder) inherit() error {
 	return nil
 }
 
-// olders are all processes that drain, the oldest first.
+// olders contains all draining processes, oldest first.
 type olders struct {
 	mu  sync.Mutex
 	all []older
 }
 
-// living are those that have not ended.
+// living returns the processes that have not ended.
 func (o *olders) living() []older {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,7 +72,7 @@ func (o *olders) living() []older {
 	return slices.Clone(o.all)
 }
 
-// end has all but the newest few end now.
+// end ends all but the newest few processes.
 func (o *olders) end(but int) {
 	living := o.living()
 	for _, x := range living[:max(len(living)-but, 0)] {
@@ -80,7 +80,7 @@ func (o *olders) end(but int) {
 	}
 }
 
-// report is what they carry.
+// report returns the connections that the processes carry.
 func (o *olders) report(socket string) (all []status.Draining) {
 	for _, x := range o.living() {
 		if r, _, err := status.Fetch(context.Background(), drainingSocket(socket, "status", x.number)); err == nil {
@@ -90,7 +90,7 @@ func (o *olders) report(socket string) (all []status.Draining) {
 	return all
 }
 
-// sockets are those where they answer about what they carry.
+// sockets returns the sockets on which the processes answer about their connections.
 func (o *olders) sockets(socket, word string) (all []string) {
 	for _, x := range o.living() {
 		all = append(all, drainingSocket(socket, word, x.number))
@@ -98,13 +98,13 @@ func (o *olders) sockets(socket, word string) (all []string) {
 	return all
 }
 
-// older is a process that drains, for as long as the connection to it is open.
+// older is a draining process. The connection to it is open as long as it runs.
 type older struct {
 	number int
 	conn   *net.UnixConn
 }
 
-// alive reports whether the process is still there.
+// alive reports whether the process is still running.
 func (o older) alive() bool {
 	raw, err := o.conn.SyscallConn()
 	if err != nil {
@@ -116,7 +116,7 @@ func (o older) alive() bool {
 	return errors.Is(err, unix.EAGAIN)
 }
 
-// takeOver makes this process the one that serves, with what is on disk now.
+// takeOver makes this process the serving one, with the current state on disk.
 func (f *forwarder) takeOver() error {
 	s := f.read(f.snapshot.Load())
 	if f.before.State.Running && s.identities.SVID(s.manifest.Identity.ID) == nil {
@@ -130,7 +130,7 @@ func (f *forwarder) takeOver() error {
 	return nil
 }
 
-// offer is what the next process gets.
+// offer returns the files and state for the next process.
 func (f *forwarder) offer(own sockets) (s handover.State, files []*os.File, err error) {
 	add := func(c syscall.Conn, name string) {
 		file, failed := handover.Dup(c, name)
@@ -154,7 +154,7 @@ func (f *forwarder) offer(own sockets) (s handover.State, files []*os.File, err 
 	return handover.State{Number: f.number, Watchdog: f.within, Running: f.in != nil}, files, err
 }
 
-// successor returns the process that has taken over, nil when ctx ended before.
+// successor returns the process that has taken over, or nil if ctx ended before.
 func (f *forwarder) successor(ctx context.Context, own sockets) *handover.Next {
 	ln := own["handover"].(*net.UnixListener)
 	defer ln.Close()
@@ -175,8 +175,8 @@ func (f *forwarder) successor(ctx context.Context, own sockets) *handover.Next {
 	}
 }
 
-// give lets a process take over, unless that ends before. Nothing changes meanwhile: what is
-// offered would not be all.
+// give lets another process take over, unless that process ends before. The loop is blocked
+// meanwhile, so that the offered files are complete.
 func (f *forwarder) give(ctx context.Context, conn *net.UnixConn, own sockets) *handover.Next {
 	f.turn.Lock()
 	defer f.turn.Unlock()
@@ -185,7 +185,7 @@ func (f *forwarder) give(ctx context.Context, conn *net.UnixConn, own sockets) *
 		f.Log.Warn("handover", "error", err)
 		return nil
 	}
-	os.Unsetenv("NOTIFY_SOCKET") // systemd has the next process
+	os.Unsetenv("NOTIFY_SOCKET") // systemd notifies the next process from now on
 	own.unlink(false)
 	f.draining = true
 	if f.in != nil {
@@ -193,12 +193,12 @@ func (f *forwarder) give(ctx context.Context, conn *net.UnixConn, own sockets) *
 		f.in.Drain()
 	}
 	next.Yield()
-	f.older.end(0) // here alone: the next process has them
+	f.older.end(0) // closes only this process's copies; the next process has them
 	return next
 }
 
-// drain goes on until nothing is left of what this process carries, the time for that is
-// over, or the next process is gone.
+// drain continues until this process carries nothing, the time for draining is over, or the next
+// process is gone.
 func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *watch.Watcher) (err error) {
 	left, end := context.WithTimeout(ctx, f.drainTimeout())
 	defer end()
@@ -206,7 +206,7 @@ func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *watch.Wat
 	answer := func(word string, serve func(net.Listener)) {
 		ln, err := status.Listen(drainingSocket(f.Socket, word, f.number), 0o660)
 		if err != nil {
-			f.Log.Warn("draining", "error", err) // the newest process does not know of what it carries
+			f.Log.Warn("draining", "error", err) // the status will lack this process's connections
 			return
 		}
 		serve(ln)
@@ -232,7 +232,7 @@ func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *watch.Wat
 	return err
 }
 
-// drainingSocket is where the process of a number answers the newest one while it drains.
+// drainingSocket returns the path of a socket on which a draining process answers the newest one.
 func drainingSocket(socket, word string, number int) string {
 	return status.Beside(socket, word+"-"+strconv.Itoa(number))
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// least is what may go at once however low a rate is: the largest datagram fits in it.
+// least is the minimum burst for any rate. The largest datagram fits in it.
 const least = 64 << 10
 
-// budget is what one service, or one caller, may have, and has.
+// budget holds the limits and the use of one service or one caller.
 type budget struct {
 	id    spiffe.ID
 	open  atomic.Int64
-	most  atomic.Int64                 // 0 is any number
-	opens atomic.Pointer[rate.Limiter] // nil is any number
+	most  atomic.Int64                 // 0 means no limit
+	opens atomic.Pointer[rate.Limiter] // nil means no limit
 	bytes atomic.Pointer[rate.Limiter]
 }
 
@@ -28,7 +28,7 @@ func (b *budget) apply(l document.Limits) {
 	set(&b.bytes, float64(l.BytesPerSecond), int(max(l.BytesPerSecond/parts, least)))
 }
 
-// set changes a rate, and keeps what of it was used.
+// set changes the rate and keeps the part of it that has been used.
 func set(l *atomic.Pointer[rate.Limiter], perSecond float64, burst int) {
 	is := l.Load()
 	switch {
@@ -42,7 +42,7 @@ func set(l *atomic.Pointer[rate.Limiter], perSecond float64, burst int) {
 	}
 }
 
-// acquire counts a connection in, or returns which limit it exceeds.
+// acquire counts a connection, or returns an error that names the limit it exceeds.
 func (b *budget) acquire() error {
 	if n, most := b.open.Add(1), b.most.Load(); most > 0 && n > most {
 		b.release()

@@ -2,9 +2,9 @@ package acl
 
 import "sync"
 
-// Gate admits what its rule allows and closes what a new rule denies. Law: once
-// SetRule has returned, nothing admitted and not yet released is denied by the
-// rule in force without having been closed. The zero Gate admits nothing.
+// Gate admits keys that its rule allows, and closes admitted keys that a new rule denies.
+// Invariant: when SetRule has returned, every key that is denied by the rule and not yet released
+// has been closed. The zero Gate admits nothing.
 type Gate[K any] struct {
 	mu    sync.Mutex
 	rule  func(K) bool
@@ -16,8 +16,8 @@ type entry[K any] struct {
 	close func()
 }
 
-// Admit admits k where the rule allows it. Then, close is kept until release is called, to
-// be called at most once; it must not block or call the gate.
+// Admit admits k if the rule allows it. The gate may call close until release is called; close must
+// not block or call the gate. release must be called at most once.
 func (g *Gate[K]) Admit(k K, close func()) (release func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -38,7 +38,7 @@ func (g *Gate[K]) remove(e *entry[K]) {
 	delete(g.inUse, e)
 }
 
-// SetRule puts a rule in force and closes what it denies; the rest stays.
+// SetRule sets the rule and closes all admitted keys that it denies.
 func (g *Gate[K]) SetRule(rule func(K) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,7 +46,8 @@ func (g *Gate[K]) SetRule(rule func(K) bool) {
 	g.closeDenied()
 }
 
-// Check closes what the rule in force denies by now, where it goes by more than the key.
+// Check closes the admitted keys that the current rule denies by now. It is needed for rules that
+// depend on more than the key, such as the time.
 func (g *Gate[K]) Check() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,10 +7,11 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Limits holds callers to what the topology lets a service, and a caller, have at this host: connections,
-// opens in a second, bytes in a second. Both apply to whatever a
-// caller has of a service, so the lower one decides. The zero Limits limits nothing and is ready. It keeps whoever
-// called, or was called, since the start: as many as the allow lists name.
+// Limits enforces the limits that the topology sets for services and callers at this host:
+// connections, new connections per second, and bytes per second. A connection counts towards both
+// its service and its caller, so the lower limit applies. The zero Limits is ready for use and
+// limits nothing. It remembers every service and caller since the start, which are no more than the
+// allow lists name.
 type Limits struct {
 	mu                sync.Mutex
 	services, callers group
@@ -19,13 +20,13 @@ type Limits struct {
 
 type sharing struct{ service, caller spiffe.ID }
 
-// group is the limits of several, by ID.
+// group holds the limits of services or of callers, by ID.
 type group struct {
 	inForce map[spiffe.ID]document.Limits
 	known   map[spiffe.ID]*budget
 }
 
-// Apply puts a manifest's limits in force. What is open stays open, and counts.
+// Apply sets the limits of a manifest. Open connections remain open and count towards them.
 func (t *Limits) Apply(f document.Forwarder) {
 	services, callers := map[spiffe.ID]document.Limits{}, map[spiffe.ID]document.Limits{}
 	for _, p := range f.Publish {
@@ -60,7 +61,7 @@ func (g *group) of(id spiffe.ID) *budget {
 	return b
 }
 
-// Share is what a caller has of a service, whatever limits come into force.
+// Share returns the share of caller in service. It follows later changes of the limits.
 func (t *Limits) Share(service, caller spiffe.ID) *Share {
 	t.mu.Lock()
 	defer t.mu.Unlock()

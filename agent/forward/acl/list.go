@@ -18,13 +18,13 @@ type List struct {
 	allowed map[pair][]document.Allow
 }
 
-// pair is a caller of a service; without a port, of any of those that it has.
+// pair is a caller of a service. An empty port stands for all ports.
 type pair struct {
 	target, caller spiffe.ID
 	port           string
 }
 
-// Compile makes the list of all published services.
+// Compile compiles the allow lists of all published services.
 func Compile(published []document.Published) List {
 	l := List{allowed: map[pair][]document.Allow{}}
 	for _, p := range published {
@@ -40,8 +40,8 @@ func Compile(published []document.Published) List {
 	return l
 }
 
-// Allows reports whether caller, presenting leaf, may be connected to target now: to the port
-// of that name, or, without one, to anything of it.
+// Allows reports whether caller, presenting leaf, may connect to target now: to the named port, or
+// to any port if port is empty.
 func (l List) Allows(target spiffe.ID, port string, caller spiffe.ID, leaf *x509.Certificate, now time.Time) bool {
 	for _, a := range l.allowed[pair{target, caller, port}] {
 		ended := !a.Until.IsZero() && !now.Before(a.Until.Time)
@@ -52,7 +52,7 @@ func (l List) Allows(target spiffe.ID, port string, caller spiffe.ID, leaf *x509
 	return false
 }
 
-// NextEnd is when the next of what is allowed now ends, zero where nothing does.
+// NextEnd returns the next time at which a current permission ends, zero if none does.
 func (l List) NextEnd(now time.Time) (next time.Time) {
 	for _, allowed := range l.allowed {
 		for _, a := range allowed {
@@ -64,7 +64,7 @@ func (l List) NextEnd(now time.Time) (next time.Time) {
 	return next
 }
 
-// Fingerprint is the lower-case hex SHA-256 of a certificate.
+// Fingerprint returns the lower-case hex SHA-256 of a certificate.
 func Fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	return hex.EncodeToString(sum[:])

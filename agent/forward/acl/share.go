@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// parts of a second: how much of its bytes go at once.
+	// A burst has the bytes of 1/parts of a second.
 	parts = 16
-	// smallest is that of the lowest rates.
+	// smallest is the minimum number of bytes between two waits.
 	smallest = 1 << 10
 )
 
-// Share is what one caller has of one service. A nil Share limits nothing.
+// Share is the use of one service by one caller. A nil Share has no limits.
 type Share struct {
 	service, caller *budget
-	// turn is taken by the stream that waits for its bytes: callers of a service get the
-	// same, however many streams each has.
+	// turn is held by the stream that waits for its bytes. All callers of a service thereby get
+	// equal parts, regardless of the number of their streams.
 	turn chan struct{}
 }
 
-// Open counts a TCP connection or UDP session in until release is called once, or returns
-// which limit it exceeds.
+// Open counts a TCP connection or UDP session until release is called, or returns an error that
+// names the limit it exceeds. release must be called once.
 func (s *Share) Open() (release func(), err error) {
 	if err := s.caller.acquire(); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (s *Share) Open() (release func(), err error) {
 	return func() { s.caller.release(); s.service.release() }, nil
 }
 
-// rates are those in force; nil is none.
+// rates returns the current limiters; nil means no limit.
 func (s *Share) rates() (caller, service *rate.Limiter) {
 	if s == nil {
 		return nil, nil
@@ -43,7 +43,7 @@ func (s *Share) rates() (caller, service *rate.Limiter) {
 	return s.caller.bytes.Load(), s.service.bytes.Load()
 }
 
-// Most is how many bytes may be carried before the next Wait.
+// Most returns the number of bytes that may be carried before the next Wait.
 func (s *Share) Most() int { return most(s.rates()) }
 
 func most(rates ...*rate.Limiter) int {
@@ -56,8 +56,7 @@ func most(rates ...*rate.Limiter) int {
 	return most
 }
 
-// Wait returns when n bytes that were carried are within the rates in force, or once stop is
-// closed.
+// Wait waits until n bytes that were carried are within the current rates, or until stop is closed.
 func (s *Share) Wait(stop <-chan struct{}, n int) {
 	for n > 0 {
 		caller, service := s.rates()
@@ -79,7 +78,7 @@ func (s *Share) Wait(stop <-chan struct{}, n int) {
 	}
 }
 
-// pay waits until bytes, which a burst is large enough for, are within rates.
+// pay waits until n bytes, at most one burst, are within the rates.
 func pay(stop <-chan struct{}, n int, rates ...*rate.Limiter) (stopped bool) {
 	now, wait := time.Now(), time.Duration(0)
 	for _, l := range rates {

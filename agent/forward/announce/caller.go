@@ -31,15 +31,15 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Caller is who calls a service.
+// Caller describes the caller of a service.
 type Caller struct {
 	ID       spiffe.ID
-	Leaf     *x509.Certificate // that proves it
-	Service  spiffe.ID         // what it called
-	From, To netip.AddrPort    // of the caller's forwarder, and of this one
+	Leaf     *x509.Certificate // certificate that proves it
+	Service  spiffe.ID         // called service
+	From, To netip.AddrPort    // addresses of the caller's forwarder and of this one
 }
 
-// Name is what callers call the service.
+// Name returns the name by which callers call the service.
 func (c Caller) Name() string {
 	d, err := spiffe.Dial(c.Service)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c Caller) Name() string {
 	return spiffe.Render(d)
 }
 
-// ProxyHeader is the PROXY protocol header of a connection.
+// ProxyHeader returns the PROXY protocol header of a connection.
 func (c Caller) ProxyHeader() ([]byte, error) {
 	id := []byte(c.ID.String())
 	tls, err := tlvparse.PP2SSL{
@@ -68,8 +68,8 @@ func (c Caller) ProxyHeader() ([]byte, error) {
 	return h.Format()
 }
 
-// ours are the headers that a service may believe, and those that come from nobody: Forwarded
-// (RFC 7239) and ClientAddresses.
+// ours contains the headers that services may trust, and Forwarded (RFC 7239) and ClientAddresses,
+// which are only removed.
 var ours = func() map[string]bool {
 	all := map[string]bool{"x-forwarded-client-cert": true, "x-forwarded-for": true, "forwarded": true}
 	for _, name := range ClientAddresses {
@@ -78,9 +78,9 @@ var ours = func() map[string]bool {
 	return all
 }()
 
-// ClientAddresses are headers in which proxies and CDNs outside the cluster tell a service the
-// address of its client. Many programs believe them before X-Forwarded-For, and no part of
-// Florete sets them. X-Real-IP is not among them: an ingress sets it.
+// ClientAddresses lists headers in which proxies and CDNs outside the cluster pass the address of a
+// client. Many programs trust them more than X-Forwarded-For, and no part of Florete sets them.
+// X-Real-IP is not among them, because an ingress sets it.
 var ClientAddresses = []string{
 	"CF-Connecting-IP",
 	"CF-Connecting-IPv6",
@@ -105,8 +105,8 @@ var ClientAddresses = []string{
 	"X-Remote-IP",
 }
 
-// strip removes what is ours, and what a service may take for it: programs behind CGI and its
-// like cannot tell x-forwarded-for from X_Forwarded.For.
+// strip removes our headers, and headers that a service may confuse with them: CGI programs and
+// similar ones cannot distinguish x-forwarded-for from X_Forwarded.For.
 func strip(h http.Header) {
 	for name := range h {
 		if ours[strings.Map(hyphenate, name)] {
@@ -125,7 +125,7 @@ func hyphenate(r rune) rune {
 	return '-'
 }
 
-// announce replaces what is ours.
+// announce replaces our headers.
 func (c Caller) announce(h http.Header) {
 	strip(h)
 	h.Set("X-Forwarded-Client-Cert", fmt.Sprintf("By=%s;Hash=%x;URI=%s", c.Service, sha256.Sum256(c.Leaf.Raw), c.ID))

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Conn is a stream as a connection of HTTP.
+// Conn presents a stream as a net.Conn for HTTP.
 type Conn struct {
 	wire.Stream
 	caller           Caller
@@ -25,8 +25,8 @@ type Conn struct {
 	aborted          atomic.Bool
 }
 
-// NewConn is the stream of a caller. Bytes are counted as they are received from it and sent
-// to it.
+// NewConn returns the stream of a caller as a Conn. The functions received and sent count the bytes
+// received from the caller and sent to it.
 func NewConn(st wire.Stream, c Caller, received, sent func(int)) *Conn {
 	return &Conn{Stream: st, caller: c, received: received, sent: sent, closed: make(chan struct{})}
 }
@@ -50,7 +50,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends what is sent, in order, unless a write is stuck.
+// CloseWrite ends the sending direction in order, or resets it if a write is blocked.
 func (c *Conn) CloseWrite() error {
 	if !c.writing.TryLock() {
 		c.CancelWrite(quic.StreamErrorCode(wire.Reset))
@@ -60,7 +60,7 @@ func (c *Conn) CloseWrite() error {
 	return c.Stream.Close()
 }
 
-// Close lets the caller have what was written.
+// Close closes the connection. The caller still receives everything that was written.
 func (c *Conn) Close() (err error) {
 	c.once.Do(func() {
 		err = c.CloseWrite()
@@ -70,19 +70,19 @@ func (c *Conn) Close() (err error) {
 	return err
 }
 
-// abort resets the stream: what was carried of it is not whole.
+// abort resets the stream, because the data carried so far is incomplete.
 func (c *Conn) abort() {
 	c.aborted.Store(true)
 	c.CancelWrite(quic.StreamErrorCode(wire.Reset))
 	c.CancelRead(quic.StreamErrorCode(wire.Reset))
 }
 
-// maxUnread is what a caller may still send that nobody reads. With more it is reset, as TCP
-// does with the first byte.
+// maxUnread is the number of bytes that a caller may still send after the connection is closed.
+// After more, the stream is reset, as TCP would do after the first byte.
 const maxUnread = 256 << 10
 
-// finish waits, once the connection is closed, until the caller has closed its side too: a
-// stream that is cancelled before takes with it what the caller has not read yet.
+// finish waits, after the connection is closed, until the caller has closed its side too. Canceling
+// the stream earlier would discard data that the caller has not read yet.
 func (c *Conn) finish() {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -95,7 +95,7 @@ func (c *Conn) finish() {
 	}
 }
 
-// single is a listener with one connection, which ends with it.
+// single is a listener that accepts one connection and ends with it.
 type single struct {
 	conn  *Conn
 	taken bool
@@ -113,8 +113,8 @@ func (s *single) Accept() (net.Conn, error) {
 func (s *single) Addr() net.Addr { return s.conn.LocalAddr() }
 func (*single) Close() error     { return nil }
 
-// open reports whether the other end has neither closed a connection nor sent anything
-// before it got a request.
+// open reports whether the other end has neither closed the connection nor sent anything before a
+// request.
 func open(c splice.Conn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {

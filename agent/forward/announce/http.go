@@ -17,18 +17,17 @@ import (
 	"github.com/florete/florete/agent/forward/splice"
 )
 
-// HTTP carries the requests of one caller's connection, over one connection to the service
-// at a time. What reaches the service is written anew from what was understood, so that it
-// and the forwarder agree where each request ends.
+// HTTP carries the requests of one caller's connection, over one connection to the service at a
+// time. Requests are parsed and written anew, so that the service and the forwarder agree on the
+// end of each request.
 //
-// HTTP/1.1 and 1.0 are carried, and what becomes of them by the upgrade to WebSocket. Others
-// would carry requests that nobody reads here: they are not upgraded to, and CONNECT and
-// HTTP/2 are refused.
+// It supports HTTP/1.1, HTTP/1.0 and the upgrade to WebSocket. Other protocols could carry requests
+// that the forwarder does not see: other upgrades, CONNECT and HTTP/2 are refused.
 type HTTP struct {
 	Caller   Caller
-	Upstream splice.Conn                                // for the first request; Serve closes it
-	Dial     func(context.Context) (splice.Conn, error) // for those after the service closed that
-	Failed   func(error)                                // is called with why the service did not answer
+	Upstream splice.Conn                                // used for the first request; Serve closes it
+	Dial     func(context.Context) (splice.Conn, error) // connects again after the service closed the connection
+	Failed   func(error)                                // called with the reason if the service did not answer
 }
 
 // Serve carries requests until c or ctx ends.
@@ -67,11 +66,11 @@ func (h HTTP) Serve(ctx context.Context, c *Conn) {
 	c.finish()
 }
 
-// maxHeaders bounds what a caller has the forwarder hold of each stream: more than services
-// take.
+// maxHeaders bounds the memory for headers of each stream. Services accept no more either.
 const maxHeaders = 64 << 10
 
-// quiet drops what a caller could fill the log with; Failed has what matters.
+// quiet discards messages with which a caller could fill the log. Relevant errors are passed to
+// Failed.
 var quiet = log.New(io.Discard, "", 0)
 
 func (h HTTP) handler(transport http.RoundTripper, c *Conn) http.Handler {
@@ -88,10 +87,11 @@ func (h HTTP) handler(transport http.RoundTripper, c *Conn) http.Handler {
 			case errors.As(err, &body):
 				http.Error(w, "the request's body cannot be read", http.StatusBadRequest)
 			case r.Context().Err() != nil:
-				panic(http.ErrAbortHandler) // nobody waits for an answer
+				panic(http.ErrAbortHandler) // the caller has gone
 			case usedOf(r).closed():
-				// The service closed a connection between two requests, as this one came. Callers
-				// know that of any server: to them the connection ends, without an answer.
+				// The service closed the connection between two requests, just when this one
+				// arrived. Callers expect that of any server: their connection ends without an
+				// answer.
 				panic(http.ErrAbortHandler)
 			default:
 				h.Failed(err)
@@ -111,11 +111,11 @@ func (h HTTP) handler(transport http.RoundTripper, c *Conn) http.Handler {
 		if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 			r.Header.Del("Upgrade")
 		}
-		// An answer may come before the request has ended, and they may go on together.
+		// An answer may begin before the request has ended, and both may continue at the same time.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		defer func() {
 			if p := recover(); p != nil {
-				c.abort() // nobody takes half an answer for a whole one
+				c.abort() // so that half an answer is not taken for a complete one
 				panic(p)
 			}
 		}()
@@ -123,17 +123,17 @@ func (h HTTP) handler(transport http.RoundTripper, c *Conn) http.Handler {
 	})
 }
 
-// used records what became of the connection over which a request last went to the service.
+// used records the state of the connection to the service over which a request was last sent.
 type used struct{ reused, answered atomic.Bool }
 
 type usedKey struct{}
 
-// traced returns r with a record of the connection that it takes to the service.
+// traced returns r with a record of the connection that it uses to the service.
 func traced(r *http.Request) *http.Request {
 	u := new(used)
 	ctx := context.WithValue(r.Context(), usedKey{}, u)
 	return r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { // for another attempt, too
+		GetConn: func(string) { // called again for another attempt
 			u.reused.Store(false)
 			u.answered.Store(false)
 		},
@@ -144,19 +144,19 @@ func traced(r *http.Request) *http.Request {
 
 func usedOf(r *http.Request) *used { return r.Context().Value(usedKey{}).(*used) }
 
-// closed reports whether a request that failed went over a connection that had carried another, and
-// got no byte of an answer.
+// closed reports whether a failed request used a connection that had carried another request, and
+// received no byte of an answer.
 func (u *used) closed() bool { return u.reused.Load() && !u.answered.Load() }
 
-// answer is a ResponseWriter in whose answers, informational ones too (RFC 9110 section 15.2), are
-// the headers of the service alone.
+// answer is a ResponseWriter that passes only the headers of the service, including those of
+// informational answers (RFC 9110, section 15.2).
 type answer struct{ http.ResponseWriter }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is used by http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader leaves out of an informational answer what is for the connection that it came over
-// (RFC 9110 section 7.6.1), and makes up nothing in the final one.
+// WriteHeader removes hop-by-hop headers (RFC 9110, section 7.6.1) from informational answers, and
+// adds no default headers to the final answer.
 func (a *answer) WriteHeader(code int) {
 	h := a.Header()
 	switch {
@@ -170,7 +170,7 @@ func (a *answer) WriteHeader(code int) {
 		for _, name := range hopByHop {
 			h.Del(name)
 		}
-	default: // what the service leaves out is not made up
+	default: // adds no headers that the service left out
 		for _, name := range []string{"Content-Type", "Date"} {
 			if _, ok := h[name]; !ok {
 				h[name] = nil
@@ -180,13 +180,13 @@ func (a *answer) WriteHeader(code int) {
 	a.ResponseWriter.WriteHeader(code)
 }
 
-// hopByHop are the headers of a connection that need not be nominated.
+// hopByHop lists the hop-by-hop headers that need not be listed in Connection.
 var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 func (h HTTP) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host = "http", h.Caller.Name()
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
-	for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto"} { // the caller's word, as any other
+	for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto"} { // set by the caller, like any other header
 		if values, ok := r.In.Header[name]; ok {
 			r.Out.Header[name] = values
 		}
@@ -205,7 +205,7 @@ func refuseUnaskedUpgrade(res *http.Response) error {
 	return nil
 }
 
-// body is a request's. Where it ends there are the trailers that were announced.
+// body is the body of a request. At its end it copies the announced trailers.
 type body struct {
 	io.ReadCloser
 	r *httputil.ProxyRequest
@@ -225,12 +225,12 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bodyError says that a request does not go on as it began.
+// bodyError is the error for a request whose body cannot be read to its end.
 type bodyError struct{ error }
 
 func (e *bodyError) Unwrap() error { return e.error }
 
-// buffers carry bodies.
+// buffers is a pool of buffers for bodies.
 type buffers struct{}
 
 const bufferSize = 64 << 10

@@ -12,13 +12,13 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Process is what the kernel has of the process behind a connection.
+// Process identifies the process behind a connection, as known to the kernel.
 type Process struct {
 	UID    uint32
-	Cgroup uint64 // the number of its control group of version 2; zero: not known
+	Cgroup uint64 // ID of its control group (version 2); zero if not known
 }
 
-// Table says which processes act under which identities. The zero Table knows nobody.
+// Table maps processes to the identities under which they act. The zero Table is empty.
 type Table struct{ rows []row }
 
 type row struct {
@@ -33,8 +33,8 @@ func (r row) has(p Process) bool {
 	return slices.Contains(r.uids, p.UID) || slices.ContainsFunc(r.units, p.inUnit)
 }
 
-// NewTable resolves account names to uids. An account that does not exist is a
-// problem, and the other callers are in the table all the same.
+// NewTable compiles callers and resolves their account names. An account that does not exist is
+// reported as a problem; all other callers are in the table.
 func NewTable(callers []document.Caller) (Table, []error) {
 	var t Table
 	var problems []error
@@ -58,7 +58,7 @@ func NewTable(callers []document.Caller) (Table, []error) {
 	return t, problems
 }
 
-// LookupUser is the uid of an account of this host.
+// LookupUser returns the uid of an account of this host.
 func LookupUser(name string) (uint32, error) {
 	u, err := nss.Lookup(name)
 	return uidOf(nss.Found{User: u, Err: err})
@@ -72,7 +72,7 @@ func uidOf(f nss.Found) (uint32, error) {
 	return uint32(uid), err
 }
 
-// Identity is the identity of the first caller that has the process.
+// Identity returns the identity of the first caller that includes the process.
 func (t Table) Identity(p Process) (spiffe.ID, bool) {
 	for _, r := range t.rows {
 		if r.has(p) {
@@ -82,8 +82,8 @@ func (t Table) Identity(p Process) (spiffe.ID, bool) {
 	return spiffe.ID{}, false
 }
 
-// UIDs are the accounts that may act as one of ids: as those whose first caller it is, or, with
-// all, as any that names them.
+// UIDs returns the accounts that may act as one of ids. It returns accounts whose first caller is
+// one of ids or, if all is set, every account that is named there.
 func (t Table) UIDs(ids []spiffe.ID, all bool) (uids []uint32) {
 	for _, r := range t.rows {
 		for _, uid := range r.uids {
@@ -102,7 +102,7 @@ func (t Table) MayAct(p Process, id spiffe.ID) bool {
 	return slices.ContainsFunc(t.rows, func(r row) bool { return r.id == id && r.has(p) })
 }
 
-// Workload are the identities whose keys the process may have, those of the first callers first.
+// Workload returns the identities whose private keys the process may have, in the order of callers.
 func (t Table) Workload(p Process) (ids []spiffe.ID) {
 	for _, r := range t.rows {
 		if r.workload && r.has(p) {

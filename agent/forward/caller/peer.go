@@ -14,12 +14,13 @@ import (
 // Peer is the process that connected over a Unix socket.
 type Peer struct {
 	PID int
-	UID uint32   // when it connected
+	UID uint32   // uid when it connected
 	fd  *os.File // pidfd_open(2)
 }
 
-// NewPeer finds the process that connected, and holds on to it until Close: while Process has no
-// error, no other has its number. ErrGone says that it has ended.
+// NewPeer finds the process that connected and holds a reference to it until Close. As long as
+// Process returns no error, no other process has its PID. The error is ErrGone if the process has
+// ended.
 func NewPeer(conn syscall.Conn) (*Peer, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -38,9 +39,9 @@ func NewPeer(conn syscall.Conn) (*Peer, error) {
 	return p, nil
 }
 
-// find reads what the kernel noted when the process connected. Before Linux 6.5 it does not
-// have a pidfd then: another process may have the number by now, which Process lets pass
-// where that has the same account.
+// find reads the credentials that the kernel recorded when the process connected. Before Linux 6.5
+// they do not include a pidfd, and another process may have the PID by now; Process accepts it if
+// it has the same account.
 func (p *Peer) find(fd int) error {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
@@ -58,12 +59,12 @@ func (p *Peer) find(fd int) error {
 	return nil
 }
 
-// Process is the peer as it is now. The error is ErrGone once it has ended.
+// Process returns the current state of the peer. The error is ErrGone once it has ended.
 func (p *Peer) Process() (Process, error) {
 	uid, group, err := readProcess(p.PID)
 	switch {
 	case p.ended():
-		return Process{}, ErrGone // what was read may be of another
+		return Process{}, ErrGone // the values may belong to another process
 	case err != nil:
 		return Process{}, fmt.Errorf("process %d of the caller: %w", p.PID, err)
 	case uid != p.UID:
@@ -72,10 +73,10 @@ func (p *Peer) Process() (Process, error) {
 	return Process{uid, cgroupNumber(group)}, nil
 }
 
-// Close lets go of the process, which has ended for Process from then on.
+// Close releases the process. After that, Process returns ErrGone.
 func (p *Peer) Close() { p.fd.Close() }
 
-// ended reports whether the process has, or may have.
+// ended reports whether the process has ended, or may have ended.
 func (p *Peer) ended() bool {
 	raw, err := p.fd.SyscallConn()
 	if err != nil {
@@ -93,7 +94,7 @@ func (p *Peer) ended() bool {
 	return gone || err != nil
 }
 
-// readProcess is the effective uid of a process, and its control group of version 2.
+// readProcess returns the effective uid of a process and its control group (version 2).
 func readProcess(pid int) (uid uint32, group string, err error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	ids, err := lineOf(dir+"/status", "Uid:")
@@ -104,7 +105,7 @@ func readProcess(pid int) (uid uint32, group string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	each := strings.Fields(ids) // real, effective, saved, of the file system
+	each := strings.Fields(ids) // real, effective, saved, file system
 	if len(each) != 4 {
 		return 0, "", fmt.Errorf("%s/status: Uid:%q", dir, ids)
 	}
@@ -112,7 +113,7 @@ func readProcess(pid int) (uid uint32, group string, err error) {
 	return uint32(n), group, err
 }
 
-// lineOf is what follows a prefix in the file's line that has it.
+// lineOf returns the rest of the line of a file that begins with prefix.
 func lineOf(file, prefix string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -11,12 +11,11 @@ import (
 	"github.com/florete/florete/internal/sockdiag"
 )
 
-// ErrGone says that no process holds the other end any more: it was closed before
-// its owner could be looked up. The kernel reports uid 0 for such a socket, which
-// must never pass for root.
+// ErrGone means that no process holds the other end any more: it was closed before its owner could
+// be looked up. The kernel reports uid 0 for such a socket, which must never be taken for root.
 var ErrGone = errors.New("the caller has closed its end")
 
-// FindProcess finds the owner of the local socket at the other end of c, from the kernel
+// FindProcess returns the owner of the local socket at the other end of c, from the kernel
 // (sock_diag(7)).
 func FindProcess(c *net.TCPConn) (Process, error) {
 	peer, local := c.RemoteAddr().(*net.TCPAddr).AddrPort(), c.LocalAddr().(*net.TCPAddr).AddrPort()
@@ -28,15 +27,16 @@ func FindProcess(c *net.TCPConn) (Process, error) {
 	if m.Source() != unmap(peer) || m.Destination() != unmap(local) || m.Inode == 0 {
 		return Process{}, ErrGone
 	}
-	// As long as c is there nobody else is connected from the same address. Once its
-	// other end has reset it another user may be, while what was sent can still be read.
+	// As long as c exists, no other socket can be connected from the same address. After the other
+	// end has reset the connection, another user may have the address, while data can still be read
+	// from c.
 	if m.State == unix.BPF_TCP_SYN_SENT || closed(c) {
 		return Process{}, ErrGone
 	}
 	return Process{m.UID, m.Cgroup}, nil
 }
 
-// closed reports whether the kernel has no connection behind c any more.
+// closed reports whether the kernel no longer has a connection behind c.
 func closed(c *net.TCPConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -49,10 +49,10 @@ func closed(c *net.TCPConn) bool {
 	return err != nil || info.State == unix.BPF_TCP_CLOSE
 }
 
-// SenderUID is the owner of the UDP socket, connected or not, that has the address peer
-// now and takes what local sends there. One that has sent and closed is gone.
+// SenderUID returns the owner of the UDP socket, connected or not, that has the address peer now
+// and would receive datagrams from local. It returns ErrGone if the sender has closed its socket.
 func SenderUID(peer, local netip.AddrPort) (uint32, error) {
-	// Of UDP the kernel looks up the socket that a datagram from local would reach.
+	// For UDP, the kernel looks up the socket that a datagram from local would reach.
 	m, err := sockdiag.Lookup(unix.IPPROTO_UDP, local, peer)
 	if err != nil {
 		return 0, explain(err, peer, local)

@@ -9,22 +9,22 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Bounds of what may be under way.
+// Limits of queues and sessions.
 const (
-	MaxSessions = 4096      // of a connection; with one more the one that is idle longest ends
-	maxHeld     = 256 << 10 // bytes of a session that wait to be sent, see packet.cost
-	maxAll      = 16 << 20  // the same, of all sessions that share a Held
+	MaxSessions = 4096      // per connection; one more ends the session that has been idle longest
+	maxHeld     = 256 << 10 // cost of a session's packets that wait to be sent, see packet.cost
+	maxAll      = 16 << 20  // the same for all sessions that share a Held
 	maxAside    = 64        // datagrams of a session that wait for its stream
 	maxOut      = 1024      // datagrams of all sessions of a connection that wait for frames
 )
 
-// Mux is the part of a QUIC connection that its sessions share.
+// Mux is shared by the sessions of one connection.
 type Mux struct {
-	Read atomic.Int64 // bytes of datagrams that came
+	Read atomic.Int64 // bytes of received datagrams
 
 	quic  *quic.Conn
 	tasks *sync.WaitGroup
-	out   chan outgoing // nil until there is a session
+	out   chan outgoing // nil before the first session
 
 	mu       sync.Mutex
 	sessions map[quic.StreamID]*Session
@@ -35,12 +35,12 @@ type outgoing struct {
 	packet  packet
 }
 
-// Held is the cost of what waits to be sent in several sessions.
+// Held is the total cost of waiting packets of several sessions.
 type Held struct{ cost atomic.Int64 }
 
-// NewMux is for the sessions of one connection; nil is one over TCP, whose datagrams all go
-// over their stream. What it starts, with the first of them, is among tasks and ends with
-// the connection.
+// NewMux returns a Mux for the sessions of one connection. c is nil for a connection over TCP, on
+// which all datagrams go over their stream. The goroutines that it starts with the first session
+// are added to tasks and end with the connection.
 func NewMux(c *quic.Conn, tasks *sync.WaitGroup) *Mux {
 	return &Mux{quic: c, tasks: tasks}
 }
@@ -79,7 +79,7 @@ func (m *Mux) idlest() (idlest *Session) {
 	return idlest
 }
 
-// frame queues a packet for a frame.
+// frame queues a packet to be sent in a frame.
 func (m *Mux) frame(s *Session, p packet) {
 	if m.quic == nil {
 		s.aside(p)
@@ -95,7 +95,7 @@ func (m *Mux) frame(s *Session, p packet) {
 	}
 }
 
-// dropAll gives back what sessions of an ended connection held.
+// dropAll releases the packets that sessions of an ended connection held.
 func (m *Mux) dropAll() {
 	for {
 		select {
@@ -107,7 +107,7 @@ func (m *Mux) dropAll() {
 	}
 }
 
-// send is the only one that waits until the connection takes a datagram.
+// send sends queued packets. It is the only goroutine that may block on the connection.
 func (m *Mux) send() {
 	for {
 		select {
@@ -115,7 +115,7 @@ func (m *Mux) send() {
 			if err := m.quic.SendDatagram(o.packet.frame(o.session.stream.StreamID())); err == nil {
 				o.session.sent(o.packet)
 			} else {
-				// Too large for a frame, or the peer takes none.
+				// Too large for a frame, or the peer does not support frames.
 				o.session.aside(o.packet)
 			}
 		case <-m.quic.Context().Done():
@@ -139,7 +139,7 @@ func (m *Mux) receive() {
 		m.mu.Lock()
 		s := m.sessions[id]
 		m.mu.Unlock()
-		// Of a session that has ended here some may still come.
+		// Datagrams may still arrive after their session has ended here.
 		if s != nil {
 			s.fromPeer(payload)
 		}

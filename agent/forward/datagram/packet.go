@@ -8,10 +8,10 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// packet is a payload with room for what goes in front of it.
+// packet is a payload with free space for a prefix.
 type packet []byte
 
-const headroom = 8 // the longest varint
+const headroom = 8 // length of the longest varint
 
 func newPacket(payload []byte) packet {
 	p := make(packet, headroom+len(payload))
@@ -21,17 +21,18 @@ func newPacket(payload []byte) packet {
 
 func (p packet) size() int64 { return int64(len(p) - headroom) }
 
-// cost is what a packet counts in a queue: small ones are not free.
+// cost returns the cost of a packet in a queue. It includes overhead, so that small packets are not
+// free.
 func (p packet) cost() int64 { return int64(len(p)) + 1024 }
 
-// frame is the packet as a DATAGRAM frame has it.
+// frame returns the packet in the form of a DATAGRAM frame.
 func (p packet) frame(stream quic.StreamID) []byte {
 	var id [headroom]byte
 	head := wire.AppendStreamID(id[:0], stream)
 	return p.with(head)
 }
 
-// framed is the packet as the stream has it.
+// framed returns the packet in the form used on a stream.
 func (p packet) framed() []byte {
 	var length [2]byte
 	return p.with(wire.AppendLength(length[:0], len(p)-headroom))
@@ -45,7 +46,7 @@ func (p packet) with(head []byte) []byte {
 
 var buffers pool
 
-// pool lends buffers that any datagram fits in.
+// pool is a pool of buffers into which any datagram fits.
 type pool struct{ free sync.Pool }
 
 func (p *pool) get() []byte {

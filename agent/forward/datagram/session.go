@@ -14,41 +14,41 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Idle is how long a session lives without a datagram in either direction, see RFC 4787
+// Idle is the time after which a session without datagrams in either direction ends, see RFC 4787,
 // REQ-5.
 const Idle = 2 * time.Minute
 
-// Local is the local end of a session, and who counts. Every field but Limits must be set.
+// Local is the local end of a session, with its counters. All fields except Limits must be set.
 type Local struct {
-	Deliver func(payload []byte) // sends to it; must neither wait nor keep the payload
+	Deliver func(payload []byte) // sends to the local end; must neither block nor keep the payload
 	Idle    time.Duration
-	Held    *Held      // with the other sessions of the same peer or user
-	Limits  *acl.Share // of both directions
+	Held    *Held      // shared with the other sessions of the same peer or user
+	Limits  *acl.Share // for both directions
 
 	FromLocal, ToLocal *atomic.Int64 // bytes
-	// Dropped are datagrams that came from the local end and found a queue full, and those,
-	// in both directions, that exceeded a limit.
+	// Dropped counts datagrams from the local end that found a queue full, and datagrams in both
+	// directions that exceeded a limit.
 	Dropped *atomic.Int64
 }
 
-// Session joins a local end and a stream with its datagrams. It takes datagrams from
-// the start, and sends them once it is attached.
+// Session joins a local end and a stream with its datagrams. It accepts datagrams from the start
+// and sends them once a stream is attached.
 type Session struct {
 	Local
 	ctx   context.Context
 	end   context.CancelCauseFunc
-	used  atomic.Int64 // since epoch
-	held  atomic.Int64 // cost of what waits to be sent
-	queue chan packet  // over the stream
+	used  atomic.Int64 // time of the last datagram since epoch
+	held  atomic.Int64 // cost of packets that wait to be sent
+	queue chan packet  // packets to send over the stream
 
-	// Attach sets these.
+	// The following fields are set by Attach.
 	stream wire.Stream
 	mux    *Mux
 
-	answered atomic.Bool // sends frames
+	answered atomic.Bool // the peer has answered, so frames may be sent
 }
 
-// New makes a session that ends with ctx.
+// New returns a session that ends with ctx.
 func New(ctx context.Context, l Local) *Session {
 	s := &Session{Local: l, queue: make(chan packet, maxAside)}
 	s.ctx, s.end = context.WithCancelCause(ctx)
@@ -57,15 +57,15 @@ func New(ctx context.Context, l Local) *Session {
 	return s
 }
 
-// ended is why a session ended here.
+// ended is the reason of an end on this side.
 type ended wire.Code
 
 func (e ended) Error() string { return wire.Code(e).String() }
 
-// End ends the session, and sends the peer the code.
+// End ends the session and sends code to the peer.
 func (s *Session) End(code wire.Code) { s.end(ended(code)) }
 
-// Code is what the session ended with here.
+// Code returns the code with which the session ended on this side.
 func (s *Session) Code() wire.Code {
 	var e ended
 	if errors.As(context.Cause(s.ctx), &e) {
@@ -74,22 +74,22 @@ func (s *Session) Code() wire.Code {
 	return wire.Stopping
 }
 
-// Stop ends the session because the forwarder stops.
+// Stop ends the session because the forwarder is stopping.
 func (s *Session) Stop() { s.End(wire.Stopping) }
 
-// Context ends with the session.
+// Context returns a context that ends with the session.
 func (s *Session) Context() context.Context { return s.ctx }
 
-// Attach gives the session its stream. From here on it delivers what the peer sends in
-// frames. Run must follow.
+// Attach sets the stream of the session. From then on the session delivers frames from the peer.
+// Run must be called afterwards.
 func (s *Session) Attach(m *Mux, st wire.Stream) {
 	s.mux, s.stream = m, st
 	m.join(s)
 }
 
-// Run carries until the session ends at either side, or is idle. Answer waits for the
-// peer's answer, while what is sent goes over the stream. The error is its, or
-// why the peer ended the session; nil when nothing is wrong.
+// Run carries datagrams until either side ends the session or it is idle. answer waits for the
+// peer's answer; until then datagrams go over the stream. Run returns the error of answer or the
+// reason with which the peer ended the session, and nil for a normal end.
 func (s *Session) Run(answer func() error) error {
 	defer s.mux.leave(s.stream.StreamID())
 	defer s.End(wire.Done)
@@ -118,7 +118,7 @@ func (s *Session) Run(answer func() error) error {
 	return failed
 }
 
-// inOrder reports whether the end of a stream is that of a session that nobody uses.
+// inOrder reports whether a stream ended normally.
 func inOrder(err error) bool {
 	var st *quic.StreamError
 	return err == nil || errors.Is(err, io.EOF) || errors.As(err, &st) && wire.Code(st.ErrorCode) == wire.Done
@@ -130,7 +130,7 @@ func (s *Session) reset() {
 	s.stream.CancelWrite(quic.StreamErrorCode(code))
 }
 
-// Send takes a datagram from the local end.
+// Send sends a datagram from the local end.
 func (s *Session) Send(payload []byte) {
 	s.touch()
 	if !s.Limits.Allow(len(payload)) {
@@ -148,7 +148,7 @@ func (s *Session) Send(payload []byte) {
 	}
 }
 
-// sent and drop are the two ends of a packet that was held.
+// sent and drop release a held packet.
 func (s *Session) sent(p packet) {
 	s.release(p.cost())
 	s.FromLocal.Add(p.size())
@@ -164,7 +164,7 @@ func (s *Session) release(cost int64) {
 	s.Held.cost.Add(-cost)
 }
 
-// aside sends a packet over the stream.
+// aside queues a packet for the stream.
 func (s *Session) aside(p packet) {
 	select {
 	case s.queue <- p:
@@ -176,7 +176,7 @@ func (s *Session) aside(p packet) {
 	}
 }
 
-// dropAside gives back what an ended session held.
+// dropAside releases the packets that an ended session held.
 func (s *Session) dropAside() {
 	for {
 		select {
@@ -188,7 +188,7 @@ func (s *Session) dropAside() {
 	}
 }
 
-// toStream sends what goes over the stream, until the session is idle.
+// toStream sends queued packets over the stream until the session is idle.
 func (s *Session) toStream() error {
 	timer := time.NewTimer(s.Idle)
 	defer timer.Stop()
@@ -211,7 +211,7 @@ func (s *Session) toStream() error {
 	}
 }
 
-// fromStream delivers what comes over the stream.
+// fromStream delivers datagrams from the stream.
 func (s *Session) fromStream() error {
 	for {
 		n, err := wire.ReadLength(s.stream)
@@ -230,7 +230,7 @@ func (s *Session) fromStream() error {
 	}
 }
 
-// fromPeer delivers a datagram.
+// fromPeer delivers a datagram from the peer.
 func (s *Session) fromPeer(payload []byte) {
 	s.touch()
 	if !s.Limits.Allow(len(payload)) {
@@ -241,10 +241,10 @@ func (s *Session) fromPeer(payload []byte) {
 	s.ToLocal.Add(int64(len(payload)))
 }
 
-// epoch makes times numbers that no clock turns back.
+// epoch is the reference for times, which are monotonic.
 var epoch = time.Now()
 
 func (s *Session) touch() { s.used.Store(int64(time.Since(epoch))) }
 
-// Used is when a datagram went last, after some beginning.
+// Used returns the time of the last datagram since an arbitrary epoch.
 func (s *Session) Used() time.Duration { return time.Duration(s.used.Load()) }

@@ -7,29 +7,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BufferSize is requested of the kernel for sockets, which grants what net.core.rmem_max
-// allows: a burst waits there.
+// BufferSize is the size of receive buffers requested from the kernel, which grants at most
+// net.core.rmem_max. Bursts wait in these buffers.
 const BufferSize = 4 << 20
 
-// Socket is a connected UDP socket that sends without waiting, and holds no buffer
-// while it waits to receive.
+// Socket is a connected UDP socket that never blocks on sending and holds no buffer while it waits
+// to receive.
 type Socket struct {
 	conn *net.UDPConn
 	raw  syscall.RawConn
 }
 
-// NewSocket takes over c.
+// NewSocket returns a Socket that owns c.
 func NewSocket(c *net.UDPConn) (*Socket, error) {
 	c.SetReadBuffer(BufferSize)
 	raw, err := c.SyscallConn()
 	return &Socket{c, raw}, err
 }
 
-// Close ends Receive.
+// Close closes the socket and ends Receive.
 func (s *Socket) Close() { s.conn.Close() }
 
-// Send drops what the kernel does not take at once. The error may be of an earlier
-// datagram: ECONNREFUSED when nobody is at the other end.
+// Send sends a datagram, or drops it if the kernel does not accept it at once. The error may belong
+// to an earlier datagram, such as ECONNREFUSED if no process is at the other end.
 func (s *Socket) Send(payload []byte) error {
 	var err error
 	waited := s.raw.Write(func(fd uintptr) bool {
@@ -42,8 +42,7 @@ func (s *Socket) Send(payload []byte) error {
 	return err
 }
 
-// Receive waits for a datagram and hands it to take, which must not keep it. Errors
-// are as with Send.
+// Receive waits for a datagram and passes it to take, which must not keep it. For errors see Send.
 func (s *Socket) Receive(take func(payload []byte)) error {
 	var b []byte
 	var n int

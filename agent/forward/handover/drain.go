@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Tasks runs tasks that may outlive the decision to stop, for a bounded time: their context ends when
-// Close has waited long enough.
+// Tasks runs tasks that may continue for a limited time after a decision to stop. Their context
+// ends when Close has waited for the grace period.
 type Tasks struct {
 	hard  context.Context
 	kill  context.CancelFunc
@@ -16,17 +16,17 @@ type Tasks struct {
 	mu     sync.Mutex
 	closed bool
 	n      int
-	empty  chan struct{} // closed with the last task; nil while nobody waits
+	empty  chan struct{} // closed by the last task; nil while nobody waits
 }
 
-// NewTasks returns a group without tasks.
+// NewTasks returns a Tasks without tasks.
 func NewTasks() *Tasks {
 	hard, kill := context.WithCancel(context.Background())
 	return &Tasks{hard: hard, kill: kill}
 }
 
-// Go starts a task, which must end soon after its context does. It does nothing
-// and returns false once Close was called.
+// Go starts a task, which must return soon after its context ends. It returns false, without
+// starting the task, after Close was called.
 func (g *Tasks) Go(task func(ctx context.Context)) bool {
 	ctx, ended, ok := g.Begin()
 	if ok {
@@ -38,8 +38,8 @@ func (g *Tasks) Go(task func(ctx context.Context)) bool {
 	return ok
 }
 
-// Begin counts a task in that no goroutine waits for. ended must be called once, when it has
-// ended: soon after ctx does.
+// Begin counts a task that has no goroutine of its own. ended must be called exactly once when the
+// task has ended, soon after ctx ends. ok is false after Close was called.
 func (g *Tasks) Begin() (ctx context.Context, ended func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,7 +61,7 @@ func (g *Tasks) ended() {
 	}
 }
 
-// Wait returns when there are no tasks, or ctx ends. More may be started.
+// Wait waits until there are no tasks, or ctx ends. New tasks may be started.
 func (g *Tasks) Wait(ctx context.Context) {
 	g.mu.Lock()
 	if g.n == 0 {
@@ -79,8 +79,8 @@ func (g *Tasks) Wait(ctx context.Context) {
 	}
 }
 
-// Close lets the tasks end by themselves for the time of grace, then ends their
-// context, and returns when all have ended.
+// Close waits for the tasks during grace, then ends their context, and returns when all tasks have
+// ended.
 func (g *Tasks) Close(grace time.Duration) {
 	g.mu.Lock()
 	g.closed = true

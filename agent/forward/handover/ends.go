@@ -1,19 +1,19 @@
 package handover
 
-// Ends is what is to be done when something is over that the goroutine which began it does not
-// wait for: what defer is for one that does.
+// Ends collects functions to call at the end of an operation that may outlive the goroutine which
+// began it. It replaces defer for such operations.
 type Ends struct {
 	all  []func()
 	kept bool
 }
 
-// Add has f called before those that were added earlier.
+// Add adds a function. Run calls it before the functions that were added earlier.
 func (e *Ends) Add(f func()) { e.all = append(e.all, f) }
 
-// Keep leaves the end to who calls Run later.
+// Keep makes Close do nothing. The caller must call Run later.
 func (e *Ends) Keep() { e.kept = true }
 
-// Go leaves it to a goroutine that ends when f returns.
+// Go calls f in a new goroutine, which calls Run when f returns.
 func (e *Ends) Go(f func()) {
 	e.Keep()
 	go func() {
@@ -22,14 +22,14 @@ func (e *Ends) Go(f func()) {
 	}()
 }
 
-// Close is Run, unless the end was left to somebody.
+// Close calls Run, unless Keep or Go was called.
 func (e *Ends) Close() {
 	if !e.kept {
 		e.Run()
 	}
 }
 
-// Run calls all, the last one first.
+// Run calls all functions in reverse order.
 func (e *Ends) Run() {
 	for i := len(e.all) - 1; i >= 0; i-- {
 		e.all[i]()

@@ -16,31 +16,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Store keeps listening sockets open while the process that listens is started again: systemd stores
-// them meanwhile (sd_notify(3), FDSTORE=1) and passes them to the next process (sd_listen_fds(3)). Who connects
-// or sends in between waits in the kernel's queue, and nobody else can take the address. Where systemd does not
-// run the process, sockets are plain. The zero Store has nothing yet.
+// Store keeps listening sockets open over a restart of the process: systemd stores them
+// (sd_notify(3), FDSTORE=1) and passes them to the next process (sd_listen_fds(3)). Connections and
+// datagrams in between wait in the kernel's queue, and no other process can take the address.
+// Without systemd, sockets are ordinary. The zero Store is empty.
 type Store struct {
 	mu        sync.Mutex
-	inherited map[addr]io.Closer    // not listened on yet
-	open      map[addr]syscall.Conn // listened on
-	stored    map[addr]bool         // by systemd
+	inherited map[addr]io.Closer    // not used yet
+	open      map[addr]syscall.Conn // in use
+	stored    map[addr]bool         // stored by systemd
 
-	secrets map[string][]byte // of this process, or of the one before
+	secrets map[string][]byte // of this process or inherited
 	others  map[string]*os.File
 }
 
-// addr is where a socket listens.
+// addr is the address of a listening socket.
 type addr struct {
-	network string // "tcp", "udp"; for what other hosts send to "tls" and "quic"
+	network string // "tcp" or "udp"; for sockets that other hosts use "tls" or "quic"
 	at      netip.AddrPort
 }
 
-// OpenStore takes over what systemd passes to this process, which it does once.
+// OpenStore returns a Store with the files that systemd passed to this process. It must be called
+// at most once.
 func OpenStore() *Store { return InheritStore(activation.Files(true)) }
 
-// InheritStore takes over the files of a process that is still there, which have the names that
-// systemd stores them under.
+// InheritStore returns a Store with the files of a process that is still running. Their names are
+// those under which systemd stores them.
 func InheritStore(files []*os.File) *Store {
 	s := &Store{
 		inherited: map[addr]io.Closer{}, open: map[addr]syscall.Conn{}, stored: map[addr]bool{},
@@ -63,11 +64,11 @@ func InheritStore(files []*os.File) *Store {
 	return s
 }
 
-// Own begins the names of sockets that are not a Store's.
+// Own is the prefix of names of sockets that do not belong to a Store.
 const Own = "own-"
 
-// Others removes and returns the files whose names begin with a prefix, by the rest of them.
-// They are neither sockets nor secrets of a Store, and the caller's.
+// Others removes and returns the files whose names begin with prefix, by the rest of their names.
+// They are neither sockets nor secrets of the Store. The caller owns them.
 func (s *Store) Others(prefix string) map[string]*os.File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +82,7 @@ func (s *Store) Others(prefix string) map[string]*os.File {
 	return found
 }
 
-// Other is the one of Others that has a name, nil when there is none.
+// Other removes and returns the file with a name, as Others does, or nil if there is none.
 func (s *Store) Other(name string) *os.File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +91,7 @@ func (s *Store) Other(name string) *os.File {
 	return f
 }
 
-// Files are all sockets that are open and all secrets, for a process that takes over. The
+// Files returns duplicates of all open sockets and secrets, for a process that takes over. The
 // caller closes them.
 func (s *Store) Files() (files []*os.File) {
 	s.mu.Lock()
@@ -101,7 +102,7 @@ func (s *Store) Files() (files []*os.File) {
 		}
 	}
 	for a, socket := range s.open {
-		if f, err := Dup(socket, a.name()); err == nil { // else it was closed
+		if f, err := Dup(socket, a.name()); err == nil { // an error means that it was closed
 			files = append(files, f)
 		}
 	}
@@ -113,7 +114,7 @@ func (s *Store) Files() (files []*os.File) {
 	return files
 }
 
-// Dup is another file of an open socket, under a name. It does not block either.
+// Dup returns a duplicate of an open socket with a name. It remains non-blocking.
 func Dup(c syscall.Conn, name string) (*os.File, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -130,7 +131,7 @@ func Dup(c syscall.Conn, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// listening is the socket that a file is, nil when it is another kind of file.
+// listening returns the listening socket behind a file, or nil if the file is something else.
 func listening(f *os.File) (addr, io.Closer) {
 	if ln, err := net.FileListener(f); err == nil {
 		if bound, ok := ln.Addr().(*net.TCPAddr); ok {
@@ -152,39 +153,38 @@ func listening(f *os.File) (addr, io.Closer) {
 	return addr{}, nil
 }
 
-// Listen returns the listener of an address, an inherited one where there is
-// one. Without an error of the address itself it always does: a socket that
-// systemd does not store is lost at the next start, and no worse.
+// Listen returns a listener for an address. It uses an inherited one if there is one. It fails only
+// if listening itself fails; a socket that systemd does not store is lost at the next restart.
 func (s *Store) Listen(at netip.AddrPort) (*net.TCPListener, error) {
 	return listen(s, addr{"tcp", at}, func() (*net.TCPListener, error) {
 		return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
 	})
 }
 
-// ListenUDP is Listen for UDP.
+// ListenUDP is like Listen for UDP.
 func (s *Store) ListenUDP(at netip.AddrPort) (*net.UDPConn, error) {
 	return listen(s, addr{"udp", at}, func() (*net.UDPConn, error) {
 		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	})
 }
 
-// ListenQUIC is ListenUDP for what other hosts send to: what comes while no process is
-// there waits for the next one.
+// ListenQUIC is like ListenUDP for an address to which other hosts send. Datagrams that arrive
+// between two processes wait for the next one.
 func (s *Store) ListenQUIC(at netip.AddrPort) (*net.UDPConn, error) {
 	return listen(s, peerAddr("quic", at), func() (*net.UDPConn, error) {
 		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	})
 }
 
-// ListenTLS is Listen for what other hosts connect to.
+// ListenTLS is like Listen for an address to which other hosts connect.
 func (s *Store) ListenTLS(at netip.AddrPort) (*net.TCPListener, error) {
 	return listen(s, peerAddr("tls", at), func() (*net.TCPListener, error) {
 		return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
 	})
 }
 
-// peerAddr is an address as the socket has it: one that is bound to all addresses is
-// bound to those of both families.
+// peerAddr returns an address in the form reported by the socket. The unspecified address stands
+// for both address families.
 func peerAddr(network string, at netip.AddrPort) addr {
 	ip := at.Addr().Unmap()
 	if !ip.IsValid() || ip.IsUnspecified() {
@@ -216,15 +216,15 @@ func listen[S interface {
 	return socket, nil
 }
 
-// Retain drops all local listeners that are not wanted. Sockets that Listen returned are the
-// caller's to close.
+// Retain removes all local listeners that are not wanted. The caller closes the sockets that Listen
+// returned.
 func (s *Store) Retain(tcp, udp map[netip.AddrPort]bool) {
 	s.retain(func(a addr) bool {
 		return a.forPeers() || tcp[a.at] && a.network == "tcp" || udp[a.at] && a.network == "udp"
 	})
 }
 
-// RetainForPeers is Retain for what other hosts send to.
+// RetainForPeers is like Retain for addresses that other hosts use.
 func (s *Store) RetainForPeers(quic, tls []netip.AddrPort) {
 	s.retain(func(a addr) bool {
 		at := quic
@@ -235,7 +235,7 @@ func (s *Store) RetainForPeers(quic, tls []netip.AddrPort) {
 	})
 }
 
-// forPeers reports whether other hosts send there.
+// forPeers reports whether other hosts use the address.
 func (a addr) forPeers() bool { return a.network == "quic" || a.network == "tls" }
 
 func (s *Store) retain(wanted func(addr) bool) {
@@ -256,14 +256,14 @@ func (s *Store) retain(wanted func(addr) bool) {
 	}
 }
 
-// Hold has systemd keep an open file for the next process too, under a name that no
-// other has; Drop ends that. Without systemd both do nothing.
+// Hold makes systemd keep an open file for the next process under a unique name, until Drop is
+// called. Without systemd it does nothing.
 func Hold(name string, file syscall.Conn) error {
 	raw, err := file.SyscallConn()
 	if err != nil {
 		return err
 	}
-	// Not its File: that would make it block, for all who have it.
+	// File() would make the socket blocking for all who share it.
 	var failed error
 	if err := raw.Control(func(fd uintptr) { failed = notify("FDSTORE=1\nFDNAME="+name, int(fd)) }); err != nil {
 		return err
@@ -271,19 +271,19 @@ func Hold(name string, file syscall.Conn) error {
 	return failed
 }
 
-// Drop undoes Hold.
+// Drop ends Hold.
 func Drop(name string) error { return notify("FDSTOREREMOVE=1\nFDNAME=" + name) }
 
-// name is the address in the letters that FDNAME may have.
+// name returns the address in characters that are valid in FDNAME.
 func (a addr) name() string { return a.network + "-" + strings.ReplaceAll(a.at.String(), ":", "-") }
 
-// notify sends a message with files to systemd. Without systemd it sends nothing.
+// notify sends a message with files to systemd. Without systemd it does nothing.
 func notify(message string, files ...int) error {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {
 		return nil
 	}
-	// Not a net.UnixConn: it sends no files once it is connected.
+	// A connected net.UnixConn cannot send files.
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -296,8 +296,8 @@ func notify(message string, files ...int) error {
 	return unix.Sendmsg(fd, []byte(message), rights, &unix.SockaddrUnix{Name: socket}, 0)
 }
 
-// Barrier waits until systemd has handled what this process sent before (sd_notify_barrier(3)).
-// Without systemd there is nothing to wait for.
+// Barrier waits until systemd has handled all earlier messages of this process
+// (sd_notify_barrier(3)). Without systemd it returns at once.
 func Barrier() error {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return nil
@@ -325,5 +325,5 @@ func Barrier() error {
 	return nil
 }
 
-// barrierTimeout is that of systemd's own.
+// barrierTimeout equals that of systemd.
 const barrierTimeout = 5 * time.Second

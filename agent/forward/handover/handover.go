@@ -32,18 +32,18 @@ import (
 
 const (
 	version     = 1
-	maxFiles    = 200 // of a message; the kernel's limit is 253
+	maxFiles    = 200 // per message; the kernel's limit is 253
 	maxMessage  = 1 << 16
-	readyFor    = 15 * time.Second // within which a process must be ready: systemd's watchdog has twice that
+	readyFor    = 15 * time.Second // time within which the new process must be ready; systemd's watchdog has twice that
 	messageTime = 10 * time.Second
 )
 
-// State is what goes along with the files.
+// State is sent together with the files.
 type State struct {
 	Version  int           `json:"version"`
-	Number   int           `json:"number"`             // of the process: the first one of a unit is 0
-	Watchdog time.Duration `json:"watchdog,omitempty"` // within which systemd wants to be notified
-	Running  bool          `json:"running"`            // serves
+	Number   int           `json:"number"`             // number of the process; the first process of a unit is 0
+	Watchdog time.Duration `json:"watchdog,omitempty"` // interval in which systemd expects notifications
+	Running  bool          `json:"running"`            // whether it serves
 }
 
 type message struct {
@@ -56,8 +56,8 @@ type message struct {
 // Next is a process that is ready to take over.
 type Next struct{ conn *net.UnixConn }
 
-// Offer gives the process behind a connection what it needs, and waits until that is ready,
-// or ctx ends. offer's files are closed. An error is of this process alone.
+// Offer passes files and state to the process behind a connection and waits until that process is
+// ready, or ctx ends. It closes the files returned by offer. After an error this process continues.
 func Offer(ctx context.Context, conn *net.UnixConn, offer func() (State, []*os.File, error)) (*Next, error) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	if err := give(conn, offer); err != nil {
@@ -100,29 +100,29 @@ func give(conn *net.UnixConn, offer func() (State, []*os.File, error)) error {
 	return err
 }
 
-// Yield lets the process have what it was given.
+// Yield lets the other process take over.
 func (n *Next) Yield() {
 	_ = n.conn.SetDeadline(time.Time{})
-	_ = send(n.conn, message{Yours: true}) // who does not get it notices the end
+	_ = send(n.conn, message{Yours: true}) // a process that misses it notices the end of the connection
 }
 
-// Wait returns when the process is gone, or ctx ends.
+// Wait waits until the other process is gone, or ctx ends.
 func (n *Next) Wait(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { _ = n.conn.SetReadDeadline(time.Unix(1, 0)) })()
 	_, _ = n.conn.Read(make([]byte, 1))
 }
 
-// Close ends what Yield began.
+// Close closes the connection to the other process.
 func (n *Next) Close() { n.conn.Close() }
 
-// Before is a process that gives what it has.
+// Before is the running process, from which this one takes over.
 type Before struct {
 	State State
 	Files []*os.File
 	conn  *net.UnixConn
 }
 
-// Take gets what the process behind a socket has.
+// Take receives the files and the state from the process behind a socket.
 func Take(path string) (*Before, error) {
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
@@ -148,16 +148,18 @@ func Take(path string) (*Before, error) {
 	}
 }
 
-// TakeOver has the process take no more connections, or end, and returns when it has.
+// TakeOver tells the other process to accept no more connections. It returns when that process has
+// confirmed this or ended.
 func (b *Before) TakeOver() {
 	_ = b.conn.SetDeadline(time.Now().Add(messageTime))
 	if send(b.conn, message{Ready: true}) == nil {
-		_, _, _ = receive(b.conn) // "yours", or the end
+		_, _, _ = receive(b.conn) // "yours", or the end of the connection
 	}
 	_ = b.conn.SetDeadline(time.Time{})
 }
 
-// Conn stays while this process passes on what is for the other; its file is the next one's.
+// Conn returns the connection to the other process. It must remain open as long as this process
+// passes packets on to it. Its file is passed to the next process.
 func (b *Before) Conn() *net.UnixConn { return b.conn }
 
 func send(conn *net.UnixConn, m message) error {

@@ -12,8 +12,8 @@ const (
 	maxSecret    = 4096
 )
 
-// Secret is what the process before this one had under a name, or else fresh, which the
-// next one has then. It is in memory alone.
+// Secret returns the secret that an earlier process had under a name, or fresh if there is none,
+// and keeps it for the next process. Secrets are only in memory.
 func (s *Store) Secret(name string, fresh []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,11 +30,11 @@ func (s *Store) Secret(name string, fresh []byte) []byte {
 	}
 	defer f.Close()
 	_ = Drop(f.Name())
-	_ = Hold(f.Name(), f) // without systemd the next process has a fresh one
+	_ = Hold(f.Name(), f) // without systemd the next process has a fresh secret
 	return fresh
 }
 
-// secretFile is a file in memory.
+// secretFile returns a file in memory that contains a secret.
 func secretFile(name string, secret []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {

@@ -15,14 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starterEnv names the file that leads to the process that started this one to take over.
+// starterEnv is the environment variable with the number of the file that leads to the process
+// which started this one.
 const starterEnv = "FLORETE_HANDOVER"
 
-// Reload starts a process with the arguments, which takes over from the one that runs, and
-// returns when it serves. It is what a unit's ExecReload= does: systemd has run it with all
-// that the unit confines, makes the new process the main one when it is ready, and keeps the
-// one before in the same cgroup until that ends. With an error nothing has changed,
-// unless the new process ends after it was the main one: then systemd starts another.
+// Reload starts a process with args that takes over from the running one, and returns when the new
+// process serves. It implements ExecReload= of the unit: systemd runs it with all restrictions of
+// the unit, makes the new process the main one when it is ready, and keeps the old process in the
+// same cgroup until it ends. On error nothing has changed, unless the new process ends after it
+// became the main one; systemd then starts another.
 func Reload(ctx context.Context, args []string) error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -46,7 +47,7 @@ func Reload(ctx context.Context, args []string) error {
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = os.Stdout, os.Stderr, []*os.File{far}
 	cmd.Env = append(os.Environ(), starterEnv+"=3")
-	// A child of systemd from the beginning, which then notices its end.
+	// Make it a child of systemd from the beginning, so that systemd notices its end.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_PARENT}
 	err = cmd.Start()
 	far.Close()
@@ -72,10 +73,10 @@ func Reload(ctx context.Context, args []string) error {
 	return nil
 }
 
-// Starter is who started this process to take over.
+// Starter is the process that started this one to take over.
 type Starter struct{ conn *net.UnixConn }
 
-// Started returns who has started this process to take over, nil when it is the first.
+// Started returns the process that started this one to take over, or nil if there is none.
 func Started() (*Starter, error) {
 	if os.Getenv(starterEnv) == "" {
 		return nil, nil
@@ -94,7 +95,7 @@ func Started() (*Starter, error) {
 	return &Starter{c.(*net.UnixConn)}, nil
 }
 
-// Ready reports that this process can take over, and waits until it is the main one.
+// Ready reports that this process can take over, and waits until it is the main process.
 func (s *Starter) Ready() error {
 	if err := send(s.conn, message{Ready: true}); err != nil {
 		return fmt.Errorf("who started this process has ended: %w", err)
@@ -107,6 +108,6 @@ func (s *Starter) Ready() error {
 
 // Serving reports that this process has taken over.
 func (s *Starter) Serving() {
-	_ = send(s.conn, message{Yours: true}) // who is gone needs no report
+	_ = send(s.conn, message{Yours: true}) // the starter may have ended
 	s.conn.Close()
 }

@@ -27,9 +27,9 @@ const (
 	upstreamTimeout = 10 * time.Second
 )
 
-// carry serves one stream, and calls done once its service is connected, or is not, and ends when
-// it has ended. What serves it from then on begins on a stack that has not grown. A UDP session has
-// no end of its own that could be waited for.
+// carry serves one stream. It calls done once the connection to the service is made or has failed,
+// and ends when the stream has ended. A connected stream continues in a new goroutine, whose stack
+// is small. A UDP session ends with r.accepting, because it has no end of its own to wait for.
 func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st wire.Stream, done func(opened bool), ends *handover.Ends) {
 	defer ends.Close()
 	begun := time.Now()
@@ -77,7 +77,8 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 	})
 }
 
-// service is what the preamble names, once that is checked. The code goes with the error.
+// service reads the preamble of a stream and returns the service that it names. On error it also
+// returns the code to reset with.
 func (s *Server) service(in *transport.Incoming, st wire.Stream) (published, wire.Code, error) {
 	services := s.rules.Load().published[in.Target]
 	if len(services) == 0 {
@@ -105,7 +106,7 @@ func (s *Server) service(in *transport.Incoming, st wire.Stream) (published, wir
 	return services[at], wire.Done, nil
 }
 
-// carries is the type of a stream to a service.
+// carries returns the stream type of a service's protocol.
 func carries(p document.Protocol) wire.StreamType {
 	if p == document.UDP {
 		return wire.UDP
@@ -113,7 +114,8 @@ func carries(p document.Protocol) wire.StreamType {
 	return wire.TCP
 }
 
-// admitPort admits a stream to one of several ports, and closes it when a new list denies it.
+// admitPort admits a stream to one of several ports. The stream is reset when a new allow list
+// denies it.
 func (s *Server) admitPort(in *transport.Incoming, st wire.Stream, port string, ends *handover.Ends) (wire.Code, error) {
 	release, ok := s.ports.Admit(portKey{in, port}, func() {
 		s.refuse(in, port, wire.Denied, fmt.Sprintf("the allow list of port %q changed", port))
@@ -126,8 +128,8 @@ func (s *Server) admitPort(in *transport.Incoming, st wire.Stream, port string, 
 	return wire.Done, nil
 }
 
-// dial connects to a service's upstream, which learns who calls as it wants to. forget must
-// be called when the connection has ended.
+// dial connects to a service's upstream and announces the caller if the service requires it. forget
+// must be called when the connection has ended.
 func (s *Server) dial(ctx context.Context, in *transport.Incoming, service published) (net.Conn, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
 	defer cancel()
@@ -149,7 +151,7 @@ func (s *Server) dial(ctx context.Context, in *transport.Incoming, service publi
 	return conn, forget, nil
 }
 
-// announced is who calls on a connection.
+// announced returns the caller of a connection.
 func announced(in *transport.Incoming) announce.Caller {
 	return announce.Caller{ID: in.Peer.ID, Leaf: in.Peer.Leaf(), Service: in.Target, From: addrPort(in.RemoteAddr()), To: addrPort(in.LocalAddr())}
 }
@@ -163,11 +165,11 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 }
 
-// exhausted are what the kernel returns when this host is out of files, ports or memory,
-// or as many wait for the upstream as its queue holds (EAGAIN of a Unix socket).
+// exhausted lists the errors that the kernel returns when this host is out of files, ports or
+// memory, or when the queue of the upstream's socket is full (EAGAIN of a Unix socket).
 var exhausted = []syscall.Errno{syscall.EAGAIN, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
 
-// failure is the code for an upstream that cannot be reached; Done when it can.
+// failure returns the code for an upstream that cannot be reached, and Done if err is nil.
 func failure(err error) wire.Code {
 	var foreign *upstream.ForeignError
 	switch {
@@ -183,7 +185,8 @@ func failure(err error) wire.Code {
 	return wire.Unreachable
 }
 
-// refuse counts a refusal of a verified peer, at a port where that is known and one of several.
+// refuse counts a refusal of a verified peer. port is the name of the port if it is known and the
+// service has several.
 func (s *Server) refuse(in *transport.Incoming, port string, code wire.Code, detail string) {
 	peer := in.Peer.ID.String()
 	s.count(journal.Source{Who: peer, Known: true}, telemetry.Refusal{
@@ -192,8 +195,7 @@ func (s *Server) refuse(in *transport.Incoming, port string, code wire.Code, det
 	})
 }
 
-// rejected counts a failed handshake. Nothing proves who it was: the peer's claim
-// is only a detail.
+// rejected counts a failed handshake. The peer's claimed identity is not proven and only a detail.
 func (s *Server) rejected(r transport.Rejection) {
 	detail := fmt.Sprintf("from %s: %v", r.Remote, r.Err)
 	if !r.Claims.IsZero() {

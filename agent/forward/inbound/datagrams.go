@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// carryDatagrams joins a UDP session to a socket of its own. forget is called before that is
-// closed.
+// carryDatagrams joins a UDP session to a socket of its own. It calls forget before it closes the
+// socket.
 func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st wire.Stream, conn *net.UDPConn, forget func(), service published, begun time.Time) {
 	defer conn.Close()
 	defer forget()
@@ -71,8 +71,8 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 	}
 }
 
-// lost is the code that says why an upstream can no longer be reached; Done when it
-// can, and only a datagram was lost.
+// lost returns the code for an upstream that can no longer be reached. It returns Done if only a
+// datagram was lost.
 func lost(err error) wire.Code {
 	var foreign *upstream.ForeignError
 	switch {

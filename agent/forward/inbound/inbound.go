@@ -30,56 +30,57 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Config is what a Server needs; every field but ResetKey, Sockets, Limits, Access and Traces must be set.
+// Config configures a Server. All fields except ResetKey, Sockets, Limits, Access and Traces must
+// be set.
 type Config struct {
-	Identities func() *hostdir.SVIDSet // in force
+	Identities func() *hostdir.SVIDSet // returns the set in force
 	Metrics    *telemetry.Counters
 	Usage      *usage.Table
 	Whois      *whois.Table
 	Log        *slog.Logger
 	Access     *telemetry.AccessLog // may be nil
 	Traces     *telemetry.Tracer    // may be nil
-	Grace      time.Duration        // for live connections at Close
+	Grace      time.Duration        // time for open connections to end at Close
 	ResetKey   *quic.StatelessResetKey
 	Sockets    *handover.Store
 	Limits     Limits
 }
 
-// Server publishes services. Apply says which.
+// Server serves the services that Apply sets.
 type Server struct {
 	Config
 	rules atomic.Pointer[rules]
 	gate  acl.Gate[*transport.Incoming]
-	ports acl.Gate[portKey] // of streams
+	ports acl.Gate[portKey] // for streams
 
 	refused   *journal.Summary
 	quic, tcp connLimit
-	streams   *conns.PerKey[spiffe.ID] // of each peer
+	streams   *conns.PerKey[spiffe.ID] // limit for each peer
 	peers     peers
 	limits    acl.Limits
 
 	draining    atomic.Bool
-	live        sync.Map // of *served
+	live        sync.Map // values are *served
 	connections *handover.Tasks
 
 	mu      sync.Mutex
-	running map[listenAt]*running // none while nothing is published
-	ends    *time.Timer           // of what is allowed until then; nil where nothing is
+	running map[listenAt]*running // empty while nothing is published
+	ends    *time.Timer           // fires when a permission ends; nil if none does
 }
 
-// rules are what is published, compiled.
+// rules contains the published services in compiled form.
 type rules struct {
 	registry  transport.Registry
-	published map[spiffe.ID][]published // a service's ports
+	published map[spiffe.ID][]published // ports of each service
 }
 
-// portKey is what rules decide about a stream to one of several ports.
+// portKey identifies a stream to one of several ports, for the gate.
 type portKey struct {
 	in   *transport.Incoming
 	port string
 }
 
-// published is a service, and whose its upstream may be.
+// published is a service with the allowed owner of its upstream.
 type published struct {
 	document.Published
 	owner upstream.Owner
@@ -97,9 +98,9 @@ func New(c Config) *Server {
 	return s
 }
 
-// Apply puts the manifest's rules and the identities in force. It closes what
-// they deny, keeps the rest, and listens where they say. Errors are of single services or
-// addresses; what is denied is denied all the same, and Apply may be called again.
+// Apply sets the services, allow lists and listeners of a manifest. It closes connections that they
+// deny, and keeps all others. Errors concern single services or addresses; everything else is in
+// force, in particular all denials. Apply may be called again.
 func (s *Server) Apply(f document.Forwarder) []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,11 +142,11 @@ func (s *Server) Apply(f document.Forwarder) []error {
 	return errs
 }
 
-// endsChecked is how often the wall clock is read while something allowed has an end: a timer
-// does not know that it was set, or that the host was suspended.
+// endsChecked is the maximum interval between checks of the wall clock while a permission has an
+// end, because a timer does not notice that the clock was set or that the host was suspended.
 const endsChecked = time.Minute
 
-// checkEnds closes connections when what the list allows ends.
+// checkEnds closes connections when their permission ends.
 func (s *Server) checkEnds(list acl.List) {
 	if s.ends != nil {
 		s.ends.Stop()
@@ -169,8 +170,8 @@ func (s *Server) checkEnds(list acl.List) {
 	s.ends = timer
 }
 
-// Close stops taking connections, gives the live ones the server's grace, and
-// returns when all is closed.
+// Close stops accepting connections, waits for open ones during the grace period, and returns when
+// all are closed.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,12 +181,12 @@ func (s *Server) Close() {
 	s.Access.Close()
 }
 
-// running is a bound listener with its goroutines: one that accepts, one for
-// each connection, and one for each stream.
+// running is a bound listener with its goroutines: one that accepts, one for each connection, and
+// one for each stream.
 type running struct {
 	ln        listener
 	accepting context.Context
-	stop      context.CancelFunc // takes no more connections
+	stop      context.CancelFunc // stops accepting connections
 	ended     context.Context
 	end       context.CancelFunc // closes all connections
 	conns     sync.WaitGroup
@@ -216,8 +217,8 @@ func (s *Server) start(ln listener) *running {
 	return r
 }
 
-// close refuses new streams and connections, so that peers try again until the next
-// process is there, while those that are being served have the time of grace.
+// close refuses new streams and connections, so that peers try again until the next process is
+// running. Streams that are being served have the grace period to end.
 func (r *running) close(grace time.Duration) {
 	r.stop()
 	r.streams.Close(grace)
@@ -234,14 +235,14 @@ func (r *running) close(grace time.Duration) {
 	r.conns.Wait()
 }
 
-// handshakes is how long close waits for those that are under way.
+// handshakes is the time that close waits for handshakes under way.
 const handshakes = time.Second
 
-// serve takes the streams of one connection.
+// serve accepts the streams of one connection.
 func (s *Server) serve(r *running, in *transport.Incoming) {
-	// Stopping says that no stream without an answer was served: its caller tries again.
+	// Stopping tells the caller that no unanswered stream was served, so that it can try again.
 	var cut atomic.Bool
-	var unserved atomic.Int64 // the first stream that is not served
+	var unserved atomic.Int64 // number of the first stream that was not served
 	defer context.AfterFunc(r.ended, func() {
 		if cut.Load() {
 			in.Cut(quic.StreamID(unserved.Load()))

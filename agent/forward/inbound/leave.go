@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// linger is how long a connection that is left stays without streams: closing it takes
-	// back what has not arrived.
+	// linger is the time for which a connection that was left stays open without streams, because
+	// closing it would discard data in flight.
 	linger = 2 * time.Second
-	// arriving is how long a handshake may take that had begun.
+	// arriving is the time that handshakes under way have to complete.
 	arriving = 5 * time.Second
 )
 
-// Offer returns what the next process needs beside the sockets. The caller closes it.
+// Offer returns the files that the next process needs in addition to the sockets. The caller closes
+// them.
 func (s *Server) Offer() (files []*os.File, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,8 +34,8 @@ func (s *Server) Offer() (files []*os.File, err error) {
 	return files, nil
 }
 
-// Drain leaves new connections to the next process, and has peers leave those that there
-// are. From now on Apply listens nowhere.
+// Drain leaves new connections to the next process and tells peers to leave the existing ones.
+// After that, Apply does not listen.
 func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +49,7 @@ func (s *Server) Drain() {
 	})
 }
 
-// Wait returns when a server that drains has no connection, or ctx ends.
+// Wait waits until a draining server has no connections, or ctx ends.
 func (s *Server) Wait(ctx context.Context) {
 	select {
 	case <-time.After(arriving):
@@ -57,7 +58,7 @@ func (s *Server) Wait(ctx context.Context) {
 	}
 }
 
-// served is a connection, with how many streams are under way.
+// served is a connection with the number of its open streams.
 type served struct {
 	in *transport.Incoming
 
@@ -68,7 +69,8 @@ type served struct {
 	idle    *time.Timer
 }
 
-// begin counts a stream in, unless the connection was closed: then nothing of it was served.
+// begin counts a stream. It returns false if the connection was closed, so that the stream was not
+// served.
 func (c *served) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,8 +91,8 @@ func (c *served) end() {
 	c.wait()
 }
 
-// leave has the peer open further streams elsewhere. One that does not know how to finds the
-// connection closed once no stream is under way.
+// leave tells the peer to open new streams on another connection. For a peer that does not support
+// this, the connection is closed when it has no streams.
 func (c *served) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +104,8 @@ func (c *served) leave() {
 	c.wait()
 }
 
-// wait closes the connection in a while. Over TCP it closes itself. The caller holds the lock.
+// wait closes the connection after a delay, if it has no streams. Connections over TCP close
+// themselves. The caller holds the lock.
 func (c *served) wait() {
 	if !c.left || c.streams > 0 || c.in.Transport == document.OverTCP {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// listenAt is where peers are accepted, and over what.
+// listenAt is an address and transport on which peers are accepted.
 type listenAt struct {
 	transport document.Transport
 	addr      string
@@ -41,8 +41,8 @@ type listener interface {
 	Close()
 }
 
-// listen settles on where there are listeners. One that cannot be had does not keep others
-// waiting.
+// listen opens and closes listeners so that they match at. A listener that fails does not delay the
+// others.
 func (s *Server) listen(at []listenAt) (errs []error) {
 	s.close(func(l listenAt) bool { return !slices.Contains(at, l) }, 0)
 	if s.Sockets != nil {
@@ -62,7 +62,7 @@ func (s *Server) listen(at []listenAt) (errs []error) {
 	return errs
 }
 
-// close ends listeners, all at once.
+// close closes listeners concurrently.
 func (s *Server) close(which func(listenAt) bool, grace time.Duration) {
 	var closing sync.WaitGroup
 	for l, r := range s.running {
@@ -91,7 +91,7 @@ func (s *Server) bind(l listenAt) (listener, error) {
 	return t.Listen()
 }
 
-// retain lets go of sockets at other addresses than these.
+// retain releases the sockets of all other addresses.
 func (s *Server) retain(all []listenAt) (errs []error) {
 	var quic, tcp []netip.AddrPort
 	for _, l := range all {

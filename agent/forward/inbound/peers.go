@@ -11,21 +11,21 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Limits bound what peers have and cause. Zero fields are for the defaults.
+// Limits bounds the resources used by peers. A zero field means the default.
 type Limits struct {
-	Connections int // of a peer, over QUIC
-	Total       int // connections of all peers, over QUIC
-	Streams     int // of a peer, in all of its connections
-	Opening     int // streams of a peer whose service is not connected yet; more wait
-	Failures    int // of a peer's streams, in a second: those refused, or ended before the answer
+	Connections int // of a peer over QUIC
+	Total       int // of all peers over QUIC
+	Streams     int // of a peer over all its connections
+	Opening     int // streams of a peer whose upstream is not connected yet; further ones wait
+	Failures    int // failed streams of a peer per second: refused, or ended before the answer
 
 	OverTCP      int // connections of a peer over TCP, which carry one stream at a time
 	TotalOverTCP int // of all peers
 }
 
-// Idle connections take 80 KiB each, 40 MiB for a peer. A stream takes a file, 20 KiB and,
-// while it stands still, 64 KiB of the kernel's; a peer has an eighth of the files that a
-// forwarder may have open (LimitNOFILE=). A connection over TCP takes one too, and 40 KiB.
+// An idle connection uses 80 KiB, so a peer uses at most 40 MiB. A stream uses one file, 20 KiB
+// and, while it is blocked, 64 KiB of kernel memory. A peer has an eighth of the files that a
+// forwarder may open (LimitNOFILE=). A connection over TCP uses one file and 40 KiB.
 var defaults = Limits{Connections: 512, Total: 4096, Streams: 1 << 13, Opening: 256, Failures: 2048, OverTCP: 4096, TotalOverTCP: 1 << 14}
 
 func (l Limits) orDefaults() Limits {
@@ -44,7 +44,7 @@ func (l Limits) orDefaults() Limits {
 	return l
 }
 
-// connLimit bounds connections of each peer, and of all.
+// connLimit limits the connections of each peer and of all peers.
 type connLimit struct {
 	each *conns.PerKey[spiffe.ID]
 	all  *conns.PerKey[struct{}]
@@ -54,7 +54,7 @@ func newConnLimit(each, all int) connLimit {
 	return connLimit{conns.NewPerKey[spiffe.ID](each), conns.NewPerKey[struct{}](all)}
 }
 
-// acquire counts a connection of a peer in, unless there are too many.
+// acquire counts a connection of a peer, or returns an error if there are too many.
 func (l *connLimit) acquire(peer spiffe.ID) (release func(), err error) {
 	releaseOwn, ok := l.each.Acquire(peer)
 	if !ok {
@@ -68,8 +68,8 @@ func (l *connLimit) acquire(peer spiffe.ID) (release func(), err error) {
 	return func() { releaseTotal(); releaseOwn() }, nil
 }
 
-// peers is the work of every peer that was let in since the start; there are as many as
-// the allow lists name.
+// peers tracks the load of every peer since the start. There are no more peers than the allow lists
+// name.
 type peers struct {
 	limits Limits
 	mu     sync.Mutex
@@ -90,19 +90,19 @@ func (p *peers) of(id spiffe.ID) *peer {
 	return one
 }
 
-// peer limits the work of one. Its streams are taken no faster than that, and those not
-// taken are what it may have open: QUIC's own limit slows it down, and nobody else.
+// peer limits the load of one peer. Streams that are not accepted count towards QUIC's limit of
+// open streams, so that only this peer is slowed down.
 type peer struct {
 	opening chan struct{}
 	held    datagram.Held
 
 	mu   sync.Mutex
-	rate int       // failures in a second, and as many at once
-	paid time.Time // when what failed until now will have been paid for
+	rate int       // failures per second, and size of a burst
+	paid time.Time // time at which all failures so far are paid for
 }
 
-// begin waits until the peer may open a stream. done must be called when it is open or
-// has failed.
+// begin waits until the peer may open a stream. done must be called when the stream is open or has
+// failed.
 func (p *peer) begin(ctx context.Context) (done func(opened bool), err error) {
 	if err := p.pay(ctx); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (p *peer) begin(ctx context.Context) (done func(opened bool), err error) {
 	}
 }
 
-// pay waits while more has failed than is allowed.
+// pay waits while the peer has had more failures than allowed.
 func (p *peer) pay(ctx context.Context) error {
 	p.mu.Lock()
 	wait := time.Until(p.paid.Add(-time.Second))

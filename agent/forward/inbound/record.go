@@ -13,17 +13,17 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// record is a stream that is served, for who watches.
+// record describes a served stream for metrics, logs and traces.
 type record struct {
 	server  *Server
 	in      *transport.Incoming
 	service published
 	begun   time.Time
 	counted telemetry.Conn
-	end     string // why it has ended
+	end     string // reason of the end
 }
 
-// see counts a stream in whose upstream is connected. done must be called when it has ended.
+// see counts a stream whose upstream is connected. done must be called when the stream has ended.
 func (s *Server) see(in *transport.Incoming, service published, begun time.Time) *record {
 	r := &record{server: s, in: in, service: service, begun: begun, counted: s.Metrics.Begin(telemetry.In, in.Target, service.Port, in.Peer.ID), end: wire.Done.String()}
 	r.counted.Opened(time.Since(begun))
@@ -42,7 +42,7 @@ func (r *record) done() {
 	})
 }
 
-// end is why a pair has ended, in the words of refusals where they have one.
+// end returns the reason of a stream's end, in the words of refusals if possible.
 func end(err error) string {
 	var stream *quic.StreamError
 	var conn *quic.ApplicationError
@@ -63,7 +63,7 @@ func end(err error) string {
 	return "lost"
 }
 
-// trace has the opening of a stream sent, which ended with a code.
+// trace records the opening of a stream, which ended with a code.
 func (s *Server) trace(in *transport.Incoming, st wire.Stream, begun time.Time, code wire.Code) {
 	if s.Traces == nil {
 		return

@@ -10,15 +10,15 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// requests is the connection that was made for a stream of requests.
+// requests contains the connection that was made for a stream of HTTP requests.
 type requests struct {
 	upstream splice.Conn
 	forget   func()
 	counted  telemetry.Conn
 }
 
-// carryRequests serves a stream whose service learns from each request who calls. Where the
-// service closes its connection between two of them, the next one has another.
+// carryRequests serves a stream whose service learns the caller from the headers of each request.
+// If the service closes its connection between two requests, a new one is made.
 func (s *Server) carryRequests(ctx context.Context, in *transport.Incoming, st wire.Stream, service published, r requests) {
 	caller := announced(in)
 	received := func(n int) {
@@ -44,7 +44,7 @@ func (s *Server) carryRequests(ctx context.Context, in *transport.Incoming, st w
 	}.Serve(ctx, announce.NewConn(st, caller, received, sent))
 }
 
-// known is a connection whose caller is kept until it is closed.
+// known is a connection whose caller is kept for package whois until it is closed.
 type known struct {
 	splice.Conn
 	forget func()

@@ -16,14 +16,15 @@ import (
 )
 
 const (
-	// openTimeout bounds each of what comes first: a stream, and the far side's answer.
+	// openTimeout bounds the opening of a stream, and separately the wait for the far side's
+	// answer.
 	openTimeout = 15 * time.Second
-	// retryPause is between two requests to a forwarder that is being started again.
+	// retryPause is the delay between two requests to a forwarder that is being restarted.
 	retryPause = 100 * time.Millisecond
 )
 
-// direct carries a connection to the service whose listener it came to. Bytes
-// from the process flow before the far side has answered.
+// direct carries a connection to the service of its listener. Bytes from the process are sent
+// before the far side has answered.
 func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, ends *handover.Ends) {
 	begun := time.Now()
 	ctx, end, ok := s.admit(ctx, c)
@@ -48,7 +49,7 @@ func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, e
 	carry(ctx, local, st, counted, ends)
 }
 
-// carry carries a stream that is served, to its end.
+// carry carries a connected stream to its end.
 func carry(ctx context.Context, local *net.TCPConn, st *transport.Stream, counted telemetry.Conn, ends *handover.Ends) {
 	ends.Add(st.Release)
 	ends.Keep()
@@ -57,8 +58,8 @@ func carry(ctx context.Context, local *net.TCPConn, st *transport.Stream, counte
 	}, func(error) { ends.Run() })
 }
 
-// admit lets a connection through that its own rules and those in force allow; a new rule
-// that denies it ends the context.
+// admit admits a connection if its own rules and the current ones allow it. The returned context
+// ends when new rules deny it.
 func (s *Server) admit(ctx context.Context, c connection) (context.Context, func(), bool) {
 	if denied := c.rules.check(c.connKey); denied != nil {
 		s.refuse(c, denied)
@@ -77,10 +78,10 @@ func (s *Server) admit(ctx context.Context, c connection) (context.Context, func
 	return ctx, func() { release(); cancel() }, true
 }
 
-// request opens a stream and waits until the far side serves it. Of several endpoints, one
-// whose upstream fails is followed by another at once. One that is stopping refuses with
-// the code Stopping: the stream is opened again until the next process is there, for a
-// while. None of them has served it.
+// request opens a stream and waits until the far side serves it. If the upstream of one of several
+// endpoints fails, it tries another at once. A forwarder that is stopping refuses with the code
+// Stopping; request then tries again for a while until the next process is running. Streams that
+// fail in these ways have not been served.
 func (s *Server) request(ctx context.Context, c connection, e *early) (*transport.Stream, error) {
 	until := time.Now().Add(openTimeout)
 	others := len(c.rules.reach[c.serviceKey].Endpoints) - 1

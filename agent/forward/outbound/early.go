@@ -15,11 +15,11 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// maxEarly is how many bytes of a process flow before the far side has answered.
+// maxEarly is the number of bytes of a process that are sent before the far side has answered.
 const maxEarly = 32 << 10
 
-// early sends what a process writes before the far side has answered, and keeps it for
-// the next stream, should this one not be served.
+// early sends the first bytes of a process before the far side has answered. It keeps them for
+// another stream in case this one is not served.
 type early struct {
 	conn *net.TCPConn
 	buf  *[maxEarly]byte
@@ -33,7 +33,7 @@ func newEarly(conn *net.TCPConn) *early {
 	return &early{conn, b, b[:0]}
 }
 
-// release gives back what was kept.
+// release frees the kept bytes.
 func (e *early) release() {
 	if e.buf != nil {
 		earlyBuffers.Put(e.buf)
@@ -41,8 +41,8 @@ func (e *early) release() {
 	}
 }
 
-// sendUntilAnswer sends until the answer, which it waits for. The error is the answer's, or
-// context.Canceled when the process has gone.
+// sendUntilAnswer sends bytes until the answer arrives. It returns the error of the answer, or
+// context.Canceled if the process has closed its connection.
 func (e *early) sendUntilAnswer(ctx context.Context, st *transport.Stream) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -56,7 +56,7 @@ func (e *early) sendUntilAnswer(ctx context.Context, st *transport.Stream) error
 	}()
 	err := answer(ctx, st)
 	if err != nil {
-		// So that nothing waits for this stream any more.
+		// Unblock a pending write to the stream.
 		st.CancelWrite(quic.StreamErrorCode(wire.Reset))
 	}
 	e.conn.SetReadDeadline(time.Unix(1, 0))
@@ -70,9 +70,8 @@ func (e *early) sendUntilAnswer(ctx context.Context, st *transport.Stream) error
 	return err
 }
 
-// send returns an error when the process has reset its connection. What becomes of the
-// stream is in the answer, and what comes after the end of data or maxEarly bytes
-// is for later.
+// send returns an error if the process has reset its connection. Errors of the stream are left to
+// the answer. It stops at the end of data and after maxEarly bytes.
 func (e *early) send(st wire.Stream) error {
 	if _, err := st.Write(e.kept); err != nil {
 		return nil

@@ -28,24 +28,24 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// Config is what a Server needs; every field but PerUser and Traces must be set.
+// Config configures a Server. All fields except PerUser and Traces must be set.
 type Config struct {
 	Pool    *transport.Pool
 	Sockets *handover.Store
 	Metrics *telemetry.Counters
 	Log     *slog.Logger
 	Traces  *telemetry.Tracer // may be nil
-	Grace   time.Duration     // for live connections at Close
-	PerUser int               // bounds a uid's connections; zero for 16384
+	Grace   time.Duration     // time for open connections to end at Close
+	PerUser int               // maximum number of connections of a uid; zero for 16384
 }
 
-// perUser is a quarter of the files that a forwarder may have open (LimitNOFILE=).
+// perUser is a quarter of the files that a forwarder may open (LimitNOFILE=).
 const perUser = 1 << 14
 
-// perUserAssociations bounds a uid's UDP ASSOCIATE: each takes three files and 64 KiB.
+// perUserAssociations bounds the UDP ASSOCIATE requests of a uid. Each uses three files and 64 KiB.
 const perUserAssociations = 256
 
-// Server listens for local processes. Apply says where and for whom.
+// Server listens for local processes. Apply sets the listeners and the callers.
 type Server struct {
 	Config
 	rules atomic.Pointer[rules]
@@ -53,7 +53,7 @@ type Server struct {
 	users *conns.PerKey[uint32]
 
 	refused      *journal.Summary
-	failures     *conns.Failures // to accept
+	failures     *conns.Failures // of accepting connections
 	associations *conns.PerKey[uint32]
 	held         sync.Map // uid → *datagram.Held
 	carrying     *handover.Tasks
@@ -65,7 +65,7 @@ type Server struct {
 	accepts  sync.WaitGroup
 }
 
-// New returns a server that listens nowhere.
+// New returns a server without listeners.
 func New(c Config) *Server {
 	s := &Server{
 		Config: c, users: conns.NewPerKey[uint32](cmp.Or(c.PerUser, perUser)), carrying: handover.NewTasks(),
@@ -77,14 +77,14 @@ func New(c Config) *Server {
 	return s
 }
 
-// Apply puts the manifest's rules in force: it closes connections that they deny,
-// keeps the rest, and listens where they say. Errors are of single callers or
-// listeners; all else is in force, and Apply may be called again.
+// Apply sets the listeners and callers of a manifest. It closes connections that the new rules
+// deny, and keeps all others. Errors concern single callers or listeners; everything else is in
+// force, and Apply may be called again.
 func (s *Server) Apply(m document.Manifest) []error {
 	r, errs := compile(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// In this order: what has the new rules meets no gate with the old.
+	// In this order, a connection under the new rules never meets a gate with the old ones.
 	s.gate.SetRule(func(k connKey) bool { return r.check(k) == nil })
 	s.rules.Store(r)
 
@@ -96,7 +96,7 @@ func (s *Server) Apply(m document.Manifest) []error {
 	return slices.Concat(errs, reconcile(s.tcp, tcp, s.listen), reconcile(s.udp, udp, s.listenUDP))
 }
 
-// reconcile closes what is not wanted and opens what is, and not there yet.
+// reconcile closes unwanted listeners and opens missing ones.
 func reconcile[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPort]bool, open func(netip.AddrPort) (L, error)) (errs []error) {
 	for addr, l := range there {
 		if !wanted[addr] {
@@ -118,9 +118,8 @@ func reconcile[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPor
 	return errs
 }
 
-// Drain leaves new connections, and what begins a UDP session, to the next process, which has
-// the sockets too. Sessions and connections that there are go on. From now on Apply listens
-// nowhere.
+// Drain leaves new connections and UDP sessions to the next process, which has the sockets too.
+// Existing ones continue. After that, Apply does not listen.
 func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,11 +131,11 @@ func (s *Server) Drain() {
 	s.accepts.Wait()
 }
 
-// Wait returns when a server that drains carries nothing any more, or ctx ends.
+// Wait waits until a draining server carries nothing, or ctx ends.
 func (s *Server) Wait(ctx context.Context) { s.carrying.Wait(ctx) }
 
-// Close stops accepting, ends UDP sessions, gives live connections the server's grace,
-// and returns when all is closed. The pool's connections stay.
+// Close stops accepting, ends UDP sessions, waits for open connections during the grace period, and
+// returns when all are closed. The connections of the pool remain.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,8 +174,8 @@ func (s *Server) accept(ln *net.TCPListener, addr netip.AddrPort) {
 	}
 }
 
-// serve finds out who connected, and where to. ended is called when the connection has ended,
-// which may be later.
+// serve determines the caller and the target of a connection, and carries it. ended is called when
+// the connection has ended, which may be after serve returns.
 func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrPort, ended func()) {
 	ends := &handover.Ends{}
 	defer ends.Close()

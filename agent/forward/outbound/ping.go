@@ -18,11 +18,12 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// parting is how long a service has to end a ping's connection too, before it is reset.
+// parting is the time that a service has to close a ping's connection before it is reset.
 const parting = time.Second
 
-// Ping does what a connection of uid to a service would, up to the upstream's, and ends it in
-// order. A connection that is there already is used, as it would be.
+// Ping performs the steps of a connection of uid to a service, up to the connection to its
+// upstream, and closes it in order. Like any connection, it uses an existing connection between the
+// forwarders if there is one.
 func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Result {
 	p := &pinging{server: s, result: ping.Result{Service: service}, begun: time.Now()}
 	p.run(ctx, connection{rules: s.rules.Load(), connKey: connKey{by: caller.Process{UID: uid}}})
@@ -30,26 +31,27 @@ func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Resu
 	return p.result
 }
 
-// Names reports whether the manifest names an account as a caller.
+// Names reports whether an account is a caller in the manifest.
 func (s *Server) Names(uid uint32) bool {
 	_, ok := s.rules.Load().callers.Identity(caller.Process{UID: uid})
 	return ok
 }
 
-// pinging is one that is done step by step.
+// pinging is the state of a Ping.
 type pinging struct {
 	server *Server
 	result ping.Result
-	begun  time.Time // the step
+	begun  time.Time // beginning of the current step
 }
 
-// ok ends a step, and begins the next.
+// ok ends a step successfully and begins the next.
 func (p *pinging) ok(step, detail string) {
 	p.result.Steps = append(p.result.Steps, ping.Step{Name: step, Detail: detail, Nanoseconds: int64(time.Since(p.begun))})
 	p.begun = time.Now()
 }
 
-// fail ends a step; one that was well until then was not.
+// fail ends a step with an error. If the step was already recorded as successful, the record is
+// replaced.
 func (p *pinging) fail(step, problem, remedy string) {
 	if n := len(p.result.Steps); n > 0 && p.result.Steps[n-1].Name == step {
 		p.result.Steps = p.result.Steps[:n-1]
@@ -58,7 +60,7 @@ func (p *pinging) fail(step, problem, remedy string) {
 	p.begun = time.Now()
 }
 
-// rest adds the steps that were not done, after the last that was: each needs that one.
+// rest adds the remaining steps as not done, because each needs the last step that was done.
 func (p *pinging) rest() {
 	if p.result.ID == "" {
 		return
@@ -69,9 +71,9 @@ func (p *pinging) rest() {
 	}
 }
 
-// refuse is fail, with the remedy that a refusal has, in the step that it is of.
+// refuse is like fail, with the step and remedy of a refusal.
 func (p *pinging) refuse(c connection, step string, denied *refusal) {
-	if denied == nil { // what a connection is not refused for: the process has gone
+	if denied == nil { // not a refusal: the far side has reset the stream
 		denied = &refusal{wire.Reset.String(), "the forwarder there gave up"}
 	}
 	p.server.refuse(c, denied)
@@ -88,12 +90,12 @@ func (p *pinging) refuse(c connection, step string, denied *refusal) {
 	p.fail(step, denied.reason+": "+denied.detail, cure.what)
 }
 
-// proven is the step that the handshake is.
+// proven adds the step for the identities, which the handshake has verified.
 func (p *pinging) proven(c connection) {
 	p.result.Steps = append(p.result.Steps, ping.Step{Name: ping.Identity, Detail: "in the handshake: it is " + c.target.ID().Short() + ", and this is " + c.as.Short()})
 }
 
-// find is the service of a name as people write it.
+// find returns the service with a name as people write it.
 func (r *rules) find(name string) (spiffe.Dialable, error) {
 	d, err := r.named(name, ping.Find)
 	if _, reached := r.ports[d]; reached && err == nil {
@@ -141,7 +143,7 @@ func (p *pinging) run(ctx context.Context, c connection) {
 	p.open(ctx, c, reach)
 }
 
-// portNames are the ports of a service as they are pinged.
+// portNames lists the ports of a service in the form that ping accepts.
 func portNames(service string, ports []serviceKey) string {
 	var names []string
 	for _, k := range ports {
@@ -151,7 +153,7 @@ func portNames(service string, ports []serviceKey) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// admit is the step that Server.admit is of a connection.
+// admit performs the step of Server.admit.
 func (p *pinging) admit(ctx context.Context, c connection) (context.Context, func(), bool) {
 	release, ok := p.server.users.Acquire(c.by.UID)
 	if !ok {
@@ -173,7 +175,7 @@ func (p *pinging) admit(ctx context.Context, c connection) (context.Context, fun
 	return ctx, func() { end(); release() }, true
 }
 
-// open does the steps that go to the forwarder there.
+// open performs the steps that involve the remote forwarder.
 func (p *pinging) open(ctx context.Context, c connection, reach document.Reachable) {
 	counted := p.server.Metrics.Begin(telemetry.Out, c.target.ID(), c.port, c.as)
 	defer counted.Done()
@@ -205,7 +207,7 @@ func (p *pinging) open(ctx context.Context, c connection, reach document.Reachab
 	}
 }
 
-// shown is what an answer to a stream proves.
+// shown describes what an answer to a stream proves.
 func shown(over document.Protocol) string {
 	if over == document.UDP {
 		return "the forwarder there has a socket for it; whether something answers, a datagram alone would show"
@@ -213,7 +215,7 @@ func shown(over document.Protocol) string {
 	return "connected"
 }
 
-// part ends a stream in order, or after a while without.
+// part closes a stream in order, or resets it after a timeout.
 func part(ctx context.Context, st *transport.Stream) {
 	defer st.Release()
 	ctx, cancel := context.WithTimeout(ctx, parting)
@@ -225,7 +227,7 @@ func part(ctx context.Context, st *transport.Stream) {
 	}
 }
 
-// listens reports whether there is a service's local listener.
+// listens reports whether the local listener of a service is open.
 func (s *Server) listens(r document.Reachable) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// refusal is why a local process is not let through.
+// refusal is the reason for which a local process is not admitted.
 type refusal struct {
 	reason string
 	detail string
 }
 
-// Why the forwarder here refuses. Those of the forwarder that publishes a service are wire.Code.
+// Reasons of refusals by this forwarder. Those of the remote forwarder are wire.Code.
 const (
 	becauseTooMany       = "too-many"
 	becauseBadDatagram   = "bad-datagram"
@@ -39,8 +39,8 @@ const (
 	becauseNotSOCKS5     = "not-socks5"
 )
 
-// remedy has the step of flor ping at which a refusal is found, where that is another than the one under way,
-// and what to do.
+// remedy is the remedy for a refusal, with the step of flor ping at which the refusal is found if
+// it is not the current one.
 type remedy struct{ step, what string }
 
 var cures = map[string]remedy{
@@ -65,7 +65,7 @@ var cures = map[string]remedy{
 	wire.Busy.String():         {ping.Upstream, "ping later: flor status there shows who has as much as it may"},
 }
 
-// explain is the refusal behind an error; nil when nothing was refused.
+// explain returns the refusal behind an error, or nil if nothing was refused.
 func explain(err error) *refusal {
 	var refused *transport.RefusedError
 	var impostor *transport.ImpostorError
@@ -91,7 +91,7 @@ func explain(err error) *refusal {
 	return &refusal{becauseNoConnection, err.Error()}
 }
 
-// refuse counts and logs a refusal; nil is none.
+// refuse counts and logs a refusal; denied may be nil.
 func (s *Server) refuse(c connection, denied *refusal) {
 	if denied == nil {
 		return

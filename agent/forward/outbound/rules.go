@@ -13,22 +13,21 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// rules are the manifest's part about local processes, compiled.
+// rules contains the part of the manifest about local processes, in compiled form.
 type rules struct {
 	trustDomain string
 	aliases     document.Aliases
-	abroad      map[string]spiffe.Dialable // services of other trust domains, by their whole names
+	abroad      map[string]spiffe.Dialable // services of other trust domains by their full names
 	callers     caller.Table
 	reach       map[serviceKey]document.Reachable
-	ports       map[spiffe.Dialable][]serviceKey // all ways to a service
+	ports       map[spiffe.Dialable][]serviceKey // all protocols and ports of a service
 	reachAt     map[listenerKey]serviceKey
 	socksAt     map[netip.AddrPort]spiffe.ID
-	aloneTo     map[serviceKey]bool // services that one account reaches at the listener
-	aloneAs     map[spiffe.ID]bool  // identities that one account acts under over SOCKS
+	aloneTo     map[serviceKey]bool // services whose listener only one account may use
+	aloneAs     map[spiffe.ID]bool  // identities that only one account may use over SOCKS
 }
 
-// serviceKey is what is reached: a service, where it has several ports one of them by its name,
-// over a protocol.
+// serviceKey identifies a service, one of its ports if it has several, and a protocol.
 type serviceKey struct {
 	target   spiffe.Dialable
 	port     string
@@ -42,7 +41,7 @@ func (k serviceKey) String() string {
 	return k.target.ID().String() + ":" + k.port
 }
 
-// listenerKey is a local listener of a service.
+// listenerKey identifies the local listener of a service.
 type listenerKey struct {
 	addr     netip.AddrPort
 	protocol document.Protocol
@@ -85,20 +84,20 @@ func compile(m document.Manifest) (*rules, []error) {
 	return r, problems
 }
 
-// spread orders forwarders as this host uses them: each host has an order of its own
-// (rendezvous hashing), so that one that comes or goes moves only its share of callers.
-// Of many, the pool uses the first ones.
+// spread orders forwarders for this host. Each host has an order of its own (rendezvous hashing),
+// so that a forwarder that comes or goes moves only its share of callers. The pool uses the first
+// few.
 func spread(host spiffe.ID, endpoints []document.Addresses) []document.Addresses {
 	score := func(e document.Addresses) uint64 {
 		h := fnv.New64a()
 		fmt.Fprint(h, host, e)
-		// FNV leaves what differs at the end in the low bits.
+		// FNV leaves differences at the end of the input in the low bits.
 		return bits.Reverse64(h.Sum64())
 	}
 	return slices.SortedStableFunc(slices.Values(endpoints), func(a, b document.Addresses) int { return cmp.Compare(score(a), score(b)) })
 }
 
-// addresses are where TCP listens, and where UDP does.
+// addresses returns the addresses of TCP and UDP listeners.
 func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
 	tcp, udp = map[netip.AddrPort]bool{}, map[netip.AddrPort]bool{}
 	for a := range r.reachAt {
@@ -114,34 +113,36 @@ func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
 	return tcp, udp
 }
 
-// connKey is what rules decide about one connection, or UDP session, of a local process:
-// by a process, as an identity, to a target.
+// connKey is the part of a local connection or UDP session on which rules decide: the process, its
+// identity, and the target.
 type connKey struct {
 	by caller.Process
 	as spiffe.ID
 	serviceKey
-	socks bool // the listener decided the identity
+	socks bool // the listener determined the identity
 	doubt doubt
 }
 
-// connection is one connection, or UDP session, with the rules that were in force when it
-// came: it is checked, resolved and dialled by them. Newer ones only end it (Server.gate).
+// connection is a connection or UDP session, with the rules that were in force when it began. It is
+// checked, resolved and dialed by these rules; newer rules can only end it (Server.gate).
 type connection struct {
 	connKey
 	rules *rules
 }
 
-// doubt is why the uid may not be who sent a datagram.
+// doubt is the reason why the sender of a datagram may not have the uid that was found.
 type doubt string
 
 const (
-	// notSender: the kernel has marked it with another uid than that of the address's owner.
+	// notSender means that the kernel marked the datagram with another uid than that of the
+	// address's owner.
 	notSender doubt = "not-sender"
-	// unproven: several accounts may send there, and the kernel does not mark who does.
+	// unproven means that several accounts may send to the listener, and the kernel does not mark
+	// datagrams.
 	unproven doubt = "unproven-sender"
 )
 
-// sole reports whether one account alone may send what the connection is.
+// sole reports whether only one account may make such a connection.
 func (r *rules) sole(k connKey) bool {
 	if k.socks {
 		return r.aloneAs[k.as]
@@ -149,8 +150,7 @@ func (r *rules) sole(k connKey) bool {
 	return r.aloneTo[k.serviceKey]
 }
 
-// caller checks that the process may act under the connection's identity. Root is no
-// exception.
+// caller checks that the process may act under the connection's identity. Root is no exception.
 func (r *rules) caller(k connKey) *refusal {
 	id, known := r.callers.Identity(k.by)
 	switch {
@@ -164,7 +164,7 @@ func (r *rules) caller(k connKey) *refusal {
 	return nil
 }
 
-// check reports whether the rules let a connection through.
+// check returns the reason for which the rules refuse a connection, or nil if they allow it.
 func (r *rules) check(k connKey) *refusal {
 	if denied := r.caller(k); denied != nil {
 		return denied

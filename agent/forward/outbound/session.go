@@ -15,22 +15,23 @@ import (
 )
 
 const (
-	// maxSessions is how many sessions of a uid one listener has; with one more the one
-	// that is idle longest ends.
+	// maxSessions is the maximum number of sessions of a uid at one listener. One more ends the
+	// session that has been idle longest.
 	maxSessions = 1024
-	// silence is how long datagrams of a sender that was refused are dropped: UDP cannot
-	// report the refusal, and each of them would be refused again.
+	// silence is the time for which datagrams of a refused sender are dropped. UDP cannot report
+	// the refusal, and each datagram would be refused again.
 	silence = time.Second
 )
 
-// upstreamFailed are why a session ends that was let through, and begins no other at once.
+// upstreamFailed lists the codes after which an admitted session ends and no new one begins at
+// once.
 var upstreamFailed = []wire.Code{wire.Refused, wire.Unreachable, wire.Foreign}
 
-// session is what one address sends to one service, and gets from it.
+// session contains the datagrams between one local address and one service.
 type session struct {
 	key sessionKey
 	connection
-	*datagram.Session // nil: not let through
+	*datagram.Session // nil if the session was refused
 	silent            atomic.Bool
 }
 
@@ -39,7 +40,7 @@ func (x *session) over() bool {
 	return x.Session != nil && x.Context().Err() != nil && !x.silent.Load()
 }
 
-// used is when a datagram went last, after some beginning.
+// used returns the time of the last datagram since an arbitrary epoch.
 func (x *session) used() time.Duration {
 	if x.Session == nil {
 		return 0
@@ -47,7 +48,7 @@ func (x *session) used() time.Duration {
 	return x.Used()
 }
 
-// begin lets a session through, or not. The caller holds the lock.
+// begin admits or refuses a new session. The caller holds the lock.
 func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 	x := &session{key: k, connection: c}
 	l.makeRoom(c.by.UID)
@@ -64,7 +65,7 @@ func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 			if len(head) > 0 {
 				b = slices.Concat(head, b)
 			}
-			_, _ = l.conn.WriteToUDPAddrPort(b, k.from) // loopback takes it at once or not at all
+			_, _ = l.conn.WriteToUDPAddrPort(b, k.from) // loopback accepts a datagram at once or not at all
 		},
 		Idle:      datagram.Idle,
 		FromLocal: counted.Sent,
@@ -83,7 +84,8 @@ func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 	return x
 }
 
-// heldBy is what all sessions of a user hold. Only those are counted that the documents name.
+// heldBy returns the total of all sessions of a user. Entries are only made for users named in the
+// documents.
 func (s *Server) heldBy(uid uint32) *datagram.Held {
 	held, _ := s.held.LoadOrStore(uid, new(datagram.Held))
 	return held.(*datagram.Held)
@@ -96,7 +98,7 @@ func (l *udpListener) run(x *session, counted telemetry.Conn) {
 		l.forget(x)
 		return
 	}
-	l.silence(x) // first: who learns of the refusal finds that it holds
+	l.silence(x) // before the refusal is reported, so that it already takes effect
 	l.server.refuse(x.connection, denied)
 }
 
@@ -122,12 +124,12 @@ func (l *udpListener) join(x *session, counted telemetry.Conn) error {
 	var refused *transport.RefusedError
 	was := errors.As(err, &refused)
 	if answered && !(was && slices.Contains(upstreamFailed, refused.Code)) || was && refused.Code == wire.Stopping {
-		return nil // it was let through; with the next datagram another begins
+		return nil // the session was admitted; the next datagram begins another
 	}
 	return err
 }
 
-// makeRoom keeps one user from taking all there is. The caller holds the lock.
+// makeRoom prevents one user from using all sessions. The caller holds the lock.
 func (l *udpListener) makeRoom(uid uint32) {
 	if len(l.sessions) < maxSessions {
 		return
@@ -167,7 +169,7 @@ func (l *udpListener) forget(x *session) {
 	l.drop(x)
 }
 
-// silence drops what a session's address sends for a while.
+// silence drops the datagrams from a session's address for a while.
 func (l *udpListener) silence(x *session) {
 	x.silent.Store(true)
 	time.AfterFunc(silence, func() { l.forget(x) })

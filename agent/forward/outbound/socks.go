@@ -23,11 +23,11 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// negotiationTimeout bounds what comes before the SOCKS5 request.
+// negotiationTimeout bounds the time before the SOCKS5 request is complete.
 const negotiationTimeout = 10 * time.Second
 
-// socks speaks SOCKS5 with a process that acts under the listener's identity: method,
-// request, reply, and what the request is for.
+// socks serves SOCKS5 for a process that acts under the listener's identity: methods, request,
+// reply, and the requested operation.
 func (s *Server) socks(ctx context.Context, local *net.TCPConn, c connection, ends *handover.Ends) {
 	if denied := c.rules.caller(c.connKey); denied != nil {
 		s.refuse(c, denied)
@@ -59,8 +59,8 @@ func (s *Server) socks(ctx context.Context, local *net.TCPConn, c connection, en
 	}
 }
 
-// negotiate reads the methods and the request, and not a byte more. Its one method is no
-// authentication: the listener's identity is the kernel's word about the process.
+// negotiate reads exactly the methods and the request. The only method is "no authentication",
+// because the kernel authenticates the process.
 func negotiate(local io.ReadWriter) (request statute.Request, err error) {
 	var version [1]byte
 	if _, err := io.ReadFull(local, version[:]); err != nil {
@@ -87,7 +87,7 @@ func negotiate(local io.ReadWriter) (request statute.Request, err error) {
 	return request, err
 }
 
-// otherProtocol is the error of a client that does not begin with SOCKS5's version.
+// otherProtocol is the error for a client that does not begin with SOCKS5's version.
 type otherProtocol struct{ first byte }
 
 // socks4 is the version of SOCKS4 and SOCKS4a.
@@ -104,7 +104,7 @@ func (o *otherProtocol) Error() string {
 	return fmt.Sprintf("a first byte of %#x, want %#x of SOCKS5: %s", o.first, statute.VersionSocks5, remedy)
 }
 
-// answer refuses in the client's own protocol, where that is known, so that a person sees why.
+// answer refuses a client in its own protocol, if it is known, so that a person sees the reason.
 func (o *otherProtocol) answer(local *net.TCPConn) {
 	switch {
 	case o.first == socks4:
@@ -112,12 +112,12 @@ func (o *otherProtocol) answer(local *net.TCPConn) {
 	case o.first >= 'A' && o.first <= 'Z':
 		_, _ = fmt.Fprintf(local, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n%s\n", o)
 	}
-	// Closed with bytes unread, the connection would be reset, and the answer lost.
+	// Closing with unread bytes would reset the connection and lose the answer.
 	_ = local.CloseWrite()
 	_, _ = io.CopyN(io.Discard, local, 64<<10)
 }
 
-// connect serves the request CONNECT. Its reply waits for the far side's answer.
+// connect serves the request CONNECT. It replies after the far side's answer.
 func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.AddrSpec, c connection, ends *handover.Ends) error {
 	to, code, err := c.rules.resolve(&dest, document.TCP)
 	c.serviceKey = to
@@ -149,9 +149,8 @@ func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.A
 	return nil
 }
 
-// resolve finds the service behind a destination. It must be given by name; a name
-// is one service. Where that has one port, the destination's means nothing; of several it is
-// the one that callers use.
+// resolve returns the service of a destination, which must be a name. If the service has a single
+// port, the port of the destination is ignored; otherwise it must be the port that callers use.
 func (r *rules) resolve(dest *statute.AddrSpec, over document.Protocol) (serviceKey, uint8, error) {
 	k := serviceKey{protocol: over}
 	if dest.FQDN == "" {
@@ -179,8 +178,8 @@ func (r *rules) resolve(dest *statute.AddrSpec, over document.Protocol) (service
 	return k, 0, nil
 }
 
-// named is the service of a name: the one that it is the name of, or that has it as an alias, or
-// one of another trust domain that is reached from here.
+// named returns the service with a name: its own name, an alias, or the name of a reachable service
+// of another trust domain.
 func (r *rules) named(name string, resolve func(name, trustDomain string) (spiffe.Dialable, error)) (spiffe.Dialable, error) {
 	d, err := resolve(name, r.trustDomain)
 	if _, reached := r.ports[d]; reached && err == nil {
@@ -199,7 +198,7 @@ func reply(w io.Writer, code uint8) error {
 	return replyFrom(w, code, netip.AddrPortFrom(netip.IPv4Unspecified(), 0))
 }
 
-// replyFrom is reply with the address that the process is to send to.
+// replyFrom sends a reply with the address to which the process must send its datagrams.
 func replyFrom(w io.Writer, code uint8, bound netip.AddrPort) error {
 	addr := statute.AddrSpec{AddrType: statute.ATYPIPv6, IP: bound.Addr().Unmap().AsSlice(), Port: int(bound.Port())}
 	if bound.Addr().Unmap().Is4() {
@@ -209,7 +208,7 @@ func replyFrom(w io.Writer, code uint8, bound netip.AddrPort) error {
 	return err
 }
 
-// replyTo is the reply that fits best what went wrong.
+// replyTo returns the reply code that best describes an error.
 func replyTo(err error) uint8 {
 	var refused *transport.RefusedError
 	if !errors.As(err, &refused) {

@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// trace has the opening of a stream sent; where there is none, err is why.
+// trace records the opening of a stream. err is the reason if there is no stream.
 func (s *Server) trace(c connection, st *transport.Stream, begun time.Time, err error) {
 	if s.Traces == nil {
 		return
@@ -34,7 +34,7 @@ func (s *Server) trace(c connection, st *transport.Stream, begun time.Time, err 
 	}
 }
 
-// tracedError is of a stream that was not served.
+// tracedError is the error of a stream that was not served, with its trace.
 type tracedError struct {
 	error
 	trace     telemetry.TraceContext
@@ -44,7 +44,7 @@ type tracedError struct {
 
 func (e *tracedError) Unwrap() error { return e.error }
 
-// traced is an error of a stream, whose trace it has where there are traces.
+// traced adds the trace of a stream to an error if traces are enabled.
 func (s *Server) traced(st *transport.Stream, err error) error {
 	if s.Traces == nil {
 		return err

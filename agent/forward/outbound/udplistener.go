@@ -14,33 +14,32 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// udpListener is the local listener of a service that is reached over UDP, or of a SOCKS5
-// client for what it names. It has a session for each local address that sends to it, and
-// each service.
+// udpListener is the local listener of a service over UDP, or that of a SOCKS5 client for the
+// services it names. It has a session for each local address and service.
 type udpListener struct {
 	server *Server
 	addr   netip.AddrPort
 	conn   *net.UDPConn
 	find   func(*rules, []byte) (destination, *refusal)
-	ctx    context.Context // of its sessions
+	ctx    context.Context // context of its sessions
 	end    context.CancelFunc
 
 	mu       sync.Mutex
 	sessions map[sessionKey]*session
 }
 
-// destination is where a datagram goes.
+// destination is the destination of a datagram.
 type destination struct {
 	connKey
 	payload []byte
-	head    []byte // what stands in front of payloads in both directions
+	head    []byte // header before payloads in both directions
 }
 
 // sessionKey identifies a session of a listener.
 type sessionKey struct {
 	from  netip.AddrPort
 	to    serviceKey
-	doubt doubt // what nobody is let through for must not end another's session
+	doubt doubt // kept apart, so that a doubtful datagram cannot end another sender's session
 }
 
 // listenUDP listens for one service.
@@ -56,24 +55,24 @@ func (s *Server) listenUDP(addr netip.AddrPort) (*udpListener, error) {
 	return l, nil
 }
 
-// newUDPListener takes over conn.
+// newUDPListener returns a listener that owns conn.
 func (s *Server) newUDPListener(conn *net.UDPConn, find func(*rules, []byte) (destination, *refusal)) *udpListener {
 	conn.SetReadBuffer(datagram.BufferSize)
 	if raw, err := conn.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = caller.ReceiveMarks(fd) }) // without, nothing is marked
+		_ = raw.Control(func(fd uintptr) { _ = caller.ReceiveMarks(fd) }) // on error, datagrams are treated as unmarked
 	}
 	l := &udpListener{server: s, addr: conn.LocalAddr().(*net.UDPAddr).AddrPort(), conn: conn, find: find, sessions: map[sessionKey]*session{}}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	return l
 }
 
-// Close ends the listener and its sessions.
+// Close closes the listener and its sessions.
 func (l *udpListener) Close() error {
 	l.end()
 	return l.conn.Close()
 }
 
-// stop receives no more; what comes back for sessions is sent.
+// stop stops receiving. Answers for existing sessions are still sent.
 func (l *udpListener) stop() { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) }
 
 func (l *udpListener) receive() {
@@ -91,10 +90,10 @@ func (l *udpListener) receive() {
 	}
 }
 
-// carry carries a datagram under the identity of whoever has its source address now:
-// UDP has no connections, so who had it before proves nothing. Where the kernel marks who
-// has sent it, that must be the same account; where it does not, one account alone may
-// send there.
+// carry carries a datagram under the identity of the process that owns its source address now,
+// because UDP has no connections and an earlier owner proves nothing. If the kernel marks the
+// sender, both must be the same account. If it does not, the listener must be reserved for one
+// account.
 func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {
 	r := l.server.rules.Load()
 	uid, err := caller.SenderUID(from, l.addr)

@@ -12,26 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// period is after how long at least, and twice that at most, a socket is idle. What is busy
-// costs nothing but a look each time.
+// period is the minimum time after which a socket is idle; it is detected within twice that time. A
+// busy socket is only checked once in each period.
 const period = 500 * time.Millisecond
 
-// events is how many sockets are handled at a time.
+// events is the maximum number of sockets handled at a time.
 const events = 128
 
-// Lot waits for sockets on which nothing happens, without a goroutine or a buffer for each: one
-// goroutine waits for all of them (epoll(7)). Whoever reads a socket waits in the usual way at first.
-// After a while in which nothing came its read fails with os.ErrDeadlineExceeded; it calls Park, and
-// its goroutine ends. The zero Lot is empty and ready; one that is empty holds nothing after a while.
+// Lot waits for idle sockets without a goroutine or buffer for each: one goroutine waits for all of
+// them (epoll(7)). A reader first waits in the usual way. After a period without data its read
+// fails with os.ErrDeadlineExceeded; the reader then calls Park and ends its goroutine. The zero
+// Lot is empty and ready for use. An empty Lot releases its resources after a while.
 type Lot struct {
 	mu      sync.Mutex
 	sockets map[*Socket]struct{}
 	parked  map[uint64]*Socket
-	last    uint64 // of the keys of parked
+	last    uint64 // last key in parked
 	epoll   *os.File
 }
 
-// Socket is one that Read is called on by one goroutine at a time.
+// Socket is a socket in a Lot. Only one goroutine at a time may read it.
 type Socket struct {
 	lot       *Lot
 	conn      Parkable
@@ -39,23 +39,23 @@ type Socket struct {
 	resume    func()
 	interrupt func()
 
-	reads, writes atomic.Uint32 // ended
+	reads, writes atomic.Uint32 // number of completed reads and writes
 
-	// Under the lot's lock:
-	seen, seenWrites uint32 // of those
-	interrupted      bool   // since seenWrites
-	key              uint64 // while it is parked
+	// The following fields are guarded by the Lot's lock.
+	seen, seenWrites uint32 // values of reads and writes at the last check
+	interrupted      bool   // interrupt was called since the last write
+	key              uint64 // set while the socket is parked
 }
 
-// Parkable is a connection of the kernel's.
+// Parkable is a connection with a file descriptor.
 type Parkable interface {
 	net.Conn
 	syscall.Conn
 }
 
-// Add adds a socket until Remove is called. resume is called in a goroutine of its own when
-// a parked one is to be read again; interrupt, unless it is nil, once each time when nothing
-// has been written for a while.
+// Add adds a socket until Remove is called. When a parked socket becomes readable, resume is called
+// in a new goroutine. interrupt, which may be nil, is called once each time nothing has been
+// written for a period.
 func (l *Lot) Add(c Parkable, resume, interrupt func()) (*Socket, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -75,24 +75,24 @@ func (l *Lot) Add(c Parkable, resume, interrupt func()) (*Socket, error) {
 	return s, nil
 }
 
-// Remove forgets the socket, which must not be parked.
+// Remove removes the socket, which must not be parked.
 func (s *Socket) Remove() {
 	s.lot.mu.Lock()
 	defer s.lot.mu.Unlock()
 	delete(s.lot.sockets, s)
 }
 
-// Raw is for reading. Progress must be called after each read.
+// Raw returns the connection for reading. Progress must be called after each read.
 func (s *Socket) Raw() syscall.RawConn { return s.raw }
 
-// Progress notes that a read has ended.
+// Progress records that a read has ended.
 func (s *Socket) Progress() { s.reads.Add(1) }
 
-// Wrote notes that there was something to write.
+// Wrote records that something was written.
 func (s *Socket) Wrote() { s.writes.Add(1) }
 
-// Park has resume be called when there is something to read, or Wake is called. Whoever read
-// the socket must not do so any more, unless there is an error.
+// Park waits for the socket without a goroutine. When it becomes readable, or Wake is called,
+// resume is called. The caller must not read the socket after Park, unless Park returns an error.
 func (s *Socket) Park() error {
 	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
 		return err
@@ -119,21 +119,22 @@ func (s *Socket) Park() error {
 	return nil
 }
 
-// Wake ends Park. A socket that was closed must be woken up: nothing else does.
+// Wake ends Park. It must be called for a socket that is closed, because nothing else would resume
+// it.
 func (s *Socket) Wake() {
 	s.lot.mu.Lock()
 	defer s.lot.mu.Unlock()
 	s.lot.wake(s.key)
 }
 
-// wake resumes a parked socket, if it still is. The caller holds the lock.
+// wake resumes a socket if it is still parked. The caller holds the lock.
 func (l *Lot) wake(key uint64) {
 	s := l.parked[key]
 	if s == nil {
 		return
 	}
 	delete(l.parked, key)
-	// A closed one is not there any more.
+	// fails harmlessly for a closed socket
 	_ = s.raw.Control(func(fd uintptr) {
 		if epoll, err := l.epoll.SyscallConn(); err == nil {
 			_ = epoll.Control(func(at uintptr) { _ = unix.EpollCtl(int(at), unix.EPOLL_CTL_DEL, int(fd), nil) })
@@ -142,12 +143,12 @@ func (l *Lot) wake(key uint64) {
 	go s.resume()
 }
 
-// run wakes up those that have something to read, until there are none any more.
+// run wakes sockets that become readable until there are none left.
 func (l *Lot) run(epoll *os.File) {
 	defer epoll.Close()
 	raw, err := epoll.SyscallConn()
 	if err != nil {
-		panic(err) // it is open
+		panic(err) // cannot happen, because the file is open
 	}
 	var ready [events]unix.EpollEvent
 	for {
@@ -176,8 +177,8 @@ func (l *Lot) wakeAll(ready []unix.EpollEvent) {
 	}
 }
 
-// sweep interrupts reads that have waited since the last time. It reports whether there are
-// sockets, and lets go of everything when there are none.
+// sweep interrupts reads that have waited since the last sweep. It reports whether there are
+// sockets, and releases all resources if there are none.
 func (l *Lot) sweep() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,7 +210,7 @@ func newEpoll() (*os.File, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create", err)
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // so that the runtime waits for it
+	if err := unix.SetNonblock(fd, true); err != nil { // so that the runtime's poller waits for it
 		unix.Close(fd)
 		return nil, err
 	}

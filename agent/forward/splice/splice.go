@@ -20,15 +20,15 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Conn is a connection whose directions end on their own: TCP, or a Unix socket,
-// which cannot be reset: its peer takes what is cut for the end of data.
+// Conn is a connection whose directions end separately: TCP or a Unix socket. A Unix socket cannot
+// be reset; its peer takes a reset for the end of data.
 type Conn interface {
 	net.Conn
 	syscall.Conn
 	CloseWrite() error
 }
 
-// Reset closes c so that its peer sees a reset, where c can.
+// Reset closes c so that its peer sees a reset, if c supports it.
 func Reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		tcp.SetLinger(0)
@@ -36,27 +36,29 @@ func Reset(c net.Conn) {
 	c.Close()
 }
 
-// Pair is the two ends to join, and the counters.
+// Pair contains the two ends to join, and their counters.
 type Pair struct {
 	Local  Conn
 	Stream wire.Stream
 
-	// FromLocal and ToLocal, when set, count bytes as they pass; Read counts those that
-	// were taken off the stream.
+	// FromLocal and ToLocal count forwarded bytes; Read counts the bytes read from the stream. They
+	// may be nil.
 	FromLocal, ToLocal, Read *atomic.Int64
 
-	// Limits, when set, are what the caller may carry.
+	// Limits are the limits of the caller; may be nil.
 	Limits *acl.Share
 
-	// Closing, when set, is called before Local is closed, perhaps twice.
+	// Closing is called before Local is closed, possibly twice; may be nil.
 	Closing func()
 }
 
-// Start carries both directions, and calls ended: when both have ended, with nil, or when
-// either end was reset, with by what: ErrLocal, or the stream's error. When ctx ends it resets
-// both, and the error is its cause. Both ends are closed by then.
+// Start carries both directions and calls ended when they have ended: with nil after a normal end,
+// and otherwise with the reason of the reset, which is ErrLocal or the stream's error. If ctx ends,
+// Start resets both ends and calls ended with its cause. Both ends are closed before ended is
+// called.
 //
-// No goroutine waits for that: one that does has a stack as large as what it took to connect.
+// No goroutine waits for the end, because its stack would be as large as that of establishing the
+// connection.
 func Start(ctx context.Context, p Pair, ended func(error)) {
 	s := &session{Pair: p, aborted: make(chan struct{}), ended: ended}
 	s.directions.Store(2)
@@ -69,8 +71,8 @@ func Start(ctx context.Context, p Pair, ended func(error)) {
 	}
 	s.in = usage.NewReader(s.local.Raw())
 	s.stopped = context.AfterFunc(ctx, func() { s.abort(wire.Reset, context.Cause(ctx)) })
-	// STOP_SENDING and the end of the connection are seen at once here, and else
-	// only by the next write.
+	// STOP_SENDING and the end of the connection are noticed here at once. Otherwise only the next
+	// write would notice them.
 	sending := p.Stream.Context()
 	s.cancelled = context.AfterFunc(sending, func() {
 		if cause := context.Cause(sending); cause != quic.ErrStreamClosed {
@@ -81,22 +83,22 @@ func Start(ctx context.Context, p Pair, ended func(error)) {
 	go s.toLocal()
 }
 
-// ErrLocal is why a pair has ended whose local end was reset.
+// ErrLocal is passed to ended if the local end was reset.
 var ErrLocal = errors.New("the local end was reset")
 
-// lot has local ends that wait for their processes.
+// lot contains the local ends that wait for their processes.
 var lot Lot
 
 type session struct {
 	Pair
-	local              *Socket // nil when it could not be added
+	local              *Socket // nil if it could not be added
 	in                 *usage.Reader
 	stopped, cancelled func() bool
-	directions         atomic.Int32 // that have not ended
+	directions         atomic.Int32 // number of directions that have not ended
 	once               sync.Once
 	aborted            chan struct{}
 	why                error
-	one                [1]byte // peeked at
+	one                [1]byte // buffer for Peek
 	ended              func(error)
 }
 
@@ -124,7 +126,7 @@ func (s *session) closing() {
 	}
 }
 
-// abort resets both ends, so that neither takes a cut stream for a whole one.
+// abort resets both ends, so that neither takes an incomplete stream for a complete one.
 func (s *session) abort(code wire.Code, why error) {
 	s.once.Do(func() {
 		s.why = why
@@ -139,7 +141,7 @@ func (s *session) abort(code wire.Code, why error) {
 	})
 }
 
-// whose is whose an error is.
+// whose returns ErrLocal for an error of the local end, and otherwise err.
 func whose(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -148,7 +150,8 @@ func whose(err error) error {
 	return err
 }
 
-// fromLocal carries until the local end waits for long; then it is called again.
+// fromLocal carries data until the local end has been idle for a while. It is called again when
+// data arrives.
 func (s *session) fromLocal() {
 	parked, err := s.carryFromLocal()
 	if parked {
@@ -186,7 +189,8 @@ func (s *session) carryFromLocal() (parked bool, err error) {
 	}
 }
 
-// toLocal carries until the stream waits for long; then it is called again.
+// toLocal carries data until the stream has been idle for a while. It is called again when data
+// arrives.
 func (s *session) toLocal() {
 	parked, err := s.carryToLocal()
 	if parked {
@@ -199,8 +203,8 @@ func (s *session) toLocal() {
 	s.over()
 }
 
-// interrupt has a stream over QUIC that waits be left to await. Over TCP whoever waits for the
-// stream reads its connection.
+// interrupt returns a function that interrupts a read of an idle QUIC stream, so that await can
+// take over. It returns nil for TCP, where the reader of the stream reads its connection.
 func (s *session) interrupt() func() {
 	if st, ok := s.Stream.(*quic.Stream); ok {
 		return func() { _ = st.SetReadDeadline(past) }
@@ -210,7 +214,7 @@ func (s *session) interrupt() func() {
 
 var past = time.Unix(1, 0)
 
-// await waits for the stream, on a stack that has not grown: quic-go calls nobody back.
+// await waits for the stream in a goroutine with a small stack, because quic-go has no callbacks.
 func (s *session) await() {
 	_, _ = s.Stream.Peek(s.one[:])
 	go s.toLocal()
@@ -227,14 +231,14 @@ func (s *session) carryToLocal() (parked bool, err error) {
 			if !errors.Is(err, io.EOF) {
 				return false, err
 			}
-			// Only a Read that meets the end gives the stream back (quic-go).
+			// quic-go frees the stream only after a Read that returns the end.
 			_, _ = s.Stream.Read(s.one[:])
 			return false, s.Local.CloseWrite()
 		}
 		s.local.Wrote()
 		b := usage.GetBuffer()
 		n, err := s.Stream.Read(b[:min(len(b), s.Limits.Most())])
-		if errors.Is(err, os.ErrDeadlineExceeded) { // it was about to wait, and did not
+		if errors.Is(err, os.ErrDeadlineExceeded) { // interrupted just before it would have waited
 			err = s.Stream.SetReadDeadline(time.Time{})
 		}
 		count(s.Read, n)

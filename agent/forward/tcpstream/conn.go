@@ -20,43 +20,43 @@ import (
 )
 
 const (
-	// settleTimeout is how long a reset may take to reach the other side, and its answer to
-	// come. Data that nobody reads there is in front of it: then the connection is reset.
+	// settleTimeout bounds the time until a reset and its answer have arrived. Unread data may be
+	// in front of them; after this time the connection is reset.
 	settleTimeout = 5 * time.Second
-	// closeTimeout is how long a connection that is closed may take to deliver why.
+	// closeTimeout bounds the time for delivering the reason of a closed connection.
 	closeTimeout = time.Second
 )
 
 var (
-	errEnded = io.ErrUnexpectedEOF // without a Close
+	errEnded = io.ErrUnexpectedEOF // the connection ended without a Close
 	past     = time.Unix(1, 0)
 )
 
-// Conn is one end of a connection. The caller's opens streams, the other accepts them.
+// Conn is one end of a connection. The caller's end opens streams, the other end accepts them.
 type Conn struct {
 	tls    *tls.Conn
 	socket *Socket
-	idle   func() // of the end that opens: may open a stream
+	idle   func() // at the opening end: called when a stream may be opened
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	reading chan struct{} // holds one element while somebody reads; of:
-	in      *bufio.Reader // holds a whole frame of any type but Data, and a short one of Data
-	left    int           // bytes of the Data under way
+	reading chan struct{} // holds one element while a goroutine reads; guards in and left
+	in      *bufio.Reader // buffer for a complete frame of any type except Data, and for a short Data frame
+	left    int           // remaining bytes of the current Data frame
 
 	writing sync.Mutex
 
 	mu     sync.Mutex
-	stream *Stream // under way, or over
+	stream *Stream // current or last stream
 	next   quic.StreamID
 	leave  bool // accept no further stream
-	ended  bool // no more tasks
+	ended  bool // start no more tasks
 	tasks  sync.WaitGroup
 }
 
-// New makes a connection of one whose handshake is complete, on a Socket. At the end that
-// opens streams, idle is called whenever one has ended; it is nil at the other. The
-// connection is among tasks until all of it has ended.
+// New returns a connection over t, whose handshake must be complete and whose underlying connection
+// must be a *Socket. At the end that opens streams, idle is called whenever a stream has ended; at
+// the other end it is nil. The connection is counted in tasks until it has ended completely.
 func New(t *tls.Conn, idle func(), tasks *sync.WaitGroup) *Conn {
 	c := &Conn{
 		tls: t, socket: t.NetConn().(*Socket), idle: idle, reading: make(chan struct{}, 1),
@@ -71,14 +71,14 @@ func New(t *tls.Conn, idle func(), tasks *sync.WaitGroup) *Conn {
 	return c
 }
 
-// Context ends with the connection.
+// Context returns a context that ends with the connection.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// LocalAddr and RemoteAddr are TCP addresses.
+// LocalAddr and RemoteAddr return TCP addresses.
 func (c *Conn) LocalAddr() net.Addr  { return c.socket.LocalAddr() }
 func (c *Conn) RemoteAddr() net.Addr { return c.socket.RemoteAddr() }
 
-// OpenStream begins a stream. The one before must have ended.
+// OpenStream opens a stream. The previous stream must have ended.
 func (c *Conn) OpenStream() (*Stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,10 +88,10 @@ func (c *Conn) OpenStream() (*Stream, error) {
 	return c.begin(), nil
 }
 
-// Usable reports whether an idle connection is still there, as far as this side knows.
+// Usable reports whether an idle connection is still open, as far as this side knows.
 func (c *Conn) Usable() bool { return c.ctx.Err() == nil && c.in.Buffered() == 0 && c.socket.quiet() }
 
-// begin makes the next stream. The caller holds mu.
+// begin creates the next stream. The caller holds mu.
 func (c *Conn) begin() *Stream {
 	s := &Stream{conn: c, id: c.next, done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(c.ctx)
@@ -101,7 +101,7 @@ func (c *Conn) begin() *Stream {
 	return s
 }
 
-// AcceptStream waits for the next stream, which comes after the one before has ended.
+// AcceptStream waits for the next stream, which begins after the previous one has ended.
 func (c *Conn) AcceptStream(ctx context.Context) (wire.Stream, error) {
 	c.mu.Lock()
 	before := c.stream
@@ -136,19 +136,19 @@ func (c *Conn) AcceptStream(ctx context.Context) (wire.Stream, error) {
 	}
 }
 
-// Leave closes the connection, as Stopping, once no stream is under way: of one that comes
-// meanwhile nothing has been read. It is for the end that accepts.
+// Leave closes the connection with Stopping when no stream is open. A stream that begins at the
+// same time has not been read. Leave is called at the end that accepts streams.
 func (c *Conn) Leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leave = true
 	if c.stream == nil || c.stream.over() {
-		_ = c.tls.SetReadDeadline(past) // wakes up who settles
+		_ = c.tls.SetReadDeadline(past) // wakes up the goroutine in settle
 	}
 }
 
-// settle reads on, a frame or some data, when nobody reads the stream any more. It reports
-// whether the stream was over. The caller holds reading.
+// settle reads a frame or some data when the stream is no longer read. It reports whether the
+// stream was over. The caller holds reading.
 func (c *Conn) settle(s *Stream) (over bool, err error) {
 	c.mu.Lock()
 	over = s == nil || s.over()
@@ -177,10 +177,10 @@ func (c *Conn) settle(s *Stream) (over bool, err error) {
 	case s != nil && s.awaited():
 		return false, c.kill(fmt.Errorf("%s does not end stream %d", c.RemoteAddr(), s.id))
 	}
-	return false, nil // woken up: something has changed
+	return false, nil // woken up, because the state has changed
 }
 
-// discard drops data of a stream that nobody reads.
+// discard drops data of a stream that is no longer read.
 func (c *Conn) discard() error {
 	b := usage.GetBuffer()
 	defer usage.PutBuffer(b)
@@ -191,14 +191,14 @@ func (c *Conn) discard() error {
 	return err
 }
 
-// CloseWithError ends the connection and its stream, and sends the other side why. It does
-// not wait.
+// CloseWithError ends the connection and its stream and sends the reason to the other side. It does
+// not block.
 func (c *Conn) CloseWithError(code quic.ApplicationErrorCode, reason string) error {
 	c.end(&quic.ApplicationError{ErrorCode: code, ErrorMessage: reason})
 	return nil
 }
 
-// end has the connection end, and wakes up who reads it.
+// end ends the connection and wakes its reader.
 func (c *Conn) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +206,7 @@ func (c *Conn) end(cause error) {
 	_ = c.tls.SetReadDeadline(past)
 }
 
-// fail ends the connection, which nothing goes over any more, and returns why it ended.
+// fail ends a connection that is broken, and returns the reason.
 func (c *Conn) fail(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = errEnded
@@ -218,7 +218,7 @@ func (c *Conn) fail(err error) error {
 	return context.Cause(c.ctx)
 }
 
-// closed is what this side has closed the connection with, nil when it has not.
+// closed returns the error with which this side closed the connection, or nil.
 func (c *Conn) closed() *quic.ApplicationError {
 	var app *quic.ApplicationError
 	if errors.As(context.Cause(c.ctx), &app) && !app.Remote {
@@ -227,13 +227,13 @@ func (c *Conn) closed() *quic.ApplicationError {
 	return nil
 }
 
-// kill is fail with a reset.
+// kill is like fail, but resets the connection.
 func (c *Conn) kill(err error) error {
 	_ = c.socket.SetLinger(0)
 	return c.fail(err)
 }
 
-// tearDown delivers why this side closed the connection, and gives back what it held.
+// tearDown delivers the reason of the end and releases the connection's resources.
 func (c *Conn) tearDown() {
 	timer := time.AfterFunc(closeTimeout, func() { c.socket.Close() })
 	defer timer.Stop()
@@ -246,7 +246,7 @@ func (c *Conn) tearDown() {
 		c.writing.Unlock()
 		c.reading <- struct{}{}
 		_ = c.socket.SetReadDeadline(time.Time{})
-		_, _ = io.Copy(io.Discard, c.socket.TCPConn) // closing before would reset it, and lose the reason
+		_, _ = io.Copy(io.Discard, c.socket.TCPConn) // closing with unread data would reset the connection and lose the reason
 		c.unlock()
 	}
 	c.socket.Close()
@@ -261,7 +261,7 @@ func (c *Conn) tearDown() {
 
 func (c *Conn) unlock() { <-c.reading }
 
-// task runs f, unless the connection has ended.
+// task runs f in a goroutine, unless the connection has ended.
 func (c *Conn) task(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,8 +270,8 @@ func (c *Conn) task(f func()) {
 	}
 }
 
-// Stats is what the kernel has counted. A connection that the other side has reset ends,
-// although nobody reads or writes it: one that waits for its local end would never notice.
+// Stats returns the kernel's counters. It also ends a connection that the other side has reset: if
+// the connection is neither read nor written, nothing else would notice the reset.
 func (c *Conn) Stats() usage.Stats {
 	var s usage.Stats
 	var info *unix.TCPInfo

@@ -12,12 +12,12 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// record is what one TLS record holds (RFC 8446 section 5.1).
+// record is the maximum payload of a TLS record (RFC 8446, section 5.1).
 const record = 16 << 10
 
 var sealing = sync.Pool{New: func() any { return new([record]byte) }}
 
-// writeData writes a frame with bytes of the stream. The caller holds writing.
+// writeData writes a Data frame. The caller holds writing.
 func (c *Conn) writeData(b []byte) error {
 	if len(b) <= record-wire.FrameHeader {
 		buf := sealing.Get().(*[record]byte)
@@ -37,8 +37,8 @@ func (c *Conn) writeData(b []byte) error {
 	return err
 }
 
-// control writes a whole frame, after calling writing, or resets the connection when that
-// takes too long.
+// control calls writing and writes a complete frame. It resets the connection if that takes too
+// long.
 func (c *Conn) control(frame []byte, writing func()) {
 	timer := time.AfterFunc(settleTimeout, func() { _ = c.kill(fmt.Errorf("%s does not read", c.RemoteAddr())) })
 	defer timer.Stop()
@@ -50,8 +50,8 @@ func (c *Conn) control(frame []byte, writing func()) {
 	}
 }
 
-// step reads and handles one frame; of Data, its header. After an error other than a
-// deadline's the connection must end. The caller holds reading.
+// step reads and handles one frame, or the header of a Data frame. After an error that is not a
+// timeout, the connection must end. The caller holds reading.
 func (c *Conn) step() error {
 	head, err := c.in.Peek(wire.FrameHeader)
 	if err != nil {
@@ -77,7 +77,8 @@ func (c *Conn) step() error {
 	return c.handle(t, frame[wire.FrameHeader:])
 }
 
-// records reads what TLS records hold. An error that comes with bytes comes again.
+// records reads the payload of TLS records. An error that comes together with bytes is returned by
+// the next call.
 type records struct{ *tls.Conn }
 
 func (r records) Read(b []byte) (int, error) {
@@ -88,7 +89,7 @@ func (r records) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// expected reports data that nothing announced.
+// expected returns an error for data outside a stream.
 func (c *Conn) expected() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +98,7 @@ func (c *Conn) expected() error {
 		if c.idle != nil {
 			return fmt.Errorf("frame: data without a stream")
 		}
-		return nil // the next one
+		return nil // begins the next stream
 	}
 	if s.received {
 		return fmt.Errorf("frame: data behind the end of stream %d", s.id)
@@ -105,7 +106,7 @@ func (c *Conn) expected() error {
 	return nil
 }
 
-// handle does what a frame other than Data requests.
+// handle handles a frame other than Data.
 func (c *Conn) handle(t wire.FrameType, body []byte) error {
 	c.mu.Lock()
 	s := c.stream
@@ -134,7 +135,7 @@ func (c *Conn) handle(t wire.FrameType, body []byte) error {
 		}
 		return s.receivedEnd(reset)
 	}
-	if quic.StreamID(id) == s.id { // or of one that is over
+	if quic.StreamID(id) == s.id { // or belongs to a stream that is over
 		s.abort(reset)
 	}
 	return nil

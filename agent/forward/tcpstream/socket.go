@@ -11,36 +11,37 @@ import (
 )
 
 const (
-	// gathered is after how many bytes of a frame that TLS has sealed they are written.
+	// gathered is the number of sealed bytes of a frame after which they are written.
 	gathered = 128 << 10
-	// maxUnsent bounds what waits in the kernel: what resets a stream goes behind it.
+	// maxUnsent bounds the data that waits in the kernel, because a reset of a stream has to wait
+	// behind it.
 	maxUnsent = 256 << 10
 )
 
-// keepAlive finds out a peer that is gone: without it, nobody would while nothing is sent.
+// keepAlive detects a peer that is gone while nothing is sent.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 5}
 
-// userTimeout is how long sent bytes may go without acknowledgement (tcp(7)).
+// userTimeout is the time that sent bytes may remain unacknowledged (tcp(7)).
 const userTimeout = 15 * time.Second
 
-// Socket is a TCP connection below TLS. It reads as much as there is with one system call and
-// writes most of a frame with one, and holds buffers only while there are bytes in them.
+// Socket is a TCP connection below TLS. It reads all available bytes with one system call, and
+// writes most of a frame with one. It holds buffers only while they contain data.
 type Socket struct {
 	*net.TCPConn
 	raw syscall.RawConn
 
-	// Of whoever reads.
+	// The following fields belong to the reader.
 	in         *usage.Reader
-	lent, rest []byte // a buffer, and what of it TLS has not taken
+	lent, rest []byte // a pooled buffer, and its part that TLS has not read yet
 	eager      bool   // Read does not wait
 
-	// Of whoever writes.
+	// The following fields belong to the writer.
 	gathering bool
-	out       []byte // a buffer, nil when nothing is in it
+	out       []byte // a pooled buffer, nil if empty
 	n         int
 }
 
-// NewSocket takes over c.
+// NewSocket returns a Socket that owns c.
 func NewSocket(c *net.TCPConn) (*Socket, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -60,7 +61,8 @@ func NewSocket(c *net.TCPConn) (*Socket, error) {
 	return &Socket{TCPConn: c, raw: raw, in: usage.NewReader(raw)}, err
 }
 
-// nothing is what an eager Read returns. TLS goes on after it, since it is temporary.
+// nothing is the error of an eager Read without data. TLS can continue after it, because it is
+// temporary.
 type nothing struct{}
 
 func (nothing) Error() string   { return "nothing to read now" }
@@ -89,7 +91,7 @@ func (s *Socket) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// release gives back what was read.
+// release returns the read buffer.
 func (s *Socket) release() {
 	usage.PutBuffer(s.lent)
 	s.lent, s.rest = nil, nil
@@ -126,10 +128,10 @@ func (s *Socket) flush() error {
 	return err
 }
 
-// gather has what is written until flushed be written together.
+// gather collects writes until written is called.
 func (s *Socket) gather() { s.gathering = true }
 
-// written ends gather.
+// written ends gather and writes the collected data.
 func (s *Socket) written() error {
 	s.gathering = false
 	err := s.flush()
@@ -138,8 +140,7 @@ func (s *Socket) written() error {
 	return err
 }
 
-// quiet reports whether the peer has neither closed the connection nor sent anything that
-// was not read.
+// quiet reports whether the peer has neither closed the connection nor sent unread data.
 func (s *Socket) quiet() bool {
 	if len(s.rest) > 0 {
 		return false

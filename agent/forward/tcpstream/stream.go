@@ -13,24 +13,24 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Stream is a wire.Stream.
+// Stream implements wire.Stream.
 type Stream struct {
 	conn   *Conn
 	id     quic.StreamID
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed once nobody reads it any more
+	done   chan struct{} // closed when the stream is no longer read
 
-	// Under conn.mu:
-	readErr  error     // why nothing more is read; nil while something may be
-	sendErr  error     // why nothing more is sent
-	received bool      // the other side sends no more of it
-	sent     bool      // this side has written that it does not
+	// The following fields are guarded by conn.mu.
+	readErr  error     // reason why nothing more is read; nil while reading is possible
+	sendErr  error     // reason why nothing more is sent
+	received bool      // the other side sends nothing more
+	sent     bool      // this side has written that it sends nothing more
 	settling bool      // the connection is read until the stream is over
-	deadline time.Time // for the other side to agree, after a reset
+	deadline time.Time // for the other side's answer to a reset
 }
 
-// TLS is the state of the stream's connection.
+// TLS returns the TLS state of the stream's connection.
 func (s *Stream) TLS() tls.ConnectionState { return s.conn.tls.ConnectionState() }
 
 func (s *Stream) StreamID() quic.StreamID  { return s.id }
@@ -39,7 +39,7 @@ func (s *Stream) Context() context.Context { return s.ctx }
 // over reports whether both sides know that the stream has ended. The caller holds conn.mu.
 func (s *Stream) over() bool { return s.received && s.sent && s.readErr != nil }
 
-// awaited reports whether the other side takes too long to end the stream.
+// awaited reports whether the other side has missed the deadline for ending the stream.
 func (s *Stream) awaited() bool {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -60,11 +60,11 @@ func (s *Stream) Read(b []byte) (n int, err error) {
 	return s.take(b), nil
 }
 
-// lock takes conn.reading, unless nobody reads the stream any more: somebody else may have
-// it until the next one.
+// lock locks conn.reading, unless the stream is no longer read; another goroutine may then hold it
+// until the next stream.
 func (s *Stream) lock() error {
 	select {
-	case s.conn.reading <- struct{}{}: // alone, it costs less than beside another case
+	case s.conn.reading <- struct{}{}: // a single case costs less than a select with two
 		return nil
 	default:
 	}
@@ -76,7 +76,7 @@ func (s *Stream) lock() error {
 	return s.readError()
 }
 
-// Peek shows the next byte.
+// Peek waits for the next byte and copies it to b without consuming it.
 func (s *Stream) Peek(b []byte) (int, error) {
 	if err := s.lock(); err != nil {
 		return 0, err
@@ -89,7 +89,7 @@ func (s *Stream) Peek(b []byte) (int, error) {
 	return copy(b, next), err
 }
 
-// await waits until a byte is there. The caller holds reading.
+// await waits until a byte is available. The caller holds reading.
 func (s *Stream) await() error {
 	c := s.conn
 	for {
@@ -114,7 +114,7 @@ func (s *Stream) await() error {
 	}
 }
 
-// take takes what is there already. The caller holds reading.
+// take reads bytes that are already available. The caller holds reading.
 func (s *Stream) take(b []byte) (n int) {
 	c := s.conn
 	c.socket.eager = true
@@ -124,13 +124,13 @@ func (s *Stream) take(b []byte) (n int) {
 		n += m
 		c.left -= m
 		if err != nil {
-			break // what ends the connection comes again
+			break // an error that ends the connection will be returned again
 		}
 	}
 	return n
 }
 
-// readError is why nothing can be read.
+// readError returns the reason why the stream cannot be read.
 func (s *Stream) readError() error {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *Stream) sendError() error {
 	return s.sendErr
 }
 
-// Close ends what is sent, behind it.
+// Close ends the sending direction in order.
 func (s *Stream) Close() error {
 	c := s.conn
 	c.writing.Lock()
@@ -186,12 +186,12 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// CancelWrite resets what is sent.
+// CancelWrite resets the sending direction.
 func (s *Stream) CancelWrite(code quic.StreamErrorCode) {
 	s.abort(&quic.StreamError{StreamID: s.id, ErrorCode: code})
 }
 
-// abort ends what is sent, unless it has ended.
+// abort resets the sending direction, unless it has ended.
 func (s *Stream) abort(why *quic.StreamError) {
 	if !s.stopSending(why) {
 		return
@@ -201,7 +201,7 @@ func (s *Stream) abort(why *quic.StreamError) {
 	})
 }
 
-// stopSending has nothing more be sent.
+// stopSending ends the sending direction. It returns false if that has already ended.
 func (s *Stream) stopSending(why error) bool {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -213,7 +213,7 @@ func (s *Stream) stopSending(why error) bool {
 	return true
 }
 
-// CancelRead has the other side send no more.
+// CancelRead tells the other side to stop sending.
 func (s *Stream) CancelRead(code quic.StreamErrorCode) {
 	c := s.conn
 	c.mu.Lock()
@@ -223,13 +223,13 @@ func (s *Stream) CancelRead(code quic.StreamErrorCode) {
 	}
 	s.readErr = &quic.StreamError{StreamID: s.id, ErrorCode: code}
 	s.deadline = time.Now().Add(settleTimeout)
-	_ = c.tls.SetReadDeadline(past) // wakes up who reads
+	_ = c.tls.SetReadDeadline(past) // wakes up the reader
 	c.mu.Unlock()
 	c.task(func() { c.control(wire.AppendAbort(nil, wire.Stop, int64(s.id), wire.Code(code)), func() {}) })
 	s.unread()
 }
 
-// receivedEnd notes that the other side sends no more.
+// receivedEnd records that the other side sends nothing more.
 func (s *Stream) receivedEnd(why error) error {
 	c := s.conn
 	c.mu.Lock()
@@ -249,20 +249,20 @@ func (s *Stream) receivedEnd(why error) error {
 	return nil
 }
 
-// sendingEnd notes that the other side will know that this one sends no more. The caller
-// holds conn.writing and writes that next: its answer may be the next stream.
+// sendingEnd records that the other side is about to learn that this side sends nothing more. The
+// caller holds conn.writing and writes the frame next; the answer may already be the next stream.
 func (s *Stream) sendingEnd() {
 	c := s.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.sent = true
 	if (s.settling || c.leave) && s.over() && c.ctx.Err() == nil {
-		_ = c.tls.SetReadDeadline(past) // wakes up who settles
+		_ = c.tls.SetReadDeadline(past) // wakes up the goroutine in settle
 	}
 }
 
-// unread has the connection be read on, now that nobody reads the stream. The end that
-// accepts streams does so while it waits for the next.
+// unread makes the connection be read on after the stream is no longer read. At the end that
+// accepts streams, AcceptStream does this.
 func (s *Stream) unread() {
 	c := s.conn
 	close(s.done)
@@ -290,7 +290,7 @@ func (s *Stream) unread() {
 	})
 }
 
-// SetDeadline is that of reading and writing.
+// SetDeadline sets the deadlines of reading and writing.
 func (s *Stream) SetDeadline(t time.Time) error {
 	if err := s.SetReadDeadline(t); err != nil {
 		return err
@@ -298,7 +298,7 @@ func (s *Stream) SetDeadline(t time.Time) error {
 	return s.SetWriteDeadline(t)
 }
 
-// SetReadDeadline interrupts Read and Peek; they may be called again.
+// SetReadDeadline sets the deadline of Read and Peek. They may be called again after it.
 func (s *Stream) SetReadDeadline(t time.Time) error {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -308,7 +308,8 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 	return s.conn.tls.SetReadDeadline(t)
 }
 
-// SetWriteDeadline ends the connection when it interrupts a Write: TLS cannot go on.
+// SetWriteDeadline sets the deadline of Write. A Write that misses it ends the connection, because
+// TLS cannot continue.
 func (s *Stream) SetWriteDeadline(t time.Time) error {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// linesPerSecond and burst are a third of what the journal takes of a unit (10,000 lines in
-	// 30 s), so that other lines of the forwarder are not dropped.
+	// linesPerSecond and lineBurst are a third of what the journal accepts from a unit (10,000
+	// lines in 30 s), so that other lines of the forwarder are not dropped.
 	linesPerSecond = 100
 	lineBurst      = 300
-	// lostPause is the time between two lines about entries that were left out.
+	// lostPause is the minimum time between two lines about dropped entries.
 	lostPause = 10 * time.Second
-	// SampledEvery connections have one entry where they are sampled.
+	// SampledEvery is the number of connections per entry of a sampled service.
 	SampledEvery = 100
 )
 
-// Access is a connection that has ended.
+// Access is an entry of the access log. It describes a connection that has ended.
 type Access struct {
 	Caller    spiffe.ID          `json:"caller"`
 	Service   spiffe.ID          `json:"service"`
-	Port      string             `json:"port,omitempty"` // of several that the service has
+	Port      string             `json:"port,omitempty"` // name of the port if the service has several
 	From      string             `json:"from"`           // address of the caller's forwarder
-	Upstream  string             `json:"upstream"`       // where it went
+	Upstream  string             `json:"upstream"`       // address of the upstream
 	Protocol  document.Protocol  `json:"protocol,omitempty"`
 	Transport document.Transport `json:"transport"` // between the forwarders
 	Begun     time.Time          `json:"begun"`
@@ -44,10 +44,10 @@ type Access struct {
 	End       string             `json:"end"`
 }
 
-// AccessLog writes a line for each connection to a published service, or UDP session, once it has
-// ended: who, what, from where, how much, how long and why it ended. Where standard error is systemd's journal,
-// a line has fields of its own, FLORETE_CALLER and so on; elsewhere it is JSON. Nothing that is carried, and no
-// key, is in it. The nil AccessLog writes none.
+// AccessLog writes a line for each connection or UDP session to a published service when it has
+// ended: caller, service, source, byte counts, duration and the reason of the end. If standard
+// error is systemd's journal, the entry has fields of its own, such as FLORETE_CALLER; otherwise it
+// is JSON. It contains no forwarded data and no keys. A nil AccessLog writes nothing.
 type AccessLog struct {
 	log    *slog.Logger
 	limit  *rate.Limiter
@@ -55,12 +55,12 @@ type AccessLog struct {
 	write  func(Access) error
 
 	mu    sync.Mutex
-	lost  int       // since noted
-	noted time.Time // what was lost until then
+	lost  int       // entries dropped since noted
+	noted time.Time // time of the last line about dropped entries
 }
 
-// NewAccessLog writes to the journal where standard error leads there, and else to w. What is left
-// out because there is too much is logged.
+// NewAccessLog returns a log that writes to the journal if standard error is connected to it, and
+// otherwise to w. If entries are dropped, log gets a warning.
 func NewAccessLog(w io.Writer, log *slog.Logger) *AccessLog {
 	l := &AccessLog{log: log, limit: rate.NewLimiter(linesPerSecond, lineBurst), random: rand.IntN}
 	l.write = func(e Access) error { return json.NewEncoder(w).Encode(e) }
@@ -70,7 +70,7 @@ func NewAccessLog(w io.Writer, log *slog.Logger) *AccessLog {
 	return l
 }
 
-// Wants reports whether the next entry of a service is to be written.
+// Wants reports whether the next entry of a service should be written.
 func (l *AccessLog) Wants(which document.AccessLog) bool {
 	if l == nil {
 		return false
@@ -78,7 +78,7 @@ func (l *AccessLog) Wants(which document.AccessLog) bool {
 	return which == document.AccessFull || which == document.AccessSampled && l.random(SampledEvery) == 0
 }
 
-// Write writes an entry, unless there were too many.
+// Write writes an entry, or drops it if there are too many.
 func (l *AccessLog) Write(e Access) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +94,7 @@ func (l *AccessLog) Write(e Access) {
 	}
 }
 
-// Close logs what was left out since the last entry.
+// Close logs the number of entries dropped since the last line.
 func (l *AccessLog) Close() {
 	if l == nil {
 		return
@@ -104,7 +104,7 @@ func (l *AccessLog) Close() {
 	l.note()
 }
 
-// note logs what was left out. The caller holds the lock.
+// note logs the number of dropped entries. The caller holds the lock.
 func (l *AccessLog) note() {
 	if l.lost > 0 {
 		l.log.Warn("access log: too many connections", "left out", l.lost, "a second at most", linesPerSecond)
@@ -112,7 +112,7 @@ func (l *AccessLog) note() {
 	}
 }
 
-// sendToJournal writes an entry as the journal's native protocol has it.
+// sendToJournal writes an entry in the journal's native protocol.
 func sendToJournal(e Access) error {
 	fields := map[string]string{
 		"FLORETE_CALLER": e.Caller.String(), "FLORETE_SERVICE": e.Service.String(), "FLORETE_FROM": e.From, "FLORETE_UPSTREAM": e.Upstream,
@@ -129,7 +129,7 @@ func sendToJournal(e Access) error {
 	return journal.Send(accessLine(e), journal.PriInfo, fields)
 }
 
-// accessLine is an entry as people read it.
+// accessLine returns an entry as a line for people.
 func accessLine(e Access) string {
 	return strings.Join([]string{
 		"access", "caller=" + e.Caller.ShortIn(e.Service.TrustDomain()), "service=" + strings.TrimSuffix(e.Service.Short()+":"+e.Port, ":"), "from=" + e.From,

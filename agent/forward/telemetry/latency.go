@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Bounds are those of a Latency's buckets: a loopback's open takes less than the first,
-// one that waits for the next process of a forwarder takes the last.
+// Bounds are the upper bounds of a Latency's buckets. Opening a stream over loopback is in the
+// first bucket; waiting for the next process of a forwarder is in the last.
 var Bounds = [...]time.Duration{
 	250 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
@@ -16,13 +16,13 @@ var Bounds = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// Latency sums up durations.
+// Latency is a histogram of durations.
 type Latency struct {
-	Nanoseconds int64   `json:"nanoseconds"`       // all together
-	Buckets     []int64 `json:"buckets,omitempty"` // how many were within each of Bounds and above the one before; the last, above all
+	Nanoseconds int64   `json:"nanoseconds"`       // sum of all durations
+	Buckets     []int64 `json:"buckets,omitempty"` // number of durations in each bucket of Bounds; the last bucket is above all bounds
 }
 
-// histogram counts durations. The zero histogram is empty and ready.
+// histogram counts durations. The zero histogram is ready for use.
 type histogram struct {
 	nanoseconds atomic.Int64
 	buckets     [len(Bounds) + 1]atomic.Int64

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Direction is where a connection comes from.
+// Direction is the direction of a connection.
 type Direction string
 
 const (
@@ -20,23 +20,23 @@ const (
 	Out Direction = "out" // from a process of this host
 )
 
-// Refusal is one connection that was not let through.
+// Refusal is a connection that was refused.
 type Refusal struct {
 	Time      time.Time `json:"time"`
 	Direction Direction `json:"direction"`
-	Reason    string    `json:"reason"`         // one of a fixed set of words
-	Target    string    `json:"target"`         // what was requested
-	Port      string    `json:"port,omitempty"` // of several that the target has
-	Peer      string    `json:"peer"`           // Direction In: the caller; Direction Out: as whom
+	Reason    string    `json:"reason"`         // one of a fixed set
+	Target    string    `json:"target"`         // requested target
+	Port      string    `json:"port,omitempty"` // name of the port if the target has several
+	Peer      string    `json:"peer"`           // Direction In: the caller; Direction Out: the identity of the process
 	Detail    string    `json:"detail"`
 
-	// Known: target and peer are of the manifest, so that there are not many of them, and
-	// each is counted apart.
+	// Known means that target and peer are in the manifest, so that there are few of them, and each
+	// is counted separately.
 	Known bool `json:"-"`
 }
 
-// Refused is how often a caller was refused a target. Both are empty where the manifest
-// does not name them.
+// Refused is the number of refusals of a caller at a target. Both are empty if they are not in the
+// manifest.
 type Refused struct {
 	Direction Direction `json:"direction"`
 	Reason    string    `json:"reason"`
@@ -46,32 +46,32 @@ type Refused struct {
 	Count     int64     `json:"count"`
 }
 
-// Path sums up what went between one local identity and one peer, at one port of its target.
+// Path contains the totals between one local identity and one peer, at one port of the target.
 type Path struct {
 	Direction Direction `json:"direction"`
 	Target    spiffe.ID `json:"target"`
-	Port      string    `json:"port,omitempty"` // of several that the target has
+	Port      string    `json:"port,omitempty"` // name of the port if the target has several
 	Caller    spiffe.ID `json:"caller"`
-	Live      int64     `json:"live"`     // connections now
-	Total     int64     `json:"total"`    // connections ever
+	Live      int64     `json:"live"`     // open connections
+	Total     int64     `json:"total"`    // all connections so far
 	Sent      int64     `json:"sent"`     // bytes from caller to target
 	Received  int64     `json:"received"` // bytes from target to caller
-	Dropped   int64     `json:"dropped"`  // datagrams of the local end that found a queue full, and those that exceed a limit
-	Opens     Latency   `json:"opens"`    // of those whose upstream was connected
+	Dropped   int64     `json:"dropped"`  // datagrams dropped because a queue was full or a limit was exceeded
+	Opens     Latency   `json:"opens"`    // time until the upstream was connected
 }
 
 const (
-	maxRecent = 32 // refusals that are kept in full
-	// maxReasons is well over the words there are. Peers give codes, any of 2^62; what
-	// is beyond is counted as "other".
+	maxRecent = 32 // number of refusals that are kept in full
+	// maxReasons is well above the number of reasons. Peers can send any of 2^62 codes; further
+	// ones are counted as "other".
 	maxReasons = 64
 )
 
-// Counters counts. The zero Counters is empty and ready.
+// Counters contains the counters of a forwarder. The zero Counters is ready for use.
 type Counters struct {
 	mu      sync.Mutex
 	paths   map[pathKey]*path
-	refused map[Refused]int64 // without their Count
+	refused map[Refused]int64 // keys without their Count
 	reasons map[string]struct{}
 	recent  []Refusal
 }
@@ -83,26 +83,26 @@ type pathKey struct {
 	caller    spiffe.ID
 }
 
-// path is what its connections have counted, and those that are live.
+// path contains the totals of ended connections and the counters of open ones.
 type path struct {
 	live  map[*counts]struct{}
 	ended Path
 	opens histogram
 }
 
-// counts are of one connection, which shares no cache line of counters with others.
+// counts contains the counters of one connection. It shares no cache line with those of others.
 type counts struct{ sent, received, dropped atomic.Int64 }
 
-// Conn is one live connection, or UDP session: add what passes, and call Done once.
+// Conn is an open connection or UDP session. Add to its counters, and call Done once.
 type Conn struct {
-	Sent, Received *atomic.Int64 // bytes from caller to target, and back
+	Sent, Received *atomic.Int64 // bytes from caller to target and from target to caller
 	Dropped        *atomic.Int64 // datagrams
 	of             *Counters
 	path           *path
 	counts         *counts
 }
 
-// Begin counts a connection in, to a port of a target that has several, else to "".
+// Begin counts a new connection. port is the name of the target's port, or "" if it has only one.
 func (c *Counters) Begin(direction Direction, target spiffe.ID, port string, caller spiffe.ID) Conn {
 	one := &counts{}
 	c.mu.Lock()
@@ -121,10 +121,10 @@ func (c *Counters) Begin(direction Direction, target spiffe.ID, port string, cal
 	return Conn{Sent: &one.sent, Received: &one.received, Dropped: &one.dropped, of: c, path: p, counts: one}
 }
 
-// Opened counts how long it was until the upstream was connected.
+// Opened records the time until the upstream was connected.
 func (c Conn) Opened(d time.Duration) { c.path.opens.add(d) }
 
-// Done counts a connection out.
+// Done records the end of the connection.
 func (c Conn) Done() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -160,15 +160,15 @@ func (c *Counters) Refuse(r Refusal) {
 	c.recent = append(c.recent, r)
 }
 
-// Summary is all that was counted.
+// Summary contains the values of all counters.
 type Summary struct {
 	Paths          []Path           `json:"paths"`          // sorted by direction, target, port, caller
 	Refusals       map[string]int64 `json:"refusals"`       // by reason
-	Refused        []Refused        `json:"refused"`        // the same apart, sorted
+	Refused        []Refused        `json:"refused"`        // by caller and target, sorted
 	RecentRefusals []Refusal        `json:"recentRefusals"` // the latest refusals, oldest first
 }
 
-// Summary is what was counted until now.
+// Summary returns the current values of all counters.
 func (c *Counters) Summary() Summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,22 +13,24 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// traceLabel is of the exporter.
+// traceLabel is the label for exporting keying material.
 const traceLabel = "EXPORTER-florete-trace"
 
-// TraceContext names one stream between two forwarders at both of its ends. Its trace has the span of the caller's
-// side, from a process's connection to the answer, and below it that of the publishing side, until the upstream is connected.
+// TraceContext identifies a stream between two forwarders at both ends. Its trace contains the span
+// of the caller's side, from a process's connection to the answer, and as its child the span of the
+// publishing side, until the upstream is connected.
 //
-// Nothing of it is on the wire. Both sides derive the IDs from the keys of their TLS connection
-// and the number of the stream (RFC 5705): the trace's, of 16 bytes, and the caller's span, of
-// 8. Which traces are kept follows from their ID, so both keep the same ones where both keep
-// as many; no peer has another host record anything, nor can it forge what belongs together.
+// It is not sent over the network. Both sides derive the IDs from the keys of their TLS connection
+// and the number of the stream (RFC 5705): 16 bytes for the trace and 8 for the caller's span. The
+// decision to keep a trace depends only on its ID, so both sides keep the same traces if they
+// sample at the same rate. A peer can neither make another host record a trace nor forge the
+// relation between spans.
 type TraceContext struct {
 	Trace  [16]byte
 	Caller [8]byte // the caller's span
 }
 
-// TraceOf is the context of a stream on a connection.
+// TraceOf returns the context of a stream on a connection.
 func TraceOf(cs tls.ConnectionState, stream quic.StreamID) (c TraceContext, err error) {
 	b, err := cs.ExportKeyingMaterial(traceLabel, binary.BigEndian.AppendUint64(nil, uint64(stream)), len(c.Trace)+len(c.Caller))
 	if err != nil {
@@ -39,31 +41,31 @@ func TraceOf(cs tls.ConnectionState, stream quic.StreamID) (c TraceContext, err 
 	return c, nil
 }
 
-// TraceAlone is the context of what has no stream.
+// TraceAlone returns a random context for a failure without a stream.
 func TraceAlone() (c TraceContext) {
 	rand.Read(c.Trace[:])
 	rand.Read(c.Caller[:])
 	return c
 }
 
-// Span is one side's part of a trace.
+// Span is the part of a trace that belongs to one side.
 type Span struct {
 	TraceContext
-	Publisher  bool // else it is the caller's
+	Publisher  bool // span of the publishing side, not of the caller
 	Name       string
 	Begun      time.Time
 	Ended      time.Time
 	Attributes map[string]string
-	Error      string // empty: all went well
+	Error      string // empty if there was no error
 }
 
-// SpanAttributes returns the attributes that a span has of a connection. address is that of the
-// forwarder at the other side.
+// SpanAttributes returns the attributes that describe a connection. address is that of the other
+// side's forwarder.
 func SpanAttributes(caller, service spiffe.ID, over document.Transport, address string) map[string]string {
 	return map[string]string{"florete.caller": caller.String(), "florete.service": service.String(), "florete.transport": string(over), "network.peer.address": address}
 }
 
-// The numbers of OTLP.
+// Enumeration values of OTLP.
 const (
 	kindServer = 2
 	kindClient = 3
@@ -113,7 +115,7 @@ type (
 	}
 )
 
-// otlp is a span as it is sent.
+// otlp returns a span in OTLP's form.
 func (s Span) otlp() otlpSpan {
 	o := otlpSpan{
 		TraceID: hex.EncodeToString(s.Trace[:]), SpanID: hex.EncodeToString(s.Caller[:]), Name: s.Name, Kind: kindClient,

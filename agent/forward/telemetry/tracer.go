@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// queue is how many spans wait for the collector; further ones are lost.
+	// queue is the number of spans that may wait for the collector. Further spans are dropped.
 	queue = 2048
 	batch = 512
-	// interval is how long a span waits for others.
+	// interval is the time that a span waits for others of its batch.
 	interval = time.Second
 	timeout  = 5 * time.Second
 )
 
-// Tracer sends spans. The nil Tracer samples none.
+// Tracer sends spans to a collector. A nil Tracer samples nothing.
 type Tracer struct {
 	url   string
 	every uint64
@@ -36,8 +36,9 @@ type Tracer struct {
 	lost  atomic.Int64
 }
 
-// NewTracer sends one trace in so many to the collector at an endpoint, http://127.0.0.1:4318, as
-// OTEL_EXPORTER_OTLP_ENDPOINT has it. Without an endpoint it is nil. host is this host's name.
+// NewTracer returns a Tracer that sends one in every traces to the collector at endpoint, such as
+// http://127.0.0.1:4318 (OTEL_EXPORTER_OTLP_ENDPOINT). It returns nil if endpoint is empty. host
+// returns the name of this host.
 func NewTracer(endpoint string, every int, host func() string, log *slog.Logger) (*Tracer, error) {
 	if endpoint == "" {
 		return nil, nil
@@ -57,7 +58,7 @@ func (t *Tracer) Samples(c TraceContext) bool {
 	return t != nil && binary.BigEndian.Uint64(c.Trace[:])%t.every == 0
 }
 
-// Add has a span sent, unless too many wait.
+// Add queues a span, or drops it if the queue is full.
 func (t *Tracer) Add(s Span) {
 	select {
 	case t.spans <- s:
@@ -66,12 +67,12 @@ func (t *Tracer) Add(s Span) {
 	}
 }
 
-// Run sends spans until ctx ends, and then those that wait.
+// Run sends spans until ctx ends, and then those that are still queued.
 func (t *Tracer) Run(ctx context.Context) {
 	if t == nil {
 		return
 	}
-	client := &http.Client{Timeout: timeout, Transport: &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute}} // and no proxy: spans name callers
+	client := &http.Client{Timeout: timeout, Transport: &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute}} // no proxy, because spans name callers
 	defer client.CloseIdleConnections()
 	failing := false
 	for ended := false; !ended; {
@@ -91,7 +92,7 @@ func (t *Tracer) Run(ctx context.Context) {
 	}
 }
 
-// collect waits for a batch.
+// collect waits for a batch of spans.
 func (t *Tracer) collect(ctx context.Context) (spans []Span, ended bool) {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()

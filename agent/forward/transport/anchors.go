@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// renewPeriod is the interval at which the pool looks for connections to targets whose SVIDs lead to a root
-	// that is to be replaced.
+	// renewPeriod is the interval at which the pool looks for connections whose target has an SVID
+	// below a root that is being replaced.
 	renewPeriod = 10 * time.Second
-	// supersededFor is the time for which such a connection takes new streams. Its target has renewed its SVID
-	// by then, or the next connection has the same time.
+	// supersededFor is the time for which such a connection accepts new streams. By then the target
+	// has renewed its SVID; otherwise the next connection has the same time.
 	supersededFor = time.Minute
 )
 
-// Anchors are the fingerprints of the roots that vouch for the targets, of this trust domain, of
-// connections which new streams may go over, sorted: when one of them is no longer trusted, those streams are cut.
+// Anchors returns the fingerprints of the roots, of this trust domain, that vouch for the targets
+// of connections which accept new streams, sorted. When such a root is no longer trusted, streams
+// over its connections are cut.
 func (p *Pool) Anchors() []string {
 	trust := p.identities().Trust
 	if trust == nil {
@@ -40,9 +41,10 @@ func (p *Pool) Anchors() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// retireSuperseded has connections take no new streams whose target proved itself below a root that
-// is to be replaced, where the caller has an SVID below the newer one: the next connection is likely
-// to lead to that too, so that the former root can be removed without cutting streams.
+// retireSuperseded makes connections accept no new streams if the target's SVID leads to a root
+// that is being replaced and the caller has an SVID below the newer root. The next connection
+// probably leads to the newer root too, so that the old root can be removed without cutting
+// streams.
 func (p *Pool) retireSuperseded(now time.Time) {
 	set := p.identities()
 	trust := set.Trust
@@ -74,7 +76,7 @@ func (p *Pool) retireSuperseded(now time.Time) {
 	}
 }
 
-// accepts reports whether new streams may go over the connection.
+// accepts reports whether the connection accepts new streams.
 func (c *conn) accepts(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,20 +21,21 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// link is what streams are opened on: a connection over QUIC, or those over TCP.
+// link is the part of a connection on which streams are opened: one QUIC connection, or any number
+// of TCP connections.
 type link interface {
 	OpenStream(context.Context) (wire.Stream, error)
 	CloseWithError(quic.ApplicationErrorCode, string) error
-	Context() context.Context // ends with it
+	Context() context.Context // ends with the connection
 	stats() usage.Stats
-	// trusted reports whether all of it would be let through by these roots.
+	// trusted reports whether these roots would accept all peers of the connection.
 	trusted(*trust.Roots) bool
-	// issuers are the ends of its peers' chains.
+	// issuers returns the last certificates of its peers' chains.
 	issuers() []*x509.Certificate
 }
 
-// conn is one connection to one endpoint of a target, made with one SVID; over TCP, as many
-// as streams need.
+// conn is a connection to one endpoint of a target, made with one SVID. Over TCP it consists of as
+// many TCP connections as its streams need.
 type conn struct {
 	link
 	transport document.Transport
@@ -42,37 +43,37 @@ type conn struct {
 	svid      *trust.SVID
 	peer      Peer
 	endpoint  *endpoint
-	address   string         // of the endpoint, as the route has it
-	at        netip.AddrPort // where that led
-	source    netip.Addr     // from where: of who watches the network
+	address   string         // address of the endpoint in the route
+	at        netip.AddrPort // resolved address
+	source    netip.Addr     // local address; only used by watch and follow
 	made      time.Time
 	until     time.Time
 	mux       *datagram.Mux
-	usage     *usage.Conn // once it is installed
+	usage     *usage.Conn // set by install
 
-	doubt    doubt           // under the pool's lock
-	measured measured        // of who watches
+	doubt    doubt           // guarded by the pool's lock
+	measured measured        // only used by watch
 	lost     context.Context // see Stream.Lost
 	lose     context.CancelFunc
 
 	mu      sync.Mutex
 	streams int
-	retired bool // takes no new streams; closed with its last one
+	retired bool // accepts no new streams; closed with its last one
 	idle    *time.Timer
 }
 
-// usable reports whether new streams may go over the connection with svid.
+// usable reports whether the connection accepts new streams with svid.
 func (c *conn) usable(svid *trust.SVID) bool {
 	return c.svid == svid && c.Context().Err() == nil && time.Now().Before(c.until)
 }
 
-// silent reports whether nothing has come for longer than a peer that is there lets pass.
+// silent reports whether nothing was received for longer than a working peer would be silent.
 func (c *conn) silent(now time.Time) bool {
 	received := c.usage.Received()
 	return c.transport == document.OverQUIC && !received.IsZero() && now.Sub(received) > silence
 }
 
-// acquire counts a stream in, unless the connection is retired.
+// acquire counts a stream, unless the connection is retired.
 func (c *conn) acquire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,14 +95,14 @@ func (c *conn) release() {
 	}
 }
 
-// busy reports whether there are streams.
+// busy reports whether the connection has streams.
 func (c *conn) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.streams > 0
 }
 
-// retire takes no new streams; the connection is closed some time after its last one.
+// retire makes the connection accept no new streams. It is closed some time after its last stream.
 func (c *conn) retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,8 +112,9 @@ func (c *conn) retire() {
 	}
 }
 
-// idleTimeout is how long the connection stays without streams. QUIC does not report whether the last
-// bytes of a stream have arrived, and closing would take them back.
+// idleTimeout returns the time for which the connection stays open without streams. QUIC does not
+// report whether the last bytes of a stream have arrived, and closing the connection would discard
+// them.
 func (c *conn) idleTimeout() time.Duration {
 	if c.retired {
 		return linger
@@ -130,12 +132,12 @@ func (c *conn) closeIdle() {
 	}
 }
 
-// quicLink is a link.
+// quicLink is a link over QUIC.
 type quicLink struct {
 	*quic.Conn
 	peer   Peer
 	mux    *datagram.Mux
-	tasks  *sync.WaitGroup // what it starts, which ends with it
+	tasks  *sync.WaitGroup // goroutines that end with the connection
 	checks checks
 	paths  paths
 }
@@ -152,7 +154,7 @@ func (l *quicLink) stats() usage.Stats           { return usage.OfQUIC(l.Conn)()
 func (l *quicLink) trusted(t *trust.Roots) bool  { return l.peer.TrustedBy(t) }
 func (l *quicLink) issuers() []*x509.Certificate { return []*x509.Certificate{l.peer.issuer()} }
 
-// open begins a stream to the target. It does not wait for others to end.
+// open opens a stream to the target. It does not wait for other streams to end.
 func (c *conn) open(ctx context.Context, carries wire.StreamType, port string) (wire.Stream, error) {
 	st, err := c.OpenStream(ctx)
 	var limit *quic.StreamLimitReachedError
@@ -173,8 +175,8 @@ func (c *conn) open(ctx context.Context, carries wire.StreamType, port string) (
 	return st, nil
 }
 
-// tlsTo is the configuration for a connection to a route's target, whose own certificate
-// alone will do. peer is set when it has proved that.
+// tlsTo returns the TLS configuration for a connection to a route's target, which accepts only that
+// target's certificate. peer is set when the certificate has been verified.
 func (p *Pool) tlsTo(r Route, alpn string, svid *trust.SVID, address string, peer *Peer) *tls.Config {
 	want := r.Target.ID()
 	trust := p.identities().Trust
@@ -190,7 +192,7 @@ func (p *Pool) tlsTo(r Route, alpn string, svid *trust.SVID, address string, pee
 		return nil
 	})
 	config.ServerName = spiffe.SNI(r.Target)
-	config.InsecureSkipVerify = true // host names; VerifyConnection checks chain and SPIFFE ID
+	config.InsecureSkipVerify = true // skips host names; VerifyConnection checks chain and SPIFFE ID
 	return config
 }
 
@@ -203,7 +205,7 @@ func (p *Pool) dialQUIC(ctx context.Context, to destination) (*conn, error) {
 	to.source = source
 	conf := quicConfig()
 	conf.MaxIncomingStreams = -1
-	conf.MaxIncomingUniStreams = 2 // what returns checks, and wire.Leave
+	conf.MaxIncomingUniStreams = 2 // the stream that returns checks, and the stream for wire.Leave
 	var peer Peer
 	q, err := p.quic[0].Dial(ctx, net.UDPAddrFromAddrPort(to.at), p.tlsTo(to.route, wire.ALPN, to.svid, to.address, &peer), conf)
 	if err != nil {
@@ -214,14 +216,14 @@ func (p *Pool) dialQUIC(ctx context.Context, to destination) (*conn, error) {
 	return to.conn(document.OverQUIC, l, peer, l.mux), nil
 }
 
-// destination is where a connection is made to, and as whom.
+// destination describes a connection to be made.
 type destination struct {
 	route    Route
 	svid     *trust.SVID
 	endpoint *endpoint
 	address  string
 	at       netip.AddrPort
-	source   netip.Addr // of this host, for it
+	source   netip.Addr // local address used to reach it
 }
 
 func (to destination) conn(over document.Transport, l link, peer Peer, mux *datagram.Mux) *conn {
@@ -234,8 +236,8 @@ func (to destination) conn(over document.Transport, l link, peer Peer, mux *data
 	return c
 }
 
-// sourceTo is this host's address for packets to another; it is an error that no route leads
-// there, such as where all of IPv6 is missing. It makes a socket which sends nothing.
+// sourceTo returns this host's source address for packets to at. It returns an error if there is no
+// route, for example if the host has no IPv6. It creates a socket but sends nothing.
 func sourceTo(at netip.AddrPort) (netip.Addr, error) {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
 	if err != nil {
@@ -245,8 +247,7 @@ func sourceTo(at netip.AddrPort) (netip.Addr, error) {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), nil
 }
 
-// ImpostorError says that what answers at an endpoint could not prove to be the
-// target.
+// ImpostorError is the error for an endpoint that could not prove that it is the target.
 type ImpostorError struct {
 	Endpoint     string
 	Want, Claims spiffe.ID

@@ -18,9 +18,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// connect returns a connection to the first of the endpoints that has one or gets one. They
-// are raced, so a dead one costs conns.RaceStagger. What loses is not given up: it may be far
-// away, and serves later streams.
+// connect returns a connection to the first endpoint that has one or can be connected to. The
+// endpoints are raced, so an endpoint that does not answer costs conns.RaceStagger. Connections
+// that lose the race are kept; they may serve later streams.
 func (p *Pool) connect(ctx context.Context, r Route, svid *trust.SVID, order []*endpoint) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -40,14 +40,14 @@ func (p *Pool) connect(ctx context.Context, r Route, svid *trust.SVID, order []*
 	}, func(*conn) {})
 }
 
-// dial makes the connection to an endpoint, once for all who wait for it.
+// dial connects to an endpoint, once for all concurrent callers.
 func (p *Pool) dial(r Route, svid *trust.SVID, e *endpoint) <-chan singleflight.Result {
 	key := fmt.Sprint(r.Caller, r.Target.ID(), r.Transport, e.addresses)
 	return p.dials.DoChan(key, func() (any, error) { return p.connectTo(r, svid, e) })
 }
 
-// waitAvoided gives the others some more time before an endpoint that is avoided, unless
-// the race has ended.
+// waitAvoided gives the other endpoints a head start over an endpoint that is avoided. It returns
+// false if the race has ended.
 func (p *Pool) waitAvoided(ctx context.Context, e *endpoint) bool {
 	p.mu.Lock()
 	avoided := e.avoided(time.Now())
@@ -63,8 +63,8 @@ func (p *Pool) waitAvoided(ctx context.Context, e *endpoint) bool {
 	}
 }
 
-// connectTo returns the connection to an endpoint, and makes it unless there is one. All
-// its addresses are raced.
+// connectTo returns the existing connection to an endpoint or makes one. It races all addresses of
+// the endpoint.
 func (p *Pool) connectTo(r Route, svid *trust.SVID, e *endpoint) (*conn, error) {
 	if c := p.current(e, svid, r.Transport); c != nil {
 		return c, nil
@@ -95,7 +95,7 @@ func (p *Pool) connectTo(r Route, svid *trust.SVID, e *endpoint) (*conn, error) 
 		return nil, err
 	}
 	if won.transport == document.OverQUIC {
-		p.pass(e) // whether the route wants it or not
+		p.pass(e) // regardless of the route's transport
 	}
 	if won == e.current {
 		return won, nil
@@ -121,7 +121,7 @@ func (p *Pool) race(ctx context.Context, to destination, addresses []string, dia
 // discard closes a connection that nobody uses.
 func discard(c *conn) { closeWith(c.link, wire.Done) }
 
-// connecting notes since when an endpoint is connected to, and returns its addresses.
+// connecting records that an endpoint is being connected to, and returns its addresses.
 func (p *Pool) connecting(e *endpoint) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +129,7 @@ func (p *Pool) connecting(e *endpoint) []string {
 	return e.ordered()
 }
 
-// begin counts a dial in, unless the pool is closed.
+// begin counts a dial. It returns false if the pool is closed.
 func (p *Pool) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +140,7 @@ func (p *Pool) begin() bool {
 	return true
 }
 
-// sort puts where a name led to that worked last first.
+// sort moves the resolved address that worked last to the front.
 func (p *Pool) sort(e *endpoint, found []netip.AddrPort) []netip.AddrPort {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,8 +150,8 @@ func (p *Pool) sort(e *endpoint, found []netip.AddrPort) []netip.AddrPort {
 	return found
 }
 
-// install makes a connection that of its endpoint, unless the pool or the trust it was made
-// under has gone meanwhile. The caller holds the lock.
+// install makes c the connection of its endpoint, unless the pool was closed or the trust has
+// changed in the meantime. The caller holds the lock.
 func (p *Pool) install(r Route, c *conn) error {
 	if p.ctx.Err() != nil {
 		closeWith(c.link, wire.Stopping)
@@ -187,7 +187,7 @@ func (p *Pool) install(r Route, c *conn) error {
 	return nil
 }
 
-// receive accepts what the publishing side opens.
+// receive accepts the unidirectional streams of the publishing side.
 func (p *Pool) receive(c *conn, l *quicLink) {
 	for {
 		in, err := l.AcceptUniStream(c.Context())
@@ -198,7 +198,7 @@ func (p *Pool) receive(c *conn, l *quicLink) {
 	}
 }
 
-// leave has a connection take no new streams.
+// leave makes a connection accept no new streams.
 func (p *Pool) leave(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,9 +208,8 @@ func (p *Pool) leave(c *conn) {
 	c.retire()
 }
 
-// Recheck closes the connections whose target the trust roots in force would no
-// longer prove, and those of callers that are revoked. It is to be called when they, or their
-// revocation list, have changed.
+// Recheck closes connections whose target the current trust roots no longer accept, and those of
+// revoked callers. Call it after a change of the roots or of their revocation list.
 func (p *Pool) Recheck() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

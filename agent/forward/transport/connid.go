@@ -9,11 +9,11 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// A generation is one process of those that share a UDP socket: connection IDs of its
-// connections begin with it.
+// A generation identifies one of several processes that share a UDP socket. The connection IDs of
+// its connections begin with it.
 type generation [4]byte
 
-// connIDLen is what quic-go has at random behind the generation too.
+// connIDLen includes four random bytes after the generation, as many as quic-go uses.
 const connIDLen = len(generation{}) + 4
 
 func newGeneration() (g generation) {
@@ -21,7 +21,7 @@ func newGeneration() (g generation) {
 	return g
 }
 
-// GenerateConnectionID and ConnectionIDLen are those of quic.ConnectionIDGenerator.
+// GenerateConnectionID and ConnectionIDLen implement quic.ConnectionIDGenerator.
 func (g generation) GenerateConnectionID() (quic.ConnectionID, error) {
 	var id [connIDLen]byte
 	rand.Read(id[copy(id[:], g[:]):])
@@ -37,8 +37,9 @@ func parseGeneration(s string) (g generation, ok bool) {
 	return g, err == nil && copy(g[:], b) == len(g) && len(b) == len(g)
 }
 
-// generationOf is that of a packet's destination (RFC 9000 section 17), or four bytes of
-// chance: a caller's first packets have a connection ID of its own.
+// generationOf returns the generation in the destination of a packet (RFC 9000, section 17). For
+// the first packets of a caller, which choose a connection ID of their own, it returns four random
+// bytes.
 func generationOf(packet []byte) (g generation) {
 	at := 1
 	if len(packet) > 5 && packet[0]&0x80 != 0 {
@@ -53,15 +54,15 @@ func generationOf(packet []byte) (g generation) {
 	return g
 }
 
-// tokenKey is the same in all processes that have a reset key: a caller that one of them
-// has had prove its address has proved it to the next.
+// tokenKey returns a key that is the same in all processes with the same reset key. A caller that
+// has proved its address to one process need not prove it to the next.
 func tokenKey(reset *quic.StatelessResetKey) *quic.TokenGeneratorKey {
 	if reset == nil {
 		return nil
 	}
 	b, err := hkdf.Key(sha256.New, reset[:], nil, "florete retry token", len(quic.TokenGeneratorKey{}))
 	if err != nil {
-		return nil // callers that were about to prove their address begin anew
+		return nil // callers that were about to prove their address start again
 	}
 	return (*quic.TokenGeneratorKey)(b)
 }

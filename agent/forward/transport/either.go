@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	// patience is how long QUIC may take to connect before TCP is tried beside it.
+	// patience is the time that QUIC has to connect before TCP is tried in parallel.
 	patience = time.Second
-	// doubtful is the same where a connection over QUIC has fallen silent.
+	// doubtful is the same if a connection over QUIC has become silent.
 	doubtful = 200 * time.Millisecond
-	// photoFinish is how much later than TCP QUIC may connect: a forwarder that has just
+	// photoFinish is the time for which a TCP connection waits for QUIC: a forwarder that has just
 	// started answers over both.
 	photoFinish = 100 * time.Millisecond
 )
 
-// waitForQUIC is how long QUIC has before TCP, negative where it is not tried.
+// waitForQUIC returns the time that QUIC has before TCP is tried. It is negative if QUIC is not
+// tried.
 func (p *Pool) waitForQUIC(e *endpoint) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,8 +35,8 @@ func (p *Pool) waitForQUIC(e *endpoint) time.Duration {
 	return patience
 }
 
-// dialEither connects over QUIC or, where that does not answer and TCP does, over TCP. Where
-// a forwarder answers over UDP, what it answers counts.
+// dialEither connects over QUIC, or over TCP if only TCP answers. An answer of the forwarder over
+// UDP, including a refusal, is final.
 func (p *Pool) dialEither(ctx context.Context, to destination, addresses []string) (won *conn, err error) {
 	wait := p.waitForQUIC(to.endpoint)
 	if wait < 0 {
@@ -99,13 +100,13 @@ func (p *Pool) dialEither(ctx context.Context, to destination, addresses []strin
 			}
 		case <-revived.C:
 			if c := p.current(to.endpoint, to.svid, to.route.Transport); c != nil {
-				return c, nil // it was in doubt, and is not any more
+				return c, nil // it is no longer in doubt
 			}
 		}
 	}
 }
 
-// attempt connects over one transport; nil was not begun.
+// attempt is a connection attempt over one transport. nil stands for one that has not begun.
 type attempt struct {
 	done chan struct{}
 	conn *conn
@@ -135,7 +136,7 @@ func (a *attempt) outcome() outcome {
 	return succeeded
 }
 
-// end is closed when a pending attempt is over.
+// end returns a channel that is closed when a pending attempt is over.
 func (a *attempt) end(o outcome) <-chan struct{} {
 	if a == nil || o != pending {
 		return nil
@@ -143,7 +144,7 @@ func (a *attempt) end(o outcome) <-chan struct{} {
 	return a.done
 }
 
-// unless waits for the end of an attempt, and closes its connection unless that won.
+// unless waits for the end of an attempt and closes its connection unless it is won.
 func (a *attempt) unless(won *conn) {
 	if a == nil {
 		return
@@ -154,15 +155,15 @@ func (a *attempt) unless(won *conn) {
 	}
 }
 
-// answered reports whether an error is what the other side answered.
+// answered reports whether an error is an answer of the other side.
 func answered(err error) bool {
 	var refused *RefusedError
 	var impostor *ImpostorError
 	return errors.As(err, &refused) || errors.As(err, &impostor)
 }
 
-// tookOver notes why a connection goes over TCP: what was measured of the one before, or else
-// the reason, or, without one, what is known.
+// tookOver records the reason for using TCP: the measured fault of the previous connection, or else
+// the given reason, or, if that is empty, the recorded one.
 func (p *Pool) tookOver(e *endpoint, reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

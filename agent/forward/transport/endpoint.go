@@ -17,41 +17,41 @@ import (
 )
 
 const (
-	// width is among how many working endpoints of a target streams are spread, the first
-	// ones of the route. Each has a connection.
+	// width is the number of working endpoints among which the streams to a target are spread: the
+	// first ones of the route. Each has a connection.
 	width = 4
-	// near is the latency below which endpoints count as equally far: their load decides.
+	// near is the latency below which endpoints count as equally near, so that their load decides.
 	near = 10 * time.Millisecond
-	// fade is after how long half of a measured latency is forgotten, so that an endpoint
-	// that was slow once is tried again.
+	// fade is the half-life of a measured latency, so that an endpoint that was slow once is tried
+	// again.
 	fade = 10 * time.Second
-	// avoidFor is how long an endpoint that failed is avoided; twice as long each time, up
+	// avoidFor is the time for which a failed endpoint is avoided. It doubles with each failure, up
 	// to maxAvoid.
 	avoidFor = 10 * time.Second
 	maxAvoid = 5 * time.Minute
-	// lastResort is how long an endpoint that is avoided waits for the others to connect.
+	// lastResort is the head start that other endpoints have over an avoided one.
 	lastResort = time.Second
-	// silence is after how long a connection is avoided that receives nothing: its peer
+	// silence is the time without received packets after which a connection is avoided. Its peer
 	// acknowledges a packet each second (keepAlive).
 	silence = 3 * time.Second
 )
 
-// endpoint is what is known of one forwarder that publishes a target, for one caller.
+// endpoint is the state of one forwarder that publishes a target, for one caller.
 type endpoint struct {
 	addresses document.Addresses
 	current   *conn
 	good      string         // address that connected last
-	at        netip.AddrPort // where that led
-	streams   int            // open, or being opened
-	latency   time.Duration  // smoothed, from a stream's begin to its answer
+	at        netip.AddrPort // resolved form of good
+	streams   int            // open or being opened
+	latency   time.Duration  // smoothed time from opening a stream to its answer
 	measured  time.Time
-	failures  int // in a row
+	failures  int // consecutive failures
 	failed    time.Time
 
-	connecting time.Time // since when; zero while nothing does
+	connecting time.Time // beginning of a connection attempt; zero while there is none
 }
 
-// cost compares endpoints that work: the expected wait, when all streams are alike.
+// cost returns the expected wait at a working endpoint, assuming that all streams are alike.
 func (e *endpoint) cost(now time.Time, near time.Duration) float64 {
 	known := float64(e.latency) * math.Exp2(-float64(now.Sub(e.measured))/float64(fade))
 	return max(known, float64(near)) * float64(e.streams+1)
@@ -71,7 +71,7 @@ func (e *endpoint) succeed(c *conn, took time.Duration, now time.Time) {
 		e.latency = took
 	case took < e.latency:
 		e.latency += (took - e.latency) / 2
-	default: // once is chance
+	default: // a single failure may be chance
 		e.latency += (took - e.latency) / 8
 	}
 	e.measured = now
@@ -84,7 +84,7 @@ func (e *endpoint) fail(now time.Time) {
 	e.failed = now
 }
 
-// ordered lists the addresses, the one that connected last first.
+// ordered returns the addresses, with the one that connected last first.
 func (e *endpoint) ordered() []string {
 	if i := slices.Index(e.addresses, e.good); i > 0 {
 		return slices.Insert(slices.Delete(slices.Clone(e.addresses), i, i+1), 0, e.good)
@@ -92,10 +92,10 @@ func (e *endpoint) ordered() []string {
 	return e.addresses
 }
 
-// order lists the endpoints of a route as they are tried. First comes the one that costs
-// less of two of those that work, drawn at random (Mitzenmacher, The Power of Two Choices):
-// callers that decide on their own neither meet at the best one nor wait for the worst.
-// Then come those with a connection, then the others, and last those that failed.
+// order returns the endpoints of a route in the order in which they are tried. The first is the
+// cheaper of two working endpoints drawn at random (Mitzenmacher, The Power of Two Choices in
+// Randomized Load Balancing), so that independent callers neither gather at the best one nor wait
+// for the worst. Then follow those with a connection, the other working ones, and the avoided ones.
 func (p *Pool) order(r Route) []*endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,8 +129,8 @@ func unconnected(e *endpoint) int {
 	return 0
 }
 
-// endpoints are those of a route, in its order. What is known of others is forgotten, and
-// their connections take no new streams. The caller holds the lock.
+// endpoints returns the endpoints of a route in the route's order. Other known endpoints of the
+// target are forgotten, and their connections accept no new streams. The caller holds the lock.
 func (p *Pool) endpoints(r Route) []*endpoint {
 	key := targetKey{r.Caller, r.Target}
 	known := p.targets[key]
@@ -158,7 +158,7 @@ func (p *Pool) endpoints(r Route) []*endpoint {
 	return all
 }
 
-// forget drops a connection that has ended. One whose peer fell silent counts as a failure.
+// forget removes a connection that has ended. If its peer was silent, that counts as a failure.
 func (p *Pool) forget(c *conn) {
 	defer p.busy.Done()
 	c.idle.Stop()
@@ -174,7 +174,7 @@ func (p *Pool) forget(c *conn) {
 	}
 }
 
-// count changes how many streams an endpoint has.
+// count changes the number of streams of an endpoint.
 func (p *Pool) count(e *endpoint, by int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

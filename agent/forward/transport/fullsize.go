@@ -11,33 +11,33 @@ import (
 )
 
 const (
-	// checkSize is more than a packet holds: of the bytes of a check, and of the answer, some
-	// are in a packet of the largest size that is sent.
+	// checkSize exceeds the size of a packet, so that a part of a check and of its answer is in a
+	// packet of full size.
 	checkSize = 1500
-	// checkPeriod is the shortest time between two checks, checkAfter how many bytes must have
-	// moved since the one before.
+	// checkPeriod is the minimum time between two checks, and checkAfter the number of bytes that
+	// must have been transferred since the last one.
 	checkPeriod = 300 * time.Millisecond
 	checkAfter  = 512
-	checkCost   = 2*checkSize + 512 // what one moves itself
-	// checkDue is how long an answer may take, besides what packets need.
+	checkCost   = 2*checkSize + 512 // bytes that a check itself transfers
+	// checkDue is the time that an answer may take in addition to the round trip.
 	checkDue = time.Second
 )
 
-// checks find out whether packets of full size pass in both directions of a connection over
-// QUIC: the caller sends bytes on a stream, and the publishing side returns them on another.
-// Nothing else shows it to the caller: of packets that come, it does not know what was lost
-// beside them, and the smallest pass where the largest do not.
+// checks detect whether packets of full size pass in both directions of a QUIC connection: the
+// caller sends bytes on a stream, and the publishing side returns them on another. The caller has
+// no other way to notice, because it does not know which packets to it were lost, and small packets
+// may pass where large ones do not.
 type checks struct {
-	due      chan struct{} // nil until the first
-	returned atomic.Int64  // bytes
+	due      chan struct{} // nil before the first check
+	returned atomic.Int64  // bytes returned
 
-	// Of who watches.
-	sent  int64     // bytes
-	began time.Time // of the last one
-	moved uint64    // bytes over the connection that it covers
+	// The following fields are only used by watch.
+	sent  int64     // bytes sent
+	began time.Time // beginning of the last check
+	moved uint64    // bytes transferred over the connection up to the last check
 }
 
-// overdue reports for how long a check has been unanswered, zero where none is.
+// overdue returns the time for which a check has been unanswered, zero if there is none.
 func (k *checks) overdue(now time.Time) time.Duration {
 	if k.sent == k.returned.Load() {
 		return 0
@@ -45,7 +45,7 @@ func (k *checks) overdue(now time.Time) time.Duration {
 	return now.Sub(k.began)
 }
 
-// checkMoved begins one where bytes have moved since the last one.
+// checkMoved begins a check if enough bytes were transferred since the last one.
 func (l *quicLink) checkMoved(s quic.ConnectionStats, now time.Time) {
 	k, moved := &l.checks, s.BytesSent+s.BytesReceived
 	if k.sent == k.returned.Load() && moved > k.moved+checkAfter && now.Sub(k.began) >= checkPeriod {
@@ -54,13 +54,13 @@ func (l *quicLink) checkMoved(s quic.ConnectionStats, now time.Time) {
 	}
 }
 
-// check sends the bytes of one.
+// check sends the bytes of a check.
 func (l *quicLink) check(now time.Time) {
 	k := &l.checks
 	if k.due == nil {
 		out, err := l.OpenUniStream()
 		if err != nil {
-			return // a peer that knows no checks
+			return // the peer does not support checks
 		}
 		k.due = make(chan struct{}, 1)
 		l.tasks.Go(func() { l.sendChecks(out) })
@@ -87,8 +87,8 @@ func (l *quicLink) sendChecks(out *quic.SendStream) {
 	}
 }
 
-// receiveChecks receives those that are returned. leave is called where the stream is for
-// wire.Leave instead.
+// receiveChecks receives returned checks. It calls leave if the stream is used for wire.Leave
+// instead.
 func (l *quicLink) receiveChecks(in *quic.ReceiveStream, leave func()) {
 	for b, first := make([]byte, checkSize), true; ; first = false {
 		n, err := in.Read(b)
@@ -104,7 +104,7 @@ func (l *quicLink) receiveChecks(in *quic.ReceiveStream, leave func()) {
 	}
 }
 
-// answerChecks returns the bytes of a caller's checks. read counts them.
+// answerChecks returns the bytes of a caller's checks, and adds them to read.
 func answerChecks(c *quic.Conn, read *atomic.Int64) {
 	in, err := c.AcceptUniStream(c.Context())
 	if err != nil {
@@ -117,7 +117,7 @@ func answerChecks(c *quic.Conn, read *atomic.Int64) {
 	_, _ = io.CopyBuffer(out, counted{in, read}, make([]byte, checkSize))
 }
 
-// counted counts bytes that are read.
+// counted counts the bytes read.
 type counted struct {
 	io.Reader
 	n *atomic.Int64

@@ -10,29 +10,30 @@ import (
 )
 
 const (
-	// pieces are how many are received with one system call.
+	// pieces is the number of messages received with one system call.
 	pieces = 8
-	// largestMerged is the most that the kernel merges, in bytes.
+	// largestMerged is the maximum number of bytes that the kernel merges.
 	largestMerged = 1 << 16
-	// controlSize has room for the size of a segment, ECN and the address that was called.
+	// controlSize has space for the size of a segment, ECN, and the destination address.
 	controlSize = 128
 )
 
-// merging is a UDP socket at which the kernel merges datagrams that are received (UDP_GRO, udp(7)).
-// What one sender sends at once comes with one system call, and through the network stack in one
-// piece: without it, receiving is half of the cost of bulk data. quic-go has no such thing, but it reads from
-// whatever has ReadBatch, which one goroutine at a time may call and which returns what was sent. Other ways of
-// reading return what was merged.
+// merging is a UDP socket for which the kernel merges received datagrams (UDP_GRO, udp(7)).
+// Datagrams that one sender sends together then pass through the network stack as one piece and are
+// received with one system call; otherwise receiving would be half the cost of bulk transfers.
+// quic-go does not support this, but reads through ReadBatch if it exists. ReadBatch returns the
+// original datagrams and may be called by one goroutine at a time. Other methods of reading return
+// merged datagrams.
 type merging struct {
 	*net.UDPConn
-	batch    *ipv4.PacketConn // of IPv6 too
+	batch    *ipv4.PacketConn // also for IPv6
 	received []ipv4.Message
-	next     []ipv4.Message // of received, not returned
-	offset   int            // of the first one of them
-	segment  int            // size of what it was merged from, all but the last one
+	next     []ipv4.Message // part of received that has not been returned
+	offset   int            // offset in the first message of next
+	segment  int            // size of each merged datagram except the last
 }
 
-// newMerging has a socket merge. One of a kernel that cannot works all the same.
+// newMerging enables merging for a socket. It also works with kernels that do not support merging.
 func newMerging(c *net.UDPConn) (*merging, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -48,11 +49,11 @@ func newMerging(c *net.UDPConn) (*merging, error) {
 	return g, nil
 }
 
-// ReadBatch fills messages with datagrams and what the kernel reports of each. It waits until
-// there is one.
+// ReadBatch waits for at least one datagram and fills messages with datagrams and their control
+// messages.
 func (c *merging) ReadBatch(messages []ipv4.Message, flags int) (n int, err error) {
 	for len(c.next) == 0 {
-		// Who handles datagrams has a queue of 256: what does not fit is lost.
+		// Let quic-go handle earlier datagrams: its queue holds 256, and further ones are lost.
 		runtime.Gosched()
 		got, err := c.batch.ReadBatch(c.received, flags)
 		if err != nil {
@@ -68,7 +69,7 @@ func (c *merging) ReadBatch(messages []ipv4.Message, flags int) (n int, err erro
 	return n, nil
 }
 
-// take returns the next datagram. Its bytes are copied: QUIC keeps them.
+// take copies the next datagram to m, because QUIC keeps the buffer.
 func (c *merging) take(m *ipv4.Message) {
 	from := &c.next[0]
 	rest := from.Buffers[0][c.offset:from.N]
@@ -83,7 +84,7 @@ func (c *merging) take(m *ipv4.Message) {
 	}
 }
 
-// begin prepares for the first of next.
+// begin prepares for the first message of next.
 func (c *merging) begin() {
 	c.offset = 0
 	if len(c.next) > 0 {
@@ -91,7 +92,7 @@ func (c *merging) begin() {
 	}
 }
 
-// segment is the size of the datagrams that a message was merged from.
+// segment returns the size of the datagrams from which a message was merged.
 func segment(m ipv4.Message) int {
 	for oob := m.OOB[:m.NN]; len(oob) > 0; {
 		header, data, rest, err := unix.ParseOneSocketControlMessage(oob)

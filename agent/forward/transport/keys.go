@@ -8,16 +8,16 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// hasTLS is a stream over TCP, or a connection over QUIC.
+// hasTLS is implemented by streams over TCP and connections over QUIC.
 type hasTLS interface{ TLS() tls.ConnectionState }
 
 func (c quicConn) TLS() tls.ConnectionState  { return c.ConnectionState().TLS }
 func (l *quicLink) TLS() tls.ConnectionState { return l.ConnectionState().TLS }
 
-// Trace is what both ends call the stream.
+// Trace returns the context of the stream, which is the same at both ends.
 func (s *Stream) Trace() (telemetry.TraceContext, error) { return traceOf(s.Stream, s.conn.link) }
 
-// Trace is what both ends call a stream of the connection.
+// Trace returns the context of a stream of the connection, which is the same at both ends.
 func (in *Incoming) Trace(st wire.Stream) (telemetry.TraceContext, error) {
 	return traceOf(st, in.conn)
 }

@@ -11,29 +11,30 @@ import (
 )
 
 const (
-	// probeTimeout is how long a path is probed, probePause how long until the next time while
-	// nothing is wrong.
+	// probeTimeout is the time for which a path is probed. probePause is the time between probes
+	// while the connection works.
 	probeTimeout = 2 * time.Second
 	probePause   = 30 * time.Second
-	// migratePause is how long a connection that is silent waits on a path.
+	// migratePause is the time for which a silent connection stays on a path.
 	migratePause = 1500 * time.Millisecond
 )
 
-// paths are those of a connection over the pool's sockets: one is used, the other is probed
-// before it is needed. quic-go probes none while the congestion window is full, as it is when
-// packets are lost that never pass.
+// paths contains the paths of a connection over the pool's two sockets: the used one, and a spare
+// one that is probed in advance. quic-go does not probe while the congestion window is full, which
+// happens when packets are lost that never pass.
 type paths struct {
-	probed   time.Time   // of who watches
-	begun    time.Time   // to migrate, of who watches
-	busy     atomic.Bool // somebody has what follows
+	probed   time.Time   // last probe; only used by watch
+	begun    time.Time   // last migration; only used by watch
+	busy     atomic.Bool // guards the following fields
 	ready    atomic.Bool // spare leads to the peer
-	migrated atomic.Bool // since the last measure
+	migrated atomic.Bool // since the last measurement
 
 	socket      int
 	used, spare *quic.Path // used is nil at first
 }
 
-// prepare probes the path to migrate to, once a check has shown that all is well. The caller holds the pool's lock.
+// prepare probes the spare path after a check has shown that the connection works. The caller holds
+// the pool's lock.
 func (p *Pool) prepare(l *quicLink, now time.Time) {
 	x := &l.paths
 	if x.ready.Load() || l.checks.sent == 0 || l.checks.overdue(now) > 0 || now.Sub(x.probed) < probePause {
@@ -47,11 +48,11 @@ func (p *Pool) prepare(l *quicLink, now time.Time) {
 	})
 }
 
-// migrate has a connection go on over the pool's other socket (RFC 9000 section 9): from the
-// address that the host has now, as a new flow to NATs and firewalls, and with packets of the
-// smallest size again, at both ends. Its streams notice a pause. Where no other path is ready, it
-// begins anew on the one it has, as if nothing were under way: quic-go would wait for longer
-// each time, and not for the network. The caller holds the pool's lock.
+// migrate moves a connection to the pool's other socket (RFC 9000, section 9). The connection then
+// uses the host's current address, is a new flow to NATs and firewalls, and starts with the
+// smallest packet size at both ends. Its streams only notice a pause. If the spare path is not
+// ready, the congestion state is reset on the current path, because quic-go would retransmit at
+// ever longer intervals. The caller holds the pool's lock.
 func (p *Pool) migrate(l *quicLink) {
 	p.withPaths(l, func() {
 		x := &l.paths
@@ -68,11 +69,12 @@ func (p *Pool) migrate(l *quicLink) {
 			return
 		}
 		x.migrated.Store(true)
-		_ = l.SendDatagram(nil) // the peer follows with the first packet that is more than a probe
+		_ = l.SendDatagram(nil) // the peer follows with the first packet that is not only a probe
 	})
 }
 
-// withPaths calls f with the paths, unless somebody else has them.
+// withPaths calls f with exclusive access to the paths. It does nothing if another goroutine has
+// them.
 func (p *Pool) withPaths(l *quicLink, f func()) {
 	if p.ctx.Err() != nil || l.paths.busy.Swap(true) {
 		return
@@ -95,24 +97,24 @@ func (x *paths) probe(c *quic.Conn, over *quic.Transport) bool {
 	return x.spare.Probe(ctx) == nil
 }
 
-// watchNetwork has connections follow the host to other networks.
+// watchNetwork makes connections follow the host to other networks.
 func (p *Pool) watchNetwork() {
 	err := watchRoutes(p.ctx, p.follow)
 	if err != nil {
-		// Connections that fall silent migrate all the same.
+		// Silent connections migrate in any case.
 		<-p.ctx.Done()
 	}
 }
 
-// follow migrates connections whose packets would now come from another address, and makes new
-// ones over TCP, which cannot.
+// follow migrates connections whose packets would now have another source address. Connections over
+// TCP cannot migrate and are replaced.
 func (p *Pool) follow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
 		source, err := sourceTo(c.at)
 		if err != nil || source == c.source {
-			continue // without a route it stays
+			continue // without a route the connection is kept
 		}
 		c.source = source
 		if l, ok := c.link.(*quicLink); ok {

@@ -17,23 +17,23 @@ import (
 	"github.com/florete/florete/agent/forward/handover"
 )
 
-// passBuffer is how many bytes wait for a process that drains; what exceeds them is lost, as
-// it is on any network.
+// passBuffer is the number of bytes that may wait for a draining process. Further packets are lost,
+// as in any network.
 const passBuffer = 4 << 20
 
-// socket is a UDP socket that processes of several generations send through. The newest
-// reads it, and passes each packet of another generation to that process, with the address
-// that it came from and what the kernel has noted of it.
+// socket is a UDP socket shared by processes of several generations. All send through it. The
+// newest reads it and passes each packet of another generation to that process, with its source
+// address and control messages.
 type socket struct {
 	udpSocket
 	own     generation
-	drained atomic.Pointer[net.UnixConn] // where packets come from, once this process drains
-	scratch []byte                       // of who reads
+	drained atomic.Pointer[net.UnixConn] // source of packets when this process is draining
+	scratch []byte                       // buffer of the reader
 
 	mu       sync.Mutex
 	deadline time.Time
-	passes   atomic.Pointer[map[generation]*net.UnixConn] // of older generations
-	offered  *net.UnixConn                                // of the next process, until it takes over
+	passes   atomic.Pointer[map[generation]*net.UnixConn] // connections to older generations
+	offered  *net.UnixConn                                // connection to the next process, until it takes over
 	closed   bool
 }
 
@@ -45,10 +45,10 @@ func newSocket(c *net.UDPConn) (*socket, error) {
 	return &socket{udpSocket: merged, own: newGeneration(), scratch: make([]byte, 0, 1<<16)}, nil
 }
 
-// passPrefix begins the names of the files of a socket, which end in a generation.
+// passPrefix returns the prefix of the file names of a socket. A generation follows in the names.
 func (s *socket) passPrefix() string { return "pass-" + s.LocalAddr().String() + "-" }
 
-// adopt takes over what leads to older generations, by their names.
+// adopt takes over the connections to older generations.
 func (s *socket) adopt(files map[string]*os.File) {
 	passes := map[generation]*net.UnixConn{}
 	for name, f := range files {
@@ -63,7 +63,7 @@ func (s *socket) adopt(files map[string]*os.File) {
 	}
 }
 
-// offer makes what the next process needs to pass packets on. The caller closes it.
+// offer returns the files that the next process needs to pass packets on. The caller closes them.
 func (s *socket) offer() (files []*os.File, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *socket) offer() (files []*os.File, err error) {
 	return files, nil
 }
 
-// drain has packets come from the process that took what was offered.
+// drain switches to packets from the process that received the offered files.
 func (s *socket) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,12 +103,12 @@ func (s *socket) drain() {
 	}
 	s.drained.Store(s.offered)
 	s.offered = nil
-	_ = s.UDPConn.SetReadDeadline(past) // wakes up who reads
+	_ = s.UDPConn.SetReadDeadline(past) // wakes up the reader
 }
 
 var past = time.Unix(1, 0)
 
-// ReadBatch is that of ipv4.PacketConn, which quic-go reads with.
+// ReadBatch implements the method of ipv4.PacketConn that quic-go uses.
 func (s *socket) ReadBatch(ms []ipv4.Message, flags int) (int, error) {
 	for {
 		if from := s.drained.Load(); from != nil {
@@ -132,7 +132,7 @@ func (s *socket) ReadBatch(ms []ipv4.Message, flags int) (int, error) {
 	}
 }
 
-// pass sends packets of older generations to their processes, and keeps the others, in front.
+// pass sends packets of older generations to their processes and moves the others to the front.
 func (s *socket) pass(ms []ipv4.Message, older map[generation]*net.UnixConn) (kept int) {
 	for i := range ms {
 		m := &ms[i]
@@ -142,7 +142,7 @@ func (s *socket) pass(ms []ipv4.Message, older map[generation]*net.UnixConn) (ke
 		} else if to != nil {
 			s.forget(g)
 		}
-		if kept != i { // the buffers stay where quic-go has them
+		if kept != i { // quic-go keeps the buffers in place
 			into := &ms[kept]
 			into.N, into.NN, into.Flags, into.Addr = copy(into.Buffers[0], m.Buffers[0][:m.N]), copy(into.OOB, m.OOB[:m.NN]), m.Flags, m.Addr
 		}
@@ -151,7 +151,7 @@ func (s *socket) pass(ms []ipv4.Message, older map[generation]*net.UnixConn) (ke
 	return kept
 }
 
-// send passes a packet on. It returns false when the process is gone.
+// send passes a packet on. It returns false if the process is gone.
 func (s *socket) send(to *net.UnixConn, m *ipv4.Message) bool {
 	from := m.Addr.(*net.UDPAddr).AddrPort()
 	b, err := from.AppendBinary(append(s.scratch[:0], 0, byte(m.NN)))
@@ -175,8 +175,8 @@ func (s *socket) send(to *net.UnixConn, m *ipv4.Message) bool {
 	return !errors.Is(failed, unix.EPIPE) && !errors.Is(failed, unix.ECONNRESET)
 }
 
-// receive is the other end of send. Where the newest process is gone, this one reads the socket
-// again: it is about to end too.
+// receive is the counterpart of send. If the newest process is gone, this one reads the socket
+// again; it is about to end too.
 func (s *socket) receive(from *net.UnixConn, ms []ipv4.Message) (int, error) {
 	b := s.scratch[:cap(s.scratch)]
 	for {
@@ -197,7 +197,7 @@ func (s *socket) receive(from *net.UnixConn, ms []ipv4.Message) (int, error) {
 	}
 }
 
-// unpack reads what send wrote.
+// unpack decodes a packet from send.
 func unpack(b []byte, m *ipv4.Message) bool {
 	if len(b) < 2 || len(b) < 2+int(b[0])+int(b[1]) {
 		return false
@@ -211,14 +211,14 @@ func unpack(b []byte, m *ipv4.Message) bool {
 	return true
 }
 
-// forget drops the way to a process that is gone: what comes for it is answered here, with
+// forget removes the connection to a process that is gone. Packets for it are answered here with
 // stateless resets.
 func (s *socket) forget(g generation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.passes.Load()
 	if now == nil || (*now)[g] == nil {
-		return // another packet of the same batch has found out
+		return // already removed because of another packet of the same batch
 	}
 	older := maps.Clone(*now)
 	older[g].Close()
@@ -230,7 +230,7 @@ func (s *socket) forget(g generation) {
 	}
 }
 
-// SetReadDeadline is for who reads, wherever packets come from.
+// SetReadDeadline sets the read deadline of the current source of packets.
 func (s *socket) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +241,7 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 	return s.UDPConn.SetReadDeadline(t)
 }
 
-// Close closes the socket, and what leads to other processes.
+// Close closes the socket and the connections to other processes.
 func (s *socket) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

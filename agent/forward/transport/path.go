@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// retryQUIC is after how long QUIC is tried again; twice as long each time, up to
+	// retryQUIC is the time after which QUIC is tried again. It doubles each time, up to
 	// maxRetryQUIC.
 	retryQUIC    = 10 * time.Second
 	maxRetryQUIC = time.Minute
-	// steady is how long QUIC must have worked for what was before to be forgotten.
+	// steady is the time for which QUIC must have worked before earlier failures are forgotten.
 	steady = 5 * time.Minute
 )
 
-// path is what is known of UDP to one forwarder, to which TCP leads.
+// path is the state of UDP to a forwarder that can be reached over TCP.
 type path struct {
 	addresses document.Addresses
 	blocked   bool
-	since     time.Time // that it is, or is not
+	since     time.Time // time since which blocked has its value
 	reason    string
 	failures  int
-	until     time.Time // QUIC is tried again
+	until     time.Time // time of the next attempt over QUIC
 }
 
-// Fallbacks are those that there are now, sorted.
+// Fallbacks returns the current fallbacks to TCP, sorted.
 func (p *Pool) Fallbacks() (all []hostreport.Fallback) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +43,7 @@ func (p *Pool) Fallbacks() (all []hostreport.Fallback) {
 	return all
 }
 
-// leads reports whether connections go over TCP because of a path.
+// leads reports whether connections use TCP because of a path.
 func (p *Pool) leads(x *path) bool {
 	for c := range p.conns {
 		if c.transport == document.OverTCP && c.route.Transport == document.AnyTransport && slices.Equal(c.endpoint.addresses, x.addresses) {
@@ -63,12 +63,12 @@ func (p *Pool) path(e *endpoint) *path {
 	return x
 }
 
-// block notes that TCP leads to an endpoint, and UDP does not. The caller holds the lock.
+// block records that TCP leads to an endpoint and UDP does not. The caller holds the lock.
 func (p *Pool) block(e *endpoint, reason string) {
 	x, now := p.path(e), time.Now()
 	switch {
 	case x.blocked && now.Before(x.until):
-		return // another connection of the same host found out
+		return // already recorded for another connection of the same host
 	case !x.blocked && now.Sub(x.since) > steady:
 		x.failures = 0
 	}
@@ -80,14 +80,14 @@ func (p *Pool) block(e *endpoint, reason string) {
 	x.failures++
 }
 
-// pass notes that UDP leads to an endpoint. The caller holds the lock.
+// pass records that UDP leads to an endpoint. The caller holds the lock.
 func (p *Pool) pass(e *endpoint) {
 	if x := p.paths[strings.Join(e.addresses, " ")]; x != nil && x.blocked {
 		x.blocked, x.since = false, time.Now()
 	}
 }
 
-// retryLater tries QUIC again, for as long as an endpoint's connection is c, over TCP. The
+// retryLater tries QUIC again, as long as c, over TCP, is the connection of its endpoint. The
 // caller holds the lock.
 func (p *Pool) retryLater(c *conn) {
 	timer := time.AfterFunc(max(time.Until(p.path(c.endpoint).until), 0), func() {
@@ -99,7 +99,7 @@ func (p *Pool) retryLater(c *conn) {
 	context.AfterFunc(c.Context(), func() { timer.Stop() })
 }
 
-// tryQUIC replaces a connection over TCP by one over QUIC, if UDP passes.
+// tryQUIC replaces a connection over TCP by one over QUIC if UDP passes.
 func (p *Pool) tryQUIC(c *conn) {
 	svid := p.identities().SVID(c.route.Caller)
 	if svid == nil || c.Context().Err() != nil {
@@ -124,5 +124,5 @@ func (p *Pool) tryQUIC(c *conn) {
 		discard(won)
 		return
 	}
-	_ = p.install(c.route, won) // its errors are of a pool that ends, or of trust: who connects next has them
+	_ = p.install(c.route, won) // an error is due to the end of the pool or to trust; the next connection reports it
 }

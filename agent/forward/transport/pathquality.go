@@ -7,38 +7,40 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// What is measured of connections over QUIC that may go over TCP.
+// Parameters for measuring QUIC connections that may be replaced by TCP.
 const (
 	watchPeriod = 100 * time.Millisecond
-	// slack is how much later than it is due an answer may come: a busy host is no network.
+	// slack is the additional time that an answer may take, because a busy host is not a network
+	// fault.
 	slack = 200 * time.Millisecond
-	// A path is crippled that loses a quarter of enough packets, for two periods in a row.
+	// A path is considered broken if it loses a quarter of enough packets, in two consecutive
+	// periods.
 	lossPeriod  = time.Second
 	lossPackets = 50
 	lossShare   = 4
 	lossRows    = 2
 )
 
-// doubt is why a connection over QUIC may have to give way to TCP.
+// doubt is the reason why a connection over QUIC may have to be replaced by TCP.
 type doubt int
 
 const (
 	sure   doubt = iota
-	silent       // nothing comes although something must
-	lossy        // too much is lost on the way
+	silent       // nothing is received although an answer is due
+	lossy        // too many packets are lost
 )
 
-// measured is what was seen of a connection over QUIC.
+// measured contains measurements of a connection over QUIC.
 type measured struct {
-	packets    uint64 // received
+	packets    uint64 // packets received
 	at         time.Time
 	sent, lost uint64 // at the beginning of the period
 	began      time.Time
-	rows       int // periods with too much loss
+	rows       int // consecutive periods with too much loss
 	reason     string
 }
 
-// watch measures all connections, and has TCP be tried where UDP does not pass.
+// watch measures all connections and tries TCP where UDP does not pass.
 func (p *Pool) watch() {
 	ticker := time.NewTicker(watchPeriod)
 	defer ticker.Stop()
@@ -62,8 +64,9 @@ func (p *Pool) watch() {
 	}
 }
 
-// doubtful measures connections, and returns those that TCP may have to take over from, since
-// now. Those that are silent migrate. While this host was asleep, or busy, nothing was due.
+// doubtful measures all connections and returns those that now may have to be replaced by TCP.
+// Silent connections migrate. asleep is the time for which this host was suspended or busy, in
+// which no answer was due.
 func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,8 +83,8 @@ func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 		c.doubt = c.measure(l, now)
 		switch {
 		case c.doubt == silent && was != silent && l.checks.overdue(now) == 0:
-			// A peer that has started anew resets what is large enough: migrating can wait for
-			// the next time.
+			// A peer that was restarted resets packets that are large enough. Migration can wait
+			// until the next time.
 			l.check(now)
 		case c.doubt == silent:
 			if now.Sub(l.paths.begun) > migratePause {
@@ -98,7 +101,7 @@ func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 	return found
 }
 
-// measure looks at a connection's counters. Its peer acknowledges a packet each second
+// measure evaluates a connection's counters. Its peer acknowledges a packet each second
 // (keepAlive).
 func (c *conn) measure(l *quicLink, now time.Time) doubt {
 	m := &c.measured
@@ -139,7 +142,7 @@ func (c *conn) measure(l *quicLink, now time.Time) doubt {
 	return sure
 }
 
-// replace makes another connection to the endpoint of one that is in doubt.
+// replace makes another connection to the endpoint of a doubtful one.
 func (p *Pool) replace(c *conn) {
 	svid := p.identities().SVID(c.route.Caller)
 	if svid == nil || !p.begin() {

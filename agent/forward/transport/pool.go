@@ -22,24 +22,24 @@ import (
 )
 
 const (
-	connIdle    = 5 * time.Minute  // a connection without streams is closed after it
-	linger      = 2 * time.Second  // the same, of a connection that is retired
+	connIdle    = 5 * time.Minute  // a connection without streams is closed after this time
+	linger      = 2 * time.Second  // the same for a retired connection
 	dialTimeout = 10 * time.Second // for all endpoints of a target together
 )
 
-// Route is who wants to reach what, and where it is published.
+// Route describes a connection that is wanted: the caller, the target, and the endpoints that
+// publish it.
 type Route struct {
 	Caller    spiffe.ID
 	Target    spiffe.Dialable
-	Port      string               // of the target, where it has several
-	Endpoints []document.Addresses // of each forwarder that publishes it; streams go to the first few that work
+	Port      string               // name of the port if the target has several
+	Endpoints []document.Addresses // addresses of each forwarder that publishes it; streams go to the first few that work
 	Transport document.Transport
 }
 
-// Pool keeps the connections that this host's identities use: one per caller
-// SVID, target SVID and endpoint. Streams of a route are spread over its endpoints. When
-// the caller's SVID is renewed, new streams get a new connection and the old one closes
-// with its last stream.
+// Pool keeps the connections of this host's identities: one for each SVID of a caller, target and
+// endpoint. The streams of a route are spread over its endpoints. When the caller's SVID is
+// renewed, new streams use a new connection, and the old one closes with its last stream.
 type Pool struct {
 	identities func() *hostdir.SVIDSet
 	quic       [2]*quic.Transport // connections are made over the first, see migrate
@@ -53,8 +53,8 @@ type Pool struct {
 
 	mu      sync.Mutex
 	targets map[targetKey]map[string]*endpoint // by their addresses
-	paths   map[string]*path                   // of forwarders that UDP did not lead to, by their addresses
-	conns   map[*conn]struct{}                 // all that are not closed
+	paths   map[string]*path                   // forwarders that could not be reached over UDP, by their addresses
+	conns   map[*conn]struct{}                 // all open connections
 	busy    sync.WaitGroup                     // connections and dials
 }
 
@@ -63,7 +63,7 @@ type targetKey struct {
 	target spiffe.Dialable
 }
 
-// NewPool makes an empty pool on UDP sockets of its own. Its connections are in the
+// NewPool returns an empty pool with UDP sockets of its own. Its connections are counted in the
 // table.
 func NewPool(identities func() *hostdir.SVIDSet, connections *usage.Table) (*Pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -96,7 +96,7 @@ func NewPool(identities func() *hostdir.SVIDSet, connections *usage.Table) (*Poo
 	return p, nil
 }
 
-// Close ends all connections and returns when nothing runs any more.
+// Close closes all connections and waits for all goroutines.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.cancel()
@@ -117,7 +117,7 @@ func (p *Pool) closeSockets() {
 	}
 }
 
-// Stream is one TCP connection, or UDP session, on its way to the target.
+// Stream is a TCP connection or UDP session to a target.
 type Stream struct {
 	wire.Stream
 	pool  *Pool
@@ -127,8 +127,8 @@ type Stream struct {
 	once  sync.Once
 }
 
-// Open begins a stream. The target's side answers with Answer;
-// bytes may be written before. Release must be called in the end.
+// Open opens a stream. The target's side answers, see Answer; bytes may be written before the
+// answer. Release must be called in the end.
 func (p *Pool) Open(ctx context.Context, r Route, carries wire.StreamType) (*Stream, error) {
 	for {
 		c, fresh, err := p.acquire(ctx, r)
@@ -141,7 +141,7 @@ func (p *Pool) Open(ctx context.Context, r Route, carries wire.StreamType) (*Str
 			return &Stream{Stream: st, pool: p, conn: c, begun: begun, only: len(r.Endpoints) == 1}, nil
 		}
 		p.release(c)
-		// A connection kept from earlier may have gone; one just made says why.
+		// A cached connection may be gone; a new one reports the reason.
 		if fresh || ctx.Err() != nil || errors.Is(err, ErrFull) {
 			return nil, err
 		}
@@ -149,7 +149,7 @@ func (p *Pool) Open(ctx context.Context, r Route, carries wire.StreamType) (*Str
 	}
 }
 
-// Probe makes a connection for a route, unless there is one, and sends nothing on it.
+// Probe makes a connection for a route, if there is none, and sends nothing on it.
 func (p *Pool) Probe(ctx context.Context, r Route) (fresh bool, err error) {
 	c, fresh, err := p.acquire(ctx, r)
 	if err == nil {
@@ -158,9 +158,9 @@ func (p *Pool) Probe(ctx context.Context, r Route) (fresh bool, err error) {
 	return fresh, err
 }
 
-// Answer waits until the target's side has connected to its upstream. The error
-// is a RefusedError when it refused, context.DeadlineExceeded when it was
-// silent, and context.Canceled when this side gave up. The stream is at its end then.
+// Answer waits until the target's side has connected to its upstream. The error is a *RefusedError
+// if it refused, context.DeadlineExceeded if it did not answer, and context.Canceled if this side
+// gave up. After an error the stream has ended.
 func (s *Stream) Answer(ctx context.Context) error {
 	var answer [1]byte
 	stop := context.AfterFunc(ctx, func() { s.SetReadDeadline(time.Now()) })
@@ -168,7 +168,7 @@ func (s *Stream) Answer(ctx context.Context) error {
 	stopLost := context.AfterFunc(s.conn.lost, func() { s.SetReadDeadline(time.Now()); close(interrupted) })
 	n, err := s.Read(answer[:])
 	if n == 1 {
-		err = nil // the end of the stream may come with it
+		err = nil // it may be returned together with the end of the stream
 	}
 	if !stopLost() {
 		<-interrupted
@@ -187,8 +187,8 @@ func (s *Stream) Answer(ctx context.Context) error {
 	if err == nil {
 		err = fmt.Errorf("%s: answer %d, want %d", s.conn.peer.ID, answer[0], wire.Connected)
 	}
-	// A refusal ends both directions, of the stream or of all the connection's. Which
-	// one is noticed first is chance, and this side may have reset the stream in turn.
+	// A refusal ends both directions of the stream, or the connection. It is random which end is
+	// noticed first, and this side may have reset the stream in return.
 	if cause := context.Cause(s.Context()); cause != nil && !givenUp(cause) {
 		err = cause
 	}
@@ -207,14 +207,13 @@ func (s *Stream) Answer(ctx context.Context) error {
 	return err
 }
 
-// givenUp reports whether a stream has ended because this side is done with it.
+// givenUp reports whether a stream ended because this side has finished with it.
 func givenUp(err error) bool {
 	var reset *quic.StreamError
 	return errors.Is(err, quic.ErrStreamClosed) || errors.As(err, &reset) && !reset.Remote
 }
 
-// Explain makes an error of the stream a RefusedError where the target's side gave
-// why.
+// Explain turns an error of the stream into a *RefusedError if the target's side gave a reason.
 func (s *Stream) Explain(err error) error {
 	var app *quic.ApplicationError
 	if errors.As(err, &app) && app.Remote && wire.Code(app.ErrorCode) == wire.Reset {
@@ -225,20 +224,20 @@ func (s *Stream) Explain(err error) error {
 	return explain(err, s.conn.peer.ID)
 }
 
-// Transport is what the stream goes over.
+// Transport returns the transport of the stream's connection.
 func (s *Stream) Transport() document.Transport { return s.conn.transport }
 
-// Forwarder is the address of the forwarder that it goes to.
+// Forwarder returns the address of the remote forwarder.
 func (s *Stream) Forwarder() string { return s.conn.address }
 
-// Usage counts what the stream's connection holds.
+// Usage returns the counters of the stream's connection.
 func (s *Stream) Usage() *usage.Conn { return s.conn.usage }
 
-// Lost ends when TCP has taken over because UDP does not pass any more: the stream may come
-// to life again, or never.
+// Lost returns a context that ends when TCP has replaced the connection because UDP no longer
+// passes. The stream may or may not recover.
 func (s *Stream) Lost() context.Context { return s.conn.lost }
 
-// Mux is the connection's, for datagrams of a UDP session.
+// Mux returns the connection's Mux, for datagrams of a UDP session.
 func (s *Stream) Mux() *datagram.Mux { return s.conn.mux }
 
 // Release ends the use of the stream.
@@ -249,8 +248,8 @@ func (p *Pool) release(c *conn) {
 	p.count(c.endpoint, -1)
 }
 
-// recordResult remembers whether an endpoint works, and how fast. One that fails is avoided
-// for a while when there is another.
+// recordResult records whether an endpoint works, and its latency. A failed endpoint is avoided for
+// a while if there is another.
 func (p *Pool) recordResult(s *Stream, connected bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -269,7 +268,7 @@ func (p *Pool) recordResult(s *Stream, connected bool) {
 	}
 }
 
-// acquire finds or makes the connection for a route and counts a stream in.
+// acquire finds or makes the connection for a route and counts a stream.
 func (p *Pool) acquire(ctx context.Context, r Route) (c *conn, fresh bool, err error) {
 	for {
 		c, fresh, err = p.acquireOnce(ctx, r)
@@ -279,7 +278,8 @@ func (p *Pool) acquire(ctx context.Context, r Route) (c *conn, fresh bool, err e
 	}
 }
 
-// acquireOnce is acquire, unless what is made is retired by somebody else before it is used.
+// acquireOnce is like acquire, but fails with errReplaced if the new connection is retired before
+// it is used.
 func (p *Pool) acquireOnce(ctx context.Context, r Route) (c *conn, fresh bool, err error) {
 	set := p.identities()
 	svid := set.SVID(r.Caller)
@@ -322,7 +322,7 @@ func (p *Pool) acquireOnce(ctx context.Context, r Route) (c *conn, fresh bool, e
 	return made, true, nil
 }
 
-// Local reasons why nothing can be opened.
+// Local reasons for which a stream cannot be opened.
 var (
 	ErrNoIdentity = errors.New("no SVID delivered yet")
 	ErrExpired    = errors.New("SVID not valid now")
@@ -330,11 +330,11 @@ var (
 	ErrLost       = errors.New("no answer over UDP, where TCP has taken over")
 )
 
-// errReplaced is of a connection that was made with an SVID which was renewed meanwhile, or
-// to a forwarder that left meanwhile.
+// errReplaced is the error for a connection whose SVID was renewed, or whose forwarder left, while
+// the connection was made.
 var errReplaced = errors.New("connection was replaced while it was made")
 
-// giveUp has an endpoint's connection over TCP take no new streams, since none can be opened.
+// giveUp makes an endpoint's TCP connection accept no new streams, because opening one failed.
 func (p *Pool) giveUp(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -344,8 +344,8 @@ func (p *Pool) giveUp(c *conn) {
 	}
 }
 
-// current is an endpoint's connection; one that must not be used any more is retired. One
-// that UDP may not lead to any more is none until that is known.
+// current returns the usable connection of an endpoint, and retires one that must not be used any
+// more. It returns nil while it is not known whether UDP still leads to the endpoint.
 func (p *Pool) current(e *endpoint, svid *trust.SVID, over document.Transport) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()

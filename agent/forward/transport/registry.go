@@ -8,12 +8,12 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Registry finds the target that an SNI stands for. The SNI is a routing hint
-// that is looked up and never parsed; what proves the target is its certificate.
+// Registry maps server names (SNI) to targets. The SNI is a routing hint that is looked up and
+// never parsed; only the certificate proves the target.
 type Registry struct{ bySNI map[string]spiffe.ID }
 
-// NewRegistry makes the registry of what this host publishes. With an error it has
-// what can be looked up all the same.
+// NewRegistry returns the registry of the services that this host publishes. On error it contains
+// all valid services.
 func NewRegistry(published []document.Published) (Registry, error) {
 	r := Registry{map[string]spiffe.ID{}}
 	var errs []error
@@ -33,7 +33,7 @@ func NewRegistry(published []document.Published) (Registry, error) {
 	return r, errors.Join(errs...)
 }
 
-// Lookup is the full identity behind an SNI.
+// Lookup returns the SPIFFE ID for an SNI.
 func (r Registry) Lookup(sni string) (spiffe.ID, bool) {
 	id, ok := r.bySNI[sni]
 	return id, ok

@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeSettle is the time in which changes of routes count as one.
+// routeSettle is the time in which several changes of routes count as one.
 const routeSettle = 50 * time.Millisecond
 
 const routeGroups = unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV4_ROUTE | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_IPV6_ROUTE
 
-// watchRoutes calls changed after each change of the host's addresses and routes (rtnetlink(7)), until ctx ends. With an error it cannot.
+// watchRoutes calls changed after each change of the host's addresses and routes (rtnetlink(7)),
+// until ctx ends. It returns an error if it cannot watch them.
 func watchRoutes(ctx context.Context, changed func()) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -46,7 +47,7 @@ func watchRoutes(ctx context.Context, changed func()) error {
 	}
 }
 
-// nextRoute waits for a message. Which one is of no matter, nor that some were lost (ENOBUFS).
+// nextRoute waits for a message. Its content does not matter, nor do lost messages (ENOBUFS).
 func nextRoute(socket *os.File, b []byte) error {
 	_, err := socket.Read(b)
 	if errors.Is(err, syscall.ENOBUFS) {

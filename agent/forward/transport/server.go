@@ -26,27 +26,26 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Server accepts connections for what this host publishes.
+// Server accepts connections for the services that this host publishes.
 type Server struct {
-	// Addr is the host:port to listen on, or :port of all addresses, where each peer is
-	// answered from the one that it called.
+	// Addr is the address to listen on: host:port, or :port for all addresses. Each peer is
+	// answered from the address that it called.
 	Addr string
-	// Lookup finds what an SNI stands for.
+	// Lookup returns the target for an SNI.
 	Lookup func(sni string) (spiffe.ID, bool)
-	// Identities is the set in force.
+	// Identities returns the SVID set in force.
 	Identities func() *hostdir.SVIDSet
-	// Rejected is called for handshakes that failed: who the peer claims to be,
-	// which nothing proves, and why.
+	// Rejected is called for failed handshakes.
 	Rejected func(Rejection)
-	// ResetKey, when set, lets a restarted server notify its old peers at once that
-	// their connections are gone (RFC 9000 section 10.3).
+	// ResetKey lets a restarted server tell its old peers at once that their connections are gone
+	// (RFC 9000, section 10.3). It may be nil.
 	ResetKey *quic.StatelessResetKey
-	// Bind, when set, is net.ListenUDP of a socket that may be there already.
+	// Bind replaces net.ListenUDP, to use an existing socket; may be nil.
 	Bind func(netip.AddrPort) (*net.UDPConn, error)
-	// BindTCP is that for TCP.
+	// BindTCP replaces net.ListenTCP; may be nil.
 	BindTCP func(netip.AddrPort) (*net.TCPListener, error)
-	// Inherited, when set, has files of the process before, by the rest of their names behind
-	// a prefix.
+	// Inherited returns files of the previous process whose names begin with prefix, by the rest of
+	// their names; may be nil.
 	Inherited func(prefix string) map[string]*os.File
 }
 
@@ -54,8 +53,8 @@ type Server struct {
 type Rejection struct {
 	Reason string    // "unknown-name", "no-identity" or "bad-certificate"
 	SNI    string    // as sent
-	Target spiffe.ID // zero when the SNI is unknown
-	Claims spiffe.ID // zero when there is no readable SPIFFE ID
+	Target spiffe.ID // zero if the SNI is unknown
+	Claims spiffe.ID // claimed identity of the peer, which is not proven; zero if there is none
 	Remote net.Addr
 	Err    error
 }
@@ -66,14 +65,14 @@ type Incoming struct {
 	Peer      Peer
 	Transport document.Transport
 	Mux       *datagram.Mux
-	Usage     *usage.Conn // once it is registered
-	Limits    *acl.Share  // once it is let in
+	Usage     *usage.Conn // set by Register
+	Limits    *acl.Share  // set when the connection is admitted
 	conn      wire.Conn
 	stats     func() usage.Stats
 	until     time.Time
 }
 
-// quicConn is a wire.Conn.
+// quicConn is a wire.Conn over QUIC.
 type quicConn struct{ *quic.Conn }
 
 func (c quicConn) AcceptStream(ctx context.Context) (wire.Stream, error) {
@@ -84,10 +83,9 @@ func (c quicConn) AcceptStream(ctx context.Context) (wire.Stream, error) {
 	return st, nil
 }
 
-// handshake is filled in while TLS runs and found again in the connection's
-// context.
+// handshake is filled in during the TLS handshake and found again in the connection's context.
 type handshake struct {
-	end func() // is over
+	end func() // ends the count of the handshake
 	mu  sync.Mutex
 	in  Incoming
 }
@@ -156,11 +154,11 @@ func (s *Server) Listen() (*Listener, error) {
 	return l, nil
 }
 
-// Addr is the bound address.
+// Addr returns the bound address.
 func (l *Listener) Addr() net.Addr { return l.socket.LocalAddr() }
 
-// Accept waits for the next connection whose peer is verified. The error says that
-// there will be no more.
+// Accept waits for the next connection with a verified peer. It returns an error if there will be
+// no more.
 func (l *Listener) Accept() (*Incoming, error) {
 	conn, err := l.ln.Accept(context.Background())
 	if err != nil {
@@ -175,20 +173,20 @@ func (l *Listener) Accept() (*Incoming, error) {
 	return &in, nil
 }
 
-// Offer returns what the next process needs beside the socket. The caller closes it.
+// Offer returns the files that the next process needs in addition to the socket. The caller closes
+// them.
 func (l *Listener) Offer() ([]*os.File, error) { return l.socket.offer() }
 
-// Drain leaves new connections to the next process, which has what was offered last, and
-// passes packets of the others on. Who is about to connect does so here.
+// Drain leaves new connections to the next process, which has the files offered last. That process
+// passes on the packets of existing connections. Handshakes under way are completed here.
 func (l *Listener) Drain() { l.socket.drain() }
 
-// Stop lets no more peers in. Those who were about to connect either are, and Accept
-// returns them, or are refused, or receive nothing and try until the next process is there.
-// It returns when it is clear who is.
+// Stop admits no more peers. Handshakes under way are either completed, and Accept returns their
+// connections, or refused, or left unanswered so that the peers try again until the next process is
+// running. Stop returns when this is decided.
 func (l *Listener) Stop() { l.ln.Close() }
 
-// Close ends the listener and what is left of its connections, without a word to
-// their peers.
+// Close closes the listener and its remaining connections without notifying their peers.
 func (l *Listener) Close() {
 	l.ln.Close()
 	l.quic.Close()
@@ -196,7 +194,7 @@ func (l *Listener) Close() {
 	l.muxes.Wait()
 }
 
-// config chooses the certificate by SNI lookup and checks the peer for it.
+// config returns the TLS configuration for the target that the SNI names, and checks the peer.
 func (s *Server) config(alpn string, hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	set := s.Identities()
 	target, known := s.Lookup(hello.ServerName)
@@ -208,7 +206,7 @@ func (s *Server) config(alpn string, hello *tls.ClientHelloInfo) (*tls.Config, e
 			r.Reason, r.Err = "unknown-name", fmt.Errorf("SNI %q: not published here", hello.ServerName)
 		}
 		s.Rejected(r)
-		return &tls.Config{MinVersion: tls.VersionTLS13}, nil // unrecognized_name
+		return &tls.Config{MinVersion: tls.VersionTLS13}, nil // results in the alert unrecognized_name
 	}
 	h := hello.Context().Value(handshakeKey{}).(*handshake)
 	config := tlsConfig(alpn, svid, func(cs tls.ConnectionState) error {
@@ -236,7 +234,7 @@ func earliest(svid *trust.SVID, peer Peer) time.Time {
 	return a
 }
 
-// Register counts the connection in a table until remove is called. See usage.Table.Add.
+// Register adds the connection to a table until remove is called. See usage.Table.Add.
 func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
 	row := usage.Row{Direction: telemetry.In, Target: in.Target, Caller: in.Peer.ID, Transport: in.Transport, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
 	if tcp, ok := in.RemoteAddr().(*net.TCPAddr); ok {
@@ -246,29 +244,29 @@ func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
 	return remove
 }
 
-// AcceptStream waits for the next stream, as long as the connection lives.
+// AcceptStream waits for the next stream. It fails when the connection ends.
 func (in *Incoming) AcceptStream() (wire.Stream, error) {
 	return in.conn.AcceptStream(in.conn.Context())
 }
 
-// Context ends with the connection.
+// Context returns a context that ends with the connection.
 func (in *Incoming) Context() context.Context { return in.conn.Context() }
 
-// Expired reports whether the connection must take no more streams.
+// Expired reports whether the connection must accept no more streams.
 func (in *Incoming) Expired() bool { return time.Now().After(in.until) }
 
-// RemoteAddr is where the peer is.
+// RemoteAddr returns the address of the peer.
 func (in *Incoming) RemoteAddr() net.Addr { return in.conn.RemoteAddr() }
 
-// LocalAddr is where the peer called.
+// LocalAddr returns the address that the peer called.
 func (in *Incoming) LocalAddr() net.Addr { return in.conn.LocalAddr() }
 
-// Leave has the peer open further streams on another connection, which another process has,
-// as soon as it knows. This one is for those that are open, or are being opened.
+// Leave tells the peer to open new streams on another connection, which is then accepted by another
+// process. This connection continues with streams that are open or being opened.
 func (in *Incoming) Leave() {
 	switch c := in.conn.(type) {
 	case quicConn:
-		if st, err := c.OpenUniStream(); err == nil { // without room for one, the peer is an older forwarder
+		if st, err := c.OpenUniStream(); err == nil { // an older forwarder does not allow the stream
 			_, _ = st.Write([]byte{wire.Leave})
 			_ = st.Close()
 		}
@@ -277,8 +275,8 @@ func (in *Incoming) Leave() {
 	}
 }
 
-// Cut ends the connection and its streams. The peer may try again those that were not
-// served, from first on.
+// Cut ends the connection and its streams. The peer may open streams numbered first and above
+// again, because they have not been served.
 func (in *Incoming) Cut(first quic.StreamID) {
 	in.conn.CloseWithError(quic.ApplicationErrorCode(wire.Reset), wire.Unserved(int64(first)))
 }

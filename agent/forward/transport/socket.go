@@ -10,15 +10,15 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// udpSocket is a UDP socket of QUIC. What cannot be sent for the moment is lost on the way, as
-// what a router drops: without a route, quic-go would end all connections, and a host that
-// changes networks has none for a while.
+// udpSocket is a UDP socket for QUIC. A packet that cannot be sent at the moment is treated as
+// lost. Otherwise quic-go would end all connections when there is no route, for example while the
+// host changes networks.
 type udpSocket struct {
 	*merging
-	resets netip.AddrPort // of the socket that gets stateless resets too, if any
+	resets netip.AddrPort // address of the socket that also receives stateless resets, if any
 }
 
-// resetSize is that of quic-go's stateless resets.
+// resetSize is the size of quic-go's stateless resets.
 const resetSize = 42
 
 func newUDPSocket(c *net.UDPConn) (udpSocket, error) {
@@ -26,7 +26,7 @@ func newUDPSocket(c *net.UDPConn) (udpSocket, error) {
 	return udpSocket{merging: merged}, err
 }
 
-// listenUDP makes one of a port that the kernel chooses.
+// listenUDP returns a socket with a port chosen by the kernel.
 func listenUDP() (udpSocket, error) {
 	c, err := net.ListenUDP("udp", nil)
 	if err != nil {
@@ -39,14 +39,14 @@ func listenUDP() (udpSocket, error) {
 	return s, err
 }
 
-// unsendable are what the kernel returns for packets that it does not send, and might send
-// later: no route (EINVAL where that is a blackhole), no address, a full queue, or a filter.
+// unsendable lists errors for packets that the kernel does not send but may send later: no route
+// (EINVAL for a blackhole route), no address, a full queue, or a filter.
 var unsendable = []syscall.Errno{
 	syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EINVAL, syscall.EADDRNOTAVAIL,
 	syscall.ENOBUFS, syscall.EPERM, syscall.EACCES,
 }
 
-// WriteMsgUDP shadows that of net.UDPConn.
+// WriteMsgUDP treats unsendable packets as sent.
 func (s udpSocket) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err error) {
 	n, oobn, err = s.merging.WriteMsgUDP(b, oob, to)
 	var errno syscall.Errno
@@ -56,14 +56,14 @@ func (s udpSocket) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err
 	return n, oobn, err
 }
 
-// passResets has another socket of this host get what may be stateless resets: quic-go looks for
-// a connection's where it was made alone, and a peer that has started anew answers to where it
-// has migrated.
+// passResets passes packets that may be stateless resets to another socket of this host. quic-go
+// looks for the connection of a reset only at the socket over which it was made, but a restarted
+// peer sends the reset to the socket to which the connection has migrated.
 func (s *udpSocket) passResets(to udpSocket) {
 	s.resets = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), to.LocalAddr().(*net.UDPAddr).AddrPort().Port())
 }
 
-// ReadBatch shadows that of merging.
+// ReadBatch also passes possible stateless resets to the other socket.
 func (s udpSocket) ReadBatch(messages []ipv4.Message, flags int) (int, error) {
 	n, err := s.merging.ReadBatch(messages, flags)
 	if s.resets.IsValid() {

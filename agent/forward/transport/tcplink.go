@@ -24,31 +24,31 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// tcpIdle is how long a connection over TCP waits for its next stream.
+// tcpIdle is the time for which a TCP connection waits for its next stream.
 const tcpIdle = time.Minute
 
-// refusedPause is between two attempts to connect to a forwarder that is not there.
+// refusedPause is the delay between two attempts to connect to a forwarder that is not running.
 const refusedPause = 100 * time.Millisecond
 
-// tcpLink is the connections over TCP of one caller to one forwarder of a target: each
-// carries one stream at a time, and the next one without a handshake.
+// tcpLink contains the TCP connections of one caller to one forwarder of a target. Each carries one
+// stream at a time and is reused for the next.
 type tcpLink struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	make   func(context.Context) (*tcpConn, error)
 
 	mu    sync.Mutex
-	idle  []*tcpConn // the one used last at the end
+	idle  []*tcpConn // most recently used last
 	conns map[*tcpConn]struct{}
 }
 
 type tcpConn struct {
 	*tcpstream.Conn
 	peer  Peer
-	timer *time.Timer // since it is idle
+	timer *time.Timer // closes the connection when it has been idle for long
 }
 
-// dialTCP makes a link with one connection, which shows that there can be more.
+// dialTCP returns a link with one connection, which shows that further ones can be made.
 func (p *Pool) dialTCP(ctx context.Context, to destination) (*conn, error) {
 	l := &tcpLink{conns: map[*tcpConn]struct{}{}}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
@@ -93,8 +93,8 @@ func (p *Pool) shakeTCP(ctx context.Context, to destination, l *tcpLink) (*tcpCo
 	return c, l.add(c)
 }
 
-// stopped reports whether an error may be of a forwarder that is started again: its callers
-// wait, as they do over QUIC, where nobody answers meanwhile.
+// stopped reports whether an error may be due to a forwarder that is being restarted. Callers then
+// wait and try again, as over QUIC, where nobody answers in the meantime.
 func stopped(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
@@ -115,7 +115,7 @@ func handshakeTCP(ctx context.Context, at netip.AddrPort, config *tls.Config) (*
 	return nil, err
 }
 
-// add counts a connection in until it ends, unless the link has ended.
+// add counts a connection until it ends. It returns an error if the link has ended.
 func (l *tcpLink) add(c *tcpConn) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +146,7 @@ func (l *tcpLink) wait(c *tcpConn) {
 	}
 }
 
-// expire closes a connection that no stream came for.
+// expire closes a connection that has been idle for too long.
 func (l *tcpLink) expire(c *tcpConn) {
 	l.mu.Lock()
 	i := slices.Index(l.idle, c)
@@ -159,7 +159,7 @@ func (l *tcpLink) expire(c *tcpConn) {
 	}
 }
 
-// take returns an idle connection, nil when there is none.
+// take returns an idle connection, or nil if there is none.
 func (l *tcpLink) take() *tcpConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +176,7 @@ func (l *tcpLink) take() *tcpConn {
 	return nil
 }
 
-// OpenStream begins a stream on an idle connection, or on one that it makes.
+// OpenStream opens a stream on an idle connection or on a new one.
 func (l *tcpLink) OpenStream(ctx context.Context) (wire.Stream, error) {
 	for {
 		c := l.take()
@@ -228,7 +228,7 @@ func (l *tcpLink) trusted(t *trust.Roots) bool {
 	return true
 }
 
-// stats sums up what the connections have carried that there are.
+// stats returns the sum of the counters of all open connections.
 func (l *tcpLink) stats() (s usage.Stats) {
 	l.mu.Lock()
 	all := make([]*tcpConn, 0, len(l.conns))

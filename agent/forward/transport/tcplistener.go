@@ -18,23 +18,23 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// tcpHandshakes are those under way over TCP, and as many connections without one. With one
-// more, that of the network with the most of them which has waited longest makes room.
+// tcpHandshakes limits the handshakes under way over TCP, and separately the connections that have
+// not begun one. One more evicts the one that has waited longest, of the network with the most.
 var tcpHandshakes = conns.Limit{Total: 1024, Prefix: 256}
 
-// acceptPause keeps a host that is out of file descriptors from spinning.
+// acceptPause keeps the accept loop from spinning while the host is out of file descriptors.
 const acceptPause = 50 * time.Millisecond
 
-// TCPListener is a Listener for peers over TCP.
+// TCPListener is a listener for peers over TCP.
 type TCPListener struct {
 	ln       net.Listener
 	server   *Server
 	accepted chan *Incoming
-	ctx      context.Context // of the handshakes
+	ctx      context.Context // context of the handshakes
 	end      context.CancelFunc
-	stopped  context.Context // no more come
+	stopped  context.Context // ends when no more connections come
 	stop     context.CancelFunc
-	shaking  sync.WaitGroup // who accepts, and handshakes
+	shaking  sync.WaitGroup // goroutines that accept, and handshakes
 	conns    sync.WaitGroup
 }
 
@@ -61,7 +61,7 @@ func (s *Server) ListenTCP() (*TCPListener, error) {
 	return l, nil
 }
 
-// Addr is the bound address.
+// Addr returns the bound address.
 func (l *TCPListener) Addr() net.Addr { return l.ln.Addr() }
 
 func (l *TCPListener) accept() {
@@ -82,8 +82,8 @@ func (l *TCPListener) accept() {
 	}
 }
 
-// shake makes a connection of one whose peer proves who it is. What does not is in
-// Server.Rejected, but for strangers who end, or send no TLS.
+// shake performs the handshake of a connection. Failures are passed to Server.Rejected, except
+// those of peers that close the connection or do not use TLS.
 func (l *TCPListener) shake(c net.Conn) error {
 	socket, err := tcpstream.NewSocket(c.(interface{ NetConn() net.Conn }).NetConn().(*net.TCPConn))
 	if err != nil {
@@ -117,7 +117,7 @@ func (l *TCPListener) shake(c net.Conn) error {
 	return nil
 }
 
-// Accept is as that of Listener.
+// Accept is like Listener.Accept.
 func (l *TCPListener) Accept() (*Incoming, error) {
 	select {
 	case in := <-l.accepted:
@@ -127,21 +127,21 @@ func (l *TCPListener) Accept() (*Incoming, error) {
 	}
 }
 
-// Offer and Drain are as those of Listener: the next process needs nothing beside the socket.
+// Offer and Drain are like those of Listener. The next process needs only the socket.
 func (l *TCPListener) Offer() ([]*os.File, error) { return nil, nil }
 
 func (l *TCPListener) Drain() { l.ln.Close() }
 
-// Stop lets no more peers in. Those who were about to connect are, and Accept returns them;
-// who connects now waits in the kernel for the next process, where that has the socket, and
-// else is refused. It returns when there are no more.
+// Stop admits no more peers. Handshakes under way are completed, and Accept returns their
+// connections. New connections wait in the kernel for the next process if it has the socket, and
+// are refused otherwise. Stop returns when all handshakes have ended.
 func (l *TCPListener) Stop() {
 	l.ln.Close()
 	l.shaking.Wait()
 	l.stop()
 }
 
-// Close ends the listener and handshakes under way. Its connections must have been closed.
+// Close closes the listener and ends handshakes under way. Its connections must have been closed.
 func (l *TCPListener) Close() {
 	l.end()
 	l.Stop()

@@ -21,50 +21,50 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Defaults of both sides.
+// Parameters of both sides.
 const (
 	handshakeTimeout = 5 * time.Second
 	quicIdleTimeout  = 15 * time.Second
 	keepAlive        = time.Second // after a crash, the next process answers that the connection is gone
 )
 
-// packetSize is that of the first packets, on each path: what QUIC needs of a network (RFC 9000
-// section 14), and some tunnels let no more through. Larger ones are sent once one has passed.
+// packetSize is the initial size of packets on each path. It is the minimum that QUIC requires of a
+// network (RFC 9000, section 14), and some tunnels pass no larger ones. Larger packets are sent
+// after one has passed.
 const packetSize = 1200
 
-// MaxStreams is how many TCP connections and UDP sessions a connection carries at a time.
-// Each takes 4 KiB before anybody has looked at it.
+// MaxStreams is the maximum number of concurrent TCP connections and UDP sessions of a connection.
+// Each uses 4 KiB before it is accepted.
 const MaxStreams = 4096
 
-// window is how many bytes of all streams of a connection may wait for those that
-// they are for. Each stream has its own, much smaller one: those that nobody reads
-// must not use up what all share, or none of the others goes on. Package usage looks
-// after what all connections hold together.
+// window is the number of bytes of all streams of a connection that may be unread. Each stream has
+// a much smaller window of its own, so that unread streams do not use up the shared one and block
+// the others. Package usage limits the total of all connections.
 const window = 256 << 20
 
-// Flush is how long to wait between a last stream's end and a connection's: QUIC
-// does not report whether the last bytes have arrived, and closing takes them back.
+// Flush is the delay between the end of a connection's last stream and its own end. QUIC does not
+// report whether the last bytes have arrived, and closing would discard them.
 const Flush = 200 * time.Millisecond
 
-// unrecognizedName is the TLS alert 112 (RFC 6066 section 3) as QUIC carries it.
+// unrecognizedName is the TLS alert 112 (RFC 6066, section 3) as a QUIC error.
 const unrecognizedName quic.TransportErrorCode = 0x100 + 112
 
-// skew is what clocks may differ: a connection takes no new
-// streams on the publishing side this long after an SVID of it has expired. The
-// caller's side stops using it at the very moment.
+// skew is the tolerated difference of clocks. The publishing side accepts new streams on a
+// connection until this time after an SVID of the connection has expired. The caller's side stops
+// using it at the time of expiry.
 const skew = time.Minute
 
 // Peer is the verified other side of a connection.
 type Peer struct {
 	ID    spiffe.ID
 	Chain []*x509.Certificate // leaf first
-	trust *trust.Roots        // that Chain was verified against
-	side  x509.ExtKeyUsage    // that the peer is on
+	trust *trust.Roots        // roots against which Chain was verified
+	side  x509.ExtKeyUsage    // usage that matches the peer's side
 	at    time.Time
 }
 
-// TrustedBy reports whether t, with its revocation list, would have let the peer in when it
-// connected.
+// TrustedBy reports whether t, with its revocation list, would have accepted the peer at the time
+// when it connected.
 func (p Peer) TrustedBy(t *trust.Roots) bool {
 	if t.Equal(p.trust) {
 		return t.Revocations().CheckChain(p.Chain, p.ID) == nil
@@ -73,30 +73,30 @@ func (p Peer) TrustedBy(t *trust.Roots) bool {
 	return err == nil
 }
 
-// verify checks the other side's certificates. With an error, the peer's ID is
-// what it claims.
+// verify verifies the other side's certificates. On error, the returned peer has the ID that it
+// claims.
 func verify(t *trust.Roots, cs tls.ConnectionState, side x509.ExtKeyUsage) (Peer, error) {
 	at := time.Now()
 	id, err := t.Verify(cs.PeerCertificates, at, side)
 	return Peer{ID: id, Chain: cs.PeerCertificates, trust: t, side: side, at: at}, err
 }
 
-// issuer is the end of its chain.
+// issuer returns the last certificate of the chain.
 func (p Peer) issuer() *x509.Certificate { return p.Chain[len(p.Chain)-1] }
 
-// Leaf is the peer's own certificate.
+// Leaf returns the peer's own certificate.
 func (p Peer) Leaf() *x509.Certificate { return p.Chain[0] }
 
-// RefusedError says that the other forwarder refused, and how.
+// RefusedError means that the other forwarder refused.
 type RefusedError struct {
 	Code wire.Code
-	Peer spiffe.ID // who refused
+	Peer spiffe.ID // forwarder that refused
 }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.Peer, e.Code) }
 
-// explain turns QUIC's errors into a RefusedError where the peer gave the reason, in a
-// code of ours or in a TLS alert.
+// explain turns QUIC's errors into a *RefusedError if the peer gave a reason, as one of our codes
+// or a TLS alert.
 func explain(err error, peer spiffe.ID) error {
 	var app *quic.ApplicationError
 	if errors.As(err, &app) && app.Remote {
@@ -118,7 +118,7 @@ func explain(err error, peer spiffe.ID) error {
 		return &RefusedError{wire.Untrusted, peer}
 	}
 	var alert *net.OpError
-	if errors.As(err, &alert) && alert.Op == "remote error" { // of crypto/tls over TCP
+	if errors.As(err, &alert) && alert.Op == "remote error" { // from crypto/tls over TCP
 		if alert.Err.Error() == tls.AlertError(unrecognizedName&0xff).Error() {
 			return &RefusedError{wire.NotPublished, peer}
 		}
@@ -132,7 +132,7 @@ func quicConfig() *quic.Config {
 		HandshakeIdleTimeout:  handshakeTimeout,
 		MaxIdleTimeout:        quicIdleTimeout,
 		KeepAlivePeriod:       keepAlive,
-		MaxIncomingUniStreams: 1, // of checks
+		MaxIncomingUniStreams: 1, // for checks
 		EnableDatagrams:       true,
 		InitialPacketSize:     packetSize,
 
@@ -141,7 +141,7 @@ func quicConfig() *quic.Config {
 	}
 }
 
-// tlsConfig is what both sides share.
+// tlsConfig returns the configuration that both sides share.
 func tlsConfig(alpn string, svid *trust.SVID, verify func(tls.ConnectionState) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -149,7 +149,7 @@ func tlsConfig(alpn string, svid *trust.SVID, verify func(tls.ConnectionState) e
 		Certificates:           []tls.Certificate{svid.Cert},
 		SessionTicketsDisabled: true,
 		VerifyConnection: func(cs tls.ConnectionState) error {
-			if cs.NegotiatedProtocol != alpn { // none is, over TCP, when a side offers none
+			if cs.NegotiatedProtocol != alpn { // over TCP, none is negotiated if a side offers none
 				return fmt.Errorf("protocol %q, want %q", cs.NegotiatedProtocol, alpn)
 			}
 			return verify(cs)
@@ -166,7 +166,7 @@ func closeWith(c closer, code wire.Code) {
 	c.CloseWithError(quic.ApplicationErrorCode(code), code.String())
 }
 
-// Reset ends both directions of a stream and gives it back.
+// Reset resets both directions of a stream and releases it.
 func Reset(st wire.Stream, code wire.Code) {
 	st.CancelRead(quic.StreamErrorCode(code))
 	st.CancelWrite(quic.StreamErrorCode(code))

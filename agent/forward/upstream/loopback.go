@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Loopback are the addresses of a service's upstream that every account of its host can
-// connect to, and nobody else can.
+// Loopback returns the addresses of a service's upstream to which every account of the host, and
+// nobody else, can connect.
 func Loopback(p document.Published) []netip.AddrPort {
 	host, port, err := net.SplitHostPort(p.Upstream)
 	number, errPort := strconv.ParseUint(port, 10, 16)
@@ -31,7 +31,7 @@ func Loopback(p document.Published) []netip.AddrPort {
 	switch {
 	case err != nil:
 		return nil
-	case addr.IsUnspecified(): // which stands for loopback as a destination
+	case addr.IsUnspecified(): // as a destination, it stands for loopback
 		if addr.Is4() {
 			return at(four)
 		}

@@ -16,15 +16,15 @@ import (
 	"github.com/florete/florete/internal/sockdiag"
 )
 
-// Owner is whose a socket at an upstream may be.
+// Owner describes the accounts that may own the socket of an upstream.
 type Owner struct {
-	account string // empty: any account of the system
+	account string // empty for any system account
 	uid     uint32
 	known   bool
 }
 
-// NewOwner is the account, or any of the system where it is empty. With an error, root
-// alone will do.
+// NewOwner returns the owner for an account, or for any system account if account is empty. If the
+// account does not exist, the returned Owner accepts only root.
 func NewOwner(account string) (Owner, error) {
 	o := Owner{account: account}
 	if account == "" {
@@ -38,11 +38,11 @@ func NewOwner(account string) (Owner, error) {
 	return o, nil
 }
 
-// Range is uids, both ends included.
+// Range is a range of uids, both ends included.
 type Range = sockdiag.Range
 
-// UIDs are the accounts that may have the upstream: root, which may do all there is, the
-// forwarder's own, which has the service's keys, and the owner.
+// UIDs returns the accounts that may own the upstream: root, the forwarder's own account, which has
+// the service's private key anyway, and the owner.
 func (o Owner) UIDs(forwarder uint32) []Range {
 	uids := []Range{{}, {First: forwarder, Last: forwarder}}
 	switch {
@@ -54,10 +54,11 @@ func (o Owner) UIDs(forwarder uint32) []Range {
 	return uids
 }
 
-// Is reports whether the uid is the account that is the owner; none is where any will do.
+// Is reports whether uid is the account of the owner. It returns false if any system account is
+// accepted.
 func (o Owner) Is(uid uint32) bool { return o.known && o.uid == uid }
 
-// check returns an error unless a socket at addr may be the uid's.
+// check returns an error unless uid may own a socket at addr.
 func (o Owner) check(addr string, uid uint32) error {
 	for _, r := range o.UIDs(uint32(os.Geteuid())) {
 		if r.First <= uid && uid <= r.Last {
@@ -67,11 +68,12 @@ func (o Owner) check(addr string, uid uint32) error {
 	return &ForeignError{Addr: addr, UID: uid, Want: o.account}
 }
 
-// ForeignError says that an upstream's socket is not its service's.
+// ForeignError means that the socket of an upstream belongs to another account than that of its
+// service.
 type ForeignError struct {
 	Addr string
-	UID  uint32 // of the socket
-	Want string // the account; empty for any of the system
+	UID  uint32 // owner of the socket
+	Want string // expected account; empty for any system account
 }
 
 func (e *ForeignError) Error() string {

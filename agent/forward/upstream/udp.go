@@ -9,14 +9,14 @@ import (
 	"github.com/florete/florete/internal/sockdiag"
 )
 
-// Peer checks who takes the datagrams of a connected UDP socket.
+// Peer checks the owner of the socket that receives the datagrams of a connected UDP socket.
 type Peer struct {
 	owner         Owner
-	elsewhere     bool // on another host: nobody to look up
+	elsewhere     bool // on another host, where the owner cannot be looked up
 	local, remote netip.AddrPort
 }
 
-// NewPeer is who is at the other end of c.
+// NewPeer returns the peer at the other end of c.
 func NewPeer(c *net.UDPConn, o Owner) *Peer {
 	return &Peer{
 		owner: o, elsewhere: !sockdiag.Here(c),
@@ -24,8 +24,8 @@ func NewPeer(c *net.UDPConn, o Owner) *Peer {
 	}
 }
 
-// Check returns a ForeignError when the next datagram would come to another account.
-// Where nobody would get it there is no error: the kernel reports that to the sender.
+// Check returns a *ForeignError if the next datagram would be received by another account. It
+// returns nil if nobody would receive it, because the kernel reports that to the sender.
 func (p *Peer) Check() error {
 	if p.elsewhere {
 		return nil

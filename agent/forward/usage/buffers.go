@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// LargeBuffer is the size that measured best for bulk, in bytes.
+	// LargeBuffer is the size of a buffer in bytes. It was measured to be best for bulk transfers.
 	LargeBuffer = 512 << 10
-	// maxLargeBuffers bounds their number. Connections that stand still keep theirs:
-	// with more of them, others get a small one.
+	// maxLargeBuffers bounds the number of large buffers in use. Blocked connections keep theirs;
+	// after that, others get a small one.
 	maxLargeBuffers = 64
 	smallBuffer     = 8 << 10
 )
@@ -22,7 +22,8 @@ var (
 	lent atomic.Int64
 )
 
-// GetBuffer lends the memory that bytes pass through: LargeBuffer bytes, or, when too many are lent, a small one.
+// GetBuffer returns a buffer for forwarding: LargeBuffer bytes, or a small one if too many are in
+// use.
 func GetBuffer() []byte {
 	if lent.Add(1) > maxLargeBuffers {
 		lent.Add(-1)
@@ -34,7 +35,7 @@ func GetBuffer() []byte {
 	return new([LargeBuffer]byte)[:]
 }
 
-// PutBuffer takes back what GetBuffer lent; nil is nothing.
+// PutBuffer returns a buffer to the pool; b may be nil.
 func PutBuffer(b []byte) {
 	if len(b) == LargeBuffer {
 		lent.Add(-1)
@@ -42,7 +43,7 @@ func PutBuffer(b []byte) {
 	}
 }
 
-// Reader reads a socket; one goroutine at a time may use it. A read allocates nothing.
+// Reader reads from a socket without allocating. It must be used by one goroutine at a time.
 type Reader struct {
 	socket syscall.RawConn
 	read   func(fd uintptr) bool
@@ -52,15 +53,15 @@ type Reader struct {
 	err    error
 }
 
-// NewReader makes the reader of a socket.
+// NewReader returns a Reader for a socket.
 func NewReader(socket syscall.RawConn) *Reader {
 	r := &Reader{socket: socket}
 	r.read = r.try
 	return r
 }
 
-// Read waits until the socket has bytes and returns them, most of them or fewer, in a buffer; n
-// is 0 at the end of data.
+// Read waits until the socket has data and returns a buffer with up to most bytes. n is 0 at the
+// end of data.
 func (r *Reader) Read(most int) (b []byte, n int, err error) {
 	r.most, r.n, r.err = most, 0, nil
 	waited := r.socket.Read(r.read)
@@ -71,7 +72,7 @@ func (r *Reader) Read(most int) (b []byte, n int, err error) {
 	return b, r.n, r.err
 }
 
-// try reports whether there is something to return.
+// try reports whether there is a result to return.
 func (r *Reader) try(fd uintptr) bool {
 	r.b = GetBuffer()
 	for {

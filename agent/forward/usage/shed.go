@@ -11,25 +11,26 @@ import (
 )
 
 const (
-	// memory is what a forwarder's process may take, unless GOMEMLIMIT is set.
+	// memory is the memory limit of a forwarder's process, unless GOMEMLIMIT is set.
 	memory = 512 << 20
 	period = 250 * time.Millisecond
-	// relief is how long closed sockets may take to give their memory back.
+	// relief is the time that closed sockets may need to free their memory.
 	relief = 2 * time.Second
-	// penalty is for how long who was shed gets no new connections.
+	// penalty is the time for which a caller that lost its connections gets no new ones.
 	penalty = 10 * time.Second
-	// negligible is what nobody loses connections for.
+	// negligible is the amount of memory for which nobody loses connections.
 	negligible = 1 << 20
 )
 
-// sample is what was counted of a connection some time ago.
+// sample contains the counters of a connection at an earlier time.
 type sample struct{ received, packets, sent, read int64 }
 
-// Shed keeps the process within its memory until ctx ends. When half of it is live, or
-// three quarters of what its control group may have are taken, buffers of the kernel
-// included, the caller whose connections hold the most unread bytes loses them, and
-// gets no new ones for a while; with three quarters live, the one who sent the most does, if nobody holds any.
-// Windows alone cannot do this: a byte in a frame of its own takes two hundred.
+// Shed keeps the process within its memory limit until ctx ends. If half of the limit is live, or
+// three quarters of its control group's limit are used, including kernel buffers, the caller whose
+// connections hold the most unread bytes loses them and gets no new ones for a while. If three
+// quarters of the limit are live and nobody holds unread bytes, the caller that sent the most loses
+// its connections. Flow control windows alone are not sufficient, because a byte in a frame of its
+// own uses two hundred.
 func (t *Table) Shed(ctx context.Context) {
 	limit := debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 {
@@ -49,7 +50,7 @@ func (t *Table) Shed(ctx context.Context) {
 		}
 		t.estimate()
 		unused.release(limit)
-		// What was closed is live until the second collection after it has ended.
+		// Memory of closed connections remains live until the second collection after their end.
 		live, cycle := heap()
 		short := live > limit/2 && cycle > shed+1 || group.short() && time.Since(relieved) > relief
 		if short && (t.close(held) || live > limit/4*3 && t.close(received)) {
@@ -60,16 +61,17 @@ func (t *Table) Shed(ctx context.Context) {
 	}
 }
 
-// heap returns how much was live when the last garbage collection ended, and its number.
+// heap returns the live heap at the end of the last garbage collection, and the number of that
+// collection.
 func heap() (live int64, cycle uint64) {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
 	metrics.Read(s)
 	return int64(s[0].Value.Uint64()), s[1].Value.Uint64()
 }
 
-// estimate brings up to date when something came, and how many bytes of each connection were received and not
-// read. QUIC does not give the number: of what was received, what was read goes, and
-// what headers and acknowledgements take where bytes are read or sent.
+// estimate updates the time of the last receipt and the number of unread bytes of each connection.
+// QUIC does not report that number. It is estimated as the bytes received, less those read and the
+// overhead of headers and acknowledgements.
 func (t *Table) estimate() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +98,7 @@ func (t *Table) estimate() {
 func held(c *Conn) int64     { return c.held }
 func received(c *Conn) int64 { return c.last.received }
 
-// close closes the connections of the caller with the most of something, if it is not
+// close closes the connections of the caller with the highest total of a value, unless it is
 // negligible.
 func (t *Table) close(of func(*Conn) int64) bool {
 	heaviest := t.heaviest(of)

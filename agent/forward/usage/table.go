@@ -14,16 +14,16 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Table is the connections there are, of both sides. The zero Table is empty and ready.
+// Table contains the open connections of both sides. The zero Table is ready for use.
 type Table struct {
 	mu         sync.Mutex
 	conns      map[*Conn]struct{}
-	shed       map[spiffe.ID]time.Time // callers who lost their connections, and when
-	handshakes map[Handshakes]int64    // without their Count
+	shed       map[spiffe.ID]time.Time // callers that lost their connections, with the time
+	handshakes map[Handshakes]int64    // keys without their Count
 }
 
-// Handshakes is how many connections between forwarders there were since the start, of one
-// caller to one target: each is a handshake after which both sides were let in.
+// Handshakes counts the connections of one caller to one target since the start. Each is a
+// handshake after which both sides were accepted.
 type Handshakes struct {
 	Direction telemetry.Direction `json:"direction"`
 	Target    spiffe.ID           `json:"target"`
@@ -32,25 +32,25 @@ type Handshakes struct {
 	Count     int64               `json:"count"`
 }
 
-// Conn is one connection. Whoever carries its streams counts.
+// Conn contains the counters of a connection. The code that carries its streams updates them.
 type Conn struct {
-	Streams atomic.Int64 // now
-	Opened  atomic.Int64 // ever
-	Read    atomic.Int64 // bytes of streams that left its receive buffers
-	Full    atomic.Bool  // the peer let no further stream be opened
-	Waiting atomic.Bool  // streams that the peer has opened are not accepted for now
+	Streams atomic.Int64 // open streams
+	Opened  atomic.Int64 // streams opened so far
+	Read    atomic.Int64 // bytes of streams read from its receive buffers
+	Full    atomic.Bool  // the peer's limit of open streams was reached
+	Waiting atomic.Bool  // streams opened by the peer are not accepted at the moment
 
 	row       Row
 	stats     func() Stats
 	datagrams *atomic.Int64
 	close     func()
-	held      int64 // see estimate
+	held      int64 // unread bytes, see estimate
 	last      sample
 	received  atomic.Pointer[time.Time]
 }
 
-// Received is when something came last, to a quarter of a second; zero while Shed has not
-// measured it.
+// Received returns the time of the last receipt, with a precision of a quarter of a second. It is
+// zero until Shed has measured it.
 func (c *Conn) Received() time.Time {
 	if at := c.received.Load(); at != nil {
 		return *at
@@ -58,16 +58,16 @@ func (c *Conn) Received() time.Time {
 	return time.Time{}
 }
 
-// Stats is what a connection has carried.
+// Stats contains the totals of a connection.
 type Stats struct {
 	Received, Packets, Sent int64
-	Unread                  int64 // bytes that wait to be read; Estimated where nobody knows
+	Unread                  int64 // unread bytes; Estimated if not known
 }
 
-// Estimated is how many bytes wait in a QUIC connection, which does not give the number.
+// Estimated is the value of Stats.Unread for QUIC connections, which do not report the number.
 const Estimated = -1
 
-// OfQUIC is the Stats of a QUIC connection.
+// OfQUIC returns a function that returns the Stats of a QUIC connection.
 func OfQUIC(c *quic.Conn) func() Stats {
 	return func() Stats {
 		s := c.ConnectionStats()
@@ -75,22 +75,22 @@ func OfQUIC(c *quic.Conn) func() Stats {
 	}
 }
 
-// Row describes connections between two forwarders, of one caller to one target, in flor
-// status: one over QUIC, or all of them over TCP.
+// Row describes connections between two forwarders, of one caller to one target, in flor status: a
+// single one over QUIC, or all over TCP.
 type Row struct {
 	Direction telemetry.Direction `json:"direction"`
 	Target    spiffe.ID           `json:"target"`
 	Caller    spiffe.ID           `json:"caller"`
 	Transport document.Transport  `json:"transport"`
-	Remote    string              `json:"remote"`  // address of the other forwarder; of a caller over TCP, without its port
+	Remote    string              `json:"remote"`  // address of the other forwarder; without the port for a caller over TCP
 	Streams   int64               `json:"streams"` // open now: TCP connections and UDP sessions
-	Allowed   int64               `json:"allowed"` // how many may be open at a time
+	Allowed   int64               `json:"allowed"` // maximum number of open streams
 	Opened    int64               `json:"opened"`  // since the connection was made
-	Full      bool                `json:"full"`    // the other forwarder let no further stream be opened, the last time one was wanted
+	Full      bool                `json:"full"`    // whether the other forwarder's limit of open streams was reached at the last attempt
 }
 
-// Add counts a connection in until remove is called. What row counts is ignored;
-// datagrams are bytes that leave its receive buffers too. close is called to shed it.
+// Add adds a connection until remove is called. The counters in row are ignored. datagrams counts
+// bytes that also leave its receive buffers. close is called to shed the connection.
 func (t *Table) Add(row Row, stats func() Stats, datagrams *atomic.Int64, close func()) (conn *Conn, remove func()) {
 	conn = &Conn{row: row, stats: stats, datagrams: datagrams, close: close}
 	t.mu.Lock()
@@ -107,8 +107,8 @@ func (t *Table) Add(row Row, stats func() Stats, datagrams *atomic.Int64, close 
 	}
 }
 
-// Shedding reports whether a caller has just lost its connections: what they held is not yet
-// given back, and new ones would hold as much.
+// Shedding reports whether a caller has just lost its connections. Their memory is not free yet,
+// and new connections would use as much.
 func (t *Table) Shedding(caller spiffe.ID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +120,7 @@ func (t *Table) Shedding(caller spiffe.ID) bool {
 	return ok
 }
 
-// Rows are the connections, sorted.
+// Rows returns the connections, sorted.
 func (t *Table) Rows() []Row {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,7 +146,7 @@ func (t *Table) Rows() []Row {
 	return rows
 }
 
-// Handshakes are the connections there were, sorted.
+// Handshakes returns the counts of connections, sorted.
 func (t *Table) Handshakes() []Handshakes {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	// rest is between two times that unused memory is returned to the kernel while much is
-	// taken, and quiet while hardly anything happens. The runtime by itself keeps for minutes
-	// what a burst took, and stacks of goroutines that have ended.
+	// rest is the time between two returns of unused memory to the kernel while much is in use, and
+	// quiet that while the process is idle. By itself, the runtime keeps the memory of a burst, and
+	// the stacks of goroutines that have ended, for minutes.
 	rest  = 10 * time.Second
 	quiet = time.Second
-	// hardly is what is allocated in a second where nothing is carried.
+	// hardly is the amount allocated per second by an idle process.
 	hardly = 512 << 10
-	// worth is how much must have been allocated, or how many goroutines must have ended, for
-	// a collection to be worth it.
+	// worth is the amount that must have been allocated, and worthEnded the number of goroutines
+	// that must have ended, for a collection to be worthwhile.
 	worth      = 2 << 20
 	worthEnded = 64
 )
 
-// unused knows when memory was returned, and what has happened since.
+// unused tracks when memory was returned to the kernel, and the changes since.
 type unused struct {
 	returned, measured time.Time
 	allocated, before  uint64 // at those times
-	most               int    // goroutines since returned
+	most               int    // maximum number of goroutines since returned
 }
 
-// release returns memory to the kernel, when it is time.
+// release returns memory to the kernel if it is time.
 func (u *unused) release(limit int64) {
 	now := time.Now()
 	allocated, resident := taken()
@@ -40,13 +40,13 @@ func (u *unused) release(limit int64) {
 	}
 	dirty := allocated-u.allocated > worth || u.most-runtime.NumGoroutine() > worthEnded
 	if calm && dirty || now.Sub(u.returned) > rest && resident > limit/8 {
-		runtime.GC() // what pools have survives the first
+		runtime.GC() // the content of pools survives the first collection
 		debug.FreeOSMemory()
 		u.returned, u.allocated, u.most = now, allocated, runtime.NumGoroutine()
 	}
 }
 
-// taken is how much was ever allocated, and the memory that the process has.
+// taken returns the total of allocated bytes and the memory of the process.
 func taken() (allocated uint64, resident int64) {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)

@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// Code says why a stream was reset or a connection closed. Numbers are never
-// reused and meanings never change; new ones are added at the end.
+// Code is the reason for which a stream was reset or a connection closed. Numbers are never reused
+// and their meanings never change; new ones are added at the end.
 type Code uint64
 
 const (
-	Done         Code = 0  // nothing is wrong: the connection is no longer used
+	Done         Code = 0  // no error: the connection is no longer used
 	Reset        Code = 1  // the TCP connection at the other end was reset
 	Denied       Code = 2  // the allow list does not let the caller connect
-	NotPublished Code = 3  // the target is not published here
+	NotPublished Code = 3  // the target is not published by this host
 	Refused      Code = 4  // the upstream refused the connection
 	Unreachable  Code = 5  // the upstream could not be reached in time
 	BadPreamble  Code = 6  // the preamble is malformed or of an unknown version
 	Expired      Code = 7  // an SVID of the connection has expired: connect again
-	Stopping     Code = 8  // the forwarder is stopping, and did not serve this: try again
-	Untrusted    Code = 9  // the peer's certificate is not, or no longer, trusted
-	Busy         Code = 10 // the caller, this host or the upstream has as much as it may: try later
-	Foreign      Code = 11 // the upstream's socket belongs to another account than the service's
-	OverLimit    Code = 12 // the caller or the service has as much as the topology lets it: try later
+	Stopping     Code = 8  // the forwarder is stopping and did not serve the stream: try again
+	Untrusted    Code = 9  // the peer's certificate is not trusted, or no longer
+	Busy         Code = 10 // a limit of the caller, this host or the upstream is reached: try later
+	Foreign      Code = 11 // the upstream's socket belongs to another account than that of the service
+	OverLimit    Code = 12 // a limit of the topology for the caller or the service is reached: try later
 )
 
 var names = [...]string{
@@ -42,12 +42,12 @@ var names = [...]string{
 	OverLimit:    "over-limit",
 }
 
-// Unserved is the reason of a connection that is closed with Reset because streams were cut
-// short: the QUIC number of its first stream that was not served. Those from it on may be
-// opened again elsewhere, as with GOAWAY of HTTP/3 (RFC 9114 section 5.2).
+// Unserved returns the reason text of a connection that is closed with Reset after streams were
+// cut: it contains the QUIC stream ID of the first stream that was not served. That stream and
+// later ones may be opened again elsewhere, as with GOAWAY of HTTP/3 (RFC 9114, section 5.2).
 func Unserved(first int64) string { return unserved + strconv.FormatInt(first, 10) }
 
-// ParseUnserved reads the reason of a connection that was closed.
+// ParseUnserved parses the reason text of a closed connection.
 func ParseUnserved(reason string) (first int64, ok bool) {
 	digits, ok := strings.CutPrefix(reason, unserved)
 	if !ok {
@@ -59,7 +59,7 @@ func ParseUnserved(reason string) (first int64, ok bool) {
 
 const unserved = "unserved from "
 
-// String is the code's name in logs and counters.
+// String returns the code's name in logs and counters.
 func (c Code) String() string {
 	if c < Code(len(names)) {
 		return names[c]

@@ -7,63 +7,63 @@ import (
 	"github.com/quic-go/quic-go/quicvarint"
 )
 
-// ALPNOverTCP is the protocol of connections over TLS 1.3 on TCP, which carry one stream at
-// a time, each as QUIC does, in frames:
+// ALPNOverTCP is the ALPN protocol of connections over TLS 1.3 on TCP. They carry one stream at a
+// time, as over QUIC, in frames:
 //
 //	offset 0  type
 //	offset 1  length of the rest, three bytes, big endian
 //	offset 4  of Data: bytes of the stream
-//	          of Abort and Stop: the stream, then a Code, both varints
-//	          of Close: a Code, a varint, then the reason, text
+//	          of Abort and Stop: the stream ID, then a Code, both varints
+//	          of Close: a Code, a varint, then the reason text
 //	          of End: nothing
 //
-// Streams have the numbers that QUIC gives them: 0, 4, 8. The caller's first Data begins a
-// stream; the next begins once each side has sent End or Abort, and has received the
-// other's. Abort and Stop are RESET_STREAM and STOP_SENDING: whoever receives a Stop of the
-// stream under way, and has not ended it, sends Abort with the code of it. Datagrams go over
-// the stream.
+// Streams have the same IDs as over QUIC: 0, 4, 8. A stream begins with the caller's first Data
+// frame. The next stream may begin after each side has sent End or Abort and has received the
+// other's. Abort and Stop correspond to RESET_STREAM and STOP_SENDING. A side that receives Stop
+// for the current stream, and has not ended it, sends Abort with the same code. Datagrams are sent
+// on the stream.
 const ALPNOverTCP = "florete-tcp/1"
 
-// FrameType is what a frame is. Numbers are never reused.
+// FrameType is the type of a frame. Numbers are never reused.
 type FrameType byte
 
 const (
 	Data  FrameType = 0
-	End   FrameType = 1 // this side sends no more
-	Abort FrameType = 2 // the same, and what it sent is not whole
-	Stop  FrameType = 3 // the other side is to send no more
+	End   FrameType = 1 // this side sends nothing more
+	Abort FrameType = 2 // this side sends nothing more, and the data it sent is incomplete
+	Stop  FrameType = 3 // asks the other side to send nothing more
 	Close FrameType = 4 // the connection ends
 )
 
 const (
-	// FrameHeader is the length of a frame's first part.
+	// FrameHeader is the length of a frame's header in bytes.
 	FrameHeader = 4
-	// MaxData bounds what a Data frame has.
+	// MaxData is the maximum length of a Data frame.
 	MaxData = 1<<24 - 1
-	// MaxControl bounds what any other frame has.
+	// MaxControl is the maximum length of any other frame.
 	MaxControl = 256
 )
 
-// AppendFrame adds the header of a frame to b; length bytes follow.
+// AppendFrame appends the header of a frame to b. length bytes must follow.
 func AppendFrame(b []byte, t FrameType, length int) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(t)<<24|uint32(length))
 }
 
-// AppendAbort adds a whole Abort or Stop to b.
+// AppendAbort appends a complete Abort or Stop frame to b.
 func AppendAbort(b []byte, t FrameType, stream int64, code Code) []byte {
 	n := quicvarint.Len(uint64(stream)) + quicvarint.Len(uint64(code))
 	b = quicvarint.Append(AppendFrame(b, t, n), uint64(stream))
 	return quicvarint.Append(b, uint64(code))
 }
 
-// AppendClose adds a whole Close to b.
+// AppendClose appends a complete Close frame to b. The reason is truncated if it is too long.
 func AppendClose(b []byte, code Code, reason string) []byte {
 	reason = reason[:min(len(reason), MaxControl-8)]
 	b = quicvarint.Append(AppendFrame(b, Close, quicvarint.Len(uint64(code))+len(reason)), uint64(code))
 	return append(b, reason...)
 }
 
-// ParseFrame reads the header of a frame, FrameHeader bytes.
+// ParseFrame parses the header of a frame, of FrameHeader bytes.
 func ParseFrame(b []byte) (t FrameType, length int, err error) {
 	head := binary.BigEndian.Uint32(b)
 	t, length = FrameType(head>>24), int(head&MaxData)
@@ -78,7 +78,7 @@ func ParseFrame(b []byte) (t FrameType, length int, err error) {
 	return t, length, nil
 }
 
-// ParseAbort reads what a Abort or Stop has behind its header.
+// ParseAbort parses the body of an Abort or Stop frame.
 func ParseAbort(b []byte) (stream int64, code Code, err error) {
 	id, n, err := quicvarint.Parse(b)
 	if err != nil {
@@ -94,7 +94,7 @@ func ParseAbort(b []byte) (stream int64, code Code, err error) {
 	return int64(id), Code(c), nil
 }
 
-// ParseClose reads what a Close has behind its header.
+// ParseClose parses the body of a Close frame.
 func ParseClose(b []byte) (code Code, reason string, err error) {
 	c, n, err := quicvarint.Parse(b)
 	if err != nil {

@@ -8,24 +8,24 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// Stream carries one TCP connection or UDP session between two forwarders: a QUIC stream,
-// or its like over TLS (package tcpstream). Errors are QUIC's on both: a *quic.StreamError
-// of a reset, a *quic.ApplicationError of a closed connection.
+// Stream carries one TCP connection or UDP session between two forwarders. It is a QUIC stream or
+// its equivalent over TLS (package tcpstream). Errors are QUIC's in both cases: a *quic.StreamError
+// for a reset, a *quic.ApplicationError for a closed connection.
 type Stream interface {
 	StreamID() quic.StreamID
 	Read([]byte) (int, error)
-	// Peek waits until a byte or the end has come, and shows it. The buffer has room for one.
+	// Peek waits for the next byte and copies it without consuming it. The buffer has room for one
+	// byte.
 	Peek([]byte) (int, error)
 	Write([]byte) (int, error)
-	// Close ends what is sent, in order.
+	// Close ends the sending direction in order.
 	Close() error
 	CancelRead(quic.StreamErrorCode)
 	CancelWrite(quic.StreamErrorCode)
 	SetDeadline(time.Time) error
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
-	// Context ends when nothing more can be sent; its cause is quic.ErrStreamClosed after
-	// Close.
+	// Context ends when nothing more can be sent. Its cause is quic.ErrStreamClosed after Close.
 	Context() context.Context
 }
 
@@ -33,7 +33,7 @@ type Stream interface {
 type Conn interface {
 	AcceptStream(context.Context) (Stream, error)
 	CloseWithError(quic.ApplicationErrorCode, string) error
-	// Context ends with the connection; its cause is why.
+	// Context ends with the connection. Its cause is the reason.
 	Context() context.Context
 	LocalAddr() net.Addr
 	RemoteAddr() net.Addr

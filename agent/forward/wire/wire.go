@@ -48,16 +48,17 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// ALPN is the protocol that both sides must negotiate.
+// ALPN is the ALPN protocol that both sides must negotiate.
 const ALPN = "florete/1"
 
-// MaxBody limits what follows a preamble's length, above any SPIFFE ID of ours.
+// MaxBody is the maximum length of a preamble's body. It exceeds the length of all our SPIFFE IDs.
 const MaxBody = 512
 
-// Connected is the publishing side's answer to a preamble that it serves.
+// Connected is the publishing side's answer to a preamble that it accepts.
 const Connected byte = 0
 
-// Leave is what the one unidirectional stream has. Callers ignore other bytes there.
+// Leave is the content of the publishing side's unidirectional stream in a handover. Callers ignore
+// other bytes on it.
 const Leave byte = 1
 
 const (
@@ -65,22 +66,22 @@ const (
 	headerLen = 4
 )
 
-// StreamType is what a stream carries. Numbers are never reused.
+// StreamType is the type of a stream's content. Numbers are never reused.
 type StreamType byte
 
 const (
 	TCP StreamType = 1
-	UDP StreamType = 3 // 2 is among what no reader takes
+	UDP StreamType = 3 // 2 is reserved; readers refuse it
 )
 
 // Preamble opens a stream.
 type Preamble struct {
 	Type   StreamType
 	Target spiffe.ID
-	Port   string // by its name, where the target has several
+	Port   string // name of the port if the target has several
 }
 
-// Append adds the preamble's bytes to b. Read gives back what Append wrote.
+// Append appends the encoded preamble to b. Read is its inverse.
 func (p Preamble) Append(b []byte) []byte {
 	target := p.Target.String()
 	if p.Port != "" {
@@ -91,7 +92,7 @@ func (p Preamble) Append(b []byte) []byte {
 	return append(b, target...)
 }
 
-// Read takes the preamble of a stream of one of these types off r, and not a byte more.
+// Read reads exactly the preamble of a stream of one of these types.
 func Read(r io.Reader, types ...StreamType) (Preamble, error) {
 	var header [headerLen]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {

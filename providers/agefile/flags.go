@@ -27,9 +27,9 @@ type To struct {
 func Flags(cmd *cobra.Command, what string) *To {
 	s := &To{}
 	f := cmd.Flags()
-	f.StringArrayVar(&s.to, "seal-to", nil, "seal "+what+" with age to a `RECIPIENT`, age1… or an SSH public key; several times")
-	f.BoolVar(&s.byPassphrase, "passphrase", false, "seal "+what+" with age by a passphrase, which is read from the terminal")
-	f.StringVar(&s.passphrase, "passphrase-file", "", "the same by a passphrase in a `FILE`")
+	f.StringArrayVar(&s.to, "seal-to", nil, "seal "+what+" with age to a `RECIPIENT`, age1… or an SSH public key; may be repeated")
+	f.BoolVar(&s.byPassphrase, "passphrase", false, "seal "+what+" with age by a passphrase from the terminal")
+	f.StringVar(&s.passphrase, "passphrase-file", "", "seal "+what+" with age by the passphrase in a `FILE`")
 	cmd.MarkFlagsMutuallyExclusive("seal-to", "passphrase", "passphrase-file")
 	return s
 }
@@ -90,8 +90,8 @@ func Recipient(text string) (age.Recipient, error) {
 // The returned function reads the identities for a file; it prompts on the terminal if no flag
 // names one.
 func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.Identity, error) {
-	identity := cmd.Flags().String(prefix+"identity", "", "age identity `FILE`, or SSH private key, that opens "+what)
-	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "passphrase `FILE` that opens "+what+"; default: the terminal")
+	identity := cmd.Flags().String(prefix+"identity", "", "`FILE` of the age identity or SSH private key that opens "+what)
+	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "`FILE` of the passphrase that opens "+what+" (default: read from the terminal)")
 	return func(file string) (all []age.Identity, err error) {
 		if *identity != "" {
 			b, err := secretfile.ReadFile(*identity)

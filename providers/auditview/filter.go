@@ -21,12 +21,12 @@ type Filter struct {
 // Flags adds a flag for each field to a command.
 func (f *Filter) Flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var(&f.After, "after", "only what was decided after this `TIME`, as --json prints it, or so long ago: 30m or 24h")
-	flags.Var(&f.Before, "before", "only what was decided before this `TIME`")
-	flags.IntVar(&f.Limit, "limit", 0, "at most `N` rows: the first with --after, else the last; 0 for all")
-	flags.StringVar(&f.Caller, "caller", "", "only callers whose SPIFFE `ID` ends with this, such as node/ursula")
-	flags.StringVar(&f.Kind, "kind", "", "only needs of this `KIND`")
-	flags.StringVar(&f.Outcome, "outcome", "", "only this `OUTCOME`: granted, denied, invalid, transient or summed")
+	flags.Var(&f.After, "after", "print decisions after this `TIME`, as --json prints it, or of the last 30m or 24h")
+	flags.Var(&f.Before, "before", "print decisions before this `TIME`")
+	flags.IntVar(&f.Limit, "limit", 0, "print at most `N` rows: the first with --after, otherwise the last; 0 for all")
+	flags.StringVar(&f.Caller, "caller", "", "print decisions about callers whose SPIFFE ID ends with this `ID`, such as node/ursula")
+	flags.StringVar(&f.Kind, "kind", "", "print decisions about needs of this `KIND`")
+	flags.StringVar(&f.Outcome, "outcome", "", "print decisions with this `OUTCOME`: granted, denied, invalid, transient or summed")
 }
 
 // Rows returns the selected rows of a log that begins after f.After.

@@ -28,15 +28,13 @@ func newActivateCmd(m *instance) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "activate",
-		Short: "Fetch what this host needs and keep it fulfilled",
-		Long: `Fetch what this host needs from its providers, deliver it, and renew it.
+		Short: "Fetch what this host needs, and renew it",
+		Long: `Fetch what this host needs from its providers, deliver it, and renew it before it expires. The
+command runs until it is stopped, and prints a line to standard error for each event. With --once
+it requests every need that is due once, and ends.
 
-Runs until it is stopped; a line on standard error reports each event. With --once
-it requests each need that is due once and ends.
-
-Exit status: 0 all needs are fulfilled; 1 usage or configuration; 2 something is
-denied or invalid; 3 (--once) something still waits. Being stopped while waiting
-is no failure.`,
+Exit status: 0 all needs are fulfilled; 1 usage or configuration; 2 something is denied or invalid;
+3 (--once) something is still waiting. Being stopped while waiting is no failure.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// What it keeps is for other accounts; each file has a mode of its own.
@@ -53,22 +51,22 @@ is no failure.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Closure, "closure", "", "directory with this host's documents; without it, what was accepted before")
+	f.StringVar(&c.Closure, "closure", "", "`DIR`ectory of this host's documents (default: the documents accepted before)")
 	m.state(cmd, &c.State)
-	f.StringVar(&c.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host at enrolment")
+	f.StringVar(&c.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` of the SSH host key that proves this host at enrolment")
 	f.StringVar(&c.TPM, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the device key, or a Unix socket to one")
-	f.StringVar(&c.Owner, "owner", "", "account of the forwarder, which gets the certificates that are for nobody else")
-	f.BoolVar(&c.Undivided, "undivided", false, "leave all files to this account, as it is without root")
-	f.StringToStringVar(&c.Adopt, "adopt", nil, "take a need over from files that are there, as `NEED=DIR`, without a request; may be repeated")
-	f.StringVar(&c.Refetch, "refetch", "", "directory where touching a file named after a need requests it again")
+	f.StringVar(&c.Owner, "owner", "", "`ACCOUNT` of the forwarder, which owns the certificates that are for no other account")
+	f.BoolVar(&c.Undivided, "undivided", false, "leave all files to the account that runs this command, which needs no root then")
+	f.StringToStringVar(&c.Adopt, "adopt", nil, "fulfil a need from existing files, as `NEED=DIR`, without a request; may be repeated")
+	f.StringVar(&c.Refetch, "refetch", "", "`DIR`ectory in which touching a file named after a need requests it again")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
-	f.StringVar(&socket, "agent-socket", "", "Unix socket of the agent, for what this host reports of itself")
+	f.StringVar(&socket, "agent-socket", "", "Unix `SOCKET` of the agent, for the reports of this host")
 	m.follow(cmd, "agent-socket", hostdir.Instance.Agent)
-	f.StringVar(&hook, "hook", "", "program that is called with each unit to restart, instead of systemd")
-	f.BoolVar(&c.Once, "once", false, "make one pass and end")
-	f.DurationVar(&c.CommitTimeout, "commit-timeout", activation.CommitTimeout, "how long documents from the network stay in force that no provider answers under")
-	f.BoolVar(&asJSON, "json", false, "write events as JSON lines to standard output")
-	f.DurationVar(&c.Backoff.Initial, "backoff-initial", time.Second, "longest wait after a first failure")
+	f.StringVar(&hook, "hook", "", "`PROGRAM` to call with each unit to restart, instead of systemd")
+	f.BoolVar(&c.Once, "once", false, "make one pass, and end")
+	f.DurationVar(&c.CommitTimeout, "commit-timeout", activation.CommitTimeout, "roll back documents from the network if no provider can be reached within this time")
+	f.BoolVar(&asJSON, "json", false, "print events as JSON lines to standard output")
+	f.DurationVar(&c.Backoff.Initial, "backoff-initial", time.Second, "longest wait after the first failure")
 	f.DurationVar(&c.Backoff.Max, "backoff-max", 5*time.Minute, "longest wait after any failure")
 	return cmd
 }

@@ -14,14 +14,15 @@ import (
 )
 
 func newAgentCmd(m *instance) *cobra.Command {
-	parent := &cobra.Command{Use: "agent", Short: "The forwarder"}
+	parent := &cobra.Command{Use: "agent", Short: "Run or replace the forwarder"}
 	var c forward.Config
 	run := &cobra.Command{
 		Use:   "run",
-		Short: "Carry connections between local processes and services of the cluster",
-		Long: `Run the forwarder until it is stopped (SIGTERM, SIGINT). It waits for the
-manifest and the node's certificate that flor activate delivers, follows every
-later change of them, and lets live connections end for 2 seconds when stopping.`,
+		Short: "Run the forwarder",
+		Long: `Run the forwarder, which carries connections between local processes and services of the cluster,
+until it is stopped. It waits for the manifest and the node's certificate that flor activate
+delivers, and follows every later change. When it is stopped with SIGTERM or SIGINT, connections
+have two seconds to end.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if c.Starter, err = handover.Started(); err != nil {
@@ -39,11 +40,10 @@ later change of them, and lets live connections end for 2 seconds when stopping.
 	}
 	reload := &cobra.Command{
 		Use:   "reload",
-		Short: "Start a forwarder that takes over from the one that runs",
-		Long: `Start flor agent run with the same flags, of this very program, and have it
-take all new connections over from the process that runs. That one carries those
-it has until they end, or for ten minutes (hosts.<name>.drain). It is what
-ExecReload= of the unit runs. Where it fails, nothing has changed.`,
+		Short: "Replace the forwarder without closing connections",
+		Long: `Start a new forwarder with the same flags from the installed program, and let it take over all new
+connections. The former process carries its connections until they end, for at most ten minutes
+(hosts.<name>.drain). ExecReload= of the unit runs this command. If it fails, nothing has changed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			args := slices.Clone(os.Args[1:])
@@ -53,11 +53,11 @@ ExecReload= of the unit runs. Where it fails, nothing has changed.`,
 	}
 	for _, cmd := range []*cobra.Command{run, reload} {
 		m.state(cmd, &c.Layout)
-		cmd.Flags().StringVar(&c.Socket, "socket", "", "Unix socket for flor status")
+		cmd.Flags().StringVar(&c.Socket, "socket", "", "Unix `SOCKET` for flor status")
 		m.follow(cmd, "socket", hostdir.Instance.Agent)
-		cmd.Flags().StringVar(&c.Metrics, "metrics", "", "loopback `ADDRESS`, such as 127.0.0.1:9464, where every account of the host may read the metrics too")
-		cmd.Flags().StringVar(&c.Traces, "traces", "", "`URL` of a collector of OpenTelemetry traces over OTLP/HTTP, such as http://127.0.0.1:4318")
-		cmd.Flags().IntVar(&c.OneTraceIn, "one-trace-in", 100, "send one trace in `N`; hosts with the same number send the same ones")
+		cmd.Flags().StringVar(&c.Metrics, "metrics", "", "also serve the metrics to every account of the host, on a loopback `ADDRESS` such as 127.0.0.1:9464")
+		cmd.Flags().StringVar(&c.Traces, "traces", "", "send OpenTelemetry traces over OTLP/HTTP to the collector at this `URL`, such as http://127.0.0.1:4318")
+		cmd.Flags().IntVar(&c.OneTraceIn, "one-trace-in", 100, "send one trace in `N`; hosts with the same number choose the same traces")
 		parent.AddCommand(cmd)
 	}
 	return parent

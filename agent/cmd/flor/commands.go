@@ -3,17 +3,29 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/manual"
+	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/internal/terminal"
 )
 
-// addCommands adds all commands, in the groups of the help.
-func addCommands(root *cobra.Command, m *instance) {
+// newRoot returns the program of that name with all its commands, in the groups of the help.
+func newRoot(name string, m *instance) *cobra.Command {
+	root := &cobra.Command{
+		Use:           name,
+		Short:         "Run a host of a Florete cluster",
+		Version:       release.Version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	m.flag(root)
 	terminal.AddCommands(root, examples,
 		terminal.CommandGroup{Title: "This host", Commands: []*cobra.Command{newStatusCmd(m), newDoctorCmd(m), newSyncCmd(m), newRefetchCmd(m), newRotateCmd(m), newWitnessCmd(m)}},
 		terminal.CommandGroup{Title: "Services", Commands: []*cobra.Command{newPingCmd(m), newTopCmd(m), newWhoisCmd(m)}},
 		terminal.CommandGroup{Title: "Joining a cluster", Commands: []*cobra.Command{newJoinCmd(m), newEnrollCmd(m), newIDCmd(m)}},
 		terminal.CommandGroup{Title: "Run by systemd", Commands: []*cobra.Command{newActivateCmd(m), newAgentCmd(m), newCredentialsCmd(m), newGuardCmd(m), newHostCmd(m), newHostsFileCmd(m), newIngressCmd(m), newStoreCertsCmd(m), newWorkloadCmd(m)}},
 	)
+	root.AddCommand(manual.Command())
+	return root
 }
 
 // examples has the examples of commands that have none where they are made.

@@ -15,13 +15,13 @@ func newCredentialsCmd(m *instance) *cobra.Command {
 	c := credentials.Config{Idle: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "credentials",
-		Short: "Give systemd the credentials that services load from a socket",
-		Long: `Give systemd what units load with LoadCredential=NAME:/run/florete/credentials.sock,
-as soon as it is delivered. NAME is KIND_FILE, such as oidc_client-secret, for one file
-of the unit's service, or KIND for a JSON object with all of that kind.
+		Short: "Serve LoadCredential= of systemd units",
+		Long: `Give systemd the credentials that units load with LoadCredential=NAME:/run/florete/credentials.sock,
+as soon as they are delivered. NAME is KIND_FILE, such as oidc_client-secret, for one file of the
+service of the unit, or KIND for a JSON object with all files of that kind.
 
-systemd passes the socket, and starts this when a unit connects; it ends when none
-does any more.`,
+systemd passes the socket and starts this command when a unit connects. The command ends when no
+unit is waiting.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ln, waiting, err := credentials.Sockets(activation.Files(true))

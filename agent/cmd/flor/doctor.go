@@ -16,12 +16,12 @@ func newDoctorCmd(m *instance) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find what is wrong with this host, and what fixes it",
-		Long: `Examine the host: documents, clock, names, providers, needs, identity, forwarders
-of others, the agent, units, permissions and kernel. Changes nothing; wants root,
-which alone can read all of it.
+		Short: "Find what is wrong with this host",
+		Long: `Examine this host, and print what is wrong with the remedy for each finding: documents, clock,
+names, providers, needs, identity, other forwarders, the agent, units, permissions and kernel.
+Nothing is changed. Run it as root, which can read everything that it examines.
 
-Exit status: 0 all is fine; 1 usage; 2 there are findings.`,
+Exit status: 0 nothing is wrong; 1 usage; 2 there are findings.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Instance = m.Instance
@@ -40,9 +40,9 @@ Exit status: 0 all is fine; 1 usage; 2 there are findings.`,
 	}
 	f := cmd.Flags()
 	m.state(cmd, &c.Layout)
-	f.StringVar(&c.Socket, "socket", "", "Unix socket of the agent")
+	f.StringVar(&c.Socket, "socket", "", "Unix `SOCKET` of the agent")
 	m.follow(cmd, "socket", hostdir.Instance.Agent)
-	f.StringVar(&c.HostKey, "ssh-host-key", doctor.DefaultHostKey, "SSH host key that proves this host at enrolment")
+	f.StringVar(&c.HostKey, "ssh-host-key", doctor.DefaultHostKey, "`FILE` of the SSH host key that proves this host at enrolment")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

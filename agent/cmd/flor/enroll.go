@@ -22,7 +22,7 @@ import (
 )
 
 func newIDCmd(m *instance) *cobra.Command {
-	cmd := &cobra.Command{Use: "id", Short: "Request an identity file, where there is no network"}
+	cmd := &cobra.Command{Use: "id", Short: "Request an identity file"}
 	cmd.AddCommand(newIDCreateCmd(m))
 	return cmd
 }
@@ -31,11 +31,11 @@ func newIDCreateCmd(m *instance) *cobra.Command {
 	var h enrol.Host
 	cmd := &cobra.Command{
 		Use:   "create > FILE",
-		Short: "Make this host's keys, and print the request for an identity file",
-		Long: `Make the keys of this host's certificates, which stay here, and print the request for an
-identity file, which has nothing secret in it. florctl id issue --request FILE makes the
-identity file, and flor enroll installs that here. The fingerprint that goes to standard
-error is for florctl id issue --device, where the flake has no SSH host key of this host.`,
+		Short: "Create the request for an identity file",
+		Long: `Create the private keys of this host's certificates, which stay on the host, and print the request
+for an identity file. The request has no secrets. florctl id issue --request FILE makes the identity
+file from it, and flor enroll installs that here. The fingerprint on standard error is for florctl
+id issue --device, where the flake has no SSH host key of this host.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, fingerprint, err := h.Request()
@@ -52,7 +52,7 @@ error is for florctl id issue --device, where the flake has no SSH host key of t
 		},
 	}
 	m.state(cmd, &h.State)
-	cmd.Flags().StringVar(&h.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host")
+	cmd.Flags().StringVar(&h.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` of the SSH host key that proves this host")
 	return cmd
 }
 
@@ -64,17 +64,15 @@ func newEnrollCmd(m *instance) *cobra.Command {
 	var out, trust string
 	cmd := &cobra.Command{
 		Use:   "enroll FILE",
-		Short: "Install an identity file: certificates and documents that came without a network",
-		Long: `Install an identity file, which florctl id issue made: open it with the key of this host, or
-with --identity or a passphrase, verify all that is in it, and have activation deliver it,
-which is started where it does not run. "-" reads the file from standard input. From then on
-activation renews over the network, where there is one.
+		Short: "Install an identity file",
+		Long: `Install an identity file that florctl id issue made: open it with the key of this host, with
+--identity or with a passphrase; verify everything in it; and let activation deliver it, which is
+started if it does not run. From then on activation renews over the network, where there is one.
+FILE "-" is standard input. If anything is wrong with the file, nothing is installed.
 
-A machine that is no host of the flake has no documents: there --out names the directory that
-the certificate is for, and --trust the cluster's public signing key. Such a file is of one
-identity, and renewed by the next file.
-
-Where anything is wrong with the file, nothing is installed.`,
+On a machine that is no host of the flake, pass the directory of the certificate with --out, and
+the cluster's public signing key with --trust. Such a file has one identity, and the next file
+replaces it. To undo it, remove the directory.`,
 		Args: cobra.ExactArgs(1),
 	}
 	identities := agefile.Opening(cmd, "", "the file")
@@ -108,8 +106,8 @@ Where anything is wrong with the file, nothing is installed.`,
 	}
 	m.state(cmd, &h.State)
 	f := cmd.Flags()
-	f.StringVar(&h.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host")
-	f.StringVar(&out, "out", "", "`DIR`ectory for one certificate, where this is no host of the flake")
+	f.StringVar(&h.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` of the SSH host key that proves this host")
+	f.StringVar(&out, "out", "", "`DIR`ectory for the certificate of a machine that is no host of the flake")
 	f.StringVar(&trust, "trust", "", "with --out, the cluster's public signing `KEY`, NAME:BASE64")
 	cmd.MarkFlagsRequiredTogether("out", "trust")
 	return cmd

@@ -13,11 +13,11 @@ func newGuardCmd(m *instance) *cobra.Command {
 	var c guard.Config
 	cmd := &cobra.Command{
 		Use:   "guard",
-		Short: "Keep other accounts of this host out of its published services",
-		Long: `Keep a table of nftables, until it is stopped, in which other accounts of this host
-than the forwarder's, root and a service's own cannot connect to the upstreams of
-published services on loopback, and datagrams to local listeners carry who sends them.
-It needs nft(8) and CAP_NET_ADMIN, and takes the table out when it stops.`,
+		Short: "Restrict published services to their callers",
+		Long: `Keep an nftables table until the command is stopped. With it, only the forwarder, root and the
+account of a service can connect to the upstreams of published services on loopback, and datagrams
+to local listeners carry the account that sends them. The table is removed when the command stops.
+It needs nft(8) and CAP_NET_ADMIN.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Instance, c.Log = m.Instance, slog.Default()
@@ -25,7 +25,7 @@ It needs nft(8) and CAP_NET_ADMIN, and takes the table out when it stops.`,
 		},
 	}
 	m.state(cmd, &c.Layout)
-	cmd.Flags().StringVar(&c.Account, "account", "", "the forwarder's account")
+	cmd.Flags().StringVar(&c.Account, "account", "", "`ACCOUNT` of the forwarder")
 	m.follow(cmd, "account", hostdir.Instance.String)
 	return cmd
 }

@@ -16,15 +16,15 @@ import (
 )
 
 func newHostCmd(m *instance) *cobra.Command {
-	parent := &cobra.Command{Use: "host", Short: "The host's own API"}
+	parent := &cobra.Command{Use: "host", Short: "Serve the API of this host"}
 	var c localapi.Config
 	var read, admin string
 	run := &cobra.Command{
 		Use:   "run",
-		Short: "Serve this host's API on Unix sockets, for services that publish them",
-		Long: `Serve this host's API until it is stopped: on one socket its manifest, status and
-journals, on another requests to fetch a need again. The forwarder decides who may send
-requests: publish the sockets as services. systemd may pass one or both.`,
+		Short: "Serve the API of this host",
+		Long: `Serve the API of this host until the command is stopped: on one socket its manifest, status and
+journals, on another one requests to fetch a need again. Publish the sockets as services: the
+forwarder decides who reaches them. systemd may pass one socket or both.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			inherited, err := activation.ListenersWithNames()
@@ -49,10 +49,10 @@ requests: publish the sockets as services. systemd may pass one or both.`,
 	}
 	f := run.Flags()
 	m.state(run, &c.Layout)
-	f.StringVar(&c.Agent, "agent", "", "Unix socket of the agent")
-	f.StringVar(&c.Refetch, "refetch", "", "directory that flor activate --refetch watches")
-	f.StringVar(&read, "socket", "", "Unix socket to answer on, unless systemd passes some")
-	f.StringVar(&admin, "refetch-socket", "", "Unix socket for requests to fetch a need again, likewise")
+	f.StringVar(&c.Agent, "agent", "", "Unix `SOCKET` of the agent")
+	f.StringVar(&c.Refetch, "refetch", "", "`DIR`ectory that flor activate --refetch watches")
+	f.StringVar(&read, "socket", "", "Unix `SOCKET` to answer on, unless systemd passes one")
+	f.StringVar(&admin, "refetch-socket", "", "Unix `SOCKET` for requests to fetch a need again, unless systemd passes one")
 	m.follow(run, "agent", hostdir.Instance.Agent)
 	m.follow(run, "refetch", hostdir.Instance.Refetch)
 	m.follow(run, "socket", func(m hostdir.Instance) string { return m.Run() + "-host.sock" })

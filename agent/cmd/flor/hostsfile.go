@@ -13,10 +13,10 @@ func newHostsFileCmd(m *instance) *cobra.Command {
 	var remove bool
 	cmd := &cobra.Command{
 		Use:   "hosts-file",
-		Short: "Keep the names of the cluster's services in /etc/hosts",
-		Long: `Keep a block in /etc/hosts where the names of the services that this host may reach
-lead to their local listeners, until it is stopped. No other line is touched, and the
-block stays: --remove takes it out.`,
+		Short: "Keep the names of services in /etc/hosts",
+		Long: `Keep a block in /etc/hosts in which the names of the services that this host may reach have the
+addresses of their local listeners, until the command is stopped. No other line is changed. The
+block stays when the command stops; --remove removes it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Instance = m.Instance
@@ -29,7 +29,7 @@ block stays: --remove takes it out.`,
 	}
 	f := cmd.Flags()
 	m.state(cmd, &c.Layout)
-	f.StringVar(&c.Hosts, "hosts", hostsfile.DefaultHosts, "file of hosts(5)")
-	f.BoolVar(&remove, "remove", false, "take the names out, and end")
+	f.StringVar(&c.Hosts, "hosts", hostsfile.DefaultHosts, "`FILE` to keep the names in, see hosts(5)")
+	f.BoolVar(&remove, "remove", false, "remove the names, and end")
 	return cmd
 }

@@ -19,14 +19,14 @@ func newIngressCmd(m *instance) *cobra.Command {
 	var server, names, certificates, socket string
 	cmd := &cobra.Command{
 		Use:   "ingress",
-		Short: "Have nginx or Caddy take in strangers for the cluster's public names",
-		Long: `Have the reverse proxy of this host take in strangers for the public names in its
-manifest, with the certificates that providers.tls delivers, until it is stopped: nginx,
-which includes the file, or a Caddy that serves nothing else. What the proxy does not
-accept is taken back. When it is stopped, the proxy goes on with what it has.
+		Short: "Configure nginx or Caddy for public names",
+		Long: `Configure the reverse proxy of this host for the public names in its manifest, with the certificates
+that the provider of kind tls delivers, until the command is stopped. The proxy is nginx, which
+includes the file, or a Caddy that serves nothing else. A configuration that the proxy refuses is
+taken back. When the command stops, the proxy continues with what it has.
 
-With --ensure it is for a proxy that is no host of the cluster: it follows no manifest, but
-what a kind of the topology's own sends to /proxy/ensure on a Unix socket, for its group.`,
+With --ensure, configure a proxy that is no host of the cluster: the names come from requests to
+/proxy/ensure on a Unix socket instead of the manifest.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch c.Log = slog.Default(); server {
@@ -54,11 +54,11 @@ what a kind of the topology's own sends to /proxy/ensure on a Unix socket, for i
 	}
 	m.state(cmd, &c.Layout)
 	f := cmd.Flags()
-	f.StringVar(&server, "server", "nginx", "the proxy: nginx or caddy")
-	f.StringVar(&nginx.File, "file", ingress.DefaultNginxFile, "file that nginx includes in its http block")
-	f.StringVar(&caddy.Admin, "caddy", ingress.DefaultCaddy, "Unix socket of Caddy's admin API, writable by Caddy's account alone")
-	f.StringVar(&socket, "ensure", "", "Unix socket for /proxy/ensure, instead of the manifest")
-	f.StringVar(&names, "names", "/var/lib/florete-proxy/names.json", "with --ensure: file of the names that were sent")
-	f.StringVar(&certificates, "certificates", "/var/lib/florete-proxy/certificates", "with --ensure: directory with <name>/fullchain.pem and key.pem")
+	f.StringVar(&server, "server", "nginx", "`PROXY` to configure: nginx or caddy")
+	f.StringVar(&nginx.File, "file", ingress.DefaultNginxFile, "`FILE` that nginx includes in its http block")
+	f.StringVar(&caddy.Admin, "caddy", ingress.DefaultCaddy, "Unix `SOCKET` of Caddy's admin API, which only Caddy's account may write")
+	f.StringVar(&socket, "ensure", "", "serve /proxy/ensure on this Unix `SOCKET`, instead of following the manifest")
+	f.StringVar(&names, "names", "/var/lib/florete-proxy/names.json", "with --ensure, `FILE` of the names that were sent")
+	f.StringVar(&certificates, "certificates", "/var/lib/florete-proxy/certificates", "with --ensure, `DIR`ectory of NAME/fullchain.pem and NAME/key.pem")
 	return cmd
 }

@@ -18,7 +18,7 @@ type instance struct {
 
 // flag adds --instance, which flor_NAME has before its arguments.
 func (m *instance) flag(root *cobra.Command) {
-	root.PersistentFlags().Func("instance", "`NAME` of this host's instance, when it is a member of several clusters", m.set)
+	root.PersistentFlags().Func("instance", "`NAME` of the instance, on a host of several clusters", m.set)
 	if _, name, ok := strings.Cut(root.Name(), "flor_"); ok {
 		root.SetArgs(append([]string{"--instance=" + name}, os.Args[1:]...))
 	}
@@ -50,6 +50,6 @@ func (m *instance) follow(cmd *cobra.Command, name string, of func(hostdir.Insta
 
 // state adds --state, where activation keeps what the host has.
 func (m *instance) state(cmd *cobra.Command, l *hostdir.Layout) {
-	cmd.Flags().StringVar((*string)(l), "state", "", "directory that flor activate keeps")
+	cmd.Flags().StringVar((*string)(l), "state", "", "`DIR`ectory of the state of flor activate")
 	m.follow(cmd, "state", func(m hostdir.Instance) string { return string(m.State()) })
 }

@@ -31,15 +31,17 @@ func newJoinCmd(m *instance) *cobra.Command {
 	var dir, tpm string
 	cmd := &cobra.Command{
 		Use:   "join [TOKEN | -]",
-		Short: "Join the cluster with a token, where the flake has no SSH host key of this host",
-		Long: `Make this host's device key, in the TPM where there is one and else in a file, and request
-at the provider that the token names that an operator admits it. florctl token create prints a token, florctl join approve admits the
-device. Waits until that is decided; where it is stopped before, activation goes on waiting,
-and so does flor join without a token. "-" reads the token from standard input, so that no other
-account of the host sees it among the processes' arguments.
+		Short: "Join the cluster with a token",
+		Long: `Create the device key of this host, in the TPM if there is one and otherwise in a file, and request
+admission at the provider that the token names. florctl token create prints a token, and florctl join
+approve admits the device. It is for a host whose SSH host key the flake does not have.
 
-Exit status: 0 the device is admitted, and activation enrols it; 1 usage or configuration;
-2 refused, rejected or revoked.`,
+The command waits for the decision. If you stop it, activation goes on waiting, and so does flor join
+without a token. TOKEN "-" is read from standard input, so that no other account sees it in the list
+of processes. To undo it, run florctl join reject, or florctl revoke --host-key once it is admitted.
+
+Exit status: 0 the device is admitted, and activation enrols it; 1 usage or configuration; 2 refused,
+rejected or revoked.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			doc, err := state.Manifest()
@@ -80,8 +82,8 @@ Exit status: 0 the device is admitted, and activation enrols it; 1 usage or conf
 		},
 	}
 	m.state(cmd, &state)
-	cmd.Flags().StringVar(&tpm, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the key, or a Unix socket to one; \"none\" for a key in a file")
-	cmd.Flags().StringVar(&dir, "refetch", "", "directory that flor activate --refetch watches")
+	cmd.Flags().StringVar(&tpm, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that keeps the key, or a Unix socket to one; \"none\" for a key in a file")
+	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR`ectory that flor activate --refetch watches")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	return cmd
 }

@@ -13,10 +13,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
 	"github.com/florete/florete/internal/journal"
-	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/terminal"
 )
@@ -33,16 +30,7 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	slog.SetDefault(journal.New(os.Stderr))
-	m := &instance{}
-	root := &cobra.Command{
-		Use:           filepath.Base(os.Args[0]),
-		Short:         "Runs a host of a Florete cluster",
-		Version:       release.Version(),
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	m.flag(root)
-	addCommands(root, m)
+	root := newRoot(filepath.Base(os.Args[0]), &instance{})
 	err := terminal.RefuseUnknown(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)

@@ -13,13 +13,13 @@ func newPingCmd(m *instance) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ping SERVICE",
-		Short: "Find out whether this account reaches a service, and what is in the way",
-		Long: `Do what a connection of this account to a service does, step by step: its name, the
-local listener, the identity that the account acts under, the forwarder that publishes
-the service, the identities of both, the upstream. The service gets a connection without
-a byte, which ends at once; over UDP, nothing.
+		Short: "Check whether this account reaches a service",
+		Long: `Check, step by step, what a connection of this account to a service does: its name, the local
+listener, the identity of the account, the forwarder that publishes the service, both identities,
+and the upstream. A step that fails is printed with its remedy. The service receives a connection
+without a byte, which ends at once; over UDP it receives nothing.
 
-Exit status: 0 it is reached; 1 usage, or no agent; 2 a step is broken.`,
+Exit status: 0 the service is reached; 1 usage, or no agent; 2 a step failed.`,
 		Example: "  flor ping wiki\n  flor ping host.ursula.demo.flor.rete",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,7 +38,7 @@ Exit status: 0 it is reached; 1 usage, or no agent; 2 a step is broken.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&c.Socket, "socket", "", "Unix socket of the agent for this command, ping.sock")
+	cmd.Flags().StringVar(&c.Socket, "socket", "", "Unix `SOCKET` of the agent for this command, ping.sock")
 	m.follow(cmd, "socket", func(m hostdir.Instance) string { return ping.Beside(m.Agent()) })
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

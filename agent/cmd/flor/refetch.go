@@ -14,23 +14,24 @@ import (
 func newRefetchCmd(m *instance) *cobra.Command {
 	return requests(m, localapi.Refetch, localapi.Again, &cobra.Command{
 		Use:   "refetch NEED…",
-		Short: "Fetch needs again, whatever their state",
-		Long: `Have flor activate request needs again within ten seconds, where what a provider
-returned before is of no use any more. The answer is the same unless something changed;
-units are notified when it did. To replace a secret, see flor rotate.`,
+		Short: "Fetch needs again",
+		Long: `Request needs again, within ten seconds, although they are fulfilled. The provider returns the same
+answer unless something changed; units are notified if it did. Use it when a delivered file is lost
+or damaged. To replace a secret, run flor rotate.`,
 	})
 }
 
 func newRotateCmd(m *instance) *cobra.Command {
 	return requests(m, localapi.Rotate, localapi.AnotherSecret, &cobra.Command{
 		Use:   "rotate NEED…",
-		Short: "Replace the secrets of needs",
-		Long: `Have flor activate request another secret for needs within ten seconds. The new one is
-delivered and units are notified; the former one ends, that of a client of the issuer a
-quarter of an hour later, so that no login fails. Where it may be known to others, raise
-the generation in the topology instead, which ends it at once. The provider accepts one rotation of a secret in ten
-minutes and audits it. Certificates have no secret that a provider knows: flor refetch
-replaces them.`,
+		Short: "Rotate the secrets of needs",
+		Long: `Request another secret for needs within ten seconds. The new secret is delivered, and units are
+notified. The old one stops working; that of an OIDC client stays valid for 15 minutes, so that no
+login fails. A rotation cannot be undone.
+
+If an OIDC secret may be known to others, raise its generation in the topology instead, which ends
+it at once. The provider accepts one rotation of a secret in ten minutes, and audits it.
+Certificates have no such secret: flor refetch replaces them.`,
 	})
 }
 
@@ -56,7 +57,7 @@ func requests(m *instance, leave func(document.Manifest, string, string) error, 
 		return nil
 	}
 	m.state(cmd, &state)
-	cmd.Flags().StringVar(&dir, "refetch", "", "directory that flor activate --refetch watches")
+	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR`ectory that flor activate --refetch watches")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	return cmd
 }

@@ -18,8 +18,9 @@ func newStatusCmd(m *instance) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show identities, needs, services, peers and refusals of this host",
-		Args:  cobra.NoArgs,
+		Short: "Show the state of this host", Long: `Show the identities, needs, services and peers of this host, and the connections that were refused.
+florctl status shows all hosts of the cluster.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, raw, err := agentstatus.Fetch(cmd.Context(), socket)
 			if err != nil {
@@ -35,7 +36,7 @@ func newStatusCmd(m *instance) *cobra.Command {
 		},
 	}
 	m.state(cmd, &state)
-	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of the agent")
+	cmd.Flags().StringVar(&socket, "socket", "", "Unix `SOCKET` of the agent")
 	m.follow(cmd, "socket", hostdir.Instance.Agent)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

@@ -15,10 +15,10 @@ func newStoreCertsCmd(m *instance) *cobra.Command {
 	var layout hostdir.Layout
 	cmd := &cobra.Command{
 		Use:   "store-certificates",
-		Short: "Restart what has former certificates of the store that provider hosts share",
-		Long: `Restart the member of the store that provider hosts share, and the processes of this host
-that call it, if they started before the certificates in /etc/florete/store changed. A unit
-starts this command when a file there changes.`,
+		Short: "Restart units with former etcd certificates",
+		Long: `Restart the etcd member of this host, and the providers that call it, if they started before the
+certificates in /etc/florete/store changed. A path unit runs this command when a file there
+changes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := units.StoreCertificates{Dir: filepath.Join(m.Etc(), "store"), Started: units.Started, Restart: activation.NotifySystemd, Log: slog.Default()}

@@ -39,23 +39,20 @@ func newSyncCmd(m *instance) *cobra.Command {
 	s := &syncer{instance: m}
 	cmd := &cobra.Command{
 		Use:   "sync",
-		Short: "Put the newest documents in force, and go back unless somebody confirms them",
-		Long: `Fetch the newest documents of this host from a provider, verify them, print what they
-change and put them in force. Unless somebody confirms that within --commit-timeout, the
-documents before are in force again, whatever does not work by then, the network or a
-reboot included:
+		Short: "Put the newest documents in force, unless nobody confirms",
+		Long: `Fetch the newest documents of this host from a provider, verify them, print what they change, and
+put them in force at once. Unless somebody confirms within --commit-timeout, the former documents are
+put in force again, even without a network or after a reboot. Confirm from a new login, which proves
+that the host can still be reached:
 
     flor sync --confirm ID
 
-proves that the host can be reached, and so wants a login that began after the change.
-
-Beside flor activate, which takes what is published by itself, --hold has that wait until
-flor sync takes it:
+flor activate takes published documents by itself. To make it wait for flor sync, hold it:
 
     flor sync --hold 1h    # then publish, flor sync --dry-run, flor sync
 
-Exit status: 0 in force, confirmed, or nothing changes; 1 an error, and nothing changed
-unless a commit was printed; 2 (--confirm-when-healthy) it went back.`,
+Exit status: 0 in force, confirmed, or nothing changes; 1 an error, and nothing changed unless a
+commit was printed; 2 (--confirm-when-healthy) the host went back.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			syscall.Umask(0o022) // documents are for other accounts
@@ -72,18 +69,18 @@ unless a commit was printed; 2 (--confirm-when-healthy) it went back.`,
 	}
 	m.state(cmd, &s.State)
 	f := cmd.Flags()
-	f.StringVar(&s.HostKey, "ssh-host-key", activation.DefaultHostKey, "SSH host key that proves this host at enrolment")
+	f.StringVar(&s.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` of the SSH host key that proves this host at enrolment")
 	f.StringVar(&s.TPM, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the device key, or a Unix socket to one")
-	f.StringVar(&s.socket, "agent-socket", "", "Unix socket of the agent, for --confirm-when-healthy")
+	f.StringVar(&s.socket, "agent-socket", "", "Unix `SOCKET` of the agent, for --confirm-when-healthy")
 	m.follow(cmd, "agent-socket", hostdir.Instance.Agent)
-	f.DurationVar(&s.timeout, "commit-timeout", 5*time.Minute, "how long to wait for a confirmation before going back")
-	f.DurationVar(&s.hold, "hold", 0, "have documents from the network wait for flor sync that long, 0 to end that")
-	f.StringVar(&s.confirm, "confirm", "", "keep what the commit `ID` put in force")
-	f.BoolVar(&s.healthy, "confirm-when-healthy", false, "confirm when needs are fulfilled, units run and a provider answers over a new connection")
+	f.DurationVar(&s.timeout, "commit-timeout", 5*time.Minute, "time to wait for a confirmation before going back")
+	f.DurationVar(&s.hold, "hold", 0, "keep published documents waiting for flor sync for this time; 0 ends that")
+	f.StringVar(&s.confirm, "confirm", "", "keep the documents or system of the commit `ID`")
+	f.BoolVar(&s.healthy, "confirm-when-healthy", false, "confirm once needs are fulfilled, units run and a provider answers over a new connection")
 	f.BoolVar(&s.dryRun, "dry-run", false, "print what would change, and change nothing")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	cmd.MarkFlagsMutuallyExclusive("confirm", "confirm-when-healthy")
-	f.BoolVar(&s.system, "system", false, "switch to the NixOS system that the newest documents name, and back unless that is confirmed")
+	f.BoolVar(&s.system, "system", false, "switch to the NixOS system that the newest documents name, and back unless confirmed")
 	cmd.MarkFlagsMutuallyExclusive("confirm", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("system", "confirm")
 	cmd.MarkFlagsMutuallyExclusive("system", "confirm-when-healthy")

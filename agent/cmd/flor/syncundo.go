@@ -22,13 +22,13 @@ func newArmCmd(m *instance) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "arm DIR [ACTION]",
-		Short: "Have this host go back from a system or a bundle, unless somebody confirms it",
-		Long: `To be called right before a NixOS system (ACTION is that of switch-to-configuration), or
-an unpacked bundle, is put in force: unless somebody confirms that within --commit-timeout,
+		Short: "Prepare to go back from a system or bundle",
+		Long: `Prepare this host to go back, before a NixOS system or an unpacked bundle in DIR is put in force.
+Unless somebody confirms within --commit-timeout, the current system or bundle is put in force again.
+ACTION is that of switch-to-configuration. The ID for the confirmation is printed, or nothing if
+nothing changes:
 
-    flor sync --confirm ID
-
-the one that is in force now will be again. Prints ID, or nothing where nothing changes.`,
+    flor sync --confirm ID`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			syscall.Umask(0o022)
@@ -50,7 +50,7 @@ the one that is in force now will be again. Prints ID, or nothing where nothing 
 		},
 	}
 	m.state(cmd, &n.State)
-	cmd.Flags().DurationVar(&timeout, "commit-timeout", 5*time.Minute, "how long to wait for a confirmation before going back")
+	cmd.Flags().DurationVar(&timeout, "commit-timeout", 5*time.Minute, "time to wait for a confirmation before going back")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the commit as JSON")
 	return cmd
 }
@@ -60,9 +60,9 @@ func newRollbackCmd(m *instance) *cobra.Command {
 	var system bool
 	cmd := &cobra.Command{
 		Use:   "rollback",
-		Short: "Go back from the pending commit, at its deadline",
-		Long: `Wait for the deadline of the pending commit, go back from it unless it is confirmed, and
-end. It is what florete-rollback.service runs, which is there before anything changes.`,
+		Short: "Go back from the pending commit at its deadline",
+		Long: `Wait for the deadline of the pending commit, and go back from it unless it is confirmed. The unit
+florete-rollback.service runs this command, before a change is put in force.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			syscall.Umask(0o022)
@@ -74,7 +74,7 @@ end. It is what florete-rollback.service runs, which is there before anything ch
 		},
 	}
 	m.state(cmd, &state)
-	cmd.Flags().BoolVar(&system, "system", false, "from a system or a bundle, in this process")
+	cmd.Flags().BoolVar(&system, "system", false, "go back from a system or a bundle, in this process")
 	return cmd
 }
 

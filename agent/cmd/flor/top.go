@@ -20,11 +20,11 @@ func newTopCmd(m *instance) *cobra.Command {
 	var once, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Show what the forwarder carries now, by service and principal",
-		Long: `Show connections, opens and bytes in a second, refusals and transport of each service
-and principal, the busiest first, until it is interrupted. IN is from service to
-principal, OUT the other way. Where output is no terminal, each table follows the one
-before.`,
+		Short: "Show the traffic of the forwarder",
+		Long: `Show the connections, the new connections and bytes per second, the refusals and the transport of
+each service and principal, the busiest first, until it is interrupted. IN is from service to
+principal, OUT from principal to service. Where the output is not a terminal, tables are printed one
+after the other.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if interval < 100*time.Millisecond {
@@ -55,11 +55,11 @@ before.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&socket, "socket", "", "Unix socket of the agent")
+	f.StringVar(&socket, "socket", "", "Unix `SOCKET` of the agent")
 	m.follow(cmd, "socket", hostdir.Instance.Agent)
-	f.DurationVar(&interval, "interval", 2*time.Second, "between tables")
-	f.BoolVar(&once, "once", false, "show one table and end")
-	f.BoolVar(&asJSON, "json", false, "print JSON, an object for each interval")
+	f.DurationVar(&interval, "interval", 2*time.Second, "time between tables")
+	f.BoolVar(&once, "once", false, "show one table, and end")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object for each interval")
 	return cmd
 }
 

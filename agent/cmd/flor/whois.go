@@ -17,10 +17,9 @@ func newWhoisCmd(m *instance) *cobra.Command {
 	var udp, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "whois ADDRESS",
-		Short: "Show who is behind a connection to a service of this host",
-		Long: `Show the SPIFFE ID of the caller behind a connection of the forwarder to a service, by
-the address that the service sees it come from. Root may query all services, other
-accounts those whose user they are.`,
+		Short: "Show the caller of a connection to a service",
+		Long: `Show the SPIFFE ID of the caller of a connection, by the ADDRESS that the service sees the connection
+come from. Root may ask about all services of the host, and the account of a service about its own.`,
 		Example: "  flor whois 127.0.0.1:43210",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,9 +47,9 @@ accounts those whose user they are.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of the agent for this command, whois.sock")
+	cmd.Flags().StringVar(&socket, "socket", "", "Unix `SOCKET` of the agent for this command, whois.sock")
 	m.follow(cmd, "socket", func(m hostdir.Instance) string { return whois.Beside(m.Agent()) })
-	cmd.Flags().StringVar(&to, "to", "", "address that the service listens on, where several connections come from one port")
+	cmd.Flags().StringVar(&to, "to", "", "`ADDRESS` that the service listens on, where several connections come from one port")
 	cmd.Flags().BoolVar(&udp, "udp", false, "the service is over UDP")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

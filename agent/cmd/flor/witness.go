@@ -27,14 +27,12 @@ func newWitnessCmd(m *instance) *cobra.Command {
 	var asJSON, now bool
 	cmd := &cobra.Command{
 		Use:   "witness",
-		Short: "What this host has seen of the audit logs of its providers",
-		Long: `Print the newest checkpoint that this host has seen of the audit log of each process that
-it has needs from, and what is wrong with it: a log must extend what it was.
+		Short: "Show the audit logs that this host has seen",
+		Long: `Show the newest checkpoint that this host has seen of the audit log of each of its providers, and
+what is wrong with it: a log may only grow. Exits 2 if something is wrong that nobody accepted.
 
-    flor witness --now                                       have activation look, within ten seconds
-    flor witness accept PROVIDER KIND --reason "new disk"    go on from the log as it is now
-
-Exits 2 where something is wrong that nobody accepted.`,
+    flor witness --now                                       look at all logs within ten seconds
+    flor witness accept PROVIDER KIND --reason "new disk"    accept a log that was replaced`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if now {
@@ -63,9 +61,9 @@ Exits 2 where something is wrong that nobody accepted.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with checkpoints as the provider signed them")
-	cmd.Flags().BoolVar(&now, "now", false, "have activation witness all logs at once")
-	cmd.Flags().StringVar(&dir, "refetch", "", "directory that flor activate --refetch watches")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with the checkpoints as the provider signed them")
+	cmd.Flags().BoolVar(&now, "now", false, "look at all logs within ten seconds")
+	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR`ectory that flor activate --refetch watches")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	m.state(cmd, &state)
 	cmd.AddCommand(newAcceptCmd(m))
@@ -77,10 +75,10 @@ func newAcceptCmd(m *instance) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "accept PROVIDER KIND --reason TEXT",
-		Short: "End the alarm about an audit log, once it is known why it is another",
-		Long: `Accept what is wrong with the audit log of a provider's process: this host goes on from
-the log as it is now, and raises the alarm again for whatever comes after. Who accepted it, when
-and why is kept, reported, and has a row in the audit log of this host's provider of documents.`,
+		Short: "Accept an audit log that was replaced",
+		Long: `Accept what is wrong with the audit log of a provider. The host continues from the log as it is now,
+and raises an alarm about any later fault. The account, the time and the reason are kept, reported,
+and written to the audit log of the host's config provider. It cannot be undone.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			syscall.Umask(0o022)
@@ -99,7 +97,7 @@ and why is kept, reported, and has a row in the audit log of this host's provide
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT`: what was found out")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that says what was found out")
 	cmd.MarkFlagRequired("reason")
 	m.state(cmd, &state)
 	return cmd

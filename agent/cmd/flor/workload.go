@@ -15,11 +15,11 @@ func newWorkloadCmd(m *instance) *cobra.Command {
 	var c workload.Config
 	cmd := &cobra.Command{
 		Use:   "workload",
-		Short: "Serve the SPIFFE Workload API to services of this host",
-		Long: `Serve the SPIFFE Workload API (X.509-SVIDs, JWT-SVIDs) on the socket that systemd passes,
-SPIFFE_ENDPOINT_SOCKET=unix:///run/florete/workload.sock, to services that have
-workloadApi = true in the topology. Whose process it is decides what it gets: its
-account and systemd unit, as the topology's callers have them.`,
+		Short: "Serve the SPIFFE Workload API",
+		Long: `Serve the SPIFFE Workload API (X.509-SVIDs and JWT-SVIDs) on the socket that systemd passes,
+SPIFFE_ENDPOINT_SOCKET=unix:///run/florete/workload.sock, to services that have workloadApi = true
+in the topology. The account and the systemd unit of the calling process decide which identities it
+gets.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			listeners, err := activation.Listeners()

@@ -17,7 +17,7 @@ import (
 // files that make gives for the cluster as it is, unless there would be faults, and prints them
 // with what they change.
 func adding(of, cmd *cobra.Command, there func(t compile.Topology, name string) bool, make func(compile.Topology, []string) ([]scaffold.File, error)) *cobra.Command {
-	dir := cmd.Flags().String("flake", ".", "directory of the cluster")
+	dir := cmd.Flags().String("flake", ".", "`DIR`ectory of the cluster")
 	args := cmd.Args
 	from := source(cmd)
 	cmd.Args = args
@@ -39,26 +39,29 @@ func adding(of, cmd *cobra.Command, there func(t compile.Topology, name string) 
 func newHostCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [ADDRESS...]",
-		Short: "Add a host, with the SSH host key that it has",
-		Long: `Add a host, in a file of its own. Its SSH host key is fetched from the first address, and
-shown: it is for you to compare with what the host's console prints. A host that cannot be
-reached has --ssh-host-key, or --join. Where the cluster has no providers, this host is the
-first one.`,
+		Short: "Add a host to the cluster",
+		Long: `Add a host to the cluster: write hosts/NAME.nix, and print what that changes. Nothing is sent
+to the host; the change takes effect when you deploy or publish. To undo it, remove the file.
+
+The SSH host key is fetched from the first address and printed. Compare it with the key that
+the console of the host shows, and confirm. For a host that cannot be reached, pass the key with
+--ssh-host-key; for one that has no key yet, pass --join. The first host of a cluster also
+becomes its first provider host.`,
 		Args: words(1, 9),
 	}
 	var h scaffold.Host
 	var key scaffold.KeySource
 	f := cmd.Flags()
-	f.StringVar(&h.Group, "group", "", "host group, such as eu/fra")
-	f.BoolVar(&h.Device, "device", false, "a laptop or the like, where no service with replicas is placed")
-	f.StringArrayVar(&h.Users, "user", nil, "who acts on it; several times")
-	f.StringVar(&key.Key, "ssh-host-key", "", "`LINE` of /etc/ssh/ssh_host_ed25519_key.pub there; it is not fetched then")
-	f.StringVar(&key.Fingerprint, "fingerprint", "", "`SHA256:…` that the fetched key must have, in place of a question")
-	f.IntVar(&key.Port, "ssh-port", 22, "where its SSH server listens")
-	f.BoolVar(&key.Join, "join", false, "declare no key: the host makes one, which florctl join approve admits")
+	f.StringVar(&h.Group, "group", "", "`GROUP` of hosts that it belongs to, such as eu/fra")
+	f.BoolVar(&h.Device, "device", false, "add a laptop or another device, where the compiler places no services")
+	f.StringArrayVar(&h.Users, "user", nil, "`PERSON` who acts on the host; may be repeated")
+	f.StringVar(&key.Key, "ssh-host-key", "", "use this `LINE` of the host's /etc/ssh/ssh_host_ed25519_key.pub, and do not fetch the key")
+	f.StringVar(&key.Fingerprint, "fingerprint", "", "accept the fetched key if its fingerprint is this `SHA256:…`, without asking")
+	f.IntVar(&key.Port, "ssh-port", 22, "`PORT` of the host's SSH server")
+	f.BoolVar(&key.Join, "join", false, "declare no key: the host makes a device key, which florctl join approve admits")
 	cmd.MarkFlagsMutuallyExclusive("ssh-host-key", "fingerprint", "join")
 	there := func(t compile.Topology, name string) bool { _, ok := t.Hosts[name]; return ok }
-	return adding(&cobra.Command{Use: "host", Short: "Add hosts to the cluster"}, cmd, there, func(t compile.Topology, args []string) (files []scaffold.File, err error) {
+	return adding(&cobra.Command{Use: "host", Short: "Add a host"}, cmd, there, func(t compile.Topology, args []string) (files []scaffold.File, err error) {
 		h.Name, h.Addresses, h.Users = args[0], args[1:], distinct(h.Users)
 		if h.Group != "" {
 			if err := scaffold.CheckGroup(h.Group); err != nil {
@@ -82,23 +85,26 @@ first one.`,
 func newServiceCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --host HOST --port PORT",
-		Short: "Add a service, in a file of its own",
-		Long: `Add a service that listens on a port of a host, in a file of its own. Roles say who reaches
-it: with --for a new one does, in a file of its own; one that is there is yours to edit.`,
+		Short: "Add a service to the cluster",
+		Long: `Add a service that listens on a port of a host: write services/NAME.nix, and print what that
+changes. It takes effect when you deploy or publish. To undo it, remove the file.
+
+A service is reachable only through a role. With --for, a new role that reaches the service is
+written to roles/ROLE.nix. To use a role that exists, add the service to its file yourself.`,
 		Args: words(1, 1),
 	}
 	var s scaffold.Service
 	f := cmd.Flags()
-	f.StringVar(&s.Host, "host", "", "where it runs")
-	f.IntVar(&s.Port, "port", 0, "where it listens on 127.0.0.1 there")
-	f.IntVar(&s.ListenPort, "listen-port", 80, "where callers reach it, by its name")
-	f.StringVar(&s.User, "run-as", "", "account that it runs as")
-	f.StringArrayVar(&s.Roles, "role", nil, "what it may reach itself; several times")
+	f.StringVar(&s.Host, "host", "", "`HOST` on which the service runs")
+	f.IntVar(&s.Port, "port", 0, "`PORT` of 127.0.0.1 on which the service listens there")
+	f.IntVar(&s.ListenPort, "listen-port", 80, "`PORT` on which callers reach the service by its name")
+	f.StringVar(&s.User, "run-as", "", "`ACCOUNT` that the service runs as")
+	f.StringArrayVar(&s.Roles, "role", nil, "`ROLE` of the service, which decides what it may reach itself; may be repeated")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagRequired("port")
-	role := f.String("for", "", "new `ROLE` that reaches it")
+	role := f.String("for", "", "make a new `ROLE` that reaches the service")
 	there := func(t compile.Topology, name string) bool { _, ok := t.Services[name]; return ok }
-	return adding(&cobra.Command{Use: "service", Short: "Add services to the cluster"}, cmd, there, func(t compile.Topology, args []string) ([]scaffold.File, error) {
+	return adding(&cobra.Command{Use: "service", Short: "Add a service"}, cmd, there, func(t compile.Topology, args []string) ([]scaffold.File, error) {
 		s.Name, s.Roles = args[0], distinct(s.Roles)
 		for flag, port := range map[string]int{"--port": s.Port, "--listen-port": s.ListenPort} {
 			if port < 1 || port > 65535 {
@@ -118,14 +124,18 @@ it: with --for a new one does, in a file of its own; one that is there is yours 
 func newUserCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [--role ROLE...]",
-		Short: "Add a person, in a file of its own",
-		Long:  `Add a person, in a file of its own. Where they act is for hosts to say: hosts.<name>.users.`,
-		Args:  words(1, 1),
+		Short: "Add a person to the cluster",
+		Long: `Add a person: write users/NAME.nix, and print what that changes. It takes effect when you deploy
+or publish. To undo it, remove the file.
+
+A person acts on hosts that list them: hosts.<name>.users. Pass --user to florctl host add, or
+edit the file of a host.`,
+		Args: words(1, 1),
 	}
 	var u scaffold.User
-	cmd.Flags().StringArrayVar(&u.Roles, "role", nil, "what they may reach; several times")
+	cmd.Flags().StringArrayVar(&u.Roles, "role", nil, "`ROLE` of the person; may be repeated")
 	there := func(t compile.Topology, name string) bool { _, ok := t.Users[name]; return ok }
-	return adding(&cobra.Command{Use: "user", Short: "Add people to the cluster"}, cmd, there, func(_ compile.Topology, args []string) ([]scaffold.File, error) {
+	return adding(&cobra.Command{Use: "user", Short: "Add a person"}, cmd, there, func(_ compile.Topology, args []string) ([]scaffold.File, error) {
 		u.Name, u.Roles = args[0], distinct(u.Roles)
 		return []scaffold.File{u.File()}, nil
 	})

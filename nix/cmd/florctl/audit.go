@@ -15,21 +15,23 @@ import (
 func newAuditCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit [FLAKE]",
-		Short: "Print what config providers decided, oldest first",
-		Long: `Print what config providers decided, oldest first: who fetched and reported, who
-published, rolled back and rotated, from where. Over ssh it is what all providers on
-those hosts decided, as flor-provider audit prints there.
+		Short: "Print the audit log",
+		Long: `Print what the providers decided, oldest first: who fetched, reported, published, rolled back or
+rotated something, from which address, and what was refused.
 
-Rows of the same minute that differ in their time alone are one line; --json has each. They are in a
-tamper-evident log of their provider: --verify builds that anew from the rows,
-and names those that were edited or removed, whatever the provider says of how long it keeps
-them; --proof proves that it has one.`,
+Through the forwarder, florctl reads the log of the config providers. With --via ssh it reads the
+logs of all kinds of need on those hosts. Rows of one minute that differ only in their time are
+printed as one line; --json prints each row.
+
+The rows are part of a tamper-evident log. --verify computes that log again from the rows, and
+names rows that were edited or removed. --proof proves that the log contains a row. --follow
+prints new rows as they are appended. Nothing is changed.`,
 	}
 	var f auditview.Filter
 	f.Flags(cmd)
-	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
+	asJSON := cmd.Flags().Bool("json", false, "print one JSON object per line")
 	how := auditview.Modes(cmd)
-	keep := cmd.Flags().Int("keep", 0, "with --verify, for how many `DAYS` providers keep rows: retention.audit of their provider.hujson, 365 unless written")
+	keep := cmd.Flags().Int("keep", 0, "with --verify, the number of `DAYS` that providers keep rows: retention.audit of their provider.hujson (default 365)")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		if unread := c.Providers.Unread(c.Topology); len(unread) > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "not read: the logs of kinds %s: with --via ssh\n", strings.Join(unread, ", "))

@@ -13,16 +13,18 @@ import (
 func newBundleCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle [FLAKE] --host H --out FILE",
-		Short: "Pack a host's documents, units and programs for any Linux with systemd",
-		Long: `Pack what a host runs on into one file: its documents, its units and static
-programs (CGO_ENABLED=0). As tar.gz it holds install.sh, which installs, upgrades,
-rolls back and removes; as deb it is a package named florete, or florete-NAME where
-the topology gives the host an instance. The same host gives the same bytes.`,
+		Short: "Pack the bundle of a host for any Linux with systemd",
+		Long: `Pack all that a host runs into one file: its documents, its units, and the programs flor and
+flor-provider, linked statically (CGO_ENABLED=0). The same host gives the same bytes.
+
+A tar.gz has install.sh, which installs, upgrades, rolls back and removes. A deb is a package
+named florete, or florete-NAME where the topology gives the host an instance. Nothing is sent to
+the host: florctl deploy does that.`,
 	}
-	host := cmd.Flags().String("host", "", "whose bundle")
-	out := cmd.Flags().String("out", "", "write this `FILE`, - for standard output")
-	format := cmd.Flags().String("format", "tar.gz", "tar.gz or deb")
-	bin := cmd.Flags().String("bin", "", "`DIR` with flor and flor-provider (default: where florctl is)")
+	host := cmd.Flags().String("host", "", "`HOST` to pack the bundle of")
+	out := cmd.Flags().String("out", "", "write the bundle to `FILE`, or to standard output (-)")
+	format := cmd.Flags().String("format", "tar.gz", "`FORMAT` of the bundle: tar.gz or deb")
+	bin := cmd.Flags().String("bin", "", "`DIR`ectory of flor and flor-provider (default: that of florctl)")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagRequired("out")
 	return onSource(cmd, func(src compile.Source) error {

@@ -14,7 +14,7 @@ import (
 )
 
 func newCACmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "ca", Short: "Keep the cluster's certificate authority"}
+	cmd := &cobra.Command{Use: "ca", Short: "Keep the certificate authority of the cluster"}
 	cmd.AddCommand(newCAInitCmd(), newCASignCmd(), newCAEnrolmentCmd(), newCAStatusCmd(), newCARotateCmd(), newCAWebCmd())
 	return cmd
 }
@@ -22,17 +22,18 @@ func newCACmd() *cobra.Command {
 func newCAInitCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init --trust-domain NAME --out DIR",
-		Short: "Make the root of a trust domain",
-		Long: `Make the root of a trust domain: ca.crt, which goes into the flake, and ca.key,
-which is kept offline and signs with florctl ca sign. Beside them it makes enrol.crt and
-enrol.key, with which florctl id issue makes identity files: the first operator's, and those
-of machines without a network. Keys are age files where they are sealed: age --decrypt opens
-them too, and age --armor --passphrase seals one that is there. On a token the key is where
-nobody can copy it, and ca.key has its URI instead.`,
+		Short: "Create the root of a trust domain",
+		Long: `Create the root of a trust domain in a directory: ca.crt, which goes into the flake, and ca.key,
+which you keep offline and which florctl ca sign uses. Beside them, create enrol.crt and
+enrol.key, with which florctl id issue signs identity files. Files that exist are not replaced.
+
+The keys can be sealed: they are age files then, which age --decrypt opens, and age --armor
+--passphrase seals a key that exists. With --pkcs11 the key stays on a token, where it cannot
+be copied, and ca.key has its URI.`,
 		Args: cobra.NoArgs,
 	}
-	trustDomain := cmd.Flags().String("trust-domain", "", "trust domain, such as demo.flor")
-	out := cmd.Flags().String("out", "", "directory for ca.crt and ca.key")
+	trustDomain := cmd.Flags().String("trust-domain", "", "`NAME` of the trust domain, such as demo.flor")
+	out := cmd.Flags().String("out", "", "`DIR`ectory for ca.crt and ca.key")
 	cmd.MarkFlagRequired("trust-domain")
 	cmd.MarkFlagRequired("out")
 	how := authority.RootKeyFlags(cmd)
@@ -55,17 +56,16 @@ func newCASignCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign [CSR] --ca-cert FILE --ca-key FILE",
 		Short: "Sign the issuing certificate of a provider",
-		Long: `Sign a provider's request for an issuing certificate with the root's key. Without
-CSR it is read from standard input, without --out the certificate goes to standard
-output, so that one line does all of it:
-
-  ssh root@forge cat /var/lib/florete-provider/cert/issuing.csr | florctl ca sign | ssh root@forge flor-provider install-cert`,
+		Long: `Sign a provider's request for an issuing certificate with the root key. The request is read from
+CSR or standard input, and the certificate is written to --out or standard output. It takes
+effect when flor-provider install-cert has installed it on the provider host. To take it back,
+pass its serial number to florctl revoke --serial.`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	crt := cmd.Flags().String("ca-cert", "ca.crt", "root certificate `FILE`")
-	key := cmd.Flags().String("ca-key", "ca.key", "root key `FILE`")
-	out := cmd.Flags().String("out", atomicfile.Stdout, "`FILE` for the issuing certificate")
-	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "of the certificate, but no longer than the root's")
+	crt := cmd.Flags().String("ca-cert", "ca.crt", "`FILE` of the root certificate")
+	key := cmd.Flags().String("ca-key", "ca.key", "`FILE` of the root key")
+	out := cmd.Flags().String("out", atomicfile.Stdout, "write the issuing certificate to `FILE`, or to standard output (-)")
+	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "lifetime of the certificate, at most that of the root")
 	open := agefile.Opening(cmd, "", "a sealed key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		from, csr := "standard input", cmd.InOrStdin()

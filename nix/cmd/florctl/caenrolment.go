@@ -14,15 +14,16 @@ import (
 func newCAEnrolmentCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enrolment --dir DIR",
-		Short: "Sign the certificate with which florctl id issue makes identity files",
-		Long: `Sign enrol.crt, with which florctl id issue makes identity files, with the root's key:
-when it ends, or the root is another. Its key, enrol.key, stays, and is made where there is
-none: for another key remove enrol.crt, once florctl revoke --serial has revoked it.`,
+		Short: "Sign the certificate that signs identity files",
+		Long: `Sign enrol.crt with the root key, when the former certificate ends or the root is another.
+florctl id issue signs identity files with it from then on. The key enrol.key stays as it is, and
+is created if there is none. For a new key, revoke the former certificate with florctl revoke
+--serial, remove enrol.crt, and run this again.`,
 		Args: cobra.NoArgs,
 	}
-	dir := cmd.Flags().String("dir", ".", "`DIR`ectory of the root, with ca.crt and ca.key")
-	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "of the certificate, but no longer than the root's")
-	open := agefile.Opening(cmd, "ca-", "the root's key, where it is sealed")
+	dir := cmd.Flags().String("dir", ".", "`DIR`ectory of ca.crt and ca.key")
+	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "lifetime of the certificate, at most that of the root")
+	open := agefile.Opening(cmd, "ca-", "the sealed root key")
 	seal := agefile.Flags(cmd, "a new enrol.key")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		d := ca.Dir(*dir)

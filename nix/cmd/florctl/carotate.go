@@ -16,8 +16,8 @@ import (
 // rotating adds the flags. The function it returns examines the cluster of the arguments.
 func rotating(cmd *cobra.Command) (dir *string, examine func(args []string) (*authority.Rotation, error)) {
 	cluster := ofCluster(cmd)
-	dir = cmd.Flags().String("dir", ".", "`DIR`ectory of the root, with ca.crt")
-	without := cmd.Flags().StringArray("without", nil, "a `HOST` that is gone for good, or is deployed by hand when it is back; several times")
+	dir = cmd.Flags().String("dir", ".", "`DIR`ectory of ca.crt")
+	without := cmd.Flags().StringArray("without", nil, "do not wait for this `HOST`, which is gone or will be deployed by hand; may be repeated")
 	return dir, func(args []string) (*authority.Rotation, error) {
 		return authority.Examine(cmd.Context(), ca.Dir(*dir), func() (published.Cluster, error) { return cluster(args) }, *without)
 	}
@@ -26,10 +26,10 @@ func rotating(cmd *cobra.Command) (dir *string, examine func(args []string) (*au
 func newCAStatusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [FLAKE] --dir DIR",
-		Short: "Print the roots of the cluster, and how a rotation stands",
-		Long: `Print the roots that the flake lists and those of the root's directory, how many hosts
-trust each and have certificates that lead to it, by their last reports, and which hosts the
-next step of a rotation waits for. Exits 2 where one waits, and 0 otherwise.`,
+		Short: "Print the roots of the cluster and the state of a rotation",
+		Long: `Print the roots in the flake and those in the directory of the root; how many hosts trust each,
+and have certificates that lead to it, by their last reports; and the hosts that the next step of
+a rotation waits for. Exits 2 when it waits for a host, and 0 otherwise. Nothing is changed.`,
 	}
 	_, examine := rotating(cmd)
 	show := shown(cmd, "print JSON")
@@ -50,30 +50,29 @@ next step of a rotation waits for. Exits 2 where one waits, and 0 otherwise.`,
 func newCARotateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate [FLAKE] --dir DIR",
-		Short: "Take the next step of replacing the cluster's root",
-		Long: `Take the next step of replacing the cluster's root, if everything is ready for it:
+		Short: "Take the next step of replacing the root",
+		Long: `Take the next step of replacing the root of the cluster, if all hosts are ready for it:
 
-  1. prepare   next.crt and next.key are made beside ca.crt and ca.key. List next.crt in
-               trust.roots too, under the name that is printed, and publish.
-  2. activate  once every host reports that it trusts it, wherever it verifies, next.* become
-               ca.*, and those old.*. Sign the issuing certificates with florctl ca sign.
-  3. retire    once no certificate of any host leads to the former root, remove it from
-               trust.roots and publish; once no host trusts it, old.* are removed.
+  1. prepare   Create next.crt and next.key beside ca.crt and ca.key. Then add next.crt to
+               trust.roots, under the name that is printed, and publish.
+  2. activate  When every host reports that it trusts the new root, rename next.* to ca.* and
+               the former ca.* to old.*. Then sign the issuing certificates with florctl ca sign.
+  3. retire    When no certificate of a host leads to the former root, remove it from
+               trust.roots and publish. When no host trusts it, old.* are removed.
 
-Where a host is not ready it is named, nothing is done, and florctl exits 2. The files of the
-directory, trust.roots and the reports of hosts are all there is of a rotation: run it again
-whenever it was interrupted, florctl ca status shows how it stands.
+If a host is not ready, florctl names it, changes nothing and exits 2. A rotation that was
+interrupted continues with the same command; florctl ca status shows its state.
 
-With --watch it takes all steps, each as soon as everything is ready for it, signs the issuing
-certificates as root@HOST over SSH, and says when the flake is to be edited and published: twice.
-Hosts get the roots with their documents, and renew their certificates by themselves.`,
+With --watch, florctl takes all steps, each as soon as the hosts are ready, signs the issuing
+certificates as root@HOST over SSH, and tells you, twice, when to edit the flake and publish. Hosts
+receive the roots with their documents, and renew their certificates themselves.`,
 		Example: `  florctl ca rotate ~/demo --dir ~/demo-ca --watch
   florctl ca rotate ~/demo --dir ~/demo-ca --watch --without laptop`,
 	}
 	dir, examine := rotating(cmd)
 	how := authority.RootKeyFlags(cmd)
-	watch := cmd.Flags().Bool("watch", false, "take all steps, and wait for what each needs")
-	open := agefile.Opening(cmd, "ca-", "the root's key, where it is sealed, for --watch")
+	watch := cmd.Flags().Bool("watch", false, "take all steps, and wait until the hosts are ready for each")
+	open := agefile.Opening(cmd, "ca-", "the sealed root key, for --watch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := examine(args)
 		if err != nil {

@@ -17,13 +17,14 @@ import (
 func newCAWebCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "web [FLAKE]",
-		Short: "Print how browsers come to trust names outside DNS",
-		Long: `Fetch the root certificate of the CA that signs names outside DNS, such as wiki.internal, from
-the provider of kind tls, and print how browsers come to trust it. It is good for those domains
-alone: who trusts it trusts it for no other name, and no identity of the cluster leads to it.`,
+		Short: "Fetch the root certificate of names outside DNS",
+		Long: `Fetch the root certificate that signs public names outside DNS, such as wiki.internal, from the
+provider of kind tls, and print how to install it in browsers. The certificate is valid for those
+domains alone, so that a browser that trusts it trusts it for no other name. To undo it, remove
+the certificate from the browser.`,
 	}
 	const defaultFile = "web-ca.crt"
-	out := cmd.Flags().String("out", defaultFile, "`FILE` for the certificate, - for standard output")
+	out := cmd.Flags().String("out", defaultFile, "write the certificate to `FILE`, or to standard output (-)")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var root tls.Root
 		if _, err := c.Ask(cmd.Context(), tls.Name, "/v1/tls/root", nil, &root); err != nil {

@@ -3,27 +3,42 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/manual"
+	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/internal/terminal"
 )
 
-// addCommands adds all commands, in the groups of the help.
-func addCommands(root *cobra.Command) {
+// newRoot returns the program with all its commands, in the groups of the help.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "florctl",
+		Short:         "Operate a Florete cluster",
+		Version:       release.Version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
 	terminal.AddCommands(root, examples,
-		terminal.CommandGroup{Title: "Cluster", Commands: []*cobra.Command{newInitCmd(), newHostCmd(), newServiceCmd(), newUserCmd(), newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd()}},
-		terminal.CommandGroup{Title: "Publishing", Commands: []*cobra.Command{newPublishCmd(), newRolloutCmd(), newVersionsCmd(), newDiffCmd(), newRollbackCmd()}},
-		terminal.CommandGroup{Title: "Hosts", Commands: []*cobra.Command{newStatusCmd(), newUnitsCmd(), newBundleCmd(), newDeployCmd(), newJoinCmd(), newTokenCmd()}},
-		terminal.CommandGroup{Title: "Access and secrets", Commands: []*cobra.Command{newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newResumeCmd(), newRevocationsCmd(), newIDCmd(), newRotateCmd(), newSecretCmd(), newTenantCmd()}},
-		terminal.CommandGroup{Title: "Providers", Commands: []*cobra.Command{newCACmd(), newStoreCmd(), newStateCmd(), newAuditCmd()}},
+		terminal.CommandGroup{Title: "Cluster", Commands: []*cobra.Command{newInitCmd(), newServiceCmd(), newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd()}},
+		terminal.CommandGroup{Title: "Hosts", Commands: []*cobra.Command{newHostCmd(), newJoinCmd(), newTokenCmd(), newIDCmd(), newDeployCmd(), newStatusCmd(), newUnitsCmd(), newBundleCmd()}},
+		terminal.CommandGroup{Title: "People", Commands: []*cobra.Command{newUserCmd(), newTenantCmd()}},
+		terminal.CommandGroup{Title: "Access and secrets", Commands: []*cobra.Command{newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newResumeCmd(), newRevocationsCmd(), newRotateCmd(), newSecretCmd()}},
+		terminal.CommandGroup{Title: "Providers", Commands: []*cobra.Command{newCACmd(), newStoreCmd(), newStateCmd()}},
+		terminal.CommandGroup{Title: "Releases", Commands: []*cobra.Command{newPublishCmd(), newRolloutCmd(), newVersionsCmd(), newDiffCmd(), newRollbackCmd()}},
+		terminal.CommandGroup{Title: "Audit", Commands: []*cobra.Command{newAuditCmd()}},
 	)
+	root.AddCommand(manual.Command())
+	return root
 }
 
 // examples has the examples of commands that have none where they are made.
 var examples = map[string]string{
-	"audit":                  `florctl audit --outcome denied`,
-	"bundle":                 `florctl bundle --host ursula --out ursula.tar.gz`,
-	"ca enrolment":           `florctl ca enrolment --dir ~/demo-ca`,
-	"ca init":                `florctl ca init --trust-domain demo.flor --out ~/demo-ca`,
-	"ca sign":                `ssh root@forge cat /var/lib/florete-provider/cert/issuing.csr | florctl ca sign --ca-cert ca.crt --ca-key ca.key`,
+	"audit":        `florctl audit --outcome denied`,
+	"bundle":       `florctl bundle --host ursula --out ursula.tar.gz`,
+	"ca enrolment": `florctl ca enrolment --dir ~/demo-ca`,
+	"ca init":      `florctl ca init --trust-domain demo.flor --out ~/demo-ca`,
+	"ca sign": `ssh root@forge cat /var/lib/florete-provider/cert/issuing.csr |
+    florctl ca sign --ca-cert ca.crt --ca-key ca.key |
+    ssh root@forge flor-provider install-cert`,
 	"ca status":              `florctl ca status --dir ~/demo-ca`,
 	"ca web":                 `florctl ca web --out web-root.crt`,
 	"compile":                `florctl compile --host ursula --out documents`,

@@ -13,15 +13,15 @@ import (
 func newCompileCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compile [FLAKE] {--host NAME [--kind policy] | --out DIR}",
-		Short: "Compile a cluster into its hosts' documents",
-		Long: `Compile a cluster into its hosts' documents: manifests, and policies of the
-hosts that provide. With --host alone the body is printed, byte for byte. With
---out documents are written: those of --host into DIR, else those of every host
-into DIR/<host>; directories of hosts that are no more go.`,
+		Short: "Compile the documents of hosts",
+		Long: `Compile the cluster to the documents of its hosts: a manifest for each host, and a policy for each
+provider host. With --host alone, print the body of one document. With --out, write the documents
+of --host to DIR, or those of all hosts to DIR/HOST; directories of hosts that the flake no
+longer has are removed. Nothing is sent to a host: florctl deploy and publish do that.`,
 	}
-	host := cmd.Flags().String("host", "", "only the documents of the host `NAME`")
-	kind := cmd.Flags().String("kind", document.DocManifest, "document to print, manifest or policy")
-	out := cmd.Flags().String("out", "", "write documents into this directory")
+	host := cmd.Flags().String("host", "", "compile the documents of this `HOST` only")
+	kind := cmd.Flags().String("kind", document.DocManifest, "`DOCUMENT` to print: manifest or policy")
+	out := cmd.Flags().String("out", "", "write documents into this `DIR`ectory")
 	cmd.MarkFlagsMutuallyExclusive("kind", "out")
 	return onSource(cmd, func(src compile.Source) error {
 		if *host == "" && *out == "" {

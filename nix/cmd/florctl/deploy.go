@@ -15,25 +15,27 @@ import (
 func newDeployCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deploy HOST… [--flake FLAKE]",
-		Short: "Install what the flake has of hosts over SSH, and undo it unless they report it",
-		Long: `Copy the bundle of each host to it as root, over SSH, install it, and wait until the host
-reports the new documents to a provider. A host that does not report them goes back by
-itself, since it was armed before anything changed. A host among the flake's
-nixosConfigurations is switched by nixos-rebuild, and goes back likewise where that has
-services.florete.commitConfirm.enable.
+		Short: "Install bundles or NixOS systems on hosts over SSH",
+		Long: `Install the state of the flake on hosts, over SSH as root, several at once. A host among the
+flake's nixosConfigurations is switched by nixos-rebuild; to any other host florctl copies its
+bundle and installs it. It then waits until the host reports the new documents to a provider.
 
-SSH reaches a host as ssh_config(5) has it, else at its address in the topology; it must
-prove the SSH host key that the flake declares. Exits 1 if one failed.
+A host that does not report within --timeout goes back to its former state by itself; on NixOS,
+where services.florete.commitConfirm.enable is set. Exits 1 if a host failed. To undo a
+deployment, deploy the former revision of the flake.
 
-With --new, what a machine needs that is not installed yet: the SSH host key that it will
-have, in a directory for nixos-anywhere --extra-files.`,
+SSH reaches a host as ssh_config(5) says, and otherwise at its address in the topology. The host
+must have the SSH host key that the flake declares.
+
+With --new, florctl installs nothing: it prepares a directory for nixos-anywhere --extra-files with
+the SSH host key of a machine that is not installed yet.`,
 	}
 	from, reach := source(cmd), via(cmd)
-	flake := cmd.Flags().String("flake", ".", "flake of the cluster")
-	timeout := cmd.Flags().Duration("timeout", 5*time.Minute, "how long a host may take to report before it goes back")
-	jobs := cmd.Flags().Int("jobs", 4, "how many hosts at once")
-	bin := cmd.Flags().String("bin", "", "`DIR` with flor and flor-provider for bundles (default: where florctl is)")
-	extra := cmd.Flags().String("new", "", "make `DIR` for a machine that is not installed yet, and print what comes next")
+	flake := cmd.Flags().String("flake", ".", "`FLAKE` of the cluster")
+	timeout := cmd.Flags().Duration("timeout", 5*time.Minute, "time in which a host must report before it goes back")
+	jobs := cmd.Flags().Int("jobs", 4, "`NUMBER` of hosts to deploy at once")
+	bin := cmd.Flags().String("bin", "", "`DIR`ectory of flor and flor-provider (default: that of florctl)")
+	extra := cmd.Flags().String("new", "", "prepare `DIR` for a machine that is not installed yet, and print the next steps")
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		src, err := from([]string{*flake})

@@ -14,14 +14,15 @@ import (
 func newExplainCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [FLAKE] WHO SERVICE",
-		Short: "Say why someone reaches a service, or what is missing",
-		Long: `Say why someone reaches a service: the roles and groups between them. Where
-nothing leads there, say which roles would, who holds them, and which changes of
-the topology would open the way, each with what else it opens. WHO is a user, a
-node or a service, such as user:alice, node:forge or service:wiki; SERVICE may be a
-name or URL that programs use, such as wiki.demo.flor.rete.
+		Short: "Explain why someone reaches a service",
+		Long: `Explain why someone reaches a service: print the roles and groups that lead from one to the other.
+If nothing leads there, print the roles that would, who has them, and which changes of the topology
+would give access, each with everything else that it would open.
 
-The answer is of the flake alone: florctl revocations prints who is revoked or suspended.`,
+WHO is a user, a node or a service, such as user/alice, node/forge or service/wiki. SERVICE is its
+name, or a name or URL that programs use, such as wiki.demo.flor.rete.
+
+The answer comes from the flake alone. florctl revocations prints who is revoked or suspended.`,
 	}
 	return question(cmd, 2, func(a *explain.Access, words []string) (fmt.Stringer, error) {
 		who, err := a.Principal(words[0])

@@ -13,15 +13,14 @@ import (
 func newGraphCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph [FLAKE] [--format svg|dot|mermaid] [--host NAME] [--out FILE]",
-		Short: "Draw a cluster",
-		Long: `Draw a cluster: hosts with the services and users on them, who reaches what
-through which roles, and who provides for whom. SVG is for browsers and
-documents, DOT for Graphviz, Mermaid for Markdown, where viewers draw no more
-than 500 edges: of a large cluster, take a --host.`,
+		Short: "Draw the cluster",
+		Long: `Draw the cluster: the hosts with their services and users, who reaches which service through which
+roles, and which hosts provide for others. SVG is for browsers and documents, DOT for Graphviz,
+and Mermaid for Markdown, where viewers draw at most 500 edges. For a large cluster, pass --host.`,
 	}
-	format := cmd.Flags().String("format", "svg", "svg, dot or mermaid")
-	host := cmd.Flags().String("host", "", "draw only what the host `NAME` has to do with")
-	out := cmd.Flags().String("out", atomicfile.Stdout, "write to `FILE` instead of printing")
+	format := cmd.Flags().String("format", "svg", "`FORMAT` of the drawing: svg, dot or mermaid")
+	host := cmd.Flags().String("host", "", "draw only this `HOST`, its neighbours and what is between them")
+	out := cmd.Flags().String("out", atomicfile.Stdout, "write the drawing to `FILE`, or to standard output (-)")
 	formats := map[string]func(graph.Cluster) []byte{"svg": graph.SVG, "dot": graph.DOT, "mermaid": graph.Mermaid}
 	return onSource(cmd, func(src compile.Source) error {
 		draw, ok := formats[*format]

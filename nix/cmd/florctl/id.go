@@ -22,7 +22,7 @@ import (
 )
 
 func newIDCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "id", Short: "Issue identity files, for machines without a network and the first operator"}
+	cmd := &cobra.Command{Use: "id", Short: "Issue identity files"}
 	cmd.AddCommand(newIDIssueCmd(), newIDListCmd())
 	return cmd
 }
@@ -30,41 +30,43 @@ func newIDCmd() *cobra.Command {
 func newIDIssueCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "issue [FLAKE] (--host HOST | --request FILE | --id ID) --key FILE --out FILE",
-		Short: "Make an identity file: what a host without a network would have fetched",
-		Long: `Make an identity file of a host: the certificates that the flake gives it, with its
-documents and the revocation list. flor enroll FILE installs it there; from then on the host
-renews over the network, where there is one. Keys are made here:
+		Short: "Issue an identity file",
+		Long: `Issue an identity file: a sealed file with the certificates of a host, its documents and the
+revocation list. It is for machines without a network, and for the first operator. On the machine,
+flor enroll FILE installs it; from then on the machine renews over the network, where there is one.
+
+The keys are made here:
 
   florctl id issue --host laptop --key signing.key --out laptop.age --passphrase
 
-or on the host, and do not leave it:
+or on the machine, which they never leave then:
 
-  flor id create > laptop.request                                        (there)
+  flor id create > laptop.request                                        (on the machine)
   florctl id issue --request laptop.request --key signing.key --out laptop.age
 
-With --id it is the one certificate of a user, a service or a vertex, for a machine that is no
-host of the flake: flor enroll FILE --out DIR --trust KEY.
+With --id, the file has the one certificate of a user, a service or a vertex, for a machine that is
+no host of the flake. Install it there with flor enroll FILE --out DIR --trust KEY.
 
-The file is sealed with age to the host's own key, where that is known; otherwise name a
-passphrase or a recipient. The certificates are signed with enrol.key, which florctl ca init
-makes, and recorded beside it (florctl id list) and in the audit log of a provider.`,
+The file is sealed with age to the host's own key, where that is known. Otherwise pass a passphrase
+or a recipient. The certificates are signed with enrol.key, and recorded beside it and in the audit
+log of a provider. florctl id list prints them, and florctl revoke takes them back.`,
 	}
 	i := &identityfile.Issuing{}
 	from, reach, key := source(cmd), via(cmd), signing(cmd)
 	f := cmd.Flags()
-	f.StringVar(&i.Host, "host", "", "whose keys are to be made here")
-	f.StringVar(&i.Request, "request", "", "`FILE` that flor id create printed")
-	f.StringVar(&i.ID, "id", "", "one `ID`, such as user/alice or vertex/gate, for a machine that is no host")
-	f.StringVar(&i.Device, "device", "", "the `FINGERPRINT` that flor id create printed, where the flake has no sshHostKey of the host")
+	f.StringVar(&i.Host, "host", "", "`HOST` to issue the file for, with keys that are made here")
+	f.StringVar(&i.Request, "request", "", "`FILE` of the request that flor id create printed")
+	f.StringVar(&i.ID, "id", "", "issue the one certificate of this `ID`, such as user/alice, for a machine that is no host")
+	f.StringVar(&i.Device, "device", "", "`FINGERPRINT` that flor id create printed, where the flake has no sshHostKey of the host")
 	cmd.MarkFlagsOneRequired("host", "request", "id")
 	cmd.MarkFlagsMutuallyExclusive("host", "request", "id")
 	cmd.MarkFlagRequired("key")
-	out := f.String("out", "", "write the identity file to `FILE`, - for standard output")
+	out := f.String("out", "", "write the identity file to `FILE`, or to standard output (-)")
 	cmd.MarkFlagRequired("out")
-	f.StringVar((*string)(&i.Dir), "dir", ".", "`DIR`ectory with enrol.crt and enrol.key")
-	f.DurationVar(&i.Lifetime, "lifetime", 7*24*time.Hour, "of the certificates, 90 days at most")
-	offline := f.Bool("offline", false, "do without providers: whatever is revoked or has joined, and with no row in the audit log")
-	open := agefile.Opening(cmd, "ca-", "enrol.key, where it is sealed")
+	f.StringVar((*string)(&i.Dir), "dir", ".", "`DIR`ectory of enrol.crt and enrol.key")
+	f.DurationVar(&i.Lifetime, "lifetime", 7*24*time.Hour, "lifetime of the certificates, at most 90 days")
+	offline := f.Bool("offline", false, "issue without asking a provider: revocations and joined devices are not considered, and the audit log gets no row")
+	open := agefile.Opening(cmd, "ca-", "the sealed enrol.key")
 	seal := agefile.Flags(cmd, "the file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := identityfile.CheckLifetime(i.Lifetime); err != nil {
@@ -108,12 +110,12 @@ makes, and recorded beside it (florctl id list) and in the audit log of a provid
 func newIDListCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list --dir DIR",
-		Short: "Print the certificates that florctl id issue made",
-		Long: `Print the certificates that florctl id issue made, by the record beside enrol.crt. florctl
-revoke has hosts refuse one of them, all of a host, or a device.`,
+		Short: "Print the certificates of identity files",
+		Long: `Print the certificates that florctl id issue signed, from the record beside enrol.crt. To take
+one back, pass its serial number to florctl revoke --serial.`,
 		Args: cobra.NoArgs,
 	}
-	dir := cmd.Flags().String("dir", ".", "`DIR`ectory with enrol.crt and enrol.key")
+	dir := cmd.Flags().String("dir", ".", "`DIR`ectory of enrol.crt and enrol.key")
 	show := shown(cmd, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cert := ca.Dir(*dir).Path(ca.EnrolmentCertificate)

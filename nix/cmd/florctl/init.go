@@ -12,18 +12,19 @@ import (
 func newInitCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init DIR",
-		Short: "Make a cluster without hosts, and its keys",
-		Long: `Make the flake of a cluster in a directory that is empty or not there yet, commit it,
-and make the keys outside of it: ca.key, which signs issuing certificates, and signing.key, which
-signs documents. Keys that are there already are taken. florctl host add comes next.`,
+		Short: "Create a cluster without hosts",
+		Long: `Create the flake of a cluster in a new or empty directory, and commit it. Create its keys in
+another directory: ca.key, which signs issuing certificates, and signing.key, which signs
+documents. Keys that exist are used. To undo it, remove both directories. The next step is
+florctl host add.`,
 		Args: words(1, 1),
 	}
 	var c scaffold.Cluster
 	f := cmd.Flags()
-	f.StringVar(&c.Name, "name", "", "of the cluster; that of the directory, unless given")
-	f.StringVar(&c.TrustDomain, "trust-domain", "", "trust domain; NAME.flor, unless given")
-	f.StringVar(&c.Florete, "florete", "github:florete/florete", "`FLAKE` of Florete, which flake.lock pins")
-	keys := f.String("keys", "", "directory of the keys; ~/.local/share/florete/NAME, unless given")
+	f.StringVar(&c.Name, "name", "", "`NAME` of the cluster (default: that of the directory)")
+	f.StringVar(&c.TrustDomain, "trust-domain", "", "`NAME` of the trust domain (default: that of the cluster, with .flor)")
+	f.StringVar(&c.Florete, "florete", "github:florete/florete", "`FLAKE` of Florete to use")
+	keys := f.String("keys", "", "`DIR`ectory of the keys (default: ~/.local/share/florete/NAME)")
 	how := authority.RootKeyFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		dir, keys, err := scaffold.Init(cmd.Context(), &c, args[0], *keys, how)

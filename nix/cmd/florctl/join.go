@@ -15,13 +15,13 @@ import (
 )
 
 func newJoinCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "join", Short: "Decide on devices that request to be hosts"}
+	cmd := &cobra.Command{Use: "join", Short: "Admit devices that request to be hosts"}
 	cmd.AddCommand(newJoinListCmd(), newJoinApproveCmd(), newJoinRejectCmd())
 	return cmd
 }
 
 func newJoinListCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join requests of hosts, and how they stand"}
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join requests of devices", Long: `Print the devices that requested to be hosts with flor join, and the decision about each.`}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := client.Each(c.Providers, func(at *client.Provider) ([]join.Request, error) { return at.Joins(cmd.Context()) },
@@ -51,13 +51,14 @@ func newJoinApproveCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve HOST [FLAKE] --key FILE",
 		Short: "Admit the device that requests to be a host",
-		Long: `Sign that the device which requests to be a host is that host. flor join prints its
-fingerprint there: give it with --device, or compare it with the one that florctl computes of
-the key and asks about. No provider can admit a device without that signature.`,
+		Long: `Sign that a device which requests to be a host is that host. The device enrols within seconds.
+flor join prints its fingerprint: pass it with --device, or compare it with the fingerprint that
+florctl prints, and confirm. No provider can admit a device without this signature. To take it
+back, run florctl revoke --host-key.`,
 		Example: "  florctl join approve elm --key signing.key --device SHA256:…",
 	}
-	keyFile := cmd.Flags().String("key", "", "secret signing key `FILE`, in Nix format")
-	device := cmd.Flags().String("device", "", "approve the device with this `FINGERPRINT`, SHA256:…, without a question")
+	keyFile := cmd.Flags().String("key", "", "`FILE` of the secret signing key, in Nix format")
+	device := cmd.Flags().String("device", "", "approve the device with this `FINGERPRINT`, SHA256:…, without asking")
 	cmd.MarkFlagRequired("key")
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		key, err := published.ReadKey(*keyFile, "")
@@ -72,8 +73,8 @@ func newJoinRejectCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reject HOST [FLAKE]",
 		Short: "Refuse the device that requests to be a host",
-		Long: `Refuse the device that requests to be a host. It may request again with another token. One
-that was approved is revoked: florctl revoke --host-key.`,
+		Long: `Refuse the device that requests to be a host. It may request again with another token. A device
+that was approved before must be revoked instead, with florctl revoke --host-key.`,
 	}
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error { return c.Reject(cmd.Context(), args[0]) })
 }

@@ -10,9 +10,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
-	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/fleet"
@@ -25,14 +22,7 @@ func run() int {
 	secretfile.ProtectMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := &cobra.Command{
-		Use:           "florctl",
-		Short:         "Operate a Florete cluster",
-		Version:       release.Version(),
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
-	addCommands(root)
+	root := newRoot()
 	err := terminal.RefuseUnknown(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)

@@ -18,16 +18,17 @@ var errWidens = errors.New("access widens")
 func newPlanCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [FLAKE] [--from REV] [--to REV] | --placement",
-		Short: "Say what a change of the cluster does, host by host",
-		Long: `Say what changes between a revision and the working tree: which hosts and what
-of their documents, which units restart, where services move, and who may do
-what they might not before. An input of the flake that is locked to something else is
-told, too, since hosts run what it has. Exits 2 when access widens, or when an input or a
-fact changes, for review in CI, and 0 otherwise.`,
+		Short: "Show the effect of a change, host by host",
+		Long: `Compare a revision of the flake with the working tree, and print what a deployment would change:
+the documents of each host, units that restart, services that move, and who gains or loses access.
+Inputs of the flake that are locked to something else are named too. Nothing is changed.
+
+Exits 2 when access widens, or when an input or a recorded fact changes, so that CI can require a
+review; exits 0 otherwise.`,
 	}
-	rev := cmd.Flags().String("from", "HEAD", "compare with this git `REV`, or with a flake reference")
-	to := cmd.Flags().String("to", "", "compare this `REV` instead of the working tree")
-	placement := cmd.Flags().Bool("placement", false, "only say where services run, and compare nothing")
+	rev := cmd.Flags().String("from", "HEAD", "compare with this git `REV` or flake reference")
+	to := cmd.Flags().String("to", "", "compare this git `REV` instead of the working tree")
+	placement := cmd.Flags().Bool("placement", false, "print where services run, and compare nothing")
 	show := shown(cmd, "print the plan as JSON")
 	cmd.MarkFlagsMutuallyExclusive("from", "placement")
 	cmd.MarkFlagsMutuallyExclusive("to", "placement")

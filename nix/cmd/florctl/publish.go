@@ -15,34 +15,32 @@ import (
 func newPublishCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "publish [FLAKE] --key FILE",
-		Short: "Sign a cluster's documents and have the config providers serve them",
-		Long: `Compile a committed cluster, sign every document with a Nix signing key (made
-by nix key generate-secret), and have the cluster's config providers serve them. With
---out they are written for one instead:
+		Short: "Sign the documents of all hosts and publish them",
+		Long: `Compile the committed cluster, sign every document with the signing key, and send them to the
+config providers. Hosts fetch them within seconds. With a rollout in the topology, hosts are
+offered the documents in waves, and the provider goes back by itself at the first host that is
+not healthy: see florctl rollout. To undo a publication, run florctl rollback.
 
-  florctl publish --key signing.key --out documents
-  flor-provider import < documents
+With --out, write the signed documents to a file for flor-provider import, which serves them on a
+provider host.
 
-Where the topology has a rollout, they are offered wave after wave, and the provider goes
-back to the former ones at the first host that is not healthy: florctl rollout.
+Nothing is published where a host lacks a capability that the cluster requires of its device
+(` + strings.Join(hostreport.FoundCapabilities, ", ") + `), or where the flake lost a root that
+certificates of a host lead to.
 
-Providers are not to serve them where a host that reports lacks a device that the cluster
-cluster requires of it: ` + strings.Join(hostreport.FoundCapabilities, ", ") + `; nor
-where the flake has lost a root that certificates of a host lead to.
-
-Exits 2 where only some of the providers took them, and these do not share a store: the others
-serve the former documents until the same is published again.`,
+Exits 2 when only some of the config providers took the documents, and these do not share a store.
+The others serve the former documents until you publish the same commit again.`,
 	}
 	reach, key := via(cmd), signing(cmd)
 	var how published.Publication
 	f := cmd.Flags()
-	f.StringVar(&how.Former, "former", "", "go back to a version that was published elsewhere, if this is its `DIGEST`, without a question")
-	f.Int64Var(&how.Replaces, "replace", 0, "publish though the version of this `SERIAL`, which is in force, has commits that the flake lacks")
-	closures := f.StringToString("closure", nil, "store path of a host's system, which hosts then fetch from the binary cache, as `HOST=PATH`; may be repeated")
-	f.BoolVar(&how.AtOnce, "at-once", false, "offer them to all hosts, whatever waves the cluster's rollout has, and end the one at work")
-	f.StringArrayVar(&how.Without, "without", nil, "a `HOST` that may be left behind with a root that the flake has no more; several times")
-	foreign := f.Bool("replace-roots", false, "publish though the version before shares no root with the flake, and every host is deployed by hand")
-	out := f.String("out", "", "write the documents to `FILE` instead, - for standard output")
+	f.StringVar(&how.Former, "former", "", "go back to a version that was published elsewhere, if this is its `DIGEST`, without asking")
+	f.Int64Var(&how.Replaces, "replace", 0, "publish although the version of this `SERIAL`, which is in force, has commits that the flake lacks")
+	closures := f.StringToString("closure", nil, "store path of a host's system, as `HOST=PATH`, which the host fetches from the binary cache; may be repeated")
+	f.BoolVar(&how.AtOnce, "at-once", false, "offer the documents to all hosts at once, without waves, and end a rollout that is under way")
+	f.StringArrayVar(&how.Without, "without", nil, "leave this `HOST` behind with a root that the flake no longer has; may be repeated")
+	foreign := f.Bool("replace-roots", false, "publish although the former version shares no root with the flake, and deploy every host by hand")
+	out := f.String("out", "", "write the signed documents to `FILE`, or to standard output (-), and publish nothing")
 	cmd.MarkFlagRequired("key")
 	cmd.MarkFlagsMutuallyExclusive("via", "out")
 	return onSource(cmd, func(src compile.Source) error {
@@ -77,7 +75,7 @@ serve the former documents until the same is published again.`,
 
 // signing adds the flags that name the key which signs. The function it returns reads it.
 func signing(cmd *cobra.Command) func() (published.Key, error) {
-	file := cmd.Flags().String("key", "", "secret signing key `FILE`, in Nix format")
-	record := cmd.Flags().String("signed", "", "`FILE` with what the key has signed, which a provider's answers are compared with (default: that of --key, with .signed)")
+	file := cmd.Flags().String("key", "", "`FILE` of the secret signing key, in Nix format")
+	record := cmd.Flags().String("signed", "", "`FILE` that records what the key has signed, to compare a provider's answers with (default: that of --key, with .signed)")
 	return func() (published.Key, error) { return published.ReadKey(*file, *record) }
 }

@@ -14,9 +14,9 @@ import (
 func newRevocationsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revocations [FLAKE]",
-		Short: "Print what is revoked, and the hosts that do not refuse it yet",
-		Long: `Print the revocation list that hosts are offered, and the hosts whose last report has an
-older one in force. Exits 2 where there are any, or a newer list is due, and 0 otherwise.`,
+		Short: "Print revocations, and hosts that do not apply them yet",
+		Long: `Print the revocation list that hosts are offered, and the hosts that last reported an older list.
+Exits 2 when there are such hosts, or a newer list is due, and 0 otherwise.`,
 	}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {

@@ -25,12 +25,12 @@ type revoking struct {
 func newRevoking(cmd *cobra.Command) *revoking {
 	r := &revoking{cmd: cmd, cluster: ofCluster(cmd), key: signing(cmd)}
 	f := cmd.Flags()
-	f.StringVar(&r.host, "host", "", "a `HOST`, with all that it was given: the same as node/HOST")
-	f.StringArrayVar(&r.keys, "host-key", nil, "an SSH host `KEY`, or its fingerprint SHA256:…")
-	f.StringArrayVar(&r.serials, "serial", nil, "one certificate, by its serial `NUMBER` in hex, as florctl audit has it")
-	f.DurationVar(&r.Valid, "lifetime", revocation.Lifetime, "until a newer list is due, which --renew and florctl publish sign")
-	f.DurationVar(&r.Wait, "wait", 10*time.Second, "how long to wait until hosts report that the list is in force")
-	f.BoolVar(&r.Force, "force", false, "also where a host reports a newer list than providers have: hosts that have it refuse one that drops its entries")
+	f.StringVar(&r.host, "host", "", "`HOST` to name, with everything issued to it: the same as node/HOST")
+	f.StringArrayVar(&r.keys, "host-key", nil, "SSH host `KEY`, or its fingerprint SHA256:…; may be repeated")
+	f.StringArrayVar(&r.serials, "serial", nil, "serial `NUMBER` of one certificate, in hex, as florctl audit prints it; may be repeated")
+	f.DurationVar(&r.Valid, "lifetime", revocation.Lifetime, "time until the list must be signed again, by --renew or florctl publish")
+	f.DurationVar(&r.Wait, "wait", 10*time.Second, "time to wait for hosts to report that they apply the list")
+	f.BoolVar(&r.Force, "force", false, "sign although a host reports a newer list than the providers have; hosts refuse a list that drops entries of theirs")
 	cmd.Args = words(0, 2)
 	return r
 }
@@ -62,23 +62,23 @@ func (r *revoking) target(args []string) (t revocation.Target, c published.Clust
 func newRevokeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke [ID] [FLAKE] --key FILE",
-		Short: "Revoke an identity, a machine with all that it was given, a certificate or an SSH host key",
-		Long: `Sign a revocation list that has one entry more, and have the config providers push it to
-all hosts, which refuse from then on what it revokes, and close its connections:
+		Short: "Revoke an identity, a machine, a certificate or an SSH host key",
+		Long: `Sign a revocation list with one more entry, and send it to the config providers. Hosts apply it
+within seconds: they refuse the revoked identity, and close its connections. It stays revoked,
+whatever documents are published or rolled back, until you run florctl reinstate.
 
-  florctl revoke user/alice --key signing.key       everywhere, whatever device
-  florctl revoke --host elm --key signing.key       the machine, and all that it was given
-  florctl revoke --host-key SHA256:… --key …        what proves a machine, and what it got so far
-                                                    while the flake has the key
+  florctl revoke user/alice --key signing.key       a person, on every device
+  florctl revoke --host elm --key signing.key       a machine, with everything issued to it
+  florctl revoke --host-key SHA256:… --key …        the SSH host key of a machine, and what was
+                                                    issued for it while the flake has the key
   florctl revoke --serial 3f9a… --key signing.key   one certificate
-  florctl revoke spiffe://blue.example/user/eve …   of a foreign trust domain, here alone
+  florctl revoke spiffe://blue.example/user/eve …   an identity of a foreign trust domain
 
-What is revoked stays so, whatever documents come or go back, until florctl reinstate. Prints
-the hosts that have not reported the list yet, and exits 2 where there are any.`,
+Prints the hosts that have not reported the list yet, and exits 2 when there are any.`,
 	}
 	r := newRevoking(cmd)
-	renew := cmd.Flags().Bool("renew", false, "sign the list anew, as it is, before a newer one is due")
-	supply := cmd.Flags().String("supply", "", "have providers offer a list that a host has, `FILE` revocations.json, after they were restored")
+	renew := cmd.Flags().Bool("renew", false, "sign the list again without a change, before that is due")
+	supply := cmd.Flags().String("supply", "", "give restored providers the list of a host, its `FILE` revocations.json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *supply != "" {
 			c, err := r.cluster(args)
@@ -110,10 +110,10 @@ the hosts that have not reported the list yet, and exits 2 where there are any.`
 func newReinstateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reinstate [ID] [FLAKE] --key FILE",
-		Short: "Reinstate what was revoked",
-		Long: `Sign a revocation list without an entry, and have the config providers push it. Of an
-identity, the certificates that were issued until now stay revoked: its host requests others
-within the hour, at once with flor refetch.`,
+		Short: "Reinstate a revoked identity",
+		Long: `Sign a revocation list without an entry, and send it to the config providers. Hosts apply it within
+seconds. Certificates that were issued before stay revoked: the host requests new ones within an
+hour, or at once with flor refetch. To undo it, run florctl revoke again.`,
 	}
 	r := newRevoking(cmd)
 	cmd.MarkFlagRequired("key")

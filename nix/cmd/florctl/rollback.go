@@ -9,18 +9,19 @@ import (
 func newRollbackCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback SERIAL [FLAKE] --key FILE",
-		Short: "Publish the documents of a version again, as the newest",
-		Long: `Publish the documents that a version has, under a new serial and signed anew: hosts
-never go back to an older one. All are offered them at once, and a rollout at work ends.
-What the flake has is published with the next commit, so revert there too.
+		Short: "Publish a former version again",
+		Long: `Publish the documents of a former version under a new serial, signed again. All hosts are offered
+them at once, and a rollout that is under way ends. Hosts never go back to an older serial. The
+next publication takes the flake as it is, so revert the change in the flake too.
 
 Nothing is published where the version lacks a root that certificates of a host lead to. Exits 2
-where only some providers took it: the others serve the former documents until a publication reaches them.`,
+when only some of the config providers took the version: the others serve the former documents
+until a publication reaches them. To undo a rollback, publish again.`,
 	}
 	cluster, key := ofCluster(cmd), signing(cmd)
 	var to published.Rollback
-	cmd.Flags().StringVar(&to.Digest, "digest", "", "sign a version that was published elsewhere, if this is its `DIGEST`, without a question")
-	cmd.Flags().StringArrayVar(&to.Without, "without", nil, "a `HOST` that may be left behind with a root that the version does not have; several times")
+	cmd.Flags().StringVar(&to.Digest, "digest", "", "sign a version that was published elsewhere, if this is its `DIGEST`, without asking")
+	cmd.Flags().StringArrayVar(&to.Without, "without", nil, "leave this `HOST` behind with a root that the version does not have; may be repeated")
 	cmd.MarkFlagRequired("key")
 	cmd.Args = words(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {

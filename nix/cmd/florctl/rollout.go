@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,27 +13,34 @@ import (
 func newRolloutCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "Print how a rollout stands; pause, resume or abort it",
-		Long: `Where the topology has a rollout, what is published is offered to hosts wave after wave,
-once those of the waves before have been healthy for a while. At the first that is not,
-the provider goes back by itself: hosts are offered the former documents again.`,
+		Short: "Show or steer the rollout of a publication",
+		Long: `With a rollout in the topology, a publication is offered to hosts in waves: to the next wave when
+the hosts of the former ones have been healthy for a while. At the first host that is not healthy,
+the provider goes back by itself, and offers hosts the former documents again.`,
 	}
 	for _, c := range []struct {
-		act         advance.Act
-		name, short string
+		act               advance.Act
+		name, short, long string
 	}{
-		{"", "status", "Print how the rollout at work, or the last, stands"},
-		{advance.Pause, "pause", "Offer it to nobody more, and do not go back either, until it is resumed"},
-		{advance.Resume, "resume", "Go on with what was paused"},
-		{advance.Abort, "abort", "Offer hosts the former documents again"},
+		{"", "status", "Print the state of the rollout", `
+Print the state of the rollout that is under way, or of the last one: its waves, and the hosts that
+it waits for.`},
+		{advance.Pause, "pause", "Pause the rollout", `
+Pause the rollout: from now on the documents are offered to no further host, and the provider does
+not go back either. florctl rollout resume continues.`},
+		{advance.Resume, "resume", "Continue a paused rollout", `
+Continue a paused rollout with its next wave. florctl rollout pause pauses it again.`},
+		{advance.Abort, "abort", "End the rollout, and go back", `
+End the rollout, and offer all hosts the former documents again. Publish again to
+start another.`},
 	} {
-		cmd.AddCommand(newRolloutAct(c.act, c.name, c.short))
+		cmd.AddCommand(newRolloutAct(c.act, c.name, c.short, c.long))
 	}
 	return cmd
 }
 
-func newRolloutAct(act advance.Act, name, short string) *cobra.Command {
-	cmd := &cobra.Command{Use: name + " [FLAKE]", Short: short}
+func newRolloutAct(act advance.Act, name, short, long string) *cobra.Command {
+	cmd := &cobra.Command{Use: name + " [FLAKE]", Short: short, Long: strings.TrimSpace(long)}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		if len(c.Providers) > 1 {

@@ -12,10 +12,10 @@ import (
 func newRotateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate HOST NEED [FLAKE]",
-		Short: "Have a host request another secret for a need",
-		Long: `Order of a host that it requests another secret for a need: it does with the answer to
-its next report, within five minutes, and the former secret ends, that of a client of the
-issuer a quarter of an hour later. florctl status has the needs of hosts.`,
+		Short: "Rotate a secret of a host",
+		Long: `Order a host to request another secret for one of its needs. It does so with its next report,
+within five minutes. The old secret stops working at once; that of an OIDC client stays valid for
+another 15 minutes. A rotation cannot be undone. florctl status prints the needs of hosts.`,
 	}
 	return onCluster(cmd, 2, func(c published.Cluster, args []string) error {
 		if _, ok := c.Topology.Hosts[args[0]]; !ok {

@@ -21,7 +21,7 @@ import (
 )
 
 func newSecretCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "secret", Short: "Send files of services to their provider, and record public halves of what it makes"}
+	cmd := &cobra.Command{Use: "secret", Short: "Send secret files to their provider, and record public keys"}
 	cmd.AddCommand(newSecretSetCmd(), newSecretUnsetCmd(), newSecretListCmd(), newSecretRecordCmd())
 	return cmd
 }
@@ -29,13 +29,14 @@ func newSecretCmd() *cobra.Command {
 func newSecretSetCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set REF [FLAKE]",
-		Short: "Send a file of services to its provider, which keeps it sealed",
-		Long: `Send the file that services.<name>.files.<file>.ref names to providers.file, from standard
-input. The provider keeps it in its state, sealed, before one of that name in its directory of
-files. Hosts that have a former one fetch it once its generation is raised in the flake.`,
+		Short: "Send a secret file to its provider",
+		Long: `Send a secret file from standard input to the provider of kind file, under the REF that
+services.<name>.files.<file>.ref declares. The provider keeps it sealed in its state, and prefers
+it to a file of that name in its own directory. Hosts that fetched a former version fetch this one
+when you raise the generation of the file in the flake. florctl secret unset undoes it.`,
 	}
 	cluster := ofCluster(cmd)
-	from := cmd.Flags().String("from", "", "read it from `FILE`, not from standard input")
+	from := cmd.Flags().String("from", "", "read the secret from `FILE` instead of standard input")
 	cmd.Args = words(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 2 {
@@ -89,7 +90,9 @@ func readSecret(cmd *cobra.Command, ref, from string) (string, error) {
 }
 
 func newSecretUnsetCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "unset REF [FLAKE]", Short: "Have a provider drop a file that was sent to it"}
+	cmd := &cobra.Command{Use: "unset REF [FLAKE]", Short: "Remove a secret file from its provider", Long: `Remove a secret file that florctl secret set sent. Hosts keep the copy that they have. A
+file of that name in the provider's own directory is used again, if there is one. To undo it, send
+the file again.`}
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		at, err := c.Ask(cmd.Context(), file.Name, "/v1/files", file.File{Ref: args[0]}, &file.File{})
 		if err != nil {
@@ -101,7 +104,8 @@ func newSecretUnsetCmd() *cobra.Command {
 }
 
 func newSecretListCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print which secrets providers have: those that they made, and files that were sent"}
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the secrets of providers", Long: `Print the secrets that providers keep: those that they generated, with their public halves, and
+the files that were sent. The secrets themselves are not printed.`}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var all struct {
@@ -145,10 +149,12 @@ func newSecretListCmd() *cobra.Command {
 func newSecretRecordCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record FILE [FLAKE]",
-		Short: "Write the public halves of secrets to a file that the flake reads",
-		Long: `Write the public halves of the secrets that have public = ./FILE; to that file, as data: the
-cluster has them as public.<secret>. A secret is made when its first reader fetches it. Exits
-with 2 where one is not made yet, or not in the generation of the flake.`,
+		Short: "Record public keys of secrets in the flake",
+		Long: `Write the public halves of all secrets that have public = ./FILE; to that file, which the flake reads
+as public.<secret>. Commit the file to make use of it.
+
+A secret is generated when its first reader fetches it. Exits 2 when one is not generated yet, or
+not in the generation of the flake.`,
 	}
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var made secret.Publics

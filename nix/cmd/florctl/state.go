@@ -11,7 +11,7 @@ import (
 )
 
 func newStateCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "state", Short: "Back up, restore and move what provider hosts have to remember"}
+	cmd := &cobra.Command{Use: "state", Short: "Back up, restore and move the state of provider hosts"}
 	cmd.AddCommand(newStateBackupCmd(), newStateRestoreCmd(), newStateMigrateCmd())
 	return cmd
 }
@@ -36,11 +36,10 @@ func providerHost(cmd *cobra.Command) func(name string, args []string) (client.R
 func newStateBackupCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup HOST FILE [FLAKE]",
-		Short: "Write what a provider host has to remember to a file, over SSH",
-		Long: `Write what the processes of a provider host have to remember to a file, over SSH as root.
-They go on meanwhile. The file is its owner's alone, and there when it is whole. It holds no
-secret: what hosts and people have of those is made anew. Where provider hosts share a store,
-one of them has all of it.`,
+		Short: "Back up the state of a provider host",
+		Long: `Write a backup of the state of a provider host to a file, over SSH as root. The providers continue
+to run. The file has mode 0600, and exists only once it is complete. It holds no secret: secrets
+are generated again after a restore. Where provider hosts share a store, back up one of them.`,
 	}
 	host := providerHost(cmd)
 	cmd.Args = words(2, 3)
@@ -62,13 +61,11 @@ one of them has all of it.`,
 func newStateRestoreCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore HOST FILE [FLAKE]",
-		Short: "Put back what a provider host lacks of a backup, over SSH",
-		Long: `Put back what the processes of a provider host lack of a backup, over SSH as root. They run:
-deploy the host first. What is there stays as it is, so what was replaced since does not come
-back. Hosts whose secrets are not known there any more request others with their next report.
-What was published is offered to nobody until it is published again.
-
-Interrupted, it is completed by another.`,
+		Short: "Restore the state of a provider host from a backup",
+		Long: `Restore what the state of a provider host lacks from a backup, over SSH as root. Deploy the host
+first, so that its providers run. State that exists is not replaced, so no older state comes back.
+Hosts whose secrets are no longer known request others with their next report. Publish afterwards:
+until then, hosts are offered no documents. If the restore is interrupted, run it again.`,
 	}
 	host := providerHost(cmd)
 	cmd.Args = words(2, 3)
@@ -90,13 +87,14 @@ Interrupted, it is completed by another.`,
 func newStateMigrateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate HOST [FLAKE]",
-		Short: "Wait until the state of a provider host is in the store that its cluster shares",
-		Long: `Wait until the state that a provider host had in files is in the store that the provider
-hosts of its cluster share, over SSH as root. The host has been deployed with providers.store,
-whose from names it: its processes move the state themselves, while they serve.`,
+		Short: "Wait until a provider host moved its state to etcd",
+		Long: `Wait until the state that a provider host kept in files is in the etcd store that the provider
+hosts share, over SSH as root. Before, deploy the host with providers.store, whose from names it:
+its processes move their state by themselves, while they serve. It may be interrupted and run
+again.`,
 	}
 	host := providerHost(cmd)
-	timeout := cmd.Flags().Duration("timeout", 10*time.Minute, "how long at most")
+	timeout := cmd.Flags().Duration("timeout", 10*time.Minute, "time to wait at most")
 	cmd.Args = words(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		at, err := host(args[0], args[1:])

@@ -15,14 +15,14 @@ import (
 func newStatusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [FLAKE]",
-		Short: "Print how the hosts of the flake stand, by what they report",
-		Long: `Print of each host of the flake what it runs, what it lacks, and what ends soon, by its
-last report: hosts report every five minutes, and on every change. Exits 2 when a host
-needs attention, and 0 otherwise.`,
+		Short: "Show the state of all hosts",
+		Long: `Show for each host of the flake which documents it runs, which needs are not fulfilled and what
+expires soon, from its last report. Hosts report every five minutes, and on every change. Exits 2
+when a host needs attention, and 0 otherwise. Nothing is changed.`,
 	}
 	reach := via(cmd)
-	show := shown(cmd, "print JSON, with all that each host reports")
-	watch := cmd.Flags().Bool("watch", false, "print it again every five seconds")
+	show := shown(cmd, "print JSON, with the full report of each host")
+	watch := cmd.Flags().Bool("watch", false, "print the table again every five seconds")
 	cmd.MarkFlagsMutuallyExclusive("json", "watch")
 	return onSource(cmd, func(src compile.Source) error {
 		s, err := evaluated(cmd, src, compile.Read)

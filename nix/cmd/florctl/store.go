@@ -12,7 +12,7 @@ import (
 )
 
 func newStoreCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "store", Short: "Keep the certificates of the store that provider hosts share"}
+	cmd := &cobra.Command{Use: "store", Short: "Issue certificates for the etcd of provider hosts"}
 	cmd.AddCommand(newStoreInitCmd(), newStoreIssueCmd())
 	return cmd
 }
@@ -20,14 +20,14 @@ func newStoreCmd() *cobra.Command {
 func newStoreInitCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init --trust-domain NAME --out DIR",
-		Short: "Make the CA of the store's members and clients",
-		Long: `Make the CA that certifies members and clients of the store which provider hosts share
-(providers.store): store-ca.crt and store-ca.key, which are kept offline. It is not the
-cluster's: the processes that issue the cluster's certificates keep their state in that store.`,
+		Short: "Create the CA of the etcd that provider hosts share",
+		Long: `Create the CA that certifies members and clients of the etcd store which provider hosts share
+(providers.store): store-ca.crt and store-ca.key. Keep both offline. It is separate from the root of
+the cluster, since the providers that issue its certificates keep their state in that store.`,
 		Args: cobra.NoArgs,
 	}
-	trustDomain := cmd.Flags().String("trust-domain", "", "trust domain, such as demo.flor")
-	out := cmd.Flags().String("out", "", "directory for store-ca.crt and store-ca.key")
+	trustDomain := cmd.Flags().String("trust-domain", "", "`NAME` of the trust domain, such as demo.flor")
+	out := cmd.Flags().String("out", "", "`DIR`ectory for store-ca.crt and store-ca.key")
 	cmd.MarkFlagRequired("trust-domain")
 	cmd.MarkFlagRequired("out")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -45,26 +45,26 @@ cluster's: the processes that issue the cluster's certificates keep their state 
 func newStoreIssueCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "issue HOST --ca-cert FILE --ca-key FILE --out DIR [--address ADDRESS]…",
-		Short: "Certify a host as a client of the store, and as a member at its addresses",
-		Long: `Make the keys and certificates with which a host calls the store that provider hosts
-share and, with its addresses, those of the member that runs on it. They belong in
-/etc/florete/store on the host, which root alone reads:
+		Short: "Issue the etcd certificates of a provider host",
+		Long: `Create the keys and certificates of a provider host for the etcd store that provider hosts share:
+those of a client, and with --address also those of the member that runs on the host. Copy them to
+/etc/florete/store on the host, which only root reads:
 
   florctl store issue forge --address 192.0.2.1 --out forge-store
   ssh root@forge mkdir -p -m 700 /etc/florete/store
   scp forge-store/* root@forge:/etc/florete/store/
 
-Members know each other by the addresses that they call from, so name all of them. Run it
-again before the certificates end, and copy the files of one host after the other: seconds
-later the host restarts its member and its providers, which then use the new ones.`,
+The host restarts its member and its providers seconds later. Pass every address of the member:
+members accept each other by the address they call from. To renew, run the command again before the
+certificates end, and copy the files to one host after the other.`,
 		Args: cobra.ExactArgs(1),
 	}
-	crt := cmd.Flags().String("ca-cert", "store-ca.crt", "the store's CA, `FILE`")
-	key := cmd.Flags().String("ca-key", "store-ca.key", "its key, `FILE`")
-	out := cmd.Flags().String("out", "", "`DIR`ectory for what belongs on the host")
+	crt := cmd.Flags().String("ca-cert", "store-ca.crt", "`FILE` of the CA's certificate")
+	key := cmd.Flags().String("ca-key", "store-ca.key", "`FILE` of the CA's key")
+	out := cmd.Flags().String("out", "", "`DIR`ectory for the files of the host")
 	var s authority.StoreHost
-	cmd.Flags().StringArrayVar(&s.Addresses, "address", nil, "`ADDRESS` of the member, an IP address or a name; several times")
-	cmd.Flags().DurationVar(&s.Lifetime, "lifetime", ca.StoreLifetime, "of the certificates, but no longer than the CA's")
+	cmd.Flags().StringArrayVar(&s.Addresses, "address", nil, "`ADDRESS` of the member, an IP address or a name; may be repeated")
+	cmd.Flags().DurationVar(&s.Lifetime, "lifetime", ca.StoreLifetime, "lifetime of the certificates, at most that of the CA")
 	cmd.MarkFlagRequired("out")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s.Host = args[0]

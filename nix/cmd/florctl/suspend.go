@@ -14,10 +14,10 @@ import (
 func newSuspendCmd() *cobra.Command {
 	return suspension(&cobra.Command{
 		Use:   "suspend HOST [FLAKE] --key FILE",
-		Short: "Have a host, or another identity, obtain and reach nothing for a while",
-		Long: `Sign a revocation list that suspends a host, or an identity such as user/alice: everybody
-refuses it, and its connections are closed, until florctl resume. It keeps its state, its keys
-and certificates. Prints the hosts that have not reported the list yet, and exits 2 where
+		Short: "Suspend a host or another identity",
+		Long: `Sign a revocation list that suspends a host, or another identity such as user/alice. Within seconds
+all hosts refuse it, and close its connections. It keeps its state, keys and certificates. florctl
+resume ends the suspension. Prints the hosts that have not reported the list yet, and exits 2 when
 there are any.`,
 	}, revocation.Suspend)
 }
@@ -25,9 +25,10 @@ there are any.`,
 func newResumeCmd() *cobra.Command {
 	return suspension(&cobra.Command{
 		Use:   "resume HOST [FLAKE] --key FILE",
-		Short: "Resume what was suspended",
-		Long: `Sign a revocation list without a suspension. Certificates of before are good again, and
-what ended meanwhile the host requests within the hour, at once with flor refetch.`,
+		Short: "End a suspension",
+		Long: `Sign a revocation list without a suspension. Hosts apply it within seconds, and the former
+certificates are valid again. The host replaces certificates that ended meanwhile within an hour, or
+at once with flor refetch.`,
 	}, revocation.Resume)
 }
 

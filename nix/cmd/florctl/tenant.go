@@ -19,9 +19,9 @@ import (
 )
 
 func newTenantCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "tenant", Short: "Change the rules of tenants at run time, and delete those that the flake dropped"}
-	policy := &cobra.Command{Use: "policy", Short: "Permit a subject an action on an object of a tenant, and end that"}
-	grouping := &cobra.Command{Use: "grouping", Short: "Give a member of a tenant a role, and take it away"}
+	cmd := &cobra.Command{Use: "tenant", Short: "Change the rules of tenants at run time"}
+	policy := &cobra.Command{Use: "policy", Short: "Change what subjects may do in a tenant"}
+	grouping := &cobra.Command{Use: "grouping", Short: "Change the roles of members of a tenant"}
 	for _, remove := range []bool{false, true} {
 		policy.AddCommand(newRuleCmd(remove, "policy", "policies", []string{"SUBJECT", "ACTION", "OBJECT"}, func(trustDomain string, args []string) any {
 			return rules.Policy{Subject: subject(trustDomain, args[0]), Action: args[1], Object: args[2]}
@@ -44,17 +44,20 @@ func subject(trustDomain, s string) string {
 
 // newRuleCmd adds rules or removes them: one each time, of which the words are what.
 func newRuleCmd(remove bool, noun, nouns string, what []string, rule func(trustDomain string, args []string) any) *cobra.Command {
-	verb, path, short := "add", nouns, "Add a "+noun+" to a tenant at run time"
+	verb, path, short := "add", nouns, "Add a "+noun+" to a tenant"
 	if remove {
-		verb, path, short = "remove", nouns+"/remove", "Remove a "+noun+" that was added at run time"
+		verb, path, short = "remove", nouns+"/remove", "Remove a "+noun+" from a tenant"
 	}
 	cmd := &cobra.Command{
 		Use:   verb + " TENANT " + strings.Join(what, " ") + " [FLAKE]",
 		Short: short,
-		Long: short + `, for tenants with runtimeRules. The rules of
-the flake stay as they are. Identities of the cluster are written as there, service/wiki, all
-others as subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME. The tenant must permit you
-rbac.policy.manage, for groupings rbac.assignment.manage, on all that the rule is about.`,
+		Long: short + ` at run time. The topology must have runtimeRules for the tenant. The
+rules of the flake are not changed. Tokens that are issued from now on follow the change; tokens
+that exist stay as they are until they end. add and remove undo each other.
+
+Write identities of the cluster as in the topology, such as service/wiki, and others as
+subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME. The tenant must permit you
+rbac.policy.manage on the objects of a policy, or rbac.assignment.manage for groupings.`,
 	}
 	show := shown(cmd, "print JSON")
 	n := 1 + len(what)
@@ -80,7 +83,7 @@ func tenantPath(tenant, path string) string {
 }
 
 func newTenantListCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the tenants of the flake, and those that it dropped of which something is kept"}
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the tenants", Long: `Print the tenants of the flake, and those that the flake dropped whose keys and rules are still kept.`}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var all token.Tenants
@@ -110,7 +113,7 @@ func when(t unixtime.Time) string {
 }
 
 func newTenantRulesCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "rules TENANT [FLAKE]", Short: "Print the rules of a tenant that you may view, of the flake and of run time"}
+	cmd := &cobra.Command{Use: "rules TENANT [FLAKE]", Short: "Print the rules of a tenant", Long: `Print the rules of a tenant that you may view: those of the flake and those added at run time.`}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var all token.TenantRules
@@ -131,12 +134,12 @@ func newTenantRulesCmd() *cobra.Command {
 func newTenantDeleteCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete TENANT [FLAKE]",
-		Short: "Delete what is kept of a tenant that the flake dropped",
-		Long: `Delete the keys and the rules of run time of a tenant that the flake dropped, which would
-be kept for 30 days and be there again with the tenant. It is refused while the flake has the
-tenant, and for an hour after that, while its last tokens may be in use.`,
+		Short: "Delete the keys and rules of a dropped tenant",
+		Long: `Delete the keys and the run-time rules of a tenant that the flake no longer has. They would be kept
+for 30 days, and come back with the tenant. It is refused while the flake has the tenant, and for an
+hour after that, while its last tokens may be in use. It cannot be undone.`,
 	}
-	force := cmd.Flags().Bool("force", false, "while its last tokens may be in use, too")
+	force := cmd.Flags().Bool("force", false, "delete although tokens of the tenant may be in use")
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		at, err := c.Ask(cmd.Context(), token.Name, tenantPath(args[0], "delete"), token.Deletion{Force: *force}, &token.Kept{})
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 func newTokenCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "token", Short: "Keep the join tokens of hosts without an SSH host key in the flake"}
+	cmd := &cobra.Command{Use: "token", Short: "Manage join tokens"}
 	cmd.AddCommand(newTokenCreateCmd(), newTokenListCmd(), newTokenRevokeCmd())
 	return cmd
 }
@@ -23,19 +23,19 @@ func newTokenCmd() *cobra.Command {
 func newTokenCreateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create [FLAKE] --host HOST",
-		Short: "Make a join token, and print it once",
-		Long: `Make a token with which a device joins as a host that the flake declares without
-sshHostKey: flor join - there, then florctl join approve HOST here. With --approve, for
-one host and one use, whoever has the token is approved at once; that needs the signing key.
-The provider stores its hash alone: what is printed is not to be had again.`,
+		Short: "Create a join token",
+		Long: `Create a join token, and print it once. A machine uses it with flor join - to become a host that the
+flake declares without sshHostKey. You then admit the machine with florctl join approve HOST. With
+--approve and the signing key, the bearer of the token is admitted at once; such a token is for one
+host and one use. The provider keeps only a hash of the token. florctl token revoke takes it back.`,
 	}
 	f := cmd.Flags()
 	var t join.Token
-	f.StringVar(&t.Hosts, "host", "", "the `HOST` that it is for, or a pattern such as lab-*")
-	f.IntVar(&t.Uses, "uses", 1, "how many devices may join with it")
-	lifetime := f.Duration("lifetime", time.Hour, "how long it is good, seven days at most")
-	approve := f.Bool("approve", false, "approve the device that joins with it, without another look")
-	keyFile := f.String("key", "", "secret signing key `FILE`, in Nix format, for --approve")
+	f.StringVar(&t.Hosts, "host", "", "`HOST` that may join, or a pattern such as lab-*")
+	f.IntVar(&t.Uses, "uses", 1, "`NUMBER` of devices that may join")
+	lifetime := f.Duration("lifetime", time.Hour, "lifetime of the token, at most seven days")
+	approve := f.Bool("approve", false, "admit the device that joins with the token without florctl join approve")
+	keyFile := f.String("key", "", "`FILE` of the secret signing key, in Nix format, for --approve")
 	cmd.MarkFlagRequired("host")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var key *published.Key
@@ -52,7 +52,8 @@ The provider stores its hash alone: what is printed is not to be had again.`,
 }
 
 func newTokenListCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join tokens on record"}
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join tokens", Long: `Print the join tokens with their IDs, the hosts they are for, the uses that are left and when they
+end.`}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := client.Each(c.Providers, func(at *client.Provider) ([]join.Token, error) { return at.Tokens(cmd.Context()) }, func(t join.Token) string { return t.ID })
@@ -82,9 +83,9 @@ func newTokenListCmd() *cobra.Command {
 func newTokenRevokeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke TOKEN [FLAKE]",
-		Short: "Have a join token be good no more",
-		Long: `Have a join token be good no more, by the name that florctl token list has for it. Devices
-that joined with it stay: florctl revoke --host-key.`,
+		Short: "Revoke a join token",
+		Long: `Revoke a join token. TOKEN is an ID that florctl token list prints. Devices that already joined are
+not affected: revoke those with florctl revoke --host-key.`,
 	}
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error { return c.RevokeToken(cmd.Context(), args[0]) })
 }

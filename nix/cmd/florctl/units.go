@@ -12,20 +12,18 @@ import (
 func newUnitsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "units [FLAKE] --host H",
-		Short: "List what a host runs and its systemd units, or write these",
-		Long: `List what a host runs, and its systemd units: of each service on the host, whether the topology
-names the host or the compiler chose it, where it listens and the units that the
-topology names for it; and Florete's own units that are to be enabled there.
+		Short: "Print or write the systemd units of a host",
+		Long: `Print the services on a host, with the address on which each listens, its units, and whether the
+topology or the compiler placed it there; and the units of Florete that are enabled on the host.
 
-With --out, write the latter, those that the NixOS module gives the host, as files
-into DIR; its accounts as DIR/florete.sysusers, for systemd-sysusers; and what it asks
-of the kernel as DIR/florete.sysctl, for systemd-sysctl. What an earlier call left there
-as florete-* and is no unit of the host is removed. Where the topology gives the host an
-instance, all of them are called florete_NAME.`,
+With --out, write Florete's units to a directory, as the NixOS module has them; the accounts to
+florete.sysusers, for systemd-sysusers; and the kernel settings to florete.sysctl, for
+systemd-sysctl. Files called florete-* that an earlier call wrote there and that the host no longer
+needs are removed. Where the topology gives the host an instance, names begin with florete_NAME.`,
 	}
-	host := cmd.Flags().String("host", "", "whose units")
-	out := cmd.Flags().String("out", "", "write them into this `DIR`")
-	bin := cmd.Flags().String("bin", "/usr/local/bin", "`DIR` of the commands on the host")
+	host := cmd.Flags().String("host", "", "`HOST` to print the units of")
+	out := cmd.Flags().String("out", "", "write the units into this `DIR`ectory")
+	bin := cmd.Flags().String("bin", "/usr/local/bin", "`DIR`ectory of flor and flor-provider on the host")
 	show := shown(cmd, "print JSON")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagsMutuallyExclusive("json", "out")

@@ -16,15 +16,16 @@ import (
 func newValidateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [FLAKE]",
-		Short: "Tell everything that is wrong with a cluster",
-		Long: `Tell everything that is wrong with a cluster, each fault with its place, the
-value found and the remedy. Exits 1 when there is any but warnings; with --strict, for CI, when
-there is any. FLAKE is a directory or a flake reference, the current directory when not given.
-Of several clusters, all are validated unless one is named, and compared where they have a
-host in common.`,
+		Short: "Report every fault of the cluster",
+		Long: `Report every fault of the cluster, each with its place, the value found and the remedy. Exits 1 when
+there is an error; with --strict, also when there is a warning. Nothing is changed.
+
+FLAKE is a directory or a flake reference; the default is the current directory. If the flake has
+several clusters, all of them are validated unless --cluster names one, and compared where they
+share a host.`,
 	}
-	strict := cmd.Flags().Bool("strict", false, "take warnings for errors")
-	signed := cmd.Flags().String("signed", "", "compare the roots with those that were published last, by this `FILE` that florctl publish keeps beside the key (default: with the commit before)")
+	strict := cmd.Flags().Bool("strict", false, "treat warnings as errors")
+	signed := cmd.Flags().String("signed", "", "compare the roots with those published last, from this `FILE` that florctl publish keeps beside the key (default: with those of the former commit)")
 	asJSON := cmd.Flags().Bool("json", false, "print the faults as a JSON list")
 	return onSource(cmd, func(src compile.Source) error {
 		reports, err := compile.Validate(cmd.Context(), src, time.Now())

@@ -14,7 +14,8 @@ import (
 )
 
 func newVersionsCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "versions [FLAKE]", Short: "Print what was published, newest first"}
+	cmd := &cobra.Command{Use: "versions [FLAKE]", Short: "Print the published versions", Long: `Print the versions that were published, newest first, with the serial that florctl diff and
+florctl rollback take.`}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := c.Versions(cmd.Context())
@@ -28,10 +29,10 @@ func newVersionsCmd() *cobra.Command {
 func newDiffCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff SERIAL SERIAL [FLAKE]",
-		Short: "Print what changed from one published version to another, host by host",
-		Long: `Print what florctl plan prints, of two versions that were published: florctl versions
-has them. Where services run, and which of them strangers reach, is in no document:
-florctl plan has it, of two revisions. Exits 2 when access widens, and 0 otherwise.`,
+		Short: "Compare two published versions",
+		Long: `Compare two published versions, host by host, as florctl plan compares two revisions. Documents do
+not say where services were placed or which are public: florctl plan compares that too. Exits 2
+when access widens, and 0 otherwise.`,
 	}
 	cluster := ofCluster(cmd)
 	show := shown(cmd, "print the differences as JSON")

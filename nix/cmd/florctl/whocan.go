@@ -11,9 +11,9 @@ import (
 func newWhoCanCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "who-can [FLAKE] SERVICE",
-		Short: "Say who reaches a service, and how, or who has secret/NAME",
-		Long: `Say who reaches a service, and how, or who has secret/NAME. The answer is of the flake
-alone: florctl revocations prints who is revoked or suspended.`,
+		Short: "List who reaches a service or has a secret",
+		Long: `List who reaches a service, and through which roles; for secret/NAME, list who has the secret. The
+answer comes from the flake alone: florctl revocations prints who is revoked or suspended.`,
 	}
 	return question(cmd, 1, func(a *explain.Access, words []string) (fmt.Stringer, error) {
 		if explain.IsSecret(words[0]) {

@@ -29,7 +29,7 @@ type RootKey struct {
 // RootKeyFlags adds the flags for how a root's key is kept.
 func RootKeyFlags(cmd *cobra.Command) *RootKey {
 	how := &RootKey{To: agefile.Flags(cmd, "the key")}
-	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on a PKCS #11 token, which makes it unless it has it: `URI` (RFC 7512), pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE; default module "+pkcs11.DefaultModule+"; without pin-source the PIN is read from the terminal")
+	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on a PKCS #11 token, which generates it if it has none: `URI` (RFC 7512), pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE; default module "+pkcs11.DefaultModule+"; without pin-source the PIN is read from the terminal")
 	return how
 }
 

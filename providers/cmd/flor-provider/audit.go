@@ -22,15 +22,15 @@ const auditPage = 1000
 func auditCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Print decisions, oldest first",
-		Long: `Print what the processes of this host decided, and what came into force, oldest
-first. The next page begins after the time of the last row:
+		Short: "Print the audit log of this host",
+		Long: `Print what the providers of this host decided, and which policies came into force, oldest first. To
+page through it, pass the time of the last row to --after. Nothing is changed.
 
-  flor-provider audit --json --limit 1000 --after 2026-07-14T08:30:00.123456789Z`,
+The rows are part of a tamper-evident log of each provider: --verify compares them with it.`,
 	}
 	var f auditview.Filter
 	f.Flags(cmd)
-	asJSON := cmd.Flags().Bool("json", false, "one JSON object per line")
+	asJSON := cmd.Flags().Bool("json", false, "print one JSON object per line")
 	how := auditview.Modes(cmd)
 	return t.withSettings("", cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		dbs, err := t.existing(cmd.Context(), s)

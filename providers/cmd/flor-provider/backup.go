@@ -17,7 +17,7 @@ import (
 )
 
 func stateCmd(t *target) *cobra.Command {
-	cmd := &cobra.Command{Use: "state", Short: "Back up, restore and move what the processes of this host have to remember"}
+	cmd := &cobra.Command{Use: "state", Short: "Back up, restore and move the state of this host's providers"}
 	cmd.AddCommand(backupCmd(t), restoreCmd(t), migrateCmd(t))
 	return cmd
 }
@@ -26,10 +26,11 @@ func stateCmd(t *target) *cobra.Command {
 func backupCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup [FILE]",
-		Short: "Write what the processes of this host have to remember, of each kind at one moment",
-		Long: `Write what the processes of this host have to remember to a file, which is its owner's alone
-and there when it is whole, or to standard output. They go on meanwhile. It holds no secret:
-what hosts and people have of those is made anew. The issuing key is backed up apart.`,
+		Short: "Back up the state of this host's providers",
+		Long: `Write a backup of the state of this host's providers to a file or to standard output, each kind of
+need as of one moment. The providers continue to run. The file has mode 0600, and exists only once it
+is complete. It holds no secret: secrets are generated again after a restore. Back up the issuing key
+separately.`,
 	}
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -30,14 +30,13 @@ import (
 func controlCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "control [METHOD PATH]",
-		Short: "Call the control API of this host's config provider, as root and without the forwarder",
-		Long: `Make one request of the control API of this host's config provider, and print the answer. The
-body of a POST is read from standard input. Without METHOD and PATH, serve the API over
-standard input and output, as florctl --via ssh calls it.
+		Short: "Call the control API as root",
+		Long: `Send one request to the control API of this host's config provider, as root and without the
+forwarder, and print the answer. The body of a POST is read from standard input. GET
+/v1/openapi.json describes the API. Each act is in the audit log, with your account. It works
+whether or not the provider runs and the cluster has operators.
 
-The API is the one that operators reach through the forwarder, and each act is in the
-audit log with this account. Whether the provider runs, and whether there are operators,
-does not matter. GET /v1/openapi.json describes the API.`,
+Without METHOD and PATH, serve the API on standard input and output, for florctl --via ssh.`,
 		Example: `  flor-provider control GET /v1/versions
   flor-provider control POST /v1/rollout/pause < /dev/null`,
 	}
@@ -74,13 +73,13 @@ does not matter. GET /v1/openapi.json describes the API.`,
 func importCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Import the documents that florctl publish signed",
-		Long: `Read the documents that florctl publish signed from standard input, and serve those
-from now on. What is not signed by a key that this provider's policy pins, or is older
-than what it serves, is refused.`,
+		Short: "Import signed documents",
+		Long: `Import the documents that florctl publish --out signed, from standard input. The config provider of
+this host serves them from now on. It refuses documents that are older than those that it serves,
+or not signed by a key in its policy. To undo it, run florctl rollback.`,
 		Example: `  flor-provider import < documents`,
 	}
-	atOnce := cmd.Flags().Bool("at-once", false, "offer them to all hosts, whatever waves the cluster has")
+	atOnce := cmd.Flags().Bool("at-once", false, "offer the documents to all hosts at once, without waves")
 	return t.withControl(cmd, func(cmd *cobra.Command, c *http.Client, _ net.Conn) error {
 		path := "/v1/publish"
 		if *atOnce {

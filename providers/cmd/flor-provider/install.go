@@ -19,10 +19,10 @@ import (
 func installCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install-cert",
-		Short: "Install the issuing certificate that florctl ca sign made",
-		Long: `Read the issuing certificate that florctl ca sign made for this host's issuing.csr
-from standard input, and put it where the provider reads it. One that is not for
-this provider's key, or leads to no root of its policy, is refused.`,
+		Short: "Install the issuing certificate of this host",
+		Long: `Install the issuing certificate that florctl ca sign made from this host's issuing.csr, from standard
+input. The provider of kind cert uses it within seconds. A certificate for another key, or one that
+leads to no root in the policy, is refused.`,
 	}
 	return t.withSettings(cert.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		policy, err := readPolicy(s)

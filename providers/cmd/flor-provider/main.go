@@ -11,10 +11,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
 	"github.com/florete/florete/internal/journal"
-	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/terminal"
 )
@@ -25,16 +22,7 @@ func run() int {
 	secretfile.ProtectMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	t := &target{}
-	root := &cobra.Command{
-		Use:           filepath.Base(os.Args[0]),
-		Short:         "Answer what hosts of a Florete cluster need",
-		Version:       release.Version(),
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
-	t.flags(root)
-	addCommands(root, t)
+	root := newRoot(filepath.Base(os.Args[0]), &target{})
 	err := terminal.RefuseUnknown(root, os.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)

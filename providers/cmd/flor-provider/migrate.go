@@ -17,12 +17,12 @@ import (
 func migrateCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Wait until the state of this host's processes is in the store that provider hosts share",
-		Long: `Wait until the state of this host's processes is in the store that provider hosts share, as
-providers.store.from has it. They move it themselves, while they serve: this shows how far
-they are, and may be interrupted.`,
+		Short: "Wait until the state moved to etcd",
+		Long: `Wait until the state of this host's providers is in the etcd store that provider hosts share, as
+providers.store.from says, and print the progress. The providers move their state themselves, while
+they serve. The command may be interrupted and run again.`,
 	}
-	timeout := cmd.Flags().Duration("timeout", 10*time.Minute, "how long at most")
+	timeout := cmd.Flags().Duration("timeout", 10*time.Minute, "time to wait at most")
 	return t.withSettings("", cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		policy, err := readPolicy(s)
 		if err != nil {

@@ -34,13 +34,11 @@ const (
 func restoreCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore [FILE]",
-		Short: "Put back what the state of this host's processes lacks of a backup",
-		Long: `Put back what the state of this host's processes lacks of a backup, from a file or standard
-input. What is there stays as it is, so what was replaced since does not come back. Hosts
-whose secrets are not known here any more are ordered to request others, which they do with
-their next report. What was published is offered to nobody until it is published again.
-
-Killed, it is completed by another. It may run beside the processes.`,
+		Short: "Restore the state of this host's providers",
+		Long: `Restore what the state of this host's providers lacks from a backup, from a file or standard input.
+State that exists is not replaced, so no older state comes back. Hosts whose secrets are no longer
+known request others with their next report. Publish afterwards: until then, hosts are offered no
+documents. The providers may run meanwhile. If the restore is interrupted, run it again.`,
 	}
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {

@@ -49,7 +49,10 @@ type process struct {
 
 func runCmd(t *target) *cobra.Command {
 	return &cobra.Command{
-		Use: "run KIND", Short: "Answer requests for one kind of need: " + strings.Join(kinds.Names(), ", ") + ", or one of the topology's own",
+		Use: "run KIND", Short: "Run the provider of one kind of need",
+		Long: `Answer the requests of hosts for one kind of need, as the policy of this host permits, until the
+command is stopped. KIND is ` + strings.Join(kinds.Names(), ", ") + `,
+or a kind that the topology declares.`,
 		Args: cobra.ExactArgs(1), ValidArgs: kinds.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := t.load(args[0])

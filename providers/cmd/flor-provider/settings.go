@@ -23,9 +23,9 @@ type target struct {
 func (t *target) flags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	file := func() string { return filepath.Join(t.Etc(), "provider.hujson") }
-	f.StringVar(&t.settings, "settings", file(), "settings `FILE`, HuJSON")
+	f.StringVar(&t.settings, "settings", file(), "`FILE` of the settings, in HuJSON")
 	settings := f.Lookup("settings")
-	f.Func("instance", "`NAME` of this host's instance, when it is a member of several clusters", func(name string) (err error) {
+	f.Func("instance", "`NAME` of the instance, on a host of several clusters", func(name string) (err error) {
 		if t.Instance, err = hostdir.ParseInstance(name); err == nil && !settings.Changed {
 			settings.DefValue = file()
 			t.settings = settings.DefValue

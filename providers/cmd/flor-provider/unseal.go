@@ -273,10 +273,10 @@ func withRing(t *target, cmd *cobra.Command, run func(cmd *cobra.Command, s stat
 func unsealCmd(t *target) *cobra.Command {
 	return withRing(t, &cobra.Command{
 		Use:   "unseal KIND",
-		Short: "Open the sealing key that replicas share, as root, for the process of a kind",
-		Long: `Open the sealing key that the replicas of a kind share with this host's SSH host key, and
-put it where the process of the kind finds it. Its unit does so before each start. Without a
-store that is shared there is nothing to do.`,
+		Short: "Open the sealing key of a kind of need",
+		Long: `Open the sealing key that the replicas of a kind of need share, with the SSH host key of this host,
+and put it where the provider of the kind reads it. The unit of the provider does this as root
+before each start. Without a shared store there is nothing to do.`,
 	}, func(cmd *cobra.Command, s state, kind string, db store.Store) error {
 		if db == nil {
 			return nil
@@ -292,10 +292,11 @@ store that is shared there is nothing to do.`,
 func rotateSealCmd(t *target) *cobra.Command {
 	return withRing(t, &cobra.Command{
 		Use:   "rotate-seal KIND",
-		Short: "Make a new sealing key for the replicas of a kind, as root",
-		Long: `Make a new sealing key for the replicas of a kind that the policy in force names, and seal
-anew what is in the store. A host that the policy names no longer opens nothing from then on.
-providers.store.keyLifetime does the same by itself.`,
+		Short: "Replace the sealing key of a kind of need",
+		Long: `Create a new sealing key for the replicas of a kind of need that the policy names, and seal the
+secrets in the store with it. A host that the policy no longer names can open none of them from
+then on. Run it as root. The same happens by itself after providers.store.keyLifetime. It cannot
+be undone.`,
 	}, func(cmd *cobra.Command, s state, kind string, db store.Store) error {
 		if db == nil {
 			return fmt.Errorf("policy of %s: no shared store: its sealing key is %s", s.policy.Host, keyPath(s.Dir(kind)))

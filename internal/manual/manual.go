@@ -1,0 +1,193 @@
+// Package manual renders the help of a program: as one page of the documentation, and as manual
+// pages for man(1).
+package manual
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
+
+	"github.com/florete/florete/internal/release"
+)
+
+// Markdown returns the page of a program, whose commands are in the groups of its help. Intro is
+// the text below the title.
+func Markdown(root *cobra.Command, intro string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s\n", root.Name(), strings.TrimSpace(intro))
+	for _, g := range root.Groups() {
+		fmt.Fprintf(&b, "\n**%s**\n\n", strings.TrimSuffix(g.Title, ":"))
+		b.WriteString("| command | |\n| --- | --- |\n")
+		for _, c := range inGroup(root, g.ID) {
+			fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", c.CommandPath(), anchor(c), cell(c.Short))
+		}
+	}
+	if flags := flagTable(root.PersistentFlags()); flags != "" {
+		fmt.Fprintf(&b, "\n## Flags of every command\n\n%s", flags)
+	}
+	for _, g := range root.Groups() {
+		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(g.Title, ":"))
+		for _, c := range inGroup(root, g.ID) {
+			section(&b, c)
+		}
+	}
+	return []byte(b.String())
+}
+
+// inGroup returns the runnable commands of a group, sub-commands included, in the order of the
+// help. A command that only has sub-commands is left out.
+func inGroup(root *cobra.Command, group string) (all []*cobra.Command) {
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Hidden {
+			return
+		}
+		if c.Runnable() {
+			all = append(all, c)
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	for _, c := range root.Commands() {
+		if c.GroupID == group {
+			walk(c)
+		}
+	}
+	return all
+}
+
+func anchor(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+
+func section(b *strings.Builder, c *cobra.Command) {
+	fmt.Fprintf(b, "\n### %s\n\n```text\n%s\n```\n\n%s\n", c.CommandPath(), c.UseLine(), text(description(c)))
+	if flags := flagTable(c.LocalNonPersistentFlags()); flags != "" {
+		b.WriteString("\n" + flags)
+	}
+	if c.Example != "" {
+		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.TrimSpace(unindent(c.Example)))
+	}
+}
+
+// description is the long help of a command, or the short one as a sentence.
+func description(c *cobra.Command) string {
+	if c.Long != "" {
+		return strings.TrimSpace(c.Long)
+	}
+	return strings.TrimSuffix(c.Short, ".") + "."
+}
+
+// text renders help as Markdown: indented lines become a block of code, and characters that mean
+// something to Markdown are escaped elsewhere.
+func text(s string) string {
+	var out []string
+	code := false
+	for line := range strings.Lines(s) {
+		line = strings.TrimRight(line, "\n ")
+		indented := strings.HasPrefix(line, "  ") && (code || len(out) > 0 && out[len(out)-1] == "")
+		switch {
+		case indented && !code:
+			out = append(out, "```text")
+		case !indented && code && line == "":
+			out = append(out, "```")
+		}
+		code = indented || code && line != ""
+		if code {
+			out = append(out, unindent(line))
+		} else {
+			out = append(out, escape(line))
+		}
+	}
+	if code {
+		out = append(out, "```")
+	}
+	return strings.Join(out, "\n")
+}
+
+var special = strings.NewReplacer("<", "&lt;", "*", `\*`)
+
+func escape(s string) string { return special.Replace(s) }
+
+// cell renders help in a cell of a table.
+func cell(s string) string {
+	return strings.ReplaceAll(escape(strings.Join(strings.Fields(s), " ")), "|", `\|`)
+}
+
+var indent = regexp.MustCompile(`(?m)^  `)
+
+func unindent(s string) string { return indent.ReplaceAllString(s, "") }
+
+// flagTable renders flags as a table, without --help and the hidden ones.
+func flagTable(flags *pflag.FlagSet) string {
+	var b strings.Builder
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		if b.Len() == 0 {
+			b.WriteString("| flag | default | |\n| --- | --- | --- |\n")
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if value != "" {
+			name += " " + value
+		}
+		ofFlag := f.DefValue
+		switch {
+		case ofFlag == "" || ofFlag == "[]" || ofFlag == "false" || ofFlag == "0" || ofFlag == "0s":
+			ofFlag = ""
+		default:
+			ofFlag = "`" + ofFlag + "`"
+		}
+		required := ""
+		if len(f.Annotations[cobra.BashCompOneRequiredFlag]) > 0 {
+			required = " Required."
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s.%s |\n", name, ofFlag, strings.TrimSuffix(cell(capital(usage)), "."), required)
+	})
+	return b.String()
+}
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// Command returns the hidden command that writes the program's manual pages, as packages and
+// bundles install them.
+func Command() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIR",
+		Short:  "Write the manual pages of this program into a directory",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE:   func(cmd *cobra.Command, args []string) error { return Write(cmd.Root(), args[0]) },
+	}
+}
+
+// Write writes the manual pages of a program into a directory that exists, one for each command.
+// Their date is the current month, or that of SOURCE_DATE_EPOCH. Write changes the commands of root,
+// which must not be run afterwards.
+func Write(root *cobra.Command, dir string) error {
+	root.DisableAutoGenTag = true
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" || c.Name() == "help" {
+			root.RemoveCommand(c)
+		}
+	}
+	var prepare func(*cobra.Command)
+	prepare = func(c *cobra.Command) {
+		c.Long = text(description(c))
+		for _, sub := range c.Commands() {
+			prepare(sub)
+		}
+	}
+	prepare(root)
+	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Florete " + release.Version(), Manual: "Florete"}, dir)
+}

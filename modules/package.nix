@@ -11,7 +11,7 @@ buildGoModule {
   src = ../.;
 
   # The hash of what `go mod vendor` makes; a test tells the new one.
-  vendorHash = "sha256-ZTDrgI4W2ZTjf+EDqdmC1opOhXCdvqc5LI6nwir8/GM=";
+  vendorHash = "sha256-Ik7KHRFxW6tkYRYbzKH7IWXCfpNWajE56+GDrxBVF4I=";
   subPackages =
     if pkcs11 then
       [ "nix/cmd/florctl" ]
@@ -28,6 +28,14 @@ buildGoModule {
   ];
   # The tests want Nix, a network of their own, and minutes: ./tests/run.
   doCheck = false;
+
+  # Each program writes its own manual pages; a build for another platform cannot run it.
+  postInstall = ''
+    mkdir -p $out/share/man/man1
+    for program in $out/bin/*; do
+      "$program" man $out/share/man/man1 || true
+    done
+  '';
 
   meta = {
     description = "Runs a cluster of machines from one Nix flake";

@@ -5,6 +5,7 @@ package manual
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,17 +27,55 @@ func Markdown(root *cobra.Command, intro string) []byte {
 			fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", c.CommandPath(), anchor(c), cell(c.Short))
 		}
 	}
-	if flags := flagTable(root.PersistentFlags()); flags != "" {
+	if flags := flagTable(sorted(root.PersistentFlags())); flags != "" {
 		fmt.Fprintf(&b, "\n## Flags of every command\n\n%s", flags)
+	}
+	common := commonFlags(root)
+	if len(common) > 0 {
+		fmt.Fprintf(&b, "\n## Common flags\n\nMany commands have these flags, and name them below.\n\n%s", flagTable(common))
 	}
 	for _, g := range root.Groups() {
 		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(g.Title, ":"))
 		for _, c := range inGroup(root, g.ID) {
-			section(&b, c)
+			section(&b, c, common)
 		}
 	}
 	return []byte(b.String())
 }
+
+// sorted returns the flags that the page shows.
+func sorted(flags *pflag.FlagSet) (all []*pflag.Flag) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" && f.Name != "version" {
+			all = append(all, f)
+		}
+	})
+	return all
+}
+
+// commonFlags returns the flags that many commands have alike, by name.
+func commonFlags(root *cobra.Command) (all []*pflag.Flag) {
+	const many = 8
+	n := map[string]int{}
+	for _, g := range root.Groups() {
+		for _, c := range inGroup(root, g.ID) {
+			for _, f := range sorted(c.LocalNonPersistentFlags()) {
+				if n[key(f)]++; n[key(f)] == many {
+					all = append(all, f)
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(f, g *pflag.Flag) int { return strings.Compare(f.Name, g.Name) })
+	return all
+}
+
+// key is equal for flags of which the page says the same.
+func key(f *pflag.Flag) string {
+	return strings.Join([]string{f.Name, f.Usage, f.DefValue, fmt.Sprint(required(f))}, "\x00")
+}
+
+func required(f *pflag.Flag) bool { return len(f.Annotations[cobra.BashCompOneRequiredFlag]) > 0 }
 
 // inGroup returns the runnable commands of a group, sub-commands included, in the order of the
 // help. A command that only has sub-commands is left out.
@@ -63,10 +102,22 @@ func inGroup(root *cobra.Command, group string) (all []*cobra.Command) {
 
 func anchor(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-func section(b *strings.Builder, c *cobra.Command) {
+func section(b *strings.Builder, c *cobra.Command, common []*pflag.Flag) {
 	fmt.Fprintf(b, "\n### %s\n\n```text\n%s\n```\n\n%s\n", c.CommandPath(), c.UseLine(), text(description(c)))
-	if flags := flagTable(c.LocalNonPersistentFlags()); flags != "" {
-		b.WriteString("\n" + flags)
+	var own []*pflag.Flag
+	var also []string
+	for _, f := range sorted(c.LocalNonPersistentFlags()) {
+		if slices.ContainsFunc(common, func(g *pflag.Flag) bool { return key(f) == key(g) }) {
+			also = append(also, "`--"+f.Name+"`")
+		} else {
+			own = append(own, f)
+		}
+	}
+	if len(own) > 0 {
+		b.WriteString("\n" + flagTable(own))
+	}
+	if len(also) > 0 {
+		fmt.Fprintf(b, "\n[Common flags](#common-flags): %s.\n", strings.Join(also, ", "))
 	}
 	if c.Example != "" {
 		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.TrimSpace(unindent(c.Example)))
@@ -121,34 +172,29 @@ var indent = regexp.MustCompile(`(?m)^  `)
 
 func unindent(s string) string { return indent.ReplaceAllString(s, "") }
 
-// flagTable renders flags as a table, without --help and the hidden ones.
-func flagTable(flags *pflag.FlagSet) string {
+// flagTable renders flags as a table.
+func flagTable(flags []*pflag.Flag) string {
+	if len(flags) == 0 {
+		return ""
+	}
 	var b strings.Builder
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" || f.Name == "version" {
-			return
-		}
-		if b.Len() == 0 {
-			b.WriteString("| flag | default | |\n| --- | --- | --- |\n")
-		}
+	b.WriteString("| flag | default | |\n| --- | --- | --- |\n")
+	for _, f := range flags {
 		value, usage := pflag.UnquoteUsage(f)
 		name := "--" + f.Name
 		if value != "" {
 			name += " " + value
 		}
-		ofFlag := f.DefValue
-		switch {
-		case ofFlag == "" || ofFlag == "[]" || ofFlag == "false" || ofFlag == "0" || ofFlag == "0s":
-			ofFlag = ""
-		default:
-			ofFlag = "`" + ofFlag + "`"
+		byDefault := ""
+		if !slices.Contains([]string{"", "[]", "false", "0", "0s"}, f.DefValue) {
+			byDefault = "`" + f.DefValue + "`"
 		}
-		required := ""
-		if len(f.Annotations[cobra.BashCompOneRequiredFlag]) > 0 {
-			required = " Required."
+		note := ""
+		if required(f) {
+			note = " Required."
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s.%s |\n", name, ofFlag, strings.TrimSuffix(cell(capital(usage)), "."), required)
-	})
+		fmt.Fprintf(&b, "| `%s` | %s | %s.%s |\n", name, byDefault, strings.TrimSuffix(cell(capital(usage)), "."), note)
+	}
 	return b.String()
 }
 

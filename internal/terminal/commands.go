@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -14,9 +15,11 @@ type CommandGroup struct {
 	Commands []*cobra.Command
 }
 
-// AddCommands adds groups of commands to a program. The keys of examples are the words of a command
-// after the program's name. It panics if a command does not exist or already has an example.
+// AddCommands adds groups of commands to a program, whose help shows them in this order. The keys of
+// examples are the words of a command after the program's name. It panics if a command does not exist
+// or already has an example.
 func AddCommands(root *cobra.Command, examples map[string]string, groups ...CommandGroup) {
+	cobra.EnableCommandSorting = false
 	for _, g := range groups {
 		root.AddGroup(&cobra.Group{ID: g.Title, Title: g.Title + ":"})
 		for _, c := range g.Commands {
@@ -33,19 +36,25 @@ func AddCommands(root *cobra.Command, examples map[string]string, groups ...Comm
 	}
 }
 
-// LackingHelp lists what the commands of a program lack: a group, an example, or a flag that the
-// example uses.
+// LackingHelp lists what the commands of a program lack: a group; a short help that begins with a verb;
+// and for those that run, a long help, an example, or a flag that the example uses.
 func LackingHelp(root *cobra.Command) (all []string) {
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
-		if c.HasParent() && c.Parent() == root && c.GroupID == "" {
+		if c.HasParent() && c.Parent() == root && c.GroupID == "" && !c.Hidden {
 			all = append(all, c.CommandPath()+": a group")
 		}
 		for _, sub := range c.Commands() {
 			walk(sub)
 		}
+		if !isHelp.MatchString(c.Short) {
+			all = append(all, fmt.Sprintf("%s: a short help that begins with a verb and has no full stop: %q", c.CommandPath(), c.Short))
+		}
 		if !c.Runnable() || c.Hidden {
 			return
+		}
+		if !strings.HasSuffix(c.Long, ".") && !strings.HasSuffix(c.Long, ")") && !strings.HasSuffix(c.Long, "ID") && !strings.Contains(c.Long, "\n  ") {
+			all = append(all, c.CommandPath()+": a long help of sentences")
 		}
 		if c.Example == "" {
 			all = append(all, c.CommandPath()+": an example")
@@ -59,6 +68,9 @@ func LackingHelp(root *cobra.Command) (all []string) {
 	walk(root)
 	return all
 }
+
+// isHelp matches short help: a capital letter, no verb in the third person, no full stop.
+var isHelp = regexp.MustCompile(`^[A-Z][a-z]*[a-rt-z] [^.]*[^.]$`)
 
 // RefuseUnknown returns an error for an unknown sub-command of a command that only groups others.
 // cobra would print help and succeed. All other errors are left to Execute.

@@ -51,14 +51,14 @@ Exit status: 0 all needs are fulfilled; 1 usage or configuration; 2 something is
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Closure, "closure", "", "`DIR`ectory of this host's documents (default: the documents accepted before)")
+	f.StringVar(&c.Closure, "closure", "", "`DIR` of this host's documents (default: the documents accepted before)")
 	m.state(cmd, &c.State)
 	f.StringVar(&c.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` of the SSH host key that proves this host at enrolment")
 	f.StringVar(&c.TPM, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the device key, or a Unix socket to one")
 	f.StringVar(&c.Owner, "owner", "", "`ACCOUNT` of the forwarder, which owns the certificates that are for no other account")
 	f.BoolVar(&c.Undivided, "undivided", false, "leave all files to the account that runs this command, which needs no root then")
 	f.StringToStringVar(&c.Adopt, "adopt", nil, "fulfil a need from existing files, as `NEED=DIR`, without a request; may be repeated")
-	f.StringVar(&c.Refetch, "refetch", "", "`DIR`ectory in which touching a file named after a need requests it again")
+	f.StringVar(&c.Refetch, "refetch", "", "`DIR` in which touching a file named after a need requests it again")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	f.StringVar(&socket, "agent-socket", "", "Unix `SOCKET` of the agent, for the reports of this host")
 	m.follow(cmd, "agent-socket", hostdir.Instance.Agent)

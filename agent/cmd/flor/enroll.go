@@ -107,7 +107,7 @@ replaces it. To undo it, remove the directory.`,
 	m.state(cmd, &h.State)
 	f := cmd.Flags()
 	f.StringVar(&h.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` of the SSH host key that proves this host")
-	f.StringVar(&out, "out", "", "`DIR`ectory for the certificate of a machine that is no host of the flake")
+	f.StringVar(&out, "out", "", "`DIR` for the certificate of a machine that is no host of the flake")
 	f.StringVar(&trust, "trust", "", "with --out, the cluster's public signing `KEY`, NAME:BASE64")
 	cmd.MarkFlagsRequiredTogether("out", "trust")
 	return cmd

@@ -5,14 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/tests/docs/commands"
 )
 
-// TestHelp: every command has an example, whose flags there are, and is in a group of the help.
-func TestHelp(t *testing.T) {
-	root := &cobra.Command{Use: "flor"}
-	addCommands(root, &instance{})
-	for _, lacks := range terminal.LackingHelp(root) {
-		t.Error(lacks)
-	}
+// TestCommands: every command has help, from which docs/reference/flor.md is made, and pages call flor
+// with commands and flags that exist.
+func TestCommands(t *testing.T) {
+	commands.Test(t, func() *cobra.Command { return newRoot("flor", &instance{}) }, `For whoever looks after a host: every command of flor, which runs on each host of a cluster. Most of
+the last group are units of systemd, which you do not run yourself. On a host of several clusters,
+flor_NAME is the program of the instance NAME. The same text is in `+"`flor COMMAND --help`"+` and in the manual
+pages, such as flor-ping(1).`)
 }

@@ -50,7 +50,7 @@ forwarder decides who reaches them. systemd may pass one socket or both.`,
 	f := run.Flags()
 	m.state(run, &c.Layout)
 	f.StringVar(&c.Agent, "agent", "", "Unix `SOCKET` of the agent")
-	f.StringVar(&c.Refetch, "refetch", "", "`DIR`ectory that flor activate --refetch watches")
+	f.StringVar(&c.Refetch, "refetch", "", "`DIR` that flor activate --refetch watches")
 	f.StringVar(&read, "socket", "", "Unix `SOCKET` to answer on, unless systemd passes one")
 	f.StringVar(&admin, "refetch-socket", "", "Unix `SOCKET` for requests to fetch a need again, unless systemd passes one")
 	m.follow(run, "agent", hostdir.Instance.Agent)

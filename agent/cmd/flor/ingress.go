@@ -59,6 +59,6 @@ With --ensure, configure a proxy that is no host of the cluster: the names come 
 	f.StringVar(&caddy.Admin, "caddy", ingress.DefaultCaddy, "Unix `SOCKET` of Caddy's admin API, which only Caddy's account may write")
 	f.StringVar(&socket, "ensure", "", "serve /proxy/ensure on this Unix `SOCKET`, instead of following the manifest")
 	f.StringVar(&names, "names", "/var/lib/florete-proxy/names.json", "with --ensure, `FILE` of the names that were sent")
-	f.StringVar(&certificates, "certificates", "/var/lib/florete-proxy/certificates", "with --ensure, `DIR`ectory of NAME/fullchain.pem and NAME/key.pem")
+	f.StringVar(&certificates, "certificates", "/var/lib/florete-proxy/certificates", "with --ensure, `DIR` of NAME/fullchain.pem and NAME/key.pem")
 	return cmd
 }

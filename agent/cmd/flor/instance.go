@@ -50,6 +50,6 @@ func (m *instance) follow(cmd *cobra.Command, name string, of func(hostdir.Insta
 
 // state adds --state, where activation keeps what the host has.
 func (m *instance) state(cmd *cobra.Command, l *hostdir.Layout) {
-	cmd.Flags().StringVar((*string)(l), "state", "", "`DIR`ectory of the state of flor activate")
+	cmd.Flags().StringVar((*string)(l), "state", "", "`DIR` of the state of flor activate")
 	m.follow(cmd, "state", func(m hostdir.Instance) string { return string(m.State()) })
 }

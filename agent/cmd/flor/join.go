@@ -83,7 +83,7 @@ rejected or revoked.`,
 	}
 	m.state(cmd, &state)
 	cmd.Flags().StringVar(&tpm, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that keeps the key, or a Unix socket to one; \"none\" for a key in a file")
-	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR`ectory that flor activate --refetch watches")
+	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	return cmd
 }

@@ -57,7 +57,7 @@ func requests(m *instance, leave func(document.Manifest, string, string) error, 
 		return nil
 	}
 	m.state(cmd, &state)
-	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR`ectory that flor activate --refetch watches")
+	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	return cmd
 }

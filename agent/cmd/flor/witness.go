@@ -63,7 +63,7 @@ what is wrong with it: a log may only grow. Exits 2 if something is wrong that n
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with the checkpoints as the provider signed them")
 	cmd.Flags().BoolVar(&now, "now", false, "look at all logs within ten seconds")
-	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR`ectory that flor activate --refetch watches")
+	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	m.state(cmd, &state)
 	cmd.AddCommand(newAcceptCmd(m))

@@ -17,7 +17,7 @@ import (
 // files that make gives for the cluster as it is, unless there would be faults, and prints them
 // with what they change.
 func adding(of, cmd *cobra.Command, there func(t compile.Topology, name string) bool, make func(compile.Topology, []string) ([]scaffold.File, error)) *cobra.Command {
-	dir := cmd.Flags().String("flake", ".", "`DIR`ectory of the cluster")
+	dir := cmd.Flags().String("flake", ".", "`DIR` of the cluster")
 	args := cmd.Args
 	from := source(cmd)
 	cmd.Args = args

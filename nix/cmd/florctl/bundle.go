@@ -24,7 +24,7 @@ the host: florctl deploy does that.`,
 	host := cmd.Flags().String("host", "", "`HOST` to pack the bundle of")
 	out := cmd.Flags().String("out", "", "write the bundle to `FILE`, or to standard output (-)")
 	format := cmd.Flags().String("format", "tar.gz", "`FORMAT` of the bundle: tar.gz or deb")
-	bin := cmd.Flags().String("bin", "", "`DIR`ectory of flor and flor-provider (default: that of florctl)")
+	bin := cmd.Flags().String("bin", "", "`DIR` of flor and flor-provider (default: that of florctl)")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagRequired("out")
 	return onSource(cmd, func(src compile.Source) error {

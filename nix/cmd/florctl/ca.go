@@ -33,7 +33,7 @@ be copied, and ca.key has its URI.`,
 		Args: cobra.NoArgs,
 	}
 	trustDomain := cmd.Flags().String("trust-domain", "", "`NAME` of the trust domain, such as demo.flor")
-	out := cmd.Flags().String("out", "", "`DIR`ectory for ca.crt and ca.key")
+	out := cmd.Flags().String("out", "", "`DIR` for ca.crt and ca.key")
 	cmd.MarkFlagRequired("trust-domain")
 	cmd.MarkFlagRequired("out")
 	how := authority.RootKeyFlags(cmd)

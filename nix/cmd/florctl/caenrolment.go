@@ -21,7 +21,7 @@ is created if there is none. For a new key, revoke the former certificate with f
 --serial, remove enrol.crt, and run this again.`,
 		Args: cobra.NoArgs,
 	}
-	dir := cmd.Flags().String("dir", ".", "`DIR`ectory of ca.crt and ca.key")
+	dir := cmd.Flags().String("dir", ".", "`DIR` of ca.crt and ca.key")
 	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "lifetime of the certificate, at most that of the root")
 	open := agefile.Opening(cmd, "ca-", "the sealed root key")
 	seal := agefile.Flags(cmd, "a new enrol.key")

@@ -16,7 +16,7 @@ import (
 // rotating adds the flags. The function it returns examines the cluster of the arguments.
 func rotating(cmd *cobra.Command) (dir *string, examine func(args []string) (*authority.Rotation, error)) {
 	cluster := ofCluster(cmd)
-	dir = cmd.Flags().String("dir", ".", "`DIR`ectory of ca.crt")
+	dir = cmd.Flags().String("dir", ".", "`DIR` of ca.crt")
 	without := cmd.Flags().StringArray("without", nil, "do not wait for this `HOST`, which is gone or will be deployed by hand; may be repeated")
 	return dir, func(args []string) (*authority.Rotation, error) {
 		return authority.Examine(cmd.Context(), ca.Dir(*dir), func() (published.Cluster, error) { return cluster(args) }, *without)

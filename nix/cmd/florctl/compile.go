@@ -21,7 +21,7 @@ longer has are removed. Nothing is sent to a host: florctl deploy and publish do
 	}
 	host := cmd.Flags().String("host", "", "compile the documents of this `HOST` only")
 	kind := cmd.Flags().String("kind", document.DocManifest, "`DOCUMENT` to print: manifest or policy")
-	out := cmd.Flags().String("out", "", "write documents into this `DIR`ectory")
+	out := cmd.Flags().String("out", "", "write documents into this `DIR`")
 	cmd.MarkFlagsMutuallyExclusive("kind", "out")
 	return onSource(cmd, func(src compile.Source) error {
 		if *host == "" && *out == "" {

@@ -34,7 +34,7 @@ the SSH host key of a machine that is not installed yet.`,
 	flake := cmd.Flags().String("flake", ".", "`FLAKE` of the cluster")
 	timeout := cmd.Flags().Duration("timeout", 5*time.Minute, "time in which a host must report before it goes back")
 	jobs := cmd.Flags().Int("jobs", 4, "`NUMBER` of hosts to deploy at once")
-	bin := cmd.Flags().String("bin", "", "`DIR`ectory of flor and flor-provider (default: that of florctl)")
+	bin := cmd.Flags().String("bin", "", "`DIR` of flor and flor-provider (default: that of florctl)")
 	extra := cmd.Flags().String("new", "", "prepare `DIR` for a machine that is not installed yet, and print the next steps")
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {

@@ -3,16 +3,14 @@ package main
 import (
 	"testing"
 
-	"github.com/spf13/cobra"
-
-	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/tests/docs/commands"
 )
 
-// TestHelp: every command has an example, whose flags there are, and is in a group of the help.
-func TestHelp(t *testing.T) {
-	root := &cobra.Command{Use: "florctl"}
-	addCommands(root)
-	for _, lacks := range terminal.LackingHelp(root) {
-		t.Error(lacks)
-	}
+// TestCommands: every command has help, from which docs/reference/florctl.md is made, and pages call
+// florctl with commands and flags that exist.
+func TestCommands(t *testing.T) {
+	commands.Test(t, newRoot, `For operators: every command of florctl, which you run on your own machine, with the flake of
+the cluster. FLAKE is a directory or a reference of a flake; the default is the current directory.
+The guides in *How-to* show the commands at work. The same text is in `+"`florctl COMMAND --help`"+` and in the
+manual pages, such as florctl-publish(1).`)
 }

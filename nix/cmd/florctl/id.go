@@ -63,7 +63,7 @@ log of a provider. florctl id list prints them, and florctl revoke takes them ba
 	cmd.MarkFlagRequired("key")
 	out := f.String("out", "", "write the identity file to `FILE`, or to standard output (-)")
 	cmd.MarkFlagRequired("out")
-	f.StringVar((*string)(&i.Dir), "dir", ".", "`DIR`ectory of enrol.crt and enrol.key")
+	f.StringVar((*string)(&i.Dir), "dir", ".", "`DIR` of enrol.crt and enrol.key")
 	f.DurationVar(&i.Lifetime, "lifetime", 7*24*time.Hour, "lifetime of the certificates, at most 90 days")
 	offline := f.Bool("offline", false, "issue without asking a provider: revocations and joined devices are not considered, and the audit log gets no row")
 	open := agefile.Opening(cmd, "ca-", "the sealed enrol.key")
@@ -115,7 +115,7 @@ func newIDListCmd() *cobra.Command {
 one back, pass its serial number to florctl revoke --serial.`,
 		Args: cobra.NoArgs,
 	}
-	dir := cmd.Flags().String("dir", ".", "`DIR`ectory of enrol.crt and enrol.key")
+	dir := cmd.Flags().String("dir", ".", "`DIR` of enrol.crt and enrol.key")
 	show := shown(cmd, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cert := ca.Dir(*dir).Path(ca.EnrolmentCertificate)

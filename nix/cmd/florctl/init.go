@@ -24,7 +24,7 @@ florctl host add.`,
 	f.StringVar(&c.Name, "name", "", "`NAME` of the cluster (default: that of the directory)")
 	f.StringVar(&c.TrustDomain, "trust-domain", "", "`NAME` of the trust domain (default: that of the cluster, with .flor)")
 	f.StringVar(&c.Florete, "florete", "github:florete/florete", "`FLAKE` of Florete to use")
-	keys := f.String("keys", "", "`DIR`ectory of the keys (default: ~/.local/share/florete/NAME)")
+	keys := f.String("keys", "", "`DIR` of the keys (default: ~/.local/share/florete/NAME)")
 	how := authority.RootKeyFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		dir, keys, err := scaffold.Init(cmd.Context(), &c, args[0], *keys, how)

@@ -27,7 +27,7 @@ the cluster, since the providers that issue its certificates keep their state in
 		Args: cobra.NoArgs,
 	}
 	trustDomain := cmd.Flags().String("trust-domain", "", "`NAME` of the trust domain, such as demo.flor")
-	out := cmd.Flags().String("out", "", "`DIR`ectory for store-ca.crt and store-ca.key")
+	out := cmd.Flags().String("out", "", "`DIR` for store-ca.crt and store-ca.key")
 	cmd.MarkFlagRequired("trust-domain")
 	cmd.MarkFlagRequired("out")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -61,7 +61,7 @@ certificates end, and copy the files to one host after the other.`,
 	}
 	crt := cmd.Flags().String("ca-cert", "store-ca.crt", "`FILE` of the CA's certificate")
 	key := cmd.Flags().String("ca-key", "store-ca.key", "`FILE` of the CA's key")
-	out := cmd.Flags().String("out", "", "`DIR`ectory for the files of the host")
+	out := cmd.Flags().String("out", "", "`DIR` for the files of the host")
 	var s authority.StoreHost
 	cmd.Flags().StringArrayVar(&s.Addresses, "address", nil, "`ADDRESS` of the member, an IP address or a name; may be repeated")
 	cmd.Flags().DurationVar(&s.Lifetime, "lifetime", ca.StoreLifetime, "lifetime of the certificates, at most that of the CA")

@@ -22,8 +22,8 @@ systemd-sysctl. Files called florete-* that an earlier call wrote there and that
 needs are removed. Where the topology gives the host an instance, names begin with florete_NAME.`,
 	}
 	host := cmd.Flags().String("host", "", "`HOST` to print the units of")
-	out := cmd.Flags().String("out", "", "write the units into this `DIR`ectory")
-	bin := cmd.Flags().String("bin", "/usr/local/bin", "`DIR`ectory of flor and flor-provider on the host")
+	out := cmd.Flags().String("out", "", "write the units into this `DIR`")
+	bin := cmd.Flags().String("bin", "/usr/local/bin", "`DIR` of flor and flor-provider on the host")
 	show := shown(cmd, "print JSON")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagsMutuallyExclusive("json", "out")

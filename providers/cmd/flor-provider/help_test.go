@@ -5,14 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/tests/docs/commands"
 )
 
-// TestHelp: every command has an example, whose flags there are, and is in a group of the help.
-func TestHelp(t *testing.T) {
-	root := &cobra.Command{Use: "flor-provider"}
-	addCommands(root, &target{})
-	for _, lacks := range terminal.LackingHelp(root) {
-		t.Error(lacks)
-	}
+// TestCommands: every command has help, from which docs/reference/flor-provider.md is made, and pages
+// call flor-provider with commands and flags that exist.
+func TestCommands(t *testing.T) {
+	commands.Test(t, func() *cobra.Command { return newRoot("flor-provider", &target{}) }, `For operators who work on a provider host as root: every command of flor-provider. Most tasks have a
+command of [florctl](florctl.md), which you run on your own machine. On a host of several clusters,
+flor-provider_NAME is the program of the instance NAME. The same text is in
+`+"`flor-provider COMMAND --help`"+` and in the manual pages, such as flor-provider-audit(1).`)
 }

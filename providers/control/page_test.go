@@ -35,6 +35,8 @@ $ curl http://florete-control.drhorrible.demo.flor.rete/v1/openapi.json
 - **The caller** is the SPIFFE ID of the connection. A request has no credentials. The provider accepts
   connections of the forwarder's account alone, and refuses requests from web pages of another origin.
 - **Every change** is one transaction with a row of the audit log, which has the state before and after.
+- **Several providers of documents** without a shared store each have what was published to them.
+  ` + "`florctl`" + ` publishes to all.
 - **Answers** may have more attributes in later releases.
 - **Refusals** have the form of [Refusal](#refusal); [Errors](errors.md) lists the codes.
 - **Before there is an operator**, root of the provider host calls it with ` + "`flor-provider control`" + `,

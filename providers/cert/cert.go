@@ -1,15 +1,15 @@
-// Package cert is the kind of need that issues X.509-SVIDs:
+// Package cert implements the kind of need that issues X.509-SVIDs:
 //
 //	POST /cert/nonce                              → {"nonce":"…"}
 //	POST /cert/request  {"id":"spiffe://…","csr":…}  → values "svid" and "bundle"
-//	GET  /cert/crl?has=…                              → the CRL, for software that is not ours
+//	GET  /cert/crl?has=…                              → the CRL, for third-party software
 //
-// A node first requests its own SVID with a proof made by its SSH host key, and
-// then for that and for those of its services and users with the SVID.
+// A node first requests its own SVID with a proof made by its SSH host key. With that SVID it
+// renews it, and requests those of its services and users.
 //
-// A nonce is stateless: its time and 128 random bits, with an HMAC over those and
-// the provider's ID. Using it leaves its hash in the state for as long as it is
-// valid, in the transaction that issues.
+// A nonce is stateless: it consists of its time and 128 random bits, with an HMAC over those and
+// the provider's ID. The transaction that issues a certificate records the nonce's hash for as long
+// as the nonce is valid.
 package cert
 
 import (
@@ -48,12 +48,13 @@ const minLifetime = 10 * time.Second
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// IssuingCertificate is the file with the certificate that `florctl ca sign` made for
-	// this process's issuing.csr.
+	// IssuingCertificate is the file with the certificate that `florctl ca sign` made for this
+	// process's issuing.csr.
 	IssuingCertificate string `json:"issuingCertificate" path:"" want:"name the file for the certificate that florctl ca sign makes"`
 }
 
-// State is what is remembered of nodes. Nonces are used once.
+// State describes the keys of the kind: the record of enrolled nodes is remembered, nonces are used
+// once.
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{devicePrefix, linePrefix, issuedPrefix},
@@ -61,10 +62,10 @@ func (*Settings) State() server.State {
 	}
 }
 
-// Kind makes the Issuer, whose issuing key is in the directory of the process.
+// Kind returns the Issuer for a process, whose directory holds the issuing key.
 func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Any(s.Issuer(p)) }
 
-// Issuer makes the kind, which issues the SVID of its own process too.
+// Issuer returns the kind for a process. It also issues the SVID of that process.
 func (s *Settings) Issuer(p server.Process) *Issuer {
 	issuing := &ca.Kept{Certificate: s.IssuingCertificate, Key: IssuingKey(p.Dir)}
 	return New(Config{
@@ -73,12 +74,12 @@ func (s *Settings) Issuer(p server.Process) *Issuer {
 	})
 }
 
-// Authority reads the issuing CA, whose key is in the directory of the process.
+// Authority reads the issuing CA, whose key is in the process's directory dir.
 func (s *Settings) Authority(dir string) (*ca.Authority, error) {
 	return ca.Load(s.IssuingCertificate, IssuingKey(dir))
 }
 
-// IssuingKey is the file of the issuing key.
+// IssuingKey returns the path of the issuing key in a process's directory.
 func IssuingKey(dir string) string { return filepath.Join(dir, "issuing.key") }
 
 // Config configures an Issuer. All fields but Revoked and CRL are required.
@@ -86,17 +87,17 @@ type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
 
-	// Authority is the issuing CA. It is called for each SVID, so that a new
-	// certificate of it is used at once.
+	// Authority returns the issuing CA. It is called for each SVID, so that a new certificate is
+	// used at once.
 	Authority func() (*ca.Authority, error)
 
 	// Policy returns the policy in force, or nil while that does not include this kind.
 	Policy func() *Policy
 
-	// Revoked is the revocation list in force; nil for none ever.
+	// Revoked returns the revocation list in force; nil for none. The field may be nil.
 	Revoked func() *trust.Revocations
 
-	// CRL is the file of the certificate revocation list that it signs; empty for none.
+	// CRL is the file of the certificate revocation list that the issuer signs; empty for none.
 	CRL string
 }
 
@@ -132,8 +133,8 @@ func New(c Config) *Issuer {
 // Name returns the name of the kind.
 func (i *Issuer) Name() string { return Name }
 
-// Compile rejects lifetimes out of range and roots that the issuing certificate does not
-// lead to.
+// Compile decodes a policy. It rejects lifetimes out of range, and roots to which the issuing
+// certificate does not lead.
 func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	p, err := compile(policy)
 	if err != nil {
@@ -187,8 +188,8 @@ type trusted struct {
 	until     time.Time
 }
 
-// Trusted rejects an issuing CA whose SVIDs hosts would reject: its certificate leads to no
-// root of a policy, or is not constrained to its trust domain.
+// Trusted returns an error if hosts would reject SVIDs of an issuing CA, because its certificate
+// leads to no root of the policy or is not constrained to the policy's trust domain.
 func Trusted(a *ca.Authority, policy document.Policy) error {
 	p, err := compile(policy)
 	if err != nil {
@@ -266,7 +267,7 @@ func refuseRevoked(list *trust.Revocations, chain []*x509.Certificate, id spiffe
 	return hostapi.Revoked("", revoked)
 }
 
-// InForce is the issuing certificate.
+// InForce returns the issuing certificate in force.
 func (i *Issuer) InForce(context.Context) (server.Version, error) {
 	a, err := i.Authority()
 	if err != nil { // which requests report

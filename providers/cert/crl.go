@@ -47,7 +47,7 @@ type crl struct {
 	next   time.Time // when to look again
 }
 
-// Run keeps the record of what is issued, and the CRL.
+// Run maintains the record of issued certificates and the CRL until ctx ends.
 func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	ready()
 	var forget time.Time
@@ -179,7 +179,8 @@ func readCRL(path string, a *ca.Authority) (*crl, error) {
 	return &crl{RevocationList: lists[0], pem: b}, nil
 }
 
-// Routes are of the CRL, for nodes that keep it for software on them. It leaves no audit row.
+// Routes returns the endpoint of the CRL, for nodes that keep it for software on them. Reading it
+// leaves no audit row.
 func (i *Issuer) Routes(s *server.Server) map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{"GET " + hostapi.PathCRL(Name): func(w http.ResponseWriter, r *http.Request) {
 		a := s.Request(r)

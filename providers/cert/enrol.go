@@ -20,17 +20,17 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Device is what is remembered of a node that enrolled, at cert/device/<node>: the
-// key by which it can prove itself again. Times are Unix seconds.
+// Device is the record of an enrolled node, at cert/device/<node>: the key by which it can prove
+// itself again. Times are Unix seconds.
 type Device struct {
 	SSHHostKey string `json:"sshHostKey"`
 	Since      int64  `json:"since"`    // it first enrolled with this key
 	Enrolled   int64  `json:"enrolled"` // the last time
 
-	// Serial is of the newest policy by which it enrolled.
+	// Serial is the serial of the newest policy by which the node enrolled.
 	Serial int64 `json:"serial,omitempty"`
 
-	// Joined is that the key was admitted: the policy has none for the node.
+	// Joined reports whether the key was admitted, because the policy has no key for the node.
 	Joined bool `json:"joined,omitempty"`
 }
 
@@ -39,7 +39,7 @@ const (
 	noncePrefix  = "cert/nonce/"
 )
 
-// Nonce is a fresh nonce for one proof to this provider.
+// Nonce returns a fresh nonce for one proof to this provider.
 func (i *Issuer) Nonce(now time.Time) string {
 	p := i.Policy()
 	if p == nil {
@@ -48,9 +48,9 @@ func (i *Issuer) Nonce(now time.Time) string {
 	return i.nonces.make(p.Provider[Name].ID, now)
 }
 
-// Authenticate checks a proof: that it is for this provider, CSR and connection,
-// by the host key that the policy has for the node, and with a nonce of ours that
-// was not used.
+// Authenticate verifies an enrolment proof: that it is for this provider, this CSR and this
+// connection, made by the host key that the policy has for the node, with an unused nonce of this
+// provider.
 func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte) (server.Decision, error) {
 	var none server.Decision
 	proof, provider := c.Request.Proof, c.Policy.Provider[Name].ID
@@ -140,9 +140,9 @@ func joins(c server.Call, was, is Device) error {
 	return nil
 }
 
-// Admit refuses an SVID that was issued before a machine with another host key enrolled as
-// the node: with it a replaced machine could still read documents, which need no device
-// proof. It passes when the machine that is meant enrols again, so it is transient.
+// Admit refuses an SVID that was issued before another machine enrolled as the same node, so that a
+// replaced machine can no longer read documents, which need no device proof. The refusal is
+// transient, because it ends when the right machine enrols again.
 func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
 	d, modified, err := i.device(ctx, c.Caller)
 	on := store.Cond{Key: devicePrefix + c.Caller.Name(), Modified: modified}

@@ -29,8 +29,8 @@ type line struct {
 	Before string `json:"before"` // of the SVID that requested it; empty when the node enrolled
 	Since  int64  `json:"since"`  // the newest is valid, Unix seconds
 
-	// Issuers are the key IDs, in hex, of the issuing CAs that have extended the line, the
-	// last first: those of all replicas that share the store.
+	// Issuers has the key IDs, in hex, of the issuing CAs that have extended the line, the last
+	// first. With a shared store these are the CAs of all replicas.
 	Issuers []string `json:"issuers,omitempty"`
 }
 

@@ -31,10 +31,9 @@ type selfIssued struct {
 	at   time.Time
 }
 
-// Certificate is the provider's own SVID: made at the first call, and anew when two
-// thirds of its life have passed, the clock was set back before it, or the policy has
-// other roots, which are all that hosts believe by then, the issuing certificate is another,
-// or the revocation list has it.
+// Certificate returns the provider's own SVID. It is issued at the first call and again when two
+// thirds of its life are over, the clock was set back before its beginning, the policy has other
+// roots, the issuing certificate changed, or it was revoked.
 func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	i.self.mu.Lock()
 	defer i.self.mu.Unlock()

@@ -1,12 +1,12 @@
-// Package control is the API by which operators act at a config provider: JSON over HTTP on
-// a Unix socket, which the forwarder alone can connect to. It publishes the socket as the
-// service florete-control of the host, and announces each caller in a PROXY protocol header.
-// Before there are operators, root of the host calls the same API: flor-provider control.
-// What a caller may do is in the policy, read anew for each request; nothing that a request
-// has in it names its caller. openapi.json describes the API.
+// Package control implements the operators' API of a config provider: JSON over HTTP on a Unix
+// socket that only the forwarder can connect to. The forwarder publishes the socket as the service
+// florete-control of the host, and announces each caller in a PROXY protocol header. Before there
+// are operators, root of the host calls the same API with flor-provider control. The policy, read
+// anew for each request, decides what a caller may do; the content of a request never identifies
+// its caller. openapi.json describes the API.
 //
-// An act is in the audit log with who, what, from where, before and after, in the transaction
-// that makes it; so is each refusal. Reading leaves no rows.
+// Each act is recorded in the audit log with the caller, the act, the address, and the values
+// before and after, in the transaction that makes it. So is each refusal. Reading leaves no rows.
 package control
 
 import (
@@ -23,13 +23,13 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Config of the API. All fields are needed.
+// Config configures the API. All fields are required.
 type Config struct {
 	Socket    string // that the forwarder connects to
 	Forwarder string // account that alone may
 	Spool     string // directory for what is being received
 
-	// Relayed is the socket at which the process of another kind answers operators.
+	// Relayed returns the socket at which the process of another kind answers operators.
 	Relayed func(kind string) string
 
 	Policies *server.Policies
@@ -50,7 +50,7 @@ const (
 	maxRequests, maxRequestsOfCaller = 16, 4
 )
 
-// Kind is that of the API's audit rows.
+// Kind is the kind in the API's audit rows.
 const Kind = "control"
 
 type api struct {
@@ -65,13 +65,14 @@ func (c Config) handler() http.Handler {
 	return a.routes()
 }
 
-// ServeAccount serves one connection of an account of this host, which may do all that operators
-// may, whether the policy has operators or not. It may run beside Run in another process.
+// ServeAccount serves one connection of an account of this host. The account may do everything that
+// operators may, even if the policy has no operators. ServeAccount may run beside Run in another
+// process.
 func ServeAccount(conn net.Conn, account string, c Config) error {
 	return announced.ServeAccount(conn, account, c.handler())
 }
 
-// Run serves operators until ctx ends, once the policy has any.
+// Run serves operators until ctx ends. It starts to listen once the policy names any.
 func Run(ctx context.Context, c Config) {
 	announced.Run(ctx, announced.Config{
 		Socket: c.Socket, Forwarder: c.Forwarder, Service: spiffe.ControlService, Kind: Kind,

@@ -16,26 +16,26 @@ import (
 // maxPage is how many there are in a page at most, and unless the caller wants fewer.
 const maxPage = 100
 
-// Hosts are a page of what hosts reported last, by name. Next is where the next page
-// begins, empty after the last.
+// Hosts is a page of the last reports of hosts, by name. Next is the position of the next page,
+// empty after the last.
 type Hosts struct {
 	Hosts []Host `json:"hosts"`
 	Next  string `json:"next"`
 }
 
-// Host is the last report of one.
+// Host is the last report of a host.
 type Host struct {
 	Host string `json:"host"`
 	hostreport.Kept
 }
 
-// Needs are a page of how needs stand, those of some hosts.
+// Needs is a page of the states of needs of some hosts.
 type Needs struct {
 	Needs []Need `json:"needs"`
 	Next  string `json:"next"`
 }
 
-// Need is how one stood when its host reported.
+// Need is the state of a need in its host's last report.
 type Need struct {
 	Host     string        `json:"host"`
 	Received unixtime.Time `json:"received"`

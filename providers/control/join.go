@@ -12,18 +12,18 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Tokens are the join tokens on record.
+// Tokens lists the join tokens on record.
 type Tokens struct {
 	Tokens []join.Token `json:"tokens"`
 }
 
-// Joins are the last join requests of hosts.
+// Joins lists the last join request of each host.
 type Joins struct {
 	Joins []join.Request `json:"joins"`
 }
 
-// Decision is on the join request of a host: with an admission it is approved, without it is
-// rejected.
+// Decision decides on the join request of a host. With an admission it approves the request,
+// without one it rejects it.
 type Decision struct {
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 }

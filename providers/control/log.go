@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Logged is a page of rows of the tamper-evident log, in its order.
+// Logged is a page of rows of the tamper-evident log, in the log's order.
 type Logged struct {
 	Rows []tlog.Logged `json:"rows"`
 }

@@ -56,7 +56,7 @@ func (c *call) setRevocations() (any, error) {
 	return next, nil
 }
 
-// RevokedRows are the audit rows of a new revocation list, of each act with whom it was done to.
+// RevokedRows returns the audit rows for a new revocation list: one for each act, with its targets.
 func RevokedRows(r server.Row, last, next *trust.Revocations) (rows []server.Row) {
 	for _, act := range revocation.Acts(last, next) {
 		r.Outcome, r.Code, r.Serial = server.Granted, string(act.Verb), next.Number

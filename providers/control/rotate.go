@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// CodeRotate is that of an ordered rotation in the audit log.
+// CodeRotate is the audit code of an ordered rotation.
 const CodeRotate = "rotate"
 
 // Rotate orders another secret for a need of a host.
@@ -25,8 +25,7 @@ type Rotate struct {
 	Need string `json:"need"`
 }
 
-// Ordered is the rotation that the host will request, once it has the answer to its next
-// report.
+// Ordered is the rotation that the host will request once it has the answer to its next report.
 type Ordered struct {
 	Rotate
 	Rotation int `json:"rotation"`
@@ -50,9 +49,9 @@ func (c *call) rotate() (any, error) {
 	return o, err
 }
 
-// Order has a host request another secret for a need once it reports. decide returns the number of
-// the rotation, and the audit row that is written with the order, by the last report of the
-// host, which is zero where it never reported to this provider.
+// Order makes a host request another secret for a need when it next reports. decide receives the
+// host's last report, zero if it never reported to this provider, and returns the number of the
+// rotation and the audit row that is written with the order.
 func Order(ctx context.Context, s store.Store, host, need string, decide func(last hostreport.Kept) (rotation int, row server.Row, err error)) error {
 	return store.Update(ctx, s, server.ReportPrefix+host, func(e store.Entry) (store.Txn, error) {
 		var last hostreport.Kept

@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Codes of acts in the audit log.
+// Audit codes of acts.
 const (
 	CodePublish  = "publish"
 	CodeRollback = server.CodeRollback
@@ -32,17 +32,17 @@ const maxBody = 1 << 30
 // patience is how long a body may take.
 const patience = 10 * time.Minute
 
-// Versions are what is kept, newest first.
+// Versions lists the versions that are kept, newest first.
 type Versions struct {
 	Versions []archive.Version `json:"versions"`
 }
 
-// Published is what came of an act.
+// Published is the result of publishing or of a rollback.
 type Published struct {
 	Version archive.Version `json:"version"`
 	Changed bool            `json:"changed"` // the same again changes nothing
 
-	// Rollout is that of the version, absent where all hosts are offered it.
+	// Rollout is the rollout of the version, absent if all hosts are offered the version at once.
 	Rollout *rollout.State `json:"rollout,omitempty"`
 }
 

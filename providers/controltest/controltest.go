@@ -1,5 +1,5 @@
-// Package controltest puts the processes of other kinds beside one of kind config: those that
-// answer operators through its API.
+// Package controltest runs processes of other kinds beside one of kind config, for tests of the API
+// through which they answer operators.
 package controltest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// What node ursula is granted of them.
+// Grants of node ursula for these kinds.
 var (
 	File = file.Request{Ref: "wiki/smtp"}
 	Mesh = secret.Request{Secret: "mesh", Generate: "wireguard"}
@@ -39,9 +39,9 @@ var tenants = map[string]any{"issuer": "http://tokens.demo.flor.rete", "generati
 	},
 }}}
 
-// Others starts the processes of the kinds file, secret, tls and token on the host of e, which has not
-// started yet: each with a state of its own, and a socket in run, for an account. They are by
-// kind.
+// Others starts processes of the kinds file, secret, tls and token on the host of e, which must not
+// have started yet. Each has a state of its own and a socket in run, for an account. It returns
+// them by kind.
 func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Logger) map[string]*providertest.Env {
 	t.Helper()
 	all := map[string]*providertest.Env{}

@@ -1,16 +1,16 @@
-// Package database is the kind of need whose answer is a login at a database server of the
-// cluster, and the database that it is for:
+// Package database implements the kind of need whose answer is a login at a database server of the
+// cluster, with the database for it:
 //
 //	POST /database/request {"server":"postgres","name":"wiki_main","rotate":2592000,"overlap":3600}
 //	→ {"host":"postgres.demo.flor.rete","port":"5432","database":"wiki_main","user":"wiki_main.a","password":"…","url":"postgresql://…","generation":"1"}
 //
-// The provider logs in there as a role of its own and makes what is missing. At a rotation the
-// next login is made beside the one in use, which works on for the overlap:
+// The provider logs in at the server with a role of its own and creates missing objects. A rotation
+// makes the next login beside the one in use, which keeps working for the overlap:
 //
-//	PostgreSQL   two roles that log in, and act as a third, which owns the database and all in it
+//	PostgreSQL   two roles that log in and act as a third, which owns the database and all in it
 //	Redis        one ACL user with two passwords, for keys and channels that start with its name
 //
-// Package account has when that is made, kept and ended.
+// Package serveraccount decides when a login is made, kept and ended.
 package database
 
 import (
@@ -30,7 +30,7 @@ import (
 // Name is the name of the kind.
 const Name = "database"
 
-// Codes of what is done without a request, in the audit log.
+// Audit codes of changes without a request.
 const (
 	CodeDisabled = "database-disabled"
 	CodeDropped  = "database-dropped"
@@ -39,13 +39,14 @@ const (
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// Passwords is the directory of those that the provider logs in with, a file for each
-	// server, named as it is: "passwords" beside the state, unless written. A server that has
-	// none there accepts the provider's account, or anybody.
+	// Passwords is the directory of the passwords with which the provider logs in: a file for each
+	// server, with the server's name. The default is "passwords" beside the state. Without a file
+	// the provider presents no password.
 	Passwords string `json:"passwords" path:""`
 }
 
-// State is which databases there are. Their logins are sealed, and made anew.
+// State describes the keys of the kind. The existing databases are remembered. Logins are sealed,
+// and made again after a restore.
 func (*Settings) State() server.State {
 	return serveraccount.State(Name)
 }
@@ -58,7 +59,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}))
 }
 
-// Config of the kind.
+// Config configures the kind.
 type Config = serveraccount.Config[Request]
 
 // Databases is the kind "database".

@@ -23,12 +23,12 @@ type Request struct {
 	Generation int `json:"-"` // the grant's
 }
 
-// Of names the database among those of all servers.
+// Of returns the name of the database among those of all servers.
 func (r Request) Of() serveraccount.Name {
 	return serveraccount.Name{Server: r.Server, Account: r.Name}
 }
 
-// Compile decodes which databases are granted, and where they are.
+// Compile decodes the granted databases and their servers.
 func (d *Databases) Compile(p document.Policy) (*serveraccount.Policy[Request], error) {
 	var is struct {
 		Servers map[string]serveraccount.Server `json:"servers"`
@@ -39,7 +39,7 @@ func (d *Databases) Compile(p document.Policy) (*serveraccount.Policy[Request], 
 	return d.Accounts.Compile(p, is.Servers, func(r *Request, generation int) { r.Generation = generation })
 }
 
-// Before is whether another grant of the database goes before this one.
+// Before reports whether this grant takes precedence over another grant of the same database.
 func (r Request) Before(other Request) bool {
 	return cmp.Or(cmp.Compare(r.Generation, other.Generation), cmp.Compare(r.Overlap, other.Overlap), cmp.Compare(r.Rotate, other.Rotate)) < 0
 }
@@ -48,7 +48,7 @@ func (r Request) Before(other Request) bool {
 // longer, of 63 that PostgreSQL has.
 var named = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,60}$`)
 
-// Validate is the same for all servers.
+// Validate returns an error unless the request is valid. The rules are the same for all servers.
 func (r Request) Validate(serveraccount.Server) error {
 	switch {
 	case !named.MatchString(r.Name):

@@ -358,7 +358,7 @@ func (p *postgres) drop(ctx context.Context, name string) error {
 	return p.failed("database "+name, err)
 }
 
-// Codes of PostgreSQL's errors.
+// Error codes of PostgreSQL.
 const (
 	mentioned = "2BP01" // dependent_objects_still_exist
 	locked    = "55P03" // lock_not_available

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Bounds of one reply: far above what any of ours has.
+// Bounds of one reply, far above the replies to our commands.
 const (
 	maxReply = 1 << 20 // bytes of a text
 	maxItems = 1 << 16

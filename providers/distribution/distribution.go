@@ -1,5 +1,5 @@
-// Package distribution is kind "config". It hands a node its own signed documents, keeps what the
-// node reports, and receives devices that request to join:
+// Package distribution implements kind "config". It hands a node its signed documents, keeps the
+// node's reports, and receives devices that request to join:
 //
 //	GET /config/artifact/<node>?serial=1784011430
 //	If-None-Match: "sha256-…"
@@ -15,9 +15,9 @@
 //	POST /config/join {"node":"spiffe://…", …}
 //	→ whether a device without a certificate is admitted as a host
 //
-// The documents are those of the newest version in the archive that the node is offered: during a
-// rollout those of the former one, until its wave comes. florctl publish fills the archive.
-// The host verifies their signatures: a provider can withhold documents, not forge them.
+// The documents are those of the newest version in the archive, or, during a rollout, of the former
+// version until the node's wave comes. florctl publish fills the archive. Hosts verify the
+// signatures, so a provider can withhold documents but not forge them.
 //
 // Its Runner owns a goroutine for each node that waits, outside of net/http; one that follows the
 // archive; one that looks for a majority of a shared store while nodes watch; the sockets of
@@ -56,27 +56,29 @@ const Name = "config"
 type Settings struct {
 	Keep server.Number `json:"keep"` // how many versions stay; 10 unless written
 
-	// Where operators call, and the account of the forwarder that they come through: what
-	// the host's units have, unless written.
+	// Socket is the socket at which operators call, Forwarder the account of the forwarder. The
+	// defaults are those of the host's units.
 	Socket    string `json:"control" path:""`
 	Forwarder string `json:"forwarder"`
 
-	// Where the runtime directories of other kinds' processes are; /run unless written.
+	// Run is the directory with the runtime directories of other kinds' processes; "/run" if empty.
 	Run string `json:"run" path:""`
 
-	// Where hosts reach the Nix binary cache, likewise, and where its paths are.
+	// Cache is the socket at which hosts reach the Nix binary cache, CacheDir the directory of its
+	// paths. The defaults are those of the host's units.
 	Cache    string `json:"cache" path:""`
 	CacheDir string `json:"cacheDir" path:""`
 }
 
-// State names the keys of what was published, and of hosts that joined. Tokens are in no backup: a
-// use would come back. A rollout at work ends with the state that it is in.
+// State describes the keys of the kind: published versions and joined hosts are remembered. Join
+// tokens are in no backup, because a restore would bring used ones back. A rollout in progress ends
+// with a restore.
 func (*Settings) State() server.State {
 	return server.State{Remembered: append(archive.Remembered(), join.RequestPrefix), Restored: archive.Restored, Ending: map[string]time.Duration{archive.Held: 0}}
 }
 
-// Kind makes the distribution. Beside it run the API for operators, the binary cache of hosts,
-// the rollout at work, and what keeps the revocation list offered.
+// Kind returns the distribution for a process. Beside it run the operators' API, the binary cache
+// of hosts, the rollout in progress, and the upkeep of the revocation list.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	a := archive.Archive{Store: p.Store}
 	operators := s.Control(p, func() (map[string]tlog.Local, error) { return map[string]tlog.Local{Name: p.Log.Local()}, nil })
@@ -112,9 +114,9 @@ func (s *Settings) forwarder(p server.Process) string {
 	return cmp.Or(s.Forwarder, p.Instance.String())
 }
 
-// Distribution serves hosts from an archive, in whose store it keeps what they report.
+// Distribution serves hosts from an archive. It keeps their reports in the archive's store.
 type Distribution struct {
-	// Watch is how long a node that watches waits at most for an answer.
+	// Watch is the longest time that a watching node waits for an answer.
 	Watch time.Duration
 
 	archive archive.Archive
@@ -128,7 +130,7 @@ type Distribution struct {
 	guesses   guesses
 }
 
-// New returns the distribution of an archive, which has other work run beside it.
+// New returns the distribution of an archive. The functions beside run with it.
 func New(a archive.Archive, beside ...func(context.Context)) *Distribution {
 	parking := newParking()
 	return &Distribution{
@@ -137,14 +139,14 @@ func New(a archive.Archive, beside ...func(context.Context)) *Distribution {
 	}
 }
 
-// Kind returns the distribution as what a process serves.
+// Kind returns the distribution as the subject of a process.
 func (d *Distribution) Kind() server.AnyKind {
 	k := server.Subject(Name, Check)
 	k.Routes, k.Listener, k.Run, k.InForce = d.routes, d.parking.listener, d.run, d.inForce
 	return k
 }
 
-// Check rejects settings in a policy, of which there are none.
+// Check rejects settings in a policy, since this kind has none.
 func Check(policy document.Policy) error { return server.Settings(policy, Name, &struct{}{}) }
 
 // routes are the endpoints at the one server of the distribution.

@@ -15,9 +15,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// List returns the source from which the process of a kind reads the newest revocation list: the store of kind
-// config. It is nil for processes of other kinds whose engine has no tree of that. The process of
-// kind config leaves each list in file for those.
+// List returns the source from which the process of a kind reads the newest revocation list: the
+// store of kind config. It is nil for the process of another kind if the store's engine has no
+// trees. The process of kind config leaves each list in file for such processes.
 func List(kind string, s store.Store, file string, log *slog.Logger) *server.ListSource {
 	l := &server.ListSource{Key: archive.RevocationsKey, Decode: archive.DecodeRevocations}
 	config, shared := store.Sibling(s, Name)

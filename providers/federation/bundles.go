@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Where the bundles are in the store.
+// Key prefixes of bundles in the store.
 const (
 	ownAt     = Name + "/own"
 	foreignAt = Name + "/foreign/" // with the name that the flake has for it

@@ -1,4 +1,4 @@
-// Package federation is the kind of need for the bundles of foreign trust domains, and the
+// Package federation implements the kind of need for the bundles of foreign trust domains, and the
 // SPIFFE bundle endpoint of this one (SPIFFE Federation):
 //
 //	POST /federation/request {"trustDomain":"blue.example"}
@@ -6,13 +6,14 @@
 //	GET /federation/bundle
 //	→ the bundle of this trust domain, for everybody
 //
-// The endpoint presents the process's own X.509-SVID, and requests none: what it serves is
-// public. Another one, where Settings have it, presents a certificate of the Web's. Foreign
-// bundles are fetched from the endpoint in the policy. By its profile, that must present the
-// SPIFFE ID there, by a certificate that the bundle in force verifies, or a certificate for the
-// name in its URL, of a public CA or of a root in the policy. The first bundle is the policy's.
-// One of a lower sequence number is refused, with an audit row, and
-// whatever fails leaves the last good one in force.
+// The endpoint presents the process's own X.509-SVID and requests no certificate, since the bundle
+// is public. Settings may add an endpoint with a Web PKI certificate.
+//
+// Foreign bundles are fetched from the endpoint in the policy. According to its profile, it must
+// present the SPIFFE ID in the policy, by a certificate that the bundle in force verifies, or a
+// certificate for the name in its URL, of a public CA or of a root in the policy. The first bundle
+// is the policy's. A bundle with a lower sequence number is refused with an audit row. Any failure
+// leaves the last good bundle in force.
 //
 // Its Runner owns one goroutine for each call of an endpoint.
 package federation
@@ -45,12 +46,11 @@ const Name = document.KindFederation
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain, as a need of
-	// kind jwt delivers it; empty for none.
+	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain, as a need of kind
+	// jwt delivers it; empty for none.
 	Keys string `json:"keys" path:""`
 
-	// Listen, Certificate and Key are those of a bundle endpoint of profile https_web; empty
-	// for none.
+	// Listen, Certificate and Key configure a bundle endpoint of profile https_web; empty for none.
 	Listen      string `json:"listen"`
 	Certificate string `json:"certificate" path:""`
 	Key         string `json:"key" path:""`
@@ -62,10 +62,10 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 		Web: Web{s.Listen, s.Certificate, s.Key}, Logger: p.Logger}))
 }
 
-// State of the kind: the bundles that were seen.
+// State describes the keys of the kind: the received bundles are remembered.
 func (s *Settings) State() server.State { return server.State{Remembered: []string{Name + "/"}} }
 
-// Config of a Federation. Store and Policy are needed.
+// Config configures a Federation. Store and Policy are required.
 type Config struct {
 	Store  store.Store
 	Policy func() *Policy // the one in force, nil while that does not run this kind
@@ -116,7 +116,7 @@ type trusted struct {
 	digest     string // of the first one's text
 }
 
-// Compile decodes a policy, and rejects one with a foreign trust domain of which nothing could be fetched.
+// Compile decodes a policy. It rejects a foreign trust domain whose bundle could not be fetched.
 func (f *Federation) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Refresh int64 `json:"refresh"` // seconds
@@ -174,7 +174,7 @@ type request struct {
 	TrustDomain string `json:"trustDomain"`
 }
 
-// Answer has the bundle in force.
+// Answer returns the bundle in force.
 func (f *Federation) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	b, _, err := f.inForce(ctx, p.trusts[p.requests.Of(c)])
 	if err != nil {
@@ -189,7 +189,7 @@ func (f *Federation) Answer(ctx context.Context, p *Policy, c server.Call) (serv
 	}, err
 }
 
-// Bounds of how often an endpoint is called, and usual where it has no hint.
+// Bounds of the interval between two calls of an endpoint, and the interval without a hint.
 const (
 	soonest = time.Second
 	usual   = 5 * time.Minute
@@ -204,7 +204,7 @@ func hint(b *trust.Bundle) time.Duration {
 	return min(max(b.RefreshHint(), soonest), latest)
 }
 
-// Routes are the bundle endpoint, which everybody may read without a certificate, and without an
+// Routes returns the bundle endpoint. Everybody may read it without a certificate, and without an
 // audit row.
 func (f *Federation) Routes(*server.Server) map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{bundleRoute: f.serveBundle}

@@ -25,7 +25,7 @@ const (
 	reminded = time.Hour
 )
 
-// Codes of refusals.
+// Audit codes of refusals.
 const (
 	codeBundle   = "bundle-refused"     // no bundle of the trust domain, or one that cannot come after the last
 	codeEndpoint = "endpoint-untrusted" // not what the policy wants of it, by its profile
@@ -47,7 +47,7 @@ type follower struct {
 	noted  map[string]time.Time
 }
 
-// Run serves the bundle of this trust domain, and fetches foreign ones, until ctx ends.
+// Run serves the bundle of this trust domain and fetches foreign ones until ctx ends.
 func (f *Federation) Run(ctx context.Context, ready func()) error {
 	if err := f.Web.check(); err != nil {
 		return err

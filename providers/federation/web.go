@@ -13,13 +13,13 @@ import (
 	"github.com/florete/florete/internal/conns"
 )
 
-// Profiles of a bundle endpoint (SPIFFE Federation section 5.2): how it is authenticated.
+// Profiles of a bundle endpoint (SPIFFE Federation section 5.2).
 const (
 	profileSPIFFE = "https_spiffe" // by the bundle in force, as an SPIFFE ID
 	profileWeb    = "https_web"    // by the name in its URL, and public CAs
 )
 
-// Web is a bundle endpoint of profile https_web, for those who cannot verify the other one.
+// Web is a bundle endpoint of profile https_web, for callers that cannot verify an SVID.
 type Web struct {
 	Listen      string // host:port; empty for none
 	Certificate string // file of its chain, in PEM

@@ -1,13 +1,13 @@
-// Package file is the kind of need that hands a service's host a file which does not
-// belong in a repository, such as a password:
+// Package file implements the kind of need that hands a service's host a file which does not belong
+// in a repository, such as a password:
 //
 //	POST /file/request {"ref":"outline/smtp-password"}
 //	→ {"content":"…","generation":"1"}
 //
-// The files lie in one directory of the provider host, where nobody but the provider
-// may read them, or operators send them through kind config's API: those are in the store,
-// sealed, and go before the others. The policy says which host may have which. The server
-// keeps an answer, which stays the same until the need's generation is raised.
+// Files are in one directory of the provider host that only the provider can read, or operators
+// send them through the API of kind config. Sent files are sealed in the state store and take
+// precedence. The policy grants each host its files. The server records an answer, which stays the
+// same until the need's generation rises.
 package file
 
 import (
@@ -80,7 +80,7 @@ type Request struct {
 	Ref string `json:"ref"` // name of the file, with slashes
 }
 
-// Compile decodes which files are granted. There are no settings.
+// Compile decodes the granted files. The kind has no settings.
 func (f Files) Compile(p document.Policy) (server.Requests[Request], error) {
 	if err := server.Settings(p, Name, &struct{}{}); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (f Files) Compile(p document.Policy) (server.Requests[Request], error) {
 	})
 }
 
-// Answer reads the file.
+// Answer returns the content of the requested file.
 func (f Files) Answer(ctx context.Context, requests server.Requests[Request], c server.Call) (server.Decision, error) {
 	ref := requests.Of(c).Ref
 	content, sent, err := f.sent(ctx, ref)

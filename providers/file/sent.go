@@ -28,7 +28,7 @@ const sentPrefix = "file/"
 // sentLimit is the longest of them: the store takes 256 KiB at once.
 const sentLimit = 128 << 10
 
-// CodeSet and CodeUnset are those of acts in the audit log.
+// CodeSet and CodeUnset are the audit codes of sending and removing a file.
 const (
 	CodeSet   = "file-set"
 	CodeUnset = "file-unset"
@@ -54,7 +54,7 @@ type record struct {
 	Content []byte        `json:"content"`
 }
 
-// Run leads operators here, through kind config's API.
+// Run serves operators, who call through the API of kind config, until ctx ends.
 func (f Files) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	relay.Run(ctx, f.Relay,
@@ -160,7 +160,7 @@ func check(sent File, p document.Policy) error {
 	return nil
 }
 
-// Reseal seals what operators sent anew.
+// Reseal seals the sent files with the newest secret of the key.
 func (f Files) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, f.Store, sentPrefix, func(at string, value []byte) ([]byte, bool, error) {
 		var r record

@@ -1,15 +1,15 @@
-// Package git is the kind of need whose answer is a token for repositories of a forge, a
-// server that has git repositories:
+// Package git implements the kind of need whose answer is a token for repositories of a Git forge:
 //
 //	POST /git/request {"forge":"forge","account":"florete-ci-token","repositories":["infra"],"access":"read","lifetime":604800}
 //	→ {"url":"http://forge.demo.flor.rete:23232","user":"florete-ci-token","token":"…","credentials":"username=…","generation":"1"}
 //
-// Each token that the topology names has an account of its own at the forge, which has access
-// to the token's repositories and to no others. A token is replaced before it ends; the former
-// one works on until then.
+// Each token that the topology names has an account of its own at the forge, with access to the
+// token's repositories and to no others. A token is replaced before it ends, and the former one
+// works until then.
 //
-// What a forge shows of a token it shows once. So its name is kept before it is made, and it
-// before a host has it: what was cut off between the two is ended at the forge, and made anew.
+// A forge shows a token only once. So the token's name is stored before the token is made, and the
+// token is stored before a host receives it. A token that was made and not stored is ended at the
+// forge by its name, and made again.
 package git
 
 import (
@@ -31,17 +31,18 @@ import (
 // Name is the name of the kind.
 const Name = "git"
 
-// CodeEnded is, in the audit log, that an account was ended without a request.
+// CodeEnded is the audit code of an account that was ended without a request.
 const CodeEnded = "git-ended"
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// Credentials is the directory of those that the provider acts by, a file for each forge,
-	// named as it is: "credentials" beside the state, unless written.
+	// Credentials is the directory of the credentials with which the provider acts: a file for each
+	// forge, with the forge's name. The default is "credentials" beside the state.
 	Credentials string `json:"credentials" path:""`
 }
 
-// State is which accounts there are. Their tokens are sealed, and made anew.
+// State describes the keys of the kind. The existing accounts are remembered. Tokens are sealed,
+// and made again after a restore.
 func (*Settings) State() server.State {
 	return serveraccount.State(Name)
 }
@@ -54,7 +55,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}))
 }
 
-// Config of the kind.
+// Config configures the kind.
 type Config = serveraccount.Config[Request]
 
 // Tokens is the kind "git".

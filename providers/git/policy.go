@@ -27,18 +27,18 @@ type Request struct {
 	Generation int `json:"-"` // the grant's
 }
 
-// Of names the account among those of all forges.
+// Of returns the name of the account among those of all forges.
 func (r Request) Of() serveraccount.Name {
 	return serveraccount.Name{Server: r.Forge, Account: r.Account}
 }
 
-// What a token may do.
+// Values of Request.Access.
 const (
 	read  = "read"
 	write = "write"
 )
 
-// Compile decodes which tokens are granted, and of which forges.
+// Compile decodes the granted tokens and their forges.
 func (t *Tokens) Compile(p document.Policy) (*serveraccount.Policy[Request], error) {
 	var is struct {
 		Forges map[string]serveraccount.Server `json:"forges"`
@@ -49,7 +49,7 @@ func (t *Tokens) Compile(p document.Policy) (*serveraccount.Policy[Request], err
 	return t.Accounts.Compile(p, is.Forges, func(r *Request, generation int) { r.Generation = generation })
 }
 
-// Before is whether another grant of the token goes before this one.
+// Before reports whether this grant takes precedence over another grant of the same token.
 func (r Request) Before(other Request) bool {
 	return cmp.Or(cmp.Compare(r.Generation, other.Generation), cmp.Compare(r.Lifetime, other.Lifetime), cmp.Compare(r.Access, other.Access),
 		slices.Compare(r.Repositories, other.Repositories)) < 0
@@ -63,7 +63,7 @@ var (
 	repository = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
 )
 
-// Validate is for a token of this forge.
+// Validate returns an error unless the request is valid at the forge.
 func (r Request) Validate(of serveraccount.Server) error {
 	switch {
 	case !named.MatchString(r.Account) || len(r.Account) > 40:

@@ -22,7 +22,8 @@ type token struct {
 	Made       int64  `json:"made"` // Unix seconds
 	Ends       int64  `json:"ends"` // likewise
 
-	// Found is that the forge had it when the state had no tokens: hosts may have it.
+	// Found reports whether the forge had the token when the state had none, so that hosts may have
+	// it.
 	Found bool `json:"found,omitempty"`
 }
 
@@ -53,7 +54,7 @@ type record struct {
 	Tokens []token `json:"tokens"` // the one in use, then former ones while they work
 	Rights []right `json:"rights"` // which it may have; written before it has them
 
-	// ID is the number that the forge has of the account which the provider made there.
+	// ID is the forge's number of the account that the provider made.
 	ID int64 `json:"id,omitempty"`
 
 	serveraccount.Kept // secrets of tokens, by name; one without is to be made

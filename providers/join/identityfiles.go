@@ -11,13 +11,13 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// CodeIssue is of certificates that an operator issued, in the audit log.
+// CodeIssue is the audit code of certificates that an operator issued.
 const CodeIssue = "id-issue"
 
-// MaxIssued is how many certificates an Issued has at most.
+// MaxIssued is the largest number of certificates in an Issued.
 const MaxIssued = 64
 
-// Issued are certificates that an operator issued without a provider.
+// Issued lists certificates that an operator issued without a provider.
 type Issued struct {
 	Host         string        `json:"host,omitempty"`   // empty for a machine that is no host
 	Device       string        `json:"device,omitempty"` // fingerprint of its device key, where it joins
@@ -25,13 +25,14 @@ type Issued struct {
 	Certificates []IssuedSVID  `json:"certificates"`
 }
 
-// IssuedSVID is one of them.
+// IssuedSVID is one of these certificates.
 type IssuedSVID struct {
 	ID     spiffe.ID `json:"id"`
 	Serial string    `json:"serial"` // in hex
 }
 
-// Issued records certificates in the audit log: that is all that a provider knows of them.
+// Issued records certificates in the audit log, which is the only record that a provider has of
+// them.
 func (o *Operator) Issued(ctx context.Context, i Issued) (Issued, error) {
 	if n := len(i.Certificates); n == 0 || n > MaxIssued {
 		return i, refuse("%d certificates, want 1 to %d", n, MaxIssued)

@@ -1,16 +1,16 @@
-// Package join keeps a cluster's join tokens and join requests, in the state of kind "config":
+// Package join keeps a cluster's join tokens and join requests in the state of kind "config":
 //
 //	config/token/<hash>   a token, by the hash of its public key
 //	config/join/<host>    the last join request of a host
 //
-// A device whose token is good becomes a request, which an operator approves or rejects:
+// A device with a valid token makes a request, which an operator approves or rejects:
 //
 //	pending ── approve, signed by an operator ──▶ approved ── its key is revoked ──▶ revoked
 //	   └────── reject ──▶ rejected ── another token ──▶ pending
 //
-// Where the token has an operator's grant, the request is approved at once, and the device
-// signs the admission with the token's key. Nothing here is a secret, and nothing here admits
-// anybody: providers of certificates verify the admission.
+// If the token carries an operator's grant, the request is approved at once, and the device signs
+// the admission with the token's key. Nothing here is secret, and nothing here admits a device:
+// providers of certificates verify the admission.
 package join
 
 import (
@@ -34,13 +34,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// What keys start with.
+// Key prefixes.
 const (
 	TokenPrefix   = "config/token/"
 	RequestPrefix = "config/join/"
 )
 
-// Token is one as it is remembered.
+// Token is the record of a join token.
 type Token struct {
 	ID      string        `json:"id"`    // hostapi.TokenID
 	Hosts   string        `json:"hosts"` // a name, or a pattern of path.Match
@@ -51,11 +51,12 @@ type Token struct {
 	Until   unixtime.Time `json:"until"`
 	Revoked unixtime.Time `json:"revoked,omitzero"`
 
-	// Grant lets who has the token admit one device as one host. Without it an operator does.
+	// Grant lets the holder of the token admit one device as one host. Without it, an operator
+	// decides.
 	Grant *trust.SignedGrant `json:"grant,omitempty"`
 }
 
-// Request is the last one of a host.
+// Request is the last join request of a host.
 type Request struct {
 	Host      string            `json:"host"`
 	Device    string            `json:"device"` // public key, in authorized_keys form
@@ -71,9 +72,9 @@ type Request struct {
 	Grant     *trust.SignedGrant     `json:"grant,omitempty"`
 }
 
-// Fingerprint returns the fingerprint of the device key, SHA256:…, and "no key" where Device is
-// none. It is computed wherever it is compared: who has a fingerprint beside a key could name
-// another.
+// Fingerprint returns the fingerprint of the device key, SHA256:…, or "no key" if Device is not a
+// key. It is computed at each comparison, so that nobody can store another fingerprint beside a
+// key.
 func (r Request) Fingerprint() string {
 	key, err := r.Key()
 	if err != nil {
@@ -82,7 +83,7 @@ func (r Request) Fingerprint() string {
 	return ssh.FingerprintSHA256(key)
 }
 
-// Key returns the device key. Its error is of one that is not written as devices write theirs.
+// Key returns the device key. It returns an error if the key is not in the form that devices write.
 func (r Request) Key() (ssh.PublicKey, error) {
 	key, err := hostapi.ParseHostKey(r.Device)
 	if err != nil {
@@ -125,7 +126,7 @@ func (r Request) revoked(node spiffe.ID, list *trust.Revocations) error {
 	return list.CheckKey(r.Fingerprint())
 }
 
-// Standing is the state of a request with a revocation list in force.
+// Standing returns the state of the request under a revocation list.
 func (r Request) Standing(node spiffe.ID, list *trust.Revocations) hostapi.JoinState {
 	if r.State == hostapi.JoinApproved && r.revoked(node, list) != nil {
 		return hostapi.JoinRevoked
@@ -133,8 +134,8 @@ func (r Request) Standing(node spiffe.ID, list *trust.Revocations) hostapi.JoinS
 	return r.State
 }
 
-// Receive decides on a device's request: it answers how the one on record stands, or records
-// another, which a token pays for.
+// Receive decides on a device's request. It answers with the state of the request on record, or
+// records another one, which uses a token.
 func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, from string) (a hostapi.Joined, d server.Decision, err error) {
 	var was Request
 	at := RequestPrefix + c.Caller.Name()

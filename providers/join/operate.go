@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Codes of acts in the audit log.
+// Audit codes of acts.
 const (
 	CodeToken       = "token-create"
 	CodeTokenRevoke = "token-revoke"
@@ -28,8 +28,8 @@ const (
 	CodeReject      = "join-reject"
 )
 
-// MaxLifetime is the longest that a token is good, MaxUses how often at most, and MaxTokens how
-// many there are.
+// MaxLifetime is the longest lifetime of a token, MaxUses its largest number of uses, and MaxTokens
+// the largest number of tokens on record.
 const (
 	MaxLifetime = 7 * 24 * time.Hour
 	MaxUses     = 1000
@@ -39,14 +39,14 @@ const (
 // kept is how long a token that is over stays on record.
 const kept = 30 * 24 * time.Hour
 
-// Operator is one who acts, or the account of the host, by the policy in force.
+// Operator is an operator, or an account of the host, that acts under the policy in force.
 type Operator struct {
 	Store  store.Store
 	Policy document.Policy
 	Row    server.Row // of the act, with the caller
 }
 
-// ErrAct is of an act that does not fit what is on record.
+// ErrAct is the error of an act that does not fit the record.
 var ErrAct = errors.New("not possible")
 
 func refuse(format string, args ...any) error {
@@ -78,12 +78,12 @@ func all[V any](ctx context.Context, s store.Store, prefix string) (values []V, 
 	return values, err
 }
 
-// Tokens are those on record, by ID.
+// Tokens returns the tokens on record, by ID.
 func Tokens(ctx context.Context, s store.Store) ([]Token, error) {
 	return all[Token](ctx, s, TokenPrefix)
 }
 
-// Requests are the last ones of hosts, by host, as they stand with a revocation list.
+// Requests returns the last request of each host, by host, in its state under a revocation list.
 func Requests(ctx context.Context, s store.Store, p document.Policy, list *trust.Revocations) ([]Request, error) {
 	requests, err := all[Request](ctx, s, RequestPrefix)
 	for i, r := range requests {
@@ -94,7 +94,7 @@ func Requests(ctx context.Context, s store.Store, p document.Policy, list *trust
 	return requests, err
 }
 
-// Create records a token that the caller made: its public half is all that it is known by.
+// Create records a token that the caller made, of which it stores the hash of the public half.
 func (o *Operator) Create(ctx context.Context, t Token) (Token, error) {
 	now := o.Row.Time
 	t.By, t.Created, t.Left, t.Revoked = o.Row.Caller, unixtime.Of(now), t.Uses, unixtime.Time{}
@@ -162,7 +162,7 @@ func (o *Operator) check(t Token) error {
 	return nil
 }
 
-// Revoke has a token be good no more. Devices that came with it stay what they are.
+// Revoke revokes a token. Devices that joined with it are not affected.
 func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
 	modified, err := read(ctx, o.Store, TokenPrefix+id, &t)
 	if err != nil {
@@ -183,8 +183,8 @@ func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
 	return t, o.commit(ctx, d, CodeTokenRevoke, fmt.Sprintf("join token %s for %q is good no more", id[:16], t.Hosts))
 }
 
-// Decide approves the request of a host, with the admission of its device that an operator
-// signed, or rejects it: nil. The same again changes nothing.
+// Decide approves the request of a host, with an admission of its device that an operator signed,
+// or rejects it if admission is nil. Repeating a decision changes nothing.
 func (o *Operator) Decide(ctx context.Context, host string, admission *trust.SignedAdmission) (r Request, err error) {
 	at := RequestPrefix + host
 	modified, err := read(ctx, o.Store, at, &r)

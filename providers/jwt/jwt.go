@@ -1,4 +1,4 @@
-// Package jwt is the kind of need that issues JWT-SVIDs (SPIFFE JWT-SVID), and the pages by
+// Package jwt implements the kind of need that issues JWT-SVIDs (SPIFFE JWT-SVID), and the pages by
 // which others verify them (OpenID Connect Discovery 1.0):
 //
 //	POST /jwt/request {"issuer":"https://…"}
@@ -6,10 +6,9 @@
 //	POST /jwt/request {"issuer":"https://…","id":"spiffe://demo.flor/service/wiki","audiences":["vault"]}
 //	→ tokens, a JSON object of a token for each audience
 //
-// A token is signed with ES256 and lives for five minutes. Its claims are iss, sub (the SPIFFE
-// ID), aud (one), iat, exp and florete_node, the node that requested it.
-//
-// Its keys are sealedstore.SigningKeys.
+// A token is signed with ES256 and lives for five minutes. Its claims are iss, sub (the SPIFFE ID),
+// aud (one), iat, exp and florete_node, the node that requested it. The keys are
+// sealedstore.SigningKeys.
 package jwt
 
 import (
@@ -70,7 +69,7 @@ type Config struct {
 	// Policy returns the policy in force, or nil while that does not include this kind.
 	Policy func() *Policy
 
-	// Listen is where the pages are served, a loopback host:port. The forwarder publishes it.
+	// Listen is the loopback host:port of the pages. The forwarder publishes it.
 	Listen string
 
 	Logger *slog.Logger // nil for slog.Default()
@@ -113,7 +112,7 @@ type Policy struct {
 	requests   server.Requests[document.JWTRequest]
 }
 
-// Compile decodes a policy, and rejects one without a usable issuer, and identities of another trust domain.
+// Compile decodes a policy. It rejects an unusable issuer, and identities of another trust domain.
 func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Issuer     string `json:"issuer"`
@@ -142,7 +141,7 @@ func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	return p, err
 }
 
-// Answer issues what the policy grants.
+// Answer issues the tokens that the policy grants, or returns the public keys.
 func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	ring, change, err := i.keys.Due(ctx, c.Now, p.generation)
@@ -203,7 +202,7 @@ func sign(k sealedstore.SigningKey, r document.JWTRequest, audience, node string
 	return jwt.Signed(signer).Claims(claims).Claims(map[string]any{document.ClaimNode: node}).Serialize()
 }
 
-// InForce is the newest signing key, so that each has an audit row.
+// InForce returns the newest signing key, so that each key has an audit row.
 func (i *Issuer) InForce(ctx context.Context) (server.Version, error) {
 	r, _, err := i.keys.Read(ctx)
 	if err != nil || len(r) == 0 {
@@ -216,7 +215,7 @@ func (i *Issuer) InForce(ctx context.Context) (server.Version, error) {
 	}, nil
 }
 
-// Reseal seals the keys anew.
+// Reseal seals the signing keys with the newest secret of the key.
 func (i *Issuer) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, i.Store, keysAt, i.Key.Reseal)
 }

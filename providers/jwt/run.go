@@ -20,8 +20,8 @@ const (
 // maxAge is how long verifiers may keep a page.
 const maxAge = "public, max-age=300"
 
-// Run serves the pages of the issuer that the policy in force names, and keeps the signing
-// keys, until ctx ends.
+// Run serves the pages of the issuer in the policy in force and maintains the signing keys, until
+// ctx ends.
 func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	var owned sync.WaitGroup

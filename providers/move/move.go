@@ -1,13 +1,13 @@
-// Package move moves the state of a process from its file into a tree of the store that
+// Package move moves the state of a process from its file into a tree of the state store that
 // provider hosts share, while the process serves from the file.
 //
-//	state/moving   in the tree, with its keyring: whose file is being copied; nothing is served from it
-//	state/moved    in the file: where its state is now; in the tree: whose it was
+//	state/moving   in the tree, with its keyring: names the host whose file is being copied; nothing is served from it
+//	state/moved    in the file: names the place of its state; in the tree: names the host that the state came from
 //
-// The keyring of the tree begins with the sealing key of the file, so that what is sealed
-// opens and what is derived stays. Then the file is compared with the tree, page by page, and
-// what differs is copied, until little does. Then the file is frozen, and compared once more;
-// after that the tree is whole. Whenever it dies, it begins again with what is there.
+// The keyring of the tree begins with the sealing key of the file, so that sealed values open and
+// derived secrets stay the same. The file is compared with the tree, page by page, and differences
+// are copied, until few are left. Then the file is frozen and compared once more, and the tree is
+// complete. If a move is interrupted, run it again.
 package move
 
 import (
@@ -33,18 +33,18 @@ const (
 	moved  = own + "moved"
 )
 
-// Mark is what is recorded of a move.
+// Mark is the record of a move.
 type Mark struct {
 	Host string        `json:"host"`         // whose file it was
 	To   []string      `json:"to,omitempty"` // endpoints of the store, in the file
 	Time unixtime.Time `json:"time"`
 }
 
-// Of is the mark of a file whose state has moved, or of the tree that it moved to; zero for
-// none.
+// Of returns the mark of a file whose state has moved, or of the tree that it moved to, or the zero
+// Mark.
 func Of(ctx context.Context, s store.Store) (Mark, error) { return read(ctx, s, moved) }
 
-// Under is the mark of a tree that is being copied to; zero for none.
+// Under returns the mark of a tree that a move is copying to, or the zero Mark.
 func Under(ctx context.Context, s store.Store) (Mark, error) { return read(ctx, s, moving) }
 
 func read(ctx context.Context, s store.Store, key string) (m Mark, err error) {
@@ -69,7 +69,7 @@ func (m Mark) op(key string) store.Op {
 	return store.Put(key, value)
 }
 
-// Nothing marks a tree as whole for a host that had no state to move.
+// Nothing marks a tree as complete for a host that had no state to move.
 func Nothing(ctx context.Context, to store.Store, host string) error {
 	_, err := to.Commit(ctx, store.Txn{If: []store.Cond{{Key: moved}}, Then: []store.Op{Mark{Host: host, Time: now()}.op(moved)}})
 	if errors.Is(err, store.ErrConflict) {
@@ -80,7 +80,7 @@ func Nothing(ctx context.Context, to store.Store, host string) error {
 
 func now() unixtime.Time { return unixtime.Of(time.Now().UTC().Truncate(time.Second)) }
 
-// Move is one of a file into a tree.
+// Move moves one file into a tree.
 type Move struct {
 	File      *sqlite.Store
 	To        store.Store
@@ -91,20 +91,20 @@ type Move struct {
 	Secret    []byte                   // the sealing key of the file
 	Named     sealedstore.RingReplicas // that are let in
 
-	// Opened receives the keys of the keyring that it makes.
+	// Opened receives the keys of the keyring that Move makes.
 	Opened func(sealedstore.RingKeys) error
-	// Copied is called after each comparison with how many keys differed. It may be nil.
+	// Copied is called after each comparison with the number of keys that differed. It may be nil.
 	Copied func(changes int)
 }
 
-// ErrInUse is of a tree that has another state.
+// ErrInUse is the error of a tree that holds another state.
 var ErrInUse = errors.New("the store has another state of this kind already")
 
-// ErrLost is of a file whose state has moved, and is not where it moved to.
+// ErrLost is the error of a file whose state has moved and is not at its destination.
 var ErrLost = errors.New("the store does not have the state that moved there")
 
-// Run moves the state, or completes what another Run began. It returns nil when all of it is in
-// the tree, and the file is frozen.
+// Run moves the state, or completes a move that was interrupted. It returns nil when the tree is
+// complete and the file is frozen.
 func (m Move) Run(ctx context.Context) error {
 	left, err := Of(ctx, m.File)
 	if err != nil {

@@ -1,15 +1,17 @@
-// Package outside reads what servers of third parties serve, at the addresses that the topology
-// names. What such a server answers, and what its name resolves to, leads to no other place that
-// only this host can reach:
+// Package outside makes HTTP requests to third-party servers at the addresses that the topology
+// names. Neither their answers nor the addresses of their names can lead to a place that only this
+// host can reach:
 //
-//   - A request, and what a redirect makes of it, goes to the origins of those addresses alone.
-//   - An IP address is connected to where it is written, with its port; what a name resolves to, as follows.
-//   - A name of the cluster (.rete) or "localhost" may be loopback, where the forwarder listens.
-//   - Another name may be an address of a private network with https alone: the server proves
-//     the name by its certificate before it has a request.
-//   - No name is link-local, multicast or unspecified, nor where clouds have metadata.
+//   - Requests and redirects go only to the origins of these addresses.
+//   - An address given as an IP address is connected to as written, with its port.
+//   - A name of the cluster (.rete) or "localhost" may resolve to loopback, where the forwarder
+//     listens.
+//   - Another name may resolve to a private network only with https: the server proves the name by
+//     its certificate before it receives a request.
+//   - No name may resolve to a link-local, multicast or unspecified address, nor to the metadata
+//     address of clouds.
 //
-// An address is checked when it is connected to, after it was resolved.
+// The check is made on the resolved address, when it is connected to.
 package outside
 
 import (
@@ -30,22 +32,22 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Bounds on what is read.
+// Bounds on answers.
 const (
 	maxBody   = 1 << 20
 	maxHeader = 16 << 10
 	patience  = 10 * time.Second
 )
 
-// Config of a client. Its zero value has the roots of the system.
+// Config configures a client. The zero value uses the system's roots.
 type Config struct {
 	TLS *tls.Config // nil for the roots of the system
 
-	// Anywhere permits https requests to other origins than those of the addresses, where the
-	// protocol has a server name them.
+	// Anywhere permits https requests to other origins than those of the addresses, for protocols
+	// in which a server names them.
 	Anywhere bool
 
-	// Timeout bounds a request; zero for 10 seconds.
+	// Timeout bounds a request; zero means 10 seconds.
 	Timeout time.Duration
 }
 
@@ -101,7 +103,7 @@ type transport struct {
 	http, https   *http.Transport
 }
 
-// RoundTrip refuses other origins, so a redirect to one, too.
+// RoundTrip refuses requests to other origins, including redirects.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !slices.Contains(t.origins, origin(r.URL)) && (!t.anywhere || r.URL.Scheme != "https") {
 		return nil, fmt.Errorf("a request to %.200q, want one to %s: write that address in the topology", origin(r.URL), strings.Join(t.origins, " or "))
@@ -120,7 +122,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections is called by http.Client.
+// CloseIdleConnections implements the optional interface that http.Client uses.
 func (t *transport) CloseIdleConnections() {
 	t.http.CloseIdleConnections()
 	t.https.CloseIdleConnections()

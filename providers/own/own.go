@@ -27,20 +27,21 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Bounds of one call, all together less than a host waits for its answer.
+// Bounds of one call. Together they are shorter than a host waits for its answer.
 const (
 	deadline  = 20 * time.Second
 	patience  = 5 * time.Second // for other runs of the executable
 	maxAnswer = 64 << 10        // bytes
 )
 
-// Settings are those of a kind of the topology's own: the settings file has nothing of it.
+// Settings are the settings of a kind of the topology's own. The settings file has no section for
+// it.
 type Settings struct{ kind string }
 
-// Section is that of a kind.
+// Section returns the settings of a kind.
 func Section(kind string) *Settings { return &Settings{kind} }
 
-// State is which secrets were rotated.
+// State describes the keys of the kind: the numbers of rotations are remembered.
 func (s *Settings) State() server.State {
 	return server.State{Remembered: []string{s.kind + rotations}, Secrets: true}
 }
@@ -61,7 +62,7 @@ type Config struct {
 	Deadline time.Duration // of a call; 20 seconds unless set
 }
 
-// Kind is one of the topology's own.
+// Kind is one kind of the topology's own.
 type Kind struct {
 	Config
 	turn chan struct{} // of the executable, which runs once at a time
@@ -93,7 +94,7 @@ type call struct {
 	Last       map[string]string `json:"last,omitempty"`
 }
 
-// Answer has the executable or the service answer.
+// Answer calls the executable or the service.
 func (k *Kind) Answer(ctx context.Context, policy *Policy, c server.Call) (server.Decision, error) {
 	request := policy.requests.Of(c)
 	at := k.place(request, c)
@@ -168,8 +169,8 @@ func (k *Kind) rotation(ctx context.Context, at string) (r server.Rotation, modi
 	return r, e.Modified, nil
 }
 
-// Rotation is of the need's secret. Where several hosts have it none of them can have it
-// replaced: the others would go on with the former one.
+// Rotation returns the rotation of the need's secret. It is refused if several hosts have the
+// secret, because the others would keep the former one.
 func (k *Kind) Rotation(ctx context.Context, policy *Policy, c server.Call) (server.Rotation, error) {
 	request := policy.requests.Of(c)
 	at := k.place(request, c)

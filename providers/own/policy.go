@@ -16,14 +16,14 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request is what a need requests. The compiler has compared the request with what the
-// topology says of it, and the policy grants it as it is.
+// Request is the request of a need. The compiler has checked it against the topology, and the
+// policy grants it unchanged.
 type Request struct {
 	Service spiffe.ID       `json:"service"`
 	Request json.RawMessage `json:"request"`
 }
 
-// Policy is a policy's part for a kind, decoded.
+// Policy is the decoded part of a policy for a kind.
 type Policy struct {
 	settings
 	requests server.Requests[Request]
@@ -37,7 +37,7 @@ type settings struct {
 	Values []string `json:"values"`
 }
 
-// Compile decodes a policy, and rejects one by which nothing could be called.
+// Compile decodes a policy, and rejects one in which nothing could be called.
 func (k *Kind) Compile(p document.Policy) (*Policy, error) {
 	policy := &Policy{hosts: map[string]int{}}
 	if err := server.Settings(p, k.Name(), &policy.settings); err != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// Token is one that is unlocked. Whoever opens it closes it.
+// Token is an unlocked PKCS #11 token. The caller of Open closes it.
 type Token struct {
 	uri     URI
 	context *crypto11.Context
 }
 
-// Open unlocks the token of a URI. typed reads a PIN from the terminal: instead is what to do
-// where there is none.
+// Open unlocks the token of a URI. typed reads a PIN from the terminal; its argument instead says
+// what to do without a terminal.
 func Open(u URI, typed func(what, instead string) (string, error)) (*Token, error) {
 	pin, err := u.pin(typed)
 	if err != nil {
@@ -44,10 +44,10 @@ func Open(u URI, typed func(what, instead string) (string, error)) (*Token, erro
 	return nil, fmt.Errorf("token %s in module %s: %w: %s", u.name(), module, err, remedy)
 }
 
-// Close locks the token. Its keys do not sign any more.
+// Close locks the token. Its keys no longer sign.
 func (t *Token) Close() error { return t.context.Close() }
 
-// Key is the key of the URI; nil where the token has none.
+// Key returns the key of the URI, or nil if the token has none.
 func (t *Token) Key() (crypto.Signer, error) {
 	found, err := t.context.FindKeyPairs([]byte(t.uri.ID), []byte(t.uri.Object))
 	switch {
@@ -64,7 +64,7 @@ func (t *Token) Key() (crypto.Signer, error) {
 	return found[0], nil
 }
 
-// Make makes the key of the URI, ECDSA on P-256, which never leaves the token.
+// Make generates the key of the URI, ECDSA on P-256, which never leaves the token.
 func (t *Token) Make() (crypto.Signer, error) {
 	id, label := []byte(t.uri.ID), []byte(t.uri.Object)
 	if len(id) == 0 { // both halves of a key are found by it

@@ -1,10 +1,11 @@
-// Package pkcs11 signs with keys that a PKCS #11 token holds: a smart card, a USB key, an HSM.
-// A key is named by its URI (RFC 7512):
+// Package pkcs11 signs with keys on a PKCS #11 token: a smart card, a USB key or an HSM. A URI (RFC
+// 7512) names a key:
 //
 //	pkcs11:token=root;object=demo.flor?pin-source=/root/pin&module-path=/usr/lib/opensc-pkcs11.so
 //
-// The token is its label, or a serial; the key a label (object), an id, or both. The PIN is in
-// a file, and in no URI. Without cgo there are URIs alone: modules are C libraries.
+// It names the token by label or serial, and the key by label (object), ID or both. The PIN is in a
+// file, never in the URI. Without cgo, URIs can be parsed but not opened, because modules are C
+// libraries.
 package pkcs11
 
 import (
@@ -19,14 +20,14 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Scheme is what URIs start with.
+// Scheme is the prefix of URIs.
 const Scheme = "pkcs11:"
 
-// DefaultModule is p11-kit's, which has the tokens of all modules that are registered on a
-// machine.
+// DefaultModule is p11-kit's module, which offers the tokens of all modules that are registered on
+// a machine.
 const DefaultModule = "p11-kit-proxy.so"
 
-// URI names a key on a token.
+// A URI names a key on a token.
 type URI struct {
 	Token, Serial string // one of them
 	Object        string // label of the key
@@ -36,10 +37,10 @@ type URI struct {
 	text          string
 }
 
-// String is the URI as it was written.
+// String returns the URI as it was written.
 func (u URI) String() string { return u.text }
 
-// Parse reads a URI. Errors have nothing of it that may be a PIN.
+// Parse parses a URI. Errors contain no part of it that may be a PIN.
 func Parse(text string) (u URI, err error) {
 	text = strings.TrimSpace(text)
 	rest, ok := strings.CutPrefix(text, Scheme)
@@ -92,7 +93,7 @@ func attributes(text, separator string, fields map[string]*string) error {
 	return nil
 }
 
-// Is reports whether a key file has the URI of a key, and no key.
+// Is reports whether a key file contains the URI of a key instead of a key.
 func Is(file []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(file), []byte(Scheme)) }
 
 // pin is what the token is unlocked with; typed reads it from the terminal.

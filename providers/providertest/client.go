@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// HostKey is the SSH host key of a node.
+// HostKey returns the SSH host key of a node.
 func (e *Env) HostKey(node spiffe.ID) ssh.Signer {
 	if e.keys[node] == nil {
 		e.keys[node] = kit.NewHostKey()
@@ -22,7 +22,7 @@ func (e *Env) HostKey(node spiffe.ID) ssh.Signer {
 	return e.keys[node]
 }
 
-// ReplaceHostKey gives a node another SSH host key, from the next Publish also in the policy.
+// ReplaceHostKey gives a node another SSH host key, which the policy has from the next Publish on.
 func (e *Env) ReplaceHostKey(node spiffe.ID) {
 	e.keys[node] = kit.NewHostKey()
 	for i := range e.Policy.Devices {
@@ -32,7 +32,7 @@ func (e *Env) ReplaceHostKey(node spiffe.ID) {
 	}
 }
 
-// Client requests as a node, with an SVID that did not come through the provider.
+// Client returns a client of a node, with an SVID that did not come through the provider.
 func (e *Env) Client(node spiffe.ID) *hostapi.Client {
 	e.t.Helper()
 	c := e.Stranger(node)
@@ -40,7 +40,7 @@ func (e *Env) Client(node spiffe.ID) *hostapi.Client {
 	return c
 }
 
-// Stranger requests as a node that has no SVID.
+// Stranger returns a client of a node without an SVID.
 func (e *Env) Stranger(node spiffe.ID) *hostapi.Client {
 	e.t.Helper()
 	roots, err := trust.NewRoots(kit.Domain, e.Policy.Trust.Roots)
@@ -50,13 +50,13 @@ func (e *Env) Stranger(node spiffe.ID) *hostapi.Client {
 	return &hostapi.Client{Node: node, Provider: e.Provider(), Roots: roots, HostKey: e.HostKey(node), Dial: e.Dial}
 }
 
-// Provider is the process as a manifest has it.
+// Provider returns the process as a manifest names it.
 func (e *Env) Provider() document.Provider {
 	p := e.Policy.Provider[e.kind]
 	return document.Provider{ID: p.ID, Addresses: p.Listen}
 }
 
-// Dial connects to the provider wherever it listens.
+// Dial connects to the provider at its current address.
 func (e *Env) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, e.address)
 }

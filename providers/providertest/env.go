@@ -1,6 +1,6 @@
-// Package providertest is the conformance suite of provider kinds, and the trust
-// domain with one running provider that it and other tests use: real TLS on
-// loopback, real state in SQLite.
+// Package providertest is the conformance suite of provider kinds. Its Env is a trust domain with
+// one running provider, with real TLS on loopback and real state in SQLite, which other tests use
+// as well.
 package providertest
 
 import (
@@ -30,11 +30,11 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Serial is that of an Env's first policy.
+// Serial is the serial of an Env's first policy.
 const Serial = 1000
 
-// Env is one process of the provider host drhorrible and the nodes that call it. It runs
-// kind "cert", or Runs another.
+// Env is one process of the provider host drhorrible and the nodes that call it. It runs kind
+// "cert" unless Runs sets another.
 type Env struct {
 	t   *testing.T
 	Dir string // state and policy
@@ -47,7 +47,7 @@ type Env struct {
 	keys   map[spiffe.ID]ssh.Signer
 	shared *shared // nil for a state of its own
 
-	// Of the provider that runs.
+	// Fields of the running provider.
 	Store    *Faulty
 	Key      *sealedstore.Key
 	Policies *server.Policies
@@ -59,7 +59,7 @@ type Env struct {
 	stop     func()
 }
 
-// NewEnv makes a trust domain whose policy lets nodes enrol.
+// NewEnv returns a trust domain whose policy lets nodes enrol.
 func NewEnv(t *testing.T, nodes ...string) *Env {
 	t.Helper()
 	e := &Env{t: t, Dir: t.TempDir(), CA: kit.NewCA(), kind: cert.Name, keys: map[spiffe.ID]ssh.Signer{}}
@@ -79,13 +79,13 @@ func NewEnv(t *testing.T, nodes ...string) *Env {
 	return e
 }
 
-// Provide has the policy run a kind with these settings.
+// Provide adds a kind with settings to the policy.
 func (e *Env) Provide(kind string, settings any) {
 	e.Policy.Kinds[kind] = kit.JSON(settings)
 	e.Policy.Provider[kind] = document.Listening{ID: kit.ProviderID(e.Policy.Host, kind), Listen: []string{"127.0.0.1:4600"}}
 }
 
-// Runs has the process run another kind than "cert".
+// Runs makes the process run another kind than "cert".
 func (e *Env) Runs(kind string, settings any, make func(e *Env) server.AnyKind) {
 	e.kind, e.make = kind, make
 	e.Provide(kind, settings)
@@ -97,8 +97,8 @@ type shared struct {
 	key  *sealedstore.Key
 }
 
-// Share has e, and hosts beside it from now on, keep their state in one store, which each
-// opens by itself, with one sealing key.
+// Share makes e, and hosts created with Beside from now on, keep their state in one store, which
+// each opens by itself, with one sealing key.
 func (e *Env) Share(open func() store.Store) {
 	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
@@ -108,8 +108,8 @@ func (e *Env) Share(open func() store.Store) {
 	e.Policy.Store = &document.SharedStore{Kind: "etcd", Endpoints: []string{}, Replicas: map[string][]document.Device{}}
 }
 
-// Beside makes another provider host of e's trust domain, which grants the same and has
-// an issuing CA of its own, and a state of its own unless e shares it.
+// Beside returns another provider host of e's trust domain. It has the same grants, an issuing CA
+// of its own, and a state of its own unless e shares its state.
 func (e *Env) Beside(host string) *Env {
 	e.t.Helper()
 	b := &Env{t: e.t, Dir: e.t.TempDir(), kind: e.kind, CA: e.CA.Beside(), keys: e.keys, shared: e.shared, make: e.make, Logger: e.Logger}
@@ -132,7 +132,7 @@ func (e *Env) Grant(caller spiffe.ID, need, kind string, request any) {
 	})
 }
 
-// Rotate grants a need in another generation, from the next Publish.
+// Rotate raises the generation of a grant, from the next Publish on.
 func (e *Env) Rotate(caller spiffe.ID, need string, generation int) {
 	for i, g := range e.Policy.Grants {
 		if g.Caller == caller && g.Need == need {
@@ -141,10 +141,10 @@ func (e *Env) Rotate(caller spiffe.ID, need string, generation int) {
 	}
 }
 
-// PolicyDir is where the policy lies.
+// PolicyDir returns the directory of the policy.
 func (e *Env) PolicyDir() string { return filepath.Join(e.Dir, "policy") }
 
-// Revocations is the file of the revocation list.
+// Revocations returns the path of the revocation list.
 func (e *Env) Revocations() string { return filepath.Join(e.Dir, "revocations.json") }
 
 // Publish writes the policy with a serial.
@@ -152,7 +152,7 @@ func (e *Env) Publish(serial int64) {
 	kit.Write(e.PolicyDir(), kit.Document(serial, e.Policy))
 }
 
-// Start runs the provider, with the policy as it was published or else as it is.
+// Start runs the provider with the published policy, or publishes the policy first.
 func (e *Env) Start() {
 	e.t.Helper()
 	if _, err := os.Stat(e.PolicyDir()); err != nil {
@@ -277,5 +277,5 @@ func (e *Env) Rows() (rows []server.Row) {
 	return rows
 }
 
-// Address is where the provider that runs listens.
+// Address returns the address of the running provider.
 func (e *Env) Address() string { return e.address }

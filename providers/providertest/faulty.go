@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Faulty is a store in which a commit can fail, before or after it is done.
+// Faulty is a store in which a commit can be made to fail, before or after it takes effect.
 type Faulty struct {
 	store.Store
 	mu            sync.Mutex
@@ -20,25 +20,24 @@ type Faulty struct {
 	only          func(store.Txn) bool
 }
 
-// Only has faults in commits alone of which wanted holds, any of nil.
+// Only restricts faults to commits for which wanted returns true; nil means all commits.
 func (f *Faulty) Only(wanted func(store.Txn) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.only = wanted
 }
 
-// Meanwhile has f run just before the next commit, which finds the state changed.
+// Meanwhile runs a function just before the next commit, which then finds the state changed.
 func (f *Faulty) Meanwhile(run func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.meanwhile = run
 }
 
-// Fail makes the next commit fail before it is done.
+// Fail makes the next commit fail without taking effect.
 func (f *Faulty) Fail(err error) { f.set(err, nil) }
 
-// Lose makes the next commit fail after it is done, which is what a crash before
-// the answer looks like.
+// Lose makes the next commit take effect and then fail, like a crash before the answer.
 func (f *Faulty) Lose(err error) { f.set(nil, err) }
 
 func (f *Faulty) set(before, after error) {
@@ -47,7 +46,7 @@ func (f *Faulty) set(before, after error) {
 	f.before, f.after = before, after
 }
 
-// Commit commits, or fails as it was set to.
+// Commit commits the transaction, or fails as it was told to.
 func (f *Faulty) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	f.mu.Lock()
 	if f.only != nil && !f.only(txn) {

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Post sends bytes as they are, which hostapi.Client would not, and returns the status
-// and the refusal, nil when there is none. svid may be nil.
+// Post sends a body unchanged, which hostapi.Client would refuse, and returns the status and the
+// refusal, or nil. svid may be nil.
 func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body []byte) (int, error) {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
@@ -47,7 +47,7 @@ func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body [
 	return resp.StatusCode, &refusal
 }
 
-// Conn is one connection on which a node's SVID sends requests as they are.
+// Conn is a connection of a node that sends arbitrary requests.
 type Conn struct {
 	*tls.Conn
 	In *bufio.Reader
@@ -72,8 +72,8 @@ func (e *Env) Connect(t *testing.T, node spiffe.ID, svid *tls.Certificate) *Conn
 	return &Conn{c, bufio.NewReader(c), t, e, node}
 }
 
-// Proof is one by the node's host key for this connection, of a statement that is changed
-// before it is signed.
+// Proof returns a device proof by the node's host key for this connection. change may alter the
+// statement before it is signed.
 func (c *Conn) Proof(change func(*hostapi.DeviceStatement)) string {
 	c.t.Helper()
 	state := c.ConnectionState()
@@ -92,7 +92,7 @@ func (c *Conn) Proof(change func(*hostapi.DeviceStatement)) string {
 	return proof
 }
 
-// Send returns what comes of a request: a refusal, nil when there is none.
+// Send sends a request and returns the refusal, or nil.
 func (c *Conn) Send(req *http.Request) error {
 	c.t.Helper()
 	if err := req.Write(c); err != nil {

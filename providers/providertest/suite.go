@@ -19,26 +19,26 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Suite is one kind under test.
+// Suite describes a kind under test.
 type Suite struct {
-	// Kind that is requested, Need and Request as node ursula is granted them.
+	// The kind, and the need and request that node ursula is granted.
 	Kind, Need string
 	Request    any
 
-	// Body is what ursula sends for the request; nil sends the request itself.
+	// Body returns the body that ursula sends; nil sends the request itself.
 	Body func(t *testing.T) json.RawMessage
 
-	// Settings of the kind in the policy, and the kind, unless it is "cert".
+	// Settings of the kind in the policy, and the kind itself, unless it is "cert".
 	Settings any
 	Make     func(e *Env) server.AnyKind
 
-	// Secret are the values that must not be readable in the state.
+	// Secret names the values that must not be readable in the state.
 	Secret []string
 
-	// Public is that all callers have the same answer, whatever the generation.
+	// Public reports whether all callers have the same answer, whatever the generation.
 	Public bool
 
-	// Rotates is the value that a host can have replaced, empty where the kind has none.
+	// Rotates names the value that a host can have replaced; empty if there is none.
 	Rotates string
 }
 
@@ -95,7 +95,7 @@ func (f *fixture) ask(t *testing.T) hostapi.Answer {
 	return a
 }
 
-// WantError checks that err is an *hostapi.Error of a kind and code.
+// WantError checks that err is an *hostapi.Error with a code.
 func WantError(t *testing.T, err error, code hostapi.Code) {
 	t.Helper()
 	var e *hostapi.Error

@@ -11,10 +11,10 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Bridge are the policies that provider hosts have while a version is rolled out: the next
-// ones, with the grants of the former ones beside. For a need that both grant, and for a node
-// that both name, the next one counts. Hosts whose policies are the same, that are new, or
-// that do not receive documents over the network, have none.
+// Bridge returns the policies that provider hosts use while a version is rolled out: the next
+// policies, with the grants of the former ones added. For a need that both grant, and a node that
+// both name, the next policy counts. Hosts whose policies are equal, that are new, or that receive
+// no documents over the network, have none.
 func Bridge(next, former map[string][]document.Document, serial int64) (map[string][]document.Document, error) {
 	all := map[string][]document.Document{}
 	for _, host := range slices.Sorted(maps.Keys(next)) {

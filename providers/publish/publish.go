@@ -51,13 +51,13 @@ func Sign(hosts map[string][]document.Document, key signature.SecretKey, now tim
 	return tree, nil
 }
 
-// Renumber is a document under another serial, unsigned.
+// Renumber returns a document with another serial, unsigned.
 func Renumber(d document.Document, serial int64) (document.Document, error) {
 	envelope, body, _ := d.Bytes()
 	return edit(envelope, body, map[string]any{"serial": serial})
 }
 
-// NameClosures has the manifests of hosts name the store paths of their systems.
+// NameClosures writes the store paths of hosts' systems into their manifests.
 func NameClosures(hosts map[string][]document.Document, closures map[string]string) error {
 	for _, host := range slices.Sorted(maps.Keys(closures)) {
 		if hosts[host] == nil {
@@ -100,8 +100,9 @@ func edit(envelope, body []byte, set map[string]any) (document.Document, error) 
 	return document.Open(b, body, "")
 }
 
-// RejectUnpinned refuses a key that a host's manifest does not have among its trust.signingKeys: the
-// host would refuse the documents. While keys change over, both are there.
+// RejectUnpinned returns an error if a host's manifest does not list a key among its
+// trust.signingKeys, because the host would refuse the documents. While signing keys change, the
+// manifest lists both.
 func RejectUnpinned(hosts map[string][]document.Document, key signature.PublicKey) error {
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		for _, d := range hosts[host] {
@@ -127,7 +128,7 @@ func publishable(e document.Envelope, now time.Time) error {
 	return nil
 }
 
-// Rev returns the revision that all envelopes name, and "" where they name none or several.
+// Rev returns the revision that all envelopes name, or "" if they name none or several.
 func (t Tree) Rev() (rev string) {
 	first := true
 	for _, documents := range t {
@@ -141,7 +142,7 @@ func (t Tree) Rev() (rev string) {
 	return rev
 }
 
-// Digest returns the digest of all envelopes, host by host. Signatures do not count.
+// Digest returns a digest over all envelopes, host by host, without their signatures.
 func (t Tree) Digest() string {
 	hash := sha256.New()
 	for _, host := range slices.Sorted(maps.Keys(t)) {
@@ -156,7 +157,7 @@ func (t Tree) Digest() string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(hash.Sum(nil))
 }
 
-// Head is that of the stream that Encode writes.
+// Head returns the head of the stream that Encode writes.
 func (t Tree) Head() Head {
 	head := Head{Hosts: len(t)}
 	for _, documents := range t {

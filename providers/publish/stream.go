@@ -16,9 +16,9 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Head is the first line of a stream of documents, which one line for each host follows,
-// sorted by name. All documents are of its cluster and serial. With a rollout two streams may
-// follow: policies of provider hosts for the time of it, and the documents to go back to.
+// Head is the first line of a stream of documents. One line for each host follows, sorted by name.
+// All documents belong to its cluster and have its serial. A rollout adds two streams: policies of
+// provider hosts for its duration, and the documents to return to.
 //
 //	{"cluster":"demo","serial":1784011430,"hosts":5}
 //	{"host":"drhorrible","documents":[{"envelope":"…","body":"…","signature":"…"}, …]}
@@ -27,11 +27,11 @@ type Head struct {
 	Serial  int64  `json:"serial"`
 	Hosts   int    `json:"hosts"`
 
-	// Follow is how many more streams come after this one.
+	// Follow is the number of streams that come after this one.
 	Follow int `json:"follow,omitempty"`
 }
 
-// Host is the documents of one host, byte for byte.
+// Host has the documents of one host, byte for byte.
 type Host struct {
 	Name      string                   `json:"host"`
 	Documents []hostapi.SignedDocument `json:"documents"`
@@ -43,7 +43,7 @@ const maxFollow = 2
 // want is what a stream that cannot be read should have been.
 const want = "want what florctl publish of the same release writes, whole"
 
-// Encode writes the tree for a Reader, and then those that follow.
+// Encode writes the tree for a Reader, followed by other trees.
 func (t Tree) Encode(w io.Writer, follow ...Tree) error {
 	head := t.Head()
 	head.Follow = len(follow)
@@ -68,7 +68,7 @@ func (t Tree) encode(w io.Writer, head Head) error {
 	})
 }
 
-// Encode writes a stream of documents, as many hosts at a time as hosts yields.
+// Encode writes a stream of documents, with one line for each host that hosts yields.
 func Encode(w io.Writer, head Head, hosts iter.Seq2[Host, error]) error {
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)
@@ -86,13 +86,13 @@ func Encode(w io.Writer, head Head, hosts iter.Seq2[Host, error]) error {
 	return nil
 }
 
-// Reader reads a stream of documents, host by host.
+// A Reader reads a stream of documents, host by host.
 type Reader struct {
 	Head
 	lines *bufio.Reader
 }
 
-// NewReader reads the head of a stream.
+// NewReader reads the head of a stream and returns a Reader of the rest.
 func NewReader(r io.Reader) (*Reader, error) {
 	return readHead(bufio.NewReaderSize(r, 1<<16))
 }
@@ -116,7 +116,8 @@ func readHead(lines *bufio.Reader) (*Reader, error) {
 	return s, nil
 }
 
-// Next reads the head of the stream that follows, once All has ended; nil after the last.
+// Next reads the head of the stream that follows, after All has ended. It returns nil after the
+// last stream.
 func (r *Reader) Next() (*Reader, error) {
 	if r.Follow == 0 {
 		return nil, nil
@@ -136,8 +137,8 @@ func (r *Reader) line() ([]byte, error) {
 	return line, err
 }
 
-// All yields the hosts of the stream, each of whose documents is signed by one of keys.
-// It ends with an error where the stream is cut short, or goes on though none follows.
+// All yields the hosts of the stream. Each document must be signed by one of keys. It ends with an
+// error if the stream is cut short, or continues after its last host although none follows.
 func (r *Reader) All(keys []string) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {
 		before := ""

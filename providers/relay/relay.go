@@ -1,9 +1,9 @@
-// Package relay leads operators to the processes of other kinds than config. They call the API
-// of kind config; its process connects to a Unix socket of the other one on the same host, and
-// announces the caller as the forwarder announced it, in a PROXY protocol header.
+// Package relay passes requests of operators to the processes of other kinds. Operators call the
+// API of kind config. Its process connects to a Unix socket of the other process on the same host
+// and announces the caller, as the forwarder announced it, in a PROXY protocol header.
 //
-// The other process decides by its own policy, and writes the audit row of an act in the
-// transaction that makes it, into its own log. So no process can open what another sealed.
+// The other process decides by its own policy, and writes the audit row of an act into its own log,
+// in the transaction that makes it. So no process can open what another one sealed.
 package relay
 
 import (
@@ -28,10 +28,10 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Kind is that of audit rows.
+// Kind is the kind in audit rows.
 const Kind = "control"
 
-// Socket is what it is called in the runtime directory of a process.
+// Socket is the name of the socket in a process's runtime directory.
 const Socket = "control.sock"
 
 const (
@@ -39,7 +39,7 @@ const (
 	patience = 10 * time.Second // of one request
 )
 
-// Config of what a process serves. All fields are needed.
+// Config configures the serving process. All fields are required.
 type Config struct {
 	Socket   string
 	Account  string // of the process of kind config, which alone may connect
@@ -48,14 +48,14 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Endpoint is a method and path, who may call it, and what answers.
+// Endpoint is a method and path, the access that it needs, and its handler.
 type Endpoint struct {
 	Method, Path string
 	Access       document.Access
 	Answer       func(*Call) (any, error)
 }
 
-// Call is one request of an operator, with the row of an act.
+// Call is one request of an operator, with the audit row of its act.
 type Call struct {
 	R      *http.Request
 	W      http.ResponseWriter
@@ -63,8 +63,8 @@ type Call struct {
 	Policy document.Policy
 }
 
-// Body decodes a request of at most so many bytes. Nothing of what cannot be read is in the
-// error, since it may be a secret.
+// Body decodes a request of at most the given number of bytes. The error contains nothing of a body
+// that cannot be read, since it may be a secret.
 func (c *Call) Body(most int64, v any) error {
 	b, err := io.ReadAll(http.MaxBytesReader(c.W, c.R.Body, most))
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *Call) Body(most int64, v any) error {
 	return nil
 }
 
-// Run serves operators until ctx ends, once the policy has any.
+// Run serves operators until ctx ends. It starts to listen once the policy names any.
 func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 	refusals := announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}
 	mux := http.NewServeMux()
@@ -107,7 +107,7 @@ func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 	})
 }
 
-// To has the process at a socket answer a request. The error is that it could not.
+// To forwards a request to the process at a socket. It returns an error if that was not possible.
 func To(socket string, w http.ResponseWriter, r *http.Request) (failed error) {
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {

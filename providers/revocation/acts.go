@@ -8,10 +8,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Verb is what an operator did to the list, as audit rows have it.
+// Verb is an operator's change to the revocation list, as audit rows name it.
 type Verb string
 
-// Verbs of what operators do.
+// The verbs.
 const (
 	Revoked    Verb = "revoke"
 	Reinstated Verb = "reinstate"
@@ -20,7 +20,7 @@ const (
 	Renewed    Verb = "renew-revocations" // signed anew, as it was
 )
 
-// Act is a verb with the identities, SSH host keys and certificates that it was done to.
+// Act is a verb with the identities, SSH host keys and certificates that it applies to.
 type Act struct {
 	Verb    Verb
 	Targets []string
@@ -29,7 +29,8 @@ type Act struct {
 // forever is when the revocation of an identity or a key ends by itself.
 var forever = time.Unix(1<<40, 0)
 
-// Acts are what led from a list, nil for none, to another. What ended by itself is no act.
+// Acts returns the acts that lead from one list, which may be nil, to another. An entry that ended
+// by itself is no act.
 func Acts(last, next *trust.Revocations) (acts []Act) {
 	was, is := revoked(last), revoked(next)
 	paused, pauses := suspended(last), suspended(next)

@@ -1,5 +1,5 @@
-// Package revocation changes and signs a cluster's revocation list, as operators do: what
-// hosts have of it is trust.Revocations.
+// Package revocation changes and signs a cluster's revocation list, as operators do. Hosts read it
+// with trust.Revocations.
 package revocation
 
 import (
@@ -21,23 +21,22 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// Lifetime is how long a list is good for hosts without alarm, unless the operator has
-// another.
+// Lifetime is the default time for which hosts use a list without an alarm.
 const Lifetime = 30 * 24 * time.Hour
 
-// Target is what an operator revokes or reinstates.
+// Target is the object of a revocation or reinstatement.
 type Target struct {
 	ID   spiffe.ID // zero for none
 	Keys []string  // fingerprints of SSH host keys; where there is an ID, its own
 
-	// Before are nodes whose certificates of until now are revoked, and those alone.
+	// Before names nodes of which only the certificates issued until now are revoked.
 	Before []spiffe.ID
 
 	Certificates []string // serial numbers
 }
 
-// Next is the list that follows one, nil for none: the same entries, but for those that no
-// certificate can be concerned by any more.
+// Next returns the successor of a list, which may be nil: the same entries without those that no
+// valid certificate can match any more.
 func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.Duration) *trust.Revocations {
 	next := &trust.Revocations{
 		Schema: trust.RevocationsSchema, Cluster: cluster, Number: list.InForce() + 1,
@@ -64,8 +63,9 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 	return next
 }
 
-// Keep adds to a list that Next made what another one revokes and the one before lacks. The list then
-// continues both, so it names neither: hosts that have either accept it.
+// Keep adds to next, a list that Next made from before, the entries of another list that before
+// lacks. The new list continues both lists, so it names no predecessor, and hosts with either
+// accept it.
 func Keep(next, before, other *trust.Revocations) {
 	next.Former = ""
 	entries, certificates := before.Lacking(other)
@@ -117,7 +117,7 @@ func Revoke(list *trust.Revocations, t Target) {
 }
 
 // Reinstate removes a target from a list that Next made. Certificates of an identity that were
-// issued until now stay revoked. The error is of what is not revoked.
+// issued until now stay revoked. It returns an error if the target is not revoked.
 func Reinstate(list *trust.Revocations, t Target) error {
 	if !t.ID.IsZero() {
 		i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == t.ID })
@@ -147,8 +147,8 @@ func Reinstate(list *trust.Revocations, t Target) error {
 	return nil
 }
 
-// Suspend has an identity obtain and reach nothing until it is resumed, in a list that Next
-// made. The error is of what is revoked, which is more.
+// Suspend adds a suspension to a list that Next made: the identity obtains and reaches nothing
+// until Resume. It returns an error if the identity is revoked, which is stronger.
 func Suspend(list *trust.Revocations, id spiffe.ID) error {
 	was := len(list.Entries)
 	e := entry(list, id)
@@ -159,7 +159,7 @@ func Suspend(list *trust.Revocations, id spiffe.ID) error {
 	return nil
 }
 
-// Resume ends that. Certificates of before are good again, but for those that were revoked.
+// Resume ends a suspension. Earlier certificates are valid again unless they were revoked.
 func Resume(list *trust.Revocations, id spiffe.ID) error {
 	i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == id && e.Suspended })
 	if i < 0 {
@@ -199,7 +199,7 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// Fingerprint is that of an SSH host key as the flake has it.
+// Fingerprint returns the fingerprint of an SSH host key in the form of the flake.
 func Fingerprint(key string) (string, error) {
 	parsed, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key))
 	if err != nil {
@@ -208,7 +208,7 @@ func Fingerprint(key string) (string, error) {
 	return ssh.FingerprintSHA256(parsed), nil
 }
 
-// Sign signs a list in the format of this release, and refuses one that hosts would not read.
+// Sign signs a list in the format of this release. It returns an error if hosts could not read it.
 func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevocations, err error) {
 	list.Format = document.NewestFormat
 	b, err := json.Marshal(list)
@@ -231,7 +231,7 @@ func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevoc
 	return s, err
 }
 
-// Supply reads the file of a list as hosts keep it.
+// Supply parses the file of a list as hosts keep it.
 func Supply(b []byte) (s trust.SignedRevocations, list *trust.Revocations, err error) {
 	if err = strictjson.Decode(b, &s); err == nil {
 		list, err = s.Open()

@@ -8,14 +8,15 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// Problems has what is wrong with a host, by hostreport.Problem.Name, and of each whether it ends
-// only when somebody does something.
+// Problems maps the problems of a host, by hostreport.Problem.Name, to whether they persist until
+// somebody acts.
 type Problems map[string]bool
 
 // silent is the problem of a host that does not report.
 const silent = "does not report"
 
-// ProblemsOf returns those of a host by its last report, which is zero where it never reported.
+// ProblemsOf returns the problems of a host from its last report, which is zero if it never
+// reported.
 func ProblemsOf(r hostreport.Kept, within time.Duration, now time.Time) Problems {
 	found := Problems{}
 	if now.Sub(r.Received.Time) > max(within, hostreport.Silence) {
@@ -65,7 +66,7 @@ func (s State) judge(now time.Time, h Host, r hostreport.Kept) (fails, waits []s
 	return fails, waits
 }
 
-// InForce reports whether what the host is to put in force is, by its report.
+// InForce reports whether a report says that the host's documents of this rollout are in force.
 func (h Host) InForce(r hostreport.Kept) bool {
 	report, err := r.Decode()
 	return err == nil && serialOf(report.Documents, h.document()) >= h.Serial

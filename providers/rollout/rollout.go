@@ -9,9 +9,9 @@
 //	               ──▶ aborted       an operator ended it: the former documents again
 //	               ──▶ superseded    an operator published to all at once
 //
-// While it is active, hosts of the waves reached are offered the version, others the former
-// one. Wave 0 is that of provider hosts, which receive policies that grant what both versions
-// need before any host has the new one. Step is a pure function: nothing of a rollout is in
+// While a rollout is active, hosts of the waves that it has reached are offered the version, others
+// the former one. Wave 0 consists of provider hosts. They receive policies that grant the needs of
+// both versions, before any host has the new one. Step is a pure function, and no state is in
 // memory alone.
 package rollout
 
@@ -27,10 +27,10 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Status of a rollout.
+// Status is the status of a rollout.
 type Status string
 
-// The statuses; the first two are of one that has not ended.
+// The statuses. A rollout with one of the first two is in progress.
 const (
 	Active     Status = "active"
 	Paused     Status = "paused"
@@ -40,7 +40,7 @@ const (
 	Superseded Status = "superseded"
 )
 
-// State is a rollout, the last one or the one at work.
+// State is the state of the rollout in progress, or of the last one.
 type State struct {
 	Serial int64  `json:"serial"` // of the version
 	Former int64  `json:"former"` // of the one that hosts not reached are offered
@@ -62,7 +62,7 @@ type State struct {
 	Ended    unixtime.Time `json:"ended,omitzero"`
 }
 
-// Host is one that is waited for.
+// Host is a host that the rollout waits for.
 type Host struct {
 	Name   string
 	Wave   int    // from 1; 0 for a provider host that receives a policy before
@@ -72,7 +72,7 @@ type Host struct {
 	Before Problems // when the rollout began
 }
 
-// New is a rollout of a version that begins. With bridged, provider hosts come first.
+// New returns a rollout of a version that begins now. With bridged, provider hosts come first.
 func New(serial, former int64, plan document.Rollout, bridged bool, now time.Time) State {
 	s := State{Serial: serial, Former: former, Status: Active, Waves: len(plan.Waves), Healthy: plan.Healthy, Within: plan.Within,
 		Began: unixtime.Of(now), Since: unixtime.Of(now)}
@@ -89,10 +89,10 @@ func New(serial, former int64, plan document.Rollout, bridged bool, now time.Tim
 	return s
 }
 
-// AtWork reports whether hosts are offered different versions.
+// AtWork reports whether the rollout is in progress, so that hosts are offered different versions.
 func (s State) AtWork() bool { return s.Status == Active || s.Status == Paused }
 
-// Offers reports whether a host of a wave and group is offered the version, not the former one.
+// Offers reports whether a host of a wave and group is offered the new version.
 func (s State) Offers(wave int, group string) bool {
 	if _, has := s.Windows[group]; has {
 		return wave <= s.Opened[group]
@@ -115,8 +115,8 @@ func (s *State) open(now time.Time) (opened bool) {
 	return opened
 }
 
-// Step is the rollout a moment later: hosts are those that are waited for, report is the last
-// one of a host, zero where it never reported.
+// Step returns the state at a later time. hosts are the hosts that it waits for. report returns the
+// last report of a host, zero if it never reported.
 func (s State) Step(now time.Time, hosts []Host, report func(host string) hostreport.Kept) State {
 	if s.Status != Active {
 		return s
@@ -182,7 +182,7 @@ func (s *State) offered(now time.Time) {
 	s.Since, s.Steady, s.Unsteady, s.Reason = unixtime.Of(now), unixtime.Time{}, unixtime.Time{}, ""
 }
 
-// End is a rollout that ends. Of one that has ended nothing changes.
+// End returns the ended rollout. A rollout that has ended already stays as it is.
 func (s State) End(status Status, reason string, now time.Time) State {
 	if s.AtWork() {
 		s.Status, s.Reason, s.Ended = status, reason, unixtime.Of(now)
@@ -190,13 +190,13 @@ func (s State) End(status Status, reason string, now time.Time) State {
 	return s
 }
 
-// Pause is one that waits for Resume; hosts keep what they were offered.
+// Pause returns the rollout paused until Resume. Hosts keep the documents that they were offered.
 func (s State) Pause(reason string) State {
 	s.Status, s.Reason = Paused, reason
 	return s
 }
 
-// Resume is one that goes on; all times begin anew.
+// Resume returns the rollout active again. All periods start anew.
 func (s State) Resume(now time.Time) State {
 	s.Status = Active
 	s.offered(now)

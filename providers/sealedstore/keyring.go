@@ -20,17 +20,18 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// RingAt is the key of the ring.
+// RingAt is the key of the ring in the store.
 const RingAt = "seal/ring"
 
-// Ring is the keyring as it lies in the store that the replicas of a kind of provider share: their sealing keys,
-// sealed with age to the SSH host keys of the hosts that the flake names as replicas. Nobody carries a key: whoever is
-// first makes it, any replica lets a new one in, and one that the flake drops is out with the next rotation.
+// Ring is the keyring in a state store that the replicas of a kind share. It holds their sealing
+// keys, encrypted with age to the SSH host keys of the hosts that the flake names as replicas.
+// Nobody carries a key: the first replica makes it, any replica admits a new one, and a replica
+// that the flake drops is excluded at the next rotation.
 //
 //	seal/ring  {"id": …, "made": …, "serial": …, "replicas": {ID: SSH host key}, "sealed": age file of the secrets}
 //
-// Replicas come to have another policy one after the other. One that still has a former policy
-// lets nobody in and rotates nothing: it would let a host in again that the flake has dropped.
+// Replicas receive a new policy one after the other. A replica with an older policy admits nobody
+// and rotates nothing, since it could admit a host that the flake has dropped.
 type Ring struct {
 	ID       string               `json:"id"`       // another with each rotation
 	Made     time.Time            `json:"made"`     // of the newest secret
@@ -41,22 +42,22 @@ type Ring struct {
 	revision int64
 }
 
-// RingReplicas are the replicas that a policy names.
+// RingReplicas are the replicas in a policy.
 type RingReplicas struct {
 	Replicas []document.Device
 	Serial   int64 // of the policy
 }
 
-// RingKeys are the secrets of a ring, opened.
+// RingKeys holds the decrypted secrets of a ring.
 type RingKeys struct {
 	ID      string   `json:"id"`      // of the ring
 	Secrets [][]byte `json:"secrets"` // as for sealedstore.New
 }
 
-// Key is the sealing key.
+// Key returns the sealing key.
 func (k RingKeys) Key() (*Key, error) { return New(k.Secrets...) }
 
-// ReadRing reads the ring of a store. The error is store.ErrNotFound where nobody made one yet.
+// ReadRing reads the ring of a store. The error is store.ErrNotFound if there is none yet.
 func ReadRing(ctx context.Context, s store.Store) (r Ring, err error) {
 	e, err := s.Get(ctx, RingAt)
 	if err != nil {
@@ -69,13 +70,13 @@ func ReadRing(ctx context.Context, s store.Store) (r Ring, err error) {
 	return r, nil
 }
 
-// MakeRing makes the ring of a secret where there is none, with what is done in the same
-// transaction; store.ErrConflict is that there is one now.
+// MakeRing makes the ring with a secret, and applies further operations in the same transaction.
+// The error is store.ErrConflict if there is a ring.
 func MakeRing(ctx context.Context, s store.Store, named RingReplicas, secret []byte, then ...store.Op) (RingKeys, error) {
 	return Ring{}.write(ctx, s, RingKeys{Secrets: [][]byte{secret}}, named, true, then...)
 }
 
-// Open opens the ring with the SSH host key of a replica, a PEM file.
+// Open decrypts the ring with the SSH host key of a replica, a PEM file.
 func (r Ring) Open(hostKey []byte) (k RingKeys, err error) {
 	identity, err := agessh.ParseIdentity(hostKey)
 	if err != nil {
@@ -95,7 +96,7 @@ func (r Ring) Open(hostKey []byte) (k RingKeys, err error) {
 	return k, nil
 }
 
-// Lacks is whether a replica cannot open the ring, by what the policy has of it.
+// Lacks reports whether a replica in the policy cannot open the ring.
 func (r Ring) Lacks(named RingReplicas) bool {
 	for _, d := range named.Replicas {
 		if r.Replicas[d.ID] != d.SSHHostKey {
@@ -105,7 +106,7 @@ func (r Ring) Lacks(named RingReplicas) bool {
 	return false
 }
 
-// Admit lets replicas in besides those that can open the ring.
+// Admit admits the named replicas besides those that can open the ring.
 func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) error {
 	_, err := r.write(ctx, s, k, named, false)
 	return err
@@ -115,9 +116,9 @@ func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingRe
 // first, so that none seals with a secret that the second drops.
 const rest = 15 * time.Second
 
-// Rotate makes a new secret, which none but replicas can open. The one before it still opens
-// what it sealed, until the rotation after this, and the first is what secrets are derived from:
-// what an older one sealed is to be sealed anew before.
+// Rotate makes a new secret, encrypted to the named replicas alone. The former secret opens
+// existing values until the next rotation, and secrets are still derived from the first one. Values
+// sealed by an older secret must be sealed anew before the next rotation.
 func (r Ring) Rotate(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) (RingKeys, error) {
 	if k.ID != r.ID {
 		return k, errors.New("the sealing key was rotated meanwhile")

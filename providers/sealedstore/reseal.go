@@ -11,9 +11,9 @@ import (
 // resealPage is how many values are in memory at once.
 const resealPage = 100
 
-// Walk seals anew what an older secret sealed below a prefix. Reseal is that of one value at
-// its key; what changes meanwhile is left to whoever changes it, and what no secret opens is
-// left as it is: the error is ErrUnreadable once all else is sealed anew.
+// Walk seals anew the values below a prefix that an older secret sealed. reseal returns the new
+// value for a key. Values that change meanwhile are left to the writer. A value that no secret
+// opens is left alone, and Walk returns ErrUnreadable after the others are done.
 func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key string, value []byte) ([]byte, bool, error)) error {
 	var unreadable error
 	for after := ""; ; {
@@ -45,7 +45,7 @@ func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key str
 	}
 }
 
-// Rebind seals anew what tells the key of a store from another.
+// Rebind seals anew the value that ties the key to its store.
 func (k *Key) Rebind(ctx context.Context, s store.Store) error {
 	return Walk(ctx, s, bound, k.Reseal)
 }

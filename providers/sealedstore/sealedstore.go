@@ -1,6 +1,6 @@
-// Package sealedstore keeps secrets of a provider unreadable in its store: values are
-// encrypted (AES-256-GCM), and secrets of our own are derived (HKDF, RFC 5869),
-// with a key that lies in a file beside the store and never in it.
+// Package sealedstore keeps a provider's secrets unreadable in its state store: values are
+// encrypted (AES-256-GCM) and the provider's own secrets are derived (HKDF, RFC 5869), with a key
+// that is in a file beside the store and never in it.
 package sealedstore
 
 import (
@@ -22,17 +22,17 @@ import (
 
 const size = 32
 
-// ErrUnreadable is of a value that none of the secrets of a key opens.
+// ErrUnreadable is the error of a value that none of the key's secrets opens.
 var ErrUnreadable = errors.New("does not open with this sealing key")
 
-// Key is the key of one provider host, or of all replicas.
+// Key is the sealing key of one provider host, or of all replicas.
 type Key struct {
 	root  string        // that secrets are derived from
 	aeads []cipher.AEAD // the newest first, which seals
 }
 
-// New makes a Key of secrets of 32 bytes, the newest first: that seals, each of them opens,
-// and the last is what other secrets are derived from.
+// New returns a Key from secrets of 32 bytes, the newest first. The newest one seals, each of them
+// opens, and other secrets are derived from the last.
 func New(secrets ...[]byte) (*Key, error) {
 	k := &Key{}
 	for _, secret := range secrets {
@@ -56,14 +56,14 @@ func New(secrets ...[]byte) (*Key, error) {
 	return k, nil
 }
 
-// Secret makes one for New.
+// Secret returns a random secret for New.
 func Secret() []byte {
 	secret := make([]byte, size)
 	rand.Read(secret)
 	return secret
 }
 
-// Load reads the key file, and makes it when there is none.
+// Load reads the key file, or makes it if there is none.
 func Load(path string) (*Key, error) {
 	secret, err := secretfile.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,10 +80,10 @@ func Load(path string) (*Key, error) {
 	return k, nil
 }
 
-// Of is the key of a store, in a file beside it. It is made with the store, and is the store's
-// alone: where that is new, so is the key, whatever file is there. So nothing that was derived
-// for a state that is lost comes back, such as a secret that was replaced since. The former
-// file is kept beside it, and used again with the store that it was made with.
+// Of returns the key of a store from a file beside it. The key is made with the store: if the store
+// is new, the key is new as well, even if the file exists. So no secret derived for a lost state
+// comes back, such as one that was replaced since. The former file is kept beside the new one, and
+// is used again if its own store returns.
 func Of(ctx context.Context, path string, s store.Store) (*Key, error) {
 	former := path + ".former"
 	_, err := s.Get(ctx, bound)
@@ -118,8 +118,8 @@ var errOther = errors.New("the sealing key is not the one that this store was ma
 // bound is where a store keeps what tells its key from another.
 const bound = "seal/bound"
 
-// Bind ties the key to a store at their first use, and refuses a store that is tied
-// to another: its answers could not be opened, and secrets derived anew would not be
+// Bind ties the key to a store at their first use. It returns an error if the store is tied to
+// another key, with which its values could not be opened and derived secrets would differ from
 // those that hosts have.
 func (k *Key) Bind(ctx context.Context, s store.Store) error {
 	e, err := s.Get(ctx, bound)
@@ -136,13 +136,13 @@ func (k *Key) Bind(ctx context.Context, s store.Store) error {
 	return err
 }
 
-// Seal encrypts a value for one place, such as its key in the store.
-// Open(place, Seal(place, v)) == v, and no other place opens it.
+// Seal encrypts a value for a place, such as its key in the store. Open(place, Seal(place, v)) ==
+// v, and the value opens at no other place.
 func (k *Key) Seal(place string, value []byte) []byte {
 	return k.aeads[0].Seal(nil, nil, value, []byte(place))
 }
 
-// Open decrypts what Seal made for the same place.
+// Open decrypts a value that Seal encrypted for the same place.
 func (k *Key) Open(place string, sealed []byte) ([]byte, error) {
 	v, _, err := k.open(place, sealed)
 	return v, err
@@ -158,8 +158,8 @@ func (k *Key) open(place string, sealed []byte) ([]byte, int, error) {
 	return nil, 0, fmt.Errorf("%s: %w: the key file or the store was replaced", place, ErrUnreadable)
 }
 
-// Reseal is what Seal makes now of a value that an older secret sealed, and whether it was
-// one.
+// Reseal returns a value encrypted with the newest secret, and whether an older one had encrypted
+// it.
 func (k *Key) Reseal(place string, sealed []byte) ([]byte, bool, error) {
 	v, by, err := k.open(place, sealed)
 	if err != nil || by == 0 {
@@ -168,8 +168,8 @@ func (k *Key) Reseal(place string, sealed []byte) ([]byte, bool, error) {
 	return k.Seal(place, v), true, nil
 }
 
-// Derive makes n secret bytes for a purpose. The same purpose gives the same bytes
-// for as long as the key file lives, whatever seals.
+// Derive returns n secret bytes for a purpose. The result depends on the key and the purpose alone,
+// also after a rotation.
 func (k *Key) Derive(purpose string, n int) []byte {
 	b, err := hkdf.Key(sha256.New, []byte(k.root), nil, purpose, n)
 	if err != nil {

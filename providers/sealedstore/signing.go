@@ -22,26 +22,26 @@ import (
 const (
 	keyLife = 24 * time.Hour
 
-	// AnnouncedFor is how long a key is published before it signs: hosts have the keys of at most
-	// ten minutes ago, verifiers of the pages those of an hour.
+	// AnnouncedFor is the time for which a key is published before it signs. Hosts have keys that
+	// are at most ten minutes old, verifiers that read the pages at most an hour.
 	AnnouncedFor = 2 * time.Hour
 )
 
-// SigningKeys are the keys that sign tokens: in a store, sealed, the same for all replicas. Each is published before
-// it signs, and until what it signed has ended. A new one is made each day, and at once, with the end of all others,
-// where the policy has a higher generation.
+// SigningKeys keeps the keys that sign tokens, sealed in a store, the same for all replicas. A key
+// is published before it signs and until its last signature has expired. A new key is made each
+// day. If the policy has a higher generation, a new one is made at once and all others end.
 type SigningKeys struct {
 	Store     store.Store
 	Seal      *Key
 	At        string                  // key of the store that has them
 	Algorithm jose.SignatureAlgorithm // ES256 or EdDSA
 
-	// Lingers is how long a key is published that signs no more: as long as tokens live, and
-	// more, since clocks differ.
+	// Lingers is the time for which a key is published after it signed last: the lifetime of
+	// tokens, and some time for differing clocks.
 	Lingers time.Duration
 }
 
-// SigningKey is one of them.
+// SigningKey is one of these keys.
 type SigningKey struct {
 	ID         string `json:"id"` // RFC 7638 thumbprint
 	Generation int    `json:"generation"`
@@ -49,10 +49,10 @@ type SigningKey struct {
 	Private    []byte `json:"private"`
 }
 
-// SigningRing is all of them, in the order in which they sign.
+// SigningRing is the list of keys, in the order in which they sign.
 type SigningRing []SigningKey
 
-// SigningChange is of the store; none where Then is empty.
+// SigningChange is a change to the store; Then is empty if there is none.
 type SigningChange struct {
 	If   []store.Cond
 	Then []store.Op
@@ -74,7 +74,7 @@ func (k SigningKeys) Read(ctx context.Context) (r SigningRing, revision int64, e
 	return r, e.Modified, err
 }
 
-// Due is the ring that is due at a time, with the change that brings it about.
+// Due returns the ring that is due at a time, with the change that stores it.
 func (k SigningKeys) Due(ctx context.Context, now time.Time, generation int) (SigningRing, SigningChange, error) {
 	r, revision, err := k.Read(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (k SigningKeys) Due(ctx context.Context, now time.Time, generation int) (Si
 	}, nil
 }
 
-// Published is the ring that verifiers are to have at a time, also before it is in the store.
+// Published returns the ring for verifiers at a time, even if it is not yet in the store.
 func (k SigningKeys) Published(ctx context.Context, now time.Time, generation int) (SigningRing, error) {
 	r, _, err := k.Read(ctx)
 	if err == nil {
@@ -103,7 +103,7 @@ func (k SigningKeys) Published(ctx context.Context, now time.Time, generation in
 	return r, err
 }
 
-// Keep brings about what is due. That another replica was first is no error.
+// Keep stores the ring that is due. It is no error if another replica did so first.
 func (k SigningKeys) Keep(ctx context.Context, now time.Time, generation int) error {
 	_, c, err := k.Due(ctx, now, generation)
 	if err != nil || c.Then == nil {
@@ -138,7 +138,7 @@ func (k SigningKeys) next(r SigningRing, now time.Time, generation int) (next Si
 	return append(next, key), true, err
 }
 
-// Signer is the key that signs at a time.
+// Signer returns the key that signs at a time.
 func (r SigningRing) Signer(now time.Time) SigningKey {
 	signer := r[0] // also where the clock went back
 	for _, k := range r {
@@ -149,7 +149,7 @@ func (r SigningRing) Signer(now time.Time) SigningKey {
 	return signer
 }
 
-// JWKS is the JWK Set (RFC 7517) of the public keys.
+// JWKS returns the JWK Set (RFC 7517) of the public keys.
 func (r SigningRing) JWKS() []byte {
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	for _, k := range r {
@@ -187,10 +187,10 @@ func generate(algorithm jose.SignatureAlgorithm) (crypto.Signer, error) {
 	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 }
 
-// Begins is when it signs.
+// Begins returns the time from which the key signs.
 func (k SigningKey) Begins() time.Time { return time.Unix(k.Signs, 0) }
 
-// Signer signs tokens of a type, such as "JWT".
+// Signer returns a signer for tokens of a type, such as "JWT".
 func (k SigningKey) Signer(typ jose.ContentType) (jose.Signer, error) {
 	private, algorithm, err := k.private()
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Public is what operators may read of a secret: where it is a key pair, the public halves.
+// Public is the part of a secret that operators may read. For a key pair it includes the public
+// halves.
 type Public struct {
 	Secret     string        `json:"secret"`
 	Generate   string        `json:"generate"`
@@ -27,7 +28,8 @@ type Publics struct {
 	Secrets []Public `json:"secrets"` // that were made, sorted by name
 }
 
-// Run leads operators here, through kind config's API, and drops what no policy names.
+// Run serves operators, who call through the API of kind config, and drops secrets that no policy
+// names, until ctx ends.
 func (s *Secrets) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var owned sync.WaitGroup

@@ -1,18 +1,18 @@
-// Package secret is the kind of need whose secrets nobody makes up: the provider makes each of
-// them once, and hands it to all who read it:
+// Package secret implements the kind of need for generated secrets: the provider makes each secret
+// once and hands it to all its readers:
 //
 //	POST /secret/request {"secret":"mesh","generate":"wireguard","length":0,"rotate":0,"overlap":0,"two":false}
 //	→ {"secret":"…","public":"…","other":"","generation":"1"}
 //
-// Readers on several hosts receive the same one, whichever of them comes first. A higher
-// generation makes another, and so does age, where the topology has it rotate.
+// Readers on several hosts receive the same secret, whichever of them comes first. A higher
+// generation makes another one, and so does age, if the topology has the secret rotate.
 //
-// A reader that holds two has, besides the one in use, the next one before it is in use, and
-// after that the former one, each for as long as the overlap is. So it accepts what any other
-// reader has at that time.
+// A reader that holds two values has, besides the one in use, the next one before it is used, and
+// afterwards the former one, each for the length of the overlap. So it accepts the value that any
+// other reader has at that time.
 //
-// Secrets are in the store, sealed, and replicas share them. Operators read the public halves
-// of key pairs through kind config's API, which relays to a Unix socket of this process.
+// Secrets are sealed in the state store, which replicas share. Operators read the public halves of
+// key pairs through the API of kind config, which relays to a Unix socket of this process.
 package secret
 
 import (
@@ -58,7 +58,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}}))
 }
 
-// Config of the kind. All fields are needed, the last two for Run alone.
+// Config configures the kind. All fields are required, the last two for Run alone.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
@@ -115,10 +115,11 @@ type Policy struct {
 	specs    map[string]spec // by name
 }
 
-// Compile decodes which secrets are granted. There are no settings.
+// Compile decodes the granted secrets. The kind has no settings.
 //
-// While a version reaches hosts one after the other, the policy grants what the former version
-// does, too, so readers may differ: the highest generation is what all of them have.
+// While a version reaches hosts one after the other, the policy also contains the grants of the
+// former version, so grants for one secret may differ. The highest generation then applies to all
+// readers.
 func (s *Secrets) Compile(p document.Policy) (*Policy, error) {
 	if err := server.Settings(p, Name, &struct{}{}); err != nil {
 		return nil, err
@@ -168,7 +169,7 @@ func (r Request) validate() error {
 	return nil
 }
 
-// Answer answers with the secret in use, which is made when there is none.
+// Answer returns the secret in use. It makes the secret if there is none.
 func (s *Secrets) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	request := p.requests.Of(c)
 	want := p.specs[request.Secret]
@@ -195,7 +196,7 @@ func (s *Secrets) Answer(ctx context.Context, p *Policy, c server.Call) (server.
 
 func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
-// Reseal seals the secrets anew.
+// Reseal seals the secrets with the newest secret of the key.
 func (s *Secrets) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, s.db, prefix, s.key.Reseal)
 }

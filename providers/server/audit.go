@@ -18,12 +18,12 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// AuditPrefix starts the keys of audit rows, which are in the order of their times.
+// AuditPrefix is the prefix of the keys of audit rows, which sort by time.
 const AuditPrefix = "audit/"
 
-// Audit is the log of decisions: rows in the store, and a line for each in the logger.
-// What a caller whose certificate verified is granted is written whole, always. Refusals have a
-// bound for each such caller, and for strangers for each network, beyond which they are counted.
+// Audit is the log of decisions: rows in the store, and a line for each in the logger. Decisions
+// for callers with a verified certificate are all written. Refusals are bounded for each such
+// caller, and for other callers for each network; beyond the bound they are counted.
 type Audit struct {
 	store  store.Store
 	logger *slog.Logger
@@ -35,12 +35,12 @@ type Audit struct {
 	callers  map[string]*network // known ones, by SPIFFE ID
 }
 
-// NewAudit makes the audit log in a store.
+// NewAudit returns the audit log in a store.
 func NewAudit(s store.Store, l *slog.Logger) *Audit {
 	return &Audit{store: s, logger: l, networks: map[netip.Prefix]*network{}, callers: map[string]*network{}}
 }
 
-// Write writes a row about a known caller.
+// Write writes a row about an authenticated caller.
 func (a *Audit) Write(ctx context.Context, r Row) error {
 	_, err := a.commit(ctx, Change{}, r, true)
 	return err
@@ -67,13 +67,13 @@ func (a *Audit) commit(ctx context.Context, c Change, r Row, known bool) (revisi
 // auditKey comes before the keys of rows of a time, and after those of rows before it.
 func auditKey(t time.Time) string { return fmt.Sprintf("%s%016x", AuditPrefix, t.UnixNano()) }
 
-// AuditAfter comes after the keys of rows of a time, and before those of later rows.
+// AuditAfter returns a key after the rows of a time and before later rows.
 func AuditAfter(t time.Time) string { return auditKey(t) + "~" }
 
-// Outcome of a decision.
+// Outcome is the outcome of a decision.
 type Outcome string
 
-// Granted and Summed are outcomes; the others are kinds of error.
+// Granted and Summed are outcomes. The others are error classes.
 const (
 	Granted Outcome = "granted"
 	Summed  Outcome = "summed" // what one network was answered, or one caller refused, beyond the rows of its own, by code in Detail
@@ -85,7 +85,7 @@ const (
 	CodeHandshake = "handshake" // no TLS handshake, or none that this provider accepts
 )
 
-// Row is one decision in the audit log, written in the transaction that makes it.
+// Row is one decision in the audit log. It is written in the transaction that makes the decision.
 type Row struct {
 	Time      time.Time         `json:"time"`
 	From      string            `json:"from"`   // network address; of Summed the network
@@ -107,14 +107,14 @@ type Row struct {
 // maxMessage bounds what a caller can have written into a row by having it refused.
 const maxMessage = 500
 
-// Refuse makes the row one of a refusal.
+// Refuse returns the row as that of a refusal.
 func (r Row) Refuse(e *hostapi.Error) Row {
 	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, message(e.Message)
 	return r
 }
 
-// Suspect is a row of what others presented to this provider, that it refused and an operator
-// must look at.
+// Suspect returns a row about something that others presented, that this provider refused, and that
+// an operator must look at.
 func Suspect(now time.Time, kind, code string, err error, detail map[string]string) Row {
 	return Row{Time: now.UTC(), Kind: kind, Outcome: Alarmed, Code: code, Message: message(err.Error()), Detail: detail}
 }
@@ -142,7 +142,7 @@ func (r Row) refusal() bool {
 	return false
 }
 
-// Op appends the row in a transaction with what it is about.
+// Op returns the operation that appends the row, for the transaction of its decision.
 func (r Row) Op() store.Op {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -151,7 +151,7 @@ func (r Row) Op() store.Op {
 	return store.Put(auditKey(r.Time)+"-"+rand.Text()[:8], b)
 }
 
-// Ops append rows likewise.
+// Ops returns the operations that append rows.
 func Ops(rows []Row) (ops []store.Op) {
 	for _, r := range rows {
 		ops = append(ops, r.Op())
@@ -159,7 +159,7 @@ func Ops(rows []Row) (ops []store.Op) {
 	return ops
 }
 
-// Log writes what is set in the row, once that is in the store.
+// Log logs the row, once it is in the store.
 func (r Row) Log(ctx context.Context, l *slog.Logger) {
 	if !l.Enabled(ctx, r.level()) {
 		return

@@ -17,14 +17,14 @@ import (
 type Change struct {
 	If   []store.Cond
 	Then []store.Op
-	// Unrecorded leaves no audit row where the request is granted.
+	// Unrecorded suppresses the audit row if the request is granted.
 	Unrecorded bool
 
-	// Refusal is set where the answer refuses the request: the audit row has it.
+	// Refusal is set if the answer refuses the request. The audit row contains it.
 	Refusal *hostapi.Error
 
-	// Signed tells that the answer is signed by operators, so that it is given although the store
-	// takes no audit row. The log has the row then.
+	// Signed reports whether operators signed the answer. Such an answer is given even if the store
+	// accepts no audit row, which is then in the process's log alone.
 	Signed bool
 
 	alarms []Row   // among Then, to be logged
@@ -34,14 +34,14 @@ type Change struct {
 // idle reports whether a decision changes nothing and has no row: it returns nothing of worth.
 func (c *Change) idle() bool { return c.Unrecorded && len(c.If) == 0 && len(c.Then) == 0 }
 
-// Add adds what a decision changes.
+// Add adds the changes of a decision.
 func (c *Change) Add(d Decision) {
 	c.If = append(c.If, d.If...)
 	c.Then = append(c.Then, d.Then...)
 }
 
-// Reply decides and writes the answer, or refused where that is not nil. A caller that reads slowly holds
-// none of the slots.
+// Reply decides and writes the answer, or refused if it is not nil. A caller that reads slowly
+// holds no slot.
 func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, decide func() (any, Change, error)) {
 	answer, err := a.Commit(r.Context(), refused, decide)
 	if err == nil && a.Row.Enrolment {
@@ -54,8 +54,8 @@ func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, d
 // come at once are served one after the other, none for nothing.
 const slotPatience = 15 * time.Second
 
-// Commit decides in one of the server's slots, of which one caller has its share alone, and commits
-// the decision with its audit row. A request of which refused says already why is refused with that.
+// Commit decides in one of the server's slots, of which one caller may use its share alone, and
+// commits the decision with its audit row. If refused is not nil, the request is refused with it.
 func (a *Request) Commit(ctx context.Context, refused error, decide func() (any, Change, error)) (any, error) {
 	busy := func(n int, of string) error {
 		return hostapi.Errorf(hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
@@ -84,8 +84,8 @@ func (a *Request) Commit(ctx context.Context, refused error, decide func() (any,
 	}
 }
 
-// Who returns whose share of what the server has a request takes: its node's or, where nothing but
-// a proof names one, its network's.
+// Who returns the key by which a request's share of the server is counted: its node, or its network
+// if only a proof names a node.
 func (a *Request) Who() string {
 	if a.svid != nil {
 		return a.Caller.String()
@@ -187,12 +187,12 @@ func (a *Request) internalError(ctx context.Context, err error) error {
 	return hostapi.Errorf(hostapi.CodeInternal, "the provider failed: its log has the reason")
 }
 
-// StoreUnavailable returns the refusal of what the store does not take.
+// StoreUnavailable returns the refusal for a request that the store could not commit.
 func StoreUnavailable(err error) *hostapi.Error {
 	return hostapi.Errorf(hostapi.CodeStore, "%s", Unavailable(err)).After(storeRetry)
 }
 
-// Unavailable describes a store.ErrUnavailable to those who call a provider.
+// Unavailable describes a store.ErrUnavailable to callers of a provider.
 func Unavailable(err error) string {
 	switch {
 	case errors.Is(err, store.ErrFull):

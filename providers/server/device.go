@@ -93,8 +93,8 @@ func (a *Request) listBehind(f *compiledPolicy) error {
 	return behind(f, want)
 }
 
-// ListBehind returns why this provider issues nothing, where it has an older revocation list than
-// it had before its host was restored. It is an *hostapi.Error, or nil.
+// ListBehind returns an *hostapi.Error if this provider must issue nothing, because its revocation
+// list is older than the one that it had before its host was restored, and nil otherwise.
 func (s *Server) ListBehind() error { return behind(s.Policies.now.Load(), s.newestList.Load()) }
 
 func behind(f *compiledPolicy, want int64) error {
@@ -105,8 +105,9 @@ func behind(f *compiledPolicy, want int64) error {
 	return nil
 }
 
-// Joining returns the call of a device that requests to be admitted as a node, where the policy
-// lets one join as it and the signatures of the request verify. HostKey is the device's key.
+// Joining returns the call of a device that requests to be admitted as a node. The policy must let
+// one join as that node, and the signatures of the request must verify. HostKey of the call is the
+// device's key.
 func (a *Request) Joining(j hostapi.Join) (Call, error) {
 	f := a.Policies.now.Load()
 	if key, ok := f.hostKeys[j.Node]; !ok || key != nil {

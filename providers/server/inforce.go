@@ -29,7 +29,7 @@ const (
 	CodeRollback = "rollback" // of a lower serial than what was in force before
 )
 
-// Alarm is what an operator must look at. It has an audit row of its own.
+// Alarm is an event that an operator must look at. It has an audit row of its own.
 type Alarm struct {
 	Code, Message string
 	Detail        map[string]string
@@ -38,10 +38,10 @@ type Alarm struct {
 // listRecord is what the revocation list is on record as, beside kinds.
 const listRecord = "revocations"
 
-// Deployed is a Kind that serves what a person puts in place beside the policy. Each
-// change of that has an audit row.
+// Deployed is implemented by a Kind that serves something which a person puts in place beside the
+// policy. Each change of it has an audit row.
 type Deployed interface {
-	// InForce is what the kind serves now, zero while there is nothing.
+	// InForce returns the version that the kind serves now, zero if there is none.
 	InForce(ctx context.Context) (Version, error)
 }
 

@@ -18,41 +18,42 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Kind is a kind of need, which answers requests at POST hostapi.Path(Name()). P is what it
-// compiles a policy to. Perhaps it is a Runner, Deployed, Rotator, Sealer, Router or Enroller, too.
+// Kind is a kind of need. It answers requests at POST hostapi.Path(Name()). P is the type that it
+// compiles a policy to. It may also implement Runner, Deployed, Rotator, Sealer, Router and
+// Enroller.
 type Kind[P any] interface {
-	// Name is the kind as in needs and policies, such as "oidc".
+	// Name returns the name of the kind in needs and policies, such as "oidc".
 	Name() string
 
-	// Compile decodes the kind's part of a policy, its settings and grants, and
-	// rejects what the kind cannot serve. It is called once for every policy, before that
-	// comes into force. What it returns comes with each Call.
+	// Compile decodes the kind's part of a policy, its settings and grants, and rejects a part that
+	// the kind cannot serve. It is called once for each policy, before the policy comes into force.
+	// Its result is passed to Answer.
 	Compile(p document.Policy) (P, error)
 
-	// Answer decides on a request. The caller is authenticated, the policy grants exactly what is
-	// requested, and no answer is recorded. Answer changes nothing by itself: what must be
-	// remembered is in the Decision, which the server commits together with the answer and the
-	// audit row before it responds. Answer is called again when a condition of the Decision
-	// fails, and when a crash came before the commit. For one need of a caller it is not called
-	// again until the last Decision is committed, or given up.
+	// Answer decides on a request. The caller is authenticated, the policy grants exactly this
+	// request, and no answer is recorded. Answer makes no changes itself: they are in the Decision,
+	// which the server commits together with the answer and the audit row before it responds.
+	// Answer is called again if a condition of the Decision fails, or if the process ends before
+	// the commit. For one need of a caller, it is not called again until the last Decision is
+	// committed or given up.
 	//
-	// The error is an *hostapi.Error for a refusal. Any other is ours: the caller receives transient
-	// and internal, and the log has the reason.
+	// The error is an *hostapi.Error for a refusal. Any other error is internal: the caller
+	// receives a transient error without details, and the log has the reason.
 	Answer(ctx context.Context, p P, c Call) (Decision, error)
 }
 
-// AnyKind is one kind that a process serves: a Kind, whatever it compiles policies to, or a subject
-// of its own that answers no needs. Its functions but Routes may be nil.
+// AnyKind is the subject of a process: a Kind of any P, or something that answers no needs. All
+// functions but Routes may be nil.
 type AnyKind struct {
 	Name string
 
-	// Routes returns the endpoints at a server, by their patterns.
+	// Routes returns the endpoints at a server, by pattern.
 	Routes func(s *Server) map[string]http.HandlerFunc
 
-	// Listener returns a listener that accepts what another one does, and perhaps more.
+	// Listener returns a listener that accepts the connections of another one, and perhaps more.
 	Listener func(net.Listener) net.Listener
 
-	// Run is the work of a Runner, and InForce the version of a Deployed.
+	// Run is the method of a Runner, InForce that of a Deployed.
 	Run     func(ctx context.Context, ready func()) error
 	InForce func(ctx context.Context) (Version, error)
 
@@ -106,41 +107,40 @@ func Any[P any](k Kind[P]) AnyKind {
 	return a
 }
 
-// Subject returns an AnyKind that answers no needs, and rejects the policies that check does.
+// Subject returns an AnyKind that answers no needs, and rejects policies with check.
 func Subject(name string, check func(document.Policy) error) AnyKind {
 	return AnyKind{Name: name, compile: func(p document.Policy) (compiled, error) { return compiled{}, check(p) }}
 }
 
-// Enroller is a Kind that also knows callers without an SVID, by the Proof in
-// their request.
+// Enroller is implemented by a Kind that also authenticates callers without an SVID, by the Proof
+// in their request.
 type Enroller interface {
-	// Nonce is a fresh nonce for one proof.
+	// Nonce returns a fresh nonce for one proof.
 	Nonce(now time.Time) string
 
-	// Authenticate checks a proof made on the connection with a channel
-	// binding. What it decides goes into the transaction of whatever comes of
-	// the request.
+	// Authenticate verifies a proof made on the connection with a channel binding. Its decision
+	// becomes part of the transaction of the request.
 	Authenticate(ctx context.Context, c Call, binding []byte) (Decision, error)
 
-	// Admit refuses a caller with an SVID whose enrolment has passed to another
-	// machine. The condition is what it was found on: requests of the same connection
-	// are committed with it, and call Admit again once it fails.
+	// Admit refuses a caller with an SVID if another machine has enrolled as the same node since.
+	// The returned condition protects that decision: requests of the same connection are committed
+	// with it, and Admit is called again if it fails.
 	Admit(ctx context.Context, c Call) (store.Cond, error)
 }
 
-// Router is a Kind with endpoints of its own beside that for needs.
+// Router is implemented by a Kind with endpoints of its own.
 type Router interface {
 	Routes(s *Server) map[string]http.HandlerFunc
 }
 
-// Runner is a Kind with work of its own, which the server runs beside its listener.
+// Runner is implemented by a Kind with work of its own, which the server runs beside its listener.
 type Runner interface {
-	// Run works until ctx ends, and calls ready when it has begun to. When it fails, the
-	// server ends with its error: the service manager starts the process again.
+	// Run works until ctx ends. It calls ready when it has begun. If it returns an error, the
+	// server ends with it, and the service manager restarts the process.
 	Run(ctx context.Context, ready func()) error
 }
 
-// Call is one authenticated request that the policy grants.
+// Call is an authenticated request that the policy grants.
 type Call struct {
 	Caller  spiffe.ID         // the node
 	SVID    *x509.Certificate // its own; nil where it proves itself otherwise
@@ -159,8 +159,7 @@ type Call struct {
 	last func() (hostapi.Answer, error)
 }
 
-// Last is the answer that is recorded for the need, whatever was requested then: the zero
-// Answer where there is none.
+// Last returns the answer recorded for the need, to whatever request, or the zero Answer.
 func (c Call) Last() (hostapi.Answer, error) {
 	if c.last == nil {
 		return hostapi.Answer{}, nil
@@ -168,7 +167,7 @@ func (c Call) Last() (hostapi.Answer, error) {
 	return c.last()
 }
 
-// Settings decodes a policy's settings of a kind, strictly.
+// Settings strictly decodes a policy's settings of a kind.
 func Settings(p document.Policy, kind string, v any) error {
 	raw, ok := p.Kinds[kind]
 	if !ok {
@@ -180,7 +179,7 @@ func Settings(p document.Policy, kind string, v any) error {
 	return nil
 }
 
-// Requests are what the grants of a policy are for, decoded by a kind.
+// Requests holds the decoded requests of a policy's grants.
 type Requests[R any] map[grantKey]R
 
 // DecodeGrants decodes the requests of all grants of a kind.
@@ -199,11 +198,11 @@ func DecodeGrants[R any](p document.Policy, kind string, decode func(g document.
 	return all, nil
 }
 
-// Of is what a call requests.
+// Of returns the decoded request of a call.
 func (r Requests[R]) Of(c Call) R { return r[grantKey{c.Caller, c.Grant.Need}] }
 
-// Decision is an answer and the changes of state that it rests on. Keys of a kind
-// start with its name and a slash.
+// Decision is an answer with the changes of state that belong to it. Keys of a kind start with its
+// name and a slash.
 type Decision struct {
 	Answer hostapi.Answer
 	If     []store.Cond
@@ -211,6 +210,7 @@ type Decision struct {
 	Detail map[string]string // for the audit row; no secrets
 	Alarm  *Alarm            // nil for none
 
-	// Repeated is until when the same request has this answer; zero for as long as that is valid.
+	// Repeated is the time until which the same request receives this answer; zero means as long as
+	// it is valid.
 	Repeated time.Time
 }

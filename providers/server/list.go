@@ -15,20 +15,20 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// ListSource is the key at which operators' acts leave the revocation list, where this process
-// reads the store that has it. Without one it takes the list from files alone.
+// ListSource is the key at which operators' acts store the revocation list, for a process that
+// reads the store with it. A process without one takes the list from files alone.
 type ListSource struct {
 	Store store.Reading
 	Tree  string // of Store, as the process's own store knows it; empty where they are the same
 	Key   string
 
-	// Decode returns the signed list that a value of Key has.
+	// Decode decodes the signed list from a value of Key.
 	Decode func(value []byte) (trust.SignedRevocations, error)
 
-	// Shared is that several hosts keep the store, which does not answer without a majority.
+	// Shared reports whether several hosts keep the store, which then needs a majority to answer.
 	Shared bool
 
-	// Taken is called with each list that is read, nil for none. It may be nil.
+	// Taken is called with each list that is read, nil if there is none. It may be nil.
 	Taken func(*trust.Revocations)
 }
 
@@ -45,12 +45,12 @@ type newestList struct {
 	err      error // why the list at revision is not in force; nil where it is
 }
 
-// Fresh returns the conditions under which what is granted by the list in force may be committed.
-// It is called before the list is read. The error is store.ErrUnavailable, or an *hostapi.Error.
+// Fresh returns the conditions under which a grant under the list in force may be committed. Call
+// it before reading the list. The error is store.ErrUnavailable or an *hostapi.Error.
 func (p *Policies) Fresh(ctx context.Context) ([]store.Cond, error) { return p.newest.condition(ctx) }
 
-// Refresh takes the newest list from the store, after a transaction with conditions of Fresh was
-// refused.
+// Refresh reads the newest list from the store, after a transaction with conditions of Fresh
+// failed.
 func (p *Policies) Refresh(ctx context.Context) error { return p.newest.read(ctx) }
 
 func (l *newestList) condition(ctx context.Context) ([]store.Cond, error) {
@@ -179,8 +179,8 @@ type listFile struct {
 	unread journal.Once
 }
 
-// AlsoRead has Policies take the list from another file, too, in which the process of kind config
-// leaves it for the processes of other kinds on its host. It is called before they are used.
+// AlsoRead adds a file from which Policies take the list. The process of kind config writes it for
+// the processes of other kinds on its host. Call it before the Policies are used.
 func (p *Policies) AlsoRead(file string) {
 	p.lists = append(p.lists, &listFile{path: file, signed: true})
 	p.pollLists()

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Listen makes one listener of all addresses, host:port or :port. It fails when one of
-// them does.
+// Listen returns one listener for all addresses, host:port or :port. It returns an error if one of
+// them cannot be listened on.
 func Listen(addresses []string) (net.Listener, error) {
 	s := &several{accepted: make(chan accepted), closed: make(chan struct{})}
 	for _, a := range addresses {
@@ -75,5 +75,5 @@ func (s *several) Close() error {
 	return nil
 }
 
-// Addr is one of the addresses.
+// Addr returns the first of the addresses.
 func (s *several) Addr() net.Addr { return s.all[0].Addr() }

@@ -29,9 +29,9 @@ const pollEvery = time.Second
 // chains is how many of callers are remembered, who request on several connections.
 const chains = 8192
 
-// Policies is the policy in force for the process of one kind, read from a directory and
-// replaced when what is there changes. A policy that cannot be served is refused and the
-// old one stays.
+// Policies holds the policy in force for the process of one kind. It is read from a directory and
+// replaced when the content changes. A policy that cannot be served is refused, and the old one
+// stays in force.
 type Policies struct {
 	dir     string
 	kind    string
@@ -70,8 +70,8 @@ type grantKey struct {
 	need   string
 }
 
-// OpenPolicies reads the policy in dir for the process of a kind, which it must run. The file
-// list, which may come later, has the revocation list.
+// OpenPolicies reads the policy in dir for the process of a kind, which the policy must name. The
+// file list, which may appear later, contains the revocation list.
 func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 	if log == nil {
 		log = slog.Default()
@@ -91,29 +91,29 @@ func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 	return p, nil
 }
 
-// Current is the policy in force.
+// Current returns the policy in force.
 func (p *Policies) Current() document.Policy { return p.now.Load().Policy }
 
-// Versioned is the policy in force, and its serial.
+// Versioned returns the policy in force and its serial.
 func (p *Policies) Versioned() (document.Policy, int64) {
 	f := p.now.Load()
 	return f.Policy, f.serial
 }
 
-// Newest is the policy in force, read anew unless it was a moment ago.
+// Newest returns the policy in force, after checking for a newer one.
 func (p *Policies) Newest() document.Policy {
 	p.poll()
 	return p.Current()
 }
 
-// Revoked is the revocation list in force, nil for none.
+// Revoked returns the revocation list in force, or nil.
 func (p *Policies) Revoked() *trust.Revocations { return p.now.Load().roots.Revocations() }
 
-// Self is who this process is, and where it listens.
+// Self returns this process's identity and addresses.
 func (p *Policies) Self() document.Listening { return p.now.Load().self }
 
-// Compiled returns what the kind made of the policy in force, nil where that does not run it
-// and before the Server has the kind.
+// Compiled returns a function that returns the compiled policy in force. It returns nil if that
+// does not include the kind, and before the Server has the kind.
 func Compiled[P any](p *Policies) func() *P {
 	return func() *P {
 		compiled, _ := p.now.Load().compiled.policy.(*P)

@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Process is what a kind receives from its process.
+// Process holds the resources of a process that a kind may use.
 type Process struct {
 	Instance hostdir.Instance
 	Dir      string // for what is this process's alone
@@ -21,10 +21,10 @@ type Process struct {
 	Logger   *slog.Logger
 }
 
-// Section is a kind's section of the settings file of a provider host: a pointer to a
-// struct. A string with the tag "want" has to be there, and the tag is what to write; the
-// tag "path" marks those that are relative to the file.
+// Section is a kind's section of the settings file of a provider host: a pointer to a struct. A
+// string field with the tag "want" is required, and the tag says what to write. The tag "path"
+// marks paths, which may be relative to the file.
 type Section interface {
-	// Kind makes the kind. What it needs from elsewhere it looks for when it runs.
+	// Kind returns the kind. It looks for external resources only when it runs.
 	Kind(p Process) AnyKind
 }

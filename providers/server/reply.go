@@ -12,7 +12,7 @@ import (
 // encoded has an answer as JSON, in the bytes that are recorded and sent.
 type encoded []byte
 
-// Reply writes an answer or, when err is not nil, a refusal.
+// Reply writes an answer, or a refusal if err is not nil.
 func Reply(w http.ResponseWriter, answer any, err error) {
 	if err == nil {
 		write(w, http.StatusOK, answer)

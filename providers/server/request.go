@@ -18,7 +18,7 @@ import (
 // maxNeed is the longest name of a need: a DNS label.
 const maxNeed = 63
 
-// Request is a request on its way to a decision, perhaps several if it waits in between.
+// Request is a request on its way to a decision, or to several if it waits in between.
 type Request struct {
 	*Server
 	Row    Row       // of the audit log, as far as it is known
@@ -39,15 +39,15 @@ type Request struct {
 	release func() // ends the turn of its need; nil before that
 }
 
-// Request returns a request of which nothing is known yet.
+// Request returns a new Request, before any check.
 func (s *Server) Request(r *http.Request) *Request {
 	// A copy, since a request that waits would hold all headers by it.
 	return &Request{Server: s, Row: Row{From: r.RemoteAddr, Kind: s.Kind.Name}, format: strings.Clone(r.Header.Get(document.HeaderFormat))}
 }
 
 // Identify verifies the caller's certificate, which it presented or received on this connection:
-// chain, time, and exactly one SPIFFE ID, which is a node's. A caller without one is let through
-// when it may enrol. The connection of one whose certificate verified makes room for no other.
+// chain, time, and exactly one SPIFFE ID, a node's. With mayEnrol, a caller without a certificate
+// passes. A verified caller's connection is not closed to make room for others.
 func (a *Request) Identify(r *http.Request, mayEnrol bool) error {
 	var err error
 	at := peerOf(r.Context())
@@ -78,8 +78,8 @@ func (a *Request) Identify(r *http.Request, mayEnrol bool) error {
 	return nil
 }
 
-// IdentifyNode is Identify for a request without a body of its own, which has its device proof in a
-// header. Granted verifies that.
+// IdentifyNode is Identify for a request without a body, whose device proof is in a header. Granted
+// verifies the proof.
 func (a *Request) IdentifyNode(r *http.Request) error {
 	err := a.Identify(r, false)
 	if err == nil {
@@ -88,8 +88,8 @@ func (a *Request) IdentifyNode(r *http.Request) error {
 	return err
 }
 
-// Granted returns the call of a node for what this process has for it, or of it, where the policy
-// grants the node a need of the kind, and the connection is signed by the node's device.
+// Granted returns the call of a node. The policy must grant the node a need of the kind, and the
+// node's device must have signed the connection.
 func (a *Request) Granted() (Call, error) {
 	f := a.Policies.now.Load()
 	if err := a.verifyDevice(f); err != nil {
@@ -114,7 +114,7 @@ func codeOf(err error) string {
 	return hostapi.AsError(err).Code
 }
 
-// ReceiveList reads which revocation list the caller has.
+// ReceiveList reads the number of the caller's revocation list from its headers.
 func (a *Request) ReceiveList(header http.Header) (err error) {
 	a.List = -1
 	if text := header.Get(hostapi.HeaderRevocations); text != "" {

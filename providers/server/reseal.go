@@ -9,13 +9,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Sealer is a Kind that keeps sealed values besides recorded answers.
+// Sealer is implemented by a Kind that keeps sealed values besides recorded answers.
 type Sealer interface {
-	// Reseal seals anew what an older secret of the process's key sealed.
+	// Reseal seals anew the values that an older secret of the process's key sealed.
 	Reseal(ctx context.Context) error
 }
 
-// Reseal seals the values of a Sealer anew, and those of no other kind.
+// Reseal calls Reseal if the kind is a Sealer.
 func (k AnyKind) Reseal(ctx context.Context) error {
 	if k.reseal == nil {
 		return nil
@@ -23,7 +23,7 @@ func (k AnyKind) Reseal(ctx context.Context) error {
 	return k.reseal(ctx)
 }
 
-// Reseal seals recorded answers anew where an older secret of key sealed them.
+// Reseal seals anew the recorded answers that an older secret of key sealed.
 func Reseal(ctx context.Context, s store.Store, key *sealedstore.Key) error {
 	return sealedstore.Walk(ctx, s, answersPrefix, func(at string, value []byte) ([]byte, bool, error) {
 		var r record

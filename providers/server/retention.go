@@ -12,10 +12,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Number is a setting of at least 1, zero where it is not written.
+// Number is a setting of at least 1, or zero if it is not set.
 type Number int
 
-// UnmarshalJSON refuses what is below 1.
+// UnmarshalJSON decodes a number, and rejects one below 1.
 func (n *Number) UnmarshalJSON(b []byte) error {
 	var v int
 	if err := json.Unmarshal(b, &v); err != nil {
@@ -28,7 +28,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Or is n, or what it is where it is not written.
+// Or returns n, or unwritten if n is not set.
 func (n Number) Or(unwritten int) int {
 	if n == 0 {
 		return unwritten
@@ -36,16 +36,16 @@ func (n Number) Or(unwritten int) int {
 	return int(n)
 }
 
-// Retention is for how many days a provider keeps what nobody needs any more.
+// Retention is the number of days for which a provider keeps records that nothing needs any more.
 type Retention struct {
 	Audit   Number `json:"audit"`   // rows of the audit log; 365 unless written
 	Answers Number `json:"answers"` // recorded answers, and reports, of what no policy grants any more; 30 unless written
 }
 
-// Rows is since when rows of the audit log are kept.
+// Rows returns the time since which audit rows are kept.
 func (r Retention) Rows(now time.Time) time.Time { return now.AddDate(0, 0, -r.Audit.Or(365)) }
 
-// ReportPrefix starts the keys of what nodes reported last; the node's name follows.
+// ReportPrefix is the prefix of the keys of nodes' last reports. The node's name follows.
 const ReportPrefix = "report/"
 
 // sweepEvery is how often a Server removes what its Retention is over.

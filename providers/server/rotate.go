@@ -10,8 +10,8 @@ import (
 // rotationRest is the shortest time between two rotations of a secret.
 const rotationRest = 10 * time.Minute
 
-// Rotation is how often the secret of a need was replaced because its host requested it,
-// and when last. It only grows, so that no former secret ever comes back.
+// Rotation is the number of times that the secret of a need was replaced at the request of its
+// host, and the time of the last one. The number only grows, so that no former secret returns.
 type Rotation struct {
 	Number int       `json:"number"`
 	Since  time.Time `json:"since"`
@@ -20,20 +20,19 @@ type Rotation struct {
 // skew is how far apart the clocks of provider hosts may be.
 const skew = time.Minute
 
-// Within reports whether the rotation was made within a time before now. One that is later than
-// now was made by a clock that was ahead, and when that was is not known: it is not.
+// Within reports whether the rotation was made at most d before now. It returns false for a
+// rotation later than now: another clock was ahead, and its true time is not known.
 func (r Rotation) Within(d time.Duration, now time.Time) bool {
 	ago := now.Sub(r.Since)
 	return ago > -skew && ago < d
 }
 
-// Rotator is a Kind whose answers hold a secret that the host may have replaced.
+// Rotator is implemented by a Kind whose answers hold a secret that the host may have replaced.
 type Rotator[P any] interface {
 	Kind[P]
 
-	// Rotation is of the secret in force that a call is for, the zero Rotation before the
-	// first. Answer answers with the secret of Call.Rotation, and its Decision has that
-	// remembered.
+	// Rotation returns the rotation of the secret in force for a call, zero before the first one.
+	// Answer returns the secret of Call.Rotation, and its Decision stores that rotation.
 	Rotation(ctx context.Context, p P, c Call) (Rotation, error)
 }
 

@@ -20,9 +20,9 @@ var tuned atomic.Bool
 // reserve counts as memory that lives, and is never resident: nothing reads or writes it.
 var reserve []byte
 
-// TuneRuntime is for a process that serves, once. A commit that comes back from the disk finds a
-// processor of the runtime, and does not wait behind the requests that use as many as the machine
-// has; GOMAXPROCS and GOGC of the environment stay as they are.
+// TuneRuntime tunes the Go runtime of a serving process; further calls do nothing. It adds
+// processors to GOMAXPROCS, so that a commit that returns from the disk does not wait behind
+// requests that occupy all of them. GOMAXPROCS and GOGC in the environment take precedence.
 var TuneRuntime = sync.OnceFunc(func() {
 	tuned.Store(true)
 	if os.Getenv("GOGC") == "" {

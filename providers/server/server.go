@@ -21,35 +21,36 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Config of a Server. Every field without a default is needed.
+// Config configures a Server. Fields without a default are required.
 type Config struct {
 	Policies *Policies
 	Kind     AnyKind
 	Store    store.Store
 	Key      *sealedstore.Key
 
-	// Certificate is the provider's own SVID. It is called at every
-	// handshake, so that a renewed one is used at once.
+	// Certificate returns the provider's own SVID. It is called at every handshake, so that a
+	// renewed one is used at once.
 	Certificate func() (*tls.Certificate, error)
 
-	// Parallel bounds how many requests are decided at once; others wait for their turn, and
-	// receive busy when it does not come. Half may be of one caller. Zero for 32.
+	// Parallel is the number of requests that are decided at the same time. Others wait, and
+	// receive busy if they wait too long. One caller may use half of it. Zero means 32.
 	Parallel int
 
-	// Connections bounds how many are open that no verified caller made. A quarter may be from
-	// one network address; new ones take the room of others. Zero for 1024, and one more for
-	// each node of the policy.
+	// Connections bounds the open connections without a verified caller. One network may have a
+	// quarter of them; new ones replace older ones. Zero means 1024 and one more for each node of
+	// the policy.
 	Connections int
 
 	Retention Retention
 
-	// Audit is where decisions are written; nil for NewAudit of the store.
+	// Audit is the log of decisions; nil means NewAudit of the store.
 	Audit *Audit
 
-	// List is the source from which the process itself reads the newest revocation list; nil for files alone.
+	// List is the source from which the process itself reads the newest revocation list; nil means
+	// files alone.
 	List *ListSource
 
-	// Log is the tamper-evident one of the audit rows; nil for none.
+	// Log is the tamper-evident log of the audit rows; nil for none.
 	Log *tlog.Log
 
 	// Ready is called when the server serves and its kind works. It may be nil.
@@ -58,7 +59,7 @@ type Config struct {
 	Logger *slog.Logger // nil for slog.Default()
 }
 
-// Server answers hosts.
+// Server answers requests of hosts.
 type Server struct {
 	Config
 	slots   chan struct{}
@@ -72,7 +73,7 @@ type Server struct {
 	mux        *http.ServeMux
 }
 
-// New checks that the policy can be served.
+// New returns a Server. It returns an error if the policy cannot be served.
 func New(c Config) (*Server, error) {
 	if c.Parallel == 0 {
 		c.Parallel = 32
@@ -102,8 +103,8 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers on l, keeps the policy up to date and runs what the kind runs, until ctx
-// ends, or the listener or the kind fails. It closes l.
+// Serve serves on l, follows the policy, and runs the kind's Runner, until ctx ends or the listener
+// or the kind fails. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	hs := &http.Server{
 		Handler:           s.mux,

@@ -11,29 +11,29 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// State says what a kind's keys are to a state that is backed up, or moves to another store.
+// State describes the keys of a kind, for backups and for moves to another store.
 type State struct {
-	// Remembered starts the keys that a backup has, and that are put back where they are
-	// absent. None of them holds a secret, or has one that was replaced work again.
+	// Remembered lists prefixes of the keys that a backup contains and that a restore writes if
+	// they are absent. None of them holds a secret or makes a replaced secret work again.
 	Remembered []string
 
-	// Ending starts the keys that end by lease, with the longest time in which they do. They
-	// move. What is left to zero is of a process at work, and does not.
+	// Ending maps prefixes of keys that end with a lease to their longest lifetime. A move copies
+	// these keys. Keys with lifetime zero belong to a running process and are not copied.
 	Ending map[string]time.Duration
 
-	// Restored is what is put back of a value. It may be nil.
+	// Restored returns the value that a restore writes for a value of a backup. It may be nil.
 	Restored func(key string, value []byte) ([]byte, error)
 
-	// Secrets is that hosts have secrets of the kind which a Rotator makes.
+	// Secrets reports whether hosts have secrets that a Rotator of the kind makes.
 	Secrets bool
 }
 
-// Stateful is a Section whose kind has keys of its own.
+// Stateful is implemented by a Section whose kind has keys of its own.
 type Stateful interface {
 	State() State
 }
 
-// StateOf is that of the kind of a section, with what all kinds have.
+// StateOf returns the State of a section's kind, including the keys that all kinds have.
 func StateOf(s Section) State {
 	st := State{}
 	if k, ok := s.(Stateful); ok {
@@ -43,12 +43,12 @@ func StateOf(s Section) State {
 	return st
 }
 
-// Remembers is whether a backup has a key.
+// Remembers reports whether a backup contains a key.
 func (s State) Remembers(key string) bool {
 	return slices.ContainsFunc(s.Remembered, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// Ends is how long a key lives at most, where it ends by lease.
+// Ends returns the longest lifetime of a key that ends with a lease, and whether it is one.
 func (s State) Ends(key string) (within time.Duration, ends bool) {
 	for p, d := range s.Ending {
 		if strings.HasPrefix(key, p) {
@@ -58,7 +58,7 @@ func (s State) Ends(key string) (within time.Duration, ends bool) {
 	return 0, false
 }
 
-// Answered is whether a store has the answer to a need of a caller.
+// Answered reports whether a store has a recorded answer for a need of a caller.
 func Answered(ctx context.Context, s store.Store, caller spiffe.ID, need string) (bool, error) {
 	_, err := s.Get(ctx, place(caller, need))
 	if errors.Is(err, store.ErrNotFound) {

@@ -13,9 +13,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// What strangers can have written: in each interval so many rows of each network, and in
-// all, then one row for each of so many networks at the interval's end, and one for all
-// other networks.
+// Bounds of the audit rows about unauthenticated callers: the rows of each network and of all in an
+// interval. At the end of the interval, one row for each of some networks, and one for all others,
+// has the sums.
 const (
 	sumEvery      = time.Hour
 	rowsOfNetwork = 100
@@ -38,7 +38,7 @@ type network struct {
 	counts map[string]int // of those that were not, by code
 }
 
-// Stranger writes a row about somebody who may be anyone, or counts it.
+// Stranger writes a row about an unauthenticated caller, or counts it.
 func (a *Audit) Stranger(ctx context.Context, r Row) error {
 	for k, v := range r.Detail {
 		r.Detail[k] = terminal.Text(v)

@@ -14,25 +14,25 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Name is which account it is, of which server.
+// Name identifies an account at a server.
 type Name struct{ Server, Account string }
 
-// String is how it is called in the store.
+// String returns the name as it is used in the store.
 func (n Name) String() string { return n.Server + "/" + n.Account }
 
-// Request is what a need requests, with the generation that its grant has.
+// Request is a request of a need together with the generation of its grant.
 type Request[R any] interface {
 	Of() Name
 
-	// Validate is for one of this server.
+	// Validate returns an error unless the request is valid at the server.
 	Validate(s Server) error
 
-	// Before orders what grants of one account want, by their generations first, so that every
-	// process of a policy prefers the same.
+	// Before reports whether the grant takes precedence over another grant of the same account.
+	// Higher generations come first, so that every process with a policy chooses the same.
 	Before(R) bool
 }
 
-// Server is where accounts are.
+// Server is a server with accounts.
 type Server struct {
 	Kind    string `json:"kind"`
 	Address string `json:"address"` // for this provider: unix:/path, a loopback address, or a name of the cluster, with port
@@ -40,21 +40,22 @@ type Server struct {
 	Host    string `json:"host"`    // for services
 	Port    int    `json:"port"`    // likewise
 
-	// Keep is after how many seconds what no policy names is dropped; 0 for kinds that drop nothing.
+	// Keep is the number of seconds after which an account that no policy names is dropped; 0 for
+	// kinds that drop nothing.
 	Keep int64 `json:"keep,omitempty"`
 }
 
-// Policy is a policy's part for a kind, decoded.
+// Policy is the decoded part of a policy for a kind.
 type Policy[R Request[R]] struct {
 	Servers  map[string]Server
 	requests server.Requests[R]
 	wants    map[Name]R
 }
 
-// Compile decodes which accounts are granted, of these servers.
+// Compile decodes the granted accounts of these servers.
 //
-// While a version reaches hosts one after the other, grants of one account may differ: what
-// goes before no other is what all of them have.
+// While a version reaches hosts one after the other, grants of one account may differ. The grant
+// that takes precedence then applies to all of them.
 func (a *Accounts[R, B]) Compile(p document.Policy, servers map[string]Server, grant func(r *R, generation int)) (*Policy[R], error) {
 	policy := &Policy[R]{Servers: servers, wants: map[Name]R{}}
 	for _, n := range slices.Sorted(maps.Keys(servers)) {

@@ -9,11 +9,11 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Record is what is kept of an account: a pointer to a struct that embeds Kept. The store has
-// it as JSON, and its secrets beside that, sealed: a backup has none of them.
+// Record is the record of an account: a pointer to a struct that embeds Kept. The store has it as
+// JSON, and its secrets in a separate, sealed value, which backups do not contain.
 type Record interface{ kept() *Kept }
 
-// Kept is of a record in a store.
+// Kept is the part of a record that belongs to its place in a store.
 type Kept struct {
 	Secrets  map[string]string `json:"-"` // nil where the state has none
 	Modified int64             `json:"-"` // the revision that wrote it
@@ -27,10 +27,10 @@ func (a *Accounts[R, B]) secrets(of string) string {
 	return a.kind.Name + "/" + a.kind.Secrets + "/" + of
 }
 
-// Prefix is of the keys of all that is kept of accounts of a kind, but for secrets.
+// Prefix returns the prefix of the keys of a kind's accounts, without their secrets.
 func Prefix(kind string) string { return kind + "/of/" }
 
-// Read reads a record, and leaves it the zero one where there is none.
+// Read reads a record. If there is none, r stays zero.
 func (a *Accounts[R, B]) Read(ctx context.Context, of Name, r Record) error {
 	e, err := a.Store.Get(ctx, a.state(of.String()))
 	if err == nil {
@@ -53,12 +53,12 @@ func (a *Accounts[R, B]) Read(ctx context.Context, of Name, r Record) error {
 	return json.Unmarshal(plain, &r.kept().Secrets)
 }
 
-// Is is the condition that a record is what it was when it was read.
+// Is returns the condition that a record has not changed since it was read.
 func (a *Accounts[R, B]) Is(of Name, r Record) store.Cond {
 	return store.Cond{Key: a.state(of.String()), Modified: r.kept().Modified}
 }
 
-// Put keeps a record, but for its secrets, which stay.
+// Put returns the operation that stores a record and leaves its secrets alone.
 func (a *Accounts[R, B]) Put(of Name, r Record) store.Op {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -67,8 +67,8 @@ func (a *Accounts[R, B]) Put(of Name, r Record) store.Op {
 	return store.Put(a.state(of.String()), b)
 }
 
-// Write keeps a record with its secrets, and what was done, if it is what it was when it was
-// read.
+// Write stores a record with its secrets and the audit rows done, unless the record has changed
+// since it was read.
 func (a *Accounts[R, B]) Write(ctx context.Context, of Name, r Record, done ...server.Row) error {
 	plain, err := json.Marshal(r.kept().Secrets)
 	if err != nil {
@@ -78,7 +78,8 @@ func (a *Accounts[R, B]) Write(ctx context.Context, of Name, r Record, done ...s
 	return a.commit(ctx, of, r, done, a.Put(of, r), store.Put(at, a.Key.Seal(at, plain)))
 }
 
-// Forget removes a record, if it is what it was when it was read, and keeps what was done.
+// Forget removes a record and writes the audit rows done, unless the record has changed since it
+// was read.
 func (a *Accounts[R, B]) Forget(ctx context.Context, of Name, r Record, done ...server.Row) error {
 	return a.commit(ctx, of, r, done, store.Delete(a.state(of.String())), store.Delete(a.secrets(of.String())))
 }

@@ -1,13 +1,13 @@
-// Package serveraccount makes and ends accounts for the kinds of need that answer with one at a server
-// of the cluster:
+// Package serveraccount makes and ends accounts for the kinds of need that answer with an account
+// at a server of the cluster:
 //
-//	a policy names it    a request makes it and answers with a secret of it; a sweep ends former ones
+//	a policy names it    a request makes it and answers with its secret; a sweep ends former secrets
 //	no policy names it   a sweep ends it, with a row in the audit log
-//	nor its server       it stays as it is there, and the log has it
+//	nor its server       it stays as it is at the server, and the log says so
 //
-// What is due is decided and kept, secrets sealed, before a server has it, and is at the server
-// before a host has it. So whatever dies between two of these steps, the next request or sweep
-// goes on from there. How accounts are made, renewed and ended is the kind's.
+// A change is decided and stored, with secrets sealed, before the server has it, and made at the
+// server before a host has it. If the process ends between two of these steps, the next request or
+// sweep continues from there. Each kind implements how accounts are made, renewed and ended.
 package serveraccount
 
 import (
@@ -33,14 +33,14 @@ import (
 )
 
 const (
-	// Repeated is how long the same request has the recorded answer.
+	// Repeated is the time for which the same request receives the recorded answer.
 	Repeated = 30 * time.Second
 
-	// Deadline is of all that one request does at a server: less than a host waits.
+	// Deadline bounds the work of one request at a server. It is shorter than a host waits.
 	Deadline = 15 * time.Second
 )
 
-// Config of a kind. All fields are needed, the last two for Run alone.
+// Config configures a kind. All fields are required, the last two for Run alone.
 type Config[R Request[R]] struct {
 	Store store.Store
 	Key   *sealedstore.Key
@@ -51,7 +51,8 @@ type Config[R Request[R]] struct {
 	Logger *slog.Logger
 }
 
-// Kind is what kinds differ in. R is what they request, B what they have servers do.
+// Kind is the part of the implementation that differs between kinds. R is the type of their
+// requests, B their connection to a server.
 type Kind[R Request[R], B io.Closer] struct {
 	Name     string
 	Account  string // what accounts are called, also in rows of the audit log
@@ -60,26 +61,26 @@ type Kind[R Request[R], B io.Closer] struct {
 	Drops    bool   // whether what no policy names is dropped, after its server's Keep
 	AtServer bool   // whether one at a time works at a server, and not at an account
 
-	// Open connects to a server, by its kind, as whom the policy says, by a secret that may be
-	// empty.
+	// Open connects to a server, by the server's kind, as the user in the policy, with a secret
+	// that may be empty.
 	Open map[string]func(ctx context.Context, s Server, secret string) (B, error)
 
-	// Answer makes what a request wants, and answers with that.
+	// Answer carries out a request at the server and returns the answer.
 	Answer func(ctx context.Context, b B, now time.Time, s Server, want R) (server.Decision, error)
 
-	// Renew does what is due of an account that a policy names, End of one that none names.
+	// Renew does what is due for an account that a policy names, End for one that no policy names.
 	Renew func(ctx context.Context, now time.Time, s Server, want R) error
 	End   func(ctx context.Context, now time.Time, s Server, of Name) error
 }
 
-// Accounts are those of one kind.
+// Accounts manages the accounts of one kind.
 type Accounts[R Request[R], B io.Closer] struct {
 	Config[R]
 	kind  Kind[R, B]
 	turns sync.Map // of those who work at a server
 }
 
-// New makes the accounts of a kind.
+// New returns the accounts of a kind.
 func New[R Request[R], B io.Closer](c Config[R], k Kind[R, B]) *Accounts[R, B] {
 	return &Accounts[R, B]{Config: c, kind: k}
 }
@@ -87,7 +88,7 @@ func New[R Request[R], B io.Closer](c Config[R], k Kind[R, B]) *Accounts[R, B] {
 // Name returns the name of the kind.
 func (a *Accounts[R, B]) Name() string { return a.kind.Name }
 
-// Answer answers with an account as it is at its server.
+// Answer returns an account in its state at the server.
 func (a *Accounts[R, B]) Answer(ctx context.Context, p *Policy[R], c server.Call) (d server.Decision, err error) {
 	want := p.wants[p.requests.Of(c).Of()]
 	s := p.Servers[want.Of().Server]
@@ -107,7 +108,7 @@ func (a *Accounts[R, B]) Answer(ctx context.Context, p *Policy[R], c server.Call
 	return d, nil
 }
 
-// At works at a server on an account of it, when its turn has come.
+// At calls work with a connection to a server, when no other process works on the account.
 func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ctx context.Context, b B) error) error {
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
@@ -143,7 +144,7 @@ func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ct
 	return work(ctx, b)
 }
 
-// Look reads at a server, beside those who work there.
+// Look calls read with a connection to a server, without waiting for work on the account.
 func (a *Accounts[R, B]) Look(ctx context.Context, s Server, of Name, read func(b B) error) error {
 	b, err := a.open(ctx, s, of)
 	if err != nil {
@@ -153,7 +154,8 @@ func (a *Accounts[R, B]) Look(ctx context.Context, s Server, of Name, read func(
 	return read(b)
 }
 
-// AtSame works as At does, unless the record changed since it was read: then the next sweep does.
+// AtSame is At, but does nothing if the record has changed since it was read. The next sweep does
+// the work then.
 func (a *Accounts[R, B]) AtSame(ctx context.Context, s Server, of Name, r Record, work func(ctx context.Context, b B) error) error {
 	return a.At(ctx, s, of, func(ctx context.Context, b B) error {
 		e, err := a.Store.Get(ctx, a.state(of.String()))
@@ -185,7 +187,7 @@ func (a *Accounts[R, B]) open(ctx context.Context, s Server, of Name) (opened B,
 	return opened, nil
 }
 
-// Reseal seals the secrets anew.
+// Reseal seals the secrets with the newest secret of the key.
 func (a *Accounts[R, B]) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, a.Store, a.secrets(""), a.Key.Reseal)
 }
@@ -195,12 +197,13 @@ type serverError struct{ error }
 
 func (e *serverError) Unwrap() error { return e.error }
 
-// Errorf is an error that a server is to blame for. Hosts get to know it: no secrets.
+// Errorf returns an error that the server caused. Hosts receive its text, so it must contain no
+// secret.
 func Errorf(format string, args ...any) error { return &serverError{fmt.Errorf(format, args...)} }
 
-// Dial connects to an address on this machine, or to one that a listener here leads to: what
-// is sent there, secrets too, crosses no network in clear, and goes to no account that took a
-// port while its server was down.
+// Dial connects to an address on this machine. The listener there must belong to root or a system
+// account, so that secrets cross no network in clear and reach no account that took the port while
+// its server was down.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
 	if path, unix := strings.CutPrefix(address, "unix:"); unix {
 		var d net.Dialer

@@ -47,8 +47,8 @@ func (a *Accounts[R, B]) turn(ctx context.Context, at string) (release func(), e
 
 func turnsOf(kind string) string { return kind + "/turn/" }
 
-// State is the store of a kind of accounts: it lists the accounts that there are. Their secrets are sealed, and
-// made anew.
+// State describes the keys of a kind of accounts. The list of accounts is remembered. Secrets are
+// sealed, and made again after a restore.
 func State(kind string) server.State {
 	return server.State{Remembered: []string{Prefix(kind)}, Ending: map[string]time.Duration{turnsOf(kind): 0}}
 }

@@ -1,9 +1,9 @@
-// Package settings reads the settings file of a provider host: HuJSON, which is
-// JSON with comments and trailing commas. Each kind of need has a section and a process
-// of its own, which reads no other section.
+// Package settings reads the settings file of a provider host in HuJSON, which is JSON with
+// comments and trailing commas. Each kind of need has a section, and a process of its own that
+// reads no other section.
 //
 //	{
-//	  "state": "/var/lib/florete-provider",   // a directory per kind is in it
+//	  "state": "/var/lib/florete-provider",   // contains a directory for each kind
 //	  "activation": "/var/lib/florete",       // the policy in force, and the SVIDs of all kinds but "cert"
 //	  "retention": {"audit": 365, "answers": 30},  // days
 //	  "file": {"dir": "/srv/florete-files"},  // the section of kind "file"
@@ -31,46 +31,48 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Kinds are those that have sections: an empty one, by name.
+// Kinds maps the names of kinds with a section to a function that returns an empty section.
 type Kinds map[string]func() server.Section
 
-// Names are the kinds' names, sorted.
+// Names returns the names of the kinds, sorted.
 func (k Kinds) Names() []string { return slices.Sorted(maps.Keys(k)) }
 
-// Common is what the processes of all kinds read.
+// Common has the settings that the processes of all kinds read.
 type Common struct {
 	State      string           `json:"state" path:"" want:"name a directory for the state of all kinds"`
 	Activation hostdir.Layout   `json:"activation" path:"" want:"name the state directory of flor activate, /var/lib/florete"`
 	Retention  server.Retention `json:"retention"`
 
 	// List is the file in which the process of kind config leaves the newest revocation list for
-	// those of other kinds on its host; empty for one in its runtime directory.
+	// processes of other kinds on its host. If empty, it is in the runtime directory of that
+	// process.
 	List string `json:"list" path:""`
 
-	// Of a store that provider hosts share: the directory of the certificates for it, and the
-	// SSH host key that its sealing keys are sealed to. Empty for where they usually are.
+	// Settings of a state store that provider hosts share: the directory of its certificates, and
+	// the SSH host key to which its sealing keys are encrypted. If empty, the usual paths apply.
 	Store   string `json:"store" path:""`
 	HostKey string `json:"hostKey" path:""`
 }
 
-// Settings of the process that answers one kind of need.
+// Settings has the settings of the process of one kind.
 type Settings struct {
 	Common
 	Section server.Section // of the kind; nil for none
 }
 
-// Dir is the state of the process of a kind, and its alone.
+// Dir returns the state directory of a kind's process, which no other process uses.
 func (c Common) Dir(kind string) string { return filepath.Join(c.State, kind) }
 
-// Policy is the directory of the documents in force, whose policy the processes answer by.
+// Policy returns the directory of the documents in force, which contains the policy.
 func (c Common) Policy() string { return hostdir.Current(c.Activation.Documents()) }
 
-// Identity is the directory of the need that delivers the SVID of the process of a kind.
+// Identity returns the directory of the need that delivers the SVID of a kind's process.
 func (c Common) Identity(kind string) string {
 	return c.Activation.Need("cert-service-" + spiffe.ProviderService(kind))
 }
 
-// Load reads the settings of the process of a kind, or with none what all have in common.
+// Load reads the settings of the process of a kind. With an empty kind, it reads the common
+// settings alone.
 func Load(path string, kinds Kinds, kind string) (*Settings, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrPermission) { // each kind has an account of its own

@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// Attempts bounds how often a change is decided anew because the state changed in between.
+// Attempts bounds how often a change is decided again because the state changed meanwhile.
 const Attempts = 20
 
-// Retry calls act until its error is no ErrConflict, at most Attempts times. The error is the
-// last one of act.
+// Retry calls act until its error is not ErrConflict, at most Attempts times. It returns the last
+// error of act.
 func Retry(ctx context.Context, act func() error) error {
 	for n := 1; ; n++ {
 		err := act()
@@ -25,9 +25,9 @@ func Retry(ctx context.Context, act func() error) error {
 	}
 }
 
-// Update commits what change makes of the entry at a key, which is zero where the key is absent.
-// The transaction is committed on condition that the key is as it was; change is called again
-// where it is not. Operations are its Then; with none, nothing is committed.
+// Update commits the transaction that change returns for the entry at a key, which is zero if the
+// key is absent. The transaction requires that the key is unchanged; otherwise change is called
+// again. If change returns no operations, nothing is committed.
 func Update(ctx context.Context, s Store, key string, change func(Entry) (Txn, error)) error {
 	return Retry(ctx, func() error {
 		e, err := s.Get(ctx, key)

@@ -22,8 +22,8 @@ type archived struct {
 	Row json.RawMessage `json:"row"`
 }
 
-// Archive writes rows that leave the store to "archive/<year>-<month>.jsonl", and returns when
-// they are on disk. One that is archived again, after a crash, is there twice.
+// Archive appends rows that leave the store to "archive/<year>-<month>.jsonl", and returns when
+// they are on disk. A row that is archived again after a crash appears twice.
 func (l *Log) Archive(rows []store.Entry) error {
 	months := map[string][]byte{}
 	for _, r := range rows {

@@ -58,8 +58,8 @@ func (l *Log) compareEach(ctx context.Context) error {
 	}
 }
 
-// Compare compares the rows of the store with the log, and returns how they differ, empty where
-// they do not. Rows that may have been archived are left out.
+// Compare compares the rows of the store with the log, and returns a description of the first
+// difference, or "". Rows that may have been archived are left out.
 func (l *Log) Compare(ctx context.Context) (fault string, err error) {
 	appended, size := l.Appended(), l.integrated.Load()
 	_, c, err := l.Checkpoint(ctx)

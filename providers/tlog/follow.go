@@ -70,9 +70,9 @@ const restoredKey = "log/restored"
 // restoreCode marks the row that a restore begins with.
 var restoreCode = []byte(`"code":"restore"`)
 
-// Restoring is part of the transaction that has the row with which a restore begins, before any row
-// is put back: rows of before then are looked for in the log, and not appended again. The code of
-// the row is "restore".
+// Restoring returns an operation for the transaction with the row that begins a restore, whose code
+// is "restore", before rows are put back. Rows from before at are then looked up in the log instead
+// of appended again.
 func Restoring(at time.Time) store.Op {
 	return store.Put(restoredKey, strconv.AppendInt(nil, at.UnixNano(), 10))
 }

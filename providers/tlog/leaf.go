@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Leaf is what the log has of a row: where it is in the store, and the hash of its text, which
-// stays in the store alone.
+// Leaf is the log's entry for a row: the row's place in the store and the hash of its text. The
+// text is in the store alone.
 type Leaf struct {
 	Key      string // in the store
 	Revision int64  // of the store: the log has all rows of those before
 	Hash     [sha256.Size]byte
 }
 
-// NewLeaf is the leaf of a row.
+// NewLeaf returns the leaf of a row.
 func NewLeaf(key string, revision int64, row []byte) Leaf {
 	return Leaf{key, revision, sha256.Sum256(row)}
 }
 
-// Of reports whether the leaf is that of a row with its key.
+// Of reports whether the leaf belongs to a row with its key.
 func (l Leaf) Of(row []byte) bool { return l.Hash == sha256.Sum256(row) }
 
-// String is the leaf as the log has it: "<key> <revision> <base64 of the hash>".
+// String returns the leaf as it is in the log: "<key> <revision> <base64 of the hash>".
 func (l Leaf) String() string {
 	return fmt.Sprintf("%s %d %s", l.Key, l.Revision, base64.StdEncoding.EncodeToString(l.Hash[:]))
 }
@@ -51,8 +51,8 @@ func ParseLeaf(text string) (l Leaf, err error) {
 	return l, nil
 }
 
-// Time is when the row's decision began, by its key: "audit/<16 digits of nanoseconds>-…".
-// A key of another form has none.
+// Time returns the time at which the row's decision began, from its key "audit/<16 digits of
+// nanoseconds>-…". It is zero for a key of another form.
 func (l Leaf) Time() time.Time { return timeOf(l.Key) }
 
 func timeOf(key string) time.Time {

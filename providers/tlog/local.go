@@ -18,14 +18,14 @@ type Head struct {
 	Fault      string    `json:"fault,omitempty"` // how the process found its rows to differ from the log
 }
 
-// Logged is a leaf with its row, as the store or the archive has it now; nil where neither does.
+// Logged is a leaf with its row as the store or the archive has it now, or nil if neither does.
 type Logged struct {
 	Leaf     string  `json:"leaf"`
 	Row      *string `json:"row,omitempty"`
 	Archived bool    `json:"archived,omitempty"` // the row is in the archive alone
 }
 
-// Proof is that a log has a row.
+// Proof is a proof that a log contains a row.
 type Proof struct {
 	Head
 	Logged
@@ -37,14 +37,14 @@ type Proof struct {
 type Source interface {
 	Head(ctx context.Context) (Head, error)
 
-	// Rows are some of a log of a size, from an index on; none at its end.
+	// Rows returns some rows of a log of a size, from an index on, or none at its end.
 	Rows(ctx context.Context, from, size uint64) ([]Logged, error)
 
-	// Proof is that of the first row of a time, as the row has it, or with a key.
+	// Proof returns the proof for a row: the first with a time, or the one with a key.
 	Proof(ctx context.Context, row string) (Proof, error)
 }
 
-// PageSize is how many Rows there are at once.
+// PageSize is the number of rows that Rows returns at most.
 const PageSize = 200
 
 // Local is the Source of a log on this host.
@@ -57,15 +57,15 @@ type Local struct {
 	shelf  *shelf
 }
 
-// NewLocal is the Source of the log in a directory, whether or not a process appends to it.
+// NewLocal returns the Source of the log in a directory, whether or not a process appends to it.
 func NewLocal(dir string, rows store.Store, prefix string, kept func(now time.Time) time.Time) Local {
 	return Local{Reader: Reader{dir}, Store: rows, Prefix: prefix, Kept: kept, shelf: newShelf(dir)}
 }
 
-// Local is the Source of the log.
+// Local returns the Source of the log.
 func (l *Log) Local() Local { return Local{l.Reader, l.Store, l.Prefix, l.Kept, l.Fault, l.shelf} }
 
-// Head is the newest checkpoint.
+// Head returns the newest checkpoint.
 func (l Local) Head(ctx context.Context) (Head, error) {
 	key, c, err := l.Checkpoint(ctx)
 	h := Head{Key: key, Checkpoint: c.Text, Kept: l.Kept(time.Now()).UTC()}
@@ -75,7 +75,7 @@ func (l Local) Head(ctx context.Context) (Head, error) {
 	return h, err
 }
 
-// Rows are some of a log of a size.
+// Rows returns some rows of a log of a size.
 func (l Local) Rows(ctx context.Context, from, size uint64) (rows []Logged, err error) {
 	for leaf, err := range l.Leaves(ctx, from, size) {
 		if err != nil {
@@ -105,10 +105,10 @@ func (l Local) row(ctx context.Context, leaf Leaf) (Logged, error) {
 	return r, err
 }
 
-// ErrNoRow is of a row that a log does not have.
+// ErrNoRow is the error of a row that a log does not contain.
 var ErrNoRow = errors.New("no such row in the audit log: want the time of one, as --json prints it, or its key")
 
-// Proof is that of a row.
+// Proof returns the proof for a row.
 func (l Local) Proof(ctx context.Context, row string) (p Proof, err error) {
 	key := row
 	if t, err := time.Parse(time.RFC3339Nano, row); err == nil {

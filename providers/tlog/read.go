@@ -14,11 +14,11 @@ import (
 	"github.com/florete/florete/internal/checkpoint"
 )
 
-// Reader reads the log in a directory, also while it grows. The error is fs.ErrNotExist where
-// there is none yet.
+// Reader reads the log in a directory, also while it grows. Its errors are fs.ErrNotExist if there
+// is no log yet.
 type Reader struct{ Dir string }
 
-// Checkpoint is the newest one, and the key that verifies it.
+// Checkpoint returns the newest checkpoint and the key that verifies it.
 func (r Reader) Checkpoint(ctx context.Context) (key string, c checkpoint.Checkpoint, err error) {
 	b, err := os.ReadFile(filepath.Join(r.Dir, publicFile))
 	if err != nil {
@@ -33,7 +33,7 @@ func (r Reader) Checkpoint(ctx context.Context) (key string, c checkpoint.Checkp
 	return key, c, err
 }
 
-// Leaves yields those of a log of a size, which it has or had, from an index on.
+// Leaves yields the leaves of a log of a size, which it has or had, from an index on.
 func (r Reader) Leaves(ctx context.Context, from, size uint64) iter.Seq2[Leaf, error] {
 	return func(yield func(Leaf, error) bool) {
 		for from < size {
@@ -58,7 +58,7 @@ func (r Reader) Leaves(ctx context.Context, from, size uint64) iter.Seq2[Leaf, e
 	}
 }
 
-// Consistency proves that a log of a size has all that it had at a smaller one.
+// Consistency returns the proof that a log of a size contains the log of a smaller size.
 func (r Reader) Consistency(ctx context.Context, smaller, size uint64) ([][]byte, error) {
 	if smaller == 0 || smaller >= size {
 		return nil, nil
@@ -70,7 +70,7 @@ func (r Reader) Consistency(ctx context.Context, smaller, size uint64) ([][]byte
 	return b.ConsistencyProof(ctx, smaller, size)
 }
 
-// Inclusion proves that a log of a size has what it has at an index.
+// Inclusion returns the proof that a log of a size contains its leaf at an index.
 func (r Reader) Inclusion(ctx context.Context, index, size uint64) ([][]byte, error) {
 	b, err := client.NewProofBuilder(ctx, size, r.files().ReadTile)
 	if err != nil {

@@ -1,16 +1,16 @@
-// Package tlog is the tamper-evident log of the audit rows that a process has in its store: a
-// Merkle tree of their hashes (c2sp.org/tlog-tiles, kept by Tessera), on the disk of the
-// process, whose checkpoints the process signs with a key of the log's own.
+// Package tlog keeps the tamper-evident log of the audit rows in a process's store: a Merkle tree
+// of their hashes (c2sp.org/tlog-tiles, kept by Tessera) on the process's disk. The process signs
+// its checkpoints with a key of the log's own.
 //
-//	store   rows, each committed with the decision that it is about
+//	store   rows, each committed with its decision
 //	log     row 0, row 1, …: a leaf of each, in the order of the store's revisions
 //
-// Rows are appended behind the decisions, which wait for nothing. The last leaf has the
-// revision and key of its row, so that the log itself holds where it goes on: a crash at any
-// instant neither loses a row nor appends it twice.
+// Rows are appended after the decisions, which do not wait for it. The last leaf has the revision
+// and key of its row, so that the log itself records where to continue: a crash at any point
+// neither loses a row nor appends it twice.
 //
-// A Log owns three goroutines: one watches the store, one appends, one compares. Those of Tessera
-// end soon after.
+// A Log owns three goroutines: one watches the store, one appends, and one compares. Goroutines of
+// Tessera end soon after.
 package tlog
 
 import (
@@ -36,7 +36,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Files of the directory, beside those of tlog-tiles.
+// Files of the directory, besides those of tlog-tiles.
 const (
 	keyFile    = "key"     // signs checkpoints
 	publicFile = "key.pub" // verifies them
@@ -44,7 +44,7 @@ const (
 	lockFile   = "lock"
 )
 
-// Config of a Log. All fields are needed.
+// Config configures a Log. All fields are required.
 type Config struct {
 	Dir    string // of the log
 	Name   string // of a new log: "<trust domain>/<kind>/<host>"
@@ -54,7 +54,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Log is one that grows. One process has it at a time.
+// Log is a log to which this process appends. One process has it at a time.
 type Log struct {
 	Config
 	Reader
@@ -66,7 +66,7 @@ type Log struct {
 	incomplete atomic.Bool // rows of the store may be in the log or not, whatever their revision
 }
 
-// New is the log in a directory. Run makes what is not there yet.
+// New returns the log in a directory. Run makes missing files.
 func New(c Config) *Log {
 	return &Log{Config: c, Reader: Reader{c.Dir}, shelf: newShelf(c.Dir), closeAfter: closeAfter}
 }
@@ -101,10 +101,10 @@ func (l *Log) signer() (note.Signer, error) {
 	return signer, nil
 }
 
-// Appended is the revision of the store up to which all rows are in the log.
+// Appended returns the revision of the store up to which all rows are in the log.
 func (l *Log) Appended() int64 { return l.appended.Load() }
 
-// Fault is how the rows of the store differ from the log, empty where they do not.
+// Fault describes how the rows of the store differ from the log, or returns "".
 func (l *Log) Fault() string {
 	if text := l.fault.Load(); text != nil {
 		return *text

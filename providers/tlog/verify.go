@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/internal/checkpoint"
 )
 
-// Verdict is what verifying a log found.
+// Verdict is the result of verifying a log.
 type Verdict struct {
 	Log       string    `json:"log"`
 	Rows      uint64    `json:"rows"`
@@ -25,9 +25,9 @@ type Verdict struct {
 // maxFaults is how many a Verdict has at most.
 const maxFaults = 10
 
-// Verify builds the tree anew from the rows of a source, and compares it with the checkpoint.
-// Rows since kept must be there, whatever the source says of how long it keeps them: a process
-// that removed rows would say that they were over. A zero time believes the source. The error is
+// Verify builds the tree anew from the rows of a source and compares it with the checkpoint. Rows
+// since kept must be present, whatever the source says about its retention: a process that removed
+// rows would claim that they expired. With a zero kept it believes the source. The error reports
 // that the log cannot be read.
 func Verify(ctx context.Context, s Source, kept time.Time) (v Verdict, err error) {
 	head, err := s.Head(ctx)
@@ -107,7 +107,7 @@ func (l Logged) place() string {
 	return "store"
 }
 
-// Verify checks that the log has the row, as it is in the store or the archive.
+// Verify checks that the log contains the row in its present form in the store or the archive.
 func (p Proof) Verify() error {
 	c, err := checkpoint.Open(p.Key, p.Checkpoint)
 	if err != nil {
@@ -123,8 +123,8 @@ func (p Proof) Verify() error {
 	return c.Includes(p.Leaf, p.Index, p.Hashes)
 }
 
-// Follow calls yield with the rows that are appended from now on, in order, until ctx ends or
-// it fails.
+// Follow calls yield with the rows that are appended from now on, in order, until ctx ends or yield
+// returns an error.
 func Follow(ctx context.Context, s Source, yield func(Logged) error) error {
 	size, begun := uint64(0), false
 	for {

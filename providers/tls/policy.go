@@ -42,7 +42,7 @@ type settings struct {
 	Internal  []string `json:"internal"`  // domains outside DNS
 }
 
-// Compile decodes the settings, and which names are granted.
+// Compile decodes the settings and the granted names.
 func (k *Certificates) Compile(p document.Policy) (*Policy, error) {
 	policy := &Policy{trustDomain: p.TrustDomain}
 	if err := server.Settings(p, Name, &policy.settings); err != nil {

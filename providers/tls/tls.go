@@ -1,4 +1,4 @@
-// Package tls is the kind of need of certificates for public names (ACME, RFC 8555):
+// Package tls implements the kind of need for certificates of public names (ACME, RFC 8555):
 //
 //	POST /tls/request {"names":["wiki.example.org"],"internal":false,"shared":false,"csr":"-----BEGIN…"}
 //	→ {"certificate":"-----BEGIN CERTIFICATE-----…"}
@@ -6,15 +6,15 @@
 //	POST /tls/request {"names":[],"internal":false,"shared":false}
 //	→ {"thumbprint":"LPJNul-wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ"}
 //
-// The host makes the key, and the provider orders. Where several hosts take in strangers for
-// one name, or one certificate is for names below a domain, the provider makes the key too, and
-// hands both to all of them.
+// The host makes the key, and the provider orders the certificate. If several hosts accept
+// connections for one name, or one certificate is for all names below a domain, the provider makes
+// the key as well and hands both to all of them.
 //
-// What answers a challenge is the same for every token of an account (RFC 8555, section 8.1):
-// token, dot, thumbprint of the account's key. So each ingress answers HTTP-01 by itself, and
-// nothing goes there while an order is open. DNS-01 goes through lego's providers.
+// The answer to a challenge is the token, a dot, and the thumbprint of the account's key (RFC 8555,
+// section 8.1). So each ingress answers HTTP-01 by itself, and nothing is sent to it while an order
+// is open. DNS-01 uses lego's providers.
 //
-// Names outside DNS have certificates of a CA of this kind, which is good for those alone.
+// Names outside DNS have certificates of a CA of this kind, which is valid for those names alone.
 package tls
 
 import (
@@ -46,14 +46,16 @@ const repeated = 30 * time.Second
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// Environment is a file of KEY=VALUE lines, which the DNS provider of the policy reads, such
-	// as HTTPREQ_PASSWORD; none where challenges are HTTP-01.
+	// Environment is a file of KEY=VALUE lines for the DNS provider of the policy, such as
+	// HTTPREQ_PASSWORD; empty for HTTP-01 challenges.
 	Environment string `json:"environment" path:""`
 
-	// Resolvers see public names as the CA does: host:port; those of the host unless written.
+	// Resolvers lists DNS servers, host:port, that see public names as the CA does. The default is
+	// the host's.
 	Resolvers []string `json:"resolvers"`
 
-	// Roots are those of the ACME server (PEM), where it is not known to the system.
+	// Roots is the file of the ACME server's root certificates (PEM), if the system does not have
+	// them.
 	Roots string `json:"roots" path:""`
 
 	// Control is the socket at which the process of kind config calls, Config the account of that
@@ -74,7 +76,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}))
 }
 
-// Config of the kind. Store and Key are needed; Policy and Relay for Run alone.
+// Config configures the kind. Store and Key are required, Policy and Relay for Run alone.
 type Config struct {
 	Store  store.Store
 	Key    *sealedstore.Key
@@ -86,7 +88,7 @@ type Config struct {
 	Resolvers   []string
 	Roots       string
 
-	// Dial connects to an ingress, to see whether it answers; nil for TCP.
+	// Dial connects to an ingress to see whether it answers; nil means TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -130,8 +132,7 @@ func New(c Config) *Certificates {
 // Name returns the name of the kind.
 func (k *Certificates) Name() string { return Name }
 
-// Answer answers with the certificate in force, which is ordered when there is none, or when it
-// is due.
+// Answer returns the certificate in force. It orders one if there is none or if it is due.
 func (k *Certificates) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	if r.account() {
@@ -181,7 +182,8 @@ func (k *Certificates) Answer(ctx context.Context, p *Policy, c server.Call) (se
 
 func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
-// Run leads operators here, through kind config's API, and ends what is ordered with ctx.
+// Run serves operators, who call through the API of kind config, until ctx ends. Orders in progress
+// end with it.
 func (k *Certificates) Run(ctx context.Context, ready func()) error {
 	ready()
 	defer k.owned.Wait()
@@ -190,13 +192,13 @@ func (k *Certificates) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// Close ends what is ordered.
+// Close ends the orders in progress.
 func (k *Certificates) Close() {
 	k.stop()
 	k.owned.Wait()
 }
 
-// Reseal seals the certificates anew.
+// Reseal seals the certificates with the newest secret of the key.
 func (k *Certificates) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, k.db, prefix, k.key.Reseal)
 }

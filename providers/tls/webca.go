@@ -22,13 +22,13 @@ import (
 // lifetime of certificates for names outside DNS.
 const lifetime = 90 * 24 * time.Hour
 
-// The root is good between these: it is derived, and so always the same.
+// Validity of the root. It is fixed, because the root is derived and must always be the same.
 var (
 	rootBegins = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	rootEnds   = time.Date(2056, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Root is what operators read: the CA of names outside DNS.
+// Root is the answer for operators: the root certificate of the CA for names outside DNS.
 type Root struct {
 	Certificate string   `json:"certificate"` // PEM
 	Fingerprint string   `json:"fingerprint"` // SHA-256, lower-case hex

@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Where the store has since when the policy has no tenant of a name, and since when it has none
-// whose rules change at run time.
+// Key prefixes for the times since which the policy has no tenant of a name, and no runtime rules
+// for it.
 const (
 	droppedPrefix      = "token/dropped/tenant/"
 	droppedRulesPrefix = "token/dropped/rules/"
@@ -30,7 +30,7 @@ const grace = 30 * 24 * time.Hour
 // codeInUse is why a tenant is not deleted.
 var codeInUse = hostapi.Code{Name: "in-use", Class: hostapi.Denied}
 
-// Kept is a tenant of which there is something.
+// Kept is a tenant of which the store holds something.
 type Kept struct {
 	Tenant       string        `json:"tenant"`
 	Policies     int           `json:"policies"`  // the flake's, and those of run time

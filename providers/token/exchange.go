@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Words of RFC 8693.
+// Terms of RFC 8693.
 const (
 	GrantType       = "urn:ietf:params:oauth:grant-type:token-exchange"
 	TypeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
@@ -39,7 +39,7 @@ type Refused struct {
 	Description string `json:"error_description"`
 }
 
-// Codes of refusals on record, beside those of the wire.
+// Audit codes of refusals, besides those of the wire.
 var (
 	codeGrantType = hostapi.Code{Name: "unsupported-grant-type", Class: hostapi.Invalid}
 	codeTenant    = hostapi.Code{Name: "unknown-tenant", Class: hostapi.Invalid}

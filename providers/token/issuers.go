@@ -114,7 +114,7 @@ type keySet struct {
 
 var errNoKey = errors.New("signed by none of its keys")
 
-// VerifySignature is called by the verifier of go-oidc.
+// VerifySignature implements oidc.KeySet.
 func (s *keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	parsed, err := jose.ParseSignedCompact(token, algorithms)
 	if err != nil || len(parsed.Signatures) != 1 {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Of the tokens of a minute that a tenant has, the last quarter is for subjects that have had an
-// eighth at most: one that takes what it can leaves some to the others.
+// The last quarter of a tenant's tokens in a minute is reserved for subjects that have had at most
+// an eighth, so that one subject cannot take them all.
 const (
 	keptShare    = 4
 	subjectShare = 8

@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Codes of acts in the audit log.
+// Audit codes of acts.
 const (
 	CodePolicyAdd      = "policy-add"
 	CodePolicyRemove   = "policy-remove"
@@ -31,7 +31,7 @@ const (
 // maxBody bounds what an operator sends: a rule of the longest names is below 2 KiB.
 const maxBody = 16 << 10
 
-// TenantRules is the answer of GET /v1/tenants/{tenant}/rules: those that the caller may view.
+// TenantRules is the answer of GET /v1/tenants/{tenant}/rules: the rules that the caller may view.
 type TenantRules struct {
 	Policies  []Rule `json:"policies"`
 	Groupings []Rule `json:"groupings"`

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Request is what a need requests: a token for a service, or without ID the keys of a tenant.
+// Request is the request of a need: a token for a service, or, without ID, the keys of a tenant.
 type Request struct {
 	Issuer    string    `json:"issuer"` // providers.token.issuer
 	Tenant    string    `json:"tenant"`
@@ -42,7 +42,7 @@ type settings struct {
 	Tenants    map[string]Tenant `json:"tenants"`
 }
 
-// Tenant is one of the policy.
+// Tenant is a tenant of the policy.
 type Tenant struct {
 	Namespaces []string          `json:"namespaces"`
 	Issuers    map[string]Issuer `json:"issuers"`
@@ -50,7 +50,7 @@ type Tenant struct {
 	Lifetime        int64 `json:"lifetime"` // of tokens, in seconds
 	TokensPerMinute int   `json:"tokensPerMinute"`
 
-	// RuntimeRules are how many rules there may be where they change at run time; nil where
+	// RuntimeRules bounds the number of rules of a tenant whose rules change at run time; nil if
 	// they do not.
 	RuntimeRules *Quota `json:"runtimeRules,omitempty"`
 
@@ -61,7 +61,7 @@ type Tenant struct {
 	known    *atomic.Pointer[inForce] // with the rules of run time, as they were last
 }
 
-// Issuer is one whose tokens a tenant exchanges.
+// Issuer is an issuer whose tokens a tenant exchanges.
 type Issuer struct {
 	Issuer       string   `json:"issuer"`
 	Audiences    []string `json:"audiences"` // that a token must have one of
@@ -74,7 +74,7 @@ type Issuer struct {
 // longest is the longest life of a token.
 const longest = time.Hour
 
-// Compile decodes tenants and grants, and rejects rules that are not a tenant's own.
+// Compile decodes tenants and grants, and rejects rules that concern another tenant.
 func (t *Tokens) Compile(policy document.Policy) (*Policy, error) {
 	var s settings
 	if err := server.Settings(policy, Name, &s); err != nil {

@@ -22,8 +22,8 @@ const (
 // maxAge is how long verifiers may keep a page.
 const maxAge = "public, max-age=300"
 
-// Run serves callers at the socket that the forwarder publishes, and operators at that of kind
-// config, and keeps the signing keys, until ctx ends.
+// Run serves callers at the socket that the forwarder publishes and operators at that of kind
+// config, and maintains the signing keys, until ctx ends.
 func (t *Tokens) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var owned sync.WaitGroup

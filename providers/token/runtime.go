@@ -23,13 +23,13 @@ const rulesPrefix = "token/rules/"
 func rulesOf(tenant string) string   { return rulesPrefix + tenant + "/" }
 func changesOf(tenant string) string { return rulesOf(tenant) + "changes" }
 
-// Quota is how many rules a tenant may have at most, those of the flake included.
+// Quota is the largest number of rules of a tenant, including those of the flake.
 type Quota struct {
 	Policies  int `json:"policies"`
 	Groupings int `json:"groupings"`
 }
 
-// Rule is a policy or a grouping, and where it is from.
+// Rule is a policy or a grouping, with its origin.
 type Rule struct {
 	*rules.Policy
 	*rules.Grouping
@@ -40,10 +40,10 @@ type Rule struct {
 	Ignored string        `json:"ignored,omitempty"` // why it counts for nothing; empty where it does
 }
 
-// Origin is where a rule is from.
+// Origin tells rules of the flake from rules of run time.
 type Origin string
 
-// Origins.
+// The origins.
 const (
 	OfFlake   Origin = "flake"
 	OfRuntime Origin = "runtime"

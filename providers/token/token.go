@@ -1,6 +1,7 @@
-// Package token is the kind of need for tokens of tenants: what its bearer may do, and on what,
-// signed with a key of the tenant. Whoever is known to a tenant exchanges that for a token
-// (RFC 8693), at a Unix socket that the forwarder publishes as a service:
+// Package token implements the kind of need for tokens of tenants. A token lists the permissions of
+// its bearer and is signed with a key of the tenant. A subject that the tenant knows exchanges a
+// proof of its identity for a token (RFC 8693) at a Unix socket that the forwarder publishes as a
+// service:
 //
 //	POST /v1/tenants/acme/token/exchange
 //	grant_type=urn:ietf:params:oauth:grant-type:token-exchange
@@ -10,9 +11,9 @@
 //	resources=stream:acme/payments/*
 //	→ {"access_token":"eyJ…","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":900,"scope":"stream.publish"}
 //
-// Without subject_token the subject is the caller whom the forwarder announces. Both requested
-// and resources narrow what the rules of the tenant permit; where nothing remains, the answer is
-// 403. Errors are those of RFC 6749 section 5.2.
+// Without subject_token, the subject is the caller that the forwarder announces. requested and
+// resources narrow the permissions that the tenant's rules give; if none remain, the answer is 403.
+// Errors are those of RFC 6749 section 5.2.
 //
 // Hosts request the same for their services, and the keys that verify tokens:
 //
@@ -21,12 +22,12 @@
 //	POST /token/request {"issuer":"http://tokens.demo.flor.rete","tenant":"acme"}
 //	→ jwks
 //
-// Where the policy permits it, operators change the rules of a tenant at run time, through kind
-// config's API; those of the policy stay as they are.
+// If the policy permits it, operators change the rules of a tenant at run time through the API of
+// kind config. The rules of the policy stay as they are.
 //
-// A token is signed with EdDSA. Its claims are iss and aud (the tenant's pages), sub, iat, exp,
-// jti and permissions. Keys are sealedstore.SigningKeys, of each tenant its own; the pages
-// /v1/tenants/acme/jwks.json and /v1/tenants/acme/.well-known/openid-configuration have them.
+// A token is signed with EdDSA. Its claims are iss and aud (the tenant's pages), sub, iat, exp, jti
+// and permissions. Each tenant has its own sealedstore.SigningKeys. The pages
+// /v1/tenants/acme/jwks.json and /v1/tenants/acme/.well-known/openid-configuration publish them.
 package token
 
 import (
@@ -49,7 +50,7 @@ import (
 // Name is the name of the kind.
 const Name = "token"
 
-// Socket is what that of callers is called in the runtime directory of the process.
+// Socket is the name of the callers' socket in the process's runtime directory.
 const Socket = "token.sock"
 
 const (
@@ -61,20 +62,22 @@ const (
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain, as a need of
-	// kind jwt delivers it; empty for none.
+	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain, as a need of kind
+	// jwt delivers it; empty for none.
 	Keys string `json:"keys" path:""`
 
-	// Where the forwarder calls, and its account: what the host's units have, unless written.
+	// Listen is the socket at which the forwarder calls, Forwarder its account. The defaults are
+	// those of the host's units.
 	Listen    string `json:"listen" path:""`
 	Forwarder string `json:"forwarder"`
 
-	// Where kind config calls, and the account of its process, likewise.
+	// Control is the socket at which the process of kind config calls, Config its account, with the
+	// same defaults.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 
-	// Bootstrap is a Unix socket at which root of this host names the first administrators of
-	// tenants, in a directory of its own; empty for none.
+	// Bootstrap is a Unix socket, in a directory of its own, at which root of this host names the
+	// first administrators of tenants; empty for none.
 	Bootstrap string `json:"bootstrap" path:""`
 }
 
@@ -93,7 +96,7 @@ func (s *Settings) tokens(p server.Process) *Tokens {
 	})
 }
 
-// Config of the kind. Those after SVIDKeys are needed for Run alone.
+// Config configures the kind. The fields after SVIDKeys are required for Run alone.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
@@ -137,7 +140,7 @@ func New(c Config) *Tokens {
 // Name returns the name of the kind.
 func (t *Tokens) Name() string { return Name }
 
-// Answer issues what the policy grants, and the rules of the tenant permit.
+// Answer issues a token that the policy grants and the tenant's rules permit.
 func (t *Tokens) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	tenant := p.tenants[r.Tenant]
@@ -176,7 +179,7 @@ func (i issued) detail() map[string]string {
 	}
 }
 
-// Reseal seals the keys anew.
+// Reseal seals the signing keys with the newest secret of the key.
 func (t *Tokens) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, t.Store, keysPrefix, t.Key.Reseal)
 }

@@ -1,5 +1,6 @@
-// Command flor-provider answers hosts' requests for one kind of need, as the policy
-// compiled for this host allows. Called flor-provider_NAME it is flor-provider --instance NAME.
+// Command flor-provider answers hosts' requests for one kind of need, as the policy compiled for
+// this host allows. If it is called as flor-provider_NAME, it acts as flor-provider --instance
+// NAME.
 package main
 
 import (

@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Codes of what restoring leaves in audit logs.
+// Audit codes of a restore.
 const (
 	codeRestore = "restore"
 	codeRotate  = "rotate"

@@ -1,10 +1,10 @@
-// Package etcd is the distributed state engine: an etcd cluster, which several provider hosts
+// Package etcd implements the shared state engine: an etcd cluster that several provider hosts
 // share. Each kind of need has a tree of its own in it.
 //
-// Keys are below the tree's name: d/ has what was put, and s/ the slots of clients. A
-// transaction that changes something writes its ID to a slot, on condition that the slot is
-// as its client left it. Where etcd does not answer, the slot tells whether the transaction
-// was made; one that is still under way is made impossible by writing the slot first.
+// Keys are below the tree's name: d/ has the values, and s/ the slots of clients. A transaction
+// that changes something also writes its ID to a slot, on condition that the slot is as its client
+// left it. If etcd does not answer, the slot tells whether the transaction was made. A transaction
+// that is still under way is made impossible by writing the slot first.
 //
 // A Store owns one goroutine, which keeps the lease of its slots. Close waits for it.
 package etcd
@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Config says where the cluster is, and which tree of it the store is.
+// Config names the cluster and the tree in it.
 type Config struct {
 	Endpoints []string    // of members, such as "https://[2001:db8::1]:7442"
 	TLS       *tls.Config // nil only for tests
@@ -62,7 +62,7 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open makes a client. It waits for no member: what is requested does.
+// Open returns a client. It waits for no member; requests do.
 func Open(c Config) (*Store, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: c.Endpoints, TLS: c.TLS, Logger: zap.NewNop(),
@@ -77,7 +77,7 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Close ends watches with an error, and leaves no slots behind where etcd answers at once.
+// Close ends watches with an error, and removes its slots if etcd answers at once.
 func (s *Store) Close() error {
 	s.close()
 	s.mu.Lock()
@@ -99,7 +99,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Sibling reads the tree of another kind of the same cluster, with the same client.
+// Sibling returns the tree of another kind in the same cluster, read with the same client.
 func (s *Store) Sibling(tree string) store.Reading { return s.sibling(tree) }
 
 func (s *Store) sibling(tree string) *Store {

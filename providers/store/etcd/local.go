@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Local is the store for what may be read as it was a while ago: where no majority answers, a
-// member that is reached answers alone.
+// Local returns the store for reads that may be a while behind: without a majority, a single
+// reachable member answers.
 func (s *Store) Local() store.Store { return &local{Store: s} }
 
 type local struct {

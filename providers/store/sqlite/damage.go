@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Gone returns a store.ErrDamaged where the file that this process has open is not the one at
-// its path any more. What would be written to it is lost when the process ends.
+// Gone returns a store.ErrDamaged if the open file is no longer the one at its path. Whatever is
+// written to it would be lost when the process ends.
 func (s *Store) Gone() error {
 	now, err := os.Stat(s.path)
 	if err == nil && os.SameFile(now, s.file) {

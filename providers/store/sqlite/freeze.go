@@ -11,8 +11,8 @@ import (
 // frozen is what SQLite says of a change to a store that was frozen, in whichever process.
 const frozen = "florete: this state has moved"
 
-// Freeze makes an operation, and none after it, whoever has the file open: changes return
-// store.ErrMoved from then on. What is there can be read.
+// Freeze makes one last operation. All later changes, by any process with the file open, return
+// store.ErrMoved. The file can still be read.
 func (s *Store) Freeze(ctx context.Context, last store.Op) error {
 	_, err := s.update(ctx, func(t *tx) error {
 		if err := t.revise(func() error { return t.put(last) }); err != nil {

@@ -1,7 +1,8 @@
-// Package sqlite is the embedded state engine: one SQLite file in WAL mode, with
-// synchronous=FULL, so that what Commit returned survives power loss.
+// Package sqlite implements the embedded state engine: one SQLite file in WAL mode with
+// synchronous=FULL, so that a transaction survives a power loss once Commit has returned.
 //
-// Besides the current keys it keeps the changes of the last revisions for Watch.
+// Besides the current keys, it keeps the changes of the last revisions for Watch.
+//
 // A Store owns one goroutine, which ends leases. Close waits for it.
 package sqlite
 
@@ -17,9 +18,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Options of a store; the zero value is useful.
+// Options configures a store. The zero value is usable.
 type Options struct {
-	// Keep is how many revisions Watch can go back; zero for 100.
+	// Keep is the number of revisions that Watch can go back; zero means 100.
 	Keep int64
 }
 
@@ -58,8 +59,8 @@ var errClosed = errors.New("the store was closed")
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store at path and makes it when there is none. An older schema is
-// upgraded in one transaction; a newer one is refused.
+// Open opens the store at path, or creates it. An older schema is upgraded in one transaction; a
+// newer one is refused.
 func Open(path string, o Options) (*Store, error) {
 	if o.Keep == 0 {
 		o.Keep = 100

@@ -21,8 +21,8 @@ type Compacter interface {
 	Compact(ctx context.Context, revision int64) error
 }
 
-// Run checks that the stores which open makes, each of them empty, are what
-// store.Store promises.
+// Run checks that the stores which open returns, each of them empty, keep the promises of
+// store.Store.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for name, test := range map[string]func(*testing.T, store.Store){
 		"keys":         keys,

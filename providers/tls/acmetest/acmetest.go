@@ -1,5 +1,5 @@
-// Package acmetest runs a real ACME server, Let's Encrypt's pebble, with a DNS server of its
-// own: it rejects good nonces at random, validates each name anew, and reads names as the CA.
+// Package acmetest runs a real ACME server, Let's Encrypt's pebble, with a DNS server of its own.
+// It rejects good nonces at random, validates each name anew, and resolves names as a CA does.
 package acmetest
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// CA is a pebble that runs.
+// CA is a running pebble.
 type CA struct {
 	Directory string // URL
 	RootsFile string // of its HTTPS, PEM
@@ -42,7 +42,7 @@ type CA struct {
 	client     *http.Client
 }
 
-// Options of a CA.
+// Options configures a CA.
 type Options struct {
 	Validity time.Duration // of certificates; 90 days unless set
 	Rejected string        // percent of good nonces that are; 15 unless set
@@ -61,7 +61,7 @@ var build = sync.OnceValues(func() (map[string]string, error) {
 	return paths, nil
 })
 
-// Start starts a CA, until the test ends.
+// Start starts a CA that runs until the test ends.
 func Start(t testing.TB, o Options) *CA {
 	t.Helper()
 	programs, err := build()
@@ -114,7 +114,7 @@ func (c *CA) wait(url string) {
 	})
 }
 
-// Issuers is the root of what it issues.
+// Issuers returns a pool with the CA's root.
 func (c *CA) Issuers() *x509.CertPool {
 	c.t.Helper()
 	resp, err := c.client.Get(c.management + "/roots/0")
@@ -130,7 +130,7 @@ func (c *CA) Issuers() *x509.CertPool {
 	return pool
 }
 
-// RenewBetween has the CA want a certificate (PEM) renewed within a window (ARI).
+// RenewBetween makes the CA ask for the renewal of a certificate (PEM) within a window (ARI).
 func (c *CA) RenewBetween(leaf string, start, end time.Time) {
 	c.t.Helper()
 	ari, err := json.Marshal(map[string]any{"suggestedWindow": map[string]time.Time{"start": start, "end": end}})
@@ -140,7 +140,7 @@ func (c *CA) RenewBetween(leaf string, start, end time.Time) {
 	c.post(c.management+"/set-renewal-info/", map[string]string{"certificate": leaf, "ariResponse": string(ari)})
 }
 
-// TXT sets a record of the resolver, or clears it where there is no value.
+// TXT sets a TXT record of the resolver, or clears it if value is empty.
 func (c *CA) TXT(name, value string) {
 	c.t.Helper()
 	if value == "" {
@@ -150,7 +150,7 @@ func (c *CA) TXT(name, value string) {
 	c.post(c.dns+"/set-txt", map[string]string{"host": name, "value": value})
 }
 
-// Lookups is how many requests for TXT records the resolver had for a name.
+// Lookups returns the number of requests for TXT records of a name.
 func (c *CA) Lookups(name string) int {
 	c.t.Helper()
 	var all []any
@@ -178,12 +178,12 @@ func (c *CA) post(url string, v any) []byte {
 	return answer
 }
 
-// Dial connects to the port of HTTP-01, whatever name is dialled: as the CA does.
+// Dial connects to the HTTP-01 port for any name, as the CA does.
 func (c *CA) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", strconv.Itoa(c.HTTPPort)))
 }
 
-// Ports are free ones of 127.0.0.1.
+// Ports returns free ports of 127.0.0.1.
 func Ports(t testing.TB, n int) (ports []int) {
 	t.Helper()
 	for range n {
@@ -217,7 +217,8 @@ func Run(t testing.TB, env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Client trusts the certificates in a file, and names a server.
+// Client returns an HTTP client that trusts the certificates in a file and uses server as the TLS
+// name.
 func Client(file, server string) *http.Client {
 	roots := x509.NewCertPool()
 	b, _ := os.ReadFile(file) // else it trusts none
@@ -225,7 +226,7 @@ func Client(file, server string) *http.Client {
 	return &http.Client{Timeout: kit.Patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: server}}}
 }
 
-// Certificate writes one for 127.0.0.1 and wiki.example, which is its own root.
+// Certificate writes a self-signed certificate for 127.0.0.1 and wiki.example.
 func Certificate(t testing.TB, crt, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -9,19 +9,20 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Any stands for all namespaces of a tenant, or all of a kind in a namespace.
+// Any stands for all namespaces of a tenant, or for all objects of a kind in a namespace.
 const Any = "*"
 
-// Object is a thing of a tenant, or all that it covers, as tokens of tenants permit it:
+// Object is an object of a tenant, with everything that it covers:
 //
-//	tenant:acme                      all of the tenant
+//	tenant:acme                      everything of the tenant
 //	namespace:acme/*                 all of its namespaces
-//	namespace:acme/payments          one, with what is in it
-//	stream:acme/payments/*           all of a kind in a namespace: any word but the two above
-//	stream:acme/payments/orders      one
+//	namespace:acme/payments          one namespace, with its content
+//	stream:acme/payments/*           all objects of a kind in a namespace; the kind is any word but the two above
+//	stream:acme/payments/orders      one object
 //
-// Each line covers the next one. A tenant and a namespace are always named: nothing covers what
-// is of several tenants, so neither tenant:* nor stream:*/* is an object. The zero Object covers nothing.
+// Each line covers the next one. The tenant is always named, and so is the namespace of a kind: no
+// object covers several tenants, so neither tenant:* nor stream:*/* is an object. The zero Object
+// covers nothing.
 type Object struct {
 	kind, tenant, namespace, name string
 }
@@ -36,10 +37,10 @@ var (
 	action = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*){0,3}$`)
 )
 
-// TenantObject is all of one.
+// TenantObject returns the object that covers everything of a tenant.
 func TenantObject(tenant string) Object { return Object{kind: kindTenant, tenant: tenant} }
 
-// ParseObject reads an object.
+// ParseObject parses an object.
 func ParseObject(s string) (Object, error) {
 	o, err := parse(s)
 	if err != nil {
@@ -85,7 +86,7 @@ func parse(s string) (o Object, err error) {
 	return o, nil
 }
 
-// ParseAction reads an action, such as "stream.publish". None stands for several.
+// ParseAction parses an action, such as "stream.publish". There are no wildcards.
 func ParseAction(s string) (string, error) {
 	if len(s) > 64 || !action.MatchString(s) {
 		return "", fmt.Errorf("action %.100q: want words with dots between them, such as \"stream.publish\", and no *", s)
@@ -93,7 +94,7 @@ func ParseAction(s string) (string, error) {
 	return s, nil
 }
 
-// String is what Parse reads.
+// String returns the form that ParseObject parses.
 func (o Object) String() string {
 	switch o.kind {
 	case "":
@@ -106,13 +107,13 @@ func (o Object) String() string {
 	return o.kind + ":" + o.tenant + "/" + o.namespace + "/" + o.name
 }
 
-// TenantObject that it is of.
+// Tenant returns the tenant of the object.
 func (o Object) Tenant() string { return o.tenant }
 
-// Namespace that it is of, Any for all; empty for a tenant.
+// Namespace returns the namespace of the object, Any for all, or "" for a tenant.
 func (o Object) Namespace() string { return o.namespace }
 
-// Covers is whether an object is another one, or has it in it.
+// Covers reports whether the object equals another one or contains it.
 func (o Object) Covers(other Object) bool {
 	switch {
 	case o.kind == "" || other.kind == "" || o.tenant != other.tenant:
@@ -127,7 +128,8 @@ func (o Object) Covers(other Object) bool {
 	return o.kind == other.kind && o.namespace == other.namespace && (o.name == Any || o.name == other.name)
 }
 
-// Intersect is what two objects both cover. One of them always is that, or nothing is.
+// Intersect returns the object that both a and b cover, which is one of them, and whether there is
+// one.
 func Intersect(a, b Object) (Object, bool) {
 	switch {
 	case a.Covers(b):
@@ -144,10 +146,10 @@ type Permission struct {
 	Object Object `json:"object"`
 }
 
-// MarshalText writes what UnmarshalText reads.
+// MarshalText implements encoding.TextMarshaler.
 func (o Object) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// UnmarshalText reads an object, strictly.
+// UnmarshalText strictly parses an object.
 func (o *Object) UnmarshalText(b []byte) (err error) {
 	*o, err = ParseObject(string(b))
 	return err

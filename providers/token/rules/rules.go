@@ -1,13 +1,14 @@
-// Package rules is who may do what in a tenant. A policy permits a subject an action on an
-// object; a grouping gives a member a role, which may have roles itself:
+// Package rules evaluates the rules of a tenant. A policy permits a subject an action on an object.
+// A grouping gives a member a role, which may have roles itself:
 //
-//	subject                            of
+//	subject                            from
 //	spiffe://demo.flor/service/wiki    the cluster
 //	subject:corp/alice                 a token of issuer corp, its claim for the subject
-//	group:corp/devs                    likewise, one of its claim for groups
+//	group:corp/devs                    a token of issuer corp, its claim for groups
 //	role:writer                        groupings
 //
-// Nothing stands for several subjects or actions, and each object is of the rules' own tenant.
+// There are no wildcards for subjects and actions, and each object belongs to the rules' own
+// tenant.
 package rules
 
 import (
@@ -20,7 +21,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Actions on the rules themselves, within the object that a policy has.
+// Actions on the rules themselves, within the object of a policy.
 const (
 	View            = "rbac.view"
 	ManagePolicies  = "rbac.policy.manage"
@@ -40,13 +41,13 @@ type Grouping struct {
 	Role   string `json:"role"`
 }
 
-// Set is policies and groupings.
+// Set has policies and groupings.
 type Set struct {
 	Policies  []Policy   `json:"policies"`
 	Groupings []Grouping `json:"groupings"`
 }
 
-// Tenant is what rules may name.
+// Tenant has the names that the rules of a tenant may use.
 type Tenant struct {
 	Name        string
 	TrustDomain string
@@ -59,10 +60,10 @@ var (
 	claim = regexp.MustCompile(`^[!#-+\--~]{1,255}$`) // printable, without space, quote and comma
 )
 
-// Subject and Group are those of an issuer's token. The error is that no rule can name it.
+// Subject returns the subject of a token of an issuer. It returns an error if no rule can name it.
 func Subject(issuer, sub string) (string, error) { return claimed("subject:"+issuer+"/", sub) }
 
-// Group is one.
+// Group returns the group of a token of an issuer. It returns an error if no rule can name it.
 func Group(issuer, group string) (string, error) { return claimed("group:"+issuer+"/", group) }
 
 func claimed(prefix, value string) (string, error) {
@@ -72,7 +73,7 @@ func claimed(prefix, value string) (string, error) {
 	return prefix + value, nil
 }
 
-// CheckPolicy refuses a policy that is not of the tenant, or names what it does not have.
+// CheckPolicy returns an error if a policy concerns another tenant, or uses an unknown name.
 func (t Tenant) CheckPolicy(p Policy) error {
 	if err := t.checkSubject(p.Subject); err != nil {
 		return err
@@ -84,7 +85,7 @@ func (t Tenant) CheckPolicy(p Policy) error {
 	return err
 }
 
-// Object is one of the tenant.
+// Object parses an object of the tenant.
 func (t Tenant) Object(s string) (Object, error) {
 	o, err := ParseObject(s)
 	switch {
@@ -98,7 +99,7 @@ func (t Tenant) Object(s string) (Object, error) {
 	return o, nil
 }
 
-// CheckGrouping refuses a grouping likewise.
+// CheckGrouping returns an error if a grouping uses an unknown name.
 func (t Tenant) CheckGrouping(g Grouping) error {
 	if !role.MatchString(g.Role) {
 		return fmt.Errorf("role %.100q: want role:NAME", g.Role)
@@ -137,13 +138,13 @@ func (t Tenant) checkSubject(s string) error {
 	return fmt.Errorf("subject %.200q: want a SPIFFE ID, subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME", s)
 }
 
-// Rules are sets that were checked, to evaluate. They do not change.
+// Rules holds checked sets, ready for evaluation. It does not change.
 type Rules struct {
 	permitted map[string][]Permission // by subject
 	roles     map[string][]string     // by member
 }
 
-// Compile makes rules of sets, of which the same may be in several.
+// Compile returns the rules of sets. A rule may occur in several of them.
 func Compile(t Tenant, sets ...Set) (*Rules, error) {
 	r := &Rules{map[string][]Permission{}, map[string][]string{}}
 	for _, s := range sets {
@@ -182,13 +183,14 @@ func (r *Rules) withRoles(subjects []string) []string {
 	return all
 }
 
-// Narrow is what a caller wants of its permissions; all of them where it is zero.
+// Narrow restricts permissions. The zero value does not.
 type Narrow struct {
 	Actions []string
 	Objects []Object
 }
 
-// Permissions are what the subjects are permitted, narrowed: sorted, none covered by another.
+// Permissions returns the permissions of the subjects, narrowed and sorted. None of them is covered
+// by another.
 func (r *Rules) Permissions(subjects []string, n Narrow) []Permission {
 	found := map[Permission]bool{}
 	for _, s := range r.withRoles(subjects) {

@@ -1,5 +1,5 @@
-// Package verify verifies tokens of a tenant offline: for services, which have the tenant's
-// public keys as a file, or from its pages, and call nobody when a token comes.
+// Package verify verifies tokens of a tenant offline, for services that have the tenant's public
+// keys in a file or from its pages.
 //
 //	v := verify.Verifier{Issuer: "http://tokens.demo.flor.rete/v1/tenants/acme", Keys: verify.File("/var/lib/florete/needs/tenant-acme/current/jwks.json")}
 //	token, err := v.Verify(bearer, time.Now())
@@ -20,18 +20,18 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Type of the tokens (RFC 9068): no other token of whoever signs them has it.
+// Type is the type of the tokens (RFC 9068). No other token of the same signer has it.
 const Type = "at+jwt"
 
-// Claims are those of a token.
+// Claims has the claims of a token.
 type Claims struct {
 	jwt.Claims
 
-	// Permissions are all that it permits.
+	// Permissions lists all permissions of the bearer.
 	Permissions []rules.Permission `json:"permissions"`
 }
 
-// Token is one that was verified.
+// Token is a verified token.
 type Token struct {
 	Subject     string // a SPIFFE ID, or subject:ISSUER/SUB
 	ID          string
@@ -39,7 +39,7 @@ type Token struct {
 	Permissions []rules.Permission
 }
 
-// May is whether the token permits an action on all of an object.
+// May reports whether the token permits an action on everything that an object covers.
 func (t Token) May(action, of string) bool {
 	o, err := rules.ParseObject(of)
 	if err != nil {
@@ -62,13 +62,13 @@ const reread = time.Second
 // skew is by how much clocks may differ.
 const skew = 30 * time.Second
 
-// Verifier verifies tokens of one tenant. It must not be copied once it is used; its methods may
-// be called at once.
+// Verifier verifies tokens of one tenant. It must not be copied after first use. Its methods may be
+// called concurrently.
 type Verifier struct {
 	Issuer string // of the tenant, as in its tokens
 
-	// Keys reads the tenant's JWK Set. It is called for the first token, and for those whose key
-	// is not among the keys it has: at most once a second.
+	// Keys returns the tenant's JWK Set. It is called for the first token and for tokens with an
+	// unknown key, at most once a second.
 	Keys func() ([]byte, error)
 
 	mu   sync.Mutex
@@ -77,12 +77,12 @@ type Verifier struct {
 	set  jose.JSONWebKeySet
 }
 
-// File reads the keys from a file that is replaced whole.
+// File returns a function for Verifier.Keys that reads a file which is replaced as a whole.
 func File(path string) func() ([]byte, error) {
 	return func() ([]byte, error) { return os.ReadFile(path) }
 }
 
-// Verify returns the claims of a token, once it is known to be the tenant's and of this time.
+// Verify returns the claims of a token if it is a valid token of the tenant at the time now.
 func (v *Verifier) Verify(token string, now time.Time) (Token, error) {
 	if len(token) > maxToken {
 		return Token{}, fmt.Errorf("token of %d bytes, want at most %d", len(token), maxToken)

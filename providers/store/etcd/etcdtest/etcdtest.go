@@ -1,5 +1,5 @@
-// Package etcdtest runs etcd clusters for tests: members that really are processes, and can be
-// killed, stopped and started again.
+// Package etcdtest runs etcd clusters for tests. Members are real processes that can be killed,
+// stopped and started again.
 package etcdtest
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// Cluster is one of etcd.
+// Cluster is an etcd cluster.
 type Cluster struct {
 	Members []*Member
 	ca      *ca.Authority // of its certificates; nil without TLS
@@ -36,7 +36,7 @@ type Cluster struct {
 	t       testing.TB
 }
 
-// Member is one of a cluster.
+// Member is a member of a cluster.
 type Member struct {
 	Name, Client, Peer, Dir string
 
@@ -53,7 +53,7 @@ func Start(t testing.TB, n int) *Cluster {
 	return start(&Cluster{t: t}, n, "http://")
 }
 
-// StartTLS starts one whose members and clients have certificates of an operator.
+// StartTLS starts a cluster whose members and clients have certificates of an operator.
 func StartTLS(t testing.TB, n int) *Cluster {
 	t.Helper()
 	program.Require(t, "etcd")
@@ -66,7 +66,7 @@ func StartTLS(t testing.TB, n int) *Cluster {
 	return start(c, n, "https://")
 }
 
-// Certificates is a directory with what a host calls the members with.
+// Certificates returns a directory with a host's certificates for calling the members.
 func (c *Cluster) Certificates(host string) string {
 	c.t.Helper()
 	dir := c.t.TempDir()
@@ -148,7 +148,7 @@ func start(c *Cluster, n int, scheme string) *Cluster {
 	return c
 }
 
-// Endpoints are those of all members.
+// Endpoints returns the endpoints of all members.
 func (c *Cluster) Endpoints() (all []string) {
 	for _, m := range c.Members {
 		all = append(all, m.Client)
@@ -173,7 +173,7 @@ func (c *Cluster) Tree(t testing.TB, tree string) *etcd.Store {
 	return s
 }
 
-// Leader waits for a leader, and is the one.
+// Leader waits for a leader and returns it.
 func (c *Cluster) Leader() (leader *Member) {
 	c.t.Helper()
 	c.wait("no leader", func() bool {
@@ -206,7 +206,7 @@ func (c *Cluster) wait(otherwise string, until func() bool) {
 	c.t.Fatalf("etcd: waited in vain: %s", otherwise)
 }
 
-// Compact has the cluster forget the changes up to a revision.
+// Compact makes the cluster forget the changes up to a revision.
 func (c *Cluster) Compact(ctx context.Context, revision int64) error {
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
 	if err != nil {
@@ -217,7 +217,7 @@ func (c *Cluster) Compact(ctx context.Context, revision int64) error {
 	return err
 }
 
-// EndLeases ends all leases, as when no client kept them alive for long.
+// EndLeases ends all leases, as if no client had kept them alive.
 func (c *Cluster) EndLeases(t testing.TB) {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
@@ -252,7 +252,7 @@ func (m *Member) status() *clientv3.StatusResponse {
 	return status
 }
 
-// Start starts the member, which was killed or not started yet, with more in its environment.
+// Start starts a member that was killed or never started, with additional environment variables.
 func (m *Member) Start(environment ...string) {
 	m.t.Helper()
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -269,7 +269,7 @@ func (m *Member) Start(environment ...string) {
 	}
 }
 
-// Kill ends the member as a power loss does, and waits until it has gone.
+// Kill kills the member without warning, like a power loss, and waits until it is gone.
 func (m *Member) Kill() {
 	if m.cmd != nil {
 		_ = m.cmd.Process.Kill()
@@ -278,7 +278,7 @@ func (m *Member) Kill() {
 	}
 }
 
-// Lose removes what the killed member kept, as the loss of its disk does.
+// Lose removes the data of a killed member, like the loss of its disk.
 func (m *Member) Lose() {
 	m.t.Helper()
 	if err := os.RemoveAll(filepath.Join(m.Dir, "data")); err != nil {
@@ -286,7 +286,7 @@ func (m *Member) Lose() {
 	}
 }
 
-// Ended waits until the member has ended by itself, and is what it logged last.
+// Ended waits until the member has ended by itself, and returns its last log lines.
 func (m *Member) Ended() string {
 	m.t.Helper()
 	ended := make(chan error, 1)
@@ -301,8 +301,8 @@ func (m *Member) Ended() string {
 	return string(b[max(0, len(b)-2000):])
 }
 
-// Stop stops the member where it is; its connections stay. Continue lets it go on.
+// Stop suspends the member's process; its connections stay open. Continue resumes it.
 func (m *Member) Stop() { _ = m.cmd.Process.Signal(syscall.SIGSTOP) }
 
-// Continue lets a stopped member go on.
+// Continue resumes a stopped member.
 func (m *Member) Continue() { _ = m.cmd.Process.Signal(syscall.SIGCONT) }

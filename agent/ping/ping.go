@@ -18,10 +18,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/florete/florete/agent/accounts"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/httpreply"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixsock"
 )
 
 // Timeout bounds all steps together: what a connection may take, and a moment.
@@ -77,9 +77,9 @@ func Serve(ctx context.Context, ln net.Listener, named func(uid uint32) bool, do
 	mux := http.NewServeMux()
 	// By this name alone, as the status.
 	mux.HandleFunc("POST agent/ping", func(w http.ResponseWriter, r *http.Request) {
-		httpreply.JSON(w, http.StatusOK, do(r.Context(), accounts.UID(r), r.URL.Query().Get("service")))
+		httpreply.JSON(w, http.StatusOK, do(r.Context(), unixsock.UID(r), r.URL.Query().Get("service")))
 	})
-	accounts.Serve(ctx, ln, Timeout, named, mux)
+	unixsock.Serve(ctx, ln, Timeout, named, mux)
 }
 
 // Config is how a ping is done.
@@ -115,7 +115,7 @@ func Run(ctx context.Context, c Config, service string) (Result, error) {
 func fetch(ctx context.Context, socket, service string) (r Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	transport := accounts.Client(socket)
+	transport := unixsock.Client(socket)
 	defer transport.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent/ping?"+url.Values{"service": {service}}.Encode(), nil)
 	if err != nil {

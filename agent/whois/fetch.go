@@ -10,8 +10,8 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/florete/florete/agent/accounts"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/unixsock"
 )
 
 // Query names a connection. To may be zero.
@@ -25,7 +25,7 @@ type Query struct {
 func Fetch(ctx context.Context, socket string, q Query) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	transport := accounts.Client(socket)
+	transport := unixsock.Client(socket)
 	defer transport.CloseIdleConnections()
 	query := url.Values{"from": {q.From.String()}, "protocol": {string(q.Protocol)}}
 	if q.To.IsValid() {

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/florete/florete/agent/accounts"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/httpreply"
+	"github.com/florete/florete/internal/unixsock"
 )
 
 // timeout bounds a request on either side.
@@ -28,7 +28,7 @@ func Serve(ctx context.Context, ln net.Listener, t *Table, older func() []string
 	mux := http.NewServeMux()
 	// By this name alone, as the status.
 	mux.HandleFunc("GET agent/whois", func(w http.ResponseWriter, r *http.Request) {
-		uid := accounts.UID(r)
+		uid := unixsock.UID(r)
 		if as, err := strconv.ParseUint(r.URL.Query().Get("as"), 10, 32); err == nil && int(uid) == os.Geteuid() {
 			uid = uint32(as)
 		}
@@ -39,7 +39,7 @@ func Serve(ctx context.Context, ln net.Listener, t *Table, older func() []string
 		t.answer(w, r, uid, older)
 	})
 	named := func(uid uint32) bool { return int(uid) == os.Geteuid() || t.mayQuery(uid) }
-	accounts.Serve(ctx, ln, timeout, named, mux)
+	unixsock.Serve(ctx, ln, timeout, named, mux)
 }
 
 func (t *Table) answer(w http.ResponseWriter, r *http.Request, uid uint32, older func() []string) {

@@ -24,12 +24,12 @@ import (
 	api "github.com/spiffe/go-spiffe/v2/proto/spiffe/workload"
 	"google.golang.org/grpc"
 
-	"github.com/florete/florete/agent/accounts"
 	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/journal"
+	"github.com/florete/florete/internal/unixsock"
 )
 
 const (
@@ -96,7 +96,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 		grpc.UnaryInterceptor(requireHeader), grpc.StreamInterceptor(requireHeaderOfStream))
 	api.RegisterSpiffeWorkloadAPIServer(g, s)
 	defer context.AfterFunc(ctx, g.Stop)()
-	if err := g.Serve(accounts.Limits{Each: perAccount, Total: total, Named: s.named}.Listen(ln)); err != nil && ctx.Err() == nil {
+	if err := g.Serve(unixsock.Limits{Each: perAccount, Total: total, Named: s.named}.Listen(ln)); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("socket of the Workload API: %w", err)
 	}
 	return nil

@@ -1,5 +1,5 @@
 // Package unixsock listens on Unix sockets, connects to them, and returns the process at the other
-// end.
+// end. It also bounds the connections of each account of the host, and serves HTTP to accounts.
 package unixsock
 
 import (

@@ -1,6 +1,4 @@
-// Package accounts limits the use of a Unix socket by each account of the host, and serves HTTP on
-// such a socket. The account of a caller is determined by SO_PEERCRED.
-package accounts
+package unixsock
 
 import (
 	"context"
@@ -10,26 +8,25 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/conns"
-	"github.com/florete/florete/internal/unixsock"
 )
 
-// Bounds of the connections for HTTP.
+// Bounds of the connections that Serve accepts.
 const (
 	perAccount = 64
 	total      = 1024
 )
 
-// Of the accounts that the policy does not name, each has strangerEach connections at most, and
-// strangers have them all together: an account may have 65,536 subordinate ones (subuid(5)). Of
-// those that it names, one that has more than a few leaves the last quarter to the others.
+// Accounts that the policy does not name share a number of connections, because one account may
+// have 65,536 subordinate ones (subuid(5)), and each has at most strangerEach. An account that it
+// names, and that has more than a few connections, leaves the last quarter of the total to others.
 const (
 	strangers    = 64
 	strangerEach = 16
 	few          = 16
 )
 
-// Limits of the connections at a Unix socket. Named accounts have Each, and Total in all; root
-// is always one of them.
+// Limits bounds the connections of the host's accounts to a Unix socket. Each named account can
+// have Each connections, and all of them together Total. Root is always named.
 type Limits struct {
 	Each, Total int
 
@@ -37,8 +34,8 @@ type Limits struct {
 	Named func(c *net.UnixConn, uid uint32) bool
 }
 
-// Listen bounds the connections that ln accepts, and closes others. Those that it accepts are
-// syscall.Conn.
+// Listen returns a listener that closes connections of ln beyond the limits. Its connections
+// implement syscall.Conn.
 func (l Limits) Listen(ln net.Listener) net.Listener {
 	return &listener{Listener: ln, limits: l, held: map[uint32]int{}}
 }
@@ -60,7 +57,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		unix := conn.(*net.UnixConn)
-		if peer, err := unixsock.Peer(unix); err == nil {
+		if peer, err := Peer(unix); err == nil {
 			uid := peer.Uid
 			named := uid == 0 || l.limits.Named(unix, uid)
 			if l.acquire(uid, named) {
@@ -120,11 +117,12 @@ func (c *client) Close() error {
 
 type uidKey struct{}
 
-// UID is whose request it is, of a handler of Serve.
+// UID returns the account that made a request, in a handler of Serve.
 func UID(r *http.Request) uint32 { return r.Context().Value(uidKey{}).(uint32) }
 
-// Serve answers on ln, of Listen, until ctx ends, and removes the socket. A request and its
-// answer have the timeout. The policy names some accounts.
+// Serve serves HTTP to every account of the host on ln, a listener of Listen, until ctx ends. Then
+// it removes the socket. The timeout is for a request and for its answer. named reports whether the
+// policy names an account.
 func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, named func(uid uint32) bool, h http.Handler) {
 	server := &http.Server{
 		Handler: h, ReadTimeout: timeout, WriteTimeout: timeout,
@@ -136,9 +134,9 @@ func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, named fu
 	_ = conns.Serve(ctx, server, conns.Patient(limits.Listen(ln), nil)) // Patient passes its errors over
 }
 
-// Client requests of the agent behind the socket. Its idle connections must be closed.
+// Client returns a transport for HTTP on a Unix socket. The caller must close its idle connections.
 func Client(socket string) *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return unixsock.Dial(ctx, socket)
+		return Dial(ctx, socket)
 	}}
 }

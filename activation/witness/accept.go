@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/florete/florete/internal/atomicfile"
-	"github.com/florete/florete/internal/checkpoint"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 )
 
@@ -49,7 +49,7 @@ func GoOn(w hostdir.Witnessed, accepted []hostdir.AcceptedAudit) hostdir.Witness
 		return w
 	}
 	is := hostdir.Witnessed{Provider: w.Provider, Kind: w.Kind}
-	if c, err := checkpoint.Open(w.RefusedKey, w.Refused); err == nil {
+	if c, err := hostapi.OpenCheckpoint(w.RefusedKey, w.Refused); err == nil {
 		is.Key, is.Checkpoint, is.Size, is.Seen = w.RefusedKey, c.Text, int64(c.Size), w.Seen
 	}
 	return is

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete/internal/checkpoint"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/terminal"
@@ -21,7 +20,7 @@ func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hos
 		w.Refused, w.RefusedKey = answer.Checkpoint, answer.Key
 		return faulty(w, fmt.Sprintf(format, args...), now)
 	}
-	newest, err := checkpoint.Open(answer.Key, answer.Checkpoint)
+	newest, err := hostapi.OpenCheckpoint(answer.Key, answer.Checkpoint)
 	if err != nil {
 		return refuse("it returned no checkpoint of its audit log: %v", err)
 	}
@@ -29,7 +28,7 @@ func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hos
 		return refuse("it returned another audit log, of %d rows, than the one that had %d", newest.Size, w.Size)
 	}
 	if w.Key != "" {
-		before, err := checkpoint.Open(w.Key, w.Checkpoint)
+		before, err := hostapi.OpenCheckpoint(w.Key, w.Checkpoint)
 		if err != nil { // of this host's own file
 			return faulty(w, err.Error(), now)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/transparency-dev/merkle/compact"
 	"github.com/transparency-dev/merkle/rfc6962"
 
-	"github.com/florete/florete/internal/checkpoint"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -162,7 +162,7 @@ func (r root) add(leaf string) {
 }
 
 // is compares with a checkpoint of the same size.
-func (r root) is(c checkpoint.Checkpoint) error {
+func (r root) is(c hostapi.VerifiedCheckpoint) error {
 	hash, err := r.GetRootHash(nil)
 	if err == nil && r.End() == 0 {
 		hash = rfc6962.DefaultHasher.EmptyRoot()

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/internal/checkpoint"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 )
@@ -45,7 +45,7 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.db.Close()
-	var before checkpoint.Checkpoint
+	var before hostapi.VerifiedCheckpoint
 	grew := 0
 	after := 1200 * time.Millisecond // at most, and longer where a process does not come that far
 	for n := 0; grew < 8; n++ {

@@ -11,7 +11,7 @@ import (
 	"github.com/transparency-dev/tessera/api/layout"
 	"github.com/transparency-dev/tessera/client"
 
-	"github.com/florete/florete/internal/checkpoint"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // Reader reads the log in a directory, also while it grows. Its errors are fs.ErrNotExist if there
@@ -19,7 +19,7 @@ import (
 type Reader struct{ Dir string }
 
 // Checkpoint returns the newest checkpoint and the key that verifies it.
-func (r Reader) Checkpoint(ctx context.Context) (key string, c checkpoint.Checkpoint, err error) {
+func (r Reader) Checkpoint(ctx context.Context) (key string, c hostapi.VerifiedCheckpoint, err error) {
 	b, err := os.ReadFile(filepath.Join(r.Dir, publicFile))
 	if err != nil {
 		return "", c, err
@@ -29,7 +29,7 @@ func (r Reader) Checkpoint(ctx context.Context) (key string, c checkpoint.Checkp
 		return "", c, err
 	}
 	key = strings.TrimSpace(string(b))
-	c, err = checkpoint.Open(key, string(text))
+	c, err = hostapi.OpenCheckpoint(key, string(text))
 	return key, c, err
 }
 

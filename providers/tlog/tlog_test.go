@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/internal/checkpoint"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
@@ -78,9 +78,9 @@ func (e *env) while(l *Log, f func()) {
 }
 
 // has waits until the log has a checkpoint of so many rows.
-func (e *env) has(l *Log, n int) checkpoint.Checkpoint {
+func (e *env) has(l *Log, n int) hostapi.VerifiedCheckpoint {
 	e.Helper()
-	var c checkpoint.Checkpoint
+	var c hostapi.VerifiedCheckpoint
 	kit.Succeeds(e, "rows in the log", func() (err error) {
 		if _, c, err = l.Checkpoint(e.Context()); err == nil && c.Size > uint64(n) {
 			e.Fatalf("%d rows, want %d", c.Size, n)
@@ -131,7 +131,7 @@ func TestAppend(t *testing.T) {
 	e := newEnv(t)
 	keys := e.rows(3, time.Hour)
 	l := e.log()
-	var before checkpoint.Checkpoint
+	var before hostapi.VerifiedCheckpoint
 	e.while(l, func() {
 		before = e.has(l, 3)
 		keys = append(keys, e.rows(300, 0)...)

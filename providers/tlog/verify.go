@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete/internal/checkpoint"
+	"github.com/florete/florete/internal/hostapi"
 )
 
 // Verdict is the result of verifying a log.
@@ -43,7 +43,7 @@ func Verify(ctx context.Context, s Source, kept time.Time) (v Verdict, err error
 			v.Faults = append(v.Faults, fmt.Sprintf(format, args...))
 		}
 	}
-	c, err := checkpoint.Open(head.Key, head.Checkpoint)
+	c, err := hostapi.OpenCheckpoint(head.Key, head.Checkpoint)
 	if err != nil {
 		fault("%v", err)
 		return v, nil
@@ -109,7 +109,7 @@ func (l Logged) place() string {
 
 // Verify checks that the log contains the row in its present form in the store or the archive.
 func (p Proof) Verify() error {
-	c, err := checkpoint.Open(p.Key, p.Checkpoint)
+	c, err := hostapi.OpenCheckpoint(p.Key, p.Checkpoint)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func Follow(ctx context.Context, s Source, yield func(Logged) error) error {
 		if err != nil {
 			return err
 		}
-		c, err := checkpoint.Open(head.Key, head.Checkpoint)
+		c, err := hostapi.OpenCheckpoint(head.Key, head.Checkpoint)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/dexidp/dex/storage"
 )
 
-// accounts is a storage with those who can sign in, by email in lower case.
+// accounts is a storage with the people of the users file, by email in lower case.
 type accounts struct {
 	storage.Storage
 	users  []storage.Password
@@ -27,8 +27,8 @@ func (a accounts) find(email string) (storage.Password, bool) {
 	return storage.Password{}, false
 }
 
-// GetPassword also answers a sign-in for an account that is nobody's: with a hash that no
-// password has, and that costs as much to check as somebody's.
+// GetPassword also returns a password for an account that does not exist: a hash that no password
+// has, and that costs as much to check as a real one.
 func (a accounts) GetPassword(ctx context.Context, email string) (storage.Password, error) {
 	u, ok := a.find(email)
 	switch {

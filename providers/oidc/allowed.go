@@ -8,14 +8,13 @@ import (
 	"github.com/dexidp/dex/storage"
 )
 
-// codeOutside is of who is in none of the groups that may sign in at a client.
+// codeOutside is the audit code of a person in none of the groups that may sign in at a client.
 const codeOutside = "outside-groups"
 
 var errOutside = errors.New("oidc: in none of the groups that may sign in at this client")
 
-// allowed is a storage that gives no code and no tokens of a client to people outside of its
-// groups: not at the sign-in, not where a code is exchanged, not where a token is refreshed,
-// which reads groups anew.
+// allowed is a storage that gives codes and tokens of a client only to people in its groups: at the
+// sign-in, when a code is exchanged, and when a token is refreshed, which reads groups anew.
 type allowed struct {
 	storage.Storage
 	policy func() *Policy
@@ -55,7 +54,7 @@ func (a allowed) GetRefresh(ctx context.Context, id string) (storage.RefreshToke
 	return r, err
 }
 
-// UpdateRefreshToken ends the token of who left the groups, or is gone.
+// UpdateRefreshToken ends the token of a person who left the groups or no longer exists.
 func (a allowed) UpdateRefreshToken(ctx context.Context, id string, change func(storage.RefreshToken) (storage.RefreshToken, error)) error {
 	var client, user string
 	x := exchangeOf(ctx)

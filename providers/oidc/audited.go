@@ -10,13 +10,14 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Codes of what the issuer refuses. A refusal of /token has OAuth's (RFC 6749 section 5.2).
+// Audit codes of refused sign-ins. A refusal of /token has the code of RFC 6749 section 5.2.
 const (
 	codePassword = "wrong-password"
 	codeSlowed   = "slowed"
 )
 
-// row is one about what an account does, or what is done in its name.
+// row returns an audit row about an act of, or in the name of, an account. account and client may
+// be empty.
 func row(from, what, account, client string) server.Row {
 	r := server.Row{Time: time.Now().UTC(), From: from, Kind: Name, Outcome: server.Granted, Detail: map[string]string{"what": what}}
 	if account != "" {
@@ -28,12 +29,12 @@ func row(from, what, account, client string) server.Row {
 	return r
 }
 
-// refusal is a row of what is refused.
+// refusal returns an audit row about a refused act.
 func refusal(from, what, account, client, code, message string) server.Row {
 	return row(from, what, account, client).Refuse(hostapi.Errorf(hostapi.Code{Name: code, Class: hostapi.Denied}, "%s", message))
 }
 
-// audited is a storage that writes an audit row before anybody gets a code or tokens.
+// audited is a storage that writes an audit row before a code or tokens are handed out.
 type audited struct {
 	storage.Storage
 	audit *server.Audit

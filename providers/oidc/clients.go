@@ -17,14 +17,14 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// registration is the record of a client: all of it but the secret.
+// registration is the record of a client, without its secret.
 type registration struct {
 	Service      spiffe.ID `json:"service"`
 	RedirectURIs []string  `json:"redirectURIs"`
 	Generation   int       `json:"generation"` // the last that the policy granted
 
-	// PKCE reports whether sign-ins must have a code challenge: of clients that were registered since
-	// releases want it. Others may have a library that knows none.
+	// PKCE reports whether sign-ins must have a code challenge. It is set for clients registered
+	// since that is required. Older ones may use a library without PKCE.
 	PKCE bool `json:"pkce,omitempty"`
 
 	Rotation *server.Rotation `json:"-"` // nil before the first
@@ -32,7 +32,7 @@ type registration struct {
 	public bool // of a grant: whether it has no secret
 }
 
-// rotation is that of the client's secret.
+// rotation returns the rotation of the client's secret.
 func (r registration) rotation() server.Rotation {
 	if r.Rotation == nil {
 		return server.Rotation{}
@@ -40,7 +40,7 @@ func (r registration) rotation() server.Rotation {
 	return *r.Rotation
 }
 
-// client is the client id of the service: its user-facing name.
+// client returns the client ID: the service's name for users.
 func (r registration) client() string {
 	d, err := spiffe.Dial(r.Service)
 	if err != nil {
@@ -53,8 +53,8 @@ func (r registration) equal(o registration) bool {
 	return r.Service == o.Service && r.Generation == o.Generation && r.rotation().Number == o.rotation().Number && slices.Equal(r.RedirectURIs, o.RedirectURIs)
 }
 
-// encode writes what was rotated as a list, with the rotation. Releases before rotations
-// cannot read that, and refuse, where they would have the former secret work again.
+// encode encodes a rotated registration as a list, with the rotation. Releases without rotations
+// cannot read that and refuse the client; otherwise the former secret would work again there.
 func (r registration) encode() []byte {
 	var v any = r
 	if r.Rotation != nil {
@@ -77,19 +77,18 @@ func (r *registration) decode(b []byte) error {
 	return err
 }
 
-// prefix is where registrations lie, by client id.
+// prefix is the prefix of registrations' keys, followed by the client ID.
 const prefix = "oidc/registration/"
 
 func key(client string) string { return prefix + client }
 
-// clients are the registered clients.
+// clients reads the registered clients.
 type clients struct {
 	db  store.Store
 	key *sealedstore.Key
 }
 
-// get reads a registration and the revision that wrote it, both zero when there
-// is none.
+// get reads a registration and the revision that wrote it, both zero if there is none.
 func (c clients) get(ctx context.Context, client string) (r registration, modified int64, err error) {
 	e, err := c.db.Get(ctx, key(client))
 	if errors.Is(err, store.ErrNotFound) {
@@ -104,11 +103,11 @@ func (c clients) get(ctx context.Context, client string) (r registration, modifi
 	return r, e.Modified, nil
 }
 
-// overlap is how long the secret of before a rotation is accepted beside the new one.
+// overlap is the time for which the secret from before a rotation is accepted beside the new one.
 const overlap = 15 * time.Minute
 
-// accepted is the secret that a client may present in a generation: the newest, unless what it
-// presents is that of before the last rotation, and the overlap has not ended.
+// accepted returns the secret that is compared with the presented one: the secret from before the
+// last rotation if that is presented within the overlap, and the newest one otherwise.
 func (c clients) accepted(r registration, generation int, presented string) string {
 	id, rotation := r.client(), r.rotation()
 	if rotation.Number > 0 && rotation.Within(overlap, time.Now()) {
@@ -120,7 +119,7 @@ func (c clients) accepted(r registration, generation int, presented string) stri
 	return c.secret(id, generation, rotation.Number)
 }
 
-// secret is the client's secret of a generation and rotation.
+// secret derives the client's secret of a generation and rotation.
 func (c clients) secret(client string, generation, rotation int) string {
 	purpose := fmt.Sprintf("florete oidc client secret v1\n%s\n%d", client, generation)
 	if rotation != 0 {

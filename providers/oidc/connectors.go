@@ -17,15 +17,15 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 )
 
-// connector is where people can sign in besides the users file: a directory or an upstream
-// issuer, with what Dex opens it by.
+// connector is a source of people besides the users file: a directory or an upstream issuer, with
+// its configuration for Dex.
 type connector struct {
 	name, title, kind string
 	config            func(secret string) any // with the path of its secret
 }
 
-// Connectors that wrap Dex's own. What is wrong with a directory or upstream, or with its
-// secret, shows at a sign-in there, and keeps nobody from signing in elsewhere.
+// Types of our connectors. Problems of a directory or upstream issuer, or with its secret, show at
+// a sign-in there and affect no other sign-in.
 const (
 	ldapKind     = "florete-ldap"
 	upstreamKind = "florete-oidc"
@@ -36,7 +36,7 @@ func init() {
 	dex.ConnectorsConfig[upstreamKind] = func() dex.ConnectorConfig { return new(upstreamConfig) }
 }
 
-// connectors are those of a policy, sorted by name.
+// connectors returns the connectors of a policy, sorted by name.
 func connectors(issuer string, ldap map[string]Directory, upstream map[string]Upstream) (all []connector, err error) {
 	for _, name := range slices.Sorted(maps.Keys(ldap)) {
 		c, err := ldap[name].config()
@@ -61,8 +61,8 @@ func connectors(issuer string, ldap map[string]Directory, upstream map[string]Up
 	return all, nil
 }
 
-// forDex are the connectors as Dex reads them, after that of the users file. Their secrets lie
-// beside it, in files connector-<name>.
+// forDex returns the connectors as Dex reads them, after the connector of the users file. Their
+// secrets are in files connector-<name> beside that file.
 func forDex(users string, all []connector) ([]storage.Connector, error) {
 	out := []storage.Connector{{ID: dex.LocalConnector, Name: "Email and password", Type: dex.LocalConnector}}
 	for _, c := range all {
@@ -75,7 +75,7 @@ func forDex(users string, all []connector) ([]storage.Connector, error) {
 	return out, nil
 }
 
-// person is somebody by the name or id of a connector, none of another's.
+// person returns a name for a person of a connector that no person of another connector has.
 func person(connector, name string) string {
 	if connector == dex.LocalConnector {
 		return name
@@ -83,25 +83,25 @@ func person(connector, name string) string {
 	return connector + "/" + name
 }
 
-// readSecret reads the secret of a connector.
+// readSecret reads the secret of a connector from a file.
 func readSecret(path string) (string, error) {
 	b, err := secretfile.ReadFile(path)
 	return strings.TrimRight(string(b), "\r\n"), err
 }
 
-// What waits for a directory or an upstream issuer at most, and how many do at once.
+// The longest call to a directory or an upstream issuer, and the number of calls at once.
 const (
 	elsewherePatience = 10 * time.Second
 	elsewhereAtOnce   = 32
 )
 
-// elsewhere bounds what waits for another system. Dex's connectors know no end of waiting.
+// elsewhere bounds the number of calls to another system, since Dex's connectors have no timeout.
 type elsewhere chan struct{}
 
 var errSilent = fmt.Errorf("no answer within %v", elsewherePatience)
 
-// within returns what f does, unless that takes too long: then f goes on alone, and counts
-// until it has ended.
+// within returns the result of f, unless f takes too long. Then f continues in the background, and
+// counts until it returns.
 func within[T any](ctx context.Context, e elsewhere, f func() (T, error)) (none T, err error) {
 	type result struct {
 		v   T

@@ -5,8 +5,8 @@ import (
 	"net/url"
 )
 
-// crossOrigin lets the pages of public clients read what apps of other clients read from
-// servers: an origin is theirs that one of their callbacks has. No cookies go along.
+// crossOrigin lets the web pages of public clients read responses that other clients read on
+// servers. Requests are allowed from the origins of a public client's callbacks, without cookies.
 func (s *issuerServer) crossOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Origin")
@@ -22,7 +22,7 @@ func (s *issuerServer) crossOrigin(next http.Handler) http.Handler {
 	})
 }
 
-// origins are those of the callbacks of public clients.
+// origins returns the origins of the callbacks of public clients.
 func (p *Policy) origins() map[string]bool {
 	all := map[string]bool{}
 	if p == nil {

@@ -14,12 +14,13 @@ import (
 	"github.com/florete/florete/providers/outside"
 )
 
-// endpoint is where an issuer of others registers clients (RFC 7591), each of which it lets be
-// managed at an address and by a token of its own (RFC 7592).
+// endpoint is the registration endpoint of an external issuer (RFC 7591). The issuer gives each
+// client an address and a token for managing it (RFC 7592).
 //
-// A client is registered and deleted, never updated: an update may replace its token, and who
-// ends before that is kept can neither update nor delete it any more. So what changes is
-// another client, and the former one ends when hosts had time to fetch it.
+// A client is registered and deleted, never updated. An update may replace the client's token, and
+// a process that ends before the new one is stored could neither update nor delete the client any
+// more. So a change registers another client, and the former one is deleted once hosts had time to
+// fetch the new one.
 type endpoint struct {
 	url   string
 	token string // the one that lets register; empty where the issuer wants none
@@ -27,7 +28,7 @@ type endpoint struct {
 	issuer string
 }
 
-// metadata is a client as it is requested.
+// metadata is the registration request of a client.
 type metadata struct {
 	Name            string   `json:"client_name"`
 	RedirectURIs    []string `json:"redirect_uris"`
@@ -57,13 +58,13 @@ const (
 	maxRegistered   = 1 << 20
 )
 
-// registrarClient follows nothing: tokens go to the address that was given, and nowhere else.
+// registrarClient follows no redirects, so that tokens reach only the given address.
 var registrarClient = &http.Client{
 	Timeout:       registerTimeout,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// refusedError is an answer of the issuer that is no success.
+// refusedError is an unsuccessful response of the issuer.
 type refusedError struct {
 	status int
 	why    string
@@ -86,7 +87,7 @@ func (endpoint) update(context.Context, string, made, Request) error { return er
 
 func (endpoint) pending(string, string) (made, bool) { return made{}, false }
 
-// end deletes a client, by what only who registered it has.
+// end deletes a client with its own address and token.
 func (e endpoint) end(ctx context.Context, c made, _ bool) error {
 	if c.URI == "" || c.Token == "" {
 		return &refusedError{http.StatusNotImplemented, "it lets nobody manage clients (RFC 7592)"}
@@ -105,7 +106,8 @@ func bearer(token string) http.Header {
 	return http.Header{"Authorization": {"Bearer " + token}}
 }
 
-// manage sends JSON to an issuer, authorized by a header.
+// manage sends JSON to an issuer with an authorization header, and returns the body of its
+// response.
 func manage(ctx context.Context, method, url string, header http.Header, content any) ([]byte, error) {
 	var body io.Reader
 	if content != nil {

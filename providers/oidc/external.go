@@ -18,7 +18,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// externalPrefix is where clients at an issuer of others are, by name, sealed.
+// externalPrefix is the prefix of the sealed records of clients at an external issuer, followed by
+// the client's name.
 const externalPrefix = "oidc/external/"
 
 const (
@@ -26,10 +27,10 @@ const (
 	endsEvery   = time.Minute // how often those whose time is over are ended
 )
 
-// gone are answers to whom the issuer does not, and will not, let delete a client.
+// gone lists response statuses after which the issuer will not let the client be deleted.
 var gone = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented}
 
-// external is what is kept of a service's clients at an issuer of others.
+// external is the record of a service's clients at an external issuer.
 type external struct {
 	Mark    string       `json:"mark"`    // of one that is being registered; empty once it is kept
 	Clients []registered `json:"clients"` // the one in use, then former ones
@@ -60,7 +61,7 @@ func (p *Provider) readExternal(ctx context.Context, name string) (e external, e
 	return e, err
 }
 
-// writeExternal keeps what is known of the clients, and forgets what has none.
+// writeExternal stores the record, or deletes it if it has no clients.
 func (p *Provider) writeExternal(ctx context.Context, name string, e external) (external, error) {
 	key := externalPrefix + name
 	op := store.Delete(key)
@@ -76,8 +77,8 @@ func (p *Provider) writeExternal(ctx context.Context, name string, e external) (
 	return e, err
 }
 
-// external is the client of a service at the issuer that the policy names, registered where
-// what is wanted is another than it was registered for.
+// external returns the client of a service at the issuer in the policy. It updates or registers the
+// client if the registered one differs from the granted one.
 func (p *Provider) external(ctx context.Context, c server.Call, policy *Policy, want registration) (registered, error) {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
@@ -148,7 +149,7 @@ func unavailable(policy *Policy, err error) error {
 	return hostapi.Errorf(hostapi.CodeUnavailable, "registering at %s: %v", policy.registration, err)
 }
 
-// version is of all that a client is registered for.
+// version returns a digest of everything that a client is registered for.
 func (p *Policy) version(name string, generation, rotation int) string {
 	of := []any{p.registration, p.clients[name], generation, rotation}
 	if p.registrar != "" {
@@ -157,7 +158,7 @@ func (p *Policy) version(name string, generation, rotation int) string {
 	return digest(of)
 }
 
-// credential is of what another secret is made for.
+// credential returns a digest of everything on which the client's secret depends.
 func (p *Policy) credential(name string, generation, rotation int) string {
 	return digest([]any{p.registrar, p.registration, p.clients[name].Public, generation, rotation})
 }
@@ -171,7 +172,8 @@ func digest(of []any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// endExternal ends clients whose time is over, or that no policy names, until ctx ends.
+// endExternal regularly ends former clients whose time is over, and clients that no policy names,
+// until ctx ends.
 func (p *Provider) endExternal(ctx context.Context) {
 	sweep := func(ctx context.Context) error { return p.sweepExternal(ctx, time.Now()) }
 	journal.Every(ctx, endsEvery, p.log, sweep, "clients whose time is over stay until the next try")
@@ -198,7 +200,7 @@ func (p *Provider) sweepExternal(ctx context.Context, now time.Time) error {
 	}
 }
 
-// endOver ends the clients of one name whose time is over.
+// endOver ends the former clients of one name whose time is over.
 func (p *Provider) endOver(ctx context.Context, now time.Time, policy *Policy, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/conns"
 )
 
-// How often a password may be guessed: so often at once, and then after a delay that
-// doubles up to the longest. What was wrong is forgotten after a while without a guess.
+// Bounds on guessing passwords: some free guesses, then a delay that doubles up to the longest.
+// Wrong guesses are forgotten after a time without a guess.
 const (
 	freeGuesses        = 5
 	freeGuessesNetwork = 50
@@ -19,41 +19,42 @@ const (
 	maxGuessed         = 10_000 // accounts, browsers and networks that are remembered
 	checkPatience      = 5 * time.Second
 
-	// maxWaiting is how many checks are under way or wait, for each processor that checks: at 64
-	// ms each, nobody waits for longer than a second. maxWaitingNetwork is that of a network.
+	// maxWaiting is the number of checks in progress or waiting for each checking processor. A
+	// check takes 64 ms, so nobody waits for longer than a second. maxWaitingNetwork is the bound
+	// for one network.
 	maxWaiting        = 16
 	maxWaitingNetwork = 4
 )
 
-// guesser is what guesses are counted by: an account, for browsers that are not known to
-// be its own; a browser that is; or a network. So nobody can lock somebody out of a
+// guesser is the subject by which guesses are counted: an account, for browsers in which it has not
+// signed in; a browser in which it has; or a network. So nobody can lock somebody else out of a
 // browser that signed in before.
 type guesser struct {
 	sort, name string
 }
 
-// guesses are those of one guesser.
+// guesses counts the guesses of one guesser.
 type guesses struct {
 	n     int
 	last  time.Time
 	until time.Time // none before
 }
 
-// guard slows the guessing of passwords down, and bounds how many are checked at once:
-// each costs a tenth of a second or more of the machine that issues certificates.
+// guard slows down the guessing of passwords, and bounds how many are checked at once. A check
+// costs a tenth of a second of a processor or more, on the machine that issues certificates.
 type guard struct {
 	mu      sync.Mutex
 	guessed map[guesser]*guesses
 
-	// Those from known browsers do not wait for others.
+	// knownChecks is for known browsers, which do not wait for others.
 	checks, knownChecks chan struct{}
 
-	// Who waits, and is checked, of those from other browsers.
+	// waiting bounds the checks for unknown browsers that wait or are in progress.
 	waiting chan struct{}
 	from    *conns.PerKey[string] // of each network
 }
 
-// processors are those of this machine, before server.TuneRuntime.
+// processors is the number of processors of this machine, read before server.TuneRuntime.
 var processors = runtime.GOMAXPROCS(0)
 
 func newGuard() *guard {
@@ -64,8 +65,8 @@ func newGuard() *guard {
 	}
 }
 
-// guess counts a guess as wrong, which right takes back, unless it comes too early: then
-// it returns how long that is. A guess that comes too early costs nothing more.
+// guess counts a guess as wrong; right takes that back. If the guess comes too early, guess counts
+// nothing and returns the time to wait.
 func (g *guard) guess(by ...guesser) (wait time.Duration) {
 	now := time.Now()
 	g.mu.Lock()
@@ -97,7 +98,8 @@ func (g *guard) guess(by ...guesser) (wait time.Duration) {
 	return 0
 }
 
-// remember makes room by forgetting who has not guessed for the longest. g.mu is held.
+// remember adds guesses, and forgets the guesser who has not guessed for the longest if there are
+// too many. g.mu is held.
 func (g *guard) remember(k guesser, v *guesses) {
 	if _, ok := g.guessed[k]; !ok && len(g.guessed) >= maxGuessed {
 		var oldest guesser
@@ -112,7 +114,7 @@ func (g *guard) remember(k guesser, v *guesses) {
 	g.guessed[k] = v
 }
 
-// undo takes back one guess, which was never checked.
+// undo takes back one guess that was never checked.
 func (g *guard) undo(by ...guesser) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -123,16 +125,16 @@ func (g *guard) undo(by ...guesser) {
 	}
 }
 
-// right forgets the guesses of one who has the right password.
+// right forgets the guesses of a guesser with the right password.
 func (g *guard) right(by guesser) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.guessed, by)
 }
 
-// check waits until a password may be checked. It is false when too many wait, whether or not
-// there is such an account: what a check takes tells nothing. A network is that of a browser that
-// is not known, empty where everybody comes from it.
+// check waits until a password may be checked. It returns false if too many wait, whether or not
+// the account exists, so that the result reveals nothing. network is the network of an unknown
+// browser, or empty if all connections come from the same one.
 func (g *guard) check(ctx context.Context, known bool, network string) (done func(), ok bool) {
 	if known {
 		return wait(ctx, g.knownChecks)
@@ -161,7 +163,7 @@ func (g *guard) check(ctx context.Context, known bool, network string) (done fun
 	return func() { checked(); end() }, true
 }
 
-// wait waits for one of the checks.
+// wait waits for a place among checks.
 func wait(ctx context.Context, checks chan struct{}) (done func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()

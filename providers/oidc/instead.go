@@ -2,13 +2,13 @@ package oidc
 
 import "net/http"
 
-// instead is a page that is shown instead of Dex's.
+// instead is a page that is shown in place of Dex's.
 type instead struct {
 	status      int
 	title, text string
 }
 
-// overruled shows the page that a sign-in wants shown instead of Dex's.
+// overruled is a ResponseWriter that shows the sign-in's instead page in place of Dex's.
 type overruled struct {
 	http.ResponseWriter
 	server *issuerServer
@@ -17,7 +17,7 @@ type overruled struct {
 	shown  bool
 }
 
-// notThere is for where another issuer fails.
+// notThere is the page for a failure of another issuer.
 var notThere = instead{http.StatusServiceUnavailable, "Not now",
 	"Where you want to sign in, nobody answers, or something is wrong. Go back to the service and try again; the log of the provider has the reason."}
 

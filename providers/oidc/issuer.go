@@ -34,7 +34,7 @@ const (
 //go:embed web
 var web embed.FS
 
-// issuerServer is one Dex, and what stands before it.
+// issuerServer is a Dex with the handlers in front of it.
 type issuerServer struct {
 	http.Handler
 	issuer  *url.URL
@@ -53,8 +53,8 @@ type issuerServer struct {
 	log     *slog.Logger
 }
 
-// newIssuer makes the Dex of an issuer. What Dex leaves running ends with ctx and
-// touches nothing: rotation and garbage collection are upkeep's.
+// newIssuer returns a new Dex for an issuer. Goroutines that Dex leaves running end with ctx and
+// change nothing: upkeep rotates keys and collects garbage.
 func (p *Provider) newIssuer(ctx context.Context, policy *Policy, users []storage.Password) (*issuerServer, error) {
 	issuer, cluster := policy.issuer, policy.cluster
 	u, err := url.Parse(issuer)
@@ -117,13 +117,13 @@ func (p *Provider) newIssuer(ctx context.Context, policy *Policy, users []storag
 	return s, nil
 }
 
-// manual is a signer whose keys somebody else rotates.
+// manual is a signer that does not rotate its keys.
 type manual struct{ signer.Signer }
 
 func (manual) Start(context.Context) {}
 
-// rotate makes new signing keys when they are due. Start does so before it
-// returns, and what it leaves running ends at once.
+// rotate makes new signing keys if they are due. Dex's Start does so before it returns, and the
+// goroutine that it starts ends at once.
 func (s *issuerServer) rotate() {
 	ended, end := context.WithCancel(context.Background())
 	end()

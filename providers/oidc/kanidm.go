@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// kanidm is the API of Kanidm from 1.11 on, of which a service account's API token is.
+// kanidm is the API of Kanidm 1.11 and newer, used with an API token of a service account.
 //
-// A client has one secret, which the server makes, so another secret is another client. The
-// rest is updated.
+// A client has one secret, which the server makes, so a new secret needs another client. Other
+// changes update the client.
 type kanidm struct{ url, token string }
 
 // kanidmEntry is an entry of the server: values by attribute.
@@ -58,7 +58,8 @@ func (k kanidm) register(ctx context.Context, name, mark string, want Request, _
 	return c, nil
 }
 
-// update leaves groups that may no longer sign in no moment with what is new.
+// update updates a client. It sets the groups first, so that groups that lose access never have the
+// new settings.
 func (k kanidm) update(ctx context.Context, name string, c made, want Request) error {
 	if err := k.allow(ctx, c.ID, want); err != nil {
 		return err
@@ -67,7 +68,7 @@ func (k kanidm) update(ctx context.Context, name string, c made, want Request) e
 	return err
 }
 
-// allow sets who may sign in, and with which scopes: nobody is until then.
+// allow sets the groups that may sign in, and their scopes. Until then nobody may.
 func (k kanidm) allow(ctx context.Context, id string, want Request) error {
 	b, err := k.call(ctx, http.MethodGet, id, nil)
 	if err != nil {
@@ -109,7 +110,7 @@ func (k kanidm) allow(ctx context.Context, id string, want Request) error {
 	return nil
 }
 
-// pending has a name of at most 64 characters, which begins with a letter.
+// pending returns a client whose name has at most 64 characters and begins with a letter.
 func (k kanidm) pending(name, mark string) (made, bool) {
 	service, _, _ := strings.Cut(name, ".")
 	mark = mark[:min(len(mark), 12)]
@@ -118,7 +119,7 @@ func (k kanidm) pending(name, mark string) (made, bool) {
 	return made{ID: id, URI: k.url + "/v1/oauth2/" + id, Registrar: registrarKanidm, Issuer: "/oauth2/openid/" + id}, true
 }
 
-// end deletes a client. What is not there has ended.
+// end deletes a client. It is no error if the client does not exist.
 func (k kanidm) end(ctx context.Context, c made, _ bool) error {
 	if c.URI != k.url+"/v1/oauth2/"+c.ID {
 		return &refusedError{http.StatusNotImplemented, "it is at another address: " + c.URI}
@@ -144,7 +145,7 @@ func newKanidmEntry(name string, want Request) kanidmEntry {
 	return e
 }
 
-// landing is the page of a service that people of the issuer are shown.
+// landing returns the page of a service that the issuer shows to people.
 func landing(callback string) string {
 	u, err := url.Parse(callback)
 	if err != nil {

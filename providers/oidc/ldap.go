@@ -38,7 +38,7 @@ type Directory struct {
 	} `json:"groups"`
 }
 
-// ldapConfig is what Dex opens a ldapConnector by.
+// ldapConfig is the configuration with which Dex opens an ldapConnector.
 type ldapConfig struct {
 	LDAP   ldap.Config `json:"ldap"`
 	Secret string      `json:"secret"` // path
@@ -71,13 +71,13 @@ func (d Directory) config() (c ldap.Config, err error) {
 	return c, err
 }
 
-// Open is called by Dex. It reaches for nothing yet.
+// Open implements Dex's connector configuration. It does not connect yet.
 func (c *ldapConfig) Open(_ string, log *slog.Logger) (dexconn.Connector, error) {
 	return &ldapConnector{*c, log, make(elsewhere, elsewhereAtOnce)}, nil
 }
 
-// ldapConnector is Dex's, with groups whatever scopes a client requests, the secret as the file
-// has it now, and an end of waiting.
+// ldapConnector wraps Dex's connector. It reads groups whatever scopes a client requests, uses the
+// secret that the file has now, and has a timeout.
 type ldapConnector struct {
 	ldapConfig
 	log     *slog.Logger
@@ -89,7 +89,7 @@ var (
 	_ dexconn.RefreshConnector  = (*ldapConnector)(nil)
 )
 
-// Prompt is the label of what people type in.
+// Prompt returns the label of the field for the user name.
 func (c *ldapConnector) Prompt() string { return "Username" }
 
 type dexLDAP interface {
@@ -119,7 +119,7 @@ func (c *ldapConnector) open() (dexLDAP, error) {
 	return config.OpenConnector(slog.New(slog.DiscardHandler))
 }
 
-// Login checks a password. What goes wrong elsewhere is no wrong password.
+// Login checks a password. A failure of the directory is an error, not a wrong password.
 func (c *ldapConnector) Login(ctx context.Context, s dexconn.Scopes, username, password string) (dexconn.Identity, bool, error) {
 	type answer struct {
 		id    dexconn.Identity
@@ -140,7 +140,8 @@ func (c *ldapConnector) Login(ctx context.Context, s dexconn.Scopes, username, p
 	return a.id, a.right, err
 }
 
-// Refresh reads a person anew. Who is gone, or somebody else by that name, has no tokens any more.
+// Refresh reads a person anew. If the person is gone, or the name belongs to another person now,
+// the tokens end.
 func (c *ldapConnector) Refresh(ctx context.Context, s dexconn.Scopes, id dexconn.Identity) (dexconn.Identity, error) {
 	s.Groups = true
 	id, err := within(ctx, c.waiting, func() (dexconn.Identity, error) {

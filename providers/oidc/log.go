@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// linesEach is how often the same message is logged in an hour. Dex logs a line for each
-// request that it refuses, and anybody can make those.
+// linesEach is how often a message is logged in an hour. Dex logs each refused request, and anybody
+// can cause those.
 const linesEach = 20
 
-// sparing is a handler that leaves out what is logged too often. What there was of it the
-// audit log counts.
+// sparing is a slog.Handler that drops messages logged too often. The audit log has their number.
 type sparing struct {
 	slog.Handler
 	said *said
 }
 
-// said is how often each message was logged in this hour. Messages are constants of Dex.
+// said counts how often each message was logged in this hour. Messages are constants of Dex.
 type said struct {
 	mu    sync.Mutex
 	since time.Time

@@ -1,17 +1,17 @@
-// Package oidc is the kind of need that registers services as clients of an
-// OpenID Connect provider (OpenID Connect Core 1.0), and that provider: Dex,
-// embedded, on the provider's own state.
+// Package oidc implements the kind of need that registers services as clients of an OpenID Connect
+// provider (OpenID Connect Core 1.0), and that provider: an embedded Dex on the process's own
+// state.
 //
 //	POST /oidc/request {"issuer":"http://…","service":"spiffe://demo.flor/service/outline","redirectURIs":["http://…"]}
 //	→ clientId "outline.demo.flor.rete", clientSecret, issuer
 //
-// A service has one client, named as users name the service. Its secret is
-// derived from the sealing key, the client and the generation, so that the same
-// question has the same answer for ever, also for a host that was wiped. A higher
-// generation rotates the secret and ends the lower ones.
+// A service has one client, with the service's name for users. Its secret is derived from the
+// sealing key, the client, the generation and the rotation, so that the same request always has the
+// same answer, also for a host that was wiped. A higher generation makes another secret and ends
+// the lower ones.
 //
-// With "registration" in its settings the issuer is one of others, at which services are
-// registered (RFC 7591). Then Dex does not run, and the secret is the issuer's.
+// With "registration" in the policy, an external issuer takes the place of Dex. Services are
+// registered there (RFC 7591), and the issuer makes their secrets.
 package oidc
 
 import (
@@ -34,14 +34,14 @@ type Settings struct {
 	Listen string `json:"listen" want:"name a loopback host:port for the issuer's pages"`
 	Users  string `json:"users" path:"" want:"name the file of those who can sign in"`
 
-	// RegistrationToken is the file of the token that lets the provider register clients at an
-	// issuer of others: "registration-token" beside the state, unless written. Without the file it
-	// presents none.
+	// RegistrationToken is the file of the token that authorizes registration at an external
+	// issuer. The default is "registration-token" beside the state. Without the file, no token is
+	// presented.
 	RegistrationToken string `json:"registrationToken" path:""`
 }
 
-// State is which clients there are. What people have signed in with is not remembered: they
-// sign in again. Keys that sign tokens are made anew.
+// State describes the keys of the kind. Clients are remembered. Sign-ins are not, so people sign in
+// again after a restore, and signing keys are made anew.
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{prefix},
@@ -64,27 +64,27 @@ type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
 
-	// Policy is the one in force, nil while that does not run this kind. A client lives
-	// while it is granted there.
+	// Policy returns the policy in force, or nil while that does not include this kind. A client
+	// exists while the policy grants it.
 	Policy func() *Policy
 
-	// Revoked is the revocation list in force, nil for none. A client ends with its service, and
-	// with the last host that has it.
+	// Revoked returns the revocation list in force, or nil. A client ends if its service, or each
+	// host that has it, is revoked.
 	Revoked func() *trust.Revocations
 
-	// Listen is where the issuer's pages are served: plain HTTP, which is why
-	// it must be a loopback host:port. The forwarder publishes it.
+	// Listen is the address of the issuer's pages. They are plain HTTP, so it must be a loopback
+	// host:port. The forwarder publishes it.
 	Listen string
 
-	// Users is the file of those who can sign in, HuJSON:
-	// [{"email": …, "username": …, "userID": …, "hash": bcrypt, "groups": […]}]
+	// Users is the file of the people who can sign in, in HuJSON: [{"email": …, "username": …,
+	// "userID": …, "hash": bcrypt, "groups": […]}]
 	Users string
 
 	// RegistrationToken is the file of what lets register at an issuer of others; need not be
 	// there.
 	RegistrationToken string
 
-	// Audit is where sign-ins and tokens are written.
+	// Audit is the log in which sign-ins and tokens are recorded.
 	Audit *server.Audit
 
 	Logger *slog.Logger // nil for slog.Default()
@@ -105,7 +105,7 @@ var (
 	_ server.Sealer           = (*Provider)(nil)
 )
 
-// New returns a Provider. What it needs from elsewhere Run looks for.
+// New returns a Provider. External resources are read when Run starts.
 func New(cfg Config) *Provider {
 	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}, registering: make(chan struct{}, 1)}
 	if p.log == nil {

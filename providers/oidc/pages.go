@@ -10,11 +10,11 @@ import (
 	"github.com/florete/florete/providers/announced"
 )
 
-// maxBody is the longest body of a request to the pages.
+// maxBody is the largest body of a request to the pages.
 const maxBody = 16 << 10
 
-// routes serves the pages of Dex that signing in needs, and nothing else of it. Its device
-// flow and introspection answer, and write to the store, without knowing the caller.
+// routes serves the pages of Dex that sign-in needs, and no others: Dex's device flow and
+// introspection answer and write to the store without knowing the caller.
 func (s *issuerServer) routes(assets fs.FS, discovery []byte) http.Handler {
 	mux := http.NewServeMux()
 	for _, page := range []string{"GET /static/", "GET /robots.txt"} {
@@ -68,7 +68,7 @@ func (s *issuerServer) routes(assets fs.FS, discovery []byte) http.Handler {
 	}), maxBody)
 }
 
-// page is one that says what is wrong.
+// page shows an error page.
 func (s *issuerServer) page(w http.ResponseWriter, status int, title, text string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -78,9 +78,9 @@ func (s *issuerServer) page(w http.ResponseWriter, status int, title, text strin
 	}
 }
 
-// discovery is the document at /.well-known/openid-configuration (OpenID Connect Discovery
-// 1.0 section 3). Dex's own names endpoints that are not served, and a challenge method
-// that is refused.
+// discovery returns the document at /.well-known/openid-configuration (OpenID Connect Discovery 1.0
+// section 3). Dex's own names endpoints that are not served, and a challenge method that is
+// refused.
 func discovery(issuer, algorithm string) []byte {
 	b, err := json.MarshalIndent(map[string]any{
 		"issuer":                                issuer,
@@ -105,7 +105,7 @@ func discovery(issuer, algorithm string) []byte {
 	return b
 }
 
-// back leads a browser back to a service with an error (RFC 6749 section 4.1.2.1).
+// back redirects a browser to a service with an error (RFC 6749 section 4.1.2.1).
 func back(w http.ResponseWriter, r *http.Request, redirectURI, state, code, text string) {
 	u, err := url.Parse(redirectURI)
 	if err != nil {

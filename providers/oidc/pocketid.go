@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// pocketID is the API of Pocket ID from 2.14 on, whose clients have several secrets.
+// pocketID is the API of Pocket ID 2.14 and newer, whose clients have several secrets.
 //
-// A client has the name of its service as ID, and is updated. The API key of an administrator
-// is in X-API-Key.
+// A client has the name of its service as ID, and is updated. X-API-Key carries the API key of an
+// administrator.
 type pocketID struct {
 	url   string
 	token string
 }
 
-// pocketClient is a client as it is requested. The server replaces all of it.
+// pocketClient is a client as it is sent to the server, which replaces it as a whole.
 type pocketClient struct {
 	ID              string   `json:"id,omitempty"`
 	Name            string   `json:"name"` // at most 50 characters
@@ -90,8 +90,8 @@ func (p pocketID) update(ctx context.Context, name string, _ made, want Request)
 	return p.allow(ctx, name, want)
 }
 
-// allow sets the groups of a client, whom the server knows by IDs. Before, one with groups is
-// for nobody.
+// allow sets the groups of a client, which the server knows by ID. Until then, a client with groups
+// admits nobody.
 func (p pocketID) allow(ctx context.Context, name string, want Request) error {
 	if len(want.AllowedGroups) == 0 {
 		return nil // a client without restriction has lost those it had
@@ -134,7 +134,7 @@ func (p pocketID) pending(name, _ string) (made, bool) {
 	return made{ID: name, URI: p.url + "/api/oidc/clients/" + url.PathEscape(name), Registrar: registrarPocketID}, true
 }
 
-// end deletes a secret, or the client with the last. What is not there has ended.
+// end deletes a secret or, with whole, the client. It is no error if it does not exist.
 func (p pocketID) end(ctx context.Context, c made, whole bool) error {
 	client, _, _ := strings.Cut(c.URI, "/secrets/")
 	at, ok := strings.CutPrefix(c.URI, p.url+"/api")

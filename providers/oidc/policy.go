@@ -16,21 +16,21 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request is what a need requests. Issuer is part of it, so that hosts request anew when
-// it changes.
+// Request is the request of a need. It includes Issuer, so that hosts request anew if the issuer
+// changes.
 type Request struct {
 	Issuer       string    `json:"issuer"`
 	Service      spiffe.ID `json:"service"`
 	RedirectURIs []string  `json:"redirectURIs"`
 
-	// What the topology leaves out is nil or false.
+	// Fields that the topology does not set are nil or false.
 	PostLogoutRedirectURIs []string `json:"postLogoutRedirectURIs,omitempty"` // where signing out may lead
 	Scopes                 []string `json:"scopes,omitempty"`                 // that it may request; nil for all
 	AllowedGroups          []string `json:"allowedGroups,omitempty"`          // only people in one of them; nil for all people
 	Public                 bool     `json:"public,omitempty"`                 // it keeps no secret, and has none
 }
 
-// registration is the record of what is requested.
+// registration returns the record for the request.
 func (r Request) registration(generation int) registration {
 	return registration{Service: r.Service, RedirectURIs: r.RedirectURIs, Generation: generation, public: r.Public}
 }
@@ -48,13 +48,13 @@ type Policy struct {
 	clients         map[string]Request        // what is granted, by client id
 }
 
-// ends is whether the client of a service has ended by a revocation list: the service is revoked,
-// or each host that has the client.
+// ends reports whether a revocation list ends the client of a service, because it revokes the
+// service or each host that has the client.
 func (p *Policy) ends(list *trust.Revocations, service spiffe.ID) bool {
 	return list.CheckID(service) != nil || !slices.ContainsFunc(p.hosts[service], func(host spiffe.ID) bool { return list.CheckID(host) == nil })
 }
 
-// Compile decodes a policy, and rejects one without a usable issuer, and clients that nobody could use.
+// Compile decodes a policy. It rejects an unusable issuer, and clients that nobody could use.
 func (p *Provider) Compile(policy document.Policy) (*Policy, error) { return compile(policy) }
 
 func compile(policy document.Policy) (*Policy, error) {
@@ -103,11 +103,12 @@ func compile(policy document.Policy) (*Policy, error) {
 	return p, err
 }
 
-// sealed is where secrets cross no network in clear: as the language has it.
+// sealed matches addresses to which secrets cross no network in clear. The compiler applies the
+// same rule.
 var sealed = regexp.MustCompile(`^(https://.*|http://([^/?]*` + regexp.QuoteMeta(spiffe.Suffix) + `|localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?([/?].*)?)$`)
 
-// validIssuer is for one with pages here a host and nothing after it: paths are the pages'. Those
-// of others may have a path, such as a realm's: services find what they need below it.
+// validIssuer checks an issuer. Our own is a host without a path, because the pages have paths. An
+// external one may have a path, such as a realm's.
 func validIssuer(issuer string, ofOthers bool) error {
 	if !ofOthers {
 		_, err := announced.ParseIssuer(issuer)
@@ -130,7 +131,7 @@ func validRegistration(at string, connectors int) error {
 	return nil
 }
 
-// decode reads what a grant lets a host register with the issuer.
+// decode decodes the request of a grant for an issuer.
 func decode(g document.Grant, issuer string) (r Request, err error) {
 	if err := strictjson.Decode(g.Request, &r); err != nil {
 		return r, err
@@ -161,10 +162,10 @@ func decode(g document.Grant, issuer string) (r Request, err error) {
 	return r, nil
 }
 
-// scopes are those that clients can request.
+// scopes lists the scopes that clients can request.
 var scopes = []string{"openid", "email", "groups", "profile", "offline_access"}
 
-// allows is whether people in some groups may sign in at a client.
+// allows reports whether a person with these groups may sign in at a client.
 func (p *Policy) allows(client string, groups []string) bool {
 	if p == nil {
 		return false

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Answer registers the client of a service, or finds it registered.
+// Answer registers the client of a service, unless it is registered, and returns it.
 func (p *Provider) Answer(ctx context.Context, policy *Policy, c server.Call) (server.Decision, error) {
 	want := policy.requests.Of(c)
 	if c.Rotation.Number > 0 {
@@ -50,8 +50,8 @@ func (p *Provider) Answer(ctx context.Context, policy *Policy, c server.Call) (s
 	return d, nil
 }
 
-// Rotation is of the client's secret. Where several hosts have the client, none of them can
-// have it replaced: the others would go on with the former one.
+// Rotation returns the rotation of the client's secret. It is refused if several hosts have the
+// client, because the others would keep the former secret.
 func (p *Provider) Rotation(ctx context.Context, policy *Policy, c server.Call) (server.Rotation, error) {
 	want := policy.requests.Of(c)
 	if c.Request.Rotation != 0 && want.public {

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 )
 
-// How an issuer of others registers clients.
+// Values of registrar in a policy: the protocol by which an external issuer registers clients.
 const (
 	registrarRFC7591  = "rfc7591"
 	registrarKanidm   = "kanidm"
@@ -21,25 +21,25 @@ const (
 
 var registrars = []string{registrarKanidm, registrarPocketID, registrarRFC7591}
 
-// registrar registers clients at an issuer of others.
+// registrar registers clients at an external issuer.
 type registrar interface {
-	// register makes a client, or another secret of the former one. A mark finds at the issuer
-	// what a process made that ended before it kept it.
+	// register registers a client, or makes another secret for the former one. mark identifies the
+	// client at the issuer if the process ends before the client is stored.
 	register(ctx context.Context, name, mark string, want Request, former []registered) (made, error)
 
-	// update changes what a client may do, not its credentials. errors.ErrUnsupported is that
-	// another client has to be registered, a refusal with status 404 that there is none.
+	// update changes a client but not its credentials. The error is errors.ErrUnsupported if
+	// another client must be registered, and a refusal with status 404 if there is no client.
 	update(ctx context.Context, name string, c made, want Request) error
 
-	// pending is what registering under a mark makes, false where the issuer chooses that. With
-	// the same mark it is registered anew.
+	// pending returns the client that register makes with a mark, and false if the issuer chooses
+	// its ID. Registering with the same mark again replaces it.
 	pending(name, mark string) (made, bool)
 
-	// end deletes a client, or one secret alone of a client that has others.
+	// end deletes a client, or one secret of a client that has others.
 	end(ctx context.Context, c made, whole bool) error
 }
 
-// made is a client as the issuer answers (RFC 7591 section 3.2.1), or as its API has it.
+// made is a client as the issuer returns it (RFC 7591 section 3.2.1, or its own API).
 type made struct {
 	ID     string `json:"client_id"`
 	Secret string `json:"client_secret"`

@@ -18,9 +18,9 @@ import (
 	"github.com/florete/florete/providers/outside"
 )
 
-// relyingParty is a client of an upstream issuer (OpenID Connect Core 1.0), by an HTTP client that
-// package outside guards: the issuer names the addresses that are requested, and none of these
-// may be one that only this host can reach. Dex's connector has no place for such a client.
+// relyingParty is a client of an upstream issuer (OpenID Connect Core 1.0). It uses an HTTP client
+// of package outside, because the issuer names the addresses of requests, and these must not lead
+// to a place that only this host can reach. Dex's connector accepts no such client.
 type relyingParty struct {
 	Upstream
 	oauth    oauth2.Config
@@ -29,8 +29,8 @@ type relyingParty struct {
 	pkce     bool // the issuer supports S256
 }
 
-// httpClient returns the client for requests to the issuer. Endpoints may have an origin of their own, with https;
-// no redirect leads to another origin.
+// httpClient returns the client for requests to the issuer. Endpoints may have another origin, with
+// https. No redirect leads to another origin.
 func (u Upstream) httpClient() (*http.Client, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
@@ -52,7 +52,7 @@ func (u Upstream) httpClient() (*http.Client, error) {
 	return client, nil
 }
 
-// newRelyingParty reads what the issuer has at its discovery address.
+// newRelyingParty reads the issuer's discovery document.
 func newRelyingParty(ctx context.Context, u Upstream, redirect, secret string) (*relyingParty, error) {
 	client, err := u.httpClient()
 	if err != nil {
@@ -87,12 +87,12 @@ func newRelyingParty(ctx context.Context, u Upstream, redirect, secret string) (
 	}, nil
 }
 
-// begun is kept from a redirect to the issuer until the browser comes back.
+// begun is the state from a redirect to the issuer until the browser returns.
 type begun struct {
 	Verifier string `json:"codeChallenge"` // of PKCE (RFC 7636)
 }
 
-// kept is kept of a person who signed in.
+// kept is the stored state of a person who signed in.
 type kept struct {
 	RefreshToken []byte
 }
@@ -154,7 +154,7 @@ func (p *relyingParty) Refresh(ctx context.Context, _ dexconn.Scopes, id dexconn
 	return now, err
 }
 
-// identity returns whom the ID token of an answer is about.
+// identity returns the identity in the ID token of a response.
 func (p *relyingParty) identity(ctx context.Context, token *oauth2.Token) (id dexconn.Identity, err error) {
 	text, _ := token.Extra("id_token").(string)
 	if text == "" {
@@ -195,7 +195,7 @@ func (p *relyingParty) identity(ctx context.Context, token *oauth2.Token) (id de
 	}, err
 }
 
-// groupsOf reads a claim with groups: a name, several, or objects that have a name each.
+// groupsOf parses a claim with groups: a name, a list of names, or a list of objects with a name.
 func groupsOf(claim json.RawMessage) (groups []string, err error) {
 	if claim == nil {
 		return nil, nil

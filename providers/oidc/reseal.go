@@ -7,8 +7,8 @@ import (
 	"github.com/florete/florete/providers/sealedstore"
 )
 
-// Reseal seals clients at issuers of others, and records of sign-ins, anew. A spent code ends sooner than the secret that sealed
-// it.
+// Reseal seals anew clients at external issuers and records of sign-ins. Records of exchanged codes
+// end sooner than the secret that sealed them.
 func (p *Provider) Reseal(ctx context.Context) error {
 	if err := sealedstore.Walk(ctx, p.cfg.Store, externalPrefix, p.cfg.Key.Reseal); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 const reread = time.Second // how soon a new policy is noticed
 
-// Run serves the issuer that the policy in force names, until ctx ends.
+// Run serves the issuer in the policy in force until ctx ends.
 func (p *Provider) Run(ctx context.Context, ready func()) error {
 	if err := p.pages(nil, nil).Check(); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (p *Provider) Run(ctx context.Context, ready func()) error {
 	}
 }
 
-// endWhile ends clients at an issuer of others while that is in force.
+// endWhile ends former clients at an external issuer while its policy is in force.
 func (p *Provider) endWhile(ctx context.Context, policy *Policy) {
 	ctx, stop := context.WithCancel(ctx)
 	var owned sync.WaitGroup
@@ -44,8 +44,8 @@ func (p *Provider) endWhile(ctx context.Context, policy *Policy) {
 	owned.Wait()
 }
 
-// waitIssuerChange waits until another issuer is in force than that of a policy, or the same
-// with other connectors.
+// waitIssuerChange waits until the policy in force has another issuer or other connectors than
+// from.
 func (p *Provider) waitIssuerChange(ctx context.Context, from *Policy) {
 	tick := time.NewTicker(reread)
 	defer tick.Stop()
@@ -58,7 +58,8 @@ func (p *Provider) waitIssuerChange(ctx context.Context, from *Policy) {
 	}
 }
 
-// named is what the pages of a policy are made of, empty where that does not run this kind.
+// named returns the part of a policy on which the pages depend, or "" if the policy does not
+// include this kind.
 func (p *Policy) named() string {
 	if p == nil {
 		return ""
@@ -89,7 +90,7 @@ func (p *Provider) serve(ctx context.Context, policy *Policy, ready func()) erro
 	return announced.ServePages(serving, p.pages(s, ready))
 }
 
-// pages are those of an issuer.
+// pages returns the configuration for serving the pages.
 func (p *Provider) pages(handler http.Handler, ready func()) announced.Pages {
 	return announced.Pages{
 		Name: Name, Listen: p.cfg.Listen, Secret: "passwords would cross the network in clear", Handler: handler, Logger: p.log,

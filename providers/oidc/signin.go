@@ -23,7 +23,7 @@ const (
 	cookiesLive   = 90 * 24 * time.Hour
 )
 
-// signIn is a sign-in as one HTTP request goes on with it.
+// signIn is a sign-in during one HTTP request.
 type signIn struct {
 	from      string // network address
 	browser   string
@@ -43,10 +43,10 @@ func signInOf(ctx context.Context) *signIn {
 	return in
 }
 
-// signIns is a storage that keeps no sign-in before the password was right, so that
-// whoever begins many of them takes nothing from anybody: all of a sign-in is in the URL
-// of its page, sealed with a key of the browser that began it. No other browser finishes
-// it, and nothing is left of it after.
+// signIns is a storage that keeps nothing of a sign-in before the password was right, so that
+// beginning many of them costs nothing. The whole sign-in is in the URL of its page, sealed with a
+// key of the browser that began it. No other browser can finish it, and nothing is left of it
+// afterwards.
 type signIns struct {
 	storage.Storage
 	cookies
@@ -61,7 +61,7 @@ func (s signIns) CreateAuthRequest(ctx context.Context, a storage.AuthRequest) e
 	return s.seal(in)
 }
 
-// seal makes what stands for a sign-in in URLs.
+// seal sets the sealed form of a sign-in for URLs.
 func (s signIns) seal(in *signIn) error {
 	plain, err := json.Marshal(in.request)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s signIns) GetAuthRequest(ctx context.Context, id string) (storage.AuthReq
 	return *in.request, nil
 }
 
-// open is the sign-in that a browser began, unless it is too old.
+// open returns the sign-in that a browser began. ok is false if it is too old or another browser's.
 func (s signIns) open(sealed, browser string) (a storage.AuthRequest, ok bool) {
 	b, err := base64.RawURLEncoding.DecodeString(sealed)
 	if err != nil || browser == "" {
@@ -127,7 +127,7 @@ func (s signIns) DeleteAuthRequest(ctx context.Context, id string) error {
 	return nil
 }
 
-// cookies make browsers known again. They are no proof of who uses one.
+// cookies recognizes browsers. A cookie does not prove who uses the browser.
 type cookies struct {
 	key   *sealedstore.Key
 	https bool
@@ -147,7 +147,7 @@ func (c cookies) set(w http.ResponseWriter, of, value string) {
 	})
 }
 
-// browser is which browser a request is from, empty when it was never here.
+// browser returns the name of a request's browser, or "" for a new one.
 func (c cookies) browser(r *http.Request) string {
 	k, err := r.Cookie(c.name(browserCookie))
 	if err != nil || len(k.Value) != len(rand.Text()) || strings.Trim(k.Value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
@@ -156,7 +156,7 @@ func (c cookies) browser(r *http.Request) string {
 	return k.Value
 }
 
-// sealing is the key of a browser's sign-ins: what one makes with it is its own alone.
+// sealing returns the key of a browser's sign-ins.
 func (c cookies) sealing(browser string) *sealedstore.Key {
 	k, err := sealedstore.New(c.key.Derive("florete oidc sign-in v1\n"+browser, 32))
 	if err != nil {
@@ -165,13 +165,13 @@ func (c cookies) sealing(browser string) *sealedstore.Key {
 	return k
 }
 
-// known tells whether an account signed in with the browser last.
+// known reports whether an account was the last to sign in with the browser.
 func (c cookies) known(r *http.Request, browser, account string) bool {
 	k, err := r.Cookie(c.name(knownCookie))
 	return err == nil && browser != "" && hmac.Equal([]byte(k.Value), []byte(c.mark(browser, account)))
 }
 
-// signedIn makes an account known with the browser.
+// signedIn records in cookies that an account signed in with the browser.
 func (c cookies) signedIn(w http.ResponseWriter, browser, account string) {
 	c.set(w, browserCookie, browser)
 	c.set(w, knownCookie, c.mark(browser, account))

@@ -45,7 +45,8 @@ func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// clientSecret is what a client presents, as Dex reads it (RFC 6749 section 2.3.1).
+// clientSecret returns the secret that a client presents, read as Dex reads it (RFC 6749 section
+// 2.3.1).
 func clientSecret(r *http.Request) string {
 	if _, secret, ok := r.BasicAuth(); ok {
 		secret, _ = url.QueryUnescape(secret)
@@ -54,8 +55,8 @@ func clientSecret(r *http.Request) string {
 	return r.PostFormValue("client_secret")
 }
 
-// userinfo says who an access token is about, unless that was ended. Dex verifies the
-// token; what is read of it before can only refuse.
+// userinfo returns the claims of an access token's user, unless the token was ended. Dex verifies
+// the token; the claims read before that can only lead to a refusal.
 func (s *issuerServer) userinfo(w http.ResponseWriter, r *http.Request) {
 	var claims struct {
 		Subject  string `json:"sub"`
@@ -81,8 +82,8 @@ func (s *issuerServer) userinfo(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer remembers the beginning of what it writes. What has ended is refused as that, where
-// Dex has an error of its own.
+// answer is a ResponseWriter that keeps the beginning of the body. If the presented token was
+// ended, it replaces Dex's error.
 type answer struct {
 	http.ResponseWriter
 	exchange *exchange

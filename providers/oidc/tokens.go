@@ -16,16 +16,16 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// codesLive is how long a code can be exchanged, and is known after that it was.
+// codesLive is the lifetime of a code, and the time for which an exchanged one is remembered.
 const codesLive = 5 * time.Minute
 
-// What is kept of codes that were exchanged, and of tokens that ended.
+// Key prefixes of the records of exchanged codes and ended tokens.
 const (
 	spentPrefix = "oidc/spent/"
 	endedPrefix = "oidc/ended/"
 )
 
-// exchange is what one request to /token presents and gets.
+// exchange is the state of one request to /token.
 type exchange struct {
 	from            string // network address
 	presented       string // secret of the client
@@ -47,16 +47,15 @@ func exchangeOf(ctx context.Context) *exchange {
 	return x
 }
 
-// tokens is a storage in which a code that is presented twice ends the tokens that it
-// brought, and so does a refresh token in whose place another was given (RFC 9700 sections
-// 2.1.1 and 4.14.2).
+// tokens is a storage in which a code that is presented twice ends the tokens that came from it,
+// and so does a refresh token that was replaced (RFC 9700 sections 2.1.1 and 4.14.2).
 type tokens struct {
 	storage.Storage
 	db  store.Store
 	key *sealedstore.Key
 }
 
-// spent is the record of a code that was exchanged.
+// spent is the record of an exchanged code.
 type spent struct {
 	Refresh  string `json:"refresh"` // the token that it brought; empty before, and where it brought none
 	Replayed bool   `json:"replayed"`
@@ -86,7 +85,7 @@ func (t tokens) GetAuthCode(ctx context.Context, code string) (storage.AuthCode,
 	return c, err
 }
 
-// DeleteAuthCode spends a code. Of several who try, one gets to.
+// DeleteAuthCode uses up a code. Of several callers, one succeeds.
 func (t tokens) DeleteAuthCode(ctx context.Context, code string) error {
 	err := t.Storage.DeleteAuthCode(ctx, code)
 	if err == storage.ErrNotFound {
@@ -103,7 +102,7 @@ func (t tokens) DeleteAuthCode(ctx context.Context, code string) error {
 	})
 }
 
-// CreateRefresh notes which code brought the token.
+// CreateRefresh records the code from which the token came.
 func (t tokens) CreateRefresh(ctx context.Context, r storage.RefreshToken) error {
 	if err := t.Storage.CreateRefresh(ctx, r); err != nil {
 		return err
@@ -123,8 +122,8 @@ func (t tokens) CreateRefresh(ctx context.Context, r storage.RefreshToken) error
 	return nil
 }
 
-// replay ends what a code brought that is presented again. A code that nobody knows is
-// none, unless it is known to have been one.
+// replay ends the tokens of a code that is presented again. An unknown code is ignored, unless was
+// says that it existed.
 func (t tokens) replay(ctx context.Context, code string, was bool) error {
 	if _, err := t.db.Get(ctx, spentAt(code)); !was && errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -144,8 +143,8 @@ func (t tokens) replay(ctx context.Context, code string, was bool) error {
 	return t.end(ctx, had.Refresh, had.Client, had.User)
 }
 
-// end ends what a client has of a user: a refresh token, if any, and at /userinfo the
-// access tokens of before, by the clock of the replica that issued them too.
+// end ends the tokens that a client has of a user: the refresh token, if any, and earlier access
+// tokens at /userinfo. It allows for the clock of the replica that issued them.
 func (t tokens) end(ctx context.Context, refresh, client, user string) error {
 	at := time.Now().UTC()
 	if refresh != "" {
@@ -182,8 +181,8 @@ func endedAt(client, user string) string {
 	return endedPrefix + hex.EncodeToString(sum[:])
 }
 
-// ended tells whether what a client got of a user at a time has been ended since. Times of
-// tokens are whole seconds.
+// ended reports whether tokens that a client received for a user at a time have been ended since.
+// Times in tokens are whole seconds.
 func (t tokens) ended(ctx context.Context, client, user string, issued time.Time) (bool, error) {
 	e, err := t.db.Get(ctx, endedAt(client, user))
 	if errors.Is(err, store.ErrNotFound) {
@@ -197,7 +196,7 @@ func (t tokens) ended(ctx context.Context, client, user string, issued time.Time
 	return !issued.After(at), err
 }
 
-// spend changes the record of a code, and makes it when there is none.
+// spend changes the record of a code, or creates it.
 func (t tokens) spend(ctx context.Context, code string, change func(spent) spent) error {
 	lease, err := t.db.Lease(ctx, codesLive)
 	if err != nil {
@@ -219,8 +218,8 @@ func (t tokens) spend(ctx context.Context, code string, change func(spent) spent
 	})
 }
 
-// GetRefresh ends the token when what is presented is not its newest part, and no answer
-// that was lost can be the reason.
+// GetRefresh ends the token if the presented one is not its newest part, unless a lost answer may
+// be the reason.
 func (t tokens) GetRefresh(ctx context.Context, id string) (storage.RefreshToken, error) {
 	r, err := t.Storage.GetRefresh(ctx, id)
 	x := exchangeOf(ctx)
@@ -239,9 +238,8 @@ func (t tokens) GetRefresh(ctx context.Context, id string) (storage.RefreshToken
 	return storage.RefreshToken{}, storage.ErrNotFound
 }
 
-// presented reads a refresh token, or a subject, as Dex writes them: base64 of a protobuf message with
-// the strings 1, which one it is, and 2, its newest part. As to Dex, what is no such
-// message is the first of them.
+// presented parses a refresh token, or a subject, as Dex writes them: base64 of a protobuf message
+// with two strings, the ID and the newest part. As in Dex, anything else is the ID itself.
 func presented(token string) (id, secret string) {
 	b, err := base64.RawURLEncoding.DecodeString(token)
 	var field [2]string

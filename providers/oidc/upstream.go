@@ -11,7 +11,7 @@ import (
 	dexconn "github.com/dexidp/dex/connector"
 )
 
-// Upstream is an issuer at which people sign in, and which is believed about who they are.
+// Upstream is an issuer at which people sign in, and whose statements about them are accepted.
 type Upstream struct {
 	Title    string   `json:"title"`
 	Issuer   string   `json:"issuer"`
@@ -21,14 +21,14 @@ type Upstream struct {
 	Roots    string   `json:"roots"`    // PEM, besides those of the system
 }
 
-// upstreamConfig is what Dex opens an upstreamConnector by.
+// upstreamConfig is the configuration with which Dex opens an upstreamConnector.
 type upstreamConfig struct {
 	Upstream Upstream `json:"upstream"`
 	Redirect string   `json:"redirect"` // <our issuer>/callback
 	Secret   string   `json:"secret"`   // path
 }
 
-// check refuses an upstream issuer that nobody could sign in at.
+// check returns an error if nobody could sign in at the upstream issuer.
 func (u Upstream) check() error {
 	if u.ClientID == "" || !strings.HasPrefix(u.Issuer, "http://") && !strings.HasPrefix(u.Issuer, "https://") {
 		return fmt.Errorf("issuer %q, clientId %q: want an http(s) URL and an id", u.Issuer, u.ClientID)
@@ -37,12 +37,12 @@ func (u Upstream) check() error {
 	return err
 }
 
-// Open is called by Dex. It reads nothing of the issuer yet, which may be away.
+// Open implements Dex's connector configuration. It does not contact the issuer, which may be away.
 func (c *upstreamConfig) Open(string, *slog.Logger) (dexconn.Connector, error) {
 	return &upstreamConnector{upstreamConfig: *c, waiting: make(elsewhere, elsewhereAtOnce)}, nil
 }
 
-// upstreamConnector opens a relyingParty when somebody signs in, and anew when the secret is another.
+// upstreamConnector makes a relyingParty when somebody signs in, and again when the secret changes.
 type upstreamConnector struct {
 	upstreamConfig
 	waiting elsewhere
@@ -93,7 +93,7 @@ func (c *upstreamConnector) HandleCallback(s dexconn.Scopes, data []byte, r *htt
 	return within(r.Context(), c.waiting, func() (dexconn.Identity, error) { return conn.HandleCallback(s, data, r) })
 }
 
-// Refresh reads a person anew. Where that issuer ended what it gave, tokens end here.
+// Refresh reads a person anew. If the issuer ended its tokens, ours end too.
 func (c *upstreamConnector) Refresh(ctx context.Context, s dexconn.Scopes, id dexconn.Identity) (dexconn.Identity, error) {
 	conn, err := c.open(ctx)
 	if err != nil {

@@ -26,11 +26,10 @@ type user struct {
 
 const maxGroup = 128 // bytes of a group's name, as of allowedGroups
 
-// Dex takes no hash of another cost.
+// Dex accepts only hashes of these costs.
 const minCost, maxCost = bcrypt.DefaultCost, 16
 
-// readUsers reads the users file. It is a secret: passwords can be guessed from
-// hashes.
+// readUsers reads the users file. It must be secret, because passwords can be guessed from hashes.
 func readUsers(path string) ([]storage.Password, error) {
 	b, err := secretfile.ReadFile(path)
 	if err != nil {

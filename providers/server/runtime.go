@@ -7,17 +7,17 @@ import (
 	"sync/atomic"
 )
 
-// waiting is how many threads wait for the disk while others have all processors.
+// waiting is the number of threads that may wait for the disk while others use all processors.
 const waiting = 2
 
-// unused is how much may become garbage before it is collected, beside as much as lives: of a
-// provider with few requests nearly nothing lives.
+// unused is the amount of garbage, in bytes, that is allowed besides the usual share of live
+// memory. A provider with few requests has hardly any live memory.
 const unused = 16 << 20
 
-// tuned reports whether this process serves and nothing else.
+// tuned reports whether this process serves and does nothing else.
 var tuned atomic.Bool
 
-// reserve counts as memory that lives, and is never resident: nothing reads or writes it.
+// reserve counts as live memory but is never resident, because nothing reads or writes it.
 var reserve []byte
 
 // TuneRuntime tunes the Go runtime of a serving process; further calls do nothing. It adds

@@ -1,9 +1,8 @@
-// Package dexstore keeps the state of a Dex server (github.com/dexidp/dex) in a
-// store.Store, so that the embedded OIDC provider needs no database of its own.
+// Package dexstore keeps the state of a Dex server (github.com/dexidp/dex) in a store.Store, so
+// that the embedded OpenID Connect provider needs no database of its own.
 //
-// A record lies at oidc/dex/<type>/<hash>, sealed for that key. The hash is over
-// Dex's id of the record, because authorization codes are ids and must not be
-// readable in the store.
+// A record is at oidc/dex/<type>/<hash>, sealed for that key. The hash covers Dex's ID of the
+// record, because authorization codes are IDs and must not be readable in the store.
 package dexstore
 
 import (
@@ -21,9 +20,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Store is a storage.Storage over a state engine. It returns the bare errors
-// storage.ErrNotFound and storage.ErrAlreadyExists, which Dex compares with ==.
-// The engine stays open when the Store is closed.
+// Store is a storage.Storage in a state store. It returns the bare errors storage.ErrNotFound and
+// storage.ErrAlreadyExists, which Dex compares with ==. Closing it leaves the state store open.
 type Store struct {
 	db  store.Store
 	key *sealedstore.Key
@@ -31,18 +29,18 @@ type Store struct {
 
 var _ storage.Storage = (*Store)(nil)
 
-// New makes a Store over db whose records are sealed with key.
+// New returns a Store in db, with records sealed by key.
 func New(db store.Store, key *sealedstore.Key) *Store { return &Store{db: db, key: key} }
 
-// Close does nothing: the engine belongs to the caller.
+// Close does nothing, because the state store belongs to the caller.
 func (s *Store) Close() error { return nil }
 
-// table is one type of record: T, kept below the name.
+// table is one type of record, T, with the name in its keys.
 type table[T any] string
 
 func (t table[T]) prefix() string { return "oidc/dex/" + string(t) + "/" }
 
-// key is injective over lists of ids.
+// key returns a key that is unique for a list of IDs.
 func (t table[T]) key(id ...string) string {
 	h := sha256.New()
 	for _, part := range id {
@@ -62,7 +60,7 @@ func (t table[T]) decode(s *Store, e store.Entry) (v T, err error) {
 	return v, nil
 }
 
-// put stores v at key when the key's revision is still modified.
+// put stores v if the revision of the key is still modified.
 func (t table[T]) put(ctx context.Context, s *Store, key string, modified int64, v T) error {
 	plain, err := json.Marshal(v)
 	if err != nil {
@@ -113,8 +111,8 @@ func (t table[T]) list(ctx context.Context, s *Store) ([]T, error) {
 	return all, nil
 }
 
-// update replaces a record by what change makes of it. change runs again when
-// the record changed in between.
+// update replaces a record by the result of change, which runs again if the record changed
+// meanwhile.
 func (t table[T]) update(ctx context.Context, s *Store, change func(T) (T, error), id ...string) error {
 	return store.Retry(ctx, func() error {
 		e, err := t.entry(ctx, s, id...)
@@ -132,8 +130,7 @@ func (t table[T]) update(ctx context.Context, s *Store, change func(T) (T, error
 	})
 }
 
-// delete removes a record for one of several that try: the others get
-// storage.ErrNotFound.
+// delete removes a record. Of several callers one succeeds, and the others get storage.ErrNotFound.
 func (t table[T]) delete(ctx context.Context, s *Store, id ...string) error {
 	return store.Update(ctx, s.db, t.key(id...), func(e store.Entry) (txn store.Txn, err error) {
 		if e.Modified == 0 {

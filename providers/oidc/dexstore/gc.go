@@ -9,10 +9,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// page is how many records the garbage collection holds, and deletes in one transaction.
+// page is the number of records that garbage collection reads and deletes in one transaction.
 const page = 20
 
-// GarbageCollect deletes what expired before now.
+// GarbageCollect deletes records that expired before now.
 func (s *Store) GarbageCollect(ctx context.Context, now time.Time) (r storage.GCResult, err error) {
 	if r.AuthRequests, err = expire(ctx, s, authRequests, func(v storage.AuthRequest) bool { return now.After(v.Expiry) }); err != nil {
 		return r, err
@@ -27,15 +27,15 @@ func (s *Store) GarbageCollect(ctx context.Context, now time.Time) (r storage.GC
 	return r, err
 }
 
-// ExpireRefresh deletes refresh tokens that were used last before idle, or made before
-// ends: Dex refuses them, and keeps them for ever. One that is used right now is as old.
+// ExpireRefresh deletes refresh tokens that were last used before idle or made before ends. Dex
+// refuses these but never deletes them. A token that is used at the same moment is deleted as well.
 func (s *Store) ExpireRefresh(ctx context.Context, idle, ends time.Time) error {
 	_, err := expire(ctx, s, refreshTokens, func(v storage.RefreshToken) bool { return v.LastUsed.Before(idle) || v.CreatedAt.Before(ends) })
 	return err
 }
 
-// expire deletes without conditions: no update moves an expiry, and a record
-// that is gone already needs nothing.
+// expire deletes without conditions, because no update moves an expiry, and deleting an absent
+// record is harmless.
 func expire[T any](ctx context.Context, s *Store, t table[T], expired func(T) bool) (n int64, err error) {
 	for after := ""; ; {
 		entries, err := s.db.Page(ctx, t.prefix(), after, page)

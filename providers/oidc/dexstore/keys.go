@@ -9,12 +9,11 @@ import (
 
 const keys table[storage.Keys] = "keys"
 
-// GetKeys reads the signing keys. The error is storage.ErrNotFound before the
-// first rotation.
+// GetKeys reads the signing keys. The error is storage.ErrNotFound before the first rotation.
 func (s *Store) GetKeys(ctx context.Context) (storage.Keys, error) { return keys.get(ctx, s) }
 
-// UpdateKeys differs from the other updates: it makes the record when there is
-// none, and it does not try again, because whoever was first has rotated.
+// UpdateKeys updates the signing keys. Unlike other updates, it creates an absent record, and it
+// does not retry, because another caller has rotated then.
 func (s *Store) UpdateKeys(ctx context.Context, change func(storage.Keys) (storage.Keys, error)) error {
 	e, err := keys.entry(ctx, s)
 	var old storage.Keys

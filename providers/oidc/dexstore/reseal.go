@@ -6,7 +6,7 @@ import (
 	"github.com/florete/florete/providers/sealedstore"
 )
 
-// Reseal seals records anew that an older secret of the key sealed.
+// Reseal seals anew the records that an older secret of the key sealed.
 func (s *Store) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, s.db, "oidc/dex/", s.key.Reseal)
 }

@@ -5,11 +5,11 @@ let
   inherit (import ../language/types) between default;
 in
 {
-  doc = "issues certificates; every cluster needs it";
+  doc = "Issues certificates. Every cluster needs it.";
   port = 0;
-  apart = "each has an issuing key and certificate, enrolments, an audit log and a backup of its own, and a machine that keeps to one of them is not seen as a second by another";
+  apart = "each has an issuing key and certificate, enrolments, an audit log and a backup of its own, and does not notice that a copy of a machine enrolled at another";
   settings.lifetime =
-    default "of certificates, in seconds; a third of it is left when a host renews" 86400
+    default "Lifetime of certificates, in seconds. A host renews when a third of it is left." 86400
       (between 10 7776000 "seconds");
   policy = t: { inherit (t.providers.cert) lifetime; };
 

@@ -5,13 +5,13 @@ let
   inherit (import ../language/formats) seconds;
 in
 {
-  doc = "hands hosts their documents";
+  doc = "Distributes documents to hosts.";
   port = 1;
-  apart = "each has what was published to it, and an audit log of its own";
+  apart = "each has only what was published to it, and an audit log of its own";
   settings = {
-    interval = default "hosts fetch again after so many seconds" 900 seconds;
+    interval = default "Seconds after which hosts ask again for newer documents." 900 seconds;
     staleAfter =
-      default "a host that received no answer for so many seconds raises an alarm; more than `interval`"
+      default "Seconds without an answer after which a host raises an alarm. More than `interval`."
         86400
         seconds;
   };

@@ -25,15 +25,15 @@ let
       replaceStrings [ "-" ] [ "_" ] "${service}_${n}";
 in
 {
-  doc = "makes databases, and logins for services, at servers of the cluster";
+  doc = "Makes databases, and logins for services, at database servers of the cluster.";
   port = 7;
   alone = "each would have a login of its own, and end that of the others";
-  settings.servers = of "database servers, by name" (
+  settings.servers = of "Database servers, by name." (
     named { what = "database server"; } server
   );
   service.databases =
     of
-      "databases it needs, made by providers.database; delivered as `needs/database-<service>-<database>/current/url`, and in parts: `host`, `port`, `user`, `password`, with `database` of PostgreSQL and `prefix` of Redis"
+      "Databases that `providers.database` makes for the service, delivered as `needs/database-<service>-<database>/current/url`, and in parts: `host`, `port`, `user`, `password`, for PostgreSQL `database` and for Redis `prefix`."
       (named { what = "database"; } database);
 
   policy = t: {

@@ -6,11 +6,11 @@ let
   federation = import ../access/federation.nix;
 in
 {
-  doc = "serves the bundle of this trust domain, and fetches those of `federated` ones";
+  doc = "Serves the bundle of this trust domain and fetches those of the domains in `federated`.";
   port = 5;
   alone = "each would number bundles of its own, which a foreign trust domain cannot put in order";
   settings.refresh =
-    default "others fetch the bundle of this trust domain again after so many seconds" 300
+    default "Seconds after which others fetch the bundle of this trust domain again." 300
       (between 1 86400 "seconds");
   policy = t: {
     inherit (t.providers.federation) refresh;

@@ -25,25 +25,25 @@ let
 
   file = record "a file" {
     ref =
-      required "name of the file below the directory of files at providers.file" "\"wiki/smtp-password\""
+      required "Name of the file at `providers.file`." "\"wiki/smtp-password\""
         reference;
-    mode = default "its permissions here" "0400" mode;
-    generation = default "raised when the file at the provider has changed: hosts fetch it anew" 1 (
+    mode = default "Permissions of the file on the host." "0400" mode;
+    generation = default "Raise it when the file at the provider has changed. Hosts fetch it anew." 1 (
       between 1 1000000 "a generation"
     );
-    restart = of "unit to restart when it was fetched anew" unit;
-    dependsOn = of "needs of this host that must be fulfilled first" strings;
+    restart = of "Unit to restart after the file was fetched anew." unit;
+    dependsOn = of "Needs of this host that must be fulfilled first." strings;
   };
 in
 {
-  doc = "hands hosts files that do not belong in a repository";
+  doc = "Distributes files that do not belong in a repository.";
   port = 2;
   alone = "a file that was replaced on one of them would be fetched as it was from another";
   operated = true;
   settings = { };
   service.files =
     of
-      "files it needs, secret or not, fetched from providers.file; delivered as `needs/file-<service>-<file>/current/<file>`"
+      "Files, secret or not, from `providers.file`, delivered as `needs/file-<service>-<file>/current/<file>`."
       (named { what = "file"; } file);
 
   reasons =

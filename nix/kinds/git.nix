@@ -16,13 +16,13 @@ let
   called = service: n: _: "florete-${service}-${n}";
 in
 {
-  doc = "makes tokens for repositories of forges of the cluster";
+  doc = "Makes tokens for Git repositories at forges of the cluster.";
   port = 11; # the tenth would be that of forwarders, where neither is written
   alone = "each would make tokens of its own, and end those of the others";
-  settings.forges = of "forges, by name" (named { what = "forge"; } forge);
+  settings.forges = of "Forges, by name." (named { what = "forge"; } forge);
   service.git =
     of
-      "tokens for repositories that it needs, made by providers.git; delivered as `needs/git-<service>-<token>/current/credentials`, as helpers of git print them, and in parts: `url`, `user`, `token`"
+      "Tokens for Git repositories that `providers.git` makes, delivered as `needs/git-<service>-<token>/current/credentials`, in the form of Git's credential helpers, and in parts: `url`, `user`, `token`."
       (named { what = "token"; } token);
 
   policy = t: {

@@ -29,16 +29,16 @@ let
   wanting = filter (s: s.jwtAudiences != [ ] && any (a: a != "" && !isInvalid a) s.jwtAudiences);
 in
 {
-  doc = "issues JWT-SVIDs, the tokens of services";
+  doc = "Issues JWT-SVIDs, the tokens of services.";
   port = 4;
   alone = "each would sign with keys of its own, and the pages of the issuer have those of one";
   settings = {
     issuer =
-      required "its address, from which others fetch the keys that verify tokens"
+      required "URL of the issuer, from which others fetch the keys that verify tokens."
         "\"https://tokens.example.org\""
         issuer;
     generation =
-      default "raised when a signing key may be known to others: all tokens end, and hosts get new ones"
+      default "Raise it when a signing key may be known to others. All tokens end, and hosts get new ones."
         1
         (between 1 1000000 "a generation");
   };
@@ -46,7 +46,7 @@ in
 
   service.jwtAudiences =
     of
-      "audiences for each of which it has a JWT-SVID, by the SPIFFE Workload API: with `workloadApi`, from providers.jwt"
+      "Audiences for each of which the service has a JWT-SVID in the SPIFFE Workload API. Needs `workloadApi` and `providers.jwt`."
       (atMost 16 audience);
 
   reasons =

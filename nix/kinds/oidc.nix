@@ -25,23 +25,23 @@ let
   wanting = services: filter (s: s.sso.mode == "oidc") services;
 in
 {
-  doc = "signs people in";
+  doc = "Signs people in (OpenID Connect).";
   port = 3;
   alone = "a client, its secret and who is signed in are known to the one where they were made";
   settings = {
     issuer =
       required
-        "its address for browsers and services, with a path only where `registration` names an issuer of others"
+        "URL of the issuer, for browsers and services. It has a path only with `registration`."
         "\"https://auth.example.org\""
         url;
-    registration = of "where an issuer of others registers clients: services are its clients then, and no pages are served here" url;
-    registrar = of "how it does: by RFC 7591 at that address, or by its API, of which that is the server" (enum [
+    registration = of "URL at which an issuer of others registers clients. Services are then clients of that issuer, and Florete serves no sign-in pages." url;
+    registrar = of "How services are registered: by RFC 7591 at the address in `registration`, or by the API of the named product at that server." (enum [
       "rfc7591"
       "kanidm"
       "pocket-id"
     ]);
-    ldap = of "directories whose people sign in, by name" signin.ldap;
-    upstream = of "issuers whose people sign in, by name" signin.upstream;
+    ldap = of "LDAP directories whose people sign in, by name." signin.ldap;
+    upstream = of "Other issuers whose people sign in, by name." signin.upstream;
   };
   policy =
     t:
@@ -65,7 +65,7 @@ in
     // optionalAttrs (ldap != { }) { ldap = titled ldap; }
     // optionalAttrs (upstream != { }) { upstream = titled upstream; };
 
-  service.sso = of "how its users sign in" signin.sso;
+  service.sso = of "How people sign in to the service." signin.sso;
 
   reasons = clean: map (s: "services.${s.name}.sso needs it") (wanting (attrValues clean.services));
 

@@ -61,14 +61,14 @@ let
     );
 in
 {
-  doc = "makes secrets, each once for all who read it";
+  doc = "Makes passwords and keys, one for all readers of a secret.";
   port = 6;
   alone = "each would make a secret of its own, so that readers have different ones";
   operated = true;
   settings = { };
 
   entries.secrets = {
-    doc = "passwords and keys that providers.secret makes, for the services and hosts that read them";
+    doc = "Passwords and keys that `providers.secret` makes, with the services and hosts that read them.";
     type = named {
       what = "secret";
       max = 51; # "secret-node-<name>" is a DNS label

@@ -44,18 +44,18 @@ let
   };
 in
 {
-  doc = "orders certificates for public names, for hosts that take in strangers";
+  doc = "Orders certificates for public names, for the hosts that take in strangers.";
   port = 9;
   alone = "each would order the same certificates, and names that several hosts have would have several keys";
   operated = true;
   settings = {
     directory =
-      default "of the ACME server that issues" "https://acme-v02.api.letsencrypt.org/directory"
+      default "URL of the directory of the ACME server." "https://acme-v02.api.letsencrypt.org/directory"
         acmeDirectory;
-    contact = of "the ACME server writes to this mail address" contact;
+    contact = of "Mail address to which the CA writes." contact;
     dns =
       of
-        "how DNS-01 changes the zone: `httpreq`, an HTTP service, or `exec`, a program, of lego, with the environment in the provider's settings; HTTP-01 at the ingress unless written"
+        "How DNS-01 changes the zone, with lego: `httpreq`, by an HTTP service; `exec`, by a program. Their environment is in the provider's settings. `none`: HTTP-01 at the ingress."
         (enum [
           "none"
           "exec"
@@ -63,9 +63,9 @@ in
         ]);
     wildcards =
       of
-        "domains whose names have one certificate, `*.example.org`, that does not show them in logs of certificates; with `dns`"
+        "Domains whose names share one certificate, such as `*.example.org`, so that public logs of certificates do not show each name. Needs `dns`."
         (atMost 16 tlsName);
-    internal = default "domains outside DNS: names there have certificates of a CA of the cluster, see `florctl ca web`" [
+    internal = default "Domains outside public DNS. A CA of the cluster issues certificates for their names: `florctl ca web`." [
       "internal"
       "home.arpa"
     ] (atMost 16 domain);
@@ -75,7 +75,7 @@ in
     dns = if t.providers.tls.dns == "none" then "" else t.providers.tls.dns;
   };
 
-  service.grpc = of "strangers speak gRPC to it: with `tlsName`, an ingress passes it HTTP/2" flag;
+  service.grpc = of "The service speaks gRPC: an ingress passes HTTP/2 to it. Needs `tlsName`." flag;
 
   reasons = _: [ ];
 

@@ -54,18 +54,18 @@ let
       [ "spiffe://${t.trustDomain}/${s}" ];
 in
 {
-  doc = "issues tokens of tenants, and exchanges others for them";
+  doc = "Issues tokens of tenants, and exchanges tokens of other issuers for them.";
   port = 8;
   alone = "each would sign with keys of its own, and the pages of the issuer have those of one";
   announced = true;
   operated = true;
   settings = {
     issuer =
-      required "its address: below it are the pages of each tenant, `/v1/tenants/<tenant>`"
+      required "URL of the issuer. The pages of each tenant are below it, at `/v1/tenants/<tenant>`."
         "\"http://tokens.demo.flor.rete\""
         issuer;
     generation =
-      default "raised when a signing key may be known to others: all tokens end" 1
+      default "Raise it when a signing key may be known to others. All tokens end." 1
         (between 1 1000000 "a generation");
   };
   policy = t: {
@@ -95,19 +95,19 @@ in
   };
 
   service = {
-    tokens = of "tokens of tenants, for the service itself: delivered as `needs/token-<service>-<name>/current/token`, and replaced after half of their life" (
+    tokens = of "Tokens of tenants for the service itself, delivered as `needs/token-<service>-<name>/current/token` and replaced after half of their lifetime." (
       named {
         what = "token";
         max = 53; # "token-<service>-<name>" is a DNS label
       } tenant.token
     );
-    verifies = of "tenants whose tokens it verifies: their keys are in `needs/tenant-<tenant>/current/jwks.json` of its hosts" (
+    verifies = of "Tenants whose tokens the service verifies. Their keys are in `needs/tenant-<tenant>/current/jwks.json` of its hosts." (
       listOf name
     );
   };
 
   entries.tenants = {
-    doc = "who may do what with things that are a tenant's alone, by tokens that providers.token issues";
+    doc = "Tenants: which subject may do which action on which object of a tenant, by tokens of `providers.token`.";
     type = named {
       what = "tenant";
       max = 56; # "tenant-<name>" is a DNS label

@@ -29,19 +29,19 @@ let
 in
 {
   server = record "a database server" {
-    kind = of "what it is; `redis` is Valkey, too" (enum [
+    kind = of "Type of the server. `redis` includes Valkey." (enum [
       "postgres"
       "redis"
     ]);
-    service = required "service of the cluster that it is, by which others reach it" "\"postgres\"" (
+    service = required "Service of the cluster by which others reach the server." "\"postgres\"" (
       named "service"
     );
     address =
       of
-        "where the provider reaches it, on its own host: `unix:/path`, or a loopback address with port; where the service listens, unless written"
+        "Where the provider reaches the server on its own host: `unix:/path`, or a loopback address with a port. By default where the service listens."
         localOrSocket;
     user =
-      default "the provider's own login there, which makes databases and logins" "florete"
+      default "Login of the provider at the server, with which it makes databases and logins." "florete"
         (word {
           want = "the name of a role or user";
           hint = "write for example \"florete\"";
@@ -51,18 +51,18 @@ in
         });
     keep =
       default
-        "days for which a database that the topology names no more is kept, closed to all, before it is dropped with its data"
+        "Days for which a database that the topology no longer names is kept, closed to everybody, before it is dropped with its data."
         30
         (between 1 3650 "days");
   };
 
   database = record "a database" {
-    on = required "server that it is at, of `providers.database.servers`" "\"postgres\"" (
+    on = required "Database server, one of `providers.database.servers`." "\"postgres\"" (
       named "database server"
     );
     called =
       of
-        "what it is called at its server, `<service>_<database>` unless written: it keeps its data when the service is renamed, and this names what it was"
+        "Name of the database at its server. By default `<service>_<database>`. Write the former name before you rename a service, so that it keeps its data."
         (word {
           want = "the name of a database";
           hint = "use a lower-case letter, then those, digits and _";
@@ -70,18 +70,18 @@ in
           re = "[a-z][a-z0-9_]*";
           most = 54;
         });
-    restart = of "unit to restart when its login was replaced" unit;
-    rotate = default "days after which its login is replaced; never, unless written" 0 (
+    restart = of "Unit to restart after its login was replaced." unit;
+    rotate = default "Days after which its login is replaced. 0 means never." 0 (
       between 0 3650 "days"
     );
     overlap =
-      default "seconds for which the former login works beside the next one; hosts fetch four times in it"
+      default "Seconds for which the former login works beside the next one. Hosts fetch four times in it."
         3600
         (between 60 43200 "seconds");
     generation =
-      default "raised when its password may be known to others: hosts get another login, and the old one ends"
+      default "Raise it when the password may be known to others. Hosts get another login, and the old one ends."
         1
         (between 1 1000000 "a generation");
-    dependsOn = of "needs of its hosts that must be fulfilled first" strings;
+    dependsOn = of "Needs of its hosts that must be fulfilled first." strings;
   };
 }

@@ -53,24 +53,24 @@ let
         {
           hosts = required (
             if kind ? alone then
-              "where it runs: one host, since ${kind.alone}"
+              "Hosts on which it runs, in order of preference. Without `providers.store` one host only, since ${kind.alone}."
             else
-              "where it runs, in order of preference${if kind ? apart then "; several: ${kind.apart}" else ""}"
+              "Hosts on which it runs, in order of preference.${if kind ? apart then " Several hosts without `providers.store` are independent: ${kind.apart}." else ""}"
           ) "[ \"host\" ]" strings;
-          requires = of "capabilities its hosts must have" tags;
+          requires = of "Capabilities that its hosts must have." tags;
         }
         // kind.settings
       )
     );
 
   acknowledgement = record "an acknowledgement" {
-    id = required "of the rule" "\"FL041\"" (word {
+    id = required "Number of the warning." "\"FL041\"" (word {
       want = "the id of a rule";
       hint = "write for example \"FL041\"";
       re = "FL[0-9]{3}";
     });
-    place = required "where it warns, as it says" "\"services.wiki\"" string;
-    reason = required "why this is as it should be" "\"…\"" (scalar {
+    place = required "Place of the warning, as its text has it." "\"services.wiki\"" string;
+    reason = required "Reason why the topology is intended to be like this." "\"…\"" (scalar {
       want = "a reason";
       hint = "say why this is as it should be";
       ok = v: isString v && v != "";
@@ -98,18 +98,18 @@ let
         }
         (
           record "a user" {
-            roles = of "what the user may reach" strings;
-            until = of "roles up to a time: `{ chief = \"2027-01-31\"; }`; hosts end them then by themselves, with connections" (attrsOf date);
-            limits = limits 8192 "what the user may have at each host that publishes what the user reaches";
+            roles = of "Roles of the user." strings;
+            until = of "Roles up to a time: `{ chief = \"2027-01-31\"; }`. Hosts then end them by themselves, open connections included." (attrsOf date);
+            limits = limits 8192 "Limits of the user, at each host that publishes a service which the user reaches.";
           }
         );
     teams = named { what = "team"; } (
       record "a team" {
-        users = of "who is in it" strings;
-        usersUntil = of "who is in it up to a time: `{ ben = \"2027-01-31\"; }`; hosts end then what the team gives" (attrsOf date);
-        teams = of "whose people are in it too" strings;
-        roles = of "what they may reach" strings;
-        until = of "roles up to a time, as of users" (attrsOf date);
+        users = of "Users in the team." strings;
+        usersUntil = of "Users in the team up to a time: `{ ben = \"2027-01-31\"; }`. Hosts then end what the team gives." (attrsOf date);
+        teams = of "Teams whose people are in this one, too." strings;
+        roles = of "Roles of the people in the team." strings;
+        until = of "Roles up to a time, as for users." (attrsOf date);
       }
     );
     # Needs are named "federation-<name>".
@@ -124,11 +124,11 @@ let
     );
     roles = named { what = "role"; } (
       record "a role" {
-        services = of "it reaches these; `\"shell@forge\"` is that of one host, `\"shell@eu\"` those of a group of hosts, or with a tag, of a service that each host has its own of; `\"tickets@blue\"` is `federated.blue.services.tickets`, or `clusters.blue.services.tickets`" strings;
-        serviceGroups = of "it reaches the services in these" strings;
-        roles = of "it reaches what these reach, and requires what they require" strings;
-        except = of "but none of these, whatever else here leads to them; written as in `services`" strings;
-        requires = of "capabilities of the host, when a node or service has this role" tags;
+        services = of "Services that the role reaches. `\"wiki:metrics\"` is one port of a service. Of a service that each host has its own of, `\"shell@forge\"` is that of one host and `\"shell@eu\"` those of a group of hosts or with a tag. `\"tickets@blue\"` is `federated.blue.services.tickets` or `clusters.blue.services.tickets`." strings;
+        serviceGroups = of "Groups whose services the role reaches." strings;
+        roles = of "Other roles: this one reaches what they reach and requires what they require." strings;
+        except = of "Services that the role does not reach, whatever else in it leads to them. Written as in `services`." strings;
+        requires = of "Capabilities that the host of a node or service with this role must have." tags;
       }
     );
     serviceGroups = named { what = "group"; } strings;
@@ -141,32 +141,32 @@ let
   cluster = record "mkCluster" (attributes // mapAttrs (_: e: of e.doc e.type) ofKinds);
 
   attributes = {
-    self = of "the flake: gives `serial` and `rev`" (scalar {
+    self = of "The flake itself, from which `serial` and `rev` come. Write `inherit self;`." (scalar {
       want = "a flake";
       json = null;
       hint = "pass the flake's own self";
       zero = { };
       ok = builtins.isAttrs;
     });
-    serial = default "orders versions of a document; `self.lastModified` unless written" null (
+    serial = default "Number that orders the versions of documents. By default `self.lastModified`, in seconds since 1970." null (
       between 0 9007199254740991 "a serial"
     );
     rev =
-      default "tells people which version it is; `self.rev` or `self.dirtyRev` unless written" null
+      default "Revision that people see. By default `self.rev` or `self.dirtyRev`." null
         string;
-    name = required "of the cluster" "\"demo\"" clusterName;
-    trustDomain = required "of its SPIFFE IDs" "\"demo.flor\"" trustDomain;
-    trust = of "what hosts trust" (
+    name = required "Name of the cluster." "\"demo\"" clusterName;
+    trustDomain = required "Trust domain of the SPIFFE IDs." "\"demo.flor\"" trustDomain;
+    trust = of "Certificates and keys that hosts trust." (
       record "trust" {
-        roots = of "certificates that hosts trust: paths of PEM files, or PEM text" (listOf pem);
-        signingKeys = of "public keys in Nix format that sign documents for the network; needed with `providers.config`" (
+        roots = of "Root certificates that hosts trust: paths of PEM files, or PEM text." (listOf pem);
+        signingKeys = of "Public keys, in Nix format, that verify documents from the network. Required with `providers.config`." (
           listOf signingKey
         );
       }
     );
-    hosts = required "machines" "{ … }" entries.hosts;
+    hosts = required "Machines of the cluster." "{ … }" entries.hosts;
     hostGroups =
-      of "groups of hosts by path, `\"eu\"`, `\"eu/fra\"`; what they have, their hosts have"
+      of "Groups of hosts by path, such as `\"eu\"` and `\"eu/fra\"`. The hosts of a group have everything that the group has."
         (
           named
             {
@@ -177,29 +177,29 @@ let
             }
           (
             record "a group of hosts" {
-              capabilities = of "of its hosts" tags;
-              tags = of "of its hosts" tags;
-              roles = of "of its nodes" strings;
-              until = of "roles up to a time, as of users" (attrsOf date);
-              users = of "who may act on its hosts" strings;
+              capabilities = of "The hosts of the group have these, too." tags;
+              tags = of "The hosts of the group have these, too." tags;
+              roles = of "Roles of the nodes of the group." strings;
+              until = of "Roles up to a time, as for users." (attrsOf date);
+              users = of "Users who may act on the hosts of the group." strings;
             }
           )
         );
-    services = of "what is reached" entries.services;
-    users = of "people" entries.users;
-    teams = of "people who may reach the same" entries.teams;
-    federated = of "foreign trust domains, and those of their identities that reach something here; with `providers.federation`" entries.federated;
-    clusters = of "other clusters of this trust domain, by their names, and those of their identities that reach something here; no identity is of two of them" entries.clusters;
-    roles = of "what their holders reach. `node` and `operator` must be there: every node has `node`, `operator` is given by hand" entries.roles;
-    serviceGroups = of "sets of services for roles. `control-plane` and `control-plane-write` must be there: who reaches these may read, or also publish, at `providers.config`; `nix-cache` and `nix-cache-write` read and fill the binary cache there" entries.serviceGroups;
-    providers = of "who answers needs, by kind" (
+    services = of "Services that callers reach by name." entries.services;
+    users = of "People." entries.users;
+    teams = of "Teams: people who have the same roles." entries.teams;
+    federated = of "Foreign trust domains: their identities that have roles here, and their services that roles here lead to. Needs `providers.federation`." entries.federated;
+    clusters = of "Other clusters of this trust domain, by name: their identities that have roles here, and their services that roles here lead to. No identity may be in two of them." entries.clusters;
+    roles = of "Roles: what their holders reach. `node` and `operator` must be declared. Every node has the role `node`; you give `operator` to single users, services or nodes." entries.roles;
+    serviceGroups = of "Groups of services, for roles. `control-plane` and `control-plane-write` must be declared: holders of a role with the first may read at `providers.config`, with the second also publish and revoke. `nix-cache` and `nix-cache-write` permit to read and to fill the binary cache." entries.serviceGroups;
+    providers = of "Providers, which answer the needs of hosts, by kind of need." (
       extended
         (record "providers" (mapAttrs (_: provider) kinds // { store = import ./store.nix; }))
         "<kind>"
         (import ./own.nix).provider
     );
     inherit rollout;
-    acknowledge = of "warnings that are as they should be" (listOf acknowledgement);
+    acknowledge = of "Warnings that are intended and no longer shown." (listOf acknowledgement);
   };
 in
 {

@@ -17,30 +17,30 @@ in
 {
   identities =
     of
-      "those of its identities that reach something here, by what follows the trust domain in their IDs: `\"user/alice\"`, `\"service/backup\"`"
+      "Identities of the other side that have roles here, by the part of their SPIFFE ID after the trust domain: `\"user/alice\"`, `\"service/backup\"`."
       (
         attrsOf (
           record "a foreign identity" {
-            roles = of "what it may reach" strings;
+            roles = of "Roles that this identity has here." strings;
           }
         )
       );
   services =
     of
-      "those of its services that are reached from here, by what follows `service/` in their IDs: `\"wiki\"`, `\"forge/wiki\"`; they are called `${called}`"
+      "Services of the other side that roles here lead to, by the part of their SPIFFE ID after `service/`: `\"wiki\"`, `\"forge/wiki\"`. Callers here use names such as `${called}`."
       (
         attrsOf (
           record "a foreign service" {
             address =
-              required "where forwarders that publish it are called, each with its port: one, or a list"
+              required "Addresses and ports of the forwarders that publish the service."
                 "\"192.0.2.1:4610\""
                 (oneOrMore forwarderAddress);
-            port = required "the port callers use" "80" port;
+            port = required "Port that callers use." "80" port;
             protocol = of "what it speaks" (enum [
               "tcp"
               "udp"
             ]);
-            roles = of "roles that reach it" strings;
+            roles = of "Roles whose holders reach the service." strings;
           }
         )
       );

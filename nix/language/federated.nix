@@ -18,25 +18,25 @@ let
 in
 record "a foreign trust domain" (
   {
-    trustDomain = required "of its SPIFFE IDs" "\"blue.example\"" trustDomain;
+    trustDomain = required "Trust domain of the SPIFFE IDs." "\"blue.example\"" trustDomain;
     endpoint =
-      required "its SPIFFE bundle endpoint, which providers.federation calls"
+      required "URL of its SPIFFE bundle endpoint, which `providers.federation` calls."
         "\"https://forge.blue.example:4605/federation/bundle\""
         endpoint;
     profile =
-      default "how the endpoint is authenticated: by its SPIFFE ID, which the bundle in force verifies, or as Web sites are"
+      default "How the endpoint is authenticated: `https_spiffe`, by its SPIFFE ID and the bundle in force; `https_web`, like a web site."
         "https_spiffe"
         (enum [
           "https_spiffe"
           "https_web"
         ]);
-    endpointID = of "the SPIFFE ID that an endpoint of profile `https_spiffe` must present, of that trust domain" spiffeID;
-    endpointRoots = of "CAs that verify an endpoint of profile `https_web`; those of the provider's machine unless written" (
+    endpointID = of "SPIFFE ID that the endpoint must present with the profile `https_spiffe`. It belongs to that trust domain." spiffeID;
+    endpointRoots = of "CA certificates that verify the endpoint with the profile `https_web`. By default those of the provider's machine." (
       listOf pem
     );
     bundle =
       required
-        "its first bundle: the path of a file in the form of the SPIFFE Trust Domain and Bundle specification, or its text. Later ones come from the endpoint, unless this one is newer"
+        "First SPIFFE bundle of the trust domain: the path of a file, or its text. Later ones come from the endpoint, unless this one is newer."
         "./blue.bundle.json"
         spiffeBundle;
   }

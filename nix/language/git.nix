@@ -29,18 +29,18 @@ let
 in
 {
   forge = record "a forge" {
-    kind = of "what it is; `forgejo` is Gitea, too" (enum [
+    kind = of "Type of the forge. `forgejo` includes Gitea." (enum [
       "soft-serve"
       "forgejo"
     ]);
     service =
-      required "service of the cluster that it is, by which others reach it, with HTTP" "\"forge\""
+      required "Service of the cluster by which others reach the forge over HTTP." "\"forge\""
         (named "service");
     address =
       of
-        "where the provider reaches it, on its own host, at a loopback address with port: by SSH for `soft-serve`, 127.0.0.1:23231 unless written; by HTTP for `forgejo`, where the service listens, unless written"
+        "Where the provider reaches the forge on its own host, a loopback address with a port: for `soft-serve` by SSH, by default 127.0.0.1:23231; for `forgejo` by HTTP, by default where the service listens."
         local;
-    user = default "who the provider is there, an administrator" "florete" (word {
+    user = default "Account of the provider at the forge, an administrator." "florete" (word {
       want = "the name of an account";
       hint = "write for example \"florete\"";
       re = "[A-Za-z][A-Za-z0-9_.-]*";
@@ -49,8 +49,8 @@ in
   };
 
   token = record "a token of a forge" {
-    on = required "forge that it is for, of `providers.git.forges`" "\"forge\"" (named "forge");
-    repositories = required "which repositories it is for, as the forge calls them" "[ \"infra\" ]" (
+    on = required "Forge, one of `providers.git.forges`." "\"forge\"" (named "forge");
+    repositories = required "Repositories, as the forge names them." "[ \"infra\" ]" (
       listOf (word {
         want = "the path of a repository";
         hint = "write for example \"infra\" or \"ops/infra\", without .git";
@@ -58,21 +58,21 @@ in
         most = 200;
       })
     );
-    access = of "what it may do there; `write` is to push, too" (enum [
+    access = of "What the token permits. `write` permits to push, too." (enum [
       "read"
       "write"
     ]);
     lifetime =
       default
-        "hours after which it ends; another one is there after two thirds of them, and hosts request four times in the last"
+        "Hours after which the token ends. The next one exists after two thirds of them, and hosts ask four times in the last third."
         168
         (between 1 8760 "hours");
-    restart = of "unit to restart when it was replaced" unit;
+    restart = of "Unit to restart after the token was replaced." unit;
     generation =
       default
-        "raised when it may be known to others: hosts get another one, and the former ends in a twelfth of its lifetime"
+        "Raise it when the token may be known to others. Hosts get another one, and the former ends within a twelfth of its lifetime."
         1
         (between 1 1000000 "a generation");
-    dependsOn = of "needs of its hosts that must be fulfilled first" strings;
+    dependsOn = of "Needs of its hosts that must be fulfilled first." strings;
   };
 }

@@ -32,70 +32,70 @@ let
 in
 record "a host" {
   # A host that nobody calls, such as a laptop, needs no address.
-  address = of "where others call this host, from anywhere: IP addresses and DNS names, tried one beside the other. Behind a NAT that forwards another port to the forwarder, with that port" (
+  address = of "IP addresses and DNS names at which others call this host from anywhere. Callers try them side by side. Add a port if a NAT forwards another port to the forwarder." (
     oneOrMore address
   );
   networks =
     of
-      "networks that this host is on, and where the others on them call it, which they try first: `networks.lan = \"10.0.0.5\";`. On one where nobody calls it: `[ ]`"
+      "Networks that the host is on, with the addresses at which others on the same network call it first: `networks.lan = \"10.0.0.5\";`. Write `[ ]` for a network on which nobody calls it."
       (named { what = "network"; } (oneOrMore address));
-  bind = of "addresses of its own on which forwarder and provider listen; all, unless written" (
+  bind = of "Addresses of the host on which its forwarder and providers listen. By default all." (
     oneOrMore bind
   );
   sshHostKey =
     of
-      "public half of the key that proves the host when it enrols: the line of /etc/ssh/ssh_host_ed25519_key.pub. Without one the host makes a key, which an operator admits: `florctl token create`"
+      "Public SSH host key, which proves the host when it enrols: the line of /etc/ssh/ssh_host_ed25519_key.pub. Without it the host makes a key, which an operator admits: `florctl token create`."
       sshKey;
-  kind = of "services with replicas are placed on servers alone" (enum [
+  kind = of "Kind of machine. Services with replicas are placed on servers only." (enum [
     "server"
     "device"
   ]);
   system =
     default
-      "what it runs: programs for anything else are not bundled, and a NixOS host that is another is a fault"
+      "System of the host. Bundles with programs for another system are refused, and so is a NixOS configuration for one."
       null
       (enum [
         "x86_64-linux"
         "aarch64-linux"
       ]);
-  deploy = of "how new documents arrive: from providers.config, or with the host's own system" (enum [
+  deploy = of "How new documents arrive: `network`, from `providers.config`; `closure`, with the host's own system." (enum [
     "network"
     "closure"
   ]);
-  group = of "where it belongs in `hostGroups`, `\"eu/fra\"`: it has what `hostGroups.eu` and `hostGroups.\"eu/fra\"` have" groupPath;
-  capabilities = of "what it can do; roles and providers may require it. `ingress`: it takes in strangers" tags;
-  tags = of "words for placement" tags;
+  group = of "Group of the host, such as `\"eu/fra\"`. The host has everything that `hostGroups.eu` and `hostGroups.\"eu/fra\"` have." groupPath;
+  capabilities = of "Capabilities of the host, which roles, placement and providers may require. With `ingress` it takes in strangers." tags;
+  tags = of "Words by which `placement`, rollouts and roles select hosts." tags;
   weight =
-    default "services with replicas prefer it so many times as often as a host of weight 1" 1
+    default "How many times as often as a host of weight 1 services with replicas prefer this host." 1
       (between 1 10 "a weight");
   capacity =
     default
-      "how much it runs at most: services with replicas are not placed here beyond that, each counts with its `placement.size`; those that name this host count too"
+      "Most that the host runs, in units of `placement.size`. Services that name the host count, too. By default there is no limit."
       null
       (between 0 100000 "a capacity");
-  cordon = of "services with replicas are not placed here, but for those that it `keeps` and those of which every host has its own" flag;
-  keeps = of "services with replicas that stay, on a host with `cordon` or `drain`" strings;
-  drain = of "services with replicas are placed elsewhere, but for those that it `keeps` and those of which every host has its own" flag;
-  facts = of "what other hosts' configurations may read of it, such as public keys, DNS records and ports: `topology.hosts.<name>.facts`; never a secret" (
+  cordon = of "Place no services with replicas on this host, except those in `keeps` and those that every host has its own of." flag;
+  keeps = of "Services with replicas that stay on a host with `cordon` or `drain`." strings;
+  drain = of "Move services with replicas to other hosts, except those in `keeps` and those that every host has its own of." flag;
+  facts = of "Public values that configurations of other hosts read from `topology.hosts.<name>.facts`, such as public keys, DNS records and ports. Never a secret." (
     named { what = "fact"; } fact
   );
-  users = of "who may act on this host: it gets their certificates" strings;
-  roles = of "of the node, besides `node`" strings;
-  until = of "roles up to a time, as of users" (attrsOf date);
-  callers = of "which accounts (names, or uids as numbers) and system units (`\"wiki.service\"`) act under an identity of this host: `\"node\"`, `\"user/<name>\"`, `\"service/<name>\"`" (
+  users = of "Users who may act on this host. It gets their certificates." strings;
+  roles = of "Roles of the node, besides `node`." strings;
+  until = of "Roles up to a time, as for users." (attrsOf date);
+  callers = of "Accounts (names, or numbers as user IDs) and system units (`\"wiki.service\"`) that act under an identity of this host: `\"node\"`, `\"user/<name>\"` or `\"service/<name>\"`." (
     attrsOf (listOf caller)
   );
-  loopback = of "range of its local listeners" loopback;
-  instance = of "for a host that is a member of another cluster too: this one has directories, units and accounts called `florete_<instance>` there" instance;
+  loopback = of "Range of the addresses of local listeners, at which programs of the host reach services." loopback;
+  instance = of "For a host that is a member of another cluster, too: directories, units and accounts of this cluster are called `florete_<instance>` there." instance;
   providerPort =
     default
-      "TCP port where it issues certificates; its other kinds of provider have the ports after that: config the first, file the second, oidc the third, jwt the fourth, federation the fifth, secret the sixth, database the seventh, token the eighth, tls the ninth, git the eleventh"
+      "TCP port of `providers.cert`. The other kinds have the ports after it: config the first, file the second, oidc the third, jwt the fourth, federation the fifth, secret the sixth, database the seventh, token the eighth, tls the ninth, git the eleventh."
       4600
       (between 1 65524 "a port with eleven after it");
-  forwarderPort = default "port of its forwarder, of UDP and TCP" 4610 port;
+  forwarderPort = default "Port of the forwarder, for UDP and TCP." 4610 port;
   transport =
     of
-      "what goes between its forwarder and others: `auto`, QUIC, and TLS over TCP where UDP does not pass"
+      "Transport between this forwarder and others: `auto` is QUIC, and TLS over TCP where UDP does not pass."
       (enum [
         "auto"
         "quic"
@@ -103,7 +103,7 @@ record "a host" {
       ]);
   drainTimeout =
     default
-      "when its forwarder is replaced, as by an upgrade, the old process carries the connections it has for so many seconds beside the new one"
+      "Seconds for which the old process of the forwarder keeps its connections, beside the new one, after an upgrade."
       600
       seconds;
 }

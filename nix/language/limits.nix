@@ -13,16 +13,16 @@ most: doc:
 of doc (
   record "limits" {
     connections =
-      default "TCP connections and UDP sessions that are open at a time; more are refused" null
+      default "TCP connections and UDP sessions that are open at a time. More are refused." null
         (between 1 most "a number of connections");
     opensPerSecond =
       default
-        "TCP connections and UDP sessions that begin in a second, and as many at once; more are refused"
+        "TCP connections and UDP sessions that begin in a second, which is also the largest burst. More are refused."
         null
         (between 1 100000 "a number of opens");
     bytesPerSecond =
       default
-        "bytes in both directions together: TCP connections are slowed down, datagrams beyond it are dropped"
+        "Bytes per second in both directions together. TCP connections are slowed down, and datagrams beyond it are dropped."
         null
         (between 1000 1000000000000 "a number of bytes");
   }

@@ -77,14 +77,14 @@ let
       [ "\\\\" "\\." "\\[" "\\(" "\\)" "\\+" "\\?" "\\{" "\\|" "\\^" "\\$" ".*" ];
 
   field = record "a field" {
-    type = of "what it is; `strings` is a list of texts" (enum [
+    type = of "Type of the value. `strings` is a list of texts." (enum [
       "string"
       "integer"
       "boolean"
       "strings"
     ]);
     pattern =
-      of "what a text looks like, where any will not do; `*` is any text: `\"*@example.org\"`"
+      of "Pattern that a text must match, in which `*` stands for any text: `\"*@example.org\"`. By default any text."
         (word {
           want = "a text with at most two *";
           hint = "write for example \"*@example.org\"";
@@ -92,7 +92,7 @@ let
           re = "[^*[:cntrl:]]*(\\*[^*[:cntrl:]]*){0,2}";
           most = 255;
         });
-    default = default "what it is where a need does not have it; without one each must" null value;
+    default = default "Value for needs that do not write it. Without a default each need must." null value;
   };
 
   typeOf =
@@ -159,13 +159,13 @@ in
       (
         record "a kind of your own" {
           hosts =
-            required "where it runs: one host, which alone knows what its executable or service does"
+            required "Host on which it runs: one, because hosts do not know what the executable or service of another one has done."
               "[ \"host\" ]"
               strings;
-          requires = of "capabilities that host must have" tags;
-          port = required "TCP port of its process there" "4650" port;
+          requires = of "Capabilities that its host must have." tags;
+          port = required "TCP port of the provider on its host." "4650" port;
           run =
-            of "executable on that host that answers a request: JSON on standard input and output"
+            of "Executable on that host that answers a request, with JSON on standard input and output."
               (word {
                 want = "an absolute path";
                 hint = "write for example \"/usr/local/lib/florete/mailbox\"";
@@ -174,16 +174,16 @@ in
                 most = 255;
                 to = unsafeDiscardStringContext;
               });
-          url = of "HTTP service there that answers instead, by POST" (word {
+          url = of "HTTP service on that host that answers requests by POST, instead of `run`." (word {
             want = "http:// on a loopback address with a port, or unix: and the path of a socket, of at most 107 bytes";
             hint = "write for example \"unix:/run/mailbox.sock\" or \"http://127.0.0.1:8090/mailbox\"";
             example = "unix:/run/mailbox.sock";
             re = "unix:(/[A-Za-z0-9_.@+=-]+)+|http://(127\\.0\\.0\\.1|\\[::1]):([1-9][0-9]{0,3}|[1-5][0-9]{4})(/[A-Za-z0-9_.@+=~/-]*)?";
             most = 112;
           });
-          request = of "what a need requests, by name" (attrsOf field);
+          request = of "Values that a need requests, by name." (attrsOf field);
           answer =
-            of "values of an answer, at least one, which hosts receive as files of these names"
+            of "Values of an answer, at least one. Hosts receive them as files of these names."
               (
                 named
                   {
@@ -192,7 +192,7 @@ in
                   }
                   (
                     record "a value" {
-                      mode = default "permissions of its file" "0400" mode;
+                      mode = default "Permissions of the file." "0400" mode;
                     }
                   )
               );
@@ -201,20 +201,20 @@ in
 
   needs =
     of
-      "needs of kinds of your own; delivered as `needs/<kind>-<service>-<need>/current/<value>`"
+      "Needs of kinds of your own, delivered as `needs/<kind>-<service>-<need>/current/<value>`."
       (
         named { what = "need"; } (
           record "a need" {
-            kind = required "which kind of `providers` answers it" "\"mailbox\"" name;
-            request = of "what it requests, as `providers.<kind>.request` has it" (attrsOf value);
-            restart = of "unit to restart when what was delivered changed" unit;
+            kind = required "Kind of provider that answers the need, one of `providers`." "\"mailbox\"" name;
+            request = of "Values that the need requests, as declared in `providers.<kind>.request`." (attrsOf value);
+            restart = of "Unit to restart after a delivered value changed." unit;
             generation =
-              default "raised when a secret may be known to others: hosts get another" 1
+              default "Raise it when a secret may be known to others. Hosts get another one." 1
                 (between 1 1000000 "a generation");
             rotate =
-              default "days after which the host requests another secret; never, unless written" 0
+              default "Days after which the host requests another secret. 0 means never." 0
                 (between 0 3650 "days");
-            dependsOn = of "needs of this host that must be fulfilled first" strings;
+            dependsOn = of "Needs of this host that must be fulfilled first." strings;
           }
         )
       );

@@ -31,13 +31,13 @@ in
 named { what = "port"; } (
   instead "port" port (
     record "a port" {
-      port = default "where it listens on its host, on 127.0.0.1" null port;
-      listenPort = default "the port callers use; the same as `port` unless written" null port;
-      upstream = of "where it listens when that is not 127.0.0.1, as of services" upstream;
-      protocol = default "what it speaks, one or several; `http` is carried as `tcp`" [ "tcp" ] (
+      port = default "Port at which it listens on 127.0.0.1 of its host." null port;
+      listenPort = default "Port that callers use. By default the same as `port`." null port;
+      upstream = of "Where it listens if that is not 127.0.0.1, as for services." upstream;
+      protocol = default "Protocol of the port, one or several. `http` is carried as `tcp`." [ "tcp" ] (
         oneOrMore protocol
       );
-      identity = of "how it learns who calls, as of services; of what is not `udp`" (enum [
+      identity = of "How the service learns who calls at this port, as for services. Not for `udp`." (enum [
         "none"
         "proxy-v2"
         "http"

@@ -25,16 +25,16 @@ let
     "sun"
   ];
 in
-of "how what is published reaches hosts; to all at once unless written" (
+of "How a published version reaches hosts. By default it reaches all at once." (
   record "a rollout" {
-    waves = of "hosts that are offered a version one wave after the other; the last is `{ rest = true; }`" (
+    waves = of "Waves of hosts that are offered a version one after the other. The last is `{ rest = true; }`." (
       listOf (
         record "a wave" {
-          tags = of "hosts with all of these" tags;
+          tags = of "Hosts with all of these tags." tags;
           percent =
-            default "of all hosts, with those of the waves before: the same ones whatever hosts come" null
+            default "Percentage of all hosts, including those of the waves before. A new host moves no other host between waves." null
               (between 1 99 "a percentage");
-          rest = of "all other hosts" (scalar {
+          rest = of "All other hosts." (scalar {
             want = "true or false";
             json.type = "boolean";
             hint = "write it without quotes";
@@ -47,20 +47,20 @@ of "how what is published reaches hosts; to all at once unless written" (
     );
     # They look every ten seconds whether there is something to report.
     healthy =
-      default "seconds that all hosts reached must be healthy before the next wave" 600
+      default "Seconds for which all hosts reached so far must be healthy before the next wave." 600
         (between 20 31536000 "seconds");
     within =
-      default "seconds in which hosts must become so, else it goes back; more than `providers.config.interval`"
+      default "Seconds within which hosts must become healthy. Otherwise the provider goes back to the former version. More than `providers.config.interval`."
         3600
         seconds;
     maintenance =
-      of "by group of hosts, when these may be offered a version; at any time unless written"
+      of "Maintenance windows, by group of hosts, in which these hosts may be offered a version. By default at any time."
         (
           attrsOf (
             record "a maintenance window" {
-              days = default "on which it begins" days (listOf (enum days));
-              start = required "when, in UTC" "\"02:30\"" timeOfDay;
-              minutes = default "how long it is" 120 (between 1 1440 "minutes");
+              days = default "Days on which the window begins." days (listOf (enum days));
+              start = required "Time at which the window begins, in UTC." "\"02:30\"" timeOfDay;
+              minutes = default "Length of the window, in minutes." 120 (between 1 1440 "minutes");
             }
           )
         );

@@ -20,34 +20,34 @@ let
     ;
 
   reader = record "a reader" {
-    service = of "service that has it, on each of its hosts: files of its `user`" name;
-    host = of "host that has it itself: files of root" name;
+    service = of "Service that reads the secret on each of its hosts. The files belong to its `user`." name;
+    host = of "Host that reads the secret itself. The files belong to root." name;
     overlap =
-      of "it accepts two, in the files `<secret>` and `<secret>.other`, the second empty most of the time: when the secret is replaced, it has the next one before anybody uses that, and the former one after"
+      of "The reader accepts two secrets, in the files `<secret>` and `<secret>.other`. The second is empty most of the time. During a replacement it has the next secret before anybody uses it, and the former one after."
         flag;
-    mode = default "permissions of what is secret" "0400" mode;
-    restart = of "unit to restart when it was fetched anew; with `overlap` three times in a rotation" unit;
-    dependsOn = of "needs of its hosts that must be fulfilled first" strings;
+    mode = default "Permissions of the secret file." "0400" mode;
+    restart = of "Unit to restart after the secret was fetched anew. With `overlap` that happens three times in a rotation." unit;
+    dependsOn = of "Needs of its hosts that must be fulfilled first." strings;
   };
 in
 record "a secret" {
-  generate = required "what it is: text, or a key pair, whose public half is in the file `<secret>.pub`" "\"password\"" (enum [
+  generate = required "Type of the secret: a text, or a key pair whose public half is in the file `<secret>.pub`." "\"password\"" (enum [
     "password"
     "hex"
     "age"
     "ssh"
     "wireguard"
   ]);
-  length = default "characters of text; 32 of a password and 64 of hex unless written" null (
+  length = default "Number of characters of a text. By default 32 for a password and 64 for hex." null (
     between 16 1024 "characters"
   );
   readers =
-    required "who has it; delivered as `needs/secret-<service>-<secret>/current/<secret>`, or `needs/secret-node-<secret>/…`"
+    required "Services and hosts that get the secret, delivered as `needs/secret-<service>-<secret>/current/<secret>` or `needs/secret-node-<secret>/…`."
       "[ { service = \"wiki\"; } ]"
       (listOf reader);
   public =
     default
-      "file that `florctl secret record` writes the public half to, for `public.<secret>` of the cluster"
+      "File to which `florctl secret record` writes the public half, for `public.<secret>` of the cluster."
       null
       (scalar {
         want = "the path of a file";
@@ -57,13 +57,13 @@ record "a secret" {
         ok = isPath;
       });
   generation =
-    default "raised when it may be known to others: all readers get another, and the old one ends" 1
+    default "Raise it when the secret may be known to others. All readers get another one, and the old one ends." 1
       (between 1 1000000 "a generation");
-  rotate = default "days after which it is replaced; never, unless written" 0 (
+  rotate = default "Days after which it is replaced. 0 means never." 0 (
     between 0 3650 "days"
   );
   overlap =
-    default "seconds for which readers with `overlap` have the next one before it is used, and the former one after; they fetch four times in it"
+    default "Seconds for which readers with `overlap` have the next secret before it is used, and the former one after. They fetch four times in it."
       3600
       (between 60 43200 "seconds");
 }

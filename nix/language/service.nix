@@ -32,60 +32,60 @@ let
 in
 record "a service" (
   {
-    host = of "where it runs" name;
-    hosts = of "where it runs, on several: one identity, callers are spread over them" strings;
+    host = of "Host on which the service runs." name;
+    hosts = of "Hosts on which the service runs under one identity. Callers are spread over them." strings;
     replicas =
       default
-        "on how many hosts it runs, instead of saying which; `placement` chooses them; `\"all\"`: on each that fits"
+        "Number of hosts on which the service runs, instead of their names. `placement` chooses them. `\"all\"` is every server that fits."
         null
         replicas;
-    placement = of "which hosts replicas may run on, and which are preferred" (
+    placement = of "Hosts on which replicas may run, and hosts that are preferred." (
       record "placement" {
         strategy =
           of
-            "`minimize-movement`: rendezvous hashing, a host that comes or goes moves only its share; `balanced`: where least runs; `locality`: close to `near`"
+            "`minimize-movement`: rendezvous hashing, so that a host that comes or goes moves only its share. `balanced`: the hosts that run least. `locality`: the hosts closest to `near`."
             (enum [
               "minimize-movement"
               "balanced"
               "locality"
             ]);
-        near = of "hosts to be near to, by their groups; with `locality`" strings;
-        group = of "only hosts in this group" groupPath;
-        tags = of "only hosts with all of these" tags;
-        capabilities = of "only hosts with all of these" tags;
-        apart = of "services that run on none of its hosts" strings;
-        apartByGroup = of "services that run in none of the groups that its hosts are in" strings;
+        near = of "Hosts to be near, judged by their groups. Needs `strategy = \"locality\"`." strings;
+        group = of "Only hosts in this group." groupPath;
+        tags = of "Only hosts with all of these." tags;
+        capabilities = of "Only hosts with all of these." tags;
+        apart = of "Services that must not run on its hosts." strings;
+        apartByGroup = of "Services that must not run in the groups of its hosts." strings;
         spread =
           of
-            "`even`: over as many groups as there are, the outer ones first; `one-per-group`: no two in one group"
+            "`even`: over as many groups as there are, the outer ones first. `one-per-group`: no two in one group."
             (enum [
               "none"
               "even"
               "one-per-group"
             ]);
-        pins = of "hosts that have it before all others that fit, as long as they take services" strings;
-        size = default "how much of a host's `capacity` it needs" 1 (between 1 1000 "a size");
+        pins = of "Hosts that run it before all others that fit, as long as they take services." strings;
+        size = default "How much of the `capacity` of a host it needs." 1 (between 1 1000 "a size");
       }
     );
-    port = default "where it listens there, on 127.0.0.1" null port;
-    listenPort = default "the port callers use; the same as `port` unless written" null port;
-    upstream = of "where it listens when that is not 127.0.0.1: `host:port`, also of a machine outside the cluster, or `unix:/path`" upstream;
-    ports = of "several ports instead of one, by name, at one address: each a number or a record" (
+    port = default "Port at which the service listens on 127.0.0.1 of its host." null port;
+    listenPort = default "Port that callers use. By default the same as `port`." null port;
+    upstream = of "Where the service listens if that is not 127.0.0.1: `host:port`, also of a machine outside the cluster, or `unix:/path`." upstream;
+    ports = of "Several named ports at one address, instead of `port`. Each is a number or a record." (
       import ./port.nix
     );
-    protocol = of "what it speaks; `http` is carried as `tcp`" (enum [
+    protocol = of "Protocol of the service. `http` is carried as `tcp`." (enum [
       "tcp"
       "http"
       "udp"
     ]);
-    transport = of "what callers' forwarders reach its own over, as with hosts" (enum [
+    transport = of "Transport between the forwarders of callers and its own, as for hosts." (enum [
       "auto"
       "quic"
       "tcp"
     ]);
     identity =
       of
-        "how it learns who calls: `proxy-v2`, a PROXY protocol header before the bytes of each connection; `http`, headers of each request"
+        "How the service learns who calls: `proxy-v2`, by a PROXY protocol header before the bytes of each connection; `http`, by headers of each request."
         (enum [
           "none"
           "proxy-v2"
@@ -93,47 +93,47 @@ record "a service" (
         ]);
     accessLog =
       of
-        "which of its connections its hosts log once they have ended, with who called: `sampled`, one in a hundred; `full`, all"
+        "Connections that its hosts log when they end, with the caller: `sampled`, one in a hundred; `full`, all."
         (enum [
           "off"
           "sampled"
           "full"
         ]);
     visibility =
-      of "`public`: an ingress must reach it; `host`: not published, nobody reaches it"
+      of "`cluster`: roles lead to it. `public`: an ingress must reach it as well. `host`: it is not published, and nobody reaches it."
         (enum [
           "cluster"
           "public"
           "host"
         ]);
-    tlsName = of "where it is `public`: the name that strangers know it by; in the manifest of every ingress" tlsName;
+    tlsName = of "Public name of a service with `visibility = \"public\"`, at which strangers reach it through an ingress." tlsName;
     tlsAliases =
       of
-        "other names that strangers know it by; `\"*.apps.example.org\"` is every name with one label before `apps.example.org` that nothing else has"
+        "More public names. `\"*.apps.example.org\"` is every name with one label before `apps.example.org`; an exact name takes precedence."
         (listOf publicName);
     aliases =
       of
-        "other names inside the cluster: `\"docs\"` is `docs.demo.flor.rete`, and `\"*.apps\"`, over SOCKS5, every name with one label before `apps.demo.flor.rete` that nothing else has"
+        "More names inside the cluster. `\"docs\"` is `docs.demo.flor.rete`. `\"*.apps\"`, over SOCKS5 only, is every name with one label before `apps.demo.flor.rete`; an exact name takes precedence."
         (listOf alias);
     scope =
       of
-        "`node`: one service for each of its hosts, `wiki.forge.demo.flor.rete`; `both`: reached by that name too, and `wiki.demo.flor.rete` is any of them"
+        "`cluster`: one service on all of its hosts. `node`: a service of its own on each host, such as `wiki.forge.demo.flor.rete`. `both`: reached by either name, and `wiki.demo.flor.rete` is any of them."
         (enum [
           "cluster"
           "node"
           "both"
         ]);
-    user = of "account it runs as: acts under its identity, owns what is delivered for it, and what listens at its upstream" account;
-    facts = of "what other hosts' configurations may read of it, such as public keys, DNS records and ports: `topology.services.<name>.facts`; never a secret" (
+    user = of "Account that the service runs as. It acts under the identity of the service, owns the files delivered for it, and must own the socket at the upstream." account;
+    facts = of "Public values that configurations of other hosts read from `topology.services.<name>.facts`, such as public keys, DNS records and ports. Never a secret." (
       named { what = "fact"; } fact
     );
-    roles = of "what the service itself may reach" strings;
-    until = of "roles up to a time, as of users" (attrsOf date);
+    roles = of "Roles of the service: what it reaches as a caller." strings;
+    until = of "Roles up to a time, as for users." (attrsOf date);
     workloadApi =
       of
-        "who acts under its identity (its `user`, or its hosts' `callers`) may have its certificate with the key, by the SPIFFE Workload API"
+        "Processes that act under its identity (its `user`, or `callers` of its hosts) get its certificate with the key from the SPIFFE Workload API."
         flag;
-    limits = limits 65536 "what all its callers together may have at each of its hosts";
+    limits = limits 65536 "Limits for all callers together, at each of its hosts.";
   }
   // foldl' (all: k: all // k.service or { }) (import ../kinds/own.nix).service (attrValues kinds)
 )

@@ -30,8 +30,8 @@ let
     hint = "put it in double quotes";
     re = ".+";
   };
-  titled = default "what people read on its button; its name unless written" "" string;
-  roots = default "CA certificates of it, a path or PEM text; those of the system unless written" "" pem;
+  titled = default "Text on its button. By default its name." "" string;
+  roots = default "CA certificates that verify the server: a path, or PEM text. By default those of the system." "" pem;
   connector = what: named {
     inherit what;
     max = 40;
@@ -44,7 +44,7 @@ in
       title = titled;
       server =
         required
-          "its address, `ldaps://`, or `ldap://` with StartTLS, which is plain on loopback alone"
+          "Address of the server: `ldaps://`, or `ldap://` with StartTLS. On loopback `ldap://` is not encrypted."
           "\"ldaps://ldap.example.org\""
           (scalar {
             want = "ldaps://host[:port] or ldap://host[:port]";
@@ -56,25 +56,25 @@ in
           });
       inherit roots;
       bindDN =
-        of "whom the provider searches as, by the password in the file `connector-<name>` beside the users file; nobody unless written"
+        of "Distinguished name with which the provider searches. Its password is in the file `connector-<name>` beside the users file. By default the search is anonymous."
           string;
-      people = required "those who can sign in" "{ base = \"ou=people,dc=example\"; }" (
+      people = required "People who can sign in." "{ base = \"ou=people,dc=example\"; }" (
         record "people" {
-          base = required "where they are" "\"ou=people,dc=example\"" some;
-          filter = of "which of those, `(objectClass=person)`" string;
-          login = default "attribute that they sign in with" "uid" some;
-          id = default "attribute that never becomes another's" "uid" some;
-          email = default "attribute with the address" "mail" some;
-          name = default "attribute with the name for people" "cn" some;
+          base = required "Base of the search." "\"ou=people,dc=example\"" some;
+          filter = of "Filter of the search, such as `(objectClass=person)`." string;
+          login = default "Attribute with the login name." "uid" some;
+          id = default "Attribute that identifies a person and is never given to another." "uid" some;
+          email = default "Attribute with the mail address." "mail" some;
+          name = default "Attribute with the full name." "cn" some;
         }
       );
-      groups = of "their groups, which tokens and `allowedGroups` have" (
+      groups = of "Groups of the people, which tokens and `allowedGroups` use." (
         record "groups" {
-          base = of "where they are; without it nobody is in any" string;
-          filter = of "which of those, `(objectClass=groupOfNames)`" string;
-          person = default "attribute of people that groups name them by" "dn" some;
-          member = default "attribute of groups that names them" "member" some;
-          name = default "attribute with a group's name" "cn" some;
+          base = of "Base of the search. Without it nobody is in a group." string;
+          filter = of "Filter of the search, such as `(objectClass=groupOfNames)`." string;
+          person = default "Attribute of a person by which groups name members." "dn" some;
+          member = default "Attribute of a group that names its members." "member" some;
+          name = default "Attribute with the name of a group." "cn" some;
         }
       );
     }
@@ -83,32 +83,32 @@ in
   upstream = connector "upstream issuer" (
     record "an upstream issuer" {
       title = titled;
-      issuer = required "its address, as its tokens have it" "\"https://login.example.org\"" url;
+      issuer = required "URL of the issuer, exactly as in its tokens." "\"https://login.example.org\"" url;
       clientId =
-        required "as which the provider is registered there, with the callback `<issuer>/callback`; the secret is in the file `connector-<name>` beside the users file"
+        required "Client ID of the provider at that issuer, registered with the callback `<issuer>/callback`. Its secret is in the file `connector-<name>` beside the users file."
           "\"florete\""
           some;
       scopes =
-        default "that are requested there, besides openid; services get refresh tokens where it knows `offline_access`"
+        default "Scopes that are requested there besides openid. With `offline_access` services can get refresh tokens."
           [
             "profile"
             "email"
           ]
           strings;
-      groups = of "claim of its tokens with the groups, `\"groups\"`; without it nobody is in any" string;
+      groups = of "Claim of its tokens with the groups, such as `\"groups\"`. Without it nobody is in a group." string;
       inherit roots;
     }
   );
 
   sso = record "sso" {
-    mode = of "`oidc`: the host fetches a client's credentials" (enum [
+    mode = of "`oidc`: the host fetches the credentials of an OpenID Connect client." (enum [
       "none"
       "oidc"
     ]);
-    restart = of "unit to restart when they change" unit;
-    redirectURIs = of "its callbacks" (atMost 32 url);
-    postLogoutRedirectURIs = of "where signing out may lead" (atMost 8 url);
-    scopes = of "that it may request besides openid; all of them unless written" (
+    restart = of "Unit to restart after the credentials changed." unit;
+    redirectURIs = of "Callback URLs of the client." (atMost 32 url);
+    postLogoutRedirectURIs = of "URLs to which signing out may lead." (atMost 8 url);
+    scopes = of "Scopes that the client may request besides openid. By default all of them." (
       listOf (enum [
         "email"
         "groups"
@@ -116,7 +116,7 @@ in
         "profile"
       ])
     );
-    allowedGroups = of "only people in one of these groups get tokens; all people unless written" (
+    allowedGroups = of "Groups whose people get tokens. By default everybody does." (
       atMost 32 (word {
         want = "the name of a group, at most 128 characters";
         hint = "put it in double quotes";
@@ -124,16 +124,16 @@ in
         most = 128;
       })
     );
-    public = of "an app or a page, which keeps no secret and has none: it must use PKCE" flag;
+    public = of "The client is an app or a page that cannot keep a secret. It has none and must use PKCE." flag;
     generation =
-      default "raised when the secret may be known to others: the host gets another, and the old one ends"
+      default "Raise it when the client secret may be known to others. The host gets another one, and the old one ends."
         1
         (between 1 1000000 "a generation");
     rotate =
       default
-        "days after which the host requests another secret; the old one ends a quarter of an hour later; never, unless written"
+        "Days after which the host requests another client secret. The old one ends 15 minutes later. 0 means never."
         0
         (between 0 3650 "days");
-    dependsOn = of "needs of this host that must be fulfilled first" strings;
+    dependsOn = of "Needs of this host that must be fulfilled first." strings;
   };
 }

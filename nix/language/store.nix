@@ -9,19 +9,19 @@ let
     ;
   inherit (import ./formats) strings;
 in
-of "where providers keep their state" (
+of "State store of the providers." (
   record "the store" {
-    kind = of "`etcd`: the hosts of all providers share a cluster of it, so that several may provide the same; otherwise each process has a file of its own" (enum [
+    kind = of "`etcd`: the hosts of all providers share an etcd cluster, so that several may provide the same kind. `file`: each process has a file of its own." (enum [
       "file"
       "etcd"
     ]);
-    hosts = of "where its members run, each a host that provides something: three, or five" strings;
-    from = of "hosts whose files have the state now, which moves into the store: of each kind the first that provides it" strings;
+    hosts = of "Hosts on which its members run, three or five. Each also provides something." strings;
+    from = of "Hosts whose files have the state now. It moves into the store, for each kind from the first of them that provides it." strings;
     port =
-      default "TCP, at which members are called by providers; the next one is for each other" 4620
+      default "TCP port at which providers call the members. Members call each other at the port after it." 4620
         (between 1 65534 "a port");
     keyLifetime =
-      default "days after which the sealing key of replicas is replaced; never with 0" 90
+      default "Days after which the sealing key of replicas is replaced. 0 means never." 90
         (between 0 3650 "days");
   }
 )

@@ -71,7 +71,7 @@ in
   inherit action object;
 
   type = record "a tenant" {
-    namespaces = of "what its things are in; objects name them" (
+    namespaces = of "Namespaces of the tenant, which objects name." (
       listOf (word {
         want = "a namespace";
         hint = "use lower-case letters, digits and inner hyphens";
@@ -80,52 +80,52 @@ in
       })
     );
     issuers =
-      of "whose tokens (OpenID Connect) are exchanged for the tenant's, by the name that subjects have"
+      of "OpenID Connect issuers whose tokens are exchanged for the tenant's, by the name that subjects use."
         (
           named { what = "issuer"; } (
             record "an issuer" {
-              issuer = required "claim `iss` of its tokens" "\"https://login.example.org\"" (
+              issuer = required "Claim `iss` of its tokens." "\"https://login.example.org\"" (
                 url
                 // {
                   invalid = wrong.string;
                 }
               );
-              audiences = required "its tokens must be for one of these" "[ \"…\" ]" (listOf string);
-              subjectClaim = default "claim that has the subject" "sub" claimName;
-              groupsClaim = of "claim that has groups; none unless written" claimName;
-              discovery = of "below which its discovery document is, where that is not below `issuer`" url;
-              jwks = of "where its keys are, where it has no discovery document" url;
+              audiences = required "Audiences: a token must be for one of them." "[ \"…\" ]" (listOf string);
+              subjectClaim = default "Claim with the subject." "sub" claimName;
+              groupsClaim = of "Claim with the groups. By default there are none." claimName;
+              discovery = of "URL below which the discovery document is. By default `issuer`." url;
+              jwks = of "URL of its keys, for an issuer without a discovery document." url;
             }
           )
         );
-    policies = of "who is permitted what" (
+    policies = of "Permissions of subjects." (
       listOf (
         record "a policy" {
-          subject = required "who is: `\"service/wiki\"`, `\"user/alice\"`, `\"node/forge\"`, `\"subject:<issuer>/<sub>\"`, `\"group:<issuer>/<group>\"` or `\"role:<name>\"`" "\"service/wiki\"" subject;
-          action = required "one action" "\"stream.publish\"" action;
+          subject = required "Subject of the policy: `\"service/wiki\"`, `\"user/alice\"`, `\"node/forge\"`, `\"subject:<issuer>/<sub>\"`, `\"group:<issuer>/<group>\"` or `\"role:<name>\"`." "\"service/wiki\"" subject;
+          action = required "Action that the policy permits." "\"stream.publish\"" action;
           object =
             required
-              "on what, with all in it: `\"tenant:<t>\"`, `\"namespace:<t>/<n>\"`, `\"namespace:<t>/*\"`, `\"<kind>:<t>/<n>/<name>\"` or `\"<kind>:<t>/<n>/*\"`"
+              "Object of the policy, with everything in it: `\"tenant:<t>\"`, `\"namespace:<t>/<n>\"`, `\"namespace:<t>/*\"`, `\"<kind>:<t>/<n>/<name>\"` or `\"<kind>:<t>/<n>/*\"`."
               "\"stream:<tenant>/<namespace>/<name>\""
               object;
         }
       )
     );
-    groupings = of "who has which role" (
+    groupings = of "Roles of subjects." (
       listOf (
         record "a grouping" {
-          member = required "who, as in policies; a role has roles, too" "\"service/wiki\"" subject;
-          role = required "has this one" "\"role:writer\"" role;
+          member = required "Subject that has the role, written as in policies. A role can have roles, too." "\"service/wiki\"" subject;
+          role = required "Role that the member has." "\"role:writer\"" role;
         }
       )
     );
-    runtimeRules = of "its policies and groupings change at run time, too, by whom it permits `rbac.policy.manage` and `rbac.assignment.manage`" flag;
-    lifetime = default "seconds that its tokens live" 900 (between 60 3600 "seconds");
-    quotas = of "what it may have at most" (
+    runtimeRules = of "Policies and groupings may also change at run time, by subjects that have the permissions `rbac.policy.manage` and `rbac.assignment.manage`." flag;
+    lifetime = default "Lifetime of the tokens, in seconds." 900 (between 60 3600 "seconds");
+    quotas = of "Upper bounds of the tenant." (
       record "quotas" {
-        policies = default "how many policies, those of run time included" 1000 (between 0 10000 "a number");
-        groupings = default "how many groupings, likewise" 1000 (between 0 10000 "a number");
-        tokensPerMinute = default "how many tokens are issued in a minute, by each provider host" 600 (
+        policies = default "Number of policies, those of run time included." 1000 (between 0 10000 "a number");
+        groupings = default "Number of groupings, those of run time included." 1000 (between 0 10000 "a number");
+        tokensPerMinute = default "Number of tokens that each provider host issues in a minute." 600 (
           between 1 100000 "a number"
         );
       }
@@ -134,8 +134,8 @@ in
 
   # Of a service.
   token = record "a token" {
-    tenant = required "whose it is" "\"acme\"" (string // { invalid = wrong.string; });
-    requested = of "actions; all that it is permitted, unless written" (listOf action);
-    resources = of "objects; likewise" (listOf object);
+    tenant = required "Tenant of the token." "\"acme\"" (string // { invalid = wrong.string; });
+    requested = of "Actions that the token permits. By default all that the policies permit the service." (listOf action);
+    resources = of "Objects for which the token is good. By default all that the policies permit the service." (listOf object);
   };
 }

@@ -82,7 +82,7 @@ func needsExample(s schema) bool {
 	}
 	// What must be written has a hint, which may be no JSON: a path, a set.
 	description, _ := s["description"].(string)
-	return s["properties"] == nil && s["enum"] == nil && s["type"] != "boolean" && s["type"] != "null" && !strings.HasPrefix(description, "its first bundle")
+	return s["properties"] == nil && s["enum"] == nil && s["type"] != "boolean" && s["type"] != "null" && !strings.HasPrefix(description, "First SPIFFE bundle")
 }
 
 // TestInputSchemaAccepts what the compiler takes the form of, of all golden cases, and finds

@@ -7,17 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The process is seen as the account of its first thread, so that is none that As takes:
-// the main goroutine has it for good.
+// A process is taken for the account of its first thread. The main goroutine keeps that thread, so
+// that As never uses it.
 func init() { runtime.LockOSThread() }
 
-// As runs f under another account, which needs root: sockets that it opens are the
-// account's. It must start no goroutines that are to be the account's too.
+// As runs f as another account, which requires root. Sockets that f opens belong to that account. f
+// must not start goroutines that have to run as the account.
 func As(t testing.TB, uid uint32, f func()) {
 	t.Helper()
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
 		const same = ^uintptr(0)
 		_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, same, uintptr(uid), same)
 		if errno != 0 {

@@ -12,13 +12,13 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Announced is a Unix socket to which the forwarder announces the callers of a service.
+// Announced is a Unix socket on which a service learns its callers from the forwarder.
 type Announced struct {
 	Socket  string
 	Service spiffe.ID
 }
 
-// Dial connects as the forwarder does, with its very header.
+// Dial connects and sends the header that the forwarder would send.
 func (a Announced) Dial(caller spiffe.ID) (net.Conn, error) {
 	b, err := announce.Caller{ID: caller, Service: a.Service, From: netip.MustParseAddrPort("192.0.2.7:4610"), To: netip.MustParseAddrPort("192.0.2.1:4610")}.ProxyHeader()
 	if err != nil {
@@ -31,7 +31,7 @@ func (a Announced) Dial(caller spiffe.ID) (net.Conn, error) {
 	return c, err
 }
 
-// Do sends a request of a caller, and returns the status and body of the answer.
+// Do sends a request as a caller and returns the status and the body of the answer.
 func (a Announced) Do(t *testing.T, caller spiffe.ID, r *http.Request) (int, []byte) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{

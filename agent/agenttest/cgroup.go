@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Cgroup makes a control group of version 2, at a path as /proc/PID/cgroup has it, until the
-// test ends. It needs root.
+// Cgroup creates a control group (version 2) for the duration of the test. The path is in the form
+// of /proc/PID/cgroup. It requires root.
 func Cgroup(t testing.TB, path string) *os.File {
 	t.Helper()
 	Root(t, "can make control groups")
@@ -28,7 +28,7 @@ func Cgroup(t testing.TB, path string) *os.File {
 	}
 	t.Cleanup(func() {
 		for ; dir != root; dir = filepath.Dir(dir) {
-			_ = os.Remove(dir) // others may be in those above
+			_ = os.Remove(dir) // parent directories may contain others
 		}
 	})
 	f, err := os.Open(dir)

@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// childEnv makes a test binary that calls Child the child of DialAs.
+// childEnv is set in child processes that DialAs and similar functions start.
 const childEnv = "FLORETE_TEST_DIAL"
 
-// Main runs the tests, or what DialAs wants of its child.
+// Main runs the tests, or acts as the child of DialAs.
 func Main(m *testing.M) {
 	Child()
 	os.Exit(m.Run())
 }
 
-// Child does what DialAs wants where this process is its child, and ends it.
+// Child performs the task of DialAs and exits if this process is its child.
 func Child() {
 	if what := strings.Fields(os.Getenv(childEnv)); len(what) > 0 {
 		if err := pingOnce(what[0], what[1], what[2:]); err != nil {
@@ -35,7 +35,7 @@ func Child() {
 	}
 }
 
-// Root skips a test that needs root; tests/run reports it.
+// Root skips a test that requires root. tests/run reports it.
 func Root(t testing.TB, does string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -43,27 +43,27 @@ func Root(t testing.TB, does string) {
 	}
 }
 
-// DialAs connects to addr from a process of another user, which needs root, and
-// wants one byte echoed. The error is what that process saw.
+// DialAs connects to addr in a process of another user, which requires root, and expects one byte
+// to be echoed. It returns the error of that process.
 func DialAs(t testing.TB, uid uint32, addr string) error {
 	t.Helper()
 	return child(uid, nil, "tcp "+addr, never)
 }
 
-// DialIn is DialAs from a process of root in a control group.
+// DialIn is like DialAs in a process of root in a control group.
 func DialIn(t testing.TB, cgroup *os.File, addr string) error {
 	t.Helper()
 	return child(0, cgroup, "tcp "+addr, never)
 }
 
-// SendAs is DialAs over UDP.
+// SendAs is like DialAs over UDP.
 func SendAs(t testing.TB, uid uint32, addr string) error {
 	t.Helper()
 	return child(uid, nil, "udp "+addr, never)
 }
 
-// SendInVain is SendAs where nobody answers: the process has the socket until refused
-// holds. Without an answer there is no error. From is an address to send from, or none.
+// SendInVain is like SendAs if no answer is expected. The process keeps its socket until refused
+// returns true. A missing answer is not an error. from may contain an address to send from.
 func SendInVain(t testing.TB, uid uint32, addr string, refused func() bool, from ...string) error {
 	t.Helper()
 	err := child(uid, nil, "udp "+addr+" "+strings.Join(from, " "), refused)
@@ -78,11 +78,11 @@ func SendInVain(t testing.TB, uid uint32, addr string, refused func() bool, from
 
 func never() bool { return false }
 
-// Self is this test binary as another account, with an addition to its environment, and in a
-// control group unless that is nil. It needs root.
+// Self returns a command that runs this test binary as another account, with an additional
+// environment variable, and in a control group unless it is nil. It requires root.
 func Self(uid uint32, cgroup *os.File, env string) (*exec.Cmd, error) {
-	// By this name the other user can run a binary in a directory it cannot enter, if its
-	// mode is what it is with the usual umask.
+	// Through this path the other user can run a binary in a directory that it cannot enter, if the
+	// binary's mode permits it.
 	const self = "/proc/self/exe"
 	if err := os.Chmod(self, 0o755); err != nil {
 		return nil, err
@@ -97,8 +97,7 @@ func Self(uid uint32, cgroup *os.File, env string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// child runs this binary as another user. It waits no longer for an answer when enough
-// holds.
+// child runs this binary as another user. It stops waiting for an answer when enough returns true.
 func child(uid uint32, cgroup *os.File, what string, enough func() bool) error {
 	cmd, err := Self(uid, cgroup, childEnv+"="+what)
 	if err != nil {
@@ -130,7 +129,7 @@ func child(uid uint32, cgroup *os.File, what string, enough func() bool) error {
 	}
 }
 
-// pingOnce waits for an answer until its standard input ends, or for ten seconds.
+// pingOnce waits for an answer until standard input ends, at most for ten seconds.
 func pingOnce(network, addr string, from []string) error {
 	var dialer net.Dialer
 	if len(from) > 0 {

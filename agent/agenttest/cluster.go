@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// The identities of a Cluster.
+// Identities in a Cluster.
 var (
 	Outline = kit.ID("service/outline")
 	Alice   = kit.ID("user/alice")
@@ -26,21 +26,20 @@ var (
 	Ursula  = kit.ID("node/ursula")
 )
 
-// Cluster is two hosts: Ursula publishes Outline to Alice; Laptop, where this
-// process acts as Alice, reaches it. Bob has a SOCKS5 listener on Laptop too, and
-// is not allowed.
+// Cluster consists of two hosts. Ursula publishes Outline to Alice. Laptop, on which this process
+// acts as Alice, reaches it. Bob has a SOCKS5 listener on Laptop but is not allowed to connect.
 type Cluster struct {
 	CA             *kit.CA
 	Ursula, Laptop *Host
-	Publish, Reach document.Forwarder // of Ursula, of Laptop
-	Local          string             // Laptop's listener for Outline
+	Publish, Reach document.Forwarder // manifests of Ursula and of Laptop
+	Local          string             // listener for Outline on Laptop
 	SOCKS          map[spiffe.ID]string
 }
 
-// Transport is what connections between forwarders of new clusters go over.
+// Transport is the transport between forwarders in new clusters.
 var Transport document.Transport
 
-// NewCluster writes the state of both hosts; Outline's upstream is a TCP address.
+// NewCluster writes the state of both hosts. upstream is the TCP address of Outline's upstream.
 func NewCluster(t testing.TB, upstream string) *Cluster {
 	t.Helper()
 	ca := kit.NewCA()
@@ -72,19 +71,19 @@ func (c *Cluster) AcceptUrsula() { c.Ursula.Accept(c.Publish, Outline) }
 // AcceptLaptop puts Reach in force.
 func (c *Cluster) AcceptLaptop() { c.Laptop.Accept(c.Reach, Alice, Bob) }
 
-// LoopbackIP is this process's own.
+// LoopbackIP is a loopback address used only by this process.
 var LoopbackIP = func(pid int) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 128 | byte(pid>>16), byte(pid >> 8), byte(pid)})
 }(os.Getpid())
 
 var loopbacks atomic.Uint32
 
-// Loopback is an address that nothing else uses: its port is none that the kernel
-// hands out.
+// Loopback returns an address that nothing else uses. Its port is outside the kernel's range of
+// ephemeral ports.
 func Loopback() netip.AddrPort { return netip.AddrPortFrom(LoopbackIP, uint16(4000+loopbacks.Add(1))) }
 
-// RefusingTCP is a loopback address that refuses connections until the test ends:
-// it is taken, and nobody listens.
+// RefusingTCP returns a loopback address that refuses connections until the test ends: the address
+// is bound, but nobody listens.
 func RefusingTCP(t testing.TB) string {
 	t.Helper()
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -12,33 +12,33 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Host is a state directory, written as activation writes it.
+// Host is a state directory with the content that activation would write.
 type Host struct {
 	Layout   hostdir.Layout
 	Name     string
-	Domain   string   // its trust domain
-	Roots    []string // of its manifests
-	Serial   int64    // of the manifest in force
-	Provider string   // address in its manifests; nobody is there
+	Domain   string   // trust domain
+	Roots    []string // roots in its manifests
+	Serial   int64    // serial of the manifest in force
+	Provider string   // address in its manifests; nobody listens there
 
-	// StaleAfter, when set, is that of the need for documents, which its manifests then have.
+	// StaleAfter is that of the need for documents; if zero, the manifests have no such need.
 	StaleAfter int
 
-	Needs      []document.Need    // of its manifests, besides those for SVIDs
-	Federation []document.Foreign // likewise
-	Units      []string           // likewise, besides those of every host, each required
+	Needs      []document.Need    // additional needs in its manifests, besides those for SVIDs
+	Federation []document.Foreign // federation in its manifests
+	Units      []string           // additional units in its manifests, all required
 }
 
-// NewHost makes the empty state directory of a host that trusts ca.
+// NewHost creates an empty state directory of a host that trusts ca.
 func NewHost(t testing.TB, name string, ca *kit.CA) *Host {
 	return &Host{Layout: hostdir.Layout(t.TempDir()), Name: name, Domain: ca.Root.TrustDomain(), Roots: []string{ca.RootPEM()}, Provider: "127.0.0.1:4600"}
 }
 
-// Socket is where the host's agent answers.
+// Socket returns the path of the forwarder's status socket.
 func (h *Host) Socket() string { return filepath.Join(string(h.Layout), "agent.sock") }
 
-// Accept puts a manifest in force: the forwarder's part f, and a cert need for the
-// node and for each of certs.
+// Accept puts a manifest in force that contains f, and needs of kind cert for the node and for each
+// of certs.
 func (h *Host) Accept(f document.Forwarder, certs ...spiffe.ID) {
 	node := kit.IDIn(h.Domain, "node/"+h.Name)
 	m := document.Manifest{
@@ -79,7 +79,7 @@ func (h *Host) Deliver(ca *kit.CA, id spiffe.ID, lifetime time.Duration) {
 	ca.Deliver(h.Layout.Need(kit.CertNeed(id).ID), id, lifetime)
 }
 
-// Identities reads what was delivered to the host.
+// Identities reads the delivered SVIDs.
 func (h *Host) Identities(t testing.TB) *hostdir.SVIDSet {
 	t.Helper()
 	doc, err := h.Layout.Manifest()
@@ -93,7 +93,7 @@ func (h *Host) Identities(t testing.TB) *hostdir.SVIDSet {
 	return set
 }
 
-// Provide has the host answer a kind of need, in a policy beside its manifest.
+// Provide puts a policy beside the manifest in force, by which the host answers a kind of need.
 func (h *Host) Provide(kind string, change ...func(*document.Policy)) {
 	p := document.Policy{
 		Cluster: "demo", Host: h.Name, TrustDomain: kit.Domain, Trust: document.Trust{Roots: h.Roots},

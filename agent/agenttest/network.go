@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networkEnv is set in a process that OwnNetwork has started.
+// networkEnv is set in a process that OwnNetwork started.
 const networkEnv = "FLORETE_TEST_NETWORK"
 
-// OwnNetwork runs the calling test in a process of its own that has a network namespace
-// of its own, with loopback alone, which needs root. It returns true there, and false,
-// once that process has ended, where the test must return.
+// OwnNetwork runs the calling test again in a process with a network namespace of its own, which
+// contains only loopback and requires root. It returns true in that process. In the original
+// process it returns false after that process has ended, and the test must return.
 func OwnNetwork(t *testing.T) bool {
 	t.Helper()
 	Root(t, "can make a network namespace")
@@ -38,7 +38,7 @@ func OwnNetwork(t *testing.T) bool {
 		return true
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", fmt.Sprintf("-test.timeout=%s", "5m"))
-	for _, name := range []string{"test.artifacts", "test.outputdir"} { // pictures of what it saw
+	for _, name := range []string{"test.artifacts", "test.outputdir"} { // screenshots
 		cmd.Args = append(cmd.Args, "-"+name+"="+flag.Lookup(name).Value.String())
 	}
 	cmd.Env = append(os.Environ(), networkEnv+"=1")

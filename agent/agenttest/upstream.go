@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Upstream serves each connection with serve and returns the address.
+// Upstream listens on loopback, calls serve for each connection, and returns the address.
 func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -20,7 +20,7 @@ func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
 	return ln.Addr().String()
 }
 
-// Echo is an upstream that sends back what it receives, and its end of data.
+// Echo is an upstream that sends back the bytes it receives, and the end of data.
 func Echo(t testing.TB) string {
 	t.Helper()
 	return Upstream(t, func(c *net.TCPConn) {
@@ -30,7 +30,7 @@ func Echo(t testing.TB) string {
 	})
 }
 
-// Ping sends one byte and wants it back.
+// Ping sends one byte and expects it back.
 func Ping(c net.Conn) error {
 	b := []byte{'x'}
 	if _, err := c.Write(b); err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// public are directories where the forwarder, Go and the C library's files for names are:
-// everybody may read them. Files that are replaced, such as resolv.conf, need their directory.
+// public lists directories used by the forwarder, Go's resolver and the C library that everybody
+// may read. A file that is replaced by renaming, such as resolv.conf, needs its directory.
 var public = []string{"/etc", "/nix/store", "/proc", "/sys/fs/cgroup", "/usr/share/zoneinfo"}
 
 const (
@@ -31,15 +31,14 @@ const (
 	serve landlock.AccessFSSet = read | ll.AccessFSMakeSock | ll.AccessFSRemoveFile
 )
 
-// libraries are the directories of the C library and of the accounts that it reads: getent(1), which the forwarder
-// starts, needs them. Those of NixOS are in its store.
+// libraries lists the directories of the C library and of the account databases that it reads. They
+// are needed by getent(1), which the forwarder runs. On NixOS they are in the store.
 var libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/var/lib/sss/mc", "/var/lib/extrausers"}
 
-// Agent leaves to this process the files of a forwarder: to read what activation keeps and what
-// is public, Unix sockets to make and remove beside its own, and getent(1) to start. It may connect
-// to any. The
-// error is why nothing is refused, or not all: the kernel does not have Landlock, or the unit
-// does not let it be used.
+// Agent restricts this process to the files of a forwarder: it may read activation's state and
+// public files, create and remove Unix sockets beside its own, and run getent(1). It may connect to
+// any socket. The error is the reason why the restriction is missing or incomplete: the kernel does
+// not support Landlock, or the unit does not permit it.
 func Agent(state hostdir.Layout, socket string) error {
 	names := []string{}
 	if resolv, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil {
@@ -64,8 +63,7 @@ func Agent(state hostdir.Layout, socket string) error {
 	return inForce()
 }
 
-// loader returns the program that loads a program's libraries, which the kernel starts; empty for
-// none.
+// loader returns the dynamic loader of a program, or "" if it has none.
 func loader(program string) string {
 	f, err := elf.Open(program)
 	if err != nil {
@@ -84,7 +82,7 @@ func loader(program string) string {
 	return ""
 }
 
-// inForce tries what must be refused.
+// inForce returns an error unless an access that must be refused is refused.
 func inForce() error {
 	f, err := os.Open("/")
 	if errors.Is(err, fs.ErrPermission) {

@@ -9,12 +9,11 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// retry is the interval at which Await tries.
+// retry is the interval at which Await tries again.
 const retry = time.Second
 
-// Await makes the state directory where activation has not done so yet, or waits until it is there:
-// Agent can only let this process read a directory that exists. It logs once that it waits. The
-// error is the one of ctx.
+// Await creates the state directory, or waits until activation has created it, because Agent can
+// only permit directories that exist. It logs once that it waits. It returns the error of ctx.
 func Await(ctx context.Context, state hostdir.Layout, log *slog.Logger) error {
 	waits := false
 	ticker := time.NewTicker(retry)

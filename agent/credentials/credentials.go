@@ -32,31 +32,31 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Config locates credentials.
+// Config configures Serve.
 type Config struct {
 	Layout hostdir.Layout
 	Log    *slog.Logger
 
-	// StartTimeout is how long a unit may take to start, zero for ever; nil for what
-	// systemd reports.
+	// StartTimeout returns the start timeout of a unit, zero for none. If it is nil, systemd is
+	// asked.
 	StartTimeout func(ctx context.Context, unit string) (time.Duration, error)
 
-	Idle time.Duration // Serve ends after that long without a request; 0 for never
+	Idle time.Duration // Serve ends after this time without a request; 0 for never
 }
 
-// server is one Serve.
+// server is a running Serve.
 type server struct {
 	Config
 	mu       sync.Mutex
-	document document.Document // the manifest read last
-	changed  chan struct{}     // closed when the disk may have changed
+	document document.Document // last manifest read
+	changed  chan struct{}     // closed when files may have changed
 }
 
-// stored begins the names of connections that systemd stores.
+// stored is the prefix of the names of connections that systemd stores.
 const stored = "request-"
 
-// Sockets are, among what systemd passes to this process (sd_listen_fds(3)), the
-// socket to listen on, and the connections that it stored for an earlier one.
+// Sockets returns the listening socket and the stored connections of an earlier process among the
+// files that systemd passed to this process (sd_listen_fds(3)).
 func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, err error) {
 	for _, f := range files {
 		defer f.Close()
@@ -79,8 +79,8 @@ func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, e
 	return ln, waiting, nil
 }
 
-// Serve answers connections to ln, and those that have waited since before: systemd held
-// them for an earlier process. It returns when ctx ends and every connection has an answer.
+// Serve answers connections to ln, and the stored connections in waiting. It returns when ctx has
+// ended and every connection has been answered.
 func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c Config) error {
 	if c.StartTimeout == nil {
 		c.StartTimeout = systemdTimeoutStart
@@ -121,7 +121,7 @@ func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c
 			}
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("socket of credentials: %w", err)
-		default: // such as no file descriptors: others wait for this socket
+		default: // others wait at this socket, for example if there are no file descriptors
 			failures.Pause("credentials", err)
 		}
 	}

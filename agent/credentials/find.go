@@ -15,16 +15,17 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Found is a credential: delivered files.
+// Found is a credential, which consists of delivered files.
 type Found struct {
-	files map[string]string // by name: the need
-	whole bool              // a JSON object of them, not one file as it is
+	files map[string]string // ID of the need by file name
+	whole bool              // a JSON object of all files instead of the content of one file
 }
 
-// Find returns the credential of a unit: "<kind>_<file>" one file that is delivered
-// for the unit's service, "<kind>" all of the kind; "<kind>-<need>" instead is that of one of
-// several needs of the kind, which is called <kind>-<service>-<need>. A unit has the service of its
-// name, and those with a need that notifies it of a change. The error names what it has.
+// Find returns the credential of a unit. The name "<kind>_<file>" stands for one file delivered for
+// the unit's service, and "<kind>" for all files of the kind. If the service has several needs of
+// the kind, named <kind>-<service>-<need>, "<kind>-<need>" stands for the files of one. A unit
+// belongs to the service with its name, and to the services whose needs notify it. The error lists
+// the available credentials.
 func Find(m document.Manifest, unit, credential string) (Found, error) {
 	own := services(m, unit)
 	found := Found{files: map[string]string{}}
@@ -59,7 +60,7 @@ func Find(m document.Manifest, unit, credential string) (Found, error) {
 	return found, nil
 }
 
-// services are those that a unit belongs to, sorted.
+// services returns the names of the services to which a unit belongs, sorted.
 func services(m document.Manifest, unit string) (names []string) {
 	name, isService := strings.CutSuffix(unit, ".service")
 	for _, n := range m.Needs {
@@ -73,8 +74,8 @@ func services(m document.Manifest, unit string) (names []string) {
 	return slices.Compact(names)
 }
 
-// label is what a need is called among those of its service, empty where it is the only one of
-// its kind.
+// label returns the name of a need among those of its service and kind, or "" if it is the only
+// one.
 func label(n document.Need) string {
 	name, several := strings.CutPrefix(n.ID, n.Kind+"-"+service(n)+"-")
 	if !several {
@@ -83,8 +84,8 @@ func label(n document.Need) string {
 	return n.Kind + "-" + name
 }
 
-// service is the name of the service that files are delivered for, empty where they are
-// for a node or user.
+// service returns the name of the service to which files are delivered, or "" if they are for a
+// node or user.
 func service(n document.Need) string {
 	if len(n.Deliver.Files) == 0 || n.For.Kind() != spiffe.KindService {
 		return ""
@@ -92,8 +93,8 @@ func service(n document.Need) string {
 	return n.For.Name()
 }
 
-// read reads the files of the generations in force; the error is fs.ErrNotExist while
-// one is not there yet.
+// read reads the files of the current generations. It returns fs.ErrNotExist if one has not been
+// delivered yet.
 func (f Found) read(l hostdir.Layout) ([]byte, error) {
 	all := map[string]string{}
 	generations := map[string]fs.FS{}

@@ -12,21 +12,22 @@ import (
 )
 
 const (
-	// poll is how often a connection that waits is checked, and the disk without inotify.
+	// poll is the interval at which waiting connections are checked, and at which files are read if
+	// inotify is not available.
 	poll = time.Second
-	// sending is how long systemd may take to read an answer.
+	// sending is the time that systemd has to read an answer.
 	sending = 10 * time.Second
-	// maxCredential is the most that systemd takes for a credential.
+	// maxCredential is the maximum size of a credential in systemd.
 	maxCredential = 1 << 20
-	// systemdTimeout is DefaultTimeoutStartSec= where nobody set it (systemd-system.conf(5)).
+	// systemdTimeout is the default of DefaultTimeoutStartSec= (systemd-system.conf(5)).
 	systemdTimeout = 90 * time.Second
 )
 
-// refusal is what no credential can be.
+// refusal is an answer that is too long for a credential.
 var refusal = make([]byte, maxCredential+1)
 
-// serve answers one connection. While it waits systemd holds it too: would it end
-// with this process, the unit would start with nothing for a credential.
+// serve answers one connection. While the connection waits, systemd stores it too. Otherwise it
+// would be closed if this process ends, and the unit would start with an empty credential.
 func (s *server) serve(ctx context.Context, conn *net.UnixConn) {
 	r, err := parsePeer(conn)
 	if err != nil {
@@ -55,10 +56,10 @@ func (s *server) serve(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
-// errGone ends the wait for a unit that does not start any more.
+// errGone ends the wait if the unit is no longer being started.
 var errGone = errors.New("systemd has closed the connection")
 
-// answer is the credential, as soon as all of it is there.
+// answer waits until the credential is complete and returns it.
 func (s *server) answer(ctx context.Context, conn *net.UnixConn, r request) ([]byte, error) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -92,8 +93,8 @@ func (s *server) answer(ctx context.Context, conn *net.UnixConn, r request) ([]b
 	}
 }
 
-// end is shortly before the start of a unit times out, zero for never. A process that goes on
-// with what another one held comes to the same.
+// end returns a time shortly before the start of a unit times out, or the zero Time for never. It
+// is the same in a process that takes over the connection.
 func (s *server) end(ctx context.Context, r request) time.Time {
 	limit, err := s.StartTimeout(ctx, r.unit)
 	if err != nil {
@@ -106,8 +107,7 @@ func (s *server) end(ctx context.Context, r request) time.Time {
 	return r.begun.Add(limit - limit/10)
 }
 
-// read is the credential. The error is fs.ErrNotExist while something is yet to be
-// delivered.
+// read returns the credential. The error is fs.ErrNotExist if it has not been delivered completely.
 func (s *server) read(r request) ([]byte, error) {
 	m, err := s.manifest()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// manifest is the one in force, decoded when it changed.
+// manifest returns the manifest in force. It is decoded only after a change.
 func (s *server) manifest() (document.Manifest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -18,14 +18,15 @@ func (s *server) manifest() (document.Manifest, error) {
 	return doc.Manifest(), err
 }
 
-// changes is closed when the disk may have changed since the call.
+// changes returns a channel that is closed when files may have changed since the call.
 func (s *server) changes() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed
 }
 
-// watch closes changes until ctx ends, for all connections: inotify has few instances.
+// watch closes changes until ctx ends. One watch serves all connections, because inotify instances
+// are limited.
 func (s *server) watch(ctx context.Context) {
 	watch.Follow(ctx, s.Log, poll, func() []string {
 		s.mu.Lock()

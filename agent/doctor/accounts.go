@@ -13,14 +13,13 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// accounts are those of this host that the manifest names, of services and of people:
-// whom files are delivered to, and who acts under which identity.
+// accounts checks that the accounts named in the manifest exist: owners of files and callers.
 func (h *host) accounts(context.Context) (string, []Finding) {
 	var found []Finding
 	missing := h.missing()
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		kind := "--system"
-		if strings.HasPrefix(missing[name], string(spiffe.KindUser)+"/") { // a person signs in
+		if strings.HasPrefix(missing[name], string(spiffe.KindUser)+"/") { // for a person who signs in
 			kind = "--create-home"
 		}
 		found = append(found, fix(fmt.Sprintf("there is no account %s, which is of %s", name, missing[name]), "useradd "+kind+" --user-group "+name))
@@ -28,7 +27,7 @@ func (h *host) accounts(context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d missing", len(missing)), found
 }
 
-// missing are names of accounts that do not exist, with what they are for.
+// missing returns the names of missing accounts and the purpose of each.
 func (h *host) missing() map[string]string {
 	missing := map[string]string{}
 	want := func(name, of string) {

@@ -19,11 +19,11 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// tolerance is how far clocks may be apart: enrolment proofs live a minute.
+// tolerance is the acceptable difference between clocks. Enrolment proofs are valid for a minute.
 const tolerance = 30 * time.Second
 
-// setClock is the command that has a service set the clock. NixOS, where timedatectl may
-// change no unit, has timesyncd unless it is configured otherwise.
+// setClock returns the command that starts clock synchronization. On NixOS timedatectl cannot
+// change units; timesyncd is the default there.
 func setClock() string {
 	if _, err := os.Stat("/etc/NIXOS"); err == nil {
 		return "systemctl restart systemd-timesyncd.service"
@@ -31,17 +31,17 @@ func setClock() string {
 	return "timedatectl set-ntp true"
 }
 
-// answer is what a provider returned to a request for nothing.
+// answer is the answer of a provider to a health request.
 type answer struct {
 	document.Provider
-	name  string        // of its host
-	kind  string        // that it answers
-	ahead time.Duration // of its clock
-	dated bool          // ahead is known
+	name  string        // name of its host
+	kind  string        // kind that it answers
+	ahead time.Duration // difference of its clock
+	dated bool          // whether ahead is known
 	err   error
 }
 
-// request sends a request for nothing to all providers at once.
+// request sends a health request to all providers concurrently.
 func (h *host) request(ctx context.Context) []*answer {
 	var answers []*answer
 	trust, err := trust.NewRoots(h.manifest.TrustDomain, h.manifest.Trust.Roots)
@@ -64,11 +64,11 @@ func (a *answer) request(ctx context.Context, roots *trust.Roots) {
 	defer cancel()
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
 		MinVersion:         tls.VersionTLS13,
-		InsecureSkipVerify: true, // host names; VerifyConnection checks chain and SPIFFE ID
+		InsecureSkipVerify: true, // skips host names; VerifyConnection checks chain and SPIFFE ID
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			id, err := roots.Verify(cs.PeerCertificates, time.Now(), x509.ExtKeyUsageServerAuth)
 			if late := new(trust.ValidityError); errors.As(err, &late) {
-				err = nil // a wrong clock is another finding
+				err = nil // a wrong clock is reported separately
 			}
 			if err == nil && id != a.ID {
 				err = fmt.Errorf("certificate is for %s, want %s", id, a.ID)
@@ -101,7 +101,7 @@ func (a *answer) request(ctx context.Context, roots *trust.Roots) {
 	a.ahead, a.dated, a.err = c.ahead, c.known, err
 }
 
-// clock compares this host's with the providers', and with what they issued.
+// clock compares this host's clock with those of the providers and with the validity of its SVIDs.
 func (h *host) clock(context.Context) (string, []Finding) {
 	var found []Finding
 	compared := 0

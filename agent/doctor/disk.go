@@ -10,13 +10,13 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// What must be free for documents and needs to be written.
+// Minimum free space and files for writing documents and needs.
 const (
 	freeBytes = hostreport.DiskFull
 	freeFiles = 100
 )
 
-// disk is where state is kept: of this host, and of each kind that it answers.
+// disk checks the file systems with the state of this host and of its providers.
 func (h *host) disk(context.Context) (string, []Finding) {
 	var found []Finding
 	dirs := []string{string(h.Layout)}
@@ -47,7 +47,7 @@ func (h *host) disk(context.Context) (string, []Finding) {
 	return seen, found
 }
 
-// mount is the directory where the file system of path is mounted.
+// mount returns the mount point of the file system that contains path.
 func mount(path string) string {
 	var here, above unix.Stat_t
 	for path != "/" {

@@ -14,54 +14,54 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Config is which host is examined.
+// Config describes the host to examine. Only Instance, Layout and Socket are required.
 type Config struct {
 	Instance hostdir.Instance
-	Layout   hostdir.Layout // what activation keeps
-	Socket   string         // of the agent
+	Layout   hostdir.Layout // state of the host
+	Socket   string         // status socket of the forwarder
 	HostKey  string         // SSH host key; default DefaultHostKey
 	Hosts    string         // hosts(5); default /etc/hosts
 	Workload string         // socket of the Workload API; default Instance.Workload
-	Etc      string         // where a provider's settings are; default Instance.Etc
+	Etc      string         // directory of a provider's settings; default Instance.Etc
 
-	// Units returns how units stand; default: units.ListLogs.
+	// Units returns the state of units; default units.ListLogs.
 	Units func(ctx context.Context, names []string) ([]units.Unit, error)
 
-	// Guards reports whether the table of package guard is there; default: as nft lists it.
+	// Guards reports whether the table of package guard exists; by default nft is asked.
 	Guards func(ctx context.Context) bool
 }
 
-// DefaultHostKey is where OpenSSH keeps a host's ed25519 key.
+// DefaultHostKey is the path of OpenSSH's ed25519 host key.
 const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 
 // timeout bounds each request over the network.
 const timeout = 5 * time.Second
 
-// Report is what was found. Fields are only ever added.
+// Report is the result of an examination. Fields may be added but not removed.
 type Report struct {
 	Host   string  `json:"host"` // empty without a manifest
 	Checks []Check `json:"checks"`
 }
 
-// Check is one thing that was examined.
+// Check is one part of the examination.
 type Check struct {
 	Name     string    `json:"name"`
-	Seen     string    `json:"seen"` // what was there to examine
+	Seen     string    `json:"seen"` // description of what was examined
 	Findings []Finding `json:"findings"`
 }
 
-// Finding is something wrong, with what cures it: a command, or what a person must do
-// where no command can.
+// Finding is a problem with its remedy: a command, or an action for a person if no command is
+// sufficient.
 type Finding struct {
 	Problem string `json:"problem"`
-	Fix     string `json:"fix,omitempty"` // run on this host, or, "on HOST: …", on another
+	Fix     string `json:"fix,omitempty"` // command to run on this host, or, with the prefix "on HOST: ", on another
 	Do      string `json:"do,omitempty"`
 }
 
 func fix(problem, command string) Finding { return Finding{Problem: problem, Fix: command} }
 func do(problem, what string) Finding     { return Finding{Problem: problem, Do: what} }
 
-// Findings is how many there are in all.
+// Findings returns the number of findings.
 func (r Report) Findings() (n int) {
 	for _, c := range r.Checks {
 		n += len(c.Findings)
@@ -69,10 +69,10 @@ func (r Report) Findings() (n int) {
 	return n
 }
 
-// checks are all there are, in the order in which one thing rests on another.
+// checks lists all checks. A check comes after those on which it depends.
 var checks = []struct {
 	name    string
-	without bool // examined without a manifest too
+	without bool // also run without a manifest
 	examine func(*host, context.Context) (seen string, findings []Finding)
 }{
 	{"disk", true, (*host).disk},
@@ -93,15 +93,15 @@ var checks = []struct {
 	{"kernel", true, (*host).kernel},
 }
 
-// host is what is examined. Nothing changes it once the checks run.
+// host is the host being examined. It does not change while the checks run.
 type host struct {
 	Config
 	manifest   document.Manifest
-	envelope   document.Envelope // of the manifest
+	envelope   document.Envelope // envelope of the manifest
 	serial     int64
-	unread     error // why there is no manifest
+	unread     error // reason why there is no manifest
 	identities *hostdir.SVIDSet
-	unloaded   []error // what is wrong with identities
+	unloaded   []error // problems of the SVIDs
 	answers    []*answer
 	now        time.Time
 }
@@ -134,7 +134,7 @@ func Run(ctx context.Context, c Config) Report {
 	return r
 }
 
-// read opens the manifest in force and the identities that it needs.
+// read opens the manifest in force and the SVIDs.
 func (h *host) read() {
 	doc, err := h.Layout.Manifest()
 	if h.unread = err; err != nil {
@@ -144,22 +144,22 @@ func (h *host) read() {
 	h.identities, h.unloaded = hostdir.LoadSVIDs(h.Layout, h.manifest, h.identities)
 }
 
-// restart is the command that restarts a unit of this instance.
+// restart returns the command that restarts a unit of this instance.
 func (h *host) restart(unit string) string {
 	return "systemctl restart " + h.Instance.Unit(unit+".service")
 }
 
-// examineOn sends a person to the doctor of another host, who knows what this one
-// cannot see. Another's instance is not in this one's documents.
+// examineOn returns the command that examines another host, for problems that cannot be seen from
+// this one. The instance of the other host is not known.
 func examineOn(name string) string { return "on " + name + ": flor doctor" }
 
-// state is a need's as activation wrote it, the zero NeedState where that cannot be read.
+// state returns the state of a need, or the zero NeedState if it cannot be read.
 func (h *host) state(id string) hostdir.NeedState {
 	s, _ := h.Layout.NeedState(id)
 	return s
 }
 
-// isAddress reports whether the host of host:port needs no name resolution.
+// isAddress reports whether the host in host:port is an IP address.
 func isAddress(hostport string) (name string, literal bool) {
 	name, _, err := net.SplitHostPort(hostport)
 	return name, err != nil || net.ParseIP(name) != nil

@@ -26,7 +26,7 @@ func (h *host) documents(context.Context) (string, []Finding) {
 	return "unreadable", []Finding{h.unreadable(h.unread, h.restart("activate"))}
 }
 
-// closure is that of a newer release, which is not in force.
+// closure reports a closure of a newer release, which is not in force.
 func (h *host) closure() []Finding {
 	e, err := h.Layout.ClosureError()
 	if err != nil {
@@ -38,8 +38,8 @@ func (h *host) closure() []Finding {
 	return []Finding{do(e.Message, "upgrade this host's programs: "+upgrade)}
 }
 
-// older is a generation of before, which somebody put in force beside activation: that keeps a
-// copy of what it put in force last.
+// older reports documents that another program replaced by an older generation. Activation keeps a
+// copy of the documents that it put in force last.
 func (h *host) older() []Finding {
 	last, err := document.ReadEnvelope(hostdir.Current(h.Layout.DocumentsCopy()), document.DocManifest)
 	if err != nil || !last.Newer(h.envelope) {
@@ -52,7 +52,7 @@ func (h *host) older() []Finding {
 	return []Finding{do(problem, "deploy this host's newest documents")}
 }
 
-// commits are a change that goes back unless it is confirmed, and one that did.
+// commits reports a change that waits for confirmation, and one that was undone.
 func (h *host) commits() (found []Finding) {
 	pending, err := h.Layout.PendingCommit()
 	if err != nil {
@@ -81,10 +81,10 @@ func (h *host) commits() (found []Finding) {
 	return found
 }
 
-// upgrade is how a person upgrades the programs of a host.
+// upgrade tells a person how to upgrade the programs of a host.
 const upgrade = "nixos-rebuild switch, or install its newest bundle"
 
-// stale is the alarm of a host that may miss what was decided.
+// stale reports that the host may have missed newer documents.
 func (h *host) stale() []Finding {
 	d := h.Layout.Stale(h.manifest, h.now)
 	if d == 0 {
@@ -101,7 +101,7 @@ func (h *host) stale() []Finding {
 		fmt.Sprintf("see why need config-documents is not fulfilled, below, and on %s: flor doctor; or deploy this host's documents", strings.Join(on, ", ")))}
 }
 
-// revocations is the alarm of a host that may still trust what was revoked.
+// revocations reports that the host may still trust revoked identities.
 func (h *host) revocations() []Finding {
 	list, err := trust.ReadRevocations(h.Layout.Revocations(), nil)
 	if err != nil {
@@ -116,7 +116,8 @@ func (h *host) revocations() []Finding {
 		"where the signing key is: florctl revoke --renew --key FILE; then see why this host has no newer one: flor doctor on its providers of documents")}
 }
 
-// crls is the alarm of a host whose other software may refuse everybody.
+// crls reports that the lists for other software have expired or are about to, so that it may
+// refuse all certificates.
 func (h *host) crls() (found []Finding) {
 	lists, err := h.Layout.CRLs()
 	if err != nil {
@@ -132,8 +133,7 @@ func (h *host) crls() (found []Finding) {
 	return found
 }
 
-// audit is the alarm of a host to which a provider returned an audit log that is not the one of
-// before.
+// audit reports that a provider returned an audit log which does not extend the earlier one.
 func (h *host) audit() (found []Finding) {
 	for _, a := range h.Layout.AuditFaults() {
 		found = append(found, do(
@@ -143,8 +143,8 @@ func (h *host) audit() (found []Finding) {
 	return found
 }
 
-// unreadable is the finding of an error while reading, which may only be that
-// another account is needed.
+// unreadable returns the finding for an error while reading. The remedy may only be to run the
+// command as root.
 func (h *host) unreadable(err error, command string) Finding {
 	if errors.Is(err, fs.ErrPermission) {
 		command = "sudo " + h.Instance.Program("flor") + " doctor"
@@ -152,7 +152,7 @@ func (h *host) unreadable(err error, command string) Finding {
 	return fix(err.Error(), command)
 }
 
-// identity is what the host proves itself with: its SVIDs, and the SSH host key.
+// identity checks the host's SVIDs and its SSH host key.
 func (h *host) identity(context.Context) (string, []Finding) {
 	var found []Finding
 	for _, err := range h.unloaded {
@@ -172,7 +172,7 @@ func (h *host) identity(context.Context) (string, []Finding) {
 		case h.now.After(svid.Cert.Leaf.NotAfter):
 			ago := h.now.Sub(svid.Cert.Leaf.NotAfter).Round(time.Second)
 			found = append(found, fix(fmt.Sprintf("the SVID of %s expired %s ago", id.Short(), ago), h.restart("activate")))
-		case svid.Valid(h.now): // else the clock's finding
+		case svid.Valid(h.now): // otherwise reported by the check of the clock
 			good++
 		}
 	}
@@ -186,7 +186,7 @@ func (h *host) identity(context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d valid SVIDs, %s", good, what), append(found, h.ends()...)
 }
 
-// admitted is whether the device of a host that joins is admitted.
+// admitted checks that the device of a host that joins is admitted.
 func (h *host) admitted() (Finding, bool) {
 	for _, file := range []string{h.Layout.DeviceKey(), h.Layout.Admission()} {
 		_, err := os.Stat(file)
@@ -200,7 +200,8 @@ func (h *host) admitted() (Finding, bool) {
 	return Finding{}, true
 }
 
-// hostKey must be the one that the manifest declares: enrolment proves it.
+// hostKey checks that the host has the declared SSH host key, with which it proves itself at
+// enrolment.
 func (h *host) hostKey() (Finding, bool) {
 	if h.manifest.Identity.Joins {
 		return h.admitted()

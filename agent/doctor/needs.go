@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// needs are those that activation has not fulfilled, or not renewed in time. What only
-// follows from something else that is wrong is no finding of its own.
+// needs reports needs that are not fulfilled or not renewed in time. A problem that follows from
+// another finding is not reported.
 func (h *host) needs(context.Context) (string, []Finding) {
 	var found []Finding
 	fulfilled := 0
@@ -43,8 +43,8 @@ func (h *host) needs(context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d of %d fulfilled", fulfilled, len(h.manifest.Needs)), found
 }
 
-// unnotified is a unit that did not restart with what was delivered, and goes on with what was
-// before.
+// unnotified returns the finding for a unit that was not restarted with the delivered files and
+// still uses the old ones.
 func unnotified(n document.Need, e hostdir.NeedError) Finding {
 	what := remedy(e.Message)
 	if strings.Contains(e.Message, "not found") {
@@ -53,10 +53,10 @@ func unnotified(n document.Need, e hostdir.NeedError) Finding {
 	return do(fmt.Sprintf("need %s is delivered, but a unit of it was not restarted: %s", n.ID, e.Message), what)
 }
 
-// commands are the programs whose command lines messages end with.
+// commands lists the programs whose commands may end an error message.
 var commands = []string{"flor ", "florctl ", "flor-provider ", "systemctl ", "rm ", "ssh ", "see "}
 
-// remedy returns the end of a message, where that is a command or says where to look.
+// remedy returns the command or the place to look at the end of an error message.
 func remedy(message string) string {
 	for _, c := range commands {
 		if i := strings.LastIndex(message, ": "+c); i >= 0 {
@@ -66,8 +66,8 @@ func remedy(message string) string {
 	return "what the message says"
 }
 
-// cure is what helps a need, by the code of its error (docs/reference/errors.md), unless it
-// follows from another finding.
+// cure returns the remedy for a need, by the code of its error (docs/reference/errors.md). ok is
+// false if the error follows from another finding.
 func (h *host) cure(n document.Need, s hostdir.NeedState) (f Finding, ok bool) {
 	providers := strings.Join(n.Providers, " or ")
 	deploy := do("", fmt.Sprintf("deploy %s and this host from one revision of the flake", providers))
@@ -79,7 +79,7 @@ func (h *host) cure(n document.Need, s hostdir.NeedState) (f Finding, ok bool) {
 	switch s.Error.Code {
 	case "account":
 		return retry, len(h.missing()) == 0
-	case "host-key": // of identity
+	case "host-key": // reported by identity
 		return f, false
 	case "disk":
 		_, found := h.disk(context.Background())

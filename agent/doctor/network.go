@@ -21,8 +21,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// names are those of providers and forwarders, which must resolve, and those of what
-// this host reaches, which must lead to its local listeners where hosts(5) is kept.
+// names checks that the names of providers and forwarders resolve, and that the names of services
+// lead to this host's local listeners if hosts(5) is maintained.
 func (h *host) names(ctx context.Context) (string, []Finding) {
 	var found []Finding
 	looked := map[string]bool{}
@@ -59,8 +59,9 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d to resolve, %d local", len(looked), len(listeners)), found
 }
 
-// local finds entries of hosts(5) that lead past the local listener, and what has
-// none. That none of the names has one is a choice, unless there is a unit for them.
+// local reports entries of hosts(5) that lead elsewhere than to the local listener, and names
+// without an entry. If no name has one, that is a choice, unless the unit that maintains them is
+// installed.
 func (h *host) local(ctx context.Context, listeners map[string]string) []Finding {
 	entries, found := h.entries(listeners)
 	var missing []string
@@ -83,8 +84,8 @@ func (h *host) local(ctx context.Context, listeners map[string]string) []Finding
 	return found
 }
 
-// loopback finds local listeners whose address this host does not have any more. The agent notices
-// only when it starts: it listens there still, and nobody reaches it.
+// loopback reports local listeners whose address has been removed from this host. The forwarder
+// notices that only at its next start: it still listens, but nobody can connect.
 func loopback(listeners map[string]string) []Finding {
 	for _, name := range slices.Sorted(maps.Keys(listeners)) {
 		at, err := netip.ParseAddr(listeners[name])
@@ -102,7 +103,7 @@ func loopback(listeners map[string]string) []Finding {
 	return nil
 }
 
-// assigned reports whether the kernel has an address.
+// assigned reports whether this host has an address.
 func assigned(at netip.Addr) bool {
 	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(at, 0)))
 	if err == nil {
@@ -111,19 +112,20 @@ func assigned(at netip.Addr) bool {
 	return !errors.Is(err, syscall.EADDRNOTAVAIL)
 }
 
-// hostsFileUnit keeps hosts(5) where the system does not write it.
+// hostsFileUnit returns the name of the unit that maintains hosts(5). On some systems the system
+// itself writes the file.
 func (h *host) hostsFileUnit() string { return h.Instance.Unit("hosts-file.service") }
 
-// resolve makes a name known.
+// resolve returns the remedy for a name that does not resolve.
 func (h *host) resolve(name string) string {
 	return fmt.Sprintf("write ADDRESS %s into %s, or its IP address into the flake", name, h.Hosts)
 }
 
-// entries are the names of listeners that hosts(5) has, and what is wrong with them.
+// entries returns the names of listeners in hosts(5), and the wrong entries.
 func (h *host) entries(listeners map[string]string) (names []string, found []Finding) {
 	f, err := os.Open(h.Hosts)
 	if err != nil {
-		return nil, nil // there need not be any
+		return nil, nil // the file need not exist
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
@@ -145,10 +147,10 @@ func (h *host) entries(listeners map[string]string) (names []string, found []Fin
 	return names, found
 }
 
-// quoted is s where sed reads a pattern.
+// quoted escapes s for a pattern of sed.
 func quoted(s string) string { return strings.ReplaceAll(s, ".", `\.`) }
 
-// providers must answer over TCP, as themselves.
+// providers checks that the providers answer over TCP and prove their identity.
 func (h *host) providers(context.Context) (string, []Finding) {
 	var found []Finding
 	for _, a := range h.answers {
@@ -177,8 +179,9 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout() || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
-// forwarders must answer over UDP, or TCP where nothing else is wanted: a handshake is made with each, at the address where it
-// answers first, and nothing is sent to the service behind it.
+// forwarders checks that remote forwarders answer over UDP, or over TCP if only TCP is configured.
+// It makes a handshake with each at the address that answers first, and sends nothing to the
+// services.
 func (h *host) forwarders(ctx context.Context) (string, []Finding) {
 	routes := h.routes()
 	problems := make([]*Finding, len(routes))
@@ -196,7 +199,7 @@ func (h *host) forwarders(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d of %d answer", len(routes)-len(found), len(routes)), found
 }
 
-// routes has one for each forwarder that an identity of this host may reach.
+// routes returns a route to each forwarder that an identity of this host may reach.
 func (h *host) routes() (routes []transport.Route) {
 	seen := map[string]bool{}
 	for _, r := range h.manifest.Forwarder.Reach {
@@ -253,7 +256,7 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 	return &f
 }
 
-// isOwn reports whether the forwarder of this host is what it calls at an address.
+// isOwn reports whether the forwarder at an address is that of this host.
 func (h *host) isOwn(address string) bool {
 	ip, port, _ := net.SplitHostPort(address)
 	return slices.ContainsFunc(h.manifest.Forwarder.Listen, func(listen string) bool {

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// permissions are who may read what was delivered, and who may change it.
+// permissions checks the owners and modes of delivered files and of the directories above them.
 func (h *host) permissions(context.Context) (string, []Finding) {
 	var found []Finding
 	dirs := []string{string(h.Layout), h.Layout.Documents(), h.Layout.Need("")}
@@ -62,8 +62,8 @@ func (h *host) permissions(context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d files, %d directories", files, len(dirs)), found
 }
 
-// owner is whose the files of a need must be: the account that is declared, else, where
-// units run activation, the forwarder's.
+// owner returns the account that must own the files of a need: the declared one, or that of the
+// forwarder if the state belongs to this instance's units.
 func (h *host) owner(n document.Need) string {
 	if n.Deliver.Owner == "" && h.installed() {
 		return h.Instance.String()
@@ -71,11 +71,11 @@ func (h *host) owner(n document.Need) string {
 	return n.Deliver.Owner
 }
 
-// installed is whether the state is that of this instance's units.
+// installed reports whether the state belongs to this instance's units.
 func (h *host) installed() bool { return h.Layout == h.Instance.State() }
 
-// owns reports whether a file is an account's. An account that does not exist is
-// another finding.
+// owns reports whether an account owns a file. It returns true if the account does not exist, which
+// is reported separately.
 func owns(account string, fi fs.FileInfo) bool {
 	u, err := nss.Lookup(account)
 	st, ok := fi.Sys().(*syscall.Stat_t)

@@ -8,9 +8,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Print writes the report for people: a line for each check, and for each finding
-// what is wrong, and the command
-// that fixes it or what a person must do.
+// Print writes the report for people: a line for each check, and for each finding the problem and
+// its remedy.
 func Print(w io.Writer, r Report) error {
 	var out bytes.Buffer
 	for _, c := range r.Checks {

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// agent must run once the node's identity is there, and have no problems.
+// agent checks that the forwarder runs and has no problems, once the node has an SVID.
 func (h *host) agent(ctx context.Context) (string, []Finding) {
 	if h.identities.SVID(h.manifest.Identity.ID) == nil {
 		return "nothing: it starts with the node's identity", nil
@@ -41,8 +41,8 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 	return seen, found
 }
 
-// lacksAccount reports whether a problem follows from an account that is missing, which is a
-// finding of its own: the agent looks it up again by itself.
+// lacksAccount reports whether a problem is due to a missing account. That is reported separately,
+// and the forwarder looks the account up again by itself.
 func lacksAccount(problem string, missing map[string]string) bool {
 	for name := range missing {
 		if strings.HasSuffix(problem, user.UnknownUserError(name).Error()) {
@@ -52,8 +52,8 @@ func lacksAccount(problem string, missing map[string]string) bool {
 	return false
 }
 
-// exhausted are connections between forwarders on which no further stream is let in:
-// programs hold what they opened, or do not read it.
+// exhausted reports connections between forwarders on which no further stream is accepted, because
+// programs do not close or read their connections.
 func (h *host) exhausted(conns []usage.Row) (found []Finding) {
 	for _, l := range conns {
 		if l.Full || l.Allowed > 0 && l.Streams >= l.Allowed {
@@ -65,7 +65,7 @@ func (h *host) exhausted(conns []usage.Row) (found []Finding) {
 	return found
 }
 
-// agentProblem is what the agent cannot put in force, with what stands in the way.
+// agentProblem returns the finding for a problem of the forwarder.
 func (h *host) agentProblem(text string) Finding {
 	problem := "agent: " + text
 	switch {
@@ -77,7 +77,7 @@ func (h *host) agentProblem(text string) Finding {
 	return fix(problem, h.restart("agent"))
 }
 
-// wantBuffer is what quic-go requests of the kernel, each way.
+// wantBuffer is the size that quic-go requests for each of its socket buffers.
 const wantBuffer = 7 << 20
 
 func (h *host) kernel(context.Context) (string, []Finding) {
@@ -89,7 +89,7 @@ func (h *host) kernel(context.Context) (string, []Finding) {
 	return "UDP buffers, GSO", append(h.buffers(conn, wantBuffer), offload(conn)...)
 }
 
-// buffers requests them as quic-go does, and reads what it got.
+// buffers requests socket buffers as quic-go does, and reports sizes that the kernel did not grant.
 func (h *host) buffers(conn *net.UDPConn, want int) (found []Finding) {
 	conn.SetReadBuffer(want)
 	conn.SetWriteBuffer(want)
@@ -106,7 +106,8 @@ func (h *host) buffers(conn *net.UDPConn, want int) (found []Finding) {
 	return found
 }
 
-// offload sends and takes many packets at once, which is several times as fast.
+// offload checks that the kernel supports sending and receiving many packets with one system call,
+// which is several times as fast.
 func offload(conn *net.UDPConn) (found []Finding) {
 	for _, o := range []struct {
 		name   string

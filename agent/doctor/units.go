@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// units must run, and start at boot.
+// units checks that units run and start at boot.
 func (h *host) units(ctx context.Context) (string, []Finding) {
 	all, err := units.Expected(ctx, h.Units, h.Instance, h.manifest)
 	if errors.Is(err, units.ErrNoSystemd) {
@@ -22,7 +22,7 @@ func (h *host) units(ctx context.Context) (string, []Finding) {
 	if err != nil {
 		return "no answer", []Finding{fix(err.Error(), "systemctl start dbus.service")}
 	}
-	if h.identities.SVID(h.manifest.Identity.ID) == nil { // with which the agent starts
+	if h.identities.SVID(h.manifest.Identity.ID) == nil { // the forwarder waits for the node's SVID
 		all = slices.DeleteFunc(all, func(u units.Unit) bool { return u.Name == h.Instance.Unit("agent.service") })
 	}
 	var found []Finding
@@ -34,10 +34,10 @@ func (h *host) units(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d of %d active", len(all)-len(found), len(all)), found
 }
 
-// unit is what is wrong with one, if anything.
+// unit returns the problem of a unit. ok is true if there is none.
 func (h *host) unit(u units.Unit) (Finding, bool) {
 	problem := fmt.Sprintf("%s is %s (%s)", u.Name, u.Active, u.Sub)
-	if u.Active != "inactive" && u.Log != "" { // a person stopped what is inactive
+	if u.Active != "inactive" && u.Log != "" { // an inactive unit was stopped by a person
 		problem += ": " + u.Log
 	}
 	settings := filepath.Join(h.Etc, "provider.hujson")
@@ -65,7 +65,7 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 	case strings.HasPrefix(u.Name, h.Instance.Unit("provider-")) && !exists(settings):
 		return do(fmt.Sprintf("%s does not run: there is no %s", u.Name, settings), "write that file, as docs/reference/provider-settings.md has it; then: systemctl start "+u.Name), false
 	case u.Active == "failed":
-		// A socket fails with the service that it starts, and both remember.
+		// When a socket fails together with its service, both must be reset.
 		reset := u.Name
 		if name, ok := strings.CutSuffix(u.Name, ".socket"); ok {
 			reset += " " + name + ".service"
@@ -75,10 +75,10 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 	return fix(problem, "systemctl enable --now "+u.Name), false
 }
 
-// fewDescriptors is the limit that systemd gives every service, unless somebody lowered it.
+// fewDescriptors is systemd's default limit of open files.
 const fewDescriptors = 1024
 
-// secret reports whether a file is there that not everybody reads.
+// secret reports whether a file exists that not everybody can read.
 func secret(path string) bool {
 	fi, err := os.Stat(path)
 	return err == nil && fi.Mode().Perm()&0o004 == 0

@@ -10,14 +10,13 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// upstreams are the programs behind what this host publishes, which must accept
-// connections. Nothing is sent.
+// upstreams checks that the upstreams of published services accept connections. It sends nothing.
 func (h *host) upstreams(ctx context.Context) (string, []Finding) {
 	var found []Finding
 	tried := 0
 	for _, p := range h.manifest.Forwarder.Publish {
 		if p.Protocol == document.UDP {
-			continue // what takes datagrams does not answer
+			continue // a UDP upstream cannot be checked without sending
 		}
 		tried++
 		if err := connect(ctx, p); err != nil {
@@ -27,7 +26,7 @@ func (h *host) upstreams(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d of %d accept connections", tried-len(found), tried), found
 }
 
-// connect connects as the forwarder does, and to the same accounts' sockets alone.
+// connect connects in the same way as the forwarder, including the check of the socket's owner.
 func connect(ctx context.Context, p document.Published) error {
 	owner, err := upstream.NewOwner(p.User)
 	if err != nil {
@@ -42,8 +41,8 @@ func connect(ctx context.Context, p document.Published) error {
 	return err
 }
 
-// start is the finding of an upstream that does not accept connections: its unit, if one
-// is called like the service, or a person starts it.
+// start returns the finding for an upstream that does not accept connections. The remedy is to
+// start the unit with the service's name, if there is one.
 func (h *host) start(ctx context.Context, p document.Published, err error) Finding {
 	problem := fmt.Sprintf("behind %s: %v", p.ID.Short(), err)
 	var foreign *upstream.ForeignError

@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/agent/workload"
 )
 
-// workload must answer where the manifest lets processes have certificates.
+// workload checks that the Workload API answers if the manifest grants processes SVIDs.
 func (h *host) workload(ctx context.Context) (string, []Finding) {
 	served := 0
 	for _, c := range h.manifest.Forwarder.Callers {

@@ -24,20 +24,20 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// Config is which host is guarded.
+// Config describes the host to guard.
 type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout
-	Account  string // the forwarder's
+	Account  string // account of the forwarder
 	Log      *slog.Logger
 }
 
-// poll is how often documents and accounts are read anyway, and the table is put back
-// where something else has taken it out.
+// poll is the maximum interval at which documents and accounts are read again, and the table is
+// restored if it was removed.
 const poll = 10 * time.Second
 
-// Run guards until ctx ends, and takes the table out then. What fails is logged, and
-// tried again: nft may be installed later.
+// Run guards the host until ctx ends, and then removes the table. Errors are logged and retried,
+// because nft may be installed later.
 func Run(ctx context.Context, c Config) error {
 	g := guard{Config: c}
 	var failed journal.Once
@@ -54,10 +54,10 @@ func Run(ctx context.Context, c Config) error {
 type guard struct {
 	Config
 	document document.Document
-	applied  string // what the table is made from
+	applied  string // ruleset in force
 }
 
-// apply makes the table that of the documents in force.
+// apply makes the table match the documents in force.
 func (g *guard) apply(ctx context.Context) error {
 	doc, err := g.Layout.Refresh(g.document)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +73,7 @@ func (g *guard) apply(ctx context.Context) error {
 		return fmt.Errorf("the forwarder's account: %w", err)
 	}
 	rules, errs := ruleset(g.Instance.String(), forwarder, m.Forwarder)
-	ctx = context.WithoutCancel(ctx) // one that is killed may have made the table all the same
+	ctx = context.WithoutCancel(ctx) // otherwise nft could be killed after it has changed the table
 	if rules != g.applied || !Guards(ctx, g.Instance) {
 		if err := nft(ctx, rules, "-f", "-"); err != nil {
 			return errors.Join(append(errs, err)...)
@@ -92,7 +92,7 @@ func (g *guard) remove() error {
 	return nft(context.Background(), fmt.Sprintf("table inet %s\ndelete table inet %[1]s\n", table), "-f", "-")
 }
 
-// Guards reports whether the table of an instance is there, which root alone can see.
+// Guards reports whether the table of an instance exists. Only root can see it.
 func Guards(ctx context.Context, m hostdir.Instance) bool {
 	return nft(ctx, "", "list", "table", "inet", m.String()) == nil
 }

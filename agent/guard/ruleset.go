@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// ruleset is the table of a host, as nft(8) reads it, in place of the one that is there.
-// Errors are of accounts that the host does not have; they get no access.
+// ruleset returns the table of a host in the form of nft(8). It replaces the existing table. Errors
+// concern accounts that do not exist; they get no access.
 func ruleset(table string, forwarder uint32, f document.Forwarder) (string, []error) {
 	services, errs := upstreams(forwarder, f.Publish)
 	senders, problems := datagrams(f)
@@ -27,8 +27,8 @@ func ruleset(table string, forwarder uint32, f document.Forwarder) (string, []er
 	return b.String(), append(errs, problems...)
 }
 
-// upstreams let the forwarder, root and the service's own account connect to what is
-// published, and send from there, and nobody else.
+// upstreams returns the rules that let only the forwarder, root and the service's own account
+// connect to published upstreams and send from their addresses.
 func upstreams(forwarder uint32, published []document.Published) (rules []string, errs []error) {
 	type at struct {
 		addr     netip.AddrPort
@@ -61,8 +61,8 @@ func upstreams(forwarder uint32, published []document.Published) (rules []string
 	return rules, errs
 }
 
-// datagrams has each datagram to a local listener marked with the account that sends it,
-// where that is a caller, and as another's where it is not.
+// datagrams returns the rules that mark each datagram to a local listener with the account of the
+// sender if it is a caller, and otherwise as that of another account.
 func datagrams(f document.Forwarder) (rules []string, errs []error) {
 	callers, errs := caller.NewTable(f.Callers)
 	for _, r := range f.Reach {
@@ -70,15 +70,15 @@ func datagrams(f document.Forwarder) (rules []string, errs []error) {
 			rules = append(rules, mark(match(r.Listen, "daddr", "udp", "dport"), callers.UIDs(r.Callers, false))...)
 		}
 	}
-	// Each request UDP ASSOCIATE has a port of its own.
+	// Each UDP ASSOCIATE has a port of its own.
 	for _, s := range f.SOCKS {
 		rules = append(rules, mark(family(s.Listen.Addr(), "daddr")+" meta l4proto udp", callers.UIDs([]spiffe.ID{s.ID}, true))...)
 	}
 	return rules, errs
 }
 
-// mark is the rules for datagrams to a place where these accounts may send. One whose
-// uid is too large has no mark.
+// mark returns the rules that mark datagrams to an address for these accounts. A uid that is too
+// large cannot be marked.
 func mark(to string, uids []uint32) (rules []string) {
 	marks := make([]string, 0, len(uids))
 	for _, uid := range uids {
@@ -115,7 +115,7 @@ func family(a netip.Addr, address string) string {
 	return fmt.Sprintf("ip6 %s %s", address, a)
 }
 
-// set is uids as nft has them, which takes none twice.
+// set formats uids for nft, which does not accept overlapping ranges.
 func set(uids []upstream.Range) string {
 	uids = slices.Clone(uids)
 	slices.SortFunc(uids, func(a, b upstream.Range) int { return int(int64(a.First) - int64(b.First)) })

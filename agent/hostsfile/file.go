@@ -13,15 +13,15 @@ import (
 	"github.com/florete/florete/internal/atomicfile"
 )
 
-// Remove takes the block out of the file, where there is one.
+// Remove removes the block from the file, if there is one.
 func Remove(c Config) error {
 	_, err := c.rewrite("")
 	return err
 }
 
-// rewrite replaces the instance's block, where it is or at the end, and reports
-// whether it changed. Whoever reads meanwhile sees the old file or the new one, except where the
-// file cannot be replaced: a file that is a mount of its own, as in containers, is written to.
+// rewrite replaces the block of the instance, or appends it, and reports whether the file changed.
+// Readers see either the old or the new file, unless the file cannot be replaced: a file that is
+// itself a mount, as in containers, is overwritten.
 func (c Config) rewrite(block string) (changed bool, err error) {
 	old, err := os.ReadFile(c.Hosts)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +44,7 @@ func (c Config) rewrite(block string) (changed bool, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return false, err
 	}
-	if text == "" { // none but ours, where there was no file before
+	if text == "" { // there was no file before our block
 		err = os.Remove(c.Hosts)
 	} else {
 		dir, name := filepath.Split(c.Hosts)
@@ -59,12 +59,14 @@ func (c Config) rewrite(block string) (changed bool, err error) {
 	return true, nil
 }
 
-// fixed reports whether an error is of a file that cannot be replaced, and perhaps written to.
+// fixed reports whether an error means that a file cannot be replaced, so that overwriting it may
+// still work.
 func fixed(err error) bool {
 	return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrPermission)
 }
 
-// overwrite makes b what is in a file, which has old. It puts that back where b does not fit.
+// overwrite replaces the content old of a file with b. It restores old if b cannot be written
+// completely.
 func overwrite(path string, b, old []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

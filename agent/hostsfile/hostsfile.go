@@ -31,21 +31,21 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Config is whose names go where.
+// Config configures Run and Remove.
 type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout
-	Hosts    string // the file, DefaultHosts
+	Hosts    string // path of the file, DefaultHosts
 	Log      *slog.Logger
 }
 
-// DefaultHosts is where programs look names up.
+// DefaultHosts is the path of hosts(5).
 const DefaultHosts = "/etc/hosts"
 
-// poll is how often the files are read anyway.
+// poll is the maximum interval at which the files are read again.
 const poll = 10 * time.Second
 
-// Run keeps the names until ctx ends. What fails is logged, and tried again.
+// Run maintains the names until ctx ends. Errors are logged and retried.
 func Run(ctx context.Context, c Config) error {
 	var failed journal.Once
 	var document document.Document
@@ -58,7 +58,7 @@ func Run(ctx context.Context, c Config) error {
 			c.Log.Warn("names are not kept", "error", err)
 		}
 		if err != nil {
-			// Not until something changes: what was tried did.
+			// Do not retry because of our own change of the directory.
 			select {
 			case <-ctx.Done():
 			case <-time.After(poll):
@@ -69,8 +69,8 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// apply makes the block that of the manifest in force, of which document is the one
-// applied before.
+// apply makes the block match the manifest in force. document is the manifest that was applied
+// last.
 func (c Config) apply(document *document.Document) error {
 	doc, err := c.Layout.Refresh(*document)
 	if err != nil {
@@ -85,10 +85,10 @@ func (c Config) apply(document *document.Document) error {
 	return err
 }
 
-// mark is a line that begins or ends the block of an instance.
+// mark matches a line that begins or ends the block of an instance.
 var mark = regexp.MustCompile(`^# (` + hostdir.Prefix + `(?:_[a-z0-9-]+)?): (what cluster |end$)`)
 
-// block is what a host's manifest puts into the file; empty where it reaches nothing.
+// block returns the block for a host's manifest, or "" if the host reaches no service.
 func block(of hostdir.Instance, m document.Manifest) string {
 	var lines []string
 	for _, r := range m.Forwarder.Reach {
@@ -96,7 +96,7 @@ func block(of hostdir.Instance, m document.Manifest) string {
 		if err != nil {
 			continue
 		}
-		// A wildcard is no name: SOCKS5 has it.
+		// hosts(5) has no wildcards; use SOCKS5 for them.
 		for _, name := range append([]string{spiffe.Render(d)}, slices.DeleteFunc(slices.Clone(r.Aliases), document.IsWildcard)...) {
 			lines = append(lines, r.Listen.Addr().String()+" "+name+"\n")
 		}
@@ -109,8 +109,7 @@ func block(of hostdir.Instance, m document.Manifest) string {
 		of, m.Cluster, of.Unit("hosts-file.service"), strings.Join(slices.Compact(lines), ""))
 }
 
-// cut is a file without the lines of an instance: what is before the first of them, and
-// what is after it.
+// cut returns the text before and after the block of an instance.
 func cut(text string, of hostdir.Instance) (before, after string) {
 	var kept strings.Builder
 	first, inside := -1, false

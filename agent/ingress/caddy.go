@@ -20,21 +20,21 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// DefaultCaddy is the Unix socket of Caddy's admin API.
+// DefaultCaddy is the path of the Unix socket of Caddy's admin API.
 const DefaultCaddy = "/run/caddy/admin.sock"
 
-// Caddy is a Caddy that serves the public names alone: its configuration is ours. The admin API
-// has no authentication and shows the whole configuration, so it must be a Unix socket of Caddy's
-// account alone, and the configuration names files of private keys instead of having the keys.
+// Caddy configures a Caddy that serves only the public names. The admin API has no authentication
+// and shows the whole configuration. It must therefore be on a Unix socket of Caddy's own account,
+// and the configuration refers to files of private keys instead of containing the keys.
 type Caddy struct {
-	Admin       string // DefaultCaddy
-	Keys        string // directory for certificates and keys while Caddy loads them; made where it is missing
-	HTTP, HTTPS string // what it listens on: a port, or address:port
+	Admin       string // path of the admin socket, see DefaultCaddy
+	Keys        string // directory for certificates and keys while Caddy loads them; created if missing
+	HTTP, HTTPS string // addresses to listen on: a port, or address:port
 }
 
 type object = map[string]any
 
-// Validate returns an error where the admin API is not a Unix socket.
+// Validate returns an error unless the admin API is on a Unix socket.
 func (c *Caddy) Validate() error {
 	if filepath.IsAbs(c.Admin) {
 		return nil
@@ -43,8 +43,8 @@ func (c *Caddy) Validate() error {
 		"{\"admin\": {\"listen\": \"unix/%[2]s\"}}, in a Caddyfile { admin unix/%[2]s }, and give --caddy %[2]s", c.Admin, DefaultCaddy)
 }
 
-// account returns the uid that Caddy runs as, from the owner of its socket, which nobody else may
-// write to.
+// account returns the uid of Caddy, which is the owner of its socket. Nobody else may be able to
+// write to the socket.
 func (c *Caddy) account() (uid int, err error) {
 	if err := c.Validate(); err != nil {
 		return 0, err
@@ -63,8 +63,8 @@ func (c *Caddy) account() (uid int, err error) {
 	return int(owner.Uid), nil
 }
 
-// Apply loads the configuration, where Caddy has another, such as none after a restart. Caddy
-// keeps the former one where it does not accept this.
+// Apply loads the configuration unless Caddy already has it; after a restart, for example, Caddy
+// has none. If Caddy rejects the configuration, it keeps the old one.
 func (c *Caddy) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 	uid, err := c.account()
 	if err != nil {
@@ -93,21 +93,21 @@ func (c *Caddy) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 	if err != nil {
 		err = fmt.Errorf("caddy: %w", err)
 	}
-	// Caddy keeps what it has read in memory.
+	// Caddy keeps the loaded keys in memory.
 	return err == nil, errors.Join(err, os.RemoveAll(c.handed()))
 }
 
-// handed is the directory that Caddy's account alone reads.
+// handed returns the directory that only Caddy's account can read.
 func (c *Caddy) handed() string { return filepath.Join(c.Keys, "caddy") }
 
-// files returns the paths of a site's certificate and key, in the directory that is handed over.
+// files returns the paths of a site's certificate and key in that directory.
 func (c *Caddy) files(s Site) (certificate, key string) {
 	name := filepath.Join(c.handed(), s.Digest)
 	return name + ".pem", name + ".key"
 }
 
-// hand writes certificates and keys for an account to read. The directory becomes the account's
-// once it is complete.
+// hand writes certificates and keys for an account. The account becomes the owner of the directory
+// when it is complete.
 func (c *Caddy) hand(s Sites, uid int) error {
 	if err := os.MkdirAll(c.Keys, 0o711); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (c *Caddy) hand(s Sites, uid int) error {
 		}
 		certificate, key := c.files(site)
 		if _, err := os.Lstat(key); err == nil {
-			continue // of another name of the same certificate
+			continue // the same certificate is used for another name
 		}
 		for to, from := range map[string]string{certificate: site.Certificate, key: site.Key} {
 			b, err := os.ReadFile(from)
@@ -151,7 +151,7 @@ func (c *Caddy) call(ctx context.Context, method, path string, body []byte) ([]b
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Host = "/" // sent as the empty host, which is the one that Caddy accepts on a Unix socket
+	req.Host = "/" // sent as an empty host, which is the only one that Caddy accepts on a Unix socket
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", c.Admin)
 	}}}
@@ -200,7 +200,8 @@ func (c *Caddy) render(s Sites) (object, error) {
 		if site.GRPC {
 			proxy["transport"] = object{"protocol": "http", "versions": []string{"h2c", "2"}}
 		}
-		// The proxy adds X-Forwarded-For, -Host and -Proto of its own after that.
+		// After this, the proxy adds its own X-Forwarded-For, X-Forwarded-Host and
+		// X-Forwarded-Proto.
 		words := object{"handler": "headers", "request": object{"delete": caddyDeletes, "set": object{"X-Real-Ip": []string{"{http.request.remote.host}"}}}}
 		routes = append(routes, object{"match": host, "handle": []object{words, proxy}, "terminal": true})
 	}
@@ -222,11 +223,12 @@ func (c *Caddy) render(s Sites) (object, error) {
 	return object{"admin": object{"listen": "unix/" + c.Admin, "config": object{"persist": false}}, "apps": apps}, nil
 }
 
-// caddyDeletes are the headers of strangers that Caddy takes out. To programs behind CGI and its
-// like X_Real_IP is X-Real-IP; nginx drops such names by itself.
+// caddyDeletes lists the request headers of clients that Caddy removes. Names with an underscore or
+// dot are removed because CGI programs take X_Real_IP for X-Real-IP; nginx drops such names by
+// default.
 var caddyDeletes = append([]string{"*_*", "*.*", "X-Forwarded-*"}, strangersClaims...)
 
-// caddyHost is the name that a request is for.
+// caddyHost returns the host name of a request to a site.
 func caddyHost(name string) string {
 	if document.IsWildcard(name) {
 		return "{http.request.host}"
@@ -241,7 +243,7 @@ func namesOf(s Sites) (names []string) {
 	return names
 }
 
-// listening is where Caddy listens: a port is that of all addresses.
+// listening returns the addresses on which Caddy listens. A port alone stands for all addresses.
 func listening(s Sites, given string) ([]string, error) {
 	all, err := s.at(given)
 	if len(all) == 1 && isPort(all[0]) {

@@ -29,36 +29,36 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Ensure has a proxy that is no host of the cluster take in strangers for the names that it is
-// sent, by a kind of the topology's own (providers.<kind>.url, see providers/own):
+// Ensure configures a proxy on a machine that is not a host of the cluster. The names are sent to
+// it by one of the topology's own kinds (providers.<kind>.url, see package own of providers):
 //
 //	POST /proxy/ensure {…,"service":"spiffe://…","need":"proxy-wiki-web","request":{"name":"wiki.example.org","upstream":"10.0.0.5:8080"},…}
 //	→ {"values":{"name":"wiki.example.org"}}
 //
-// The same again changes nothing. A name is its first need's, until somebody takes it out of
-// the file.
+// A repeated request changes nothing. A name belongs to the first need that requested it, until
+// somebody removes it from the file.
 type Ensure struct {
-	File         string // of the names, JSON
-	Certificates string // directory with <name>/fullchain.pem and key.pem, of whatever renews them
+	File         string // file that stores the names, JSON
+	Certificates string // directory with <name>/fullchain.pem and key.pem, maintained by a program that renews them
 	Proxy        Proxy
-	Poll         time.Duration // how often certificates are read anew
+	Poll         time.Duration // interval at which certificates are read again
 	Log          *slog.Logger
 
 	mu sync.Mutex
 }
 
-// ensured is one name, by its need.
+// ensured is the entry of one need.
 type ensured struct {
 	Name     string         `json:"name"`
 	Upstream netip.AddrPort `json:"upstream"`
 }
 
-// maxCall is the longest request, in bytes.
+// maxCall is the maximum length of a request in bytes.
 const maxCall = 64 << 10
 
 var hostname = regexp.MustCompile("^" + spiffe.HostnamePattern + "$")
 
-// Serve answers on a listener, which decides who may connect, until ctx ends.
+// Serve answers requests on l until ctx ends. The listener decides who may connect.
 func (e *Ensure) Serve(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /proxy/ensure", e.answer)
@@ -69,7 +69,7 @@ func (e *Ensure) Serve(ctx context.Context, l net.Listener) error {
 	return conns.Serve(ctx, s, conns.Patient(l, e.Log))
 }
 
-// follow puts in force what is on disk: certificates are renewed, and proxies restarted.
+// follow applies the files repeatedly, because certificates are renewed and proxies are restarted.
 func (e *Ensure) follow(ctx context.Context) {
 	tick := time.NewTicker(e.Poll)
 	defer tick.Stop()

@@ -6,10 +6,10 @@ import (
 	"github.com/florete/florete/agent/forward/announce"
 )
 
-// strangersClaims are request headers in which a proxy, a CDN or a load balancer tells a service
-// who its client is and what it requested. An ingress has none of these before it, so they are
-// the stranger's own words, and are removed. The ingress sets X-Real-IP, X-Forwarded-For,
-// X-Forwarded-Host and X-Forwarded-Proto itself.
+// strangersClaims lists request headers with which a proxy, CDN or load balancer describes its
+// client to a service. An ingress has no such program in front of it, so these headers are set by
+// the client itself and are removed. The ingress sets X-Real-IP, X-Forwarded-For, X-Forwarded-Host
+// and X-Forwarded-Proto.
 var strangersClaims = slices.Concat(announce.ClientAddresses, []string{
 	"Forwarded",
 	"X-Forwarded-By",

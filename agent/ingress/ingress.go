@@ -28,49 +28,49 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// Config is whose names are taken in, and by what.
+// Config configures Run.
 type Config struct {
 	Layout hostdir.Layout
 	Proxy  Proxy
-	Poll   time.Duration // how often all is read anyway; 10 seconds unless set
+	Poll   time.Duration // maximum interval between passes; default 10 s
 	Log    *slog.Logger
 }
 
 // Proxy is a reverse proxy.
 type Proxy interface {
-	// Apply puts sites in force, all or nothing, and returns whether that changed anything. It
-	// is called again and again.
+	// Apply applies sites completely or not at all, and reports whether that changed anything. It
+	// is called repeatedly.
 	Apply(ctx context.Context, s Sites) (changed bool, err error)
 }
 
-// Sites are what strangers reach.
+// Sites contains the public names of the ingress.
 type Sites struct {
-	Thumbprint string // of the ACME account, with which challenges are answered; may be empty
-	All        []Site // sorted by name, wildcards last: what has a name of its own is not of one
+	Thumbprint string // thumbprint of the ACME account, for answering challenges; may be empty
+	All        []Site // sorted by name, wildcards last, because an exact name takes precedence over a wildcard
 
-	Local     []uint16     // ports of listeners of the cluster on loopback
-	Addresses []netip.Addr // of this host, beside loopback
+	Local     []uint16     // ports of the cluster's local listeners on loopback
+	Addresses []netip.Addr // addresses of this host except loopback
 }
 
-// Site is one public name, or with a wildcard all of one label before what follows "*.".
+// Site is a public name, or a wildcard "*.", which stands for any one label.
 type Site struct {
 	Name     string
 	Upstream netip.AddrPort
 	GRPC     bool
 
-	// Files of the certificate (PEM, with its chain) and of its key, empty while there is none,
-	// and what distinguishes one certificate from another.
+	// Files of the certificate (PEM, with its chain) and its key, empty while there is no
+	// certificate, and a digest of both.
 	Certificate, Key, Digest string
 }
 
-// Names of what needs of kind tls deliver.
+// Files delivered for needs of kind tls.
 const (
 	fileCertificate = "fullchain.pem"
 	fileKey         = "key.pem"
 	fileThumbprint  = "thumbprint"
 )
 
-// Run follows manifest and certificates until ctx ends. What fails is logged, and tried again.
+// Run follows the manifest and the certificates until ctx ends. Errors are logged and retried.
 func Run(ctx context.Context, c Config) error {
 	if c.Poll == 0 {
 		c.Poll = 10 * time.Second
@@ -79,7 +79,7 @@ func Run(ctx context.Context, c Config) error {
 	var document document.Document
 	watch.Follow(ctx, c.Log, c.Poll, func() []string {
 		dirs, err := c.apply(ctx, &document)
-		none := errors.Is(err, fs.ErrNotExist) // documents, yet
+		none := errors.Is(err, fs.ErrNotExist) // there are no documents yet
 		if !none && ctx.Err() == nil && failed.News(err) {
 			c.Log.Warn("public names stay as they are", "error", err)
 		}
@@ -88,7 +88,7 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// apply puts in force what is on disk, and returns the directories that this depends on.
+// apply applies the state on disk and returns the directories on which it depends.
 func (c Config) apply(ctx context.Context, document *document.Document) (dirs []string, err error) {
 	doc, err := c.Layout.Refresh(*document)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c Config) apply(ctx context.Context, document *document.Document) (dirs []
 	return dirs, err
 }
 
-// sitesOf are those of a manifest, and the directories of their needs.
+// sitesOf returns the sites in a manifest, and the directories of their needs.
 func sitesOf(layout hostdir.Layout, m document.Manifest) (s Sites, dirs []string, err error) {
 	type delivered struct {
 		document.PublicNames
@@ -166,13 +166,13 @@ func sitesOf(layout hostdir.Layout, m document.Manifest) (s Sites, dirs []string
 	return s, dirs, nil
 }
 
-// isThumbprint is whether a text is safe in a file of a proxy's.
+// isThumbprint reports whether s is a valid thumbprint, which is safe in a proxy's configuration.
 func isThumbprint(s string) bool {
 	return len(s) == 43 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// usable is whether a certificate goes with its key, and the digest of both: a proxy that is
-// given one of each would not start.
+// usable reports whether a certificate belongs to its key, and returns the digest of both. A proxy
+// with a mismatched pair would not start.
 func usable(crt, key string) (digest string, ok bool) {
 	c, err := os.ReadFile(crt)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// listen notes the ports of local listeners, which keep a proxy from listening on all
-// addresses, and the addresses that strangers come to.
+// listen records the ports of local listeners, which keep a proxy from listening on all addresses,
+// and the addresses of the host.
 func (s *Sites) listen(f document.Forwarder) error {
 	for _, r := range f.Reach {
 		s.Local = append(s.Local, r.Listen.Port())
@@ -30,8 +30,8 @@ func (s *Sites) listen(f document.Forwarder) error {
 	return nil
 }
 
-// at is where a proxy listens that is given a port, which is on all addresses where nobody else
-// has it on one of them, or an address with a port.
+// at returns the addresses on which a proxy listens. given is an address with a port, or a port,
+// which stands for all addresses unless a local listener uses it on one of them.
 func (s Sites) at(given string) ([]string, error) {
 	port, err := strconv.ParseUint(given, 10, 16)
 	if err != nil || !slices.Contains(s.Local, uint16(port)) {
@@ -47,5 +47,5 @@ func (s Sites) at(given string) ([]string, error) {
 	return all, nil
 }
 
-// isPort is whether where to listen is a port, on all addresses.
+// isPort reports whether an address is only a port.
 func isPort(at string) bool { return !strings.Contains(at, ":") }

@@ -18,26 +18,28 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Where Debian's nginx has files of others, and where strangers come.
+// DefaultNginxFile is a file that Debian's nginx includes. DefaultHTTP and DefaultHTTPS are the
+// ports for public names.
 const (
 	DefaultNginxFile = "/etc/nginx/conf.d/florete.conf"
 	DefaultHTTP      = "80"
 	DefaultHTTPS     = "443"
 )
 
-// nginxTime is how long one run of nginx may take.
+// nginxTime bounds one run of nginx.
 const nginxTime = 30 * time.Second
 
-// Nginx is nginx, with a file of ours that its configuration includes in its http block.
+// Nginx configures nginx through a file that its configuration includes in the http block.
 type Nginx struct {
-	File        string   // DefaultNginxFile
-	Command     []string // the program and where its configuration is: { "nginx" }
-	HTTP, HTTPS string   // what it listens on: a port, or address:port
+	File        string   // path of the file, see DefaultNginxFile
+	Command     []string // program and arguments that select its configuration: { "nginx" }
+	HTTP, HTTPS string   // addresses to listen on: a port, or address:port
 
-	behind bool // the file is newer than what nginx has
+	behind bool // the file is newer than the configuration that nginx has loaded
 }
 
-// Apply writes the file, has nginx test it, and reload. What it does not accept is taken back.
+// Apply writes the file, lets nginx test it, and reloads nginx. If nginx rejects the file, the old
+// one is restored.
 func (n *Nginx) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 	text, err := n.render(s)
 	if err != nil {
@@ -103,7 +105,8 @@ func (n *Nginx) render(s Sites) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// listens is where nginx listens: a port is that of all addresses of both families.
+// listens returns the addresses on which nginx listens. A port alone stands for all addresses of
+// both families.
 func listens(s Sites, given string) ([]string, error) {
 	all, err := s.at(given)
 	if len(all) == 1 && isPort(all[0]) {
@@ -112,8 +115,8 @@ func listens(s Sites, given string) ([]string, error) {
 	return all, err
 }
 
-// ServerName is what nginx has of a site's name. A wildcard of its own would be for several
-// labels, which no certificate is.
+// ServerName returns the server_name of a site for nginx. A wildcard is written as a regular
+// expression, because nginx's own wildcard would match several labels, which no certificate does.
 func (s Site) ServerName() string {
 	if above, wild := strings.CutPrefix(s.Name, "*."); wild {
 		return "~^[^.]+\\." + regexp.QuoteMeta(above) + "$"
@@ -121,7 +124,7 @@ func (s Site) ServerName() string {
 	return s.Name
 }
 
-// Host is the name that a request is for, to nginx.
+// Host returns the host name of a request to the site, in nginx's syntax.
 func (s Site) Host() string {
 	if document.IsWildcard(s.Name) {
 		return "$host"
@@ -129,7 +132,7 @@ func (s Site) Host() string {
 	return s.Name
 }
 
-// nginxFile has names and addresses alone that the compiler has checked.
+// nginxFile contains only names and addresses that the compiler has checked.
 var nginxFile = template.Must(template.New("nginx").Funcs(template.FuncMap{"strangersClaims": func() []string { return strangersClaims }}).Parse(`# Public names of the cluster, kept by flor ingress: edits are lost.
 map $http_upgrade $florete_connection { default upgrade; '' ''; }
 

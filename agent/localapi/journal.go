@@ -18,17 +18,17 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Limits of one answer from a journal.
+// Limits of one answer with a journal.
 const (
 	defaultLines = 200
 	maxLines     = 10_000
 	maxBytes     = 16 << 20
-	maxJournals  = 4 // at once, and as many that are followed
+	maxJournals  = 4 // concurrent reads, and separately concurrent follows
 	maxFollow    = time.Hour
-	minFollow    = time.Minute // before it gives way to another
+	minFollow    = time.Minute // minimum time before a follow is ended for another
 )
 
-// journals bound how many are read, and how many are followed.
+// journals limits the number of concurrent reads and follows.
 type journals struct {
 	reads   chan struct{}
 	follows *follows
@@ -38,12 +38,11 @@ func newJournals() journals {
 	return journals{make(chan struct{}, maxJournals), &follows{}}
 }
 
-// follows are journals that are followed. Who follows is not known here, so places are shared by
-// time: where all are taken, the one that has been followed for the longest gives way. Whoever
-// follows comes again.
+// follows limits how many journals are followed. The identity of the callers is not known here, so
+// places are shared by time: if all are taken, the oldest follow ends. Its caller reconnects.
 type follows struct {
 	mu      sync.Mutex
-	running []*following // the oldest first
+	running []*following // oldest first
 }
 
 type following struct {
@@ -51,8 +50,8 @@ type following struct {
 	end   context.CancelFunc
 }
 
-// begin takes a place until done is called, or ctx, which it returns, has ended. It is false
-// where none is free, and none has been followed for long enough.
+// begin takes a place until done is called or the returned context ends. ok is false if no place is
+// free and none has been used long enough.
 func (f *follows) begin(ctx context.Context) (_ context.Context, done func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +87,7 @@ func (j journals) begin(ctx context.Context, followed bool) (_ context.Context, 
 	}
 }
 
-// journal streams the last lines of a unit.
+// journal streams the last lines of a unit's journal.
 func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
 	doc, ok := h.read(w)
 	if !ok {
@@ -118,15 +117,15 @@ func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	out := &answer{ResponseWriter: w, left: maxBytes}
 	switch err := run(ctx, out, h.Journal, args); {
-	case err == nil, ctx.Err() != nil && r.Context().Err() == nil: // whoever follows comes again
+	case err == nil, ctx.Err() != nil && r.Context().Err() == nil: // a caller that follows reconnects
 	case out.left == maxBytes:
 		http.Error(w, "journal: "+err.Error(), http.StatusServiceUnavailable)
 	default:
-		panic(http.ErrAbortHandler) // so that nobody takes what is cut for all
+		panic(http.ErrAbortHandler) // so that a truncated answer is not taken for a complete one
 	}
 }
 
-// parseQuery reads a query's lines and follow.
+// parseQuery parses the query parameters lines and follow.
 func parseQuery(q url.Values) (lines int, follow bool, err error) {
 	lines = defaultLines
 	if text := q.Get("lines"); text != "" {
@@ -144,8 +143,9 @@ func parseQuery(q url.Values) (lines int, follow bool, err error) {
 	return lines, follow, nil
 }
 
-// follow has journalctl print what comes. Alone it would print this boot's, which it
-// does not know in a container; merged it would print other machines'.
+// follow returns the arguments with which journalctl follows. By default it would show only the
+// current boot, which it cannot determine in a container; with --merge it would show other
+// machines.
 func follow() []string {
 	id, err := os.ReadFile("/etc/machine-id")
 	if err != nil {
@@ -154,7 +154,7 @@ func follow() []string {
 	return []string{"--follow", "--merge", "_MACHINE_ID=" + strings.TrimSpace(string(id))}
 }
 
-// units are those whose journals may be read, without ".service".
+// units returns the units whose journals may be read, without ".service".
 func (h *handler) units(m document.Manifest) []string {
 	var names []string
 	for _, ours := range []string{"activate", "agent", "credentials", "host", "hosts-file"} {
@@ -177,8 +177,8 @@ func (h *handler) units(m document.Manifest) []string {
 	return slices.Compact(names)
 }
 
-// run writes what a program prints, as it comes. The program is killed when ctx ends or
-// w is full.
+// run streams the output of a program to w. The program is killed when ctx ends or w returns an
+// error.
 func run(ctx context.Context, w io.Writer, program string, args []string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout = w
@@ -186,8 +186,8 @@ func run(ctx context.Context, w io.Writer, program string, args []string) error 
 	return cmd.Run()
 }
 
-// answer sends each part at once, to who takes it in time, and not more than so many
-// bytes.
+// answer sends each part at once. It fails if the client does not read in time or the limit of
+// bytes is exceeded.
 type answer struct {
 	http.ResponseWriter
 	left int

@@ -36,14 +36,14 @@ import (
 type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout
-	Agent    string // its Unix socket
-	Refetch  string // directory of requests to activation, one file for a need
+	Agent    string // status socket of the forwarder
+	Refetch  string // directory of requests to activation, see hostdir.Instance.Refetch
 
-	// Journal is the program that reads journals; empty for journalctl.
+	// Journal is the program that reads journals; default journalctl.
 	Journal string
 }
 
-// timeout is for a request, and for an answer or each part of it.
+// timeout bounds a request, and an answer or each part of it.
 const timeout = time.Minute
 
 // Serve serves on ln until ctx ends.
@@ -52,7 +52,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 	return conns.Serve(ctx, s, conns.Patient(ln, nil))
 }
 
-// ReadHandler serves who may read.
+// ReadHandler returns the handler for reading.
 func ReadHandler(c Config) http.Handler {
 	if c.Journal == "" {
 		c.Journal = "journalctl"
@@ -65,7 +65,7 @@ func ReadHandler(c Config) http.Handler {
 	return h.named(mux)
 }
 
-// AdminHandler serves who may administer.
+// AdminHandler returns the handler for administration.
 func AdminHandler(c Config) http.Handler {
 	h := &handler{Config: c}
 	mux := http.NewServeMux()
@@ -76,11 +76,11 @@ func AdminHandler(c Config) http.Handler {
 
 type handler struct {
 	Config
-	document atomic.Pointer[document.Document] // the manifest read last
+	document atomic.Pointer[document.Document] // last manifest read
 	journals
 }
 
-// read opens the manifest in force; an error is returned to the caller.
+// read opens the manifest in force. It sends errors to the caller.
 func (h *handler) read(w http.ResponseWriter) (document.Document, bool) {
 	var before document.Document
 	if d := h.document.Load(); d != nil {

@@ -8,10 +8,9 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// named answers requests to the names of services that this host publishes from Unix
-// sockets, and no others: a page in a caller's browser may have its own name lead to the
-// local listener (DNS rebinding), and is then of the same origin. A request of a page of
-// another name is refused too.
+// named refuses requests unless they are for the name of a service that this host publishes from a
+// Unix socket. A web page could otherwise point its own name to the local listener (DNS rebinding)
+// and be of the same origin. Cross-origin requests are refused too.
 func (h *handler) named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		doc, ok := h.read(w)

@@ -14,18 +14,18 @@ import (
 
 var (
 	errNoNeed   = errors.New("no such need")        // in the manifest
-	errNoSecret = errors.New("no secret to rotate") // has the need
+	errNoSecret = errors.New("no secret to rotate") // of the need
 )
 
-// What activation does about it.
+// Descriptions of the requests to activation.
 const (
 	Again         = "it again"
 	AnotherSecret = "another secret"
 )
 
-// Refetch has activation request a need again, within ten seconds: it leaves a file in
-// dir that activation sees. Root may be who calls, and dir another account's: no link
-// there leads out of it.
+// Refetch makes activation request a need again within ten seconds, by leaving a file in dir. The
+// caller may be root and dir may belong to another account, so symbolic links in dir are not
+// followed out of it.
 func Refetch(m document.Manifest, dir, need string) error {
 	if _, err := find(m, need); err != nil {
 		return err
@@ -33,8 +33,8 @@ func Refetch(m document.Manifest, dir, need string) error {
 	return leave(dir, need)
 }
 
-// Rotate has activation request another secret for a need, within ten seconds. The one that
-// is delivered ends when the provider has answered.
+// Rotate makes activation request a new secret for a need within ten seconds. The delivered secret
+// stops working when the provider has answered.
 func Rotate(m document.Manifest, dir, need string) error {
 	n, err := find(m, need)
 	if err != nil {
@@ -67,7 +67,7 @@ func leave(dir, name string) error {
 	return errors.Join(root.WriteFile(name, nil, 0o644), root.Chtimes(name, now, now))
 }
 
-// act serves one of them.
+// act serves one of the two requests.
 func (h *handler) act(leave func(m document.Manifest, dir, need string) error, what string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		doc, ok := h.read(w)

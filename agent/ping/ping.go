@@ -24,10 +24,10 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// Timeout bounds all steps together: what a connection may take, and a moment.
+// Timeout bounds all steps together. It exceeds the time that a connection may take.
 const Timeout = 35 * time.Second
 
-// The steps, in this order.
+// Names of the steps, in order.
 const (
 	Name     = "name"
 	Listener = "listener"
@@ -37,29 +37,29 @@ const (
 	Upstream = "upstream"
 )
 
-// Steps are all steps, in their order.
+// Steps lists all steps in order.
 var Steps = []string{Name, Listener, Caller, Dial, Identity, Upstream}
 
-// Result is what was found out.
+// Result is the result of a ping.
 type Result struct {
-	Service string `json:"service"` // as it was named
-	ID      string `json:"id"`      // empty where there is none of that name
-	Host    string `json:"name"`    // for programs
+	Service string `json:"service"` // name as given by the user
+	ID      string `json:"id"`      // empty if there is no such service
+	Host    string `json:"name"`    // name for programs
 	Listen  string `json:"listen"`
-	Steps   []Step `json:"steps"` // all of them, in order, where the service has an ID
+	Steps   []Step `json:"steps"` // all steps, in order, if the service has an ID
 }
 
-// Step is one of them.
+// Step is the result of one step.
 type Step struct {
 	Name        string `json:"step"`
 	Detail      string `json:"detail,omitempty"`
 	Nanoseconds int64  `json:"nanoseconds"`
 	Error       string `json:"error,omitempty"`
-	Remedy      string `json:"remedy,omitempty"` // of the error
-	Needs       string `json:"needs,omitempty"`  // the broken step without which this one was not done
+	Remedy      string `json:"remedy,omitempty"` // remedy for the error
+	Needs       string `json:"needs,omitempty"`  // failed step without which this one could not be done
 }
 
-// Broken is the first step that has failed, and whether there is one.
+// Broken returns the first step that failed, and whether there is one.
 func (r Result) Broken() (Step, bool) {
 	i := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Error != "" })
 	if i < 0 {
@@ -68,28 +68,29 @@ func (r Result) Broken() (Step, bool) {
 	return r.Steps[i], true
 }
 
-// Beside is the socket next to that of the status, with ping in its name instead.
+// Beside returns the path of the ping socket beside the status socket.
 func Beside(socket string) string { return status.Beside(socket, "ping") }
 
-// Serve answers on ln, of accounts.Listen, until ctx ends, and removes the socket. The
-// policy names some accounts, which have most of the connections.
+// Serve answers requests on ln, a listener from accounts.Limits.Listen, until ctx ends, and removes
+// the socket. named reports whether the policy names an account; named accounts may use most of the
+// connections.
 func Serve(ctx context.Context, ln net.Listener, named func(uid uint32) bool, do func(ctx context.Context, uid uint32, service string) Result) {
 	mux := http.NewServeMux()
-	// By this name alone, as the status.
+	// Only requests for this host name are served, as for the status.
 	mux.HandleFunc("POST agent/ping", func(w http.ResponseWriter, r *http.Request) {
 		httpreply.JSON(w, http.StatusOK, do(r.Context(), unixsock.UID(r), r.URL.Query().Get("service")))
 	})
 	unixsock.Serve(ctx, ln, Timeout, named, mux)
 }
 
-// Config is how a ping is done.
+// Config configures Run.
 type Config struct {
-	Socket string // of the agent
-	// Lookup finds addresses of a name; default that of all programs.
+	Socket string // status socket of the forwarder
+	// Lookup returns the addresses of a name; default that of package net.
 	Lookup func(ctx context.Context, name string) ([]string, error)
 }
 
-// Run does it. The error is of a ping that was not done.
+// Run performs a ping. It returns an error if the ping could not be performed.
 func Run(ctx context.Context, c Config, service string) (Result, error) {
 	if c.Lookup == nil {
 		c.Lookup = net.DefaultResolver.LookupHost
@@ -135,7 +136,7 @@ func fetch(ctx context.Context, socket, service string) (r Result, err error) {
 	return r, nil
 }
 
-// Find is the service of a name as people write it: wiki, host.ursula, or whole.
+// Find returns the service with a name as people write it: wiki, host.ursula, or the full name.
 func Find(name, trustDomain string) (spiffe.Dialable, error) {
 	d, err := spiffe.Resolve(name, trustDomain)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Print writes a line for each step, and what to do about each that failed.
+// Print writes a line for each step, and the remedies of failed steps.
 func Print(w io.Writer, r Result) error {
 	var out bytes.Buffer
 	t := terminal.NewTable(&out)
@@ -24,7 +24,7 @@ func Print(w io.Writer, r Result) error {
 		}
 		t.Row(s.Name, state, elapsed(s.Nanoseconds), detail)
 	}
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // writing to a buffer cannot fail
 	for _, s := range r.Steps {
 		if s.Error != "" {
 			fmt.Fprintf(&out, "broken: %s: %s\n", s.Name, terminal.Text(s.Remedy))

@@ -15,19 +15,19 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Declared is the directory where the host's administrator declares further capabilities,
-// an empty file for each.
+// Declared is the directory in which an administrator declares additional capabilities, each as an
+// empty file.
 const Declared = "/etc/florete/capabilities"
 
-// devices are the capabilities that the kernel shows, sysfs(5).
+// devices maps capabilities to the device in sysfs(5) that shows them.
 var devices = map[string]string{
 	"gpu": "/sys/class/drm/renderD128",
 	"kvm": "/sys/class/misc/kvm",
 	"tpm": "/sys/class/tpmrm/tpmrm0",
 }
 
-// FindFacts finds the facts of this machine; dir is where its state lies. What cannot be found is
-// zero.
+// FindFacts returns the facts of this machine. dir is the directory of its state, declared that of
+// declared capabilities. Unknown facts are zero.
 func FindFacts(dir, declared string) hostreport.Facts {
 	f := hostreport.Facts{
 		System: system("/etc/os-release"), Architecture: runtime.GOARCH, CPUs: runtime.NumCPU(),
@@ -52,7 +52,7 @@ func FindFacts(dir, declared string) hostreport.Facts {
 	return f
 }
 
-// system is the name in a file of os-release(5).
+// system returns PRETTY_NAME from a file in the form of os-release(5).
 func system(path string) string {
 	b, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(b)) {
@@ -66,7 +66,7 @@ func system(path string) string {
 	return ""
 }
 
-// capabilities are those that devices show, and those declared in a directory, sorted.
+// capabilities returns the detected and declared capabilities, sorted.
 func capabilities(declared string) []string {
 	all := []string{}
 	for name, path := range devices {

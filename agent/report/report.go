@@ -18,29 +18,28 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Config is what is read.
+// Config configures a Collector.
 type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout
-	Socket   string // of the agent
-	Declared string // directory; see FindFacts
+	Socket   string // status socket of the forwarder
+	Declared string // directory of declared capabilities, see FindFacts
 
-	// Units returns how units stand; default: units.List.
+	// Units returns the state of units; default units.List.
 	Units func(ctx context.Context, names []string) ([]units.Unit, error)
 }
 
-// Collector collects reports, one at a time. Documents that have not changed are not
-// decoded again.
+// Collector collects reports, one at a time. It decodes documents only after they changed.
 type Collector struct {
 	Config
 	manifest document.Document
 	policy   document.Envelope
-	verifies *trust.Roots      // the same
-	roots    *hostreport.Roots // of the report before
+	verifies *trust.Roots      // roots of the policy
+	roots    *hostreport.Roots // roots in the previous report
 	list     *trust.Revocations
 }
 
-// Collect returns the report of this host. What cannot be read is left out.
+// Collect returns the report of this host. Parts that cannot be read are left out.
 func (c *Collector) Collect(ctx context.Context) hostreport.Report {
 	r := hostreport.Report{
 		Sent: unixtime.Of(time.Now()), Release: release.Version(), Format: document.NewestFormat,
@@ -51,7 +50,7 @@ func (c *Collector) Collect(ctx context.Context) hostreport.Report {
 	if list, err := trust.ReadRevocations(c.Layout.Revocations(), c.list); err == nil {
 		c.list, r.Revocations = list, list.Reported()
 	}
-	// The forwarder's is in force, which is that of the disk a moment later.
+	// The forwarder reports the list in force, which will soon be that on disk.
 	var trusts trusts
 	if s, _, err := status.Fetch(ctx, c.Socket); err == nil {
 		r.Forwarder, r.Revocations = forwarder(s), s.Revocations
@@ -72,7 +71,7 @@ func (c *Collector) Collect(ctx context.Context) hostreport.Report {
 		}
 	}
 	if e, err := document.ReadEnvelope(hostdir.Current(c.Layout.Documents()), document.DocPolicy); err == nil {
-		if e != c.policy { // of thousands of hosts it is large
+		if e != c.policy { // the policy is large if there are thousands of hosts
 			c.policy, c.verifies = e, c.policyRoots()
 		}
 		r.Documents = append(r.Documents, document.ReportedOf(e))
@@ -109,7 +108,7 @@ func forwarder(s status.Report) *hostreport.Forwarder {
 	return f
 }
 
-// units are those that the host should have and that do not run.
+// units returns the units that should run but do not.
 func (c *Collector) units(ctx context.Context) (bad []hostreport.Unit) {
 	list := c.Config.Units
 	if list == nil {
@@ -119,7 +118,7 @@ func (c *Collector) units(ctx context.Context) (bad []hostreport.Unit) {
 	if errors.Is(err, units.ErrNoSystemd) {
 		return nil
 	}
-	if err != nil { // what could not be examined is not well
+	if err != nil { // a unit that cannot be examined counts as not running
 		return []hostreport.Unit{{Name: "dbus.service", Active: "inactive", Text: err.Error()}}
 	}
 	for _, u := range all {

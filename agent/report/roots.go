@@ -10,11 +10,11 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// trusts are the roots of everything on the host that verifies.
+// trusts collects the roots of every part of the host that verifies certificates.
 type trusts struct {
-	of      int            // so many
-	count   map[string]int // that have a root
-	anchors []string       // of the forwarder's peers
+	of      int            // number of parts
+	count   map[string]int // number of parts that trust a root
+	anchors []string       // anchors of the forwarder's peers
 }
 
 func (t *trusts) add(roots []string) {
@@ -27,9 +27,9 @@ func (t *trusts) add(roots []string) {
 	}
 }
 
-// report adds the roots of a manifest, and of the bundles delivered with SVIDs, whose anchors
-// it finds. What was not delivered verifies nothing; what cannot be read has no root, so that
-// nobody takes it for acknowledged.
+// report adds the roots of the manifest and of the bundles delivered with SVIDs, and finds the
+// anchors of the SVIDs. A bundle that was not delivered is not counted. A bundle that cannot be
+// read counts as one without roots, so that no root is taken to be trusted everywhere.
 func (t *trusts) report(l hostdir.Layout, m document.Manifest) *hostreport.Roots {
 	r := &hostreport.Roots{Trusted: []string{}, Partly: []string{}, Anchors: append([]string{}, t.anchors...)}
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
@@ -67,7 +67,7 @@ func (t *trusts) report(l hostdir.Layout, m document.Manifest) *hostreport.Roots
 	return r
 }
 
-// policyRoots are those of the policy in force, nil for none.
+// policyRoots returns the roots of the policy in force, nil for none.
 func (c *Collector) policyRoots() *trust.Roots {
 	d, err := document.Read(hostdir.Current(c.Layout.Documents()), document.DocPolicy)
 	if err != nil {

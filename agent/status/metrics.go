@@ -28,14 +28,14 @@ type series struct {
 	kind prometheus.ValueType
 }
 
-// description is a metric as docs/reference/metrics.md shows it.
+// description describes a metric, as in docs/reference/metrics.md.
 type description struct {
 	desc             *prometheus.Desc
 	name, kind, help string
 	labels           []string
 }
 
-// descriptions has all metrics of the forwarder, in the order in which they are declared.
+// descriptions contains all metrics of the forwarder in the order of their declaration.
 var descriptions []description
 
 func newMetric(kind, name, help string, labels ...string) series {
@@ -47,7 +47,7 @@ func newMetric(kind, name, help string, labels ...string) series {
 	return series{d, prometheus.CounterValue}
 }
 
-// The types of metrics.
+// Types of metrics.
 const (
 	counter   = "counter"
 	gauge     = "gauge"
@@ -77,7 +77,7 @@ var (
 	fallbacks = newMetric(gauge, "fallback_timestamp_seconds", "Unix time since which only TCP leads to a forwarder, because UDP does not pass.", "forwarder")
 )
 
-// collector makes metrics of what reports have.
+// collector collects metrics from reports.
 type collector struct{ report func() Report }
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
@@ -130,7 +130,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	collectOpens(r, ch)
 }
 
-// collectPeers sums up rows, of which there is one for each connection.
+// collectPeers sums up the rows of PeerConnections, which has one for each connection.
 func collectPeers(r Report, set func(series, float64, ...string)) {
 	type peer struct{ direction, target, caller, transport string }
 	sums := map[peer][2]int64{}
@@ -145,7 +145,8 @@ func collectPeers(r Report, set func(series, float64, ...string)) {
 	}
 }
 
-// collectOpens sums up callers: a histogram for each would be many series.
+// collectOpens sums up the histograms of all callers, because a histogram for each would be many
+// series.
 func collectOpens(r Report, ch chan<- prometheus.Metric) {
 	type target struct{ direction, target, port string }
 	type sum struct {
@@ -178,7 +179,7 @@ func collectOpens(r Report, ch chan<- prometheus.Metric) {
 	}
 }
 
-// shortLabel is an ID as people read it, empty for what is none.
+// shortLabel returns the short form of an ID, or "" if id is not an ID.
 func shortLabel(id string) string {
 	parsed, err := spiffe.ParseID(id)
 	if err != nil {
@@ -204,13 +205,14 @@ func truth(b bool) float64 {
 // metricsTimeout bounds a request.
 const metricsTimeout = 10 * time.Second
 
-// metricsLimit of connections: whoever reads the metrics is not many.
+// metricsLimit bounds the connections, because metrics have few readers.
 var metricsLimit = conns.Limit{Total: 32, Prefix: 32}
 
-// MetricsBeside is the socket next to that of the status, with metrics in its name instead.
+// MetricsBeside returns the path of the metrics socket beside the status socket.
 func MetricsBeside(socket string) string { return Beside(socket, "metrics") }
 
-// ListenMetrics binds a loopback address, where every account of the host may read the metrics.
+// ListenMetrics listens on a loopback address, on which every account of the host can read the
+// metrics.
 func ListenMetrics(addr string) (net.Listener, error) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil || !at.Addr().IsLoopback() {
@@ -223,22 +225,23 @@ func ListenMetrics(addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// MetricsPage is the forwarder's report as metrics in Prometheus's text format, GET /metrics. It counts
-// nothing itself. Labels are services, principals and forwarders of the manifest, names of ports, empty for a service
-// with one, and fixed words: no connection, address of a caller or made-up name has a series of its own.
+// MetricsPage serves the forwarder's report as metrics in Prometheus's text format, GET /metrics.
+// It has no counters of its own. Labels are services, principals and forwarders in the manifest,
+// names of ports (empty for a service with one port), and fixed words. Connections, addresses of
+// callers and unknown names have no series of their own.
 type MetricsPage struct {
 	report   func() Report
 	registry *prometheus.Registry
 }
 
-// NewMetricsPage returns the metrics of what reports have, and of this process.
+// NewMetricsPage returns a page with the metrics of reports and of this process.
 func NewMetricsPage(report func() Report) *MetricsPage {
 	p := &MetricsPage{report, prometheus.NewRegistry()}
 	p.registry.MustRegister(collector{report}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return p
 }
 
-// Serve answers on ln until ctx ends, and closes it.
+// Serve answers requests on ln until ctx ends, and closes ln.
 func (p *MetricsPage) Serve(ctx context.Context, ln net.Listener) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
@@ -257,16 +260,16 @@ func (p *MetricsPage) Serve(ctx context.Context, ln net.Listener) {
 		encoder := expfmt.NewEncoder(w, format)
 		for _, f := range families {
 			if err := encoder.Encode(f); err != nil {
-				return // the reader has gone
+				return // the reader is gone
 			}
 		}
 	})
 	server := &http.Server{Handler: mux, ReadTimeout: metricsTimeout, WriteTimeout: metricsTimeout, ConnContext: conns.Context, ConnState: conns.State}
-	_ = conns.Serve(ctx, server, conns.Listen(conns.Patient(ln, nil), metricsLimit)) // Patient passes its errors over
+	_ = conns.Serve(ctx, server, conns.Listen(conns.Patient(ln, nil), metricsLimit)) // Patient handles all errors
 }
 
-// ownMetricsName reports whether a name is that of a service of this host on a Unix socket, a loopback address,
-// or the agent.
+// ownMetricsName reports whether host is the name of a service of this host on a Unix socket, a
+// loopback address, or "agent".
 func ownMetricsName(host string, report Report) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.IsLoopback()

@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Print writes the report as tables. IDs are without their trust domain; times
-// are relative to now; an empty table is left out.
+// Print writes the report as tables. IDs are without their trust domain, times are relative to now,
+// and empty tables are left out.
 func Print(w io.Writer, r Report, now time.Time) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s: %s, %d connections\n", cmp.Or(r.Host, "no manifest"), r.State, r.Connections)
@@ -71,7 +71,7 @@ func Print(w io.Writer, r Report, now time.Time) error {
 	return err
 }
 
-// process names a process by its PID, as ps(1) does, where that is known.
+// process names a process by its PID, as ps(1) does, if it is known.
 func process(pid int) string {
 	if pid == 0 {
 		return "an older process"
@@ -79,8 +79,8 @@ func process(pid int) string {
 	return fmt.Sprintf("process %d", pid)
 }
 
-// age is when the manifest's commit was made. A serial is that time, unless the topology
-// has one of its own.
+// age returns the age of the manifest's commit. The serial is the time of the commit, unless the
+// topology sets one.
 func age(serial int64, now time.Time) string {
 	const year2001 = 1e9
 	if serial < year2001 {
@@ -105,7 +105,7 @@ func (t *table) print(w io.Writer) {
 	for _, cells := range t.rows {
 		printed.Row(cells...)
 	}
-	_ = printed.Flush() // a buffer takes all
+	_ = printed.Flush() // writing to a buffer cannot fail
 }
 
 func tables(r Report, now time.Time) []*table {
@@ -158,7 +158,7 @@ func peerConnections(rows []usage.Row) *table {
 	return t
 }
 
-// endpoints are apart by blanks, the addresses of one by bars.
+// endpoints separates endpoints by spaces, and the addresses of an endpoint by bars.
 func endpoints(all []document.Addresses) string {
 	var words []string
 	for _, a := range all {
@@ -185,7 +185,7 @@ func traffic(s telemetry.Summary, now time.Time) []*table {
 
 const lastShown = 8
 
-// over is an address with its protocol, where that is not TCP: 127.0.0.1:53/udp.
+// over appends the protocol to an address unless it is TCP: 127.0.0.1:53/udp.
 func over(address string, p document.Protocol) string {
 	if p == document.TCP {
 		return address
@@ -193,7 +193,7 @@ func over(address string, p document.Protocol) string {
 	return address + "/" + string(p)
 }
 
-// port is a service with the name of one of its several ports.
+// port appends the name of a port to a service, if it has one.
 func port(service, name string) string { return strings.TrimSuffix(service+":"+name, ":") }
 
 func shorts(ids []spiffe.ID) string {
@@ -204,7 +204,7 @@ func shorts(ids []spiffe.ID) string {
 	return strings.Join(all, " ")
 }
 
-// relative is t as seen from now, "in 3h0m0s" or "12s ago".
+// relative returns t relative to now: "in 3h0m0s" or "12s ago".
 func relative(t, now time.Time) string {
 	if t.After(now) {
 		return "in " + t.Sub(now).Round(time.Second).String()

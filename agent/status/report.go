@@ -12,46 +12,46 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Report is the answer to GET /status. Fields are only ever added.
+// Report is the answer to GET /status. Fields may be added but not removed.
 type Report struct {
-	Process         int                        `json:"process,omitempty"` // that answers
+	Process         int                        `json:"process,omitempty"` // PID of the answering process
 	Host            string                     `json:"host"`
 	Cluster         string                     `json:"cluster"`
-	State           string                     `json:"state"` // "waiting" until the node's identity is there, then "running"
+	State           string                     `json:"state"` // "waiting" until the node's SVID is delivered, then "running"
 	Manifest        *Version                   `json:"manifest,omitempty"`
-	Problems        []string                   `json:"problems"`              // what could not be put in force
-	Stale           int64                      `json:"stale,omitempty"`       // seconds without an answer about the documents, when too many
-	Revocations     *trust.ReportedRevocations `json:"revocations,omitempty"` // in force
-	Roots           []string                   `json:"roots,omitempty"`       // that verify peers, by trust.Fingerprint
-	Anchors         []string                   `json:"anchors,omitempty"`     // roots that the peers of its connections lead to
-	Pending         *hostdir.Commit            `json:"pending,omitempty"`     // goes back unless it is confirmed
-	Undone          *hostdir.Commit            `json:"undone,omitempty"`      // went back, and nothing newer is in force
-	Audit           []hostdir.ReportedAudit    `json:"audit,omitempty"`       // providers' logs that are not what they were
-	Ending          []trust.EndingCertificate  `json:"ending,omitempty"`      // what a person has to sign anew
+	Problems        []string                   `json:"problems"`              // configuration that could not be applied
+	Stale           int64                      `json:"stale,omitempty"`       // time in seconds without an answer about the documents, if it is too long
+	Revocations     *trust.ReportedRevocations `json:"revocations,omitempty"` // list in force
+	Roots           []string                   `json:"roots,omitempty"`       // roots that verify peers, by trust.Fingerprint
+	Anchors         []string                   `json:"anchors,omitempty"`     // roots to which the peers of its connections lead
+	Pending         *hostdir.Commit            `json:"pending,omitempty"`     // change that is undone unless it is confirmed
+	Undone          *hostdir.Commit            `json:"undone,omitempty"`      // change that was undone, while nothing newer is in force
+	Audit           []hostdir.ReportedAudit    `json:"audit,omitempty"`       // unacknowledged faults of providers' audit logs
+	Ending          []trust.EndingCertificate  `json:"ending,omitempty"`      // certificates that a person must renew
 	Fallbacks       []hostreport.Fallback      `json:"fallbacks,omitempty"`
-	DeviceKey       string                     `json:"deviceKey,omitempty"`  // what has it, where the host joins: hostdir.InTPM or InFile
-	Unconfined      string                     `json:"unconfined,omitempty"` // why the agent could open other files than a forwarder's
+	DeviceKey       string                     `json:"deviceKey,omitempty"`  // storage of the device key, hostdir.InTPM or InFile, if the host joins
+	Unconfined      string                     `json:"unconfined,omitempty"` // reason why Landlock does not confine the forwarder
 	Identities      []Identity                 `json:"identities"`
 	Needs           []Need                     `json:"needs"`
 	Listen          []string                   `json:"listen"`
 	Published       []Published                `json:"published"`
 	Reachable       []Reachable                `json:"reachable"`
 	SOCKS           []SOCKS                    `json:"socks"`
-	Connections     int64                      `json:"connections"`     // live, and UDP sessions, both sides
-	PeerConnections []usage.Row                `json:"peerConnections"` // between forwarders
+	Connections     int64                      `json:"connections"`     // open connections and UDP sessions of both sides
+	PeerConnections []usage.Row                `json:"peerConnections"` // connections between forwarders
 	Draining        []Draining                 `json:"draining,omitempty"`
-	Handshakes      []usage.Handshakes         `json:"handshakes"` // of those that there were
+	Handshakes      []usage.Handshakes         `json:"handshakes"` // handshakes since the start
 	telemetry.Summary
 }
 
-// Draining is a process that this one has taken over from, and what it carries still.
+// Draining is an older process that still carries connections.
 type Draining struct {
-	Process         int         `json:"process,omitempty"` // its PID; 0 where it did not report that
+	Process         int         `json:"process,omitempty"` // PID; 0 if the process did not report it
 	Connections     int64       `json:"connections"`
 	PeerConnections []usage.Row `json:"peerConnections"`
 }
 
-// Version names the manifest in force.
+// Version identifies the manifest in force.
 type Version struct {
 	Serial int64  `json:"serial"`
 	Digest string `json:"digest"`
@@ -62,21 +62,21 @@ type Version struct {
 type Identity struct {
 	ID      spiffe.ID  `json:"id"`
 	Expires *time.Time `json:"expires,omitempty"`
-	// Workload: processes may have it with its key, by the Workload API.
+	// Workload means that processes may have the SVID and its key through the Workload API.
 	Workload bool `json:"workload,omitempty"`
 }
 
-// Need is a need with its state as activation wrote it.
+// Need is a need with its state as recorded by activation.
 type Need struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
 	hostdir.NeedState
 }
 
-// Published is a service of this host. Without a valid SVID it is not served.
+// Published is a service of this host. It is not served without a valid SVID.
 type Published struct {
 	ID       spiffe.ID         `json:"id"`
-	Port     string            `json:"port,omitempty"` // its name, where there are several
+	Port     string            `json:"port,omitempty"` // name of the port if the service has several
 	Protocol document.Protocol `json:"protocol,omitempty"`
 	Upstream string            `json:"upstream"`
 	Allow    []spiffe.ID       `json:"allow"`
@@ -86,9 +86,9 @@ type Published struct {
 // Reachable is a service that identities of this host may reach.
 type Reachable struct {
 	ID        spiffe.ID            `json:"id"`
-	Port      string               `json:"port,omitempty"` // as of Published
+	Port      string               `json:"port,omitempty"` // as in Published
 	Protocol  document.Protocol    `json:"protocol,omitempty"`
-	Name      string               `json:"name"` // for SOCKS5
+	Name      string               `json:"name"` // name for SOCKS5
 	Listen    string               `json:"listen"`
 	Callers   []spiffe.ID          `json:"callers"`
 	Endpoints []document.Addresses `json:"endpoints"`

@@ -18,12 +18,13 @@ import (
 // timeout bounds a request on either side.
 const timeout = 5 * time.Second
 
-// Beside is the socket next to that of the status, with another word in its name.
+// Beside returns the path of another socket beside the status socket, with word in its name.
 func Beside(socket, word string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(socket, ".sock"), "status") + word + ".sock"
 }
 
-// Listen binds a socket with this mode, in place of one whose owner is gone.
+// Listen listens on a Unix socket with this mode. It replaces a socket whose owner is gone, and
+// fails if another forwarder answers on it.
 func Listen(socket string, mode fs.FileMode) (*net.UnixListener, error) {
 	if c, err := net.Dial("unix", socket); err == nil {
 		c.Close()
@@ -32,18 +33,19 @@ func Listen(socket string, mode fs.FileMode) (*net.UnixListener, error) {
 	return unixsock.Listen(socket, "unix", mode)
 }
 
-// Serve answers on ln until ctx ends, and removes the socket.
+// Serve answers requests on ln until ctx ends, and removes the socket.
 func Serve(ctx context.Context, ln net.Listener, report func() Report) {
 	mux := http.NewServeMux()
-	// By this name alone: published by mistake, it is not what a page in a browser reaches.
+	// Only requests for this host name are served. If the socket is published by mistake, a web
+	// page cannot use it.
 	mux.HandleFunc("GET agent/status", func(w http.ResponseWriter, _ *http.Request) {
 		httpreply.JSON(w, http.StatusOK, report())
 	})
 	server := &http.Server{Handler: mux, ReadTimeout: timeout, WriteTimeout: timeout}
-	_ = conns.Serve(ctx, server, conns.Patient(ln, nil)) // Patient passes its errors over
+	_ = conns.Serve(ctx, server, conns.Patient(ln, nil)) // Patient handles all errors
 }
 
-// Fetch requests the report of the agent behind the socket, and returns its bytes too.
+// Fetch returns the report of the forwarder behind a socket, decoded and as bytes.
 func Fetch(ctx context.Context, socket string) (Report, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

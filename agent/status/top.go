@@ -15,29 +15,30 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Top shows the load of a forwarder now, by what changed between two reports: for each service and
-// principal, connections, bytes in a second, refusals, and the transport. It counts nothing itself.
+// Top is the current load of a forwarder, computed from the difference of two reports: for each
+// service and principal the connections, bytes per second, refusals, and transport.
 type Top struct {
 	Host    string    `json:"host"`
 	State   string    `json:"state"`
 	Time    time.Time `json:"time"`
-	Seconds float64   `json:"seconds"` // between them
-	Rows    []TopRow  `json:"rows"`    // the busiest first
+	Seconds float64   `json:"seconds"` // time between the reports
+	Rows    []TopRow  `json:"rows"`    // busiest first
 }
 
-// TopRow is of one caller of one target, at one of its ports. It is of neither where the manifest names neither.
+// TopRow is the load of one caller at one port of a target. Target and Caller are empty if they are
+// not in the manifest.
 type TopRow struct {
 	Direction   telemetry.Direction `json:"direction"`
 	Target      string              `json:"target"`
-	Port        string              `json:"port,omitempty"` // of several that the target has
+	Port        string              `json:"port,omitempty"` // name of the port if the target has several
 	Caller      string              `json:"caller"`
 	Connections int64               `json:"connections"`
 	Opens       float64             `json:"opensPerSecond"`
-	In          float64             `json:"inPerSecond"`  // bytes from target to caller
-	Out         float64             `json:"outPerSecond"` // bytes from caller to target
-	Refusals    int64               `json:"refusals"`     // grown the agent started
+	In          float64             `json:"inPerSecond"`  // bytes per second from target to caller
+	Out         float64             `json:"outPerSecond"` // bytes per second from caller to target
+	Refusals    int64               `json:"refusals"`     // refusals since the forwarder was started
 	Refused     float64             `json:"refusalsPerSecond"`
-	Transport   string              `json:"transport"` // of the connections between forwarders: quic, tcp, or both
+	Transport   string              `json:"transport"` // transport between the forwarders: quic, tcp, or both
 }
 
 type topKey struct {
@@ -45,8 +46,8 @@ type topKey struct {
 	target, port, caller string
 }
 
-// Between is the view of two reports of one agent. One that was started again in between
-// counts from zero.
+// Between returns the difference of two reports of a forwarder. If the forwarder was restarted in
+// between, counters are taken from zero.
 func Between(before, after Report, elapsed time.Duration, at time.Time) Top {
 	rows := map[topKey]*TopRow{}
 	row := func(k topKey) *TopRow {
@@ -110,7 +111,7 @@ func Between(before, after Report, elapsed time.Duration, at time.Time) Top {
 	return v
 }
 
-// grown is by how much a counter has grown.
+// grown returns the increase of a counter.
 func grown(before, after int64) float64 {
 	if after < before {
 		return float64(after)
@@ -126,7 +127,7 @@ func shortID(id string) string {
 	return parsed.Short()
 }
 
-// WatchTop shows a view of each interval until ctx ends or show returns false.
+// WatchTop calls show with the load of each interval until ctx ends or show returns false.
 func WatchTop(ctx context.Context, socket string, interval time.Duration, show func(Top) bool) error {
 	before, _, err := Fetch(ctx, socket)
 	if err != nil {
@@ -155,7 +156,7 @@ func WatchTop(ctx context.Context, socket string, interval time.Duration, show f
 	}
 }
 
-// PrintTop writes a view as a table.
+// PrintTop writes a Top as a table.
 func PrintTop(w io.Writer, v Top) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s: %s, %s\n\n", cmp.Or(v.Host, "no manifest"), v.State, v.Time.Format("15:04:05"))
@@ -164,7 +165,7 @@ func PrintTop(w io.Writer, v Top) error {
 		t.Row(r.Direction, topName(strings.TrimSuffix(r.Target+":"+r.Port, ":")), topName(r.Caller), r.Connections,
 			fmt.Sprintf("%.1f", r.Opens), topSize(r.In), topSize(r.Out), r.Refusals, fmt.Sprintf("%.1f", r.Refused), r.Transport)
 	}
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // writing to a buffer cannot fail
 	_, err := out.WriteTo(w)
 	return err
 }

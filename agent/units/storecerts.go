@@ -14,28 +14,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quiet is for how long no file may change before units restart: a copy of several files
-// takes a moment.
+// quiet is the time for which no file may change before units are restarted, because copying
+// several files takes a moment.
 const quiet = 2 * time.Second
 
-// restarting bounds the restart of one unit. The member of a store without a majority is
-// ready only when another member has come.
+// restarting bounds the restart of one unit. A member of a store without a majority is ready only
+// after another member has started.
 const restarting = time.Minute
 
-// StoreCertificates are the files of the store which provider hosts share, and the units that use them.
-// systemd copies the files when it starts a unit, as credentials, so a unit that runs does not see new ones.
+// StoreCertificates describes the certificate files of the shared store and the units that use
+// them. systemd copies the files as credentials when it starts a unit, so a running unit does not
+// see new files.
 type StoreCertificates struct {
-	Dir   string   // of the certificates
+	Dir   string   // directory of the certificates
 	Units []string // restarted in this order, one at a time
 
-	Started func(ctx context.Context, unit string) (time.Time, error) // as units.Started
+	Started func(ctx context.Context, unit string) (time.Time, error) // see units.Started
 	Restart func(ctx context.Context, unit string) error
 	Log     *slog.Logger
 }
 
-// ApplyStoreCertificates restarts each unit that started before an operator replaced a file. It waits until the files are
-// whole, and returns when nothing is left to do. A certificate without its key is an error,
-// and nothing restarts: what runs goes on with what it has.
+// ApplyStoreCertificates restarts each unit that was started before an operator replaced a file. It
+// waits until the files are complete, and returns when no unit is left to restart. If a certificate
+// does not belong to its key, it returns an error and restarts nothing; running units keep the old
+// files.
 func ApplyStoreCertificates(ctx context.Context, c StoreCertificates) error {
 	for done := (time.Time{}); ; {
 		changed, err := c.settled(ctx)
@@ -60,7 +62,7 @@ func ApplyStoreCertificates(ctx context.Context, c StoreCertificates) error {
 
 func (c StoreCertificates) apply(ctx context.Context, unit string, changed time.Time) error {
 	started, err := c.Started(ctx, unit)
-	// One that started in between may have copied only some of the files.
+	// A unit that was started in between may have copied only some of the new files.
 	if err != nil || started.IsZero() || !started.Before(changed.Add(quiet)) {
 		return err
 	}
@@ -70,8 +72,9 @@ func (c StoreCertificates) apply(ctx context.Context, unit string, changed time.
 	return c.Restart(ctx, unit)
 }
 
-// settled returns when a file last changed, once that is a moment ago. It looks at what the
-// kernel notes of each change, since a copy may keep the time of its original.
+// settled waits until no file has changed for a moment and returns the time of the last change. It
+// uses the change time of the kernel, because a copy may keep the modification time of its
+// original.
 func (c StoreCertificates) settled(ctx context.Context) (time.Time, error) {
 	for {
 		newest, err := StoreCertificatesChanged(c.Dir)
@@ -90,7 +93,8 @@ func (c StoreCertificates) settled(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// StoreCertificatesChanged returns when a file in a directory last changed: zero where there is none.
+// StoreCertificatesChanged returns the time of the last change of a file in a directory, zero if
+// there is none.
 func StoreCertificatesChanged(dir string) (newest time.Time, err error) {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +103,7 @@ func StoreCertificatesChanged(dir string) (newest time.Time, err error) {
 	for _, e := range all {
 		var st unix.Stat_t
 		if unix.Stat(filepath.Join(dir, e.Name()), &st) != nil {
-			continue // it was renamed since
+			continue // the file was renamed in the meantime
 		}
 		if at := time.Unix(st.Ctim.Unix()); at.After(newest) {
 			newest = at
@@ -108,8 +112,8 @@ func StoreCertificatesChanged(dir string) (newest time.Time, err error) {
 	return newest, err
 }
 
-// CheckStorePairs returns an error where a certificate in a directory does not go with its key. A pair
-// that is not there is none.
+// CheckStorePairs returns an error if a certificate in a directory does not belong to its key.
+// Missing pairs are ignored.
 func CheckStorePairs(dir string) error {
 	for _, name := range []string{"client", "member"} {
 		crt, key := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")

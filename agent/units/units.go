@@ -23,19 +23,19 @@ import (
 // timeout bounds a conversation with systemd.
 const timeout = 5 * time.Second
 
-// Unit is how a systemd unit stands.
+// Unit is the state of a systemd unit.
 type Unit struct {
 	Name, Load, Active, Sub string
 	File                    string // "enabled", "disabled", "static", …, or empty
-	Text                    string // of a service, what it reports of itself (sd_notify STATUS=)
-	Descriptors             uint64 // of a service that runs, how many files its main process may open; zero where that is not known
-	Log                     string // of a service that does not run, by ListLogs: the last line of its own log
+	Text                    string // StatusText of a service (sd_notify STATUS=)
+	Descriptors             uint64 // limit of open files of a running service's main process; zero if not known
+	Log                     string // last line in the journal of a service that does not run; only set by ListLogs
 }
 
-// ErrNoSystemd is the error where systemd does not run the host.
+// ErrNoSystemd is the error on hosts without systemd.
 var ErrNoSystemd = errors.New("no systemd runs here")
 
-// List returns how the units of these names stand.
+// List returns the state of the units with these names.
 func List(ctx context.Context, names []string) ([]Unit, error) {
 	if !util.IsRunningSystemd() {
 		return nil, ErrNoSystemd
@@ -72,7 +72,7 @@ func List(ctx context.Context, names []string) ([]Unit, error) {
 	return units, nil
 }
 
-// descriptors returns how many files a process may open, zero where that cannot be read.
+// descriptors returns the limit of open files of a process, zero if it cannot be read.
 func descriptors(pid int) uint64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
 	if err != nil {
@@ -81,15 +81,15 @@ func descriptors(pid int) uint64 {
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "Max open files"); ok {
 			soft, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-			n, _ := strconv.ParseUint(soft, 10, 64) // "unlimited" is not known
+			n, _ := strconv.ParseUint(soft, 10, 64) // "unlimited" counts as not known
 			return n
 		}
 	}
 	return 0
 }
 
-// Started returns when a unit was started, zero where it does not run. The time is not later
-// than that at which systemd copied the unit's credentials.
+// Started returns the time at which a unit was started, zero if it does not run. The time is not
+// later than that at which systemd copied the unit's credentials.
 func Started(ctx context.Context, unit string) (time.Time, error) {
 	if !util.IsRunningSystemd() {
 		return time.Time{}, ErrNoSystemd
@@ -130,7 +130,7 @@ func Start(ctx context.Context, unit string) error {
 	return ended(ctx, unit, done)
 }
 
-// ListLogs is List with what the journal has of services that do not run, which takes long.
+// ListLogs is like List, and also reads the journals of services that do not run, which is slow.
 func ListLogs(ctx context.Context, names []string) ([]Unit, error) {
 	units, err := List(ctx, names)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -144,9 +144,9 @@ func ListLogs(ctx context.Context, names []string) ([]Unit, error) {
 	return units, err
 }
 
-// Expected returns how the units stand that a host should have by its manifest, in the order of
-// their names; list is List or ListLogs. Documents from the network install none, so that
-// a unit which is not there is left out unless the manifest requires it.
+// Expected returns the state of the units that a host should have by its manifest, sorted by name.
+// list is List or ListLogs. A unit that is not installed is left out unless the manifest requires
+// it, because documents from the network do not install units.
 func Expected(ctx context.Context, list func(context.Context, []string) ([]Unit, error), i hostdir.Instance, m document.Manifest) ([]Unit, error) {
 	var names []string
 	required := map[string]bool{}

@@ -14,11 +14,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is how long a burst of changes may go on before the disk is read.
+// settle is the time to wait for further changes before files are read.
 const settle = 20 * time.Millisecond
 
-// Watcher watches directories. Without inotify, of which an account has only so many,
-// polling alone does.
+// Watcher watches directories. If inotify is not available, because its instances are limited for
+// each account, it only polls.
 type Watcher struct {
 	inotify *fsnotify.Watcher
 	events  <-chan fsnotify.Event
@@ -26,17 +26,17 @@ type Watcher struct {
 	log     *slog.Logger
 }
 
-// Follow calls read, and calls it again whenever something below the directories that it returned may
-// have changed, and after each poll in any case. It returns when ctx ends.
+// Follow calls read, and calls it again whenever files below the directories that it returned may
+// have changed, at the latest after poll. It returns when ctx ends.
 func Follow(ctx context.Context, log *slog.Logger, poll time.Duration, read func() (dirs []string)) {
 	w := New(log)
 	defer w.Close()
 	for w.Watch(read()) || w.Wait(ctx, poll) {
-		// What is newly watched may have changed since it was read.
+		// Directories that were added may have changed since they were read.
 	}
 }
 
-// New returns a Watcher that watches nothing yet.
+// New returns a Watcher without directories.
 func New(log *slog.Logger) *Watcher {
 	fs, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -53,9 +53,9 @@ func (w *Watcher) Close() {
 	}
 }
 
-// Watch makes dirs what is watched; one that does not exist yet by its nearest
-// ancestor. It returns true when one is newly watched, so that what it holds may
-// have changed since it was read.
+// Watch sets the directories to watch. For a directory that does not exist, the nearest existing
+// parent is watched. Watch returns true if it added a directory, whose content may have changed
+// since it was read.
 func (w *Watcher) Watch(dirs []string) (added bool) {
 	if w.inotify == nil {
 		return false
@@ -83,7 +83,7 @@ func (w *Watcher) Watch(dirs []string) (added bool) {
 	return added
 }
 
-// nearest is dir or the first directory above it that exists.
+// nearest returns dir or its nearest existing parent.
 func nearest(dir string) string {
 	for {
 		up := filepath.Dir(dir)
@@ -94,7 +94,7 @@ func nearest(dir string) string {
 	}
 }
 
-// Wait returns true when the disk should be read again, false when ctx ended.
+// Wait returns true when files should be read again, and false when ctx has ended.
 func (w *Watcher) Wait(ctx context.Context, poll time.Duration) bool {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()

@@ -14,14 +14,14 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// Query names a connection. To may be zero.
+// Query identifies a connection. To may be zero.
 type Query struct {
 	From, To netip.AddrPort
 	Protocol document.Protocol
-	As       *uint32 // whose query it is, where the agent's own account passes it on
+	As       *uint32 // account that asks, if a forwarder's own account passes the query on
 }
 
-// Fetch requests the answer of the agent behind the socket.
+// Fetch queries the forwarder behind a socket.
 func Fetch(ctx context.Context, socket string, q Query) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -19,14 +19,15 @@ import (
 // timeout bounds a request on either side.
 const timeout = 5 * time.Second
 
-// Beside is the socket next to that of the status, with whois in its name instead.
+// Beside returns the path of the whois socket beside the status socket.
 func Beside(socket string) string { return status.Beside(socket, "whois") }
 
-// Serve answers on ln, of accounts.Listen, until ctx ends, and removes the socket. What t does
-// not have, older processes may, that drain: at their sockets, to this account.
+// Serve answers queries on ln, a listener from accounts.Limits.Listen, until ctx ends, and removes
+// the socket. Queries for connections that are not in t are passed to older processes that are
+// draining, whose sockets older returns.
 func Serve(ctx context.Context, ln net.Listener, t *Table, older func() []string) {
 	mux := http.NewServeMux()
-	// By this name alone, as the status.
+	// Only requests for this host name are served, as for the status.
 	mux.HandleFunc("GET agent/whois", func(w http.ResponseWriter, r *http.Request) {
 		uid := unixsock.UID(r)
 		if as, err := strconv.ParseUint(r.URL.Query().Get("as"), 10, 32); err == nil && int(uid) == os.Geteuid() {
@@ -58,7 +59,7 @@ func (t *Table) answer(w http.ResponseWriter, r *http.Request, uid uint32, older
 		refuse(w, http.StatusBadRequest, fmt.Sprintf("protocol %q, want %q or none", string(protocol), document.UDP))
 		return
 	}
-	// A service on all addresses, IPv6 too, sees ::ffff:127.0.0.1.
+	// A service that listens on all addresses, including IPv6, sees ::ffff:127.0.0.1.
 	from, to = unmap(from), unmap(to)
 	ctx, cancel := context.WithTimeout(r.Context(), timeout/2)
 	defer cancel()
@@ -83,7 +84,7 @@ func (t *Table) answer(w http.ResponseWriter, r *http.Request, uid uint32, older
 
 func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
 
-// refusal is the answer where there is none.
+// refusal is the answer if there is no result.
 type refusal struct {
 	Error string `json:"error"`
 }

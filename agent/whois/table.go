@@ -18,22 +18,22 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Answer is who is behind a connection to a service.
+// Answer identifies the caller of a connection to a service.
 type Answer struct {
 	Caller  spiffe.ID      `json:"caller"`
 	Service spiffe.ID      `json:"service"`
-	From    netip.AddrPort `json:"from"` // as the service sees it
+	From    netip.AddrPort `json:"from"` // as seen by the service
 	To      netip.AddrPort `json:"to"`
 }
 
-// Upstream is where connections of a caller go.
+// Upstream describes a connection to an upstream.
 type Upstream struct {
 	Caller, Service spiffe.ID
 	Protocol        document.Protocol
-	MayQuery        func(uid uint32) bool // besides root
+	MayQuery        func(uid uint32) bool // accounts that may query it, besides root
 }
 
-// Table is the forwarder's live connections to upstreams. The zero Table has none.
+// Table contains the forwarder's open connections to upstreams. The zero Table is empty.
 type Table struct {
 	users atomic.Pointer[func(uid uint32) bool]
 
@@ -52,13 +52,14 @@ type entry struct {
 	mayQuery func(uint32) bool
 }
 
-// dialing is a connection that the service may have before the forwarder has it.
+// dialing is a connection attempt. The service may accept the connection before dial returns to the
+// forwarder.
 type dialing struct {
 	Upstream
 	done chan struct{}
 }
 
-// SetUsers sets who is the user of any service.
+// SetUsers sets the function that reports whether an account is the user of any service.
 func (t *Table) SetUsers(is func(uid uint32) bool) { t.users.Store(&is) }
 
 func (t *Table) mayQuery(uid uint32) bool {
@@ -66,8 +67,8 @@ func (t *Table) mayQuery(uid uint32) bool {
 	return uid == 0 || is != nil && (*is)(uid)
 }
 
-// Dial connects with dial and keeps who calls until forget, which must be called before the
-// connection is closed: then another process may have its address.
+// Dial connects with dial and records the caller until forget is called. forget must be called
+// before the connection is closed, because after that another process may have its address.
 func (t *Table) Dial(u Upstream, dial func() (net.Conn, error)) (conn net.Conn, forget func(), err error) {
 	d := &dialing{u, make(chan struct{})}
 	t.mu.Lock()
@@ -87,7 +88,7 @@ func (t *Table) Dial(u Upstream, dial func() (net.Conn, error)) (conn net.Conn, 
 	return conn, t.add(u, conn), nil
 }
 
-// add is called with the table locked. A Unix socket has no address.
+// add records a connection. The caller holds the lock. A Unix socket has no address.
 func (t *Table) add(u Upstream, conn net.Conn) (forget func()) {
 	from, errFrom := netip.ParseAddrPort(conn.LocalAddr().String())
 	to, errTo := netip.ParseAddrPort(conn.RemoteAddr().String())
@@ -112,9 +113,9 @@ func (t *Table) add(u Upstream, conn net.Conn) (forget func()) {
 	})
 }
 
-// Lookup returns the connections from an address that the uid may query, to one address or,
-// when that is zero, to any: the kernel gives connections to different addresses the same
-// port.
+// Lookup returns the connections from an address that uid may query, to one address, or to any if
+// to is zero. There may be several, because the kernel assigns the same port to connections to
+// different addresses.
 func (t *Table) Lookup(ctx context.Context, uid uint32, p document.Protocol, from, to netip.AddrPort) []Answer {
 	found, coming := t.lookup(uid, source{p, from}, to)
 	for _, d := range coming {

@@ -17,7 +17,8 @@ import (
 	"github.com/florete/florete/agent/forward/caller"
 )
 
-// attestation has the kernel's word about a client in place of a handshake.
+// attestation implements credentials.TransportCredentials: the kernel identifies the client,
+// without a handshake.
 type attestation struct{}
 
 // client is the process that opened a connection.
@@ -26,10 +27,10 @@ type client struct {
 	*caller.Peer
 }
 
-// AuthType is part of credentials.AuthInfo.
+// AuthType implements credentials.AuthInfo.
 func (client) AuthType() string { return "pidfd" }
 
-// held is a connection that lets go of its process with its end.
+// held is a connection that releases its process when it is closed.
 type held struct {
 	net.Conn
 	peer *caller.Peer
@@ -37,7 +38,7 @@ type held struct {
 
 func (c *held) Close() error {
 	err := c.Conn.Close()
-	if err == nil { // and no second time
+	if err == nil { // not after a second Close
 		c.peer.Close()
 	}
 	return err
@@ -48,7 +49,7 @@ func (attestation) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 	if err != nil {
 		return nil, nil, err
 	}
-	level := credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity} // by the kernel
+	level := credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity} // guaranteed by the kernel
 	return &held{conn, p}, client{level, p}, nil
 }
 
@@ -63,14 +64,14 @@ func (attestation) Info() credentials.ProtocolInfo {
 func (a attestation) Clone() credentials.TransportCredentials { return a }
 func (attestation) OverrideServerName(string) error           { return nil }
 
-// clientOf is whose request it is.
+// clientOf returns the client that made a request.
 func clientOf(ctx context.Context) client {
 	p, _ := peer.FromContext(ctx)
 	return p.AuthInfo.(client)
 }
 
-// header is what each request has (SPIFFE Workload Endpoint, section 5): whoever can have a
-// client send a request of theirs to any address cannot add it.
+// header must be present in each request (SPIFFE Workload Endpoint, section 5). An attacker who can
+// make a client send a request to any address cannot add it.
 const header = "workload.spiffe.io"
 
 func checkHeader(ctx context.Context) error {

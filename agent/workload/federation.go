@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// federates has the foreign trust domains of each identity that a process may have.
+// federates contains the foreign trust domains of each identity that a process may have.
 type federates map[spiffe.ID][]string
 
 func newFederates(callers []document.Caller) federates {
@@ -19,7 +19,7 @@ func newFederates(callers []document.Caller) federates {
 	return all
 }
 
-// foreign are the bundles of the foreign trust domains whose identities may call one of ids.
+// foreign returns the bundles of the foreign trust domains whose identities may call one of ids.
 func (st *state) foreign(ids []spiffe.ID) []*trust.Bundle {
 	return slices.DeleteFunc(slices.Clone(st.identities.Bundles), func(b *trust.Bundle) bool {
 		return !slices.ContainsFunc(ids, func(id spiffe.ID) bool {
@@ -28,7 +28,7 @@ func (st *state) foreign(ids []spiffe.ID) []*trust.Bundle {
 	})
 }
 
-// foreignRoots are the certificates of those, by trust domain, each one after the other.
+// foreignRoots returns the certificates of these bundles by trust domain, concatenated.
 func (st *state) foreignRoots(ids []spiffe.ID) map[string][]byte {
 	all := map[string][]byte{}
 	for _, b := range st.foreign(ids) {
@@ -37,7 +37,8 @@ func (st *state) foreignRoots(ids []spiffe.ID) map[string][]byte {
 	return all
 }
 
-// foreignKeys are their keys of JWT-SVIDs, each a JWK Set; clients read none that is empty.
+// foreignKeys returns the keys for JWT-SVIDs of these bundles, each as a JWK Set. Empty sets are
+// left out, because clients do not accept them.
 func (st *state) foreignKeys(ids []spiffe.ID) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, b := range st.foreign(ids) {
@@ -54,7 +55,7 @@ func (st *state) foreignKeys(ids []spiffe.ID) (map[string][]byte, error) {
 	return all, nil
 }
 
-// raw are roots in DER, one after the other.
+// raw returns roots in DER, concatenated.
 func raw(roots *trust.Roots) (b []byte) {
 	for _, root := range roots.Certificates() {
 		b = append(b, root.Raw...)

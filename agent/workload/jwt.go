@@ -24,18 +24,18 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// tokens are JWT-SVIDs as they were delivered, by audience.
+// tokens contains delivered JWT-SVIDs by audience.
 type tokens map[string]string
 
-// jwts are the JWT-SVIDs of this host, and the keys that verify any. It does not change.
+// jwts contains the JWT-SVIDs of this host and the keys that verify JWT-SVIDs. It is immutable.
 type jwts struct {
 	keys   *jwtbundle.Bundle // nil before they are delivered
-	jwks   []byte            // the same, as they were delivered
+	jwks   []byte            // the same as delivered
 	tokens map[spiffe.ID]tokens
 	wanted map[spiffe.ID][]string // audiences in the manifest
 }
 
-// loadJWTs reads what needs of kind jwt deliver. What cannot be read stays as it was.
+// loadJWTs reads the files of needs of kind jwt. Anything that cannot be read is kept as it was.
 func loadJWTs(layout hostdir.Layout, m document.Manifest, old jwts) (next jwts, problems []error) {
 	next = jwts{tokens: map[spiffe.ID]tokens{}, wanted: map[spiffe.ID][]string{}}
 	for _, n := range m.Needs {
@@ -93,9 +93,9 @@ func noKeys() error {
 	return status.Error(codes.Unavailable, "no keys of JWT-SVIDs are delivered on this host, want providers.jwt in the topology: flor doctor")
 }
 
-// FetchJWTSVID returns the JWT-SVIDs of the caller for an audience, that of its first identity
-// first, or of the identity that it names. They are delivered, so that none has less than half
-// of its life left while their provider can be reached.
+// FetchJWTSVID returns the caller's JWT-SVIDs for an audience, those of its first identity first,
+// or that of the identity that it names. They are delivered in advance and renewed after half of
+// their lifetime, as long as their provider can be reached.
 func (s *server) FetchJWTSVID(ctx context.Context, r *api.JWTSVIDRequest) (*api.JWTSVIDResponse, error) {
 	c := clientOf(ctx)
 	st := s.state.Load()
@@ -123,8 +123,8 @@ func (s *server) FetchJWTSVID(ctx context.Context, r *api.JWTSVIDRequest) (*api.
 	return &api.JWTSVIDResponse{Svids: all}, nil
 }
 
-// jwtSVIDs are those of ids for an audience that are there and valid. The error is why there
-// is none.
+// jwtSVIDs returns the valid JWT-SVIDs of ids for an audience. The error is the reason if there is
+// none.
 func (st *state) jwtSVIDs(ids []spiffe.ID, audience string, now time.Time) (all []*api.JWTSVID, err error) {
 	var missing, undeclared []string
 	for _, id := range ids {
@@ -159,8 +159,8 @@ func (st *state) jwtSVIDs(ids []spiffe.ID, audience string, now time.Time) (all 
 	return nil, status.Errorf(codes.PermissionDenied, "%s: write it there", strings.Join(undeclared, "; "))
 }
 
-// checkRevoked refuses a token whose identity, or the node that it was issued to, was revoked
-// since.
+// checkRevoked refuses a token if its identity, or the node to which it was issued, has been
+// revoked.
 func (st *state) checkRevoked(svid *jwtsvid.SVID) error {
 	if st.identities.Trust == nil {
 		return nil
@@ -168,7 +168,7 @@ func (st *state) checkRevoked(svid *jwtsvid.SVID) error {
 	id, err := spiffe.ParseID(svid.ID.String())
 	if err != nil {
 		if svid.ID.TrustDomain().Name() != st.trust {
-			return nil // other implementations have other paths, which no list has
+			return nil // other implementations have other paths, which are never in a list
 		}
 		return err
 	}
@@ -177,8 +177,8 @@ func (st *state) checkRevoked(svid *jwtsvid.SVID) error {
 	return st.identities.Trust.Revocations().CheckIssued(id, node, time.Unix(int64(issued), 0))
 }
 
-// FetchJWTBundles sends the keys of the trust domain, and of those whose identities may call
-// them, to callers that have an identity.
+// FetchJWTBundles sends callers with an identity the keys of the trust domain, and of the domains
+// whose identities may call them.
 func (s *server) FetchJWTBundles(_ *api.JWTBundlesRequest, out grpc.ServerStreamingServer[api.JWTBundlesResponse]) error {
 	return push(s, out, func(st *state, ids []spiffe.ID) (*api.JWTBundlesResponse, error) {
 		all, err := st.foreignKeys(ids)
@@ -194,8 +194,8 @@ func (s *server) FetchJWTBundles(_ *api.JWTBundlesRequest, out grpc.ServerStream
 	})
 }
 
-// ValidateJWTSVID verifies a token for callers that have an identity: signature, audience,
-// time, and that it is not revoked.
+// ValidateJWTSVID verifies a token for callers with an identity: its signature, audience, validity
+// and revocation.
 func (s *server) ValidateJWTSVID(ctx context.Context, r *api.ValidateJWTSVIDRequest) (*api.ValidateJWTSVIDResponse, error) {
 	st := s.state.Load()
 	ids, err := s.entitled(clientOf(ctx), st)
@@ -216,7 +216,7 @@ func (s *server) ValidateJWTSVID(ctx context.Context, r *api.ValidateJWTSVIDRequ
 		return nil, noKeys()
 	}
 	svid, err := jwtsvid.ParseAndValidate(r.Svid, keys, []string{r.Audience})
-	if err == nil && !svid.Expiry.After(time.Now()) { // go-spiffe accepts it for a minute more
+	if err == nil && !svid.Expiry.After(time.Now()) { // go-spiffe accepts an expired token for another minute
 		err = fmt.Errorf("token has expired at %s", svid.Expiry.UTC().Format(time.RFC3339))
 	}
 	if err == nil {

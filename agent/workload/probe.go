@@ -12,8 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Probe requests something of the Workload API at a socket. That it refuses this process is an
-// answer too.
+// Probe makes a request to the Workload API at a socket. A refusal counts as an answer.
 func Probe(ctx context.Context, socket string) error {
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

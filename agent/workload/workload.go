@@ -33,29 +33,30 @@ import (
 )
 
 const (
-	// perAccount is how many connections an account has at most; root's services share one.
+	// perAccount is the maximum number of connections of an account. All services that run as root
+	// share one account.
 	perAccount = 1024
-	// total bounds the connections of all accounts that the manifest names: 21 KB each are a third of the memory
-	// that the unit has.
+	// total is the maximum number of connections of all accounts that the manifest names. They use
+	// 21 KB each, which is a third of the unit's memory.
 	total = 4096
-	// A client has a stream each for SVIDs and bundles.
+	// A client uses one stream for SVIDs and one for bundles.
 	maxStreams = 16
-	// Requests are empty, but for those that are not served.
+	// Requests are empty, except for methods that are not served.
 	maxRequest = 64 << 10
-	// maxHeaders bounds the headers of one.
+	// maxHeaders bounds the headers of a request.
 	maxHeaders = 16 << 10
-	// connecting is how long a client may take until it speaks HTTP/2.
+	// connecting is the time that a client has to begin HTTP/2.
 	connecting = 10 * time.Second
 )
 
-// Config locates what is served.
+// Config configures Serve.
 type Config struct {
-	Layout hostdir.Layout // what activation keeps
+	Layout hostdir.Layout // state of the host
 	Log    *slog.Logger
-	Poll   time.Duration // reads the disk at least this often; default 10 s
+	Poll   time.Duration // maximum interval between reads of the state; default 10 s
 }
 
-// server is one Serve.
+// server is a running Serve.
 type server struct {
 	api.UnimplementedSpiffeWorkloadAPIServer
 	Config
@@ -63,8 +64,8 @@ type server struct {
 	state   atomic.Pointer[state]
 }
 
-// state is what is served. It does not change, but for changed, which is closed when another
-// is there, or the same was read again.
+// state contains the served data. It is immutable, except that changed is closed when a newer state
+// has been read.
 type state struct {
 	document   document.Document
 	trust      string // trust domain
@@ -76,7 +77,7 @@ type state struct {
 	changed    chan struct{}
 }
 
-// Serve answers on ln, a Unix socket, until ctx ends.
+// Serve answers requests on ln, a Unix socket, until ctx ends.
 func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	if c.Poll == 0 {
 		c.Poll = 10 * time.Second
@@ -117,7 +118,7 @@ func (s *server) named(c *net.UnixConn, _ uint32) bool {
 	return ok
 }
 
-// follow reads the disk until ctx ends.
+// follow reads the state of the host until ctx ends.
 func (s *server) follow(ctx context.Context) {
 	watch.Follow(ctx, s.Log, s.Poll, func() []string {
 		s.read()
@@ -131,7 +132,7 @@ func (s *server) follow(ctx context.Context) {
 	})
 }
 
-// read makes a new state. What cannot be read is left as it was.
+// read makes a new state. Anything that cannot be read is kept as it was.
 func (s *server) read() {
 	old := s.state.Load()
 	next := *old

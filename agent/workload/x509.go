@@ -26,8 +26,8 @@ func (s *server) FetchX509SVID(_ *api.X509SVIDRequest, out grpc.ServerStreamingS
 	})
 }
 
-// FetchX509Bundles sends the roots of the trust domain, and of those whose identities may call
-// them, to callers that have an identity.
+// FetchX509Bundles sends callers with an identity the roots of the trust domain, and of the domains
+// whose identities may call them.
 func (s *server) FetchX509Bundles(_ *api.X509BundlesRequest, out grpc.ServerStreamingServer[api.X509BundlesResponse]) error {
 	return push(s, out, func(st *state, ids []spiffe.ID) (*api.X509BundlesResponse, error) {
 		if st.identities.Trust == nil {
@@ -39,8 +39,8 @@ func (s *server) FetchX509Bundles(_ *api.X509BundlesRequest, out grpc.ServerStre
 	})
 }
 
-// push sends what the caller may have, and again whenever it changes. Each time it is found
-// out anew who the caller is, and what it may have.
+// push sends an answer, and again whenever it changes. The caller and its permissions are
+// determined anew each time.
 func push[M any, P interface {
 	*M
 	proto.Message
@@ -73,7 +73,7 @@ func push[M any, P interface {
 	}
 }
 
-// entitled are the identities that the caller may have.
+// entitled returns the identities that the caller may have.
 func (s *server) entitled(c client, st *state) ([]spiffe.ID, error) {
 	p, err := c.Process()
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *server) refuse(c client, reason string, known bool, err error) {
 	s.refused.Warn(journal.Source{Reason: reason, Who: fmt.Sprintf("uid %d", c.UID), Known: known}, "refused", "reason", reason, "process", c.PID, "uid", c.UID, "detail", status.Convert(err).Message())
 }
 
-// svids are those of ids that are there and valid. The error is why there is none.
+// svids returns the valid SVIDs of ids. The error is the reason if there is none.
 func (st *state) svids(ids []spiffe.ID) (all []*api.X509SVID, err error) {
 	var missing []string
 	for _, id := range ids {
@@ -122,8 +122,8 @@ func (st *state) svids(ids []spiffe.ID) (all []*api.X509SVID, err error) {
 	return all, nil
 }
 
-// hint is by which a caller with several SVIDs chooses one: "wiki", or "wiki.forge" of a
-// service of one node.
+// hint returns the hint by which a caller with several SVIDs selects one: "wiki", or "wiki.forge"
+// for a service of one node.
 func hint(id spiffe.ID) string {
 	if id.Node() == "" {
 		return id.Name()

@@ -37,7 +37,7 @@ Exit status: 0 all needs are fulfilled; 1 usage or configuration; 2 something is
 3 (--once) something is still waiting. Being stopped while waiting is no failure.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// What it keeps is for other accounts; each file has a mode of its own.
+			// The state is read by other accounts; each file has its own mode.
 			syscall.Umask(0o022)
 			c.Notify = activation.NewNotifier(hook)
 			if hook == "" && util.IsRunningSystemd() {
@@ -92,7 +92,7 @@ func activate(ctx context.Context, c activation.Config) error {
 	return nil
 }
 
-// runWatchingClock runs activation, which retries when the clock was set.
+// runWatchingClock runs activation, which tries again when the clock is set.
 func runWatchingClock(ctx context.Context, c activation.Config) (event.Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	changed := make(chan struct{}, 1)
@@ -108,7 +108,8 @@ func runWatchingClock(ctx context.Context, c activation.Config) (event.Summary, 
 	return activation.Run(ctx, c)
 }
 
-// printEvents writes events: lines for people on stderr, or JSON on stdout.
+// printEvents returns a function that writes events, as lines for people to stderr or as JSON to
+// stdout.
 func printEvents(stdout, stderr io.Writer, asJSON bool) func(event.Event) {
 	return func(e event.Event) {
 		if asJSON {
@@ -119,7 +120,7 @@ func printEvents(stdout, stderr io.Writer, asJSON bool) func(event.Event) {
 	}
 }
 
-// notifySystemd reports to systemd that the documents are verified, and how the needs stand.
+// notifySystemd reports to systemd that the documents are verified, with the status of the needs.
 func notifySystemd(s event.Summary) {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+s.Line()); err != nil {
 		slog.Warn("systemd is not notified", "err", err)

@@ -28,7 +28,7 @@ have two seconds to end.`,
 			if c.Starter, err = handover.Started(); err != nil {
 				return err
 			}
-			if c.Starter == nil { // else the process that runs has the directory, or this one must fail
+			if c.Starter == nil { // otherwise the running process holds the directory, or this process must fail
 				if err := confine.Await(cmd.Context(), c.Layout, slog.Default()); err != nil {
 					return nil // stopped
 				}

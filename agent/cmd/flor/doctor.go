@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// exitFindings is the exit status of a host that is not well.
+// exitFindings is the exit status of flor doctor if there are findings.
 const exitFindings exit = 2
 
 func newDoctorCmd(m *instance) *cobra.Command {

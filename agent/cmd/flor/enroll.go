@@ -56,7 +56,7 @@ id issue --device, where the flake has no SSH host key of this host.`,
 	return cmd
 }
 
-// enrollWait is how long flor enroll waits for activation, which looks every ten seconds.
+// enrollWait is the time that flor enroll waits for activation, which checks every ten seconds.
 const enrollWait = 45 * time.Second
 
 func newEnrollCmd(m *instance) *cobra.Command {
@@ -113,7 +113,7 @@ replaces it. To undo it, remove the directory.`,
 	return cmd
 }
 
-// enrollOne installs the one certificate of a machine that is no host.
+// enrollOne installs the single certificate of a machine that is not a host.
 func enrollOne(w io.Writer, file string, sealed []byte, identities []age.Identity, dir, trust string) error {
 	plain, err := agefile.Open(sealed, identities)
 	if err != nil {
@@ -146,21 +146,21 @@ func readEnrolled(in io.Reader, file string) ([]byte, error) {
 	return b, err
 }
 
-// openWith opens a file with the host's own key, or what was named.
+// openWith decrypts a file with the host's own key or with the named identities.
 func openWith(h enrol.Host, sealed []byte, named []age.Identity) ([]byte, error) {
 	doc, err := h.State.Manifest()
 	if err != nil {
 		return nil, fmt.Errorf("%w: install this host's documents and start its units first", err)
 	}
 	if b, err := os.ReadFile(h.KeyFile(doc.Manifest())); err == nil {
-		if own, err := agefile.Identities(bytes.TrimSpace(b)); err == nil { // of a kind that age opens with
+		if own, err := agefile.Identities(bytes.TrimSpace(b)); err == nil { // if age supports the type of the key
 			named = append(own, named...)
 		}
 	}
 	return agefile.Open(sealed, named)
 }
 
-// deliverEnrolled has activation deliver what was installed, and waits for it.
+// deliverEnrolled makes activation deliver the installed identity file and waits for it.
 func deliverEnrolled(ctx context.Context, m *instance, h enrol.Host, o *enrol.Offer, out io.Writer) error {
 	unit := m.Unit("activate.service")
 	if err := units.Start(ctx, unit); errors.Is(err, units.ErrNoSystemd) {

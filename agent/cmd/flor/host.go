@@ -61,8 +61,8 @@ forwarder decides who reaches them. systemd may pass one socket or both.`,
 	return parent
 }
 
-// listen takes the socket of this name that systemd passes, or binds it where systemd
-// passes none at all.
+// listen returns the socket with this name that systemd passed, or binds it if systemd passed none
+// at all.
 func listen(inherited map[string][]net.Listener, name, path string) (net.Listener, error) {
 	if len(inherited) == 0 {
 		return agentstatus.Listen(path, 0o660)

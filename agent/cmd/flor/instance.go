@@ -9,14 +9,13 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// instance is which of this host's clusters a command is about. Defaults of flags
-// follow it.
+// instance is the instance that a command acts on. It determines the defaults of flags.
 type instance struct {
 	hostdir.Instance
 	followers []func()
 }
 
-// flag adds --instance, which flor_NAME has before its arguments.
+// flag adds the flag --instance. A program called flor_NAME has it set to NAME.
 func (m *instance) flag(root *cobra.Command) {
 	root.PersistentFlags().Func("instance", "`NAME` of the instance, on a host of several clusters", m.set)
 	if _, name, ok := strings.Cut(root.Name(), "flor_"); ok {
@@ -24,7 +23,7 @@ func (m *instance) flag(root *cobra.Command) {
 	}
 }
 
-// set is what --instance does.
+// set sets the instance and the defaults that depend on it.
 func (m *instance) set(name string) (err error) {
 	if m.Instance, err = hostdir.ParseInstance(name); err != nil {
 		return err
@@ -35,7 +34,7 @@ func (m *instance) set(name string) (err error) {
 	return nil
 }
 
-// follow has the instance decide a flag's default.
+// follow makes the default of a flag depend on the instance.
 func (m *instance) follow(cmd *cobra.Command, name string, of func(hostdir.Instance) string) {
 	f := cmd.Flags().Lookup(name)
 	set := func() {
@@ -48,7 +47,7 @@ func (m *instance) follow(cmd *cobra.Command, name string, of func(hostdir.Insta
 	m.followers = append(m.followers, set)
 }
 
-// state adds --state, where activation keeps what the host has.
+// state adds the flag --state, the directory of activation's state.
 func (m *instance) state(cmd *cobra.Command, l *hostdir.Layout) {
 	cmd.Flags().StringVar((*string)(l), "state", "", "`DIR` of the state of flor activate")
 	m.follow(cmd, "state", func(m hostdir.Instance) string { return string(m.State()) })

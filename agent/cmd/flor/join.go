@@ -23,7 +23,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// joinPoll is how often flor join requests whether it is decided.
+// joinPoll is the interval at which flor join asks for a decision.
 const joinPoll = 2 * time.Second
 
 func newJoinCmd(m *instance) *cobra.Command {
@@ -99,7 +99,7 @@ func joinToken(in io.Reader, arg string) (string, error) {
 	return line, err
 }
 
-// awaitJoin requests until it is decided, and prints each change of what it waits for.
+// awaitJoin repeats the request until it is decided, and prints each new message.
 func awaitJoin(ctx context.Context, h *fetch.Host, out io.Writer) error {
 	printed := ""
 	for {
@@ -132,8 +132,8 @@ func awaitJoin(ctx context.Context, h *fetch.Host, out io.Writer) error {
 	}
 }
 
-// enrolNow has activation request the node's certificate at once, not when its backoff ends,
-// unless it has done so.
+// enrolNow makes activation request the node's certificate at once instead of after its backoff,
+// unless it has done so already.
 func enrolNow(l hostdir.Layout, m document.Manifest, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

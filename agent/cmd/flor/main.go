@@ -20,7 +20,7 @@ import (
 
 func main() { os.Exit(run()) }
 
-// exit is an error that is already reported: only the exit status is left.
+// exit is an error that has been reported already. It only sets the exit status.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

@@ -35,7 +35,7 @@ Certificates have no such secret: flor refetch replaces them.`,
 	})
 }
 
-// requests is a command that leaves requests to activation.
+// requests completes a command that leaves requests to activation.
 func requests(m *instance, leave func(document.Manifest, string, string) error, what string, cmd *cobra.Command) *cobra.Command {
 	var state hostdir.Layout
 	var dir string

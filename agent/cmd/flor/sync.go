@@ -17,14 +17,14 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// exitWentBack is the exit status of a change that was not confirmed in time.
+// exitWentBack is the exit status of flor sync if the change was undone.
 const exitWentBack exit = 2
 
-// syncer is one flor sync.
+// syncer is the state of a flor sync command.
 type syncer struct {
 	*instance
 	commit.Host
-	socket  string // of the agent
+	socket  string // status socket of the forwarder
 	timeout time.Duration
 	hold    time.Duration
 	confirm string
@@ -55,7 +55,7 @@ Exit status: 0 in force, confirmed, or nothing changes; 1 an error, and nothing 
 commit was printed; 2 (--confirm-when-healthy) the host went back.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			syscall.Umask(0o022) // documents are for other accounts
+			syscall.Umask(0o022) // documents are readable for other accounts
 			s.out = cmd.OutOrStdout()
 			s.Arm = func(ctx context.Context) error { return units.Start(ctx, m.Unit("rollback.service")) }
 			switch {
@@ -91,7 +91,8 @@ commit was printed; 2 (--confirm-when-healthy) the host went back.`,
 	return cmd
 }
 
-// looking is how long nobody else changes documents that are being shown and put in force.
+// looking is the time for which activation makes no changes while flor sync shows and applies
+// documents.
 const looking = time.Minute
 
 func (s *syncer) run(ctx context.Context) error {
@@ -101,7 +102,7 @@ func (s *syncer) run(ctx context.Context) error {
 			return err
 		}
 		if began {
-			defer func() { _, _ = documents.Hold(s.State, 0) }() // it ends by itself as well
+			defer func() { _, _ = documents.Hold(s.State, 0) }() // the hold also expires by itself
 		}
 	}
 	change, err := s.Fetch(ctx)

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// confirmWhenHealthy confirms a commit once the host is well; who goes back from it in time
-// otherwise is another process.
+// confirmWhenHealthy confirms a commit once the host is healthy. Otherwise a separate process
+// undoes it in time.
 func (s *syncer) confirmWhenHealthy(ctx context.Context, c commit.Change, id string, before []string) error {
 	var missing error
 	for {
@@ -30,7 +30,7 @@ func (s *syncer) confirmWhenHealthy(ctx context.Context, c commit.Change, id str
 			return exitWentBack
 		}
 		if pending == nil || pending.ID != id {
-			return s.printConfirmed(id) // by somebody else
+			return s.printConfirmed(id) // confirmed by another process
 		}
 		if missing = s.well(ctx, c, before); missing == nil {
 			if missing = s.ConfirmHealthy(id); missing == nil {
@@ -45,7 +45,8 @@ func (s *syncer) confirmWhenHealthy(ctx context.Context, c commit.Change, id str
 	}
 }
 
-// well is what is wrong with the host under the documents of a change, and was not before.
+// well returns an error if the host has problems under the documents of a change that it did not
+// have before.
 func (s *syncer) well(ctx context.Context, c commit.Change, before []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -64,8 +65,8 @@ func (s *syncer) well(ctx context.Context, c commit.Change, before []string) err
 	return nil
 }
 
-// troubles returns what is wrong with units of the host and with its forwarder. Healthy judges needs:
-// those of the new documents.
+// troubles returns the problems of the host's units and its forwarder. Needs are checked by
+// Healthy, which uses the new documents.
 func (s *syncer) troubles(ctx context.Context) (all []string) {
 	r := report.Collector{Config: report.Config{Instance: s.Instance, Layout: s.State, Socket: s.socket}}
 	for _, p := range hostreport.Problems(r.Collect(ctx)) {
@@ -76,5 +77,5 @@ func (s *syncer) troubles(ctx context.Context) (all []string) {
 	return all
 }
 
-// notifyReady reports to systemd, where that runs this process, that it is at work.
+// notifyReady reports to systemd, if it runs this process, that the process is ready.
 func notifyReady() { _, _ = daemon.SdNotify(false, daemon.SdNotifyReady) }

@@ -13,16 +13,15 @@ import (
 	"github.com/florete/florete/nix/operator/plan"
 )
 
-// synced is what flor sync prints as JSON.
+// synced is the JSON output of flor sync.
 type synced struct {
 	Provider string          `json:"provider"`
 	Changes  plan.Plan       `json:"changes"`
 	Commit   *hostdir.Commit `json:"commit,omitempty"`
-	Undone   *hostdir.Commit `json:"undone,omitempty"` // what was fetched, when it went back before
+	Undone   *hostdir.Commit `json:"undone,omitempty"` // the same change, if it was undone before
 }
 
-// changes are those between the documents in force and what was fetched, as florctl plan has
-// them of a host.
+// changes compares the documents in force with the fetched ones, in the form of florctl plan.
 func changes(c commit.Change) (plan.Plan, error) {
 	return plan.Compare(snapshot(c.Before()), snapshot(c.Set))
 }
@@ -48,7 +47,8 @@ func (s *syncer) printConfirmed(id string) error {
 	return err
 }
 
-// printChanges is for people before anything happens; JSON is one value, at the end.
+// printChanges prints the changes for people before they are applied. JSON is printed as one value
+// at the end.
 func (s *syncer) printChanges(r synced, changed bool) error {
 	if s.json {
 		if changed && !s.dryRun {

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/activation/commit"
 )
 
-// switchSystem switches a NixOS host to the system that its newest documents name, as a
-// commit: fetched whole before anything changes.
+// switchSystem switches a NixOS host to the system named in its newest manifest, as a commit. The
+// system is fetched completely before anything changes.
 func (s *syncer) switchSystem(ctx context.Context, change commit.Change) error {
 	head := change.Set.Document.Envelope
 	to := head.Closure
@@ -44,11 +44,11 @@ func (s *syncer) switchSystem(ctx context.Context, change commit.Change) error {
 	if err := command(ctx, "nix-env", "--profile", commit.NixOSProfile, "--set", to); err != nil {
 		return err
 	}
-	// A unit of its own, which the end of this login does not end.
+	// In a unit of its own, so that it continues if this login ends.
 	return command(ctx, "systemd-run", "--quiet", "--collect", "--wait", "--pipe", "--unit=sync-"+s.Instance.String(), filepath.Join(to, "bin/switch-to-configuration"), "switch")
 }
 
-// command runs a program, whose output is for people.
+// command runs a program and passes its output to the user.
 func command(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr

@@ -78,8 +78,8 @@ florete-rollback.service runs this command, before a change is put in force.`,
 	return cmd
 }
 
-// startUndo starts the service that goes back from a system or a bundle. It runs this very
-// program, wherever links lead later.
+// startUndo starts the service that undoes a change of the system or bundle. It uses the resolved
+// path of this program, so that a later change of links has no effect.
 func startUndo(ctx context.Context, m hostdir.Instance, state hostdir.Layout) error {
 	self, err := os.Executable()
 	if err == nil {
@@ -88,7 +88,7 @@ func startUndo(ctx context.Context, m hostdir.Instance, state hostdir.Layout) er
 	if err != nil {
 		return err
 	}
-	// Not florete-…: an installation stops and removes what is called so.
+	// The name does not begin with florete-, because an installation stops and removes such units.
 	return units.StartTransient(ctx, "undo-"+m.String()+".service", "Go back from an installation unless it is confirmed",
 		[]string{self, "--instance=" + string(m), "sync", "rollback", "--system", "--state=" + string(state)})
 }

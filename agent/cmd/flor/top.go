@@ -63,7 +63,7 @@ after the other.`,
 	return cmd
 }
 
-// isTerminal reports whether standard output is one that knows more than lines.
+// isTerminal reports whether standard output is a terminal with cursor control.
 func isTerminal() bool {
 	_, err := unix.IoctlGetTermios(int(os.Stdout.Fd()), unix.TCGETS)
 	return err == nil && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""

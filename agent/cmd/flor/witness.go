@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// exitFault is the exit status where something is wrong with an audit log.
+// exitFault is the exit status if an audit log has a fault.
 const exitFault exit = 2
 
 func newWitnessCmd(m *instance) *cobra.Command {
@@ -44,7 +44,7 @@ what is wrong with it: a log may only grow. Exits 2 if something is wrong that n
 					return err
 				}
 				at := time.Now()
-				return os.Chtimes(file, at, at) // it may be there
+				return os.Chtimes(file, at, at) // the file may exist already
 			}
 			all, err := state.Witnessed()
 			if err != nil {
@@ -103,10 +103,10 @@ and written to the audit log of the host's config provider. It cannot be undone.
 	return cmd
 }
 
-// witnessedLog is an audit log as --json prints it, with the words by which its faults were accepted.
+// witnessedLog is an audit log as printed with --json, with the acknowledgements of its faults.
 type witnessedLog struct {
 	hostdir.Witnessed
-	Accepted []hostdir.AcceptedAudit `json:"accepted"` // the newest last
+	Accepted []hostdir.AcceptedAudit `json:"accepted"` // newest last
 }
 
 func logs(all []hostdir.Witnessed, accepted []hostdir.AcceptedAudit) []witnessedLog {

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// Run starts a program that stop ends, and the end of the test.
+// Run starts a program. It ends when stop is called, or with the test.
 func Run(t *testing.T, dir string, args ...string) (stop func()) {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -41,15 +41,15 @@ func Run(t *testing.T, dir string, args ...string) (stop func()) {
 	return stop
 }
 
-// Nginx is one that has all of its files in a directory.
+// Nginx is an nginx with all its files in one directory.
 type Nginx struct {
-	Command []string // the program, and where its configuration is
-	File    string   // of flor ingress, which its configuration includes
+	Command []string // program and arguments that select its configuration
+	File    string   // file written by flor ingress and included in its configuration
 
 	dir string
 }
 
-// NewNginx makes an nginx, which Start starts.
+// NewNginx prepares an nginx. Start starts it.
 func NewNginx(t *testing.T) Nginx {
 	t.Helper()
 	command := program.Require(t, "nginx").Command
@@ -74,7 +74,7 @@ func NewNginx(t *testing.T) Nginx {
 	}
 }
 
-// Start starts it, and returns when reloads work.
+// Start starts nginx and returns when it accepts reloads.
 func (n Nginx) Start(t *testing.T) (stop func()) {
 	t.Helper()
 	end := Run(t, n.dir, n.Command...)

@@ -25,70 +25,70 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// Config is what Run works on.
+// Config configures Run.
 type Config struct {
-	State   hostdir.Layout // where everything is kept
-	Closure string         // directory with the host's documents; empty to live on what was accepted before
-	HostKey string         // file of the SSH host key; empty for DefaultHostKey
+	State   hostdir.Layout // state directory
+	Closure string         // directory with the host's documents; empty to use those accepted before
+	HostKey string         // file of the SSH host key; default DefaultHostKey
 	TPM     string         // see fetch.Host
 
-	// Owner is the account of the forwarder: it gets certificates whose need names
-	// no owner. Empty for activation's own.
+	// Owner is the account of the forwarder. It owns the certificates of needs without an owner.
+	// Empty for activation's own account.
 	Owner string
 
-	// Undivided leaves all files to activation's own account, as it is without root.
+	// Undivided leaves all files to activation's own account, as is the case without root.
 	Undivided bool
 
-	// Once makes one pass: every need that is due is requested once.
+	// Once makes a single pass, in which every need that is due is requested once.
 	Once bool
 
-	// Adopt are directories by need: files that were delivered by other means, which
-	// a need that was never fulfilled takes over instead of a request.
+	// Adopt lists directories by need, with files that were delivered by other means. A need that
+	// was never fulfilled takes them over instead of making a request.
 	Adopt map[string]string
 
-	// Refetch is a directory where touching a file named after a need causes a new request
-	// for it, whatever its state, and one named by hostdir.RotateFile a request for another
-	// secret; at most every ten seconds. Empty for none.
+	// Refetch is a directory for requests. Touching a file named after a need causes a new request
+	// for it in any state. Touching a file named by hostdir.RotateFile requests a new secret, at
+	// most every ten seconds. Empty for none.
 	Refetch string
 
-	// ClockChanged receives when the wall clock was set or the machine has slept; nil to
-	// find out within a minute.
+	// ClockChanged receives a value when the wall clock was set or the machine has slept. If it is
+	// nil, activation notices within a minute.
 	ClockChanged <-chan struct{}
 
 	Backoff needstate.Backoff
-	Notify  Notifier // nil for NewNotifier("")
+	Notify  Notifier // default NewNotifier("")
 
 	// Dial connects to providers; nil for TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Report receives each event, one at a time; may be nil.
+	// Report is called with each event, one at a time; may be nil.
 	Report func(event.Event)
 
-	// Status receives how all needs stand, first when the documents are verified and then
-	// whenever that changed; may be nil.
+	// Status is called with the status of all needs: first when the documents are verified, and
+	// then after each change. It may be nil.
 	Status func(event.Summary)
 
-	// HostReport returns what the host reports of itself to the provider of its documents,
-	// on every change and every five minutes; nil for nothing.
+	// HostReport returns the host's report for the provider of its documents. It is sent after
+	// every change and every five minutes. Nil to send none.
 	HostReport func(context.Context) hostreport.Report
 
-	// Arm makes documents from the network go back by themselves, unless a provider answers
-	// under them within CommitTimeout, zero for a minute. It returns when a process is at work
-	// that goes back (commit.Supervise). Nil, or with Once, they stay in any case.
+	// Arm makes documents from the network temporary, unless a provider answers under them within
+	// CommitTimeout (zero for a minute). It returns when a process is running that will undo them
+	// (commit.Supervise). If it is nil, or with Once, new documents are permanent.
 	Arm           documents.Arm
 	CommitTimeout time.Duration
 
-	Step func(name string) // see delivery.Dir; nil but in tests
+	Step func(name string) // see delivery.Dir; only used in tests
 }
 
-// CommitTimeout is Config.CommitTimeout of whoever names none.
+// CommitTimeout is the default of Config.CommitTimeout.
 const CommitTimeout = time.Minute
 
-// DefaultHostKey is where OpenSSH keeps a host's ed25519 key.
+// DefaultHostKey is the path of OpenSSH's ed25519 host key.
 const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 
-// Run activates a host until ctx ends, with Once until nothing more is to be done,
-// and returns how the needs stand. The error is of the configuration: nothing was
+// Run activates a host until ctx ends or, with Once, until nothing more is to be done. It returns
+// the status of the needs. An error means that the configuration is wrong and nothing was
 // requested.
 func Run(ctx context.Context, c Config) (event.Summary, error) {
 	if c.HostKey == "" {
@@ -140,27 +140,27 @@ func Run(ctx context.Context, c Config) (event.Summary, error) {
 	return s, nil
 }
 
-// activation is one run. All of it belongs to the goroutine of Run; attempts run
-// in their own and send what came of them.
+// activation is the state of a Run. It belongs to the goroutine of Run. Attempts run in goroutines
+// of their own and send their results.
 type activation struct {
 	Config
 	documents *distribution.Follower
 	logs      witness.Keeper
 	crls      crl.Keeper
-	table     *needstate.Table // of the documents in force
-	needs     []*need          // of the table, but for the documents
+	table     *needstate.Table // needs of the documents in force
+	needs     []*need          // needs in table except that for the documents
 	tried     map[string]bool  // see needstate.Table
-	host      *fetch.Host      // under the documents in force
-	after     *fetch.Pass      // that goes on over the connection on which this host enrolled; nil for none
+	host      *fetch.Host      // host under the documents in force
+	after     *fetch.Pass      // pass that continues on the connection on which this host enrolled; nil for none
 	identity  identity
-	enrolled  int64     // the identity file whose documents were last taken in
-	moment    time.Time // when it was last looked what is due, by both clocks
-	settled   bool      // was reported
+	enrolled  int64     // identity file whose documents were last accepted
+	moment    time.Time // time of the last check for due needs, by both clocks
+	settled   bool      // the status was reported
 	resumed   bool      // by an operator
 }
 
-// newActivation puts the parts of a run together: what one tells another is here, or is a call of
-// the loop's (loop.go).
+// newActivation connects the parts of a run. Further notifications between the parts are calls in
+// the loop (loop.go).
 func newActivation(c Config, store *documents.Store) *activation {
 	a := &activation{Config: c, tried: map[string]bool{}, resumed: !c.Once && resumed(c.State)}
 	a.documents = &distribution.Follower{Store: store, Timeout: c.CommitTimeout, Report: c.HostReport, Reconnected: a.logs.Soon}
@@ -168,7 +168,7 @@ func newActivation(c Config, store *documents.Store) *activation {
 	return a
 }
 
-// open begins with the documents in force.
+// open begins to use the documents in force.
 func (a *activation) open(note string) error {
 	set := a.documents.Store.Set()
 	e := set.Document.Envelope

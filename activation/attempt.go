@@ -9,10 +9,10 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// codeAccount is local and transient: the owner of files does not exist.
+// codeAccount is the code of a local, transient failure: the owner of files does not exist.
 var codeAccount = hostapi.Code{Name: "account", Class: hostapi.Transient}
 
-// attempt is the work of an attempt of a number, which joins a pass.
+// attempt returns the work of an attempt, which joins a pass. number is the number of the attempt.
 func (a *activation) attempt(n *need, pass *fetch.Pass, number int) func(context.Context) func() {
 	last := n.State.Error
 	attempt := fetch.Attempt{
@@ -24,7 +24,7 @@ func (a *activation) attempt(n *need, pass *fetch.Pass, number int) func(context
 	pass.Join()
 	enrols := a.host.IsNode(attempt.Need)
 	if enrols {
-		pass.Join() // until what waits for it is begun
+		pass.Join() // until the needs that depend on it have begun
 	}
 	return func(ctx context.Context) func() {
 		defer pass.Leave()
@@ -57,8 +57,8 @@ func (a *activation) attempt(n *need, pass *fetch.Pass, number int) func(context
 	}
 }
 
-// begins returns the pass for what is due now: after this host enrolled the one that goes on over that
-// connection.
+// begins returns the pass for needs that are due now. After enrolment it is the one that continues
+// on the same connection.
 func (a *activation) begins() *fetch.Pass {
 	pass := a.after
 	a.after = nil
@@ -68,7 +68,7 @@ func (a *activation) begins() *fetch.Pass {
 	return pass
 }
 
-// endAfter closes the connection on which this host enrolled where nothing follows.
+// endAfter closes the connection on which this host enrolled if no request follows.
 func (a *activation) endAfter() {
 	if a.after != nil {
 		a.after.Leave()
@@ -76,7 +76,8 @@ func (a *activation) endAfter() {
 	}
 }
 
-// fetch gets an answer, of the provider that it returns or of an identity file, and delivers it.
+// fetch gets an answer from a provider, whose name it returns, or from an identity file, and
+// delivers it.
 func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.Attempt, dir delivery.Dir) (answer hostapi.Answer, provider string, failed *fetch.Error) {
 	uid, gid, err := a.owner(a.deliverTo(attempt.Need))
 	if err != nil {
@@ -103,7 +104,7 @@ func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.
 func (a *activation) fulfil(n *need, provider string, answer hostapi.Answer) {
 	if a.host.IsNode(n.Need.Need) {
 		for _, other := range a.table.Needs {
-			other.Reinstate(time.Now().Round(0)) // what was denied to the certificate of before
+			other.Reinstate(time.Now().Round(0)) // requests that were denied because of the old certificate
 		}
 	}
 	n.Fulfil(provider, answer)

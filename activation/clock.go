@@ -12,13 +12,12 @@ import (
 	"github.com/florete/florete/activation/needstate"
 )
 
-// never is a time that does not come, in Unix seconds.
+// never is a time far in the future, in Unix seconds.
 const never = 1 << 40
 
-// WatchClock sends to changed whenever the wall clock was set or the machine has woken
-// from sleep (TFD_TIMER_CANCEL_ON_SET of timerfd_create(2)), until ctx ends. It does
-// not wait for a receiver: a channel with room for one misses nothing. The error is
-// that this kernel has no such timer.
+// WatchClock sends to changed whenever the wall clock was set or the machine woke from sleep, until
+// ctx ends (TFD_TIMER_CANCEL_ON_SET of timerfd_create(2)). It does not wait for the receiver, so
+// changed should have a buffer of one. It returns an error if the kernel has no such timer.
 func WatchClock(ctx context.Context, changed chan<- struct{}) error {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -47,7 +46,8 @@ func WatchClock(ctx context.Context, changed chan<- struct{}) error {
 	}
 }
 
-// clockChanged retries what failed for a wrong clock; the rest goes by due times.
+// clockChanged retries requests that failed because of a wrong clock. Everything else follows from
+// due times.
 func (a *activation) clockChanged() {
 	for _, n := range a.table.Needs {
 		if !n.Busy {
@@ -56,9 +56,9 @@ func (a *activation) clockChanged() {
 	}
 }
 
-// setBack keeps waits as long as they were meant when the wall clock, by which they are kept, was
-// set back: needs see to their own. A clock that was set ahead, or a machine that slept, has what
-// fell due requested now.
+// setBack preserves the length of waits, which are kept as times of the wall clock, when that clock
+// was set back. If the clock was set forward, or the machine slept, needs that have become due are
+// requested now.
 func (a *activation) setBack(now time.Time) {
 	last := a.moment
 	a.moment = now
@@ -70,8 +70,8 @@ func (a *activation) setBack(now time.Time) {
 	}
 }
 
-// setBack is by how much the wall clock was set back while it went from one time to another and
-// some time passed; zero for not at all.
+// setBack returns the amount by which the wall clock was set back when it went from one time to
+// another while passed elapsed; zero if it was not.
 func setBack(from, to time.Time, passed time.Duration) time.Duration {
 	if by := from.Add(passed).Sub(to); by > time.Second {
 		return by

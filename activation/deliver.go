@@ -19,9 +19,9 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// deliverBundle puts the roots of the manifest in force beside an SVID that was delivered with
-// other ones, without a request: the manifest alone decides trust. An SVID that is requested anew
-// gets them with its answer.
+// deliverBundle delivers the roots of the manifest in force with an SVID that was delivered with
+// other roots, without a request, because trust is decided by the manifest alone. An SVID that is
+// being requested gets the roots with its answer.
 func (a *activation) deliverBundle(n *needstate.Need) {
 	if n.Kind != document.KindCert || n.Foreign || n.State.Digest != n.Digest {
 		return
@@ -46,7 +46,7 @@ func (a *activation) deliverBundle(n *needstate.Need) {
 	a.report(event.Event{Event: event.Bundle, Need: n.ID})
 }
 
-// deliverTo returns how a need is delivered: with the owner that activation has where it names none.
+// deliverTo returns the delivery of a need, with activation's default owner if the need has none.
 func (a *activation) deliverTo(n document.Need) document.Deliver {
 	d := n.Deliver
 	if n.Kind == document.KindCert || n.Kind == document.KindJWT {
@@ -55,9 +55,8 @@ func (a *activation) deliverTo(n document.Need) document.Deliver {
 	return d
 }
 
-// adopt takes needs over from whatever has delivered them so far: the files in a
-// directory become the first generation, without a request or a notification. A need
-// that was fulfilled before is left alone.
+// adopt takes over needs from other means of delivery: the files in a directory become the first
+// generation, without a request or notification. A need that was fulfilled before is left as it is.
 func (a *activation) adopt() error {
 	for _, id := range slices.Sorted(maps.Keys(a.Adopt)) {
 		i := slices.IndexFunc(a.table.Needs, func(n *needstate.Need) bool { return n.ID == id })
@@ -103,7 +102,7 @@ func (a *activation) adoptOne(n *needstate.Need, from string) error {
 	return nil
 }
 
-// deliver delivers values as the files of a need, and returns their generation.
+// deliver delivers values as the files of a need and returns their generation.
 func (a *activation) deliver(n *needstate.Need, d document.Deliver, values map[string]string) (int, error) {
 	uid, gid, err := a.owner(d)
 	if err != nil {
@@ -116,7 +115,7 @@ func (a *activation) deliver(n *needstate.Need, d document.Deliver, values map[s
 	return n.Dir.Deliver(files)
 }
 
-// files are values as the files that a need delivers.
+// files converts values to the files that a need delivers.
 func files(n document.Need, values map[string]string, uid, gid int) (map[string]delivery.File, *hostapi.Error) {
 	files := map[string]delivery.File{}
 	for name, f := range n.Deliver.Files {
@@ -133,7 +132,7 @@ func files(n document.Need, values map[string]string, uid, gid int) (map[string]
 	return files, nil
 }
 
-// owner is whom the files of a delivery belong to.
+// owner returns the owner of delivered files.
 func (a *activation) owner(d document.Deliver) (uid, gid int, err error) {
 	if a.Undivided {
 		return -1, -1, nil

@@ -9,14 +9,14 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// identity is what flor enroll left, nil for nothing, with the time of the file.
+// identity is the identity file left by flor enroll, nil for none, with its modification time.
 type identity struct {
 	file *hostapi.IdentityFile
 	left int64
 }
 
-// acceptEnrolled puts the documents of an identity file in force, by the rule for those from
-// the network, once for each file.
+// acceptEnrolled puts the documents of an identity file in force once for each file, under the
+// rules for documents from the network.
 func (a *activation) acceptEnrolled(ctx context.Context) {
 	f, left, err := fetch.ReadEnrolled(a.State)
 	if err != nil {
@@ -39,7 +39,7 @@ func (a *activation) acceptEnrolled(ctx context.Context) {
 	}
 }
 
-// enrolledFor is the identity file that has what a need waits for; zero for none.
+// enrolledFor returns the time of the identity file that fulfils a need, zero for none.
 func (a *activation) enrolledFor(n *need) int64 {
 	if !a.host.Gives(a.identity.file, n.Need.Need) {
 		return 0
@@ -47,7 +47,8 @@ func (a *activation) enrolledFor(n *need) int64 {
 	return a.identity.left
 }
 
-// forgetEnrolled removes an identity file that is delivered, once its documents are taken in.
+// forgetEnrolled removes an identity file when its certificates have been delivered and its
+// documents accepted.
 func (a *activation) forgetEnrolled() {
 	if a.identity.file == nil {
 		return

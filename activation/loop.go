@@ -10,28 +10,28 @@ import (
 	"github.com/florete/florete/activation/needstate"
 )
 
-// maxSleep bounds how long a change of the wall clock, or sleep of the machine, stays
-// unseen where nothing reports it.
+// maxSleep bounds the time until a change of the wall clock, or sleep of the machine, is noticed if
+// nothing reports it.
 const maxSleep = time.Minute
 
-// finish is how long requests that are under way when other documents come in force may take to
-// end: one that is cut off is sent again, over another connection.
+// finish is the time that running requests have to end when other documents come into force. A
+// request that is cut off is sent again over another connection.
 const finish = time.Second
 
-// need is a need that is delivered, and units notified of.
+// need is a need with the state of its delivery and of the notification of units.
 type need struct {
 	*needstate.Need
 
-	enrolled int64 // the identity file that the last attempt was for, see activation.enrolled
+	enrolled int64 // identity file of the last attempt, see activation.enrolled
 
 	notifying      bool           // units are being notified
-	notifyFailures int            // in a row
-	notified       map[string]int // the generation that a unit was notified of in this run
+	notifyFailures int            // consecutive failures
+	notified       map[string]int // generation of which each unit was notified in this run
 	nextNotify     time.Time
 }
 
-// loop works on the documents in force until they change, or nothing more is to be done. It returns
-// where those that are in force then are from; empty where they are not others.
+// loop works with the documents in force until they change, or nothing more is to be done. It
+// returns the origin of the new documents, or "" if they have not changed.
 func (a *activation) loop(ctx context.Context) string {
 	ctx, cancel := context.WithCancel(ctx)
 	notes := make(chan func())
@@ -41,7 +41,7 @@ func (a *activation) loop(ctx context.Context) string {
 		busy++
 		running.Go(func() { notes <- work(ctx) })
 	}
-	var cutOff time.Time // when requests under way end, since other documents came in force
+	var cutOff time.Time // time at which running requests are cut off, because other documents are in force
 	defer a.endAfter()
 	defer running.Wait()
 	defer cancel()
@@ -71,7 +71,7 @@ func (a *activation) loop(ctx context.Context) string {
 			}
 			return ""
 		}
-		if busy == 0 || busy == 1 && a.documents.Watching() { // a watch waits for others
+		if busy == 0 || busy == 1 && a.documents.Watching() { // only a watch is running
 			a.reportSettled()
 		}
 		timer := time.NewTimer(time.Until(next))
@@ -89,12 +89,12 @@ func (a *activation) loop(ctx context.Context) string {
 	}
 }
 
-// requests reports whether requests other than that for documents are under way.
+// requests reports whether requests other than that for documents are running.
 func (a *activation) requests() bool {
 	return slices.ContainsFunc(a.needs, func(n *need) bool { return n.Busy })
 }
 
-// done is ctx's end, until it is known.
+// done returns the channel of ctx's end, or nil if known is set.
 func done(ctx context.Context, known bool) <-chan struct{} {
 	if known {
 		return nil
@@ -102,17 +102,18 @@ func done(ctx context.Context, known bool) <-chan struct{} {
 	return ctx.Done()
 }
 
-// begin starts whatever is due and returns when to call it again; zero for not by itself.
+// begin starts everything that is due. It returns the time at which to call it again, zero for
+// none.
 func (a *activation) begin(ctx context.Context, start needstate.Start) (next time.Time) {
 	a.setBack(time.Now())
 	now := time.Now().Round(0)
 	if next = a.documents.Prove(ctx, now); !next.IsZero() && !next.After(now) {
-		return next // others came in force
+		return next // other documents came into force
 	}
 	pass := a.begins()
 	defer pass.Leave()
 	for _, n := range a.needs {
-		if n.Busy { // what it delivers is in force before it is on record
+		if n.Busy { // its delivery may be in force before it is recorded
 			continue
 		}
 		enrolled := a.enrolledFor(n)
@@ -131,8 +132,7 @@ func (a *activation) begin(ctx context.Context, start needstate.Start) (next tim
 	return needstate.First(next, a.documents.Begin(now, pass, start), a.logs.Begin(now, a.table, start), a.crls.Begin(now, a.table, start))
 }
 
-// reportSettled reports once that nothing is left to wait for but renewals and what only
-// others can change.
+// reportSettled reports once that only renewals, and needs that others must change, remain.
 func (a *activation) reportSettled() {
 	if s := a.summary(); !a.settled && !slices.ContainsFunc(s.Needs, event.Need.Waits) {
 		a.settled = true

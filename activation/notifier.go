@@ -12,14 +12,14 @@ import (
 	"github.com/coreos/go-systemd/v22/util"
 )
 
-// Notifier restarts a unit to which something else was delivered, and returns when that is done.
+// Notifier restarts a unit whose delivered files have changed, and returns when that is done.
 type Notifier func(ctx context.Context, unit string) error
 
-// ErrNoNotifier is the error where there is neither systemd nor a hook.
+// ErrNoNotifier is the error if there is neither systemd nor a hook.
 var ErrNoNotifier = errors.New("no systemd runs here and no --hook is given")
 
-// NewNotifier chooses how units are notified: by a hook where one is given, else by the systemd
-// that runs this host, else not at all.
+// NewNotifier returns a Notifier that uses the hook if one is given, or else the systemd that runs
+// this host. Otherwise it returns ErrNoNotifier.
 func NewNotifier(hook string) Notifier {
 	switch {
 	case hook != "":
@@ -30,7 +30,8 @@ func NewNotifier(hook string) Notifier {
 	return func(context.Context, string) error { return ErrNoNotifier }
 }
 
-// NotifyHook calls program with the unit as its argument. What it starts may outlive it.
+// NotifyHook returns a Notifier that runs program with the unit as its argument. Processes that the
+// program starts may outlive it.
 func NotifyHook(program string) Notifier {
 	return func(ctx context.Context, unit string) error {
 		cmd := exec.CommandContext(ctx, program, unit)
@@ -43,7 +44,7 @@ func NotifyHook(program string) Notifier {
 	}
 }
 
-// tail is the last line of a program's output, as a reason.
+// tail returns the last line of a program's output, to be appended to an error.
 func tail(out []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	last := lines[len(lines)-1]
@@ -53,9 +54,9 @@ func tail(out []byte) string {
 	return ": " + last[:min(len(last), 200)]
 }
 
-// NotifySystemd calls the service manager over D-Bus. It starts a unit that is not running, which
-// may have waited for what is there now. One that is still starting when ctx ends counts as
-// notified: a second job would only start it from the beginning.
+// NotifySystemd restarts a unit over D-Bus. It starts a unit that is not running, because the unit
+// may have waited for the files. A unit that is still starting when ctx ends counts as notified,
+// because another job would only start it again.
 func NotifySystemd(ctx context.Context, unit string) error {
 	conn, err := dbus.NewSystemConnectionContext(ctx)
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// codeNotify is transient: a unit could not be notified.
+// codeNotify is the code of a unit that could not be notified.
 var codeNotify = hostapi.Code{Name: "notify", Class: hostapi.Transient}
 
-// notifyTimeout is how long one unit may take.
+// notifyTimeout bounds the notification of one unit.
 const notifyTimeout = 2 * time.Minute
 
-// notify begins to notify the units of a need where that is due, and returns when to come back.
+// notify begins to notify the units of a need if that is due. It returns the time at which to call
+// it again, zero for none.
 func (a *activation) notify(n *need, now time.Time, start needstate.Start) (next time.Time) {
 	generation := n.Look(now) // in force
 	switch {
@@ -32,9 +33,9 @@ func (a *activation) notify(n *need, now time.Time, start needstate.Start) (next
 	return next
 }
 
-// notifyUnits notifies the units of a need of the generation in force and records it
-// afterwards: a process that dies in between notifies them again. Where one of them
-// fails, the others are not notified again.
+// notifyUnits notifies the units of a need of the current generation and then records it: if the
+// process dies in between, they are notified again. If one unit fails, the others are not notified
+// again.
 func (a *activation) notifyUnits(ctx context.Context, n *need, generation int) func() {
 	var done []string
 	var failed error

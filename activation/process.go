@@ -14,14 +14,15 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// lock makes this the only activation of a state directory. The kernel releases
-// the lock when the process ends, however it ends.
+// lock makes this process the only activation of a state directory. The kernel releases the lock
+// when the process ends.
 func lock(l hostdir.Layout) (unlock func(), err error) {
 	if err := os.MkdirAll(string(l), 0o755); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	path := l.ActivationLock()
-	// Any account that can open it can lock it: flock(2) needs no permission to write.
+	// Any account that can open the file can lock it, because flock(2) does not require permission
+	// to write.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil {
 		err = f.Chmod(0o600)
@@ -44,8 +45,8 @@ func lock(l hostdir.Layout) (unlock func(), err error) {
 }
 
 // resumed reports whether an operator has started activation again, by hand or by a deployment: the
-// one before was stopped in order, in this boot. One that was killed, and a boot, go on with the
-// waits that there were, so that a fleet that loses its power does not come back all at once.
+// previous activation was stopped in order during this boot. After a crash or a boot, existing
+// waits continue, so that a fleet that lost its power does not return all at once.
 func resumed(l hostdir.Layout) bool {
 	was, err := os.ReadFile(l.Stopped())
 	if err != nil || os.Remove(l.Stopped()) != nil {
@@ -54,15 +55,16 @@ func resumed(l hostdir.Layout) bool {
 	return string(was) == boot() && len(was) > 0
 }
 
-// stop notes that activation is stopped in order. Without the note waits go on.
+// stop records that activation was stopped in order. If that fails, existing waits continue after
+// the next start.
 func stop(l hostdir.Layout, report func(event.Event)) {
 	if err := atomicfile.File(l.Stopped(), []byte(boot()), fs.FileMode(0o600)); err != nil {
 		report(event.Event{Event: event.Disk, Message: err.Error()})
 	}
 }
 
-// boot identifies this boot by the time at which /run was made, empty where the kernel does not have
-// it. The unit does not see the kernel's boot_id.
+// boot identifies this boot by the creation time of /run. It returns "" if the kernel does not
+// report it. The unit cannot read the kernel's boot_id.
 func boot() string {
 	var s unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, "/run", 0, unix.STATX_BTIME, &s); err != nil || s.Mask&unix.STATX_BTIME == 0 {

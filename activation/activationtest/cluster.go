@@ -15,33 +15,33 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Node is the host under test, which runs Service.
+// Node is the host under test. It runs Service.
 var (
 	Node    = kit.ID("node/ursula")
 	Service = kit.ID("service/outline")
 )
 
-// Cluster is what the operator of a cluster has.
+// Cluster contains the operator's part of a cluster.
 type Cluster struct {
 	t       testing.TB
 	CA      *kit.CA
-	Former  *kit.CA             // trusted by providers too, while they issue below CA; nil for none
-	Signing signature.SecretKey // of documents
+	Former  *kit.CA             // CA that providers also trust while they issue below CA; nil for none
+	Signing signature.SecretKey // key for signing documents
 	HostKey string              // file of the host's SSH key
 
 	mu      sync.Mutex
-	hostPub ssh.PublicKey // that the providers' policies have
+	hostPub ssh.PublicKey // public host key in the providers' policies
 }
 
-// NewCluster makes a cluster of one host.
+// NewCluster creates a cluster with one host.
 func NewCluster(t testing.TB) *Cluster {
 	c := &Cluster{t: t, CA: kit.NewCA(), Signing: kit.SigningKey("demo-1"), HostKey: filepath.Join(t.TempDir(), "ssh_host_ed25519_key")}
 	c.Declare(kit.WriteHostKey(c.HostKey))
 	return c
 }
 
-// Declare is the flake that declares the host's SSH key: it is in manifests from now on,
-// and providers know no other.
+// Declare changes the SSH host key that the flake declares. New manifests contain it, and providers
+// accept no other.
 func (c *Cluster) Declare(hostKey ssh.PublicKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,8 +54,8 @@ func (c *Cluster) declared() ssh.PublicKey {
 	return c.hostPub
 }
 
-// Manifest is one of the host, with a certificate, an OIDC client after it, and
-// the documents; provider forge is at forge:1.
+// Manifest returns a manifest of the host with needs for a certificate, for an OIDC client that
+// depends on it, and for documents. Provider forge is at forge:1.
 func (c *Cluster) Manifest() document.Manifest {
 	m := document.Manifest{
 		Cluster: "demo", Host: Node.Name(), TrustDomain: kit.Domain,
@@ -70,14 +70,14 @@ func (c *Cluster) Manifest() document.Manifest {
 	return m
 }
 
-// Provides is a provider host of which one process, at an address, answers all kinds,
-// and "tls", of which activation has none.
+// Provides returns a provider host on which one process, at an address, answers all kinds, and also
+// "tls", of which activation has no need.
 func Provides(name, address string) map[string]document.Provider {
 	p := document.Provider{ID: kit.ProviderID(name, "cert"), Addresses: document.Addresses{address}}
 	return map[string]document.Provider{"cert": p, "config": p, "oidc": p, "tls": p}
 }
 
-// trusts returns the roots that providers verify callers by.
+// trusts returns the roots with which providers verify callers.
 func (c *Cluster) trusts() *trust.Roots {
 	if c.Former == nil {
 		return c.CA.Roots()

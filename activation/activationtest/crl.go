@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// SetCRL has the provider return a CRL with a number, of the cluster's revocation list of
-// another, that another CA signed unless by is nil.
+// SetCRL makes the provider return a CRL with this number, made from revocation list number list,
+// and signed by another CA unless by is nil.
 func (p *Provider) SetCRL(number, list int64, by *ca.Authority) {
 	issuing := p.cluster.CA.Issuing
 	if by == nil {
@@ -40,7 +40,7 @@ func (p *Provider) sendCRL(w http.ResponseWriter, r *http.Request) {
 	reply(w, is, nil)
 }
 
-// CRLRequests is how many requests for a CRL came.
+// CRLRequests returns the number of requests for a CRL.
 func (p *Provider) CRLRequests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

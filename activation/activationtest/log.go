@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// auditLog is what a provider has nodes witness.
+// auditLog is the audit log of a provider.
 type auditLog struct {
 	signer note.Signer
 	key    string
@@ -23,8 +23,8 @@ type auditLog struct {
 	hide   func() *hostapi.Error
 }
 
-// SetLog makes the provider's audit log one of these rows; the key of the first stays. Without
-// it the provider has none, like one of an older release.
+// SetLog sets the rows of the provider's audit log. The key is kept. Before the first call the
+// provider has no log, like a provider of an older release.
 func (p *Provider) SetLog(fault string, rows ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,8 +41,8 @@ func (p *Provider) SetLog(fault string, rows ...string) {
 	}
 }
 
-// HideLog has the provider return errors in place of its audit log, until hide is nil. A panic in
-// it cuts the connection.
+// HideLog makes the provider return errors instead of its audit log, until hide is nil. If hide
+// panics, the connection is cut.
 func (p *Provider) HideLog(hide func() *hostapi.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *Provider) checkpoint(w http.ResponseWriter, r *http.Request) {
 	reply(w, c, nil)
 }
 
-// LoseState has the provider know no answer, rotation or audit log of before any more.
+// LoseState makes the provider forget all answers, rotations and its audit log.
 func (p *Provider) LoseState() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

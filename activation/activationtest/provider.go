@@ -29,10 +29,10 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Provider answers any request that is proven, and the same request twice the
-// same way, unless SetRefuse refuses it.
+// Provider answers any proven request, and repeated requests in the same way, unless the function
+// of SetRefuse refuses it.
 type Provider struct {
-	Lifetime time.Duration // of SVIDs; zero for a day
+	Lifetime time.Duration // lifetime of SVIDs; zero for a day
 
 	cluster  *Cluster
 	id       spiffe.ID
@@ -47,25 +47,25 @@ type Provider struct {
 	offer   []hostapi.SignedDocument
 	refuse  func(Call) *hostapi.Error
 	lose    func(Call) bool
-	rotated map[string]int // by need
+	rotated map[string]int // rotations by need
 	reports []Received
 	highest int64
 	orders  map[string]int
 	log     auditLog
 	crl     hostapi.CRL
-	crls    int // requests for one
+	crls    int // requests for a CRL
 
 	watching bool
 	watches  []Call
 	unknown  []Call
-	accepted map[net.Conn]bool              // open
-	enrolled map[string][]*x509.Certificate // by channel binding: issued on that connection
+	accepted map[net.Conn]bool              // open connections
+	enrolled map[string][]*x509.Certificate // certificates issued on a connection, by channel binding
 	opened   int
-	revision int64         // of the offer
-	changed  chan struct{} // closed and replaced with the offer
+	revision int64         // revision of the offer
+	changed  chan struct{} // closed and replaced together with the offer
 }
 
-// Call is one request that reached a provider, or would have.
+// Call is a request to a provider.
 type Call struct {
 	At       time.Time
 	Path     string
@@ -79,10 +79,10 @@ type Call struct {
 	Refused  bool   // nobody was listening
 }
 
-// Start makes a provider that listens on name:1 of Dial.
+// Start starts a provider that listens on name:1 of Dial.
 func (c *Cluster) Start(name string) *Provider { return c.Serve(name, kit.NewPipe()) }
 
-// Serve makes a provider on a listener.
+// Serve starts a provider on a listener.
 func (c *Cluster) Serve(name string, l net.Listener) *Provider {
 	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]hostapi.Answer{}, rotated: map[string]int{}, ended: make(chan struct{}), changed: make(chan struct{}), accepted: map[net.Conn]bool{}, enrolled: map[string][]*x509.Certificate{}}
 	config := &tls.Config{
@@ -99,35 +99,35 @@ func (c *Cluster) Serve(name string, l net.Listener) *Provider {
 	return p
 }
 
-// Stop ends the provider.
+// Stop stops the provider.
 func (p *Provider) Stop() {
 	p.server.Close()
 	<-p.ended
 }
 
-// SetDown makes connections to the provider fail, or work again.
+// SetDown sets whether connections to the provider fail.
 func (p *Provider) SetDown(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = down
 }
 
-// SetRefuse sets what comes before every answer, nil for nothing. A panic in it cuts
-// the connection.
+// SetRefuse sets a function that may refuse requests; nil for none. If it panics, the connection is
+// cut.
 func (p *Provider) SetRefuse(refuse func(Call) *hostapi.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse = refuse
 }
 
-// SetOrders sets the rotations that an operator orders, by need.
+// SetOrders sets the rotations ordered by an operator, by need.
 func (p *Provider) SetOrders(rotate map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.orders = rotate
 }
 
-// SetLose sets after which decisions the connection is cut instead of an answer.
+// SetLose sets a function that reports whether the connection is cut instead of sending an answer.
 func (p *Provider) SetLose(lose func(Call) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,14 +141,14 @@ func (p *Provider) Rotate(need string) {
 	p.rotated[need]++
 }
 
-// Forget has the provider know no rotation of a need any more, as after its state was lost.
+// Forget makes the provider forget the rotations of a need, as after a loss of its state.
 func (p *Provider) Forget(need string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.rotated, need)
 }
 
-// Rotated is how often the secret of a need was replaced.
+// Rotated returns the number of rotations of a need.
 func (p *Provider) Rotated(need string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +165,7 @@ func (p *Provider) Offer(docs ...hostapi.SignedDocument) {
 	p.changed = make(chan struct{})
 }
 
-// Calls are the requests so far, of one need or, with "", of all.
+// Calls returns the requests so far for one need or, if need is "", for all.
 func (p *Provider) Calls(need string) (calls []Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +177,7 @@ func (p *Provider) Calls(need string) (calls []Call) {
 	return calls
 }
 
-// Dial connects to providers by name.
+// Dial returns a function that connects to providers by name.
 func Dial(providers map[string]*Provider) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		name, _, _ := net.SplitHostPort(address)
@@ -269,7 +269,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, answer, err)
 }
 
-// receive keeps a report.
+// receive stores a report.
 func (p *Provider) receive(w http.ResponseWriter, r *http.Request) {
 	proof, err := base64.StdEncoding.DecodeString(r.Header.Get(hostapi.HeaderDevice))
 	p.cluster.must(err)
@@ -285,27 +285,27 @@ func (p *Provider) receive(w http.ResponseWriter, r *http.Request) {
 	reply(w, hostapi.Reported{Sequence: p.highest + received.Sequence, Rotate: p.orders}, nil)
 }
 
-// Received is a report and when it came.
+// Received is a report with the time of its receipt.
 type Received struct {
 	At time.Time
 	hostreport.Report
 }
 
-// Reports are those that came.
+// Reports returns the received reports.
 func (p *Provider) Reports() []Received {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.reports)
 }
 
-// Ahead has the provider answer that it has a report with a sequence higher by n.
+// Ahead makes the provider answer with a sequence number that is higher by n.
 func (p *Provider) Ahead(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.highest = n
 }
 
-// authenticate checks the node's SVID, and its device proof, or at enrolment its proof.
+// authenticate checks the node's SVID and device proof, or at enrolment the enrolment proof.
 func (p *Provider) authenticate(cs *tls.ConnectionState, q hostapi.Request) *hostapi.Error {
 	binding, err := hostapi.ChannelBinding(cs)
 	p.cluster.must(err)

@@ -13,22 +13,22 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TPM starts a TPM of its own, which is a process, and returns its Unix socket. It ends with
-// the test, or by what is returned beside.
+// TPM starts a software TPM in a process and returns its Unix socket. It ends with the test or when
+// stop is called.
 func TPM(t *testing.T) (socket string, stop func()) {
 	t.Helper()
 	swtpm, err := exec.LookPath("swtpm")
 	if err != nil {
 		t.Skip("NOT RUN: no swtpm in PATH, on Debian it is in the package swtpm")
 	}
-	dir, err := os.MkdirTemp("", "tpm") // a socket's path is short
+	dir, err := os.MkdirTemp("", "tpm") // paths of sockets must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "tpm")
 	cmd := exec.Command(swtpm, "socket", "--tpm2", "--tpmstate", "dir="+dir, "--server", "type=unixio,path="+socket, "--flags", "not-need-init,startup-clear")
-	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL} // when the thread ends that started it
+	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL} // when the thread that started it ends
 	started, ended := make(chan error), make(chan struct{})
 	go func() {
 		runtime.LockOSThread()

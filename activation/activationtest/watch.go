@@ -10,24 +10,25 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// watchHold is how long a watch waits for an answer: not when a host looks for what it reports.
+// watchHold is the time that a watch waits for an answer. It does not coincide with the times at
+// which a host checks its report.
 const watchHold = 4*time.Minute + 3500*time.Millisecond
 
-// SetWatch makes the provider one that offers watches, for calls from now on.
+// SetWatch sets whether the provider offers watches from now on.
 func (p *Provider) SetWatch(offered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watching = offered
 }
 
-// Watches are the watches so far; Has is the tag and Serial the revision that each named.
+// Watches returns the watches so far. Has contains the tag and Serial the revision of each.
 func (p *Provider) Watches() (calls []Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append(calls, p.watches...)
 }
 
-// Unknown are the calls for a watch that was not offered.
+// Unknown returns the watches that were requested while they were not offered.
 func (p *Provider) Unknown() (calls []Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +44,7 @@ func (p *Provider) Cut() {
 	}
 }
 
-// Connections is how many there were.
+// Connections returns the number of connections so far.
 func (p *Provider) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +63,7 @@ func (p *Provider) connection(c net.Conn, to http.ConnState) {
 	}
 }
 
-// watch answers when another offer is made than that of the revision and tag in a request.
+// watch waits for an offer that differs from the revision and tag in the request.
 func (p *Provider) watch(w http.ResponseWriter, r *http.Request) {
 	from, err := strconv.ParseInt(r.URL.Query().Get("from"), 10, 64)
 	p.cluster.must(err)

@@ -26,10 +26,10 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// longest bounds a timeout: who needs more than a day does not watch the host.
+// longest is the maximum timeout. An operator who needs more than a day does not watch the host.
 const longest = 24 * time.Hour
 
-// Host is whose documents change.
+// Host is the host whose documents change.
 type Host struct {
 	State   hostdir.Layout
 	HostKey string // file of the SSH host key
@@ -41,21 +41,21 @@ type Host struct {
 	// Arm returns when Supervise runs in another process.
 	Arm func(ctx context.Context) error
 
-	Step func(name string) // see delivery.Dir; nil but in tests
+	Step func(name string) // see delivery.Dir; only used in tests
 }
 
-// Change is what the newest documents that a provider has would change.
+// Change is the change that a provider's newest documents would make.
 type Change struct {
 	Provider string
 	documents.Offer
 	store *documents.Store
 }
 
-// Before is what is in force.
+// Before returns the documents in force.
 func (c Change) Before() documents.Set { return c.store.Set() }
 
-// Fetch requests the newest documents and verifies them. Nothing changes. While a commit is
-// pending, which may have cut the host off, the error names that.
+// Fetch requests the newest documents and verifies them, without changing anything. If a commit is
+// pending, which may have cut the host off, the error mentions it.
 func (h Host) Fetch(ctx context.Context) (Change, error) {
 	store, _, err := documents.Open(h.State, "", h.Step)
 	if err != nil {
@@ -94,7 +94,7 @@ func (h Host) request(ctx context.Context, set documents.Set) (provider string, 
 	return "", a, err
 }
 
-// under is the host under a set of documents.
+// under returns the host under a set of documents.
 func (h Host) under(set documents.Set) *fetch.Host {
 	return &fetch.Host{
 		Layout: h.State, Manifest: set.Manifest, Serial: set.Document.Envelope.Serial, Tag: set.Tag(), Roots: set.Roots,
@@ -102,7 +102,7 @@ func (h Host) under(set documents.Set) *fetch.Host {
 	}
 }
 
-// Begin puts a change in force, for as long as the timeout lasts.
+// Begin puts a change in force for the duration of the timeout.
 func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*hostdir.Commit, error) {
 	if timeout < time.Second || timeout > longest {
 		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)
@@ -114,8 +114,8 @@ func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*host
 	return c.store.Begin(ctx, c.Offer, now.Commit(timeout), h.Arm)
 }
 
-// Healthy reports what is missing of a host on which a change is in force: each need is
-// fulfilled, and a provider of the new documents answers over a new connection.
+// Healthy returns an error unless the host is healthy under a change: each need is fulfilled, and a
+// provider in the new documents answers over a new connection.
 func (h Host) Healthy(ctx context.Context, c Change) error {
 	host := h.under(c.Set)
 	for _, n := range c.Set.Manifest.Needs {
@@ -134,8 +134,8 @@ func (h Host) Healthy(ctx context.Context, c Change) error {
 	return err
 }
 
-// Confirm keeps what the commit of this identity put in force. A login that began before the
-// change is refused: its connection may live on where no other gets through.
+// Confirm makes the pending commit with this ID permanent. It refuses a login that began before the
+// change, because its connection may survive although no new connection is possible.
 func Confirm(l hostdir.Layout, id string) error {
 	return confirm(l, id, nil, func(c hostdir.Commit) error {
 		began, scope, ok, err := kernel.began()
@@ -146,7 +146,8 @@ func Confirm(l hostdir.Layout, id string) error {
 	})
 }
 
-// ConfirmHealthy is Confirm for whoever has seen itself that the host reaches others.
+// ConfirmHealthy is like Confirm for a caller that has verified itself that the host reaches its
+// providers.
 func (h Host) ConfirmHealthy(id string) error {
 	return confirm(h.State, id, h.Step, func(hostdir.Commit) error { return nil })
 }

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// login is where the kernel keeps what there is to know of the caller's login.
+// login locates the kernel's data about the caller's login.
 type login struct{ proc, cgroups string }
 
-// kernel is this machine's.
+// kernel locates the data of this machine.
 var kernel = login{"/proc", "/sys/fs/cgroup"}
 
-// clockTick is that of times in /proc, for every architecture (USER_HZ).
+// clockTick is the unit of times in /proc on every architecture (USER_HZ).
 const clockTick = time.Second / 100
 
-// began is when the login session of this process began, by CLOCK_BOOTTIME: that is when the
-// first of its processes did, of those there are. ok is false outside of one, as in a unit
-// or a container that was entered.
+// began returns the time by CLOCK_BOOTTIME at which the login session of this process began. That
+// is the start of the oldest of its processes. ok is false outside of a session, as in a unit or in
+// a container that was entered.
 func (k login) began() (at time.Duration, scope string, ok bool, err error) {
 	text, err := os.ReadFile(filepath.Join(k.proc, "self/cgroup"))
 	if err != nil {
@@ -33,7 +33,7 @@ func (k login) began() (at time.Duration, scope string, ok bool, err error) {
 		return 0, "", false, nil
 	}
 	list, err := os.ReadFile(filepath.Join(k.cgroups, path, "cgroup.procs"))
-	if errors.Is(err, fs.ErrNotExist) { // control groups of version 1
+	if errors.Is(err, fs.ErrNotExist) { // only control groups of version 1 are used
 		return 0, scope, false, nil
 	}
 	if err != nil {
@@ -42,7 +42,7 @@ func (k login) began() (at time.Duration, scope string, ok bool, err error) {
 	for _, pid := range strings.Fields(string(list)) {
 		stat, err := os.ReadFile(filepath.Join(k.proc, pid, "stat"))
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		if t, err := started(string(stat)); err == nil && (!ok || t < at) {
 			at, ok = t, true
@@ -54,8 +54,8 @@ func (k login) began() (at time.Duration, scope string, ok bool, err error) {
 	return at, scope, true, nil
 }
 
-// session is the control group of a login, in cgroups(7) of version 2, and its name, as
-// systemd-logind makes them: session-12.scope.
+// session returns the control group of a login (cgroups(7), version 2) and its name, as created by
+// systemd-logind: session-12.scope.
 func session(cgroup string) (path, scope string) {
 	for line := range strings.Lines(cgroup) {
 		path, unified := strings.CutPrefix(strings.TrimSpace(line), "0::")
@@ -72,8 +72,8 @@ func session(cgroup string) (path, scope string) {
 	return "", ""
 }
 
-// started is the time of a process's start in proc_pid_stat(5), whose second field may hold
-// anything in parentheses.
+// started returns the start time of a process in proc_pid_stat(5). The second field may contain any
+// characters in parentheses.
 func started(stat string) (time.Duration, error) {
 	_, after, _ := strings.Cut(stat[strings.LastIndexByte(stat, ')')+1:], " ")
 	fields := strings.Fields(after)

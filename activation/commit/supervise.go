@@ -11,17 +11,17 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// tick is how often the clock and the commit are read: a timer would stand still while the
-// machine sleeps.
+// tick is the interval at which the clock and the commit are read. A timer would stand still while
+// the machine sleeps.
 const tick = time.Second
 
-// again is how long to wait after an installation did not go back.
+// again is the delay after an attempt to restore an installation failed.
 const again = 10 * time.Second
 
-// Supervise goes back from the pending commit at its deadline, and returns when none is
-// pending. armed is called when nothing that happens to other processes can keep it from
-// that. What fails is logged, and tried again. Where the whole installation changes, it keeps
-// a process of arm at that instead, which is confined less: after a reboot there is none.
+// Supervise undoes the pending commit at its deadline, and returns when no commit is pending. It
+// calls armed when no other process can prevent it from doing so. Errors are logged and retried. If
+// the whole installation changes, it keeps a process running that arm starts and that is confined
+// less, because after a reboot there is none.
 func Supervise(ctx context.Context, l hostdir.Layout, arm func(context.Context) error, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
 	s.system = func(ctx context.Context, _ hostdir.Commit, _ bool) error {
@@ -36,7 +36,7 @@ func Supervise(ctx context.Context, l hostdir.Layout, arm func(context.Context) 
 	return s.run(ctx)
 }
 
-// SuperviseSystem is Supervise for a process that may change the whole installation.
+// SuperviseSystem is like Supervise for a process that may change the whole installation.
 func SuperviseSystem(ctx context.Context, l hostdir.Layout, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
 	s.system = func(ctx context.Context, c hostdir.Commit, due bool) error {
@@ -60,7 +60,7 @@ type supervisor struct {
 	layout hostdir.Layout
 	armed  func()
 
-	// system is called again and again while a commit of the whole installation is pending.
+	// system is called repeatedly while a commit of the whole installation is pending.
 	system func(ctx context.Context, c hostdir.Commit, due bool) error
 }
 
@@ -83,7 +83,7 @@ func (s supervisor) run(ctx context.Context) error {
 	}
 }
 
-// step reports whether a commit is still pending, and goes back if it is time.
+// step reports whether a commit is still pending, and undoes it if it is time.
 func (s supervisor) step(ctx context.Context) (pending bool, err error) {
 	c, err := s.layout.PendingCommit()
 	if c == nil || err != nil {
@@ -95,7 +95,7 @@ func (s supervisor) step(ctx context.Context) (pending bool, err error) {
 	}
 	due := now.Left(*c) <= 0
 	if !due {
-		s.armed() // whoever waits for that has the documents locked
+		s.armed() // the process that waits for this holds the lock on documents
 		if c.Boot != now.Boot {
 			if err := documents.Rearm(s.layout, now.Rearm(*c)); err != nil {
 				return true, err
@@ -111,7 +111,7 @@ func (s supervisor) step(ctx context.Context) (pending bool, err error) {
 	return true, nil
 }
 
-// undo puts the documents before in force, and ends the commit.
+// undo restores the previous documents and ends the commit.
 func (s supervisor) undo() error {
 	undone, err := documents.Undo(s.layout, nil)
 	if undone != nil {

@@ -16,31 +16,29 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Where a host has its NixOS system, and its bundles below a directory of the instance.
+// Locations of a host's NixOS system, and of the bundles in directories of each instance.
 const (
 	NixOSProfile = "/nix/var/nix/profiles/system"
 	NixOSCurrent = "/run/current-system"
 	bundles      = "/usr/local/lib"
 )
 
-// Installation is a NixOS system, or an unpacked bundle, that is about to replace what a
-// host runs on.
+// Installation is a NixOS system or an unpacked bundle that is about to replace the current one.
 type Installation struct {
 	Instance hostdir.Instance
 	State    hostdir.Layout
-	Dir      string // its store path, or where the bundle is unpacked
-	Action   string // of switch-to-configuration
+	Dir      string // store path, or directory of the unpacked bundle
+	Action   string // argument of switch-to-configuration
 
-	// Arm returns when SuperviseSystem runs in another process, which none of what is
-	// replaced can end.
+	// Arm returns when SuperviseSystem runs in another process, which the change cannot end.
 	Arm func(ctx context.Context) error
 
-	root string // of the machine; "" but in tests
+	root string // root directory of the machine; only set in tests
 }
 
-// Begin makes the change a commit: from its deadline on the host goes back from it, however
-// far it came. Whoever called it changes the host then. The commit is nil where that changes
-// nothing, or goes back itself.
+// Begin makes the change a commit: at its deadline the host restores the old installation, however
+// far the change has come. The caller then makes the change. Begin returns nil if the change has no
+// effect now, or is itself a rollback.
 func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*hostdir.Commit, error) {
 	if timeout < time.Second || timeout > longest {
 		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)
@@ -61,7 +59,7 @@ func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*hostdi
 	return documents.BeginSystem(ctx, n.State, c, documentsDir, n.Arm)
 }
 
-// system is the change, and the directory of the documents that it brings; nil for none.
+// system returns the change, and the directory of the documents that it contains; nil for none.
 func (n Installation) system() (*hostdir.System, string, error) {
 	dir, err := filepath.EvalSymlinks(n.Dir)
 	if err != nil {
@@ -79,7 +77,7 @@ func switcher(system string) string { return filepath.Join(system, "bin/switch-t
 
 func (n Installation) nixos(to string) (*hostdir.System, error) {
 	if n.Action != "switch" && n.Action != "test" {
-		return nil, nil // in force at the next boot, if at all
+		return nil, nil // takes effect at the next boot, if at all
 	}
 	s := hostdir.System{Link: n.root + NixOSCurrent, To: to}
 	if s.Before = s.InForce(); s.Before == "" {
@@ -101,8 +99,9 @@ func (n Installation) nixos(to string) (*hostdir.System, error) {
 	return &s, err
 }
 
-// generation is the name of the symlink to a system among a profile's, system-12-link. A
-// system that is none yet, such as one that was tested, becomes one, and so is no garbage.
+// generation returns the name of the symlink to a system in a profile, such as system-12-link. If
+// the system is not in the profile, for example because it was only tested, it is added, so that it
+// is not garbage collected.
 func generation(profile, system string) (string, error) {
 	dir, base := filepath.Split(profile)
 	entries, err := os.ReadDir(dir)
@@ -143,7 +142,7 @@ func (n Installation) bundle(dir string) (*hostdir.System, error) {
 	return &s, nil
 }
 
-// goBack puts in force what a commit replaced. It may be called again.
+// goBack restores the installation that a commit replaced. It may be called repeatedly.
 func goBack(ctx context.Context, s hostdir.System) error {
 	if s.Profile != "" {
 		next := s.Profile + ".florete"
@@ -158,13 +157,13 @@ func goBack(ctx context.Context, s hostdir.System) error {
 		}
 	}
 	cmd := exec.CommandContext(ctx, s.Undo[0], s.Undo[1:]...)
-	cmd.Env = append(os.Environ(), "NIXOS_NO_CHECK=1") // what may hold up a switch may not hold up this
+	cmd.Env = append(os.Environ(), "NIXOS_NO_CHECK=1") // checks that may refuse a switch must not prevent this one
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	err := cmd.Run()
 	if found := s.InForce(); found != s.Before {
 		return errors.Join(err, fmt.Errorf("%s is in force, want %q: %s", found, s.Before, strings.Join(s.Undo, " ")))
 	}
-	if err != nil { // as where a unit does not start, which may be how it was
+	if err != nil { // for example because a unit does not start, which may have been so before
 		fmt.Fprintf(os.Stderr, "%s: %v\n", strings.Join(s.Undo, " "), err)
 	}
 	return nil

@@ -26,8 +26,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Add is the lists that a host has, once a provider returned its newest. One that has a lower
-// number than the one before, or that no issuing CA of the trust domain signed, is refused.
+// Add returns the lists of a host with the newest one of a provider added. It refuses a list with a
+// lower number than the one before, and a list that no issuing CA of the trust domain signed.
 func Add(lists []*x509.RevocationList, answer hostapi.CRL, roots *trust.Roots, now time.Time) ([]*x509.RevocationList, error) {
 	is, err := open(answer, roots, now)
 	if err != nil {
@@ -42,7 +42,7 @@ func Add(lists []*x509.RevocationList, answer hostapi.CRL, roots *trust.Roots, n
 	default:
 		lists[i] = is
 	}
-	// Whatever a CA issued that signs no more has ended by then.
+	// All certificates of a CA that no longer issues lists have expired by then.
 	lists = slices.DeleteFunc(lists, func(l *x509.RevocationList) bool { return now.After(l.NextUpdate.Add(trust.MaxLifetime)) })
 	slices.SortFunc(lists, func(a, b *x509.RevocationList) int { return bytes.Compare(a.AuthorityKeyId, b.AuthorityKeyId) })
 	return lists, nil
@@ -77,39 +77,41 @@ func open(answer hostapi.CRL, roots *trust.Roots, now time.Time) (*x509.Revocati
 }
 
 const (
-	// A host that got no CRL with a certificate requests one after crlFirst, or up to twice as much
-	// later, and again after crlEvery at the latest: they come with the witnessing of audit logs, on
-	// the same connection.
+	// A host that received no CRL together with a certificate requests one after crlFirst to twice
+	// that time, and again after crlEvery at the latest. CRLs are fetched together with checkpoints
+	// of audit logs, on the same connection.
 	crlFirst = time.Minute
 	crlEvery = 2 * time.Hour
 
-	// For crlUnknown a provider that has no CRL is left alone.
+	// crlUnknown is the time for which a provider without CRLs is not asked again.
 	crlUnknown = 24 * time.Hour
 
-	// crlPatience bounds the time that a provider takes for a CRL beside a certificate.
+	// crlPatience bounds the time for fetching a CRL together with a certificate.
 	crlPatience = 2 * time.Second
 
-	// Within crlSoon after a revocation list came into force here its CRLs are requested; again after crlAgain, crlTries times, from providers that do not have it yet.
+	// After a new revocation list is in force here, its CRLs are requested within crlSoon, and then
+	// up to crlTries times at intervals of crlAgain from providers that do not have them yet.
 	crlSoon  = 30 * time.Second
 	crlAgain = 10 * time.Second
 	crlTries = 6
 )
 
-// Keeper gets the CRLs of a host's providers of certificates. It belongs to the goroutine that owns the
-// needs.
+// Keeper fetches the CRLs of the host's providers of certificates. It belongs to the goroutine that
+// owns the needs.
 type Keeper struct {
 	next    time.Time
-	list    int64  // number of the revocation list in force when that was decided
-	of      string // tag of the documents by whose roots that was decided
+	list    int64  // number of the revocation list in force when next was set
+	of      string // tag of the documents in force when next was set
 	tries   int
 	busy    bool
-	pass    *fetch.Pass          // that may bring the first one
-	begun   *atomic.Bool         // with a certificate of that pass
+	pass    *fetch.Pass          // pass that may fetch the first CRL
+	begun   *atomic.Bool         // set when a certificate of that pass fetches it
 	has     map[string]string    // numbers of the CRLs that providers returned
-	unknown map[string]time.Time // until when a provider is left alone that has none
+	unknown map[string]time.Time // end of the time for which a provider without CRLs is not asked
 }
 
-// Begin starts to get CRLs where it is time, and returns when to come back; zero for not by itself.
+// Begin starts fetching CRLs if they are due. It returns the time at which to call it again, zero
+// for none.
 func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start) time.Time {
 	if t.Once || k.busy {
 		return time.Time{}
@@ -130,7 +132,7 @@ func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start)
 		} else if !hasCRL(t) {
 			k.next = now.Add(crlFirst + rand.N(2*crlFirst))
 		}
-	case list != k.list: // providers read it each second
+	case list != k.list: // providers read the list every second
 		k.next, k.list, k.tries = now.Add(2*time.Second+rand.N(crlSoon)), list, crlTries
 	}
 	if k.next.After(now) {
@@ -150,7 +152,8 @@ func hasCRL(t *needstate.Table) bool {
 	return err == nil
 }
 
-// Over does the same over the connections of a pass, whenever it is; nothing while they are under way.
+// Over returns a function that fetches the CRLs over the connections of a pass. It does nothing
+// while they are already being fetched.
 func (k *Keeper) Over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) func() {
 	if k.busy || k.next.IsZero() {
 		return func(context.Context) func() { return func() {} }
@@ -158,11 +161,11 @@ func (k *Keeper) Over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(
 	return k.over(t, pass, now)
 }
 
-// Rewind keeps the wait as long as it was meant when the clock was set back.
+// Rewind preserves the length of the wait when the clock was set back.
 func (k *Keeper) Rewind(by time.Duration) { needstate.Rewind(by, &k.next) }
 
-// over gets the CRLs of all of this host's providers of certificates over the connections
-// of a pass; what it returns notes what came.
+// over fetches the CRLs of all of this host's providers of certificates over the connections of a
+// pass. The function that it returns stores the results.
 func (k *Keeper) over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) func() {
 	var from []string
 	for _, n := range t.Needs {
@@ -189,8 +192,9 @@ func (k *Keeper) over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(
 	}
 }
 
-// With gets the first CRL of a provider over the connection that brought a certificate, once
-// for all certificates of a pass; nil where that is not to be.
+// With returns a function that fetches the first CRL of a provider over the connection that
+// delivered a certificate, once for all certificates of a pass. It returns nil if there is nothing
+// to fetch.
 func (k *Keeper) With(t *needstate.Table, n *needstate.Need, pass *fetch.Pass) func(context.Context, string) func() {
 	if t.Once || k.busy || n.Kind != document.KindCert || t.Host.IsNode(n.Need) || hasCRL(t) {
 		return nil
@@ -200,10 +204,10 @@ func (k *Keeper) With(t *needstate.Table, n *needstate.Need, pass *fetch.Pass) f
 	}
 	begun := k.begun
 	return func(ctx context.Context, provider string) func() {
-		if begun.Swap(true) { // it comes with another certificate
+		if begun.Swap(true) { // fetched together with another certificate
 			return func() {}
 		}
-		ctx, cancel := context.WithTimeout(ctx, crlPatience) // the certificate waits
+		ctx, cancel := context.WithTimeout(ctx, crlPatience) // the certificate waits for it
 		defer cancel()
 		answer, e := pass.CRL(ctx, provider, "")
 		return func() {
@@ -213,13 +217,13 @@ func (k *Keeper) With(t *needstate.Table, n *needstate.Need, pass *fetch.Pass) f
 			next := k.next
 			k.got(t, []string{provider}, map[string]hostapi.CRL{provider: answer}, nil)
 			if len(n.Providers) > 1 {
-				k.next = next // for those of the others
+				k.next = next // fetch those of the other providers
 			}
 		}
 	}
 }
 
-// got keeps what providers returned.
+// got stores the answers of providers.
 func (k *Keeper) got(t *needstate.Table, from []string, answers map[string]hostapi.CRL, failed map[string]*hostapi.Error) {
 	layout, now := t.Host.Layout, time.Now().Round(0)
 	k.busy, k.next = false, now.Add(crlEvery)
@@ -234,11 +238,11 @@ func (k *Keeper) got(t *needstate.Table, from []string, answers map[string]hosta
 	was, behind := trust.EncodeCRLs(lists...), false
 	for _, p := range from {
 		answer, e := answers[p], failed[p]
-		if e != nil && e.Code == hostapi.CodeUnknownMethod.Name { // of an older release
+		if e != nil && e.Code == hostapi.CodeUnknownMethod.Name { // a provider of an older release
 			k.unknown[p] = now.Add(crlUnknown)
 			continue
 		}
-		if e != nil { // the needs report who does not answer
+		if e != nil { // failures to connect are reported by the needs
 			behind = true
 			continue
 		}
@@ -267,13 +271,12 @@ func (k *Keeper) got(t *needstate.Table, from []string, answers map[string]hosta
 	}
 }
 
-// RootEvery is the interval, give or take a half, at which a host looks whether its providers of certificates
-// issue below a newer root, while an SVID leads to one that is to be replaced. The half spreads
-// the renewals of a cluster's hosts.
+// RootEvery is the average interval at which a host checks whether its providers of certificates
+// issue below a newer root, while an SVID leads to a root that is being replaced. The interval
+// varies by a half to spread the renewals of a cluster's hosts.
 const RootEvery = 2 * time.Minute
 
-// superseded reports whether the SVID that is delivered for a need leads to a root that another
-// one is to replace.
+// superseded reports whether the SVID delivered for a need leads to a root that is being replaced.
 func superseded(t *needstate.Table, n *needstate.Need) bool {
 	if n.Kind != document.KindCert || n.State.State != hostdir.NeedFulfilled || len(t.Host.Manifest.Trust.Roots) < 2 {
 		return false
@@ -282,8 +285,8 @@ func superseded(t *needstate.Table, n *needstate.Need) bool {
 	return err == nil && d != nil && t.Host.Roots.Superseded(d.Chain)
 }
 
-// rootsMove returns when to look again whether providers issue below a newer root; false where no
-// SVID leads to a root that is to be replaced.
+// rootsMove returns the time of the next check whether providers issue below a newer root. It
+// returns false if no SVID leads to a root that is being replaced.
 func rootsMove(t *needstate.Table, now time.Time) (time.Time, bool) {
 	if !slices.ContainsFunc(t.Needs, func(n *needstate.Need) bool { return superseded(t, n) }) {
 		return time.Time{}, false
@@ -291,9 +294,9 @@ func rootsMove(t *needstate.Table, now time.Time) (time.Time, bool) {
 	return now.Add(RootEvery/2 + rand.N(RootEvery)), true
 }
 
-// renewBelow makes SVIDs due that lead to an older root than those which their providers issue
-// now: at once, since hosts look at different times. A provider that still issues below the older
-// root would answer some of the requests.
+// renewBelow makes SVIDs due that lead to an older root than the one below which their providers
+// issue now. They are due at once, because hosts check at different times. While any provider still
+// issues below the older root, it would answer some of the requests.
 func renewBelow(t *needstate.Table, answers map[string]hostapi.CRL, now time.Time) {
 	for _, n := range t.Needs {
 		if n.Busy || !superseded(t, n) {
@@ -307,7 +310,7 @@ func renewBelow(t *needstate.Table, answers map[string]hostapi.CRL, now time.Tim
 		for _, p := range n.Providers {
 			issuer, err := trust.ParseCertificates([]byte(answers[p].Issuer))
 			switch {
-			case err != nil: // it did not answer
+			case err != nil: // the provider did not answer
 			case t.Host.Roots.CheckIssuing(issuer[0], now) == nil && t.Host.Roots.Precedes(d.Chain, issuer[:1]):
 				moved++
 			default:

@@ -31,29 +31,28 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// linkNext is a link before it takes the place of the one in force.
+// linkNext is the name of the symlink before it replaces the current one.
 const linkNext = "current.new"
 
 // Dir is a directory of generations.
 type Dir struct {
 	Path string
 
-	// Keep is a generation that is kept besides.
+	// Keep is the number of an additional generation to keep.
 	Keep int
 
-	// Step, when set, is called before each change to the disk.
-	// Tests die in it.
+	// Step, if set, is called before each change on disk. Tests use it to simulate crashes.
 	Step func(name string)
 }
 
-// File is one file of a generation. UID and GID of -1 leave it to the writer.
+// File is a file of a generation. A UID or GID of -1 leaves it to the writer.
 type File struct {
 	Data     []byte
 	Mode     fs.FileMode
 	UID, GID int
 }
 
-// Current is the number of the generation in force, zero when there is none.
+// Current returns the number of the current generation, zero if there is none.
 func (d Dir) Current() (int, error) {
 	to, err := os.Readlink(hostdir.Current(d.Path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +68,7 @@ func (d Dir) Current() (int, error) {
 	return n, nil
 }
 
-// Previous is the directory of the generation before the one in force.
+// Previous returns the directory of the generation before the current one.
 func (d Dir) Previous() (string, error) {
 	before, _, err := d.others()
 	if err == nil && before == 0 {
@@ -78,8 +77,8 @@ func (d Dir) Previous() (string, error) {
 	return d.gen(before), err
 }
 
-// others are the generation before the one in force, zero for none, and the names of what is of
-// no use: the link to a generation that did not come in force, first, and all other generations.
+// others returns the generation before the current one, zero for none, and the names of obsolete
+// entries: first a symlink that was not put in force, and then all other generations.
 func (d Dir) others() (before int, rest []string, err error) {
 	now, err := d.Current()
 	if err != nil {
@@ -105,8 +104,8 @@ func (d Dir) others() (before int, rest []string, err error) {
 	return before, rest, nil
 }
 
-// Deliver puts files in force and returns their generation, which is the one
-// already in force when it is the same in content, mode and owner.
+// Deliver puts files in force and returns their generation. If content, modes and owners are
+// unchanged, that is the current generation.
 func (d Dir) Deliver(files map[string]File) (int, error) {
 	now, err := d.Current()
 	if err != nil {
@@ -122,14 +121,14 @@ func (d Dir) Deliver(files map[string]File) (int, error) {
 	if err != nil {
 		return 0, errors.Join(err, d.Clean())
 	}
-	if now == 0 { // and nothing before that
+	if now == 0 { // there are no earlier ones either
 		return next, nil
 	}
 	return next, d.Clean()
 }
 
-// Restore puts the files of generation n, which are the writer's own, in force again as a
-// generation of its own.
+// Restore puts the files of generation n, which must belong to the writer, in force again as a new
+// generation.
 func (d Dir) Restore(n int) (int, error) {
 	entries, err := os.ReadDir(d.gen(n))
 	if err != nil {
@@ -144,8 +143,8 @@ func (d Dir) Restore(n int) (int, error) {
 	return d.Deliver(files)
 }
 
-// Clean removes what an interrupted Deliver left and all generations but the one
-// in force, the one before it and Keep.
+// Clean removes the remains of an interrupted Deliver, and all generations except the current one,
+// the one before it, and Keep.
 func (d Dir) Clean() error {
 	_, rest, err := d.others()
 	if err != nil {
@@ -163,7 +162,7 @@ func (d Dir) Clean() error {
 	return nil
 }
 
-// holds reports whether generation n is exactly files.
+// holds reports whether generation n consists of exactly these files.
 func (d Dir) holds(n int, files map[string]File) bool {
 	entries, err := os.ReadDir(d.gen(n))
 	if err != nil || len(entries) != len(files) {
@@ -177,8 +176,8 @@ func (d Dir) holds(n int, files map[string]File) bool {
 	return true
 }
 
-// begin makes the directory of generation n, and what is missing above it. What an interrupted
-// Deliver left goes first.
+// begin creates the directory of generation n and missing parents. It first removes the remains of
+// an interrupted Deliver.
 func (d Dir) begin(n int) error {
 	d.step("mkdir " + name(n))
 	err := os.Mkdir(d.gen(n), 0o700)
@@ -250,9 +249,9 @@ func number(s string) (int, bool) {
 	return n, ok && err == nil && n > 0 && name(n) == s
 }
 
-// create makes the file and flushes it. A file with an owner is made where nobody
-// else can enter yet. It gets the owner last: to change the mode of what is someone
-// else's would take another privilege.
+// create creates the file and flushes it. A file with another owner is created in a directory that
+// nobody else can enter yet. The owner is set last, because changing the mode of another account's
+// file requires another privilege.
 func (f File) create(path string, step func(string)) error {
 	base := filepath.Base(path)
 	step("create " + base)
@@ -282,7 +281,7 @@ func (f File) create(path string, step func(string)) error {
 	return w.Close()
 }
 
-// read returns the file at path, for the writer.
+// read returns the file at path, which belongs to the writer.
 func read(path string) (File, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -292,7 +291,7 @@ func read(path string) (File, error) {
 	return File{Data: data, Mode: info.Mode().Perm(), UID: -1, GID: -1}, err
 }
 
-// at reports whether path is f.
+// at reports whether the file at path is identical to f.
 func (f File) at(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != f.Mode {
@@ -306,9 +305,10 @@ func (f File) at(path string) bool {
 	return err == nil && bytes.Equal(data, f.Data)
 }
 
-// Owner is whom the files of a delivery belong to: an account, and the group of its name
-// where there is one, since others share another; -1 for the user that runs this. Only root can give files away: for anyone else both are -1, so that what
-// others may not read stays unreadable to them.
+// Owner returns the owner of delivered files: an account, and the group of the same name if there
+// is one; a primary group may be shared by several accounts. A value of -1 stands for the user of
+// this process. Only root can change owners. For any other user both are -1, so that files remain
+// unreadable for others.
 func Owner(d document.Deliver) (uid, gid int, err error) {
 	uid, gid = -1, -1
 	if os.Geteuid() != 0 {

@@ -20,14 +20,14 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// DefaultTPM is where Linux has a TPM that processes share, and None in its place has keys
-// made in files.
+// DefaultTPM is the Linux device of a TPM that is shared by processes. None stands for keys in
+// files.
 const (
 	DefaultTPM = "/dev/tpmrm0"
 	None       = "none"
 )
 
-// LostError is that of a key which this machine's TPM does not hold, or not any more.
+// LostError is the error for a key that this machine's TPM does not hold, or no longer holds.
 type LostError struct {
 	File, Fingerprint string
 	Why               string
@@ -37,8 +37,8 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("device key %s: %s: florctl revoke --host-key %s, then here rm %s, and flor join with another token", e.File, e.Why, e.Fingerprint, e.File)
 }
 
-// Make makes the key of a host, whole or not at all, and never another one. It is the TPM's
-// where there is one at the path tpm.
+// Make generates the key of a host, completely or not at all. It never replaces an existing key.
+// The key is held by the TPM at the path tpm if there is one.
 func Make(l hostdir.Layout, tpm string) error {
 	if _, err := os.Stat(l.DeviceKey()); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -63,8 +63,8 @@ func Make(l hostdir.Layout, tpm string) error {
 	return atomicfile.File(l.DeviceKey(), secret, 0o600)
 }
 
-// Load is the key of a host; the TPM at the path tpm signs with it where it holds it. The
-// error is fs.ErrNotExist where there is none.
+// Load returns the key of a host. If a TPM holds the key, the TPM at the path tpm signs with it. It
+// returns fs.ErrNotExist if there is no key.
 func Load(l hostdir.Layout, tpm string) (crypto.Signer, error) {
 	file := l.DeviceKey()
 	text, err := os.ReadFile(file)

@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-tpm/tpm2"
 )
 
-// typeTPM is that of TPM key files, which OpenSSL's TPM provider reads too: "ASN.1
+// typeTPM is the PEM type of TPM key files, which OpenSSL's TPM provider also reads: "ASN.1
 // Specification for TPM 2.0 Key Files", draft-bottomley-tpm2-keys.
 const typeTPM = "TSS2 PRIVATE KEY"
 
-// loadable is the type of a key as a TPM exports it for itself.
+// loadable is the type of a key that a TPM has exported for itself.
 var loadable = asn1.ObjectIdentifier{2, 23, 133, 10, 1, 3}
 
-// keyFile is a TPMKey of that specification, with what ours have.
+// keyFile is the TPMKey of that specification, with the fields that are used here.
 type keyFile struct {
 	Type      asn1.ObjectIdentifier
 	EmptyAuth bool `asn1:"explicit,optional,tag:0"`
@@ -27,7 +27,7 @@ type keyFile struct {
 	Private   []byte // TPM2B_PRIVATE, encrypted
 }
 
-// blob is what a TPM loads.
+// blob is the data that a TPM loads.
 type blob struct {
 	Public2B tpm2.TPM2BPublic
 	Private  tpm2.TPM2BPrivate
@@ -75,7 +75,7 @@ func publicKey(p *tpm2.TPM2BPublic) (*ecdsa.PublicKey, error) {
 	if !ok {
 		return nil, fmt.Errorf("TPM key file: a %T, want ECDSA", key)
 	}
-	if _, err := ec.ECDH(); err != nil { // a point of the curve
+	if _, err := ec.ECDH(); err != nil { // checks that the point is on the curve
 		return nil, fmt.Errorf("TPM key file: public key: %w", err)
 	}
 	return ec, nil

@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/internal/atomicfile"
 )
 
-// template is that of device keys: they sign SHA-256 and nothing else, and cannot leave the TPM.
+// template is the template of device keys: they sign only SHA-256 digests and cannot leave the TPM.
 var template = tpm2.TPMTPublic{
 	Type: tpm2.TPMAlgECC, NameAlg: tpm2.TPMAlgSHA256,
 	ObjectAttributes: tpm2.TPMAObject{
@@ -36,7 +36,7 @@ var template = tpm2.TPMTPublic{
 	}),
 }
 
-// open opens a TPM: a device, or the Unix socket of one that is a process.
+// open opens a TPM: a device, or the Unix socket of a software TPM.
 func open(path string) (transport.TPMCloser, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -48,8 +48,8 @@ func open(path string) (transport.TPMCloser, error) {
 	return linuxtpm.Open(path)
 }
 
-// under calls f with the storage root key of a TPM, which is the same each time it is made
-// from the TCG's template, until the TPM is cleared.
+// under calls f with the storage root key of a TPM. The key is derived from the TCG's template and
+// stays the same until the TPM is cleared.
 func under(t transport.TPM, f func(root tpm2.NamedHandle) error) error {
 	root, err := tpm2.CreatePrimary{PrimaryHandle: tpm2.TPMRHOwner, InPublic: tpm2.New2B(tpm2.ECCSRKTemplate)}.Execute(t)
 	if err != nil {
@@ -64,7 +64,7 @@ func flush(t transport.TPM, h tpm2.TPMHandle) error {
 	return err
 }
 
-// makeTPM has a TPM make a key.
+// makeTPM generates a key in a TPM.
 func makeTPM(file, tpm string) error {
 	t, err := open(tpm)
 	if err != nil {
@@ -101,11 +101,11 @@ func loadTPM(file string, text []byte, tpm string) (crypto.Signer, error) {
 	return &tpmKey{b, file, tpm, public}, nil
 }
 
-// Public is an *ecdsa.PublicKey.
+// Public returns an *ecdsa.PublicKey.
 func (k *tpmKey) Public() crypto.PublicKey { return k.public }
 
-// Sign signs a SHA-256. One process does so at a time: a TPM that nobody shares out holds
-// three keys at most.
+// Sign signs a SHA-256 digest. A lock lets only one process sign at a time, because a TPM without a
+// resource manager holds at most three keys.
 func (k *tpmKey) Sign(_ io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
 	if opts.HashFunc() != crypto.SHA256 || len(digest) != crypto.SHA256.Size() {
 		return nil, fmt.Errorf("device key %s: signs SHA-256, not %s", k.file, opts.HashFunc())
@@ -121,7 +121,7 @@ func (k *tpmKey) Sign(_ io.Reader, digest []byte, opts crypto.SignerOpts) ([]byt
 	sig, err := k.sign(digest)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		// Its driver may be loaded later: no LostError.
+		// Not a LostError, because the driver may be loaded later.
 		err = errors.New(k.lost(fmt.Sprintf("held by a TPM, and there is none at %s: turn it on in the firmware; where it is gone for good", k.tpm)).Error())
 	case errors.Is(err, tpm2.TPMRCIntegrity):
 		err = k.lost("held by another machine's TPM, or by this one before it was cleared")

@@ -31,58 +31,58 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// lookAgain is the shortest time between two looks whether documents have become stale.
+// lookAgain is the minimum time between two checks whether documents have become stale.
 const lookAgain = time.Second
 
 // Follower follows the documents of one host.
 type Follower struct {
 	Store   *documents.Store
-	Timeout time.Duration // how long a provider may take to answer under new documents
+	Timeout time.Duration // time that a provider has to answer under new documents
 
-	// Report returns what the host reports of itself; nil for nothing.
+	// Report returns the host's report; nil to send none.
 	Report func(context.Context) hostreport.Report
 
-	// Reconnected is called when a provider answers a watch again after failures: it may be another,
-	// without the state of before.
+	// Reconnected is called when a provider answers a watch again after failures, because it may
+	// have been replaced and may have lost its state.
 	Reconnected func()
 
-	set    documents.Set    // that was taken up
-	table  *needstate.Table // of the needs under that
-	need   *needstate.Need  // of the table; nil where no documents come over the network
-	opened time.Time        // when the set was taken up
-	note   string           // where others that are in force come from
+	set    documents.Set    // documents passed to Open
+	table  *needstate.Table // needs of these documents
+	need   *needstate.Need  // need for documents; nil if documents do not come over the network
+	opened time.Time        // time of Open
+	note   string           // origin of newer documents in force
 
 	line     line
 	watcher  watcher
 	prover   prover
 	reporter reporter
 
-	fresh time.Time     // when that was looked at which stale follows from
-	stale time.Duration // how long no provider has answered about the documents, when that is too long
+	fresh time.Time     // time of the last check for stale documents
+	stale time.Duration // time without an answer about the documents, if it is too long
 }
 
-// Open takes up documents in force, with the table of their needs. need is the one for documents; nil for
-// none.
+// Open begins to use documents in force, with the table of their needs. need is the one for
+// documents; nil for none.
 func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needstate.Need) {
 	f.set, f.table, f.need, f.note = set, table, need, ""
 	f.opened, f.fresh = time.Now().Round(0), time.Time{}
 	if f.seek(f.opened); f.prover.Commit != nil {
-		f.line.close() // only a connection made under these documents proves anything
+		f.line.close() // only a connection made under these documents is a proof
 	}
 }
 
 // Close closes the connection.
 func (f *Follower) Close() { f.line.close() }
 
-// Changed reports whether other documents, or another revocation list, are in force than were
-// taken up, and where they are from.
+// Changed reports whether other documents or another revocation list are in force than those passed
+// to Open, and describes their origin.
 func (f *Follower) Changed() (note string, changed bool) {
 	is := f.Store.Set()
 	changed = is.Generation != f.set.Generation || is.Roots.Revocations().Newer(f.set.Roots.Revocations())
 	return cmp.Or(f.note, "taken from the network"), changed
 }
 
-// Refresh finds what flor sync, or what goes back from it, put in force.
+// Refresh reads documents that flor sync, or its rollback, put in force.
 func (f *Follower) Refresh() {
 	note, err := f.Store.Refresh()
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *Follower) Refresh() {
 	}
 }
 
-// Accept puts documents in force that do not come from a provider. from is where they are from.
+// Accept puts documents in force that do not come from a provider. from describes their origin.
 func (f *Follower) Accept(ctx context.Context, a hostapi.Artifact, from string) *hostapi.Error {
 	e := f.accept(ctx, a)
 	if _, changed := f.Changed(); changed {
@@ -102,8 +102,8 @@ func (f *Follower) Accept(ctx context.Context, a hostapi.Artifact, from string) 
 	return e
 }
 
-// accept puts what came from the network in force. A newer revocation list is reported as soon
-// as the forwarder can have it.
+// accept puts an artifact from the network in force. A new revocation list is reported as soon as
+// the forwarder may have loaded it.
 func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hostapi.Error {
 	had := f.Store.Set().Roots.Revocations()
 	e := f.Store.Accept(ctx, artifact)
@@ -114,10 +114,11 @@ func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hosta
 	return e
 }
 
-// Stale returns the time since a provider last answered about the documents, zero unless that is too long.
+// Stale returns the time since a provider last answered about the documents, zero unless it is too
+// long.
 func (f *Follower) Stale() time.Duration { return f.stale }
 
-// CheckFreshness reports that documents have become stale, or are so no more.
+// CheckFreshness reports when documents become stale and when they no longer are.
 func (f *Follower) CheckFreshness() {
 	now := time.Now().Round(0)
 	if now.Sub(f.fresh).Abs() < lookAgain {
@@ -134,14 +135,14 @@ func (f *Follower) CheckFreshness() {
 	f.table.Changed()
 }
 
-// Rewind keeps waits as long as they were meant when the clock was set back.
+// Rewind preserves the lengths of waits when the clock was set back.
 func (f *Follower) Rewind(by time.Duration) {
 	needstate.Rewind(by, &f.reporter.look, &f.reporter.due, &f.watcher.next,
 		&f.prover.next, &f.prover.ends, &f.prover.last, &f.prover.seen, &f.opened)
 }
 
-// Begin begins what is due of the documents, once the needs had their turn, and returns when to come
-// back; zero for not by itself. The poll joins a pass.
+// Begin starts due operations on the documents. It must be called after the needs have begun. It
+// returns the time at which to call it again, zero for none. The poll joins a pass.
 func (f *Follower) Begin(now time.Time, pass *fetch.Pass, start needstate.Start) time.Time {
 	var poll time.Time
 	if f.need != nil && !f.need.Busy {
@@ -150,7 +151,7 @@ func (f *Follower) Begin(now time.Time, pass *fetch.Pass, start needstate.Start)
 	return needstate.First(poll, f.reports(now, start), f.watches(now, start))
 }
 
-// pollDue is the time of the proof while one is sought.
+// pollDue returns the time of the next proof while one is needed.
 func (f *Follower) pollDue(due time.Time, ok bool) (time.Time, bool) {
 	if f.prover.Commit != nil {
 		return f.prover.next, true
@@ -158,7 +159,7 @@ func (f *Follower) pollDue(due time.Time, ok bool) (time.Time, bool) {
 	return due, ok
 }
 
-// poll requests the documents of a provider, over the line unless that is in use.
+// poll requests the documents from a provider, over the line unless the line is in use.
 func (f *Follower) poll(pass *fetch.Pass, number int) func(context.Context) func() {
 	n, host, proof := f.need, f.table.Host, f.prover.proof
 	attempt := fetch.Attempt{Need: n.Need, Provider: f.provider(number)}
@@ -207,8 +208,8 @@ func (f *Follower) poll(pass *fetch.Pass, number int) func(context.Context) func
 	}
 }
 
-// provider is whom an attempt of a number goes to: first to those that are not watched, but for a
-// proof, whose connection serves the next watch.
+// provider returns the provider for an attempt. It begins with those that are not watched, except
+// for a proof, whose connection is used for the next watch.
 func (f *Follower) provider(number int) string {
 	i, providers := number-1, f.need.Providers
 	if w := f.watcher; w.answered {
@@ -228,13 +229,14 @@ func (f *Follower) fulfil(provider string) {
 
 func (f *Follower) disk(err error) { f.table.Disk("documents", err) }
 
-// line is the connection that all goes over, while nobody has it.
+// line holds the connection while it is not in use.
 type line struct {
 	free *fetch.Line // nil for none
-	used bool        // somebody has it, or makes another
+	used bool        // the connection is in use or being made
 }
 
-// take has the caller use the line alone, until release; false where another does. It may be nil.
+// take gives the caller exclusive use of the line until release. The result may be nil. It returns
+// false if the line is in use.
 func (l *line) take() (*fetch.Line, bool) {
 	if l.used {
 		return nil, false
@@ -243,7 +245,7 @@ func (l *line) take() (*fetch.Line, bool) {
 	return l.free, true
 }
 
-// release ends the use of the line. One that failed is not used again.
+// release ends the use of the line. A line that failed is closed.
 func (l *line) release(line *fetch.Line, failed *fetch.Error) {
 	l.free, l.used = line, false
 	if failed != nil {

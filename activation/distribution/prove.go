@@ -16,35 +16,37 @@ import (
 )
 
 const (
-	// proveEvery is the longest wait between two attempts to reach a provider, but for one that
-	// a provider names.
+	// proveEvery is the maximum wait between two attempts to reach a provider, except for a wait
+	// that a provider requested.
 	proveEvery = 5 * time.Second
-	// extendMost bounds how long a commit, and then what was before, waits for providers that are
-	// full: nobody signs that they are.
+	// extendMost bounds the time by which a commit or its rollback is extended for providers that
+	// are full. Their answer is not authenticated.
 	extendMost = 10 * time.Minute
-	// slept is longer than activation is ever idle: where it was, the machine slept.
+	// slept is longer than activation is ever idle. If activation was idle for longer, the machine
+	// slept.
 	slept = 2 * time.Minute
 )
 
-// proof names the decision that a connection made now brings about documents from the network: while
-// their commit is pending, whether they stay; when it went back, whether it had cut this host
-// off. Silence leaves the first to whoever goes back, and ends the second with the documents
-// in force once more, since those before are no better.
+// proof is a question about documents from the network that an answer over a new connection
+// decides. While their commit is pending, an answer makes them permanent. After they were rolled
+// back, an answer shows that they had cut this host off. Without an answer, the pending commit is
+// rolled back at its deadline; after a rollback the documents are put in force again, because the
+// old ones are no better.
 type proof struct {
 	*hostdir.Commit
 	undone bool
 }
 
-// prover knows when to seek a proof.
+// prover schedules proofs.
 type prover struct {
 	proof
-	next time.Time // attempt
-	ends time.Time // when nobody has answered under the documents before
-	last time.Time // that ends may be
-	seen time.Time // last
+	next time.Time // time of the next attempt
+	ends time.Time // end of the wait for an answer under the old documents
+	last time.Time // latest value of ends
+	seen time.Time // last call
 }
 
-// seek is the proof to be sought, its commit nil for none.
+// seek returns the proof that is needed. Its commit is nil if none is.
 func (f *Follower) seek(now time.Time) proof {
 	p := &f.prover
 	c, undone := f.Store.Unproved()
@@ -59,7 +61,7 @@ func (f *Follower) seek(now time.Time) proof {
 	return p.proof
 }
 
-// proved notes that a provider answered over a connection made under the documents in force.
+// proved records that a provider answered over a connection made under the documents in force.
 func (f *Follower) proved(p proof, provider string) {
 	var text string
 	var err error
@@ -83,8 +85,8 @@ func (f *Follower) waitsFor(n *needstate.Need) bool {
 	return f.need != nil && slices.Contains(f.need.DependsOn, n.ID)
 }
 
-// Hurry changes when a need is due that the documents wait for while a proof is sought: as often as
-// that asks.
+// Hurry returns an earlier due time for a need on which the documents depend, while a proof is
+// needed.
 func (f *Follower) Hurry(n *needstate.Need, due time.Time, ok bool) (time.Time, bool) {
 	next := f.prover.next
 	if f.prover.Commit != nil && f.waitsFor(n) && n.State.State == hostdir.NeedWaiting && (!ok || next.Before(due)) {
@@ -93,8 +95,8 @@ func (f *Follower) Hurry(n *needstate.Need, due time.Time, ok bool) (time.Time, 
 	return due, ok
 }
 
-// Fulfilled notes that a need is: a proof that waited for it is sought at once, and with a new SVID of
-// the node, the documents are watched at once.
+// Fulfilled records that a need was fulfilled. A proof that waited for it is attempted at once.
+// After a new SVID of the node, the documents are watched at once.
 func (f *Follower) Fulfilled(n *needstate.Need) {
 	if f.waitsFor(n) {
 		f.prover.next = time.Time{}
@@ -104,14 +106,14 @@ func (f *Follower) Fulfilled(n *needstate.Need) {
 	}
 }
 
-// Failed notes that an attempt at a need failed.
+// Failed records that an attempt at a need failed.
 func (f *Follower) Failed(n *needstate.Need, failed *fetch.Error) {
 	if f.waitsFor(n) {
 		f.unproved(n, failed)
 	}
 }
 
-// unproved notes that what a proof takes failed.
+// unproved records that a step of a proof failed.
 func (f *Follower) unproved(n *needstate.Need, failed *fetch.Error) {
 	now, wait := time.Now().Round(0), proveEvery/2+rand.N(proveEvery/2)
 	if at := n.State.Next; !at.IsZero() && at.Sub(now) < wait {
@@ -123,8 +125,8 @@ func (f *Follower) unproved(n *needstate.Need, failed *fetch.Error) {
 	}
 }
 
-// extend has a proof sought for longer: a provider that has no place for this host now is reached,
-// so the documents in force do not cut the host off.
+// extend extends the time for a proof. A provider that has no place for this host was reached, so
+// the documents in force do not cut the host off.
 func (f *Follower) extend(now time.Time) {
 	p := &f.prover
 	if p.Commit == nil {
@@ -145,8 +147,8 @@ func (f *Follower) extend(now time.Time) {
 	}
 }
 
-// Prove ends a proof that nobody answers, with the documents in force once more, and returns when to
-// come back; zero for not by itself.
+// Prove ends the wait for a proof that failed, by putting the documents in force again. It returns
+// the time at which to call it again, zero for none.
 func (f *Follower) Prove(ctx context.Context, now time.Time) time.Time {
 	if p := f.seek(now); !p.undone || f.need != nil && f.need.Busy {
 		return time.Time{}
@@ -158,11 +160,11 @@ func (f *Follower) Prove(ctx context.Context, now time.Time) time.Time {
 	return f.prover.ends
 }
 
-// redo puts documents in force once more that went back for nothing: no provider answers under
-// those before either.
+// redo puts documents in force again that were rolled back in vain, because no provider answers
+// under the old documents either.
 func (f *Follower) redo(ctx context.Context, now time.Time) {
 	p := &f.prover
-	p.ends = now.Add(f.Timeout) // where that fails
+	p.ends = now.Add(f.Timeout) // in case of an error
 	again := false
 	err := f.Store.Redo(ctx, p.ID, func(set documents.Set) bool {
 		again = f.foreign(set)
@@ -180,8 +182,8 @@ func (f *Follower) redo(ctx context.Context, now time.Time) {
 	f.table.Report(event.Event{Event: event.Commit, Message: fmt.Sprintf("%s %s: no provider answers without it either", p, text)})
 }
 
-// foreign reports whether the roots in force signed the node's certificate, and those of other
-// documents did not: under these the host may never reach a provider again.
+// foreign reports whether the node's certificate was signed by the roots in force but not by those
+// of other documents. Under such documents the host might never reach a provider again.
 func (f *Follower) foreign(set documents.Set) bool {
 	n := f.table.Node()
 	if n == nil || n.Foreign {

@@ -14,35 +14,35 @@ import (
 )
 
 const (
-	// reportEvery is how often a host reports where nothing changes, give or take a tenth.
+	// reportEvery is the interval between reports of an unchanged host, varied by a tenth.
 	reportEvery = 5 * time.Minute
-	// lookEvery is how often it looks whether something has.
+	// lookEvery is the interval between checks for changes.
 	lookEvery = 10 * time.Second
-	// reportFirst is how long a watch waits for the report of new documents. Nothing that is
-	// published meanwhile, a revocation least of all, may wait longer.
+	// reportFirst is the time for which a watch waits for the report of new documents. It is short,
+	// because publications during that time, in particular revocations, are delayed.
 	reportFirst = 3 * time.Second
-	// reportAlone is how long the report of new documents waits for the connection that these
-	// come and are proved over, before it has one of its own.
+	// reportAlone is the time for which the report of new documents waits for the connection on
+	// which these are fetched and proved. After that it uses a connection of its own.
 	reportAlone = 2 * time.Minute
-	// listReport bounds the time in which the forwarder puts a revocation list in force.
+	// listReport bounds the time that the forwarder has to load a revocation list.
 	listReport = 500 * time.Millisecond
 )
 
-// reporter knows when the host reports next.
+// reporter schedules reports.
 type reporter struct {
 	sequence int64
-	look     time.Time // when to compare what the host is with what it reported
-	due      time.Time // when to report all the same
+	look     time.Time // time of the next check for changes
+	due      time.Time // time of the next report without changes
 	busy     bool
-	standing string // as reported last
-	failures int    // in a row
+	standing string // hostreport.Report.Standing of the last report
+	failures int    // consecutive failures
 
-	generation int // of the documents at the last look
+	generation int // generation of the documents at the last check
 
-	rotate map[string]int // what an operator ordered, by need, in the last answer
+	rotate map[string]int // rotations ordered in the last answer, by need
 }
 
-// reports starts a report where one may be due, and returns when to come back.
+// reports starts a report if one may be due. It returns the time at which to call it again.
 func (f *Follower) reports(now time.Time, start needstate.Start) time.Time {
 	r := &f.reporter
 	if f.Report == nil || f.table.Once || r.busy || f.need == nil {
@@ -53,7 +53,7 @@ func (f *Follower) reports(now time.Time, start needstate.Start) time.Time {
 	if fresh && (f.prover.Commit != nil || f.table.Waits()) {
 		return f.opened.Add(reportFirst)
 	}
-	// Between two watches their connection is free, and a report that is due soon needs no other.
+	// Between two watches the connection is free. A report that is due soon is then sent over it.
 	between := !f.line.used && f.line.free.Free(now) && r.failures == 0
 	early := between && f.watcher.answered && !r.due.After(now.Add(2*reportEvery/5))
 	if r.look.After(now) && !early && !fresh {
@@ -90,23 +90,23 @@ func (f *Follower) reports(now time.Time, start needstate.Start) time.Time {
 	return time.Time{}
 }
 
-// unreported reports whether a report of the documents in force comes first: it waits for a
-// while for what the needs come to, and the next watch for the report. So one connection does
-// for all that new documents bring about.
+// unreported reports whether the report of new documents should come first. The report waits for a
+// while for the needs, and the next watch waits for the report. One connection is then sufficient
+// after new documents.
 func (f *Follower) unreported(now time.Time) bool {
 	r := &f.reporter
 	return f.Report != nil && !f.table.Once && r.failures == 0 && r.generation != f.set.Generation && now.Before(f.opened.Add(reportFirst))
 }
 
-// connects reports whether documents are about to come, or to be proved, over a connection that
-// a report can have next. A provider that did not answer yet has no need of another connection.
+// connects reports whether documents are about to be fetched or proved over a connection that a
+// report can use afterwards. A provider that does not answer needs no further connection.
 func (f *Follower) connects() bool {
 	n := f.need
 	return f.prover.Commit != nil || n != nil && (n.Busy || n.State.State == hostdir.NeedBlocked || n.State.State == hostdir.NeedWaiting)
 }
 
-// send sends a report to the first provider that takes it, over the line where there is one,
-// and returns its answer.
+// send sends a report to the first provider that accepts it, over the line if there is one, and
+// returns the answer.
 func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []string, line *fetch.Line) (answer hostapi.Reported, err error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -132,29 +132,29 @@ func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []strin
 	return answer, err
 }
 
-// ReportSoon has the host look at once whether it has something to report.
+// ReportSoon makes the host check at once for changes to report.
 func (f *Follower) ReportSoon() { f.reporter.lookIn(0) }
 
 func (r *reporter) lookIn(wait time.Duration) { r.look = time.Now().Round(0).Add(wait) }
 
-// Order returns the rotation of a need that an operator ordered; zero for none.
+// Order returns the rotation of a need that an operator ordered, zero for none.
 func (f *Follower) Order(need string) int { return f.reporter.rotate[need] }
 
-// Watching reports whether a watch is under way, or another use of its connection.
+// Watching reports whether a watch, or another use of its connection, is in progress.
 func (f *Follower) Watching() bool { return f.line.used }
 
-// looked notes that there was nothing to report.
+// looked records that there was nothing to report.
 func (f *Follower) looked() {
 	f.reporter.busy = false
 	f.reporter.lookIn(lookEvery)
 }
 
-// reported notes what came of a report. A failure is no event: the need for documents,
-// which has the same providers, reports those.
+// reported records the result of a report. A failure is not an event, because it is also reported
+// for the need for documents, which has the same providers.
 func (f *Follower) reported(standing string, answer hostapi.Reported, err error) {
 	r := &f.reporter
 	f.looked()
-	// A clock that was set back would otherwise begin below what the provider has.
+	// After the clock was set back, the number would otherwise begin below that of the provider.
 	r.sequence = max(r.sequence, answer.Sequence)
 	if err != nil {
 		r.failures++

@@ -13,27 +13,28 @@ import (
 )
 
 const (
-	// For notOffered a host whose providers know of no watch polls alone.
+	// notOffered is the time for which a host whose providers do not support watches only polls.
 	notOffered = time.Hour
-	// rewatch spreads hosts whose watches were cut off together.
+	// rewatch spreads the reconnections of hosts whose watches were cut off together.
 	rewatch = 5 * time.Second
-	// rewatchMost bounds the wait of one whose watches are cut off again and again.
+	// rewatchMost bounds the wait after repeated failures of a watch.
 	rewatchMost = 15 * time.Minute
 )
 
-// watcher knows the watch of this host's documents. It watches one provider; others are polled.
+// watcher is the state of the watch of this host's documents. It watches one provider and polls the
+// others.
 type watcher struct {
-	provider string    // that is watched
-	revision int64     // of its last answer; zero for none
-	tag      string    // of the documents in force when that was taken in
-	next     time.Time // when to watch again
-	answered bool      // and no failure since
-	failures int       // in a row
-	unknown  int       // providers in a row that offer no watch
+	provider string    // watched provider
+	revision int64     // revision of its last answer; zero for none
+	tag      string    // tag of the documents in force after that answer
+	next     time.Time // time of the next watch
+	answered bool      // the last watch was answered
+	failures int       // consecutive failures
+	unknown  int       // consecutive providers without support for watches
 }
 
-// watches starts a watch of the documents where none is under way, and returns when to come
-// back. The need itself gets the first ones, and whatever comes after a failure.
+// watches starts a watch of the documents if none is in progress. It returns the time at which to
+// call it again. The first documents, and those after a failure, are fetched by polling.
 func (f *Follower) watches(now time.Time, start needstate.Start) time.Time {
 	w, n := &f.watcher, f.need
 	if f.table.Once || f.prover.Commit != nil || n == nil || n.Busy || f.line.used || n.State.State != hostdir.NeedFulfilled {
@@ -53,7 +54,7 @@ func (f *Follower) watches(now time.Time, start needstate.Start) time.Time {
 	}
 	last, _ := f.line.take()
 	provider, host, from, others := w.provider, f.table.Host, w.revision, len(n.Providers) > 1
-	if host.Tag != w.tag { // others came in force meanwhile, as when a change undid itself
+	if host.Tag != w.tag { // other documents are in force since, for example after a rollback
 		from = 0
 	}
 	start(func(ctx context.Context) func() {
@@ -67,8 +68,8 @@ func (f *Follower) watches(now time.Time, start needstate.Start) time.Time {
 	return time.Time{}
 }
 
-// watched notes what came of a watch. That it failed is no event: the need goes on polling,
-// which reports what is wrong.
+// watched records the result of a watch. A failure is not an event, because the host goes on
+// polling, which reports errors.
 func (f *Follower) watched(ctx context.Context, line *fetch.Line, artifact hostapi.Artifact, failed *fetch.Error) {
 	w, n, now := &f.watcher, f.need, time.Now().Round(0)
 	f.line.release(line, failed)
@@ -83,7 +84,7 @@ func (f *Follower) watched(ctx context.Context, line *fetch.Line, artifact hosta
 		w.saw(w.provider, artifact.Revision, f.Store.Set().Tag())
 	case ctx.Err() != nil: // cut off by this host
 		w.next = now
-	case failed.Code == hostapi.CodeUnknownMethod.Name: // of an older release
+	case failed.Code == hostapi.CodeUnknownMethod.Name: // a provider of an older release
 		if w.unknown++; w.unknown%len(n.Providers) == 0 {
 			w.next = now.Add(notOffered - rand.N(notOffered/10))
 		}
@@ -95,8 +96,8 @@ func (f *Follower) watched(ctx context.Context, line *fetch.Line, artifact hosta
 	}
 }
 
-// received puts what a watch brought in force. That nothing did is as good as a poll, where
-// there is no other provider to poll.
+// received puts the result of a watch in force. A result without a change is equivalent to a poll
+// if there is no other provider to poll.
 func (f *Follower) received(ctx context.Context, provider string, artifact hostapi.Artifact) {
 	n := f.need
 	e := f.accept(ctx, artifact)
@@ -112,24 +113,24 @@ func (f *Follower) received(ctx context.Context, provider string, artifact hosta
 	}
 }
 
-// saw notes up to which revision of a provider its documents have been looked at, and the tag of those in
-// force then. The next watch goes on from there.
+// saw records the revision up to which the documents of a provider have been received, and the tag
+// of the documents in force. The next watch continues from there.
 func (w *watcher) saw(provider string, revision int64, tag string) {
 	w.watch(provider)
 	w.revision, w.tag = revision, tag
 }
 
-// watch makes a provider the one that is watched.
+// watch selects the provider to watch.
 func (w *watcher) watch(provider string) {
 	if provider != w.provider {
 		w.provider, w.revision, w.answered = provider, 0, false
 	}
 }
 
-// now has the next watch begin at once.
+// now makes the next watch begin at once.
 func (w *watcher) now() { w.next, w.failures = time.Time{}, 0 }
 
-// following is the provider after another, the first after the last.
+// following returns the provider after another, in a circle.
 func following(providers []string, after string) string {
 	return providers[(slices.Index(providers, after)+1)%len(providers)]
 }

@@ -9,35 +9,36 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Codes of documents from the network that are refused.
+// Codes for documents from the network that were refused.
 var (
-	CodeOlder    = hostapi.Code{Name: "older-document", Class: hostapi.Transient} // the provider does not have the newest yet
+	CodeOlder    = hostapi.Code{Name: "older-document", Class: hostapi.Transient} // the provider does not have the newest documents yet
 	CodeTampered = hostapi.Code{Name: "tampered", Class: hostapi.Denied}          // digest or signature does not verify
 	CodeForeign  = hostapi.Code{Name: "foreign-document", Class: hostapi.Denied}  // for another host
 	CodeDisk     = hostapi.Code{Name: "disk", Class: hostapi.Transient}           // the state directory cannot be written
-	CodePending  = hostapi.Code{Name: "commit-pending", Class: hostapi.Transient} // a commit must be confirmed or go back first
-	CodeHeld     = hostapi.Code{Name: "held", Class: hostapi.Transient}           // an operator has it wait
-	CodeUnarmed  = hostapi.Code{Name: "commit-unarmed", Class: hostapi.Transient} // nobody can be had who goes back
+	CodePending  = hostapi.Code{Name: "commit-pending", Class: hostapi.Transient} // a commit must be confirmed or rolled back first
+	CodeHeld     = hostapi.Code{Name: "held", Class: hostapi.Transient}           // an operator holds documents back
+	CodeUnarmed  = hostapi.Code{Name: "commit-unarmed", Class: hostapi.Transient} // no process can be started that would roll back
 )
 
-// Offer is what documents from the network would put in force.
+// Offer contains documents from the network before they are put in force.
 type Offer struct {
 	Set      Set
-	Changed  bool // from what is in force
+	Changed  bool // differs from the documents in force
 	received map[string]document.Document
 }
 
-// Accept puts documents from the network in force, all of them or none; Set is what is in
-// force then. With Arm that is an unattended commit, unless only their version changes. A
-// policy that is not among them stays: a provider that can withhold cannot remove. What is in
-// force already is accepted, and changes nothing. While a commit is pending, or an operator
-// has them wait, no other documents come in force. A newer revocation list always does.
+// Accept puts documents from the network in force, all or none. After it, Set returns the documents
+// in force. If Arm is set, the change is an unattended commit, unless only the versions change. An
+// omitted policy remains in force, because a provider that can withhold documents must not be able
+// to remove them. Documents that are already in force are accepted without effect. While a commit
+// is pending, or an operator holds documents back, no other documents are put in force. A newer
+// revocation list is always accepted.
 func (s *Store) Accept(ctx context.Context, a hostapi.Artifact) *hostapi.Error {
 	if a.NotModified {
 		return nil
 	}
 	e := s.acceptDocuments(ctx, a)
-	if a.Revocations != nil { // whatever came of the rest
+	if a.Revocations != nil { // regardless of the result for the documents
 		if refused := s.acceptRevocations(*a.Revocations); e == nil {
 			e = refused
 		}
@@ -87,7 +88,7 @@ func (s *Store) acceptDocuments(ctx context.Context, a hostapi.Artifact) *hostap
 	return nil
 }
 
-// Verify returns what documents from the network would put in force. Nothing changes.
+// Verify returns the documents that Accept would put in force, without changing anything.
 func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 	if a.Unchanged() {
 		return Offer{Set: s.set}, nil
@@ -143,9 +144,10 @@ func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 	return Offer{Set: set, Changed: changed, received: byKind}, nil
 }
 
-// newer reports whether a document verifies, is for this host, and is newer than minVersion.
-// That version itself is accepted and changes nothing, and so is an older one where the
-// closure is ahead of what is published. One that is older than the network's own is an error.
+// newer reports whether a document is verified, for this host, and newer than minVersion. It
+// returns false without an error for minVersion itself, and for an older document if the closure is
+// ahead of the published version. It returns an error for a document that is older than the newest
+// one from the network.
 func (s *Store) newer(d document.Document, held document.Envelope, pins []string) (bool, *hostapi.Error) {
 	if err := d.Verify(pins); err != nil {
 		return false, hostapi.Errorf(CodeTampered, "document from the network: %v: publish with a key that this host pins, or deploy its closure", err)
@@ -164,8 +166,8 @@ func (s *Store) newer(d document.Document, held document.Envelope, pins []string
 	return false, nil
 }
 
-// lost reports whether a document is the newest that the network had for this host, and is not
-// in force although the host did not go back from it: a disk that damaged it lost it.
+// lost reports whether a document is the newest one that the network had for this host, but is not
+// in force although it was not rolled back. It was then lost by a damaged disk.
 func (s *Store) lost(e, held document.Envelope) bool {
 	same := func(v document.Envelope) bool { return v.Serial == e.Serial && v.Digest == e.Digest }
 	back := s.record.newest(undone + e.Kind)
@@ -176,7 +178,7 @@ func (s *Store) lost(e, held document.Envelope) bool {
 	return err == nil && (c == nil || !slices.Contains(c.Documents, document.ReportedOf(e)))
 }
 
-// commit puts an offer in force when it changes something, and records what the network had.
+// commit puts an offer in force if it changes something, and records the version from the network.
 func (s *Store) commit(o Offer) error {
 	if o.Changed {
 		if err := s.put(o.Set); err != nil {

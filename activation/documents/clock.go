@@ -13,18 +13,18 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Clock is a moment by the two clocks of a machine: one that nobody sets and that ends with
-// the boot, and the wall clock, which goes on.
+// Clock is a moment by two clocks of a machine: one that nobody can set and that ends with the
+// boot, and the wall clock.
 type Clock struct {
-	Boot    string        // identity of the boot
-	Running time.Duration // CLOCK_BOOTTIME, which counts sleep too
+	Boot    string        // ID of the boot
+	Running time.Duration // CLOCK_BOOTTIME, which includes sleep
 	Wall    time.Time
 }
 
-// bootID is the file with the identity of the boot.
+// bootID is the file with the ID of the boot.
 const bootID = "/proc/sys/kernel/random/boot_id"
 
-// ReadClock is this moment.
+// ReadClock returns the current moment.
 func ReadClock() (Clock, error) {
 	boot, err := os.ReadFile(bootID)
 	if err != nil {
@@ -37,7 +37,7 @@ func ReadClock() (Clock, error) {
 	return Clock{strings.TrimSpace(string(boot)), time.Duration(t.Nano()), time.Now()}, nil
 }
 
-// Commit is one that begins now, with an identity of its own.
+// Commit returns a commit that begins now, with a new ID.
 func (c Clock) Commit(timeout time.Duration) hostdir.Commit {
 	return hostdir.Commit{
 		ID: strings.ToLower(rand.Text()[:8]), Begun: unixtime.Of(c.Wall), Deadline: unixtime.Of(c.Wall.Add(timeout)),
@@ -45,8 +45,8 @@ func (c Clock) Commit(timeout time.Duration) hostdir.Commit {
 	}
 }
 
-// Left is the time until the deadline. After a reboot the wall clock decides, and however it
-// was set, no more than the whole timeout is left.
+// Left returns the time until the deadline. After a reboot it uses the wall clock, but never
+// returns more than the whole timeout.
 func (c Clock) Left(of hostdir.Commit) time.Duration {
 	if of.Boot == c.Boot {
 		return time.Duration(of.Ends) - c.Running
@@ -54,17 +54,17 @@ func (c Clock) Left(of hostdir.Commit) time.Duration {
 	return min(of.Deadline.Sub(c.Wall), of.Deadline.Sub(of.Begun.Time))
 }
 
-// Rearm is the commit with its deadline by the clock of this boot.
+// Rearm returns the commit with its deadline by the clock of this boot.
 func (c Clock) Rearm(of hostdir.Commit) hostdir.Commit {
 	of.Ends = int64(c.Running + c.Left(of))
 	of.Boot = c.Boot
 	return of
 }
 
-// Extend returns a commit that has a time left, where it had less, but never a deadline later
-// than most after it began. It reports whether the deadline changed.
+// Extend returns the commit with at least left until its deadline, but with a deadline of at most
+// most after its beginning. It reports whether the deadline changed.
 func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Commit, bool) {
-	by := min(left-c.Left(of), most-of.Deadline.Sub(of.Begun.Time)).Truncate(time.Second) // as on disk
+	by := min(left-c.Left(of), most-of.Deadline.Sub(of.Begun.Time)).Truncate(time.Second) // as stored on disk
 	if by <= 0 {
 		return of, false
 	}
@@ -72,8 +72,8 @@ func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Comm
 	return of, true
 }
 
-// Begun is when a commit began, by CLOCK_BOOTTIME of the boot that its deadline is of: before
-// that boot where it began before.
+// Begun returns the time by CLOCK_BOOTTIME at which a commit began, in the boot to which its
+// deadline refers. It is negative if the commit began before that boot.
 func Begun(c hostdir.Commit) time.Duration {
 	return time.Duration(c.Ends) - c.Deadline.Sub(c.Begun.Time)
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Arm returns when a process is at work that goes back from a commit (commit.Supervise).
+// Arm returns when a process is running that will roll back a commit (commit.Supervise).
 type Arm func(context.Context) error
 
-// ArmTimeout bounds that, since documents are locked meanwhile.
+// ArmTimeout bounds Arm, because documents are locked meanwhile.
 const ArmTimeout = 8 * time.Second
 
-// armError is the error of Arm.
+// armError is an error of Arm.
 type armError struct{ error }
 
-// Begin puts an offer in force as a commit, which has an identity and a deadline. It is on
-// disk, and arm has seen to whoever goes back from it, before anything changes. Where the
-// error comes with a commit, that is pending all the same.
+// Begin puts an offer in force as a commit. The commit is on disk, and arm has started the process
+// that rolls it back, before anything changes. If Begin returns a commit together with an error,
+// the commit is pending nevertheless.
 func (s *Store) Begin(ctx context.Context, o Offer, c hostdir.Commit, arm Arm) (*hostdir.Commit, error) {
 	unlock, err := lock(s.layout)
 	if err != nil {
@@ -58,8 +58,9 @@ func (s *Store) begin(ctx context.Context, o Offer, c hostdir.Commit, arm Arm) (
 	return &c, nil
 }
 
-// BeginSystem makes a change of the whole installation a commit, which is on disk and armed
-// when it returns: who changes it does so then. dir has the documents that it brings.
+// BeginSystem begins a commit for a change of the whole installation. The commit is on disk and
+// armed when BeginSystem returns; the caller then makes the change. dir contains the documents of
+// the new installation.
 func BeginSystem(ctx context.Context, l hostdir.Layout, c hostdir.Commit, dir string, arm Arm) (*hostdir.Commit, error) {
 	unlock, err := lock(l)
 	if err != nil {
@@ -89,7 +90,7 @@ func BeginSystem(ctx context.Context, l hostdir.Layout, c hostdir.Commit, dir st
 	return &c, s.arm(ctx, c, arm)
 }
 
-// arm writes a commit, and removes it where nobody can be had who goes back from it.
+// arm writes a commit, and removes it if no process can be started that would roll it back.
 func (s *Store) arm(ctx context.Context, c hostdir.Commit, arm Arm) error {
 	s.step("write commit")
 	if err := write(s.layout, c); err != nil {
@@ -104,7 +105,7 @@ func (s *Store) arm(ctx context.Context, c hostdir.Commit, arm Arm) error {
 	return nil
 }
 
-// Rearm replaces what is known of the deadline of a commit, if it is pending still.
+// Rearm replaces the deadline of a commit that is still pending.
 func Rearm(l hostdir.Layout, c hostdir.Commit) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -117,7 +118,7 @@ func Rearm(l hostdir.Layout, c hostdir.Commit) error {
 	return write(l, c)
 }
 
-// Extend sees to it that the pending commit of an identity has a time left, see Clock.Extend.
+// Extend makes sure that the pending commit with an ID has enough time left, see Clock.Extend.
 func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -138,8 +139,7 @@ func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 	return nil
 }
 
-// Confirm ends the pending commit of this identity: it does not go back any more. check may
-// refuse, nil for what never does.
+// Confirm makes the pending commit with this ID permanent. check may refuse; nil never refuses.
 func Confirm(l hostdir.Layout, id string, step func(string), check func(hostdir.Commit) error) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -165,7 +165,7 @@ func Confirm(l hostdir.Layout, id string, step func(string), check func(hostdir.
 	return s.remove(l.CommitFile())
 }
 
-// inForce is an error where what a commit brings is not in force.
+// inForce returns an error unless the documents or the system of a commit are in force.
 func (s *Store) inForce(c hostdir.Commit) error {
 	if c.System != nil {
 		if found := c.System.InForce(); found != c.System.To {
@@ -180,9 +180,9 @@ func (s *Store) inForce(c hostdir.Commit) error {
 	return err
 }
 
-// Undo goes back from the pending commit and returns it, nil where there was none, or it had
-// changed nothing yet. It may be called again, whatever interrupted it. Of a commit that
-// changes the whole installation, that of before is in force again already.
+// Undo rolls back the pending commit and returns it. It returns nil if there is none, or if the
+// commit has not changed anything yet. It may be called again after an interruption. For a commit
+// of the whole installation, the old installation must already be in force.
 func Undo(l hostdir.Layout, step func(string)) (*hostdir.Commit, error) {
 	unlock, err := insist(l)
 	if err != nil {
@@ -201,7 +201,7 @@ func Undo(l hostdir.Layout, step func(string)) (*hostdir.Commit, error) {
 	if n == c.Generation && c.System == nil {
 		return nil, s.remove(l.CommitFile())
 	}
-	// What cannot be noted, on a full disk, is no reason to stay.
+	// A failure to record this, for example on a full disk, must not prevent the rollback.
 	unnoted := s.noteUndone(*c)
 	if held, err := s.held(); c.Generation > 0 && (err != nil || !slices.Equal(held.Reported(), c.Before)) {
 		if _, err := s.dir.Restore(c.Generation); err != nil {
@@ -215,8 +215,8 @@ func Undo(l hostdir.Layout, step func(string)) (*hostdir.Commit, error) {
 	return c, errors.Join(unnoted, s.sync())
 }
 
-// noteUndone records what a commit brought, before it goes: whoever fetches must not bring it
-// again.
+// noteUndone records the documents of a commit before it is rolled back, so that they are not
+// fetched again.
 func (s *Store) noteUndone(c hostdir.Commit) (err error) {
 	if s.record, err = loadRecord(s.layout.State()); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (s *Store) noteUndone(c hostdir.Commit) (err error) {
 			noted = s.record.noteUndone(document.Envelope{Kind: d.Kind, Serial: d.Serial, Digest: d.Digest}) || noted
 		}
 	}
-	// Nor must its closure, when that of before is back.
+	// The same holds for its closure, when the old one is back.
 	if c.System != nil && s.record.Closure != c.System.Closure {
 		s.record.Closure, noted = c.System.Closure, true
 	}
@@ -238,7 +238,7 @@ func (s *Store) noteUndone(c hostdir.Commit) (err error) {
 	return s.record.save(s.layout.State())
 }
 
-// NoneIsPending is the error of what must wait for a pending commit.
+// NoneIsPending returns an error if a commit is pending.
 func (s *Store) NoneIsPending() error {
 	c, err := s.layout.PendingCommit()
 	if c == nil {
@@ -247,8 +247,8 @@ func (s *Store) NoneIsPending() error {
 	return fmt.Errorf("%s is pending, want it confirmed or gone back, by itself at the latest on %s: flor status", c, c.Deadline.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
-// closureWaits is the error of a closure that waits for a pending commit: one that changes
-// the whole installation brings its own.
+// closureWaits returns an error if a closure must wait for a pending commit. A commit of the whole
+// installation contains its own closure.
 func (s *Store) closureWaits() error {
 	if c, err := s.layout.PendingCommit(); c != nil && c.System != nil {
 		return err
@@ -256,7 +256,7 @@ func (s *Store) closureWaits() error {
 	return s.NoneIsPending()
 }
 
-// notPending is why the commit of an identity cannot be confirmed.
+// notPending returns the error for a commit that cannot be confirmed.
 func (s *Store) notPending(id string, pending *hostdir.Commit) error {
 	if pending != nil {
 		return fmt.Errorf("commit %q is not pending, want %q: flor sync --confirm %s", id, pending.ID, pending.ID)
@@ -267,7 +267,7 @@ func (s *Store) notPending(id string, pending *hostdir.Commit) error {
 	return fmt.Errorf("commit %q is not pending, and no other is: flor status", id)
 }
 
-// Reported are the versions of a set's documents.
+// Reported returns the versions of a set's documents.
 func (s Set) Reported() []document.Reported {
 	all := []document.Reported{document.ReportedOf(s.Document.Envelope)}
 	if s.Policy != nil {
@@ -284,7 +284,7 @@ func write(l hostdir.Layout, c hostdir.Commit) error {
 	return atomicfile.File(l.CommitFile(), append(b, '\n'), 0o644)
 }
 
-// remove removes a file of the state directory, for good.
+// remove removes a file of the state directory durably.
 func (s *Store) remove(path string) error {
 	s.step("remove " + filepath.Base(path))
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -293,7 +293,7 @@ func (s *Store) remove(path string) error {
 	return s.sync()
 }
 
-// sync makes the entries of the state directory durable.
+// sync flushes the entries of the state directory.
 func (s *Store) sync() error {
 	s.step("sync state")
 	d, err := os.Open(string(s.layout))
@@ -310,9 +310,9 @@ func (s *Store) step(name string) {
 	}
 }
 
-// beginUnattended puts an offer in force as a commit that activation confirms itself. Its
-// deadline is by the wall clock until whoever goes back writes it by the other one: activation
-// is confined, and has no identity of the boot.
+// beginUnattended puts an offer in force as a commit that activation confirms itself. Its deadline
+// uses the wall clock until the supervising process adds the other clock, because activation is
+// confined and cannot read the boot ID.
 func (s *Store) beginUnattended(ctx context.Context, o Offer) error {
 	c := Clock{Wall: time.Now()}.Commit(s.Timeout)
 	c.Unattended = true
@@ -320,19 +320,19 @@ func (s *Store) beginUnattended(ctx context.Context, o Offer) error {
 	return err
 }
 
-// dropUnchanged ends an unattended commit that an activation left when it died before it
-// changed anything. Documents are locked.
+// dropUnchanged removes an unattended commit that was left by an activation which died before it
+// changed anything. The caller holds the lock.
 func (s *Store) dropUnchanged() error {
 	c, err := s.layout.PendingCommit()
 	if c == nil || err != nil || !c.Unattended || c.Generation != s.set.Generation {
-		return nil // an error is of who finds it pending
+		return nil // an error is reported by callers that find the commit pending
 	}
 	return s.remove(s.layout.CommitFile())
 }
 
-// Unproved is the unattended commit of which a provider's answer under the documents in force
-// decides something, nil for none: while it is pending, that it stays; after it went back,
-// that it had cut the host off.
+// Unproved returns the unattended commit that an answer of a provider under the documents in force
+// decides, or nil. If the commit is pending, an answer makes it permanent. If it was undone, an
+// answer shows that it had cut the host off.
 func (s *Store) Unproved() (c *hostdir.Commit, undone bool) {
 	c, err := s.layout.PendingCommit()
 	if c == nil && err == nil {
@@ -346,14 +346,14 @@ func (s *Store) Unproved() (c *hostdir.Commit, undone bool) {
 	if undone {
 		under = c.Before
 	}
-	if !slices.Equal(s.set.Reported(), under) { // others are in force, or come in force right now
+	if !slices.Equal(s.set.Reported(), under) { // others are in force, or are just being put in force
 		return nil, false
 	}
 	return c, undone
 }
 
-// NoteAnswered notes that a provider answers under the documents before, and not under those of
-// the commit that went back last.
+// NoteAnswered records that a provider answers under the old documents, but did not under those of
+// the last commit that was undone.
 func NoteAnswered(l hostdir.Layout, id string, now time.Time) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -372,8 +372,8 @@ func NoteAnswered(l hostdir.Layout, id string, now time.Time) error {
 	return atomicfile.File(l.UndoneFile(), append(b, '\n'), 0o644)
 }
 
-// Redo puts what went back last in force again: for good, or as a commit once more where again
-// reports true of it.
+// Redo puts the documents of the last commit that was undone in force again: permanently, or as a
+// new commit if again returns true for them.
 func (s *Store) Redo(ctx context.Context, id string, again func(Set) bool) error {
 	unlock, err := lock(s.layout)
 	if err != nil {
@@ -407,7 +407,7 @@ func (s *Store) Redo(ctx context.Context, id string, again func(Set) bool) error
 	return s.remove(s.layout.UndoneFile())
 }
 
-// contents are the digests of a set's documents.
+// contents returns the digests of a set's documents.
 func (s Set) contents() (digests []string) {
 	for _, d := range s.Reported() {
 		digests = append(digests, d.Digest)

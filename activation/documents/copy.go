@@ -14,16 +14,16 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// rootsFile has the roots of the copy that it lies beside.
+// rootsFile contains the roots of the set beside which it is stored.
 const rootsFile = "roots.json"
 
-// copyOf keeps the set in force a second time, for one that a disk damages.
+// copyOf returns the directory with a second copy of the set in force, for the case that the disk
+// damages the first.
 func (s *Store) copyOf() delivery.Dir {
 	return delivery.Dir{Path: s.layout.DocumentsCopy(), Step: s.dir.Step}
 }
 
-// copy brings the copy up to date. One that cannot be written is no reason to stop: the next
-// start writes it.
+// copy updates the copy. Errors are ignored, because the next start writes it again.
 func (s *Store) copy(set Set) {
 	files := set.files()
 	roots, err := json.Marshal(set.Manifest.Trust.Roots)
@@ -34,9 +34,9 @@ func (s *Store) copy(set Set) {
 	_, _ = s.copyOf().Deliver(files)
 }
 
-// recover returns the newest good set that this host has besides the one in force, of which
-// damage is the error. Roots that were accepted do not go back with it: a set with one that the
-// damaged set did not have is no candidate.
+// recover returns the newest intact set besides the one in force, for which damage is the error. A
+// set with a root that the damaged set did not have is not considered, so that removed roots do not
+// come back.
 func (s *Store) recover(damage error) (newest Set, err error) {
 	accepted, known := s.roots()
 	candidates := []string{hostdir.Current(s.layout.DocumentsCopy())}
@@ -68,18 +68,19 @@ func (s *Store) recover(damage error) (newest Set, err error) {
 	return newest, nil
 }
 
-// roots returns the roots of the set in force, which need not be readable; false where they are unknown.
+// roots returns the roots of the set in force, even if the set cannot be read. It returns false if
+// they are not known.
 func (s *Store) roots() (roots []string, known bool) {
 	b, err := os.ReadFile(filepath.Join(hostdir.Current(s.layout.DocumentsCopy()), rootsFile))
 	return roots, err == nil && json.Unmarshal(b, &roots) == nil
 }
 
-// foreignRoot reports whether a set has a root that is not among those accepted.
+// foreignRoot reports whether a set has a root that is not among the accepted ones.
 func foreignRoot(set Set, accepted []string) bool {
 	return slices.ContainsFunc(set.Manifest.Trust.Roots, func(root string) bool { return !slices.Contains(accepted, root) })
 }
 
-// damaged reports whether held documents, of which err is the error, were there.
+// damaged reports whether documents existed but could not be read with the error err.
 func (s *Store) damaged(err error) bool {
 	var newer *document.NewerFormatError
 	if err == nil || errors.As(err, &newer) || errors.Is(err, fs.ErrPermission) {

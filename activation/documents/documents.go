@@ -30,20 +30,20 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Set is the documents in force.
+// Set contains the documents in force.
 type Set struct {
-	Document document.Document // of the manifest
+	Document document.Document // document of the manifest
 	Manifest document.Manifest
-	Roots    *trust.Roots       // with the revocation list, of Store.Set
-	Policy   *document.Document // on a provider host
+	Roots    *trust.Roots       // with the revocation list, if returned by Store.Set
+	Policy   *document.Document // nil unless the host is a provider host
 
 	// Generation is the number of the set below Layout.Documents.
 	Generation int
 }
 
-// Store holds the documents of one host.
+// Store manages the documents of one host.
 type Store struct {
-	// Arm and Timeout are of the commits that Accept begins; nil for none.
+	// Arm and Timeout are used for the commits that Accept begins. A nil Arm begins none.
 	Arm     Arm
 	Timeout time.Duration
 
@@ -52,17 +52,18 @@ type Store struct {
 	dir     delivery.Dir
 	record  record
 	set     Set
-	waits   bool               // the closure, for a pending commit
-	list    *trust.Revocations // in force; nil for none
+	waits   bool               // the closure waits for a pending commit
+	list    *trust.Revocations // list in force; nil for none
 
 	verified *trust.Verified
 }
 
-// chains is how many a host remembers: its own, and those of its providers.
+// chains is the number of certificate chains that a host caches: its own and those of its
+// providers.
 const chains = 64
 
-// Open returns what is in force, once the closure is compared. An empty closure is for a
-// host that has none: it keeps what it accepted before. note is for people.
+// Open compares the closure with the documents in force and returns the store. If closure is empty,
+// the accepted documents remain in force. note describes the result for people.
 func Open(l hostdir.Layout, closure string, step func(string)) (s *Store, note string, err error) {
 	unlock, err := lock(l)
 	if err != nil {
@@ -82,7 +83,8 @@ func Open(l hostdir.Layout, closure string, step func(string)) (s *Store, note s
 	return s, note, nil
 }
 
-// dirOf keeps what a pending commit goes back to.
+// dirOf returns the directory of documents. It keeps the generation to which a pending commit goes
+// back.
 func dirOf(l hostdir.Layout, step func(string)) delivery.Dir {
 	d := delivery.Dir{Path: l.Documents(), Step: step}
 	if c, _ := l.PendingCommit(); c != nil {
@@ -91,8 +93,7 @@ func dirOf(l hostdir.Layout, step func(string)) delivery.Dir {
 	return d
 }
 
-// Refresh finds what other processes have put in force. note is empty where that is what
-// was, too.
+// Refresh reads documents that other processes put in force. note is empty if nothing has changed.
 func (s *Store) Refresh() (note string, err error) {
 	if changed, err := s.outdated(); err != nil || !changed {
 		return "", err
@@ -112,13 +113,14 @@ func (s *Store) refresh() (note string, err error) {
 	return s.open()
 }
 
-// outdated reports whether others are in force than Set, or a closure that waited may come.
+// outdated reports whether other documents are in force than those of Set, or whether a waiting
+// closure can be put in force now.
 func (s *Store) outdated() (bool, error) {
 	n, err := s.dir.Current()
 	return n != s.set.Generation || s.waits && s.closureWaits() == nil, err
 }
 
-// open compares the closure with what is in force.
+// open compares the closure with the documents in force.
 func (s *Store) open() (note string, err error) {
 	l := s.layout
 	s.waits, s.dir = false, dirOf(l, s.dir.Step)
@@ -129,7 +131,7 @@ func (s *Store) open() (note string, err error) {
 	if s.damaged(damage) {
 		held, heldErr = s.recover(damage)
 	}
-	// keep stays with what is held, and puts it in force where it replaces what is damaged.
+	// keep keeps the held documents, and puts them in force if they replace damaged ones.
 	keep := func(why string) (string, error) {
 		if s.set = held; damage == nil {
 			s.copy(held)
@@ -191,14 +193,14 @@ func (s *Store) open() (note string, err error) {
 	return note, nil
 }
 
-// Set is what is in force.
+// Set returns the documents in force.
 func (s *Store) Set() Set {
 	set := s.set
 	set.Roots = set.Roots.With(s.list).Remembering(s.verified)
 	return set
 }
 
-// held reads the generation in force.
+// held reads the current generation.
 func (s *Store) held() (Set, error) {
 	set, err := readSet(hostdir.Current(s.dir.Path), Set{})
 	if err != nil {
@@ -219,7 +221,7 @@ func (s *Store) put(set Set) error {
 	return nil
 }
 
-// files returns the content of each file of a set, by its name on disk.
+// files returns the content of a set's files by name.
 func (s Set) files() map[string]delivery.File {
 	files := map[string]delivery.File{}
 	add := func(d document.Document) {
@@ -234,7 +236,7 @@ func (s Set) files() map[string]delivery.File {
 	return files
 }
 
-// readSet reads the documents in dir, which may be those of old.
+// readSet reads the documents in dir. Unchanged documents are taken from old.
 func readSet(dir string, old Set) (Set, error) {
 	manifest, err := document.Reread(old.Document, dir, document.DocManifest)
 	if err != nil {
@@ -253,7 +255,7 @@ func readSet(dir string, old Set) (Set, error) {
 	return newSet(manifest, &policy)
 }
 
-// newSet checks what every host needs.
+// newSet checks the documents of a host.
 func newSet(manifest document.Document, policy *document.Document) (Set, error) {
 	m := manifest.Manifest()
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
@@ -271,7 +273,7 @@ func newSet(manifest document.Document, policy *document.Document) (Set, error) 
 	return Set{Document: manifest, Manifest: m, Roots: roots, Policy: policy}, nil
 }
 
-// Tag is that of the set as providers have it.
+// Tag returns the entity tag that providers use for the set.
 func (s Set) Tag() string {
 	raw, _, _ := s.Document.Bytes()
 	envelopes := [][]byte{raw}
@@ -282,7 +284,7 @@ func (s Set) Tag() string {
 	return hostapi.Tag(envelopes...)
 }
 
-// digest identifies a closure, envelopes included.
+// digest returns a digest of a closure, including its envelopes.
 func (s Set) digest() string {
 	raw, _, _ := s.Document.Bytes()
 	all := append([]byte{}, raw...)

@@ -13,16 +13,16 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// LongestHold bounds a hold: nobody forgets one for longer.
+// LongestHold is the maximum duration of a hold, in case that somebody forgets it.
 const LongestHold = 24 * time.Hour
 
-// hold keeps what the network brings from coming in force, but for a commit of an operator's.
+// hold keeps documents from the network from being put in force, except by a commit of an operator.
 type hold struct {
 	Until unixtime.Time `json:"until"`
 }
 
-// Hold has documents from the network wait for d from now on, zero to end that. Where they
-// wait for longer already, they do, and began is false.
+// Hold holds back documents from the network for d from now on, or ends the hold if d is zero. If
+// they are already held back for longer, nothing changes and began is false.
 func Hold(l hostdir.Layout, d time.Duration) (began bool, err error) {
 	unlock, err := lock(l)
 	if err != nil {
@@ -46,8 +46,8 @@ func Hold(l hostdir.Layout, d time.Duration) (began bool, err error) {
 	return true, atomicfile.File(l.HoldFile(), append(b, '\n'), 0o644)
 }
 
-// readHold is the hold at a time, zero for none. One that cannot be read is none, and so is
-// one from before the clock was set back.
+// readHold returns the current hold, or the zero hold. A hold that cannot be read, or that dates
+// from before the clock was set back, is ignored.
 func readHold(l hostdir.Layout, now time.Time) (h hold) {
 	b, err := os.ReadFile(l.HoldFile())
 	if err != nil || json.Unmarshal(b, &h) != nil || !h.Until.After(now) || h.Until.After(now.Add(LongestHold+time.Minute)) {
@@ -56,7 +56,7 @@ func readHold(l hostdir.Layout, now time.Time) (h hold) {
 	return h
 }
 
-// isHeld is the error of what an operator has wait.
+// isHeld returns an error if an operator holds documents back.
 func (s *Store) isHeld() error {
 	h := readHold(s.layout, time.Now())
 	if h.Until.IsZero() {

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// heldError is the error of a lock that another process does not release.
+// heldError is the error for a lock that another process does not release.
 type heldError struct {
 	path string
 	pid  int
@@ -21,17 +21,17 @@ func (e *heldError) Error() string {
 	return fmt.Sprintf("%s: process %d has changed documents for %s: see what it waits for", e.path, e.pid, patience)
 }
 
-// patience is far longer than documents take to be written; less in tests.
+// patience is far longer than writing documents takes; it is shorter in tests.
 var patience = 10 * time.Second
 
-// dying is far longer than a process takes to end that was killed.
+// dying is far longer than a killed process takes to end.
 const dying = 10 * time.Second
 
-// lock makes this the only process that changes the documents in force. The kernel names the
-// process that has the lock (fcntl(2)), and releases it when that ends, however it ends.
+// lock locks the documents in force for changes by this process. The kernel knows the process that
+// holds the lock (fcntl(2)), and releases the lock when that process ends.
 func lock(l hostdir.Layout) (unlock func(), err error) { return lockWithin(l, patience) }
 
-// lockWithin waits for the lock for so long at most.
+// lockWithin waits at most most for the lock.
 func lockWithin(l hostdir.Layout, most time.Duration) (unlock func(), err error) {
 	if err := os.MkdirAll(string(l), 0o755); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -58,7 +58,7 @@ func lockWithin(l hostdir.Layout, most time.Duration) (unlock func(), err error)
 	return nil, err
 }
 
-// holder is the error that names the process with the lock.
+// holder returns an error that names the process holding the lock.
 func holder(f *os.File, path string) error {
 	of := unix.Flock_t{Type: unix.F_WRLCK}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &of); err != nil {
@@ -67,8 +67,8 @@ func holder(f *os.File, path string) error {
 	return &heldError{path, int(of.Pid)}
 }
 
-// insist is lock for whom nothing may hold up: a process that keeps the lock, which has
-// hung, is killed.
+// insist is like lock for a caller that must not be delayed: a process that does not release the
+// lock hangs and is killed.
 func insist(l hostdir.Layout) (unlock func(), err error) {
 	unlock, err = lock(l)
 	var held *heldError

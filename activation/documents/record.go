@@ -14,13 +14,14 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// record is Layout.State: what was seen of each origin.
+// record is the content of Layout.State: the versions seen of each origin.
 type record struct {
-	Closure string             `json:"closure"` // digest of the envelopes last taken from it
-	Network map[string]version `json:"network"` // by kind, the newest received from it; behind undone, that a host went back from
+	Closure string             `json:"closure"` // digest of the envelopes in the last closure
+	Network map[string]version `json:"network"` // newest version from the network by kind; with the prefix undone, the newest version that was rolled back
 }
 
-// undone begins the keys of what was gone back from, which the network need not have had.
+// undone is the prefix of keys for versions that were rolled back. They may not have come from the
+// network.
 const undone = "undone/"
 
 // version orders the documents of one kind.
@@ -29,8 +30,8 @@ type version struct {
 	Digest string `json:"digest"`
 }
 
-// loadRecord reads the record. Without one the closure, which is trusted, wins; one that cannot
-// be read is made anew of what is in force, where that is newer.
+// loadRecord reads the record. Without a record, the closure takes precedence, because it is
+// trusted. A record that cannot be read is replaced by one made from the documents in force.
 func loadRecord(path string) (record, error) {
 	var r record
 	b, err := os.ReadFile(path)
@@ -46,7 +47,7 @@ func loadRecord(path string) (record, error) {
 	return r, nil
 }
 
-// begin makes the record of a closure and what is held after it.
+// begin starts a record with a closure and the documents held after it.
 func (r *record) begin(closure string, held Set) {
 	r.Closure = closure
 	r.noteFromNetwork(held.Document.Envelope)
@@ -66,7 +67,7 @@ func (r record) save(path string) error {
 	return atomicfile.File(path, append(b, '\n'), 0o644)
 }
 
-// minVersion is what a document of a kind from the network must be newer than.
+// minVersion returns the version than which a document of a kind from the network must be newer.
 func (r record) minVersion(kind string, held document.Envelope) document.Envelope {
 	for _, key := range []string{kind, undone + kind} {
 		if e := r.newest(key); e.Newer(held) {
@@ -81,8 +82,8 @@ func (r record) newest(key string) document.Envelope {
 	return document.Envelope{Serial: v.Serial, Digest: v.Digest}
 }
 
-// noteRollback records what of held is newer than next, which replaces it, so that the
-// network cannot undo that; true where there is any.
+// noteRollback records the documents of held that are newer than those in next, which replace them,
+// so that the network cannot restore them. It reports whether there are any.
 func (r *record) noteRollback(held, next Set) bool {
 	noted := held.Document.Envelope.Newer(next.Document.Envelope) && r.noteUndone(held.Document.Envelope)
 	if held.Policy != nil && next.Policy != nil && held.Policy.Envelope.Newer(next.Policy.Envelope) {
@@ -91,10 +92,10 @@ func (r *record) noteRollback(held, next Set) bool {
 	return noted
 }
 
-// noteFromNetwork records a document from the network; true where it is the newest so far.
+// noteFromNetwork records a document from the network. It reports whether it is the newest so far.
 func (r *record) noteFromNetwork(e document.Envelope) bool { return r.note(e.Kind, e) }
 
-// noteUndone records a document that is gone back from, likewise.
+// noteUndone records a document that was rolled back. It reports whether it is the newest so far.
 func (r *record) noteUndone(e document.Envelope) bool { return r.note(undone+e.Kind, e) }
 
 func (r *record) note(key string, e document.Envelope) bool {
@@ -108,8 +109,8 @@ func (r *record) note(key string, e document.Envelope) bool {
 	return true
 }
 
-// noteClosure records why the closure is not in force: newer is nil where that is no matter
-// of its format.
+// noteClosure records the reason why the closure is not in force; newer is nil if its format is not
+// the reason.
 func noteClosure(l hostdir.Layout, newer *document.NewerFormatError) error {
 	path := l.ClosureErrorFile()
 	if newer == nil {

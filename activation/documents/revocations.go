@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// acceptRevocations puts a list from the network in force if it is newer: an older one, of a
-// provider that was restored, changes nothing.
+// acceptRevocations puts a list from the network in force if it is newer. An older list, for
+// example of a provider that was restored from a backup, changes nothing.
 func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error {
 	list, err := signed.Open()
 	var newer *document.NewerFormatError

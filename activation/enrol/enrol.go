@@ -34,24 +34,24 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Host is who comes in.
+// Host is the host that is admitted.
 type Host struct {
 	State   hostdir.Layout
 	HostKey string // file of the SSH host key
 }
 
-// Offer is an identity file that was verified.
+// Offer is a verified identity file.
 type Offer struct {
-	File  hostapi.IdentityFile // with the keys that this host made
-	Needs []string             // that it fulfils, of the manifest that it brings or of the one in force
-	Until time.Time            // when the first of its certificates ends
-	Set   documents.Set        // what is in force, and with Changed, what it would put in force
+	File  hostapi.IdentityFile // with the private keys that this host generated
+	Needs []string             // needs that it fulfils, in its own manifest or the one in force
+	Until time.Time            // first expiry of its certificates
+	Set   documents.Set        // documents in force or, if Changed, those to be put in force
 	Newer bool
 
 	host Host
 }
 
-// KeyFile is the file of the key that proves the host.
+// KeyFile returns the file of the private key that proves the host.
 func (h Host) KeyFile(m document.Manifest) string {
 	if m.Identity.Joins {
 		return h.State.DeviceKey()
@@ -59,7 +59,7 @@ func (h Host) KeyFile(m document.Manifest) string {
 	return h.HostKey
 }
 
-// proves is the key that proves the host, nil where there is none yet.
+// proves returns the key that proves the host, or nil if there is none yet.
 func (h Host) proves(m document.Manifest) (ssh.Signer, error) {
 	if m.Identity.Joins {
 		key, err := devicekey.Load(h.State, devicekey.DefaultTPM)
@@ -89,7 +89,7 @@ func (h Host) proves(m document.Manifest) (ssh.Signer, error) {
 	return key, nil
 }
 
-// Verify returns what an identity file would install. Nothing changes.
+// Verify verifies an identity file and returns it, without changing anything.
 func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	store, _, err := documents.Open(h.State, "", nil)
 	if err != nil {
@@ -112,7 +112,7 @@ func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	switch {
 	case refused == nil && offer.Changed:
 		o.Set, o.Newer = offer.Set, true
-	case refused != nil && refused.Code != documents.CodeOlder.Name: // what is in force is newer
+	case refused != nil && refused.Code != documents.CodeOlder.Name: // the documents in force are newer
 		return nil, refused
 	}
 	if err := h.checkDevice(o.File, o.Set.Manifest, list); err != nil {
@@ -124,8 +124,7 @@ func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	return o, nil
 }
 
-// newestList is the revocation list of an identity file, or the one in force where that is
-// newer.
+// newestList returns the revocation list of an identity file, or the one in force if it is newer.
 func newestList(s *trust.SignedRevocations, m document.Manifest, held *trust.Revocations) (*trust.Revocations, error) {
 	if s == nil {
 		return held, nil
@@ -143,7 +142,7 @@ func newestList(s *trust.SignedRevocations, m document.Manifest, held *trust.Rev
 	return list, nil
 }
 
-// checkDevice refuses a file that is for another machine than this.
+// checkDevice returns an error if the file is for another machine.
 func (h Host) checkDevice(f hostapi.IdentityFile, m document.Manifest, list *trust.Revocations) error {
 	key, err := h.proves(m)
 	if err != nil {
@@ -184,8 +183,8 @@ func (h Host) checkDevice(f hostapi.IdentityFile, m document.Manifest, list *tru
 	return list.CheckKey(ssh.FingerprintSHA256(admitted))
 }
 
-// checkSVIDs refuses a file with anything in it that peers would refuse, and adds the keys that
-// this host made.
+// checkSVIDs returns an error if the file contains a certificate that peers would refuse, and adds
+// the private keys that this host generated.
 func (o *Offer) checkSVIDs(list *trust.Revocations, now time.Time) error {
 	m, roots := o.Set.Manifest, o.Set.Roots.With(list)
 	keys, err := fetch.IdentityKeys(o.host.State)
@@ -203,7 +202,7 @@ func (o *Offer) checkSVIDs(list *trust.Revocations, now time.Time) error {
 		s := &o.File.SVIDs[i]
 		n, ok := needs[s.ID]
 		if !ok {
-			continue // of documents that are older or newer than those in force
+			continue // belongs to older or newer documents than those in force
 		}
 		if s.Key == "" {
 			if s.Key = keys[s.ID.String()]; s.Key == "" {
@@ -230,8 +229,7 @@ func (o *Offer) checkSVIDs(list *trust.Revocations, now time.Time) error {
 	return nil
 }
 
-// Install leaves a file that was verified for activation, whole, and puts the device key in
-// its place.
+// Install leaves a verified file for activation, completely, and installs the device key.
 func (o *Offer) Install() error {
 	unlock, err := fetch.LockJoin(o.host.State)
 	if err != nil {
@@ -248,7 +246,7 @@ func (o *Offer) Install() error {
 	return fetch.FinishEnrolment(o.host.State, o.File)
 }
 
-// Delivered reports whether activation has delivered all of what was installed.
+// Delivered reports whether activation has delivered everything that was installed.
 func (h Host) Delivered() (bool, error) {
 	f, _, err := fetch.ReadEnrolled(h.State)
 	return f == nil && err == nil, err

@@ -15,9 +15,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// One puts the certificate of an identity file for a machine that is no host in force below a
-// directory, as activation does below that of a need. signingKey is the public key that signed it,
-// in Nix format: such a machine knows nothing else.
+// One puts the certificate of an identity file for a machine that is not a host in force below a
+// directory, in the same way as activation below the directory of a need. signingKey is the public
+// key of its signature in Nix format, because such a machine knows no other key.
 func One(b []byte, dir, signingKey string, now time.Time) (*trust.SVID, error) {
 	var signed hostapi.SignedIdentityFile
 	if err := strictjson.Decode(b, &signed); err != nil {

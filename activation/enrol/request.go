@@ -22,9 +22,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Request makes the keys of this host that it does not have yet, and the request for an
-// identity file, with the fingerprint of the key that signs it. Made again, it is for the same
-// keys.
+// Request generates the missing keys of this host, and the request for an identity file. It also
+// returns the fingerprint of the key that signs the request. A repeated request uses the same keys.
 func (h Host) Request() (r hostapi.SignedIdentityRequest, fingerprint string, err error) {
 	doc, err := h.State.Manifest()
 	if err != nil {
@@ -37,7 +36,7 @@ func (h Host) Request() (r hostapi.SignedIdentityRequest, fingerprint string, er
 	}
 	defer unlock()
 	if m.Identity.Joins {
-		// In a file: an identity file can be sealed to that, and to no key of a TPM.
+		// The key is in a file, because age can encrypt to it, but not to a key of a TPM.
 		if err := devicekey.Make(h.State, devicekey.None); err != nil {
 			return r, "", fmt.Errorf("device key: %w", err)
 		}

@@ -13,41 +13,40 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// The kinds of event.
+// Kinds of event.
 const (
 	Documents    = "documents"     // a set of documents is in force
-	Kept         = "kept"          // a need is fulfilled already: no request
-	Adopted      = "adopted"       // a need is fulfilled by files that were there; Message has the place
-	Fulfilled    = "fulfilled"     // a need was answered and is delivered
-	Bundle       = "bundle"        // an SVID that stays was delivered with the roots of the manifest in force
+	Kept         = "kept"          // a need is already fulfilled, so that there is no request
+	Adopted      = "adopted"       // a need was fulfilled by existing files; Message contains their directory
+	Fulfilled    = "fulfilled"     // a need was answered and delivered
+	Bundle       = "bundle"        // an unchanged SVID was delivered with the roots of the manifest in force
 	Failed       = "failed"        // an attempt failed
 	Blocked      = "blocked"       // a need waits for others
-	Notified     = "notified"      // a unit was restarted, or nothing here can do that
-	NotifyFailed = "notify-failed" // a unit could not be
+	Notified     = "notified"      // a unit was restarted, or nothing here can restart it
+	NotifyFailed = "notify-failed" // a unit could not be restarted
 	Stale        = "stale"         // no provider has answered about the documents for too long
-	Audit        = "audit"         // a provider's audit log is not what it was
-	Commit       = "commit"        // what became of documents that go back by themselves
+	Audit        = "audit"         // a provider's audit log has a fault
+	Commit       = "commit"        // result of a commit of documents
 	Disk         = "disk"          // the state directory cannot be read or written
-	Summarized   = "summary"       // how all needs stand
+	Summarized   = "summary"       // status of all needs
 )
 
-// Event is one line of progress. It holds nothing secret.
+// Event is one line of progress. It contains no secrets.
 type Event struct {
 	Time      time.Time     `json:"time"`
 	Event     string        `json:"event"`
 	Need      string        `json:"need,omitempty"`
-	Provider  string        `json:"provider,omitempty"` // empty when no provider received a request
+	Provider  string        `json:"provider,omitempty"` // empty if no provider received a request
 	Attempt   int           `json:"attempt,omitempty"`
 	Kind      hostapi.Class `json:"kind,omitempty"`
 	Code      string        `json:"code,omitempty"`
 	Message   string        `json:"message,omitempty"`
-	BlockedBy []string      `json:"blockedBy,omitempty"` // needs that this one depends on
-	Next      time.Time     `json:"next,omitzero"`       // attempt or renewal
-	Needs     []Need        `json:"needs,omitempty"`     // of a summary
+	BlockedBy []string      `json:"blockedBy,omitempty"` // needs on which this one waits
+	Next      time.Time     `json:"next,omitzero"`       // time of the next attempt or renewal
+	Needs     []Need        `json:"needs,omitempty"`     // status of all needs, in a summary
 }
 
-// Level is how serious the event is: a failed attempt is a warning, since what lasts
-// is made of them.
+// Level returns the level of the event. A failed attempt is a warning.
 func (e Event) Level() slog.Level {
 	switch e.Event {
 	case Disk, Audit:
@@ -58,16 +57,16 @@ func (e Event) Level() slog.Level {
 	return slog.LevelInfo
 }
 
-// JSON is the event on one line.
+// JSON returns the event as one line of JSON.
 func (e Event) JSON() []byte {
 	b, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // only a time beyond the year 9999 would do
+		panic(err) // only possible for a time beyond the year 9999
 	}
 	return append(b, '\n')
 }
 
-// String is the event for people, on one line but for a summary.
+// String returns the event for people, on one line except for a summary.
 func (e Event) String() string {
 	switch e.Event {
 	case Kept:
@@ -110,7 +109,7 @@ func (e Event) then() string {
 	return e.in("next")
 }
 
-// in says when something comes, nothing when it never does.
+// in returns the time until Next, or "" if it is zero.
 func (e Event) in(what string) string {
 	if e.Next.IsZero() {
 		return ""
@@ -125,7 +124,7 @@ func to(provider string) string {
 	return " to " + provider
 }
 
-// wait is a duration as people read it: two digits that matter.
+// wait formats a duration for people, with two significant digits.
 func wait(d time.Duration) string {
 	switch {
 	case d <= 0:

@@ -10,14 +10,14 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Summary is how the needs of a host stand, in the manifest's order.
+// Summary is the status of a host's needs, in the order of the manifest.
 type Summary struct {
 	Needs []Need `json:"needs"`
-	// Stale is how long no provider has answered about the documents, when that is too long.
+	// Stale is the time without an answer about the documents, if it is too long.
 	Stale time.Duration `json:"-"`
 }
 
-// Need is the standing of one need.
+// Need is the status of one need.
 type Need struct {
 	ID       string             `json:"id"`
 	Kind     string             `json:"kind"`
@@ -29,10 +29,10 @@ type Need struct {
 	Next     unixtime.Time      `json:"next"`
 }
 
-// Waits reports whether activation itself will still change the need.
+// Waits reports whether activation will still change the status by itself.
 func (n Need) Waits() bool { return !n.State.Well(n.Error) && !n.State.Lasting() }
 
-// reason is why the need is not fulfilled.
+// reason returns the reason why the need is not fulfilled.
 func (n Need) reason() string {
 	if n.Error == nil {
 		return ""
@@ -44,11 +44,11 @@ func (n Need) reason() string {
 const (
 	ExitFulfilled = 0
 	ExitUsage     = 1
-	ExitRefused   = 2 // something is denied or invalid
+	ExitRefused   = 2 // a need was denied or is invalid
 	ExitWaiting   = 3
 )
 
-// Exit is the exit code for how the needs stand.
+// Exit returns the exit code for the status of the needs.
 func (s Summary) Exit() int {
 	code := ExitFulfilled
 	for _, n := range s.Needs {
@@ -62,8 +62,8 @@ func (s Summary) Exit() int {
 	return code
 }
 
-// Line is the summary for a unit's status: what is not fulfilled, from whom, why
-// and when it is tried next.
+// Line returns the summary for the status text of a unit: the needs that are not fulfilled, with
+// provider, reason and the time of the next attempt.
 func (s Summary) Line() string {
 	var open []string
 	if s.Stale > 0 {
@@ -98,7 +98,7 @@ func (s Summary) count() string {
 	return fmt.Sprintf("%d/%d needs fulfilled", fulfilled, len(s.Needs))
 }
 
-// Table is the summary for people.
+// Table returns the summary as a table.
 func (s Summary) Table() string {
 	var b strings.Builder
 	b.WriteString("summary: " + s.count() + "\n")
@@ -106,7 +106,7 @@ func (s Summary) Table() string {
 	for _, n := range s.Needs {
 		t.Row("  "+n.ID, n.State, n.Attempts, n.Provider, n.reason())
 	}
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // writing to a buffer cannot fail
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(l, " ")
@@ -114,10 +114,11 @@ func (s Summary) Table() string {
 	return strings.Join(lines, "\n")
 }
 
-// Event is the summary as an event.
+// Event returns the summary as an event.
 func (s Summary) Event() Event { return Event{Event: Summarized, Needs: s.Needs} }
 
-// StaleText is the alarm. What was decided meanwhile, of access above all, does not hold here.
+// StaleText returns the text of the alarm for stale documents. Newer decisions, in particular about
+// access, are not in force on this host.
 func StaleText(d time.Duration) string {
 	return fmt.Sprintf("no provider has answered about this host's documents for %s: they may be outdated", wait(d))
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CodeBundle is that of the bundle of a foreign trust domain which is none, or cannot come after
-// what is delivered. A provider whose state was lost has a newer one soon.
+// CodeBundle is the code for an invalid bundle of a foreign trust domain, or one that cannot follow
+// the delivered one. It is transient, because a provider that lost its state soon has a newer one.
 var CodeBundle = hostapi.Code{Name: "bundle", Class: hostapi.Transient}
 
-// checkBundle refuses what would have the host trust less, or what it trusted before.
+// checkBundle returns an error for a bundle that would reduce trust or go back to an older state.
 func (h *Host) checkBundle(n document.Need, text string) *hostapi.Error {
 	refuse := func(err error) *hostapi.Error {
 		return hostapi.Errorf(CodeBundle, "answer: %v", err)
@@ -40,7 +40,7 @@ func (h *Host) checkBundle(n document.Need, text string) *hostapi.Error {
 	}
 	last, err := trust.ParseBundle(request.TrustDomain, delivered)
 	if err != nil {
-		return nil // nothing is lost
+		return nil // there is no earlier bundle
 	}
 	if err := next.CheckAfter(last); err != nil {
 		return refuse(fmt.Errorf("%w on this host", err))

@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// certRequest makes the key of an SVID and the request for its certificate.
+// certRequest generates the private key of an SVID and the request for its certificate.
 func (h *Host) certRequest(n document.Need) (body json.RawMessage, key string, err error) {
 	id, err := h.certID(n)
 	if err != nil {
@@ -43,8 +43,8 @@ func (h *Host) certRequest(n document.Need) (body json.RawMessage, key string, e
 	return body, block("PRIVATE KEY", der), err
 }
 
-// complete checks an answer and adds the values that the host makes itself: the
-// key, and as bundle the roots of the manifest, which alone decides trust.
+// complete checks an answer and adds the values that the host provides itself: the private key, and
+// the roots of the manifest as bundle, because the manifest alone decides trust.
 func (h *Host) complete(a Attempt, p pending, answer *hostapi.Answer) *hostapi.Error {
 	if now := time.Now(); answer.Expires != 0 && answer.Expires <= now.Unix() {
 		return hostapi.Errorf(hostapi.CodeClock, "answer: expired at %s, here it is %s: set the clock",
@@ -76,15 +76,15 @@ func (h *Host) complete(a Attempt, p pending, answer *hostapi.Answer) *hostapi.E
 	return nil
 }
 
-// verify checks an SVID of this host, as its peers will, whichever side they are on. Whether it
-// is revoked is for its provider to decide: a host that was reinstated has an older list, and
-// needs the SVID to fetch the newer one.
+// verify verifies an SVID of this host as peers would on either side. It does not check revocation,
+// which is up to the provider: a host that was reinstated has an older list, and needs the SVID to
+// fetch the newer one.
 func (h *Host) verify(s *trust.SVID) error {
 	_, err := hostapi.Peer(s.Chain, h.Roots.With(nil), x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	return err
 }
 
-// Bundle joins the PEM texts of roots, each on lines of its own, as they are delivered beside an SVID.
+// Bundle joins the PEM texts of roots in the form that is delivered with an SVID.
 func Bundle(roots []string) string {
 	var b strings.Builder
 	for _, r := range roots {

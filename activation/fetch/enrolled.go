@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// ReadEnrolled reads what flor enroll left for activation, with the time of the file; nil for
-// nothing.
+// ReadEnrolled reads the identity file left by flor enroll, with its modification time; nil if
+// there is none.
 func ReadEnrolled(l hostdir.Layout) (f *hostapi.IdentityFile, left int64, err error) {
 	at, err := os.Stat(l.IdentityFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,8 +41,8 @@ func ReadEnrolled(l hostdir.Layout) (f *hostapi.IdentityFile, left int64, err er
 	return f, at.ModTime().UnixNano(), nil
 }
 
-// FinishEnrolment puts the device key of an identity file in its place, and the admission: the
-// file alone is what flor enroll leaves whole.
+// FinishEnrolment installs the device key and the admission of an identity file. flor enroll itself
+// only writes that file.
 func FinishEnrolment(l hostdir.Layout, f hostapi.IdentityFile) error {
 	unlock, err := LockJoin(l)
 	if err != nil {
@@ -65,7 +65,7 @@ func FinishEnrolment(l hostdir.Layout, f hostapi.IdentityFile) error {
 	if err == nil {
 		err = atomicfile.File(l.Admission(), b, 0o600)
 	}
-	if err == nil { // it waits for nobody's word any more
+	if err == nil { // no admission is awaited any more
 		err = removed(l.JoinRequest())
 	}
 	return err
@@ -78,8 +78,7 @@ func removed(path string) error {
 	return nil
 }
 
-// Enrolled is the answer that an identity file has to a need, where that is newer than what is
-// delivered.
+// Enrolled returns the answer of an identity file to a need, if it is newer than the delivered one.
 func (h *Host) Enrolled(n document.Need) (answer hostapi.Answer, ok bool, failed *Error) {
 	if n.Kind != document.KindCert {
 		return answer, false, nil
@@ -102,8 +101,8 @@ func (h *Host) Enrolled(n document.Need) (answer hostapi.Answer, ok bool, failed
 	return answer, true, nil
 }
 
-// given is the SVID that an identity file has for a need, nil where it has none that is good
-// still, and was issued after what is delivered.
+// given returns the SVID of an identity file for a need. It returns nil unless the SVID is still
+// valid and was issued after the delivered one.
 func (h *Host) given(f *hostapi.IdentityFile, n document.Need) *hostapi.IdentitySVID {
 	if f == nil || n.Kind != document.KindCert {
 		return nil
@@ -123,8 +122,9 @@ func (h *Host) given(f *hostapi.IdentityFile, n document.Need) *hostapi.Identity
 	return s
 }
 
-// Awaits reports whether an SVID for a need has not ended, and is newer than what is delivered;
-// or just that, which is not on record: whoever delivered it died in between.
+// Awaits reports whether an SVID for a need is valid and newer than the delivered one. It also
+// returns true for the delivered SVID itself if its delivery was not recorded, because activation
+// died in between.
 func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 	if _, expiry := trust.Window(s.Chain); time.Now().After(expiry) {
 		return false
@@ -140,10 +140,11 @@ func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 	return s.Cert.Leaf.NotBefore.After(held.Cert.Leaf.NotBefore)
 }
 
-// Gives reports whether an identity file, nil for none, has what a need waits for.
+// Gives reports whether an identity file, which may be nil, fulfils a need.
 func (h *Host) Gives(f *hostapi.IdentityFile, n document.Need) bool { return h.given(f, n) != nil }
 
-// ForgetEnrolled removes the identity file of a time, of which nothing is left to deliver.
+// ForgetEnrolled removes the identity file with this modification time if everything in it has been
+// delivered.
 func (h *Host) ForgetEnrolled(of int64) error {
 	f, left, err := ReadEnrolled(h.Layout)
 	if f == nil || err != nil || left != of || slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool { return h.Gives(f, n) }) {
@@ -155,7 +156,7 @@ func (h *Host) ForgetEnrolled(of int64) error {
 	}
 	defer unlock()
 	if _, now, err := ReadEnrolled(h.Layout); err != nil || now != left {
-		return err // another one came
+		return err // it was replaced by another
 	}
 	if err := removed(h.Layout.IdentityFile()); err != nil {
 		return err
@@ -163,7 +164,7 @@ func (h *Host) ForgetEnrolled(of int64) error {
 	keys, err := IdentityKeys(h.Layout)
 	for id, key := range keys {
 		if !slices.ContainsFunc(f.SVIDs, func(s hostapi.IdentitySVID) bool { return s.ID.String() == id && s.Key == key }) {
-			return err // of a request without an answer yet
+			return err // belongs to a request without an answer
 		}
 	}
 	if err != nil {
@@ -172,7 +173,8 @@ func (h *Host) ForgetEnrolled(of int64) error {
 	return removed(h.Layout.IdentityKeys())
 }
 
-// IdentityKeys are the private keys that identity files are requested for, in PEM, by identity.
+// IdentityKeys returns the private keys for which identity files are requested, in PEM, by
+// identity.
 func IdentityKeys(l hostdir.Layout) (map[string]string, error) {
 	keys := map[string]string{}
 	b, err := os.ReadFile(l.IdentityKeys())

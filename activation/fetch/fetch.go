@@ -18,41 +18,41 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Codes of failures on this host itself. No provider received a request.
+// Codes of failures on this host. No provider received a request.
 var (
 	CodeDisk             = hostapi.Code{Name: "disk", Class: hostapi.Transient}     // the state directory cannot be read or written
 	CodeHostKey          = hostapi.Code{Name: "host-key", Class: hostapi.Denied}    // the SSH host key is not the one declared
-	CodeHostKeyTransient = hostapi.Code{Name: "host-key", Class: hostapi.Transient} // it cannot be read
-	CodeTPM              = hostapi.Code{Name: "tpm", Class: hostapi.Denied}         // the TPM does not have the device key
-	CodeTPMTransient     = hostapi.Code{Name: "tpm", Class: hostapi.Transient}      // it does not answer, or is missing
-	CodeNoNode           = hostapi.Code{Name: "no-node", Class: hostapi.Invalid}    // no need of the manifest is for the node's own SVID
+	CodeHostKeyTransient = hostapi.Code{Name: "host-key", Class: hostapi.Transient} // the SSH host key cannot be read
+	CodeTPM              = hostapi.Code{Name: "tpm", Class: hostapi.Denied}         // the TPM does not hold the device key
+	CodeTPMTransient     = hostapi.Code{Name: "tpm", Class: hostapi.Transient}      // the TPM does not answer or is missing
+	CodeNoNode           = hostapi.Code{Name: "no-node", Class: hostapi.Invalid}    // the manifest has no need for the node's own SVID
 )
 
-// Host is on whose behalf needs are fetched.
+// Host is the host on whose behalf needs are requested.
 type Host struct {
 	Layout   hostdir.Layout
 	Manifest document.Manifest
-	Serial   int64        // of the manifest
-	Tag      string       // of the documents in force
+	Serial   int64        // serial of the manifest
+	Tag      string       // tag of the documents in force
 	Roots    *trust.Roots // with the revocation list in force
 
-	// HostKey is the file of the SSH private key that proves the node, at enrolment and
-	// in every request but that for documents.
+	// HostKey is the file of the SSH private key that proves the node at enrolment and in every
+	// other request.
 	HostKey string
 
-	// TPM is what may hold the device key: the device, or Unix socket, of a TPM; empty for
+	// TPM is the path of a TPM that may hold the device key: a device or a Unix socket. Empty for
 	// devicekey.DefaultTPM.
 	TPM string
 
 	// Dial connects to a provider's address; nil for TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	reached sync.Map // process: the name of the provider that answered in its place
-	certIDs sync.Map // name of a need: what CertID returned
+	reached sync.Map // name of the provider that answered, by process
+	certIDs sync.Map // results of CertID, by need
 }
 
-// Reached is the provider that an attempt led to last: another than its own where that was
-// silent.
+// Reached returns the provider that the last attempt reached. It differs from the requested one if
+// that was silent.
 func (h *Host) Reached(a Attempt) string {
 	if name, ok := h.reached.Load(process{a.Provider, a.Need.Kind}); ok {
 		return name.(string)
@@ -64,15 +64,15 @@ func (h *Host) Reached(a Attempt) string {
 type Attempt struct {
 	Need     document.Need
 	Provider string // host name
-	Digest   string // of the need
-	Answers  int    // so far: what was pending before the last is answered
-	Rotation int    // to request, see hostapi.Request; zero for none
+	Digest   string // digest of the need
+	Answers  int    // answers received so far; requests that were pending before the last answer are obsolete
+	Rotation int    // rotation to request, see hostapi.Request; zero for none
 
-	// Enrol requests the node's SVID by proof even when there is one that seems valid.
+	// Enrol requests the node's SVID by proof, even if there is one that seems valid.
 	Enrol bool
 }
 
-// Error is a failure. Received reports whether the request reached the provider.
+// Error is a failed attempt. Received reports whether the request reached the provider.
 type Error struct {
 	*hostapi.Error
 	Received bool
@@ -84,7 +84,7 @@ func local(code hostapi.Code, err error) *Error {
 	return &Error{Error: hostapi.Errorf(code, "%v", err)}
 }
 
-// Fetch gets the values that answer a need, with what the host adds to them.
+// Fetch requests a need and returns the answer with the values that the host adds.
 func (p *Pass) Fetch(ctx context.Context, a Attempt) (hostapi.Answer, *Error) {
 	h := p.host
 	w, err := h.pending(a)
@@ -96,15 +96,14 @@ func (p *Pass) Fetch(ctx context.Context, a Attempt) (hostapi.Answer, *Error) {
 		return hostapi.Answer{}, failed
 	}
 	if e := h.complete(a, w, &answer); e != nil {
-		_ = h.Forget(a.Need.ID) // the same request would get the same answer
+		_ = h.Forget(a.Need.ID) // repeating the request would return the same answer
 		return hostapi.Answer{}, &Error{Error: e, Received: true}
 	}
 	return answer, nil
 }
 
-// Artifact gets the documents that a provider has for this node, unless they are those in
-// force. They may declare another
-// SSH host key than the manifest in force.
+// Artifact fetches the provider's documents for this node, unless they are in force already. They
+// may declare another SSH host key than the manifest in force.
 func (p *Pass) Artifact(ctx context.Context, a Attempt) (hostapi.Artifact, *Error) {
 	calls, failed := p.way(a, p.host.hostKey)
 	if failed != nil {
@@ -114,7 +113,8 @@ func (p *Pass) Artifact(ctx context.Context, a Attempt) (hostapi.Artifact, *Erro
 	return artifact, received(err)
 }
 
-// Checkpoint gets the newest one of the audit log of a provider's process, since one of a size.
+// Checkpoint fetches the newest checkpoint of the audit log of a provider's process, with the proof
+// that it extends the one of size from.
 func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint64) (hostapi.Checkpoint, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: kind}}, p.host.hostKey)
 	if failed != nil {
@@ -127,8 +127,8 @@ func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint6
 	return answer, nil
 }
 
-// CRL gets the newest of a provider of certificates, without its text where that is the one of
-// a number.
+// CRL fetches the newest CRL of a provider of certificates. The result has no CRL if its number is
+// has.
 func (p *Pass) CRL(ctx context.Context, provider, has string) (hostapi.CRL, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: document.KindCert}}, p.host.declaredHostKey)
 	if failed != nil {
@@ -154,12 +154,13 @@ func (p *Pass) send(ctx context.Context, a Attempt, r hostapi.Request) (hostapi.
 	}
 	answer, err := calls.Do(ctx, hostapi.Path(a.Need.Kind), r)
 	if err != nil && hostapi.AsError(err).Code == hostapi.CodeRevoked.Name && h.IsNode(a.Need) {
-		return p.enrol(ctx, a, r) // only its certificates of before may be revoked
+		return p.enrol(ctx, a, r) // perhaps only older certificates of it are revoked
 	}
 	return answer, received(err)
 }
 
-// enrol requests the node's SVID by proof, on a connection of its own, which After goes on with.
+// enrol requests the node's SVID by proof on a connection of its own. After continues on that
+// connection.
 func (p *Pass) enrol(ctx context.Context, a Attempt, r hostapi.Request) (hostapi.Answer, *Error) {
 	h := p.host
 	key, failed := h.declaredHostKey()
@@ -204,7 +205,8 @@ func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *hostapi
 	}
 	roots := h.Roots
 	if a.Need.Kind == document.KindConfig {
-		// What it has is signed. A list in which it is reinstated may come from nobody else.
+		// The documents and lists are signed. A list that reinstates the provider may come only
+		// from itself.
 		roots = roots.With(nil)
 	}
 	return &hostapi.Client{

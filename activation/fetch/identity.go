@@ -33,7 +33,7 @@ func (h *Host) IsNode(n document.Need) bool {
 	return err == nil && id == h.Manifest.Identity.ID
 }
 
-// certID is CertID of a need of the manifest, decoded once.
+// certID returns CertID of a need of the manifest. The result is cached.
 func (h *Host) certID(n document.Need) (spiffe.ID, error) {
 	if id, ok := h.certIDs.Load(n.ID); ok {
 		return id.(spiffe.ID), nil
@@ -45,7 +45,7 @@ func (h *Host) certID(n document.Need) (spiffe.ID, error) {
 	return id, err
 }
 
-// svid is the node's SVID as delivered, if it is still valid.
+// svid returns the delivered SVID of the node if it is still valid.
 func (h *Host) svid() (*tls.Certificate, *Error) {
 	for _, n := range h.Manifest.Needs {
 		if !h.IsNode(n) {
@@ -63,8 +63,8 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 	return nil, &Error{Error: hostapi.Errorf(CodeNoNode, "manifest of %s: no need of kind cert for %s, which authenticates the host's requests", h.Manifest.Host, h.Manifest.Identity.ID)}
 }
 
-// Trusts reports whether the SVID delivered for a need leads to a root of the
-// manifest, and is not revoked. That it has expired, or is suspended, is no matter.
+// Trusts reports whether the SVID delivered for a need leads to a root of the manifest and is not
+// revoked. It ignores expiry and suspension.
 func (h *Host) Trusts(n document.Need) bool {
 	id, err := h.certID(n)
 	if err != nil {
@@ -82,8 +82,8 @@ func (h *Host) Trusts(n document.Need) bool {
 	return err == nil || errors.As(err, &revoked) && revoked.Suspended
 }
 
-// hostKey is the SSH host key, or the device key of a host that joins. It is read for each
-// request, since it may change.
+// hostKey returns the SSH host key, or the device key of a host that joins. It is read for each
+// request, because it may change.
 func (h *Host) hostKey() (ssh.Signer, *Error) {
 	if h.Manifest.Identity.Joins {
 		return h.deviceKey()
@@ -102,7 +102,7 @@ func (h *Host) hostKey() (ssh.Signer, *Error) {
 	return signer, nil
 }
 
-// deviceKey is what proves a host without an SSH host key in the flake.
+// deviceKey returns the key that proves a host without an SSH host key in the flake.
 func (h *Host) deviceKey() (ssh.Signer, *Error) {
 	key, err := devicekey.Load(h.Layout, h.tpm())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,8 +122,9 @@ func (h *Host) deviceKey() (ssh.Signer, *Error) {
 	return signer, nil
 }
 
-// KeySeen identifies what this host proves itself by, as it is on disk now: its value changes when
-// a key file comes, goes or is written to, or when a TPM appears. It is compared for equality alone.
+// KeySeen returns a value that identifies the current files of the key with which this host proves
+// itself. It changes when a file is created, removed or written, and when a TPM appears. It may
+// only be compared for equality.
 func (h *Host) KeySeen() string {
 	paths := []string{h.HostKey}
 	if h.Manifest.Identity.Joins {
@@ -137,22 +138,22 @@ func (h *Host) KeySeen() string {
 			fmt.Fprintf(&seen, "%s: %v\n", path, err)
 		case info.Mode().IsRegular():
 			fmt.Fprintf(&seen, "%s: %s, %d bytes, %d\n", path, info.Mode(), info.Size(), info.ModTime().UnixNano())
-		default: // a device, whose times change as it is used
+		default: // the times of a device change with its use
 			fmt.Fprintf(&seen, "%s: %s\n", path, info.Mode().Type())
 		}
 	}
 	return seen.String()
 }
 
-// OfKey reports whether an error code is of the key by which this host proves itself, so that the
-// next attempt may end otherwise once KeySeen has changed.
+// OfKey reports whether an error code concerns the key with which this host proves itself. The next
+// attempt may succeed after KeySeen has changed.
 func OfKey(code string) bool {
 	return code == CodeHostKey.Name || code == CodeTPM.Name || code == hostapi.CodeDeviceKey.Name
 }
 
 func (h *Host) tpm() string { return cmp.Or(h.TPM, devicekey.DefaultTPM) }
 
-// device is a device key. Why it does not sign is known on this host alone.
+// device is a device key. It explains failures to sign, which only this host can know.
 type device struct{ crypto.Signer }
 
 func (d device) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
@@ -167,8 +168,8 @@ func (d device) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]b
 	return sig, nil
 }
 
-// declaredHostKey is the SSH host key, which must be the one that the manifest declares: with
-// any other a provider of the same deployment refuses the proof, and this names the remedy.
+// declaredHostKey returns the SSH host key, which must be the one that the manifest declares. With
+// another key, the provider would refuse the proof; the error here contains the remedy.
 func (h *Host) declaredHostKey() (ssh.Signer, *Error) {
 	signer, failed := h.hostKey()
 	if failed != nil || h.Manifest.Identity.Joins {

@@ -24,15 +24,15 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// joinRequest is what there is on disk from flor join until it is decided. The token is gone
-// after that.
+// joinRequest is stored on disk from flor join until the request is decided. The token is then
+// removed.
 type joinRequest struct {
 	Token string           `json:"token"`
 	Facts hostreport.Facts `json:"facts"`
 }
 
-// BeginJoin makes the host's device key, unless it has one, and notes that it requests to be
-// admitted with a token.
+// BeginJoin generates the host's device key, unless there is one, and records a request for
+// admission with a token.
 func (h *Host) BeginJoin(token string, facts hostreport.Facts) error {
 	l, m := h.Layout, h.Manifest
 	if !m.Identity.Joins {
@@ -63,8 +63,8 @@ func (h *Host) BeginJoin(token string, facts hostreport.Facts) error {
 	return atomicfile.File(l.JoinRequest(), b, 0o600)
 }
 
-// LockJoin waits until no other process writes what a host comes in by: flor join, flor enroll
-// and activation all may.
+// LockJoin locks the files with which a host is admitted. They may be written by flor join, flor
+// enroll and activation.
 func LockJoin(l hostdir.Layout) (unlock func(), err error) {
 	dir := filepath.Dir(l.DeviceKey())
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -74,7 +74,7 @@ func LockJoin(l hostdir.Layout) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = f.Chmod(0o755) // the forwarder sees which key there is
+	err = f.Chmod(0o755) // the forwarder reads which type of key exists
 	if err == nil {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
 	}
@@ -85,7 +85,8 @@ func LockJoin(l hostdir.Layout) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// Join requests once that this host's device is admitted, and keeps the admission where it is.
+// Join requests the admission of this host's device once, and stores the admission if it is
+// granted.
 func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 	var r joinRequest
 	b, err := os.ReadFile(h.Layout.JoinRequest())
@@ -134,7 +135,7 @@ func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 		return a, nil
 	}
 	if now, err := os.ReadFile(h.Layout.JoinRequest()); err != nil || !bytes.Equal(now, b) {
-		return a, nil // gone, or another begun meanwhile
+		return a, nil // removed, or replaced by another request in the meantime
 	}
 	if err := os.Remove(h.Layout.JoinRequest()); err != nil {
 		return a, local(CodeDisk, err)
@@ -142,12 +143,13 @@ func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 	return a, nil
 }
 
-// unjoined is the failure of a host that requests nothing.
+// unjoined returns the error of a host that has not requested admission.
 func (h *Host) unjoined() *Error {
 	return local(hostapi.CodeJoinTransient, fmt.Errorf("%s has no SSH host key in the flake, and no device that was admitted: florctl token create --host %s, then flor join - here", h.Manifest.Host, h.Manifest.Host))
 }
 
-// admit returns the admission to keep, which it signs itself where a grant lets the token do so.
+// admit returns the admission to store. If the provider returned a grant for the token, it signs
+// the admission itself.
 func (h *Host) admit(key ssh.Signer, token hostapi.JoinToken, a hostapi.Joined) ([]byte, error) {
 	device := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
 	admission := a.Admission
@@ -179,8 +181,8 @@ func (h *Host) admit(key ssh.Signer, token hostapi.JoinToken, a hostapi.Joined) 
 	return json.Marshal(admission)
 }
 
-// admission is that of this host's device; nil where it declares its key. A request that waits
-// goes first.
+// admission returns the admission of this host's device, nil if the flake declares its key. A
+// pending request is sent first.
 func (h *Host) admission(ctx context.Context) (*trust.SignedAdmission, *Error) {
 	if !h.Manifest.Identity.Joins {
 		return nil, nil

@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// lineLife is how long a line is used: then the provider is verified anew, and this host
-	// presents its newest SVID.
+	// lineLife is the time for which a line is used. After that the provider is verified anew, and
+	// this host presents its newest SVID.
 	lineLife = time.Hour
 
-	// lineIdle is less than a provider keeps a connection without a request.
+	// lineIdle is less than the time for which a provider keeps an idle connection.
 	lineIdle = 20 * time.Second
 
-	// leave is how long a provider of documents may be silent where there are others. They
-	// may have other documents, so they are not tried beside it.
+	// leave is the time for which a provider of documents may be silent if there are others.
+	// Because their documents may differ, they are not tried in parallel.
 	leave = 2 * time.Second
 )
 
-// Line is a connection to a provider of this host's documents that lasts: watches, reports
-// and requests for documents go over it, one after the other. Who has it uses it alone.
+// Line is a long-lived connection to a provider of this host's documents. Watches, reports and
+// requests for documents use it one after the other. Only one goroutine may use it at a time.
 type Line struct {
 	Provider string // host name
 
@@ -35,18 +35,20 @@ type Line struct {
 	used   time.Time
 }
 
-// toDocuments is an attempt that leads to a provider of documents, and to no other.
+// toDocuments returns an attempt for a provider of documents and no other.
 func toDocuments(provider string) Attempt {
 	return Attempt{Provider: provider, Need: document.Need{Kind: document.KindConfig}}
 }
 
-// documentsAt returns where a provider has documents; its ID is zero for a provider that has none.
+// documentsAt returns the address of a provider's documents. Its ID is zero if the provider has
+// none.
 func (h *Host) documentsAt(provider string) document.Provider {
 	return h.Manifest.Providers[provider][document.KindConfig]
 }
 
-// Line is one to a provider: last, which may be nil, unless it leads elsewhere or is too old.
-// last is not to be used any more. With others, a provider that is silent is left soon.
+// Line returns a line to a provider. It reuses last, which may be nil, unless that leads elsewhere
+// or is too old; last must not be used afterwards. If others is true, a silent provider is
+// abandoned soon.
 func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	now, at := time.Now(), h.documentsAt(provider)
 	if last.Free(now) && last.Provider == provider &&
@@ -74,34 +76,33 @@ func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	return l, nil
 }
 
-// Free reports whether the connection is likely to be there still.
+// Free reports whether the connection is likely to be still open.
 func (l *Line) Free(now time.Time) bool {
 	return l != nil && now.Before(l.ends) && now.Before(l.used.Add(lineIdle))
 }
 
-// Close closes the connection. A nil Line has none.
+// Close closes the connection. It may be called on a nil Line.
 func (l *Line) Close() {
 	if l != nil {
 		l.calls.Close()
 	}
 }
 
-// Artifact gets the documents that the provider has for this host, unless they are those in
-// force.
+// Artifact fetches the provider's documents for this host, unless they are in force already.
 func (l *Line) Artifact(ctx context.Context) (hostapi.Artifact, *Error) {
 	a, err := l.calls.Artifact(ctx)
 	l.used = time.Now()
 	return a, received(err)
 }
 
-// Watch waits for others than those in force, see hostapi.Calls.
+// Watch waits for newer documents, see hostapi.Calls.Watch.
 func (l *Line) Watch(ctx context.Context, from int64) (hostapi.Artifact, *Error) {
 	a, err := l.calls.Watch(ctx, from)
 	l.used = time.Now()
 	return a, received(err)
 }
 
-// Report sends what this host reports of itself.
+// Report sends the report of this host.
 func (l *Line) Report(ctx context.Context, report []byte) (hostapi.Reported, error) {
 	a, err := l.calls.Report(ctx, report)
 	l.used = time.Now()

@@ -8,40 +8,40 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Pass are attempts that begin at the same time: those with one process of a provider
-// share a connection. SVID and SSH host key are read when the first of them needs it, so
-// they are never older than the pass.
+// Pass groups attempts that begin at the same time. Attempts with the same process of a provider
+// share a connection. The SVID and the SSH host key are read for the first attempt that needs them,
+// so they are never older than the pass.
 type Pass struct {
 	host *Host
 
 	mu    sync.Mutex
-	users int // attempts, and whoever began the pass
+	users int // number of attempts, including the creator of the pass
 	ways  map[process]way
 
-	enrolled map[process]*hostapi.Calls // on whose connections this host enrolled
+	enrolled map[process]*hostapi.Calls // connections on which this host enrolled
 }
 
-// process is one of a provider host: each kind has its own.
+// process identifies a process of a provider host. Each kind has its own.
 type process struct{ provider, kind string }
 
-// way is how a process of a provider is reached, or why not: what authenticates this host
-// cannot be read.
+// way contains the calls to a process of a provider, or the error if this host's credentials cannot
+// be read.
 type way struct {
 	calls  *hostapi.Calls
 	failed *Error
 }
 
-// Pass begins one, with its first user.
+// Pass begins a pass with one user.
 func (h *Host) Pass() *Pass { return &Pass{host: h, users: 1, ways: map[process]way{}} }
 
-// Join counts a user in, before another leaves.
+// Join adds a user. It must be called before another user leaves.
 func (p *Pass) Join() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.users++
 }
 
-// Leave ends a user's part. The last one closes the connections.
+// Leave removes a user. The last one closes the connections.
 func (p *Pass) Leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,8 +71,8 @@ func (p *Pass) keep(at process, calls *hostapi.Calls) {
 	p.enrolled[at] = calls
 }
 
-// After begins the pass of what waited for this host to enrol, with its first user: it goes on over
-// the connection on which that was done. It returns nil where there is none.
+// After returns a pass for the needs that waited for this host's enrolment, with one user. It
+// continues on the connection on which the host enrolled. It returns nil if there is none.
 func (p *Pass) After() *Pass {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *Pass) After() *Pass {
 	return next
 }
 
-// way finds that of an attempt. Attempts of a kind all have the same hostKey.
+// way returns the calls for an attempt. All attempts of a kind must have the same hostKey.
 func (p *Pass) way(a Attempt, hostKey func() (ssh.Signer, *Error)) (*hostapi.Calls, *Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,8 +100,8 @@ func (p *Pass) way(a Attempt, hostKey func() (ssh.Signer, *Error)) (*hostapi.Cal
 	return w.calls, w.failed
 }
 
-// authenticate reads the node's SVID and SSH host key. The calls go over the connection on which
-// this host enrolled, unless that is nil.
+// authenticate reads the node's SVID and the SSH host key. The calls use the connection on which
+// this host enrolled, unless enrolled is nil.
 func (h *Host) authenticate(a Attempt, hostKey func() (ssh.Signer, *Error), enrolled *hostapi.Calls) (*hostapi.Calls, *Error) {
 	svid, failed := h.svid()
 	if failed != nil {

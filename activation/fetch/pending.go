@@ -14,12 +14,12 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// pending is a request that has no answer yet, on disk before it is sent. Body
-// and PrivateKey are made once, and Key is the same each time it is sent.
+// pending is a request without an answer. It is on disk before it is sent. Body and PrivateKey are
+// made once, and Key is the same each time the request is sent.
 type pending struct {
 	Key        string          `json:"key"`     // idempotency key
-	Digest     string          `json:"digest"`  // of the need
-	Answers    int             `json:"answers"` // to the need before this one
+	Digest     string          `json:"digest"`  // digest of the need
+	Answers    int             `json:"answers"` // number of earlier answers to the need
 	Rotation   int             `json:"rotation,omitempty"`
 	Body       json.RawMessage `json:"body"`
 	PrivateKey string          `json:"privateKey,omitempty"` // PEM, PKCS #8 (RFC 5958)
@@ -29,7 +29,7 @@ func (h *Host) pendingPath(need string) string {
 	return filepath.Join(h.Layout.Need(need), "pending.json")
 }
 
-// readPending reads what is pending for a need, if it can be read.
+// readPending reads the pending request of a need.
 func (h *Host) readPending(need string) (p pending, found bool, err error) {
 	b, err := os.ReadFile(h.pendingPath(need))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,15 +42,15 @@ func (h *Host) readPending(need string) (p pending, found bool, err error) {
 	return p, found, nil
 }
 
-// pending is what is pending for a need. It is made when there is nothing or what
-// there is belongs to another need, or to an effort that has ended.
+// pending returns the pending request of a need. It makes a new one if there is none, or if it
+// belongs to a changed need or has been answered.
 func (h *Host) pending(a Attempt) (pending, error) {
 	p, found, err := h.readPending(a.Need.ID)
 	if err != nil {
 		return pending{}, err
 	}
 	if found && p.Digest == a.Digest && p.Answers == a.Answers && p.Rotation == a.Rotation {
-		p.Key, err = h.request(a, p).Key(h.Manifest.Identity.ID) // who sends it may be another now
+		p.Key, err = h.request(a, p).Key(h.Manifest.Identity.ID) // the identity of the sender may have changed
 		return p, err
 	}
 	p = pending{Digest: a.Digest, Answers: a.Answers, Rotation: a.Rotation, Body: a.Need.Request}
@@ -74,18 +74,18 @@ func (h *Host) pending(a Attempt) (pending, error) {
 	return p, atomicfile.FileIn(h.pendingPath(a.Need.ID), b, 0o600)
 }
 
-// request is what is pending as it is sent.
+// request returns a pending request in the form in which it is sent.
 func (h *Host) request(a Attempt, p pending) hostapi.Request {
 	return hostapi.Request{Need: a.Need.ID, Serial: h.Serial, Generation: a.Need.Generation, Rotation: a.Rotation, Body: p.Body, IdempotencyKey: p.Key}
 }
 
-// Answered reports whether what is pending has its answer among so many.
+// Answered reports whether the pending request of a need was answered, given the number of answers.
 func (h *Host) Answered(need string, answers int) bool {
 	p, found, err := h.readPending(need)
 	return err == nil && found && p.Answers != answers
 }
 
-// Forget drops what is pending for a need, when its answer is delivered.
+// Forget removes the pending request of a need after its answer was delivered.
 func (h *Host) Forget(need string) error {
 	if err := os.Remove(h.pendingPath(need)); !errors.Is(err, fs.ErrNotExist) {
 		return err

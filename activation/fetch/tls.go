@@ -24,9 +24,9 @@ const (
 	valueKey         = "key"
 )
 
-// tlsRequest is the request for a certificate of public names. Its key is the one that is
-// delivered, until two thirds of the certificate's life are over, so that the provider answers
-// with the same one unless the CA wants it renewed; then another.
+// tlsRequest returns the request for a certificate of public names. It uses the delivered key until
+// two thirds of the certificate's lifetime are over, so that the provider returns the same
+// certificate unless the CA wants it renewed. After that it uses a new key.
 func (h *Host) tlsRequest(n document.Need, now time.Time) (body json.RawMessage, key string, err error) {
 	r, err := n.PublicNames()
 	if err != nil || r.Shared || len(r.Names) == 0 {
@@ -53,8 +53,8 @@ func (h *Host) tlsRequest(n document.Need, now time.Time) (body json.RawMessage,
 	return body, block("PRIVATE KEY", der), err
 }
 
-// delivered is the key in force for a need, nil where there is none for its names, or where it
-// is time for another.
+// delivered returns the current private key of a need, or nil if there is none for its names or it
+// is time for a new one.
 func (h *Host) delivered(n document.Need, now time.Time) crypto.Signer {
 	dir := hostdir.Current(h.Layout.Need(n.ID))
 	var chain, key []byte
@@ -80,7 +80,7 @@ func (h *Host) delivered(n document.Need, now time.Time) crypto.Signer {
 	return signer
 }
 
-// completeTLS checks an answer of kind tls, and adds the key where the host made it.
+// completeTLS checks an answer of kind tls, and adds the key if the host generated it.
 func completeTLS(n document.Need, p pending, answer *hostapi.Answer) *hostapi.Error {
 	r, err := n.PublicNames()
 	if err != nil {
@@ -103,7 +103,7 @@ func completeTLS(n document.Need, p pending, answer *hostapi.Answer) *hostapi.Er
 	return nil
 }
 
-// covers is whether a certificate has all of the names.
+// covers returns an error unless a certificate contains all names.
 func covers(leaf *x509.Certificate, names []string) error {
 	has := map[string]bool{}
 	for _, n := range leaf.DNSNames {

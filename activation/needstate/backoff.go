@@ -10,26 +10,26 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Backoff is exponential with full jitter: before attempt n+1 any wait up to
-// Initial·2^(n-1), but never over Max, is as likely as any other. So hosts that
-// failed together do not come back together.
+// Backoff is exponential backoff with full jitter: the wait before attempt n+1 is uniformly
+// distributed up to Initial·2^(n-1), limited by Max. Hosts that failed together then do not return
+// together.
 type Backoff struct {
 	Initial time.Duration // zero for 1 second
 	Max     time.Duration // zero for LongestWait
 }
 
-// LongestWait is the longest jitter.
+// LongestWait is the default limit of a wait.
 const LongestWait = 5 * time.Minute
 
-// Slow is the shortest wait after a provider's denial.
+// Slow is the minimum wait after a provider's denial.
 const Slow = time.Hour
 
-// longest is over any wait this package makes: Retry-After is at most an hour.
+// longest exceeds every wait that this package makes. Retry-After is at most an hour.
 const longest = 2 * Slow
 
-// Wait is the time from the failure of an attempt, counted from 1, to the next
-// one. The provider's RetryAfter comes before the jitter. A provider that is full spreads hosts
-// itself, in the order in which they came, so the jitter is that of a first attempt.
+// Wait returns the time from the failure of an attempt, counted from 1, to the next attempt. The
+// jitter is added to the provider's RetryAfter. A provider that is full spreads hosts itself, in
+// the order of their arrival, so the jitter is then that of a first attempt.
 func (b Backoff) Wait(attempt int, e *hostapi.Error) time.Duration {
 	switch {
 	case e.Kind == hostapi.Denied:
@@ -40,8 +40,8 @@ func (b Backoff) Wait(attempt int, e *hostapi.Error) time.Duration {
 	return min(after(e)+b.jitter(attempt), longest)
 }
 
-// wait is Wait, but that of a transient error where no provider received the request: this host
-// denied it, which costs nobody else anything, and the cause may pass.
+// wait is like Wait, but treats a denial by this host itself, where no provider received the
+// request, as transient. It costs nobody else anything, and its cause may pass.
 func (b Backoff) wait(attempt int, e *hostapi.Error, provider string) time.Duration {
 	if provider == "" {
 		return b.jitter(attempt)
@@ -51,11 +51,11 @@ func (b Backoff) wait(attempt int, e *hostapi.Error, provider string) time.Durat
 
 func after(e *hostapi.Error) time.Duration { return time.Duration(e.RetryAfter) * time.Second }
 
-// settled is an attempt by which every sequence of waits has reached its cap.
+// settled is a number of attempts after which every sequence of waits has reached its limit.
 const settled = 64
 
-// jitter is the wait after an attempt. Around half of its limit and randomized by
-// all of it, an interval is full jitter.
+// jitter returns the wait after an attempt. An interval around half of the limit, randomized
+// completely, is full jitter.
 func (b Backoff) jitter(attempt int) (wait time.Duration) {
 	limit := cmp.Or(b.Max, LongestWait)
 	waits := backoff.NewExponentialBackOff(

@@ -16,36 +16,37 @@ import (
 )
 
 const (
-	// RefetchPoll is the interval at which the directory of requests is checked, and the shortest between
-	// two requests that it causes for a need. Polling works under simulated time, where a watch
-	// would not.
+	// RefetchPoll is the interval at which the directory of requests is checked, and the minimum
+	// time between two requests that it causes for a need. Polling works with simulated time; a
+	// watch would not.
 	RefetchPoll = 10 * time.Second
 
-	// keyPoll is the interval at which the key by which this host proves itself is looked at, while a
-	// need waits for that to change.
+	// keyPoll is the interval at which the key that proves this host is checked while a need waits
+	// for a change of it.
 	keyPoll = 5 * time.Second
 
-	// lookAgain is the shortest time between two looks at what others may change on disk: the end of
-	// an attempt, which may be as many as there are needs, has no other need looked at.
+	// lookAgain is the minimum time between two checks of files that others may change. Otherwise
+	// the end of each attempt would cause a check of all needs.
 	lookAgain = time.Second
 
-	// OwnMost is the longest wait for a provider of this host itself: attempts harm nobody else,
-	// and whoever installs what it lacks sees that at once.
+	// OwnMost is the maximum wait for a provider on this host itself. Attempts disturb nobody else,
+	// and an operator who fixes the provider sees the effect at once.
 	OwnMost = 10 * time.Second
 
-	// EndedMost is the longest wait of a need whose certificate has ended: nothing works without it.
+	// EndedMost is the maximum wait of a need whose certificate has expired, because nothing works
+	// without it.
 	EndedMost = 20 * time.Second
 )
 
-// Need is a need with how it stands.
+// Need is a need with its state.
 type Need struct {
 	document.Need
 	State   State
 	Digest  string
-	Dir     delivery.Dir // of what it delivers
+	Dir     delivery.Dir // directory of its delivered files
 	Busy    bool         // an attempt is running
-	Foreign bool         // a certificate that no root in force signed; one that comes back makes it good again
-	Order   int          // the rotation that an operator ordered; zero for none
+	Foreign bool         // the delivered certificate was signed by no root in force; if such a root comes back, the certificate is valid again
+	Order   int          // rotation that an operator ordered; zero for none
 
 	table *Table
 	seen  seen
@@ -54,13 +55,14 @@ type Need struct {
 
 // seen describes the files of a need on disk.
 type seen struct {
-	at              time.Time // zero to look again
-	present         bool      // the files that it delivers
-	generation      int       // in force, zero for none
+	at              time.Time // time of the check; zero to check again
+	present         bool      // the delivered files exist
+	generation      int       // current generation, zero for none
 	refetch, rotate int64     // see Table.Requested
 }
 
-// Begin begins with a need that was added. resumed is that an operator has started activation again.
+// Begin begins to manage a need that was added. resumed means that an operator has started
+// activation again.
 func (n *Need) Begin(resumed bool) {
 	n.Look(time.Now().Round(0))
 	v := n.observe()
@@ -74,8 +76,8 @@ func (n *Need) Begin(resumed bool) {
 	}
 }
 
-// Look brings what is known to be on disk up to date, and returns the generation in force; zero
-// for none.
+// Look updates the knowledge about the files on disk. It returns the current generation, zero for
+// none.
 func (n *Need) Look(now time.Time) (generation int) {
 	if now.Sub(n.seen.at).Abs() < lookAgain {
 		return n.seen.generation
@@ -87,10 +89,10 @@ func (n *Need) Look(now time.Time) (generation int) {
 	return n.seen.generation
 }
 
-// LookAgain has the next Look read the disk.
+// LookAgain makes the next Look read the disk.
 func (n *Need) LookAgain() { n.seen = seen{} }
 
-// present reports whether the files that the need delivers are there.
+// present reports whether the need's delivered files exist.
 func (n *Need) present() bool {
 	for name := range n.Deliver.Files {
 		if _, err := os.Stat(filepath.Join(hostdir.Current(n.Dir.Path), name)); err != nil {
@@ -100,14 +102,14 @@ func (n *Need) present() bool {
 	return true
 }
 
-// observe returns the facts with which the state is reconciled now.
+// observe returns the facts with which the state is reconciled.
 func (n *Need) observe() Observed {
 	return Observed{Need: n.Need, Digest: n.Digest, Manifest: n.table.Manifest, Present: n.seen.present, Foreign: n.Foreign, Now: time.Now().Round(0)}
 }
 
-// Request calls attempt, with the number of it, where the need is to be requested, and returns when
-// to call Request again; zero for not until something changes. due may change when the state has
-// it requested.
+// Request calls attempt, with its number, if the need is due. It returns the time at which to call
+// Request again, zero for not before something changes. due may change the time at which the state
+// makes the need due.
 func (n *Need) Request(now time.Time, due func(at time.Time, ok bool) (time.Time, bool), attempt func(number int)) (next time.Time) {
 	t, s := n.table, &n.State
 	n.Look(now)
@@ -158,7 +160,7 @@ func (n *Need) Request(now time.Time, due func(at time.Time, ok bool) (time.Time
 	return next
 }
 
-// awaitsKey reports whether the need waits for a change of the key by which this host proves itself.
+// awaitsKey reports whether the need waits for a change of the key that proves this host.
 func (n *Need) awaitsKey() bool {
 	return (n.is(hostdir.NeedWaiting) || n.is(hostdir.NeedDenied)) && n.State.Error != nil && fetch.OfKey(n.State.Error.Code)
 }
@@ -173,13 +175,14 @@ func (n *Need) block(by []string, now time.Time) {
 	n.table.Changed()
 }
 
-// End notes that the attempt has ended.
+// End records that the attempt has ended.
 func (n *Need) End() { n.Busy, n.seen = false, seen{} }
 
-// CutOff notes that this host cut the attempt off: what is on disk holds.
+// CutOff records that this host aborted the attempt. The state on disk is unchanged.
 func (n *Need) CutOff() { delete(n.table.Tried, n.ID) }
 
-// Fulfil notes that what is delivered answers the need, by a provider; empty for none.
+// Fulfil records that the delivered files answer the need. provider is empty if they do not come
+// from a provider.
 func (n *Need) Fulfil(provider string, answer hostapi.Answer) {
 	n.Confirm(provider, answer)
 	n.Forget()
@@ -187,7 +190,7 @@ func (n *Need) Fulfil(provider string, answer hostapi.Answer) {
 	n.table.Report(event.Event{Event: event.Fulfilled, Need: n.ID, Provider: provider, Message: n.origin(), Attempt: n.State.Attempts, Next: due})
 }
 
-// Confirm does the same for what is no event, such as that nothing has changed.
+// Confirm is like Fulfil without an event, for example if nothing has changed.
 func (n *Need) Confirm(provider string, answer hostapi.Answer) {
 	n.Foreign = false
 	n.State.Fulfil(n.observe(), provider, answer)
@@ -197,7 +200,7 @@ func (n *Need) Confirm(provider string, answer hostapi.Answer) {
 // CountAttempt counts an attempt that Request did not begin.
 func (n *Need) CountAttempt() { n.State.Begin(n.observe()) }
 
-// Fail notes why an attempt failed.
+// Fail records that an attempt failed.
 func (n *Need) Fail(provider string, failed *fetch.Error) {
 	if !failed.Received {
 		provider = ""
@@ -207,7 +210,7 @@ func (n *Need) Fail(provider string, failed *fetch.Error) {
 	n.reportFailed(provider, failed)
 }
 
-// DropRotation goes on with the secret in force.
+// DropRotation gives up a rotation and keeps the secret in force.
 func (n *Need) DropRotation(provider string, failed *fetch.Error) {
 	n.reportFailed(provider, failed)
 	n.State.DropRotation(time.Now().Round(0))
@@ -240,15 +243,15 @@ func (n *Need) RenewNow(now time.Time) {
 	n.Save()
 }
 
-// Reinstate makes the need due where it was denied because this host was revoked: now, and where
-// this process ends first, or other documents come in force.
+// Reinstate makes the need due if it was denied because this host was revoked. The state is saved,
+// so that it remains due after a restart or a change of documents.
 func (n *Need) Reinstate(now time.Time) {
 	if n.State.Reinstated(now) {
 		n.Save()
 	}
 }
 
-// Save writes what is known of the need. Without it a restart sends the request again, and
+// Save writes the state of the need. If the state is lost, a restart sends the request again and
 // gets the same answer.
 func (n *Need) Save() {
 	n.table.Step("save " + n.ID)
@@ -257,7 +260,7 @@ func (n *Need) Save() {
 	}
 }
 
-// Forget drops a request that has its answer.
+// Forget removes a request that was answered.
 func (n *Need) Forget() {
 	n.table.Step("forget " + n.ID)
 	if err := n.table.Host.Forget(n.ID); err != nil {
@@ -265,7 +268,8 @@ func (n *Need) Forget() {
 	}
 }
 
-// origin names the source of the need's answer in a provider's place; certificates are never adopted.
+// origin names the source of an answer that did not come from a provider. Certificates are never
+// adopted.
 func (n *Need) origin() string {
 	if n.Kind == document.KindCert && n.State.Provider == "" {
 		return "an identity file"

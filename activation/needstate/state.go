@@ -14,10 +14,10 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// State is what activation knows of a need, with the transitions that only activation makes.
+// State is the state of a need, with the transitions that only activation makes.
 type State struct{ hostdir.NeedState }
 
-// Save writes s where Layout.NeedState finds it.
+// Save writes s to the file that Layout.NeedState reads.
 func (s State) Save(l hostdir.Layout, need string) error {
 	b, err := json.Marshal(s.NeedState)
 	if err != nil {
@@ -33,18 +33,18 @@ func (s *State) setStatus(status hostdir.NeedStatus, now time.Time) {
 	}
 }
 
-// Observed has the facts to which Reconcile fits a state.
+// Observed contains the facts with which Reconcile updates a state.
 type Observed struct {
 	Need     document.Need
-	Digest   string // of the need
+	Digest   string // digest of the need
 	Manifest string // digest of the manifest in force
-	Present  bool   // what Need.Deliver names is on disk
-	Foreign  bool   // it is a certificate that no root of the manifest signed
+	Present  bool   // the files in Need.Deliver exist
+	Foreign  bool   // the certificate was signed by no root of the manifest
 	Now      time.Time
 }
 
-// Reconcile fits a state, which may be of a former manifest or from before the clock
-// was set back, to the present.
+// Reconcile updates a state, which may belong to an earlier manifest or date from before the clock
+// was set back.
 func (s *State) Reconcile(v Observed) {
 	s.rewind(v.Now)
 	changed := s.Manifest != v.Manifest
@@ -56,31 +56,31 @@ func (s *State) Reconcile(v Observed) {
 	case (s.State == hostdir.NeedDenied || s.State == hostdir.NeedInvalid) && changed:
 		s.restart(v.Now)
 	case s.State == hostdir.NeedWaiting && changed && s.Error != nil && s.Error.Code != hostapi.CodeBusy.Name && s.Error.Code != hostapi.CodeFull.Name:
-		// Another address, or another root, may have been what it waited for.
+		// The need may have waited for another address or another root.
 		s.hurry()
 	}
 	if !v.Present {
 		s.Digest = ""
 	}
 	if s.State == hostdir.NeedFulfilled && s.exact(v.Need.Renew).IsZero() && s.Next.After(v.Now) {
-		s.Next = unixtime.Time{} // a former manifest had it renewed then
+		s.Next = unixtime.Time{} // the time was set under an earlier manifest
 	}
 }
 
-// RetryLocal makes a need due at once when this host itself refused it: no provider
-// received the request, and the cause may be gone.
+// RetryLocal makes a need due at once if this host itself refused it: no provider received the
+// request, and the cause may be gone.
 func (s *State) RetryLocal(now time.Time) {
 	if (s.State == hostdir.NeedInvalid || s.State == hostdir.NeedDenied) && s.Provider == "" {
 		s.restart(now)
 	}
 }
 
-// KeyChanged makes a need due at once that waits for the key by which this host proves itself,
-// since that was written.
+// KeyChanged makes a need due at once that waits for the key with which this host proves itself,
+// because the key was written.
 func (s *State) KeyChanged(now time.Time) { s.restart(now) }
 
-// Resumed makes a need due at once that waits, or was refused: an operator has started activation
-// again, and may have mended what it waited for.
+// Resumed makes a need due at once that waits or was refused, because an operator has started
+// activation again and may have fixed the cause.
 func (s *State) Resumed(now time.Time) {
 	switch s.State {
 	case hostdir.NeedDenied, hostdir.NeedInvalid:
@@ -90,15 +90,15 @@ func (s *State) Resumed(now time.Time) {
 	}
 }
 
-// ClockChanged makes a need due at once that failed because of a wrong clock.
+// ClockChanged makes a need due at once if it failed because of a wrong clock.
 func (s *State) ClockChanged(now time.Time) {
 	if s.State == hostdir.NeedWaiting && s.Error != nil && s.Error.Code == hostapi.CodeClock.Name {
 		s.restart(now)
 	}
 }
 
-// Reinstated makes a need due at once that was denied because this host was revoked, and reports
-// whether it was.
+// Reinstated makes a need due at once if it was denied because this host was revoked. It reports
+// whether that was the case.
 func (s *State) Reinstated(now time.Time) bool {
 	was := s.State == hostdir.NeedDenied && s.Error != nil && s.Error.Code == hostapi.CodeRevoked.Name
 	if was {
@@ -107,27 +107,27 @@ func (s *State) Reinstated(now time.Time) bool {
 	return was
 }
 
-// Renew makes a fulfilled need due for renewal at a time, unless it is due before.
+// Renew makes a fulfilled need due for renewal at a time, unless it is due earlier.
 func (s *State) Renew(at time.Time) {
 	if s.State == hostdir.NeedFulfilled && (s.Next.IsZero() || at.Before(s.Next.Time)) {
 		s.Next = unixtime.Of(at)
 	}
 }
 
-// restart starts a new effort now.
+// restart begins a new series of attempts now.
 func (s *State) restart(now time.Time) {
 	s.setStatus(hostdir.NeedWaiting, now)
 	s.Error, s.InvalidInRow = nil, 0
 	s.hurry()
 }
 
-// hurry has the next attempt be the first of an effort, as soon as the provider lets it be.
+// hurry makes the next attempt the first of a series, as soon as the provider permits.
 func (s *State) hurry() { s.Attempts, s.Next = 0, s.NotBefore }
 
-// rewind keeps the waits as long as they were meant when the clock was set back
-// behind what was recorded, and cuts those that no rule here has made.
+// rewind preserves the lengths of waits if the clock was set back behind a recorded time, and
+// shortens waits that no rule here can have made.
 func (s *State) rewind(now time.Time) {
-	const rounding = time.Second // of what is on disk
+	const rounding = time.Second // rounding of times on disk
 	if back := s.LastAttempt.Sub(now); back > rounding {
 		s.LastAttempt = unixtime.Of(now)
 		for _, t := range []*unixtime.Time{&s.Next, &s.NotBefore} {
@@ -153,7 +153,7 @@ func (s *State) rewind(now time.Time) {
 	}
 }
 
-// Due returns the time of the next request; false for never, or not until something
+// Due returns the time of the next request. It returns false if there is none until something
 // changes.
 func (s State) Due(r document.Renew) (time.Time, bool) {
 	switch s.State {
@@ -165,8 +165,8 @@ func (s State) Due(r document.Renew) (time.Time, bool) {
 	return s.Next.Time, true
 }
 
-// renewal is Next, which carries the jitter, unless the manifest now has an earlier one;
-// never after the expiry, nor sooner than a second.
+// renewal returns Next, which includes jitter, or an earlier time by the manifest. It is not after
+// the expiry, nor within the next second.
 func (s State) renewal(r document.Renew) (time.Time, bool) {
 	at := s.exact(r)
 	if !s.Next.IsZero() && (at.IsZero() || s.Next.Before(at.Time)) {
@@ -214,14 +214,14 @@ func (s *State) Begin(v Observed) int {
 	return s.Attempts
 }
 
-// NewError is e as a state keeps it.
+// NewError returns e in the form that a state stores.
 func NewError(e *hostapi.Error) *hostdir.NeedError {
 	return &hostdir.NeedError{Kind: string(e.Kind), Code: e.Code, Message: e.Message}
 }
 
-// Fail records why an attempt failed and when the next one is. What one provider finds
-// invalid another may answer, of a newer release for one: each
-// receives the request before the need is invalid. A fault found by this host is final.
+// Fail records a failed attempt and the time of the next one. If a provider finds the request
+// invalid, the others, which may run a newer release, still receive it before the need becomes
+// invalid. A fault found by this host is final.
 func (s *State) Fail(v Observed, provider string, e *hostapi.Error, b Backoff) {
 	s.Provider = provider
 	s.Error = NewError(e)
@@ -249,15 +249,16 @@ func (s *State) Fail(v Observed, provider string, e *hostapi.Error, b Backoff) {
 	}
 }
 
-// round is which round of the providers, from 1, the last attempt was part of, and whether
-// the round has ended: only then the need waits for one that cannot be reached.
+// round returns the round of the providers, counted from 1, to which the last attempt belongs, and
+// whether it ended the round. The need waits for an unreachable provider only at the end of a
+// round.
 func (s *State) round(providers []string) (number int, ends bool) {
 	n := max(len(providers), 1)
 	return (s.Attempts + n - 1) / n, s.Attempts%n == 0
 }
 
-// Fulfil records that what is delivered now answers the need. Renewal comes up to
-// a twentieth earlier than declared, so that hosts do not renew together.
+// Fulfil records that the delivered files answer the need. The renewal is up to a twentieth earlier
+// than declared, so that hosts do not renew at the same time.
 func (s *State) Fulfil(v Observed, provider string, answer hostapi.Answer) {
 	s.noteRotation(v, answer)
 	s.setStatus(hostdir.NeedFulfilled, v.Now)
@@ -279,22 +280,22 @@ func (s *State) Block(now time.Time) {
 	s.Next = unixtime.Time{}
 }
 
-// RequestRotation has the next attempts request another secret, once for each identity of
-// such a request. What was never delivered has none to replace.
+// RequestRotation makes the next attempts request a new secret, once for each identity of such a
+// request. A need that was never delivered has no secret to replace.
 func (s *State) RequestRotation(identity int64) {
 	if s.RotateRequest = identity; s.Digest != "" && s.WantRotation == 0 {
 		s.WantRotation = s.Rotations + 1
 	}
 }
 
-// Ordered reports whether a rotation that an operator ordered is to be requested: it is the
-// next one, and none that a provider refused before.
+// Ordered reports whether a rotation ordered by an operator should be requested: it is the next
+// one, and no provider has refused it.
 func (s *State) Ordered(rotation int) bool {
 	return s.Digest != "" && s.WantRotation == 0 && rotation == s.Rotations+1 && rotation > s.NotRotated
 }
 
-// RotateByAge does the same when the secret of a fulfilled need is as old as it may become,
-// less the twentieth by which renewal comes early.
+// RotateByAge makes the next attempts request a new secret if that of a fulfilled need has reached
+// its maximum age, less the twentieth by which renewals are early.
 func (s *State) RotateByAge(r document.Renew, now time.Time) {
 	age := time.Duration(r.Rotate) * time.Second
 	if r.Rotate > 0 && s.State == hostdir.NeedFulfilled && s.WantRotation == 0 && now.Sub(s.secretSince().Time) >= age-age/20 {
@@ -302,15 +303,15 @@ func (s *State) RotateByAge(r document.Renew, now time.Time) {
 	}
 }
 
-// DropRotation gives up a rotation that a provider refused, until the secret is as old
-// again. The need is requested as usual, since the secret in force may be another than the
-// one that is delivered.
+// DropRotation gives up a rotation that a provider refused, until the secret has reached its
+// maximum age again. The need is then requested as usual, because the secret in force may differ
+// from the delivered one.
 func (s *State) DropRotation(now time.Time) {
 	s.NotRotated, s.WantRotation, s.Rotated = s.WantRotation, 0, unixtime.Of(now)
 	s.restart(now)
 }
 
-// secretSince is since when the secret is in force.
+// secretSince returns the time since which the secret is in force.
 func (s State) secretSince() unixtime.Time {
 	if s.Rotated.IsZero() {
 		return s.Fulfilled
@@ -318,12 +319,12 @@ func (s State) secretSince() unixtime.Time {
 	return s.Rotated
 }
 
-// noteRotation records the rotation that an answer is of. Where nothing rotates, it leaves a
-// state that releases before rotation read.
+// noteRotation records the rotation of an answer. Without rotations the state stays readable for
+// releases that do not know them.
 func (s *State) noteRotation(v Observed, answer hostapi.Answer) {
-	number, _ := strconv.Atoi(answer.Values[hostapi.ValueRotation]) // without one there was none
+	number, _ := strconv.Atoi(answer.Values[hostapi.ValueRotation]) // zero if there was no rotation
 	since := s.secretSince()
-	if number+1 < s.NotRotated { // the provider counts anew: what it refused was no next one to it
+	if number+1 < s.NotRotated { // the provider counts anew, so that the refused number no longer applies
 		s.NotRotated = 0
 	}
 	if number != s.Rotations || s.Digest != v.Digest {
@@ -335,7 +336,7 @@ func (s *State) noteRotation(v Observed, answer hostapi.Answer) {
 	}
 }
 
-// Digest is over what makes a delivered need fulfilled.
+// Digest returns a digest of the parts of a need that decide whether delivered files fulfil it.
 func Digest(n document.Need) string {
 	b, err := json.Marshal(struct {
 		Deliver    document.Deliver `json:"deliver"`

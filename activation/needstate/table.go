@@ -13,28 +13,28 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Table is the needs of the manifest in force, with how each stands. It belongs to one goroutine,
-// and so does all that is in it.
+// Table contains the needs of the manifest in force with their states. It must be used by one
+// goroutine.
 type Table struct {
-	Host     *fetch.Host // under the documents in force
+	Host     *fetch.Host // host under the documents in force
 	Manifest string      // digest of the manifest
-	Needs    []*Need     // in the manifest's order
+	Needs    []*Need     // in the order of the manifest
 
 	Backoff Backoff
 	Refetch string          // see activation.Config; empty for none
 	Once    bool            // each need is requested once
-	Tried   map[string]bool // with Once: by name, which were
+	Tried   map[string]bool // with Once: IDs of needs that were requested
 
 	Step    func(name string)
 	Report  func(event.Event)
-	Changed func() // how a need stands has changed between two attempts
+	Changed func() // called when the state of a need has changed between two attempts
 }
 
-// Start does work beside the goroutine that owns a Table. What work returns is called on that
-// goroutine.
+// Start runs work in a goroutine. The function that work returns is called on the goroutine that
+// owns the Table.
 type Start func(work func(context.Context) (note func()))
 
-// Add adds a need, as it was left on disk.
+// Add adds a need with its state on disk.
 func (t *Table) Add(n document.Need) *Need {
 	l := &Need{Need: n, Digest: Digest(n), Dir: delivery.Dir{Path: t.Host.Layout.Need(n.ID), Step: t.Step}, table: t}
 	t.Needs = append(t.Needs, l)
@@ -52,12 +52,12 @@ func (t *Table) Add(n document.Need) *Need {
 	return l
 }
 
-// Disk reports what the disk has wrong.
+// Disk reports an error of the disk.
 func (t *Table) Disk(need string, err error) {
 	t.Report(event.Event{Event: event.Disk, Need: need, Message: err.Error()})
 }
 
-// Summary returns how the needs stand.
+// Summary returns the status of the needs.
 func (t *Table) Summary() []event.Need {
 	all := slices.Grow([]event.Need(nil), len(t.Needs))
 	for _, n := range t.Needs {
@@ -69,10 +69,10 @@ func (t *Table) Summary() []event.Need {
 	return all
 }
 
-// Waits reports whether activation itself will still change a need.
+// Waits reports whether activation will still change a need by itself.
 func (t *Table) Waits() bool { return slices.ContainsFunc(t.Summary(), event.Need.Waits) }
 
-// Node returns the need for the SVID of the node itself; nil for none.
+// Node returns the need for the SVID of the node itself, nil for none.
 func (t *Table) Node() *Need {
 	i := slices.IndexFunc(t.Needs, func(n *Need) bool { return t.Host.IsNode(n.Need) })
 	if i < 0 {
@@ -81,15 +81,15 @@ func (t *Table) Node() *Need {
 	return t.Needs[i]
 }
 
-// Requested identifies the newest request to fetch a need again, or to rotate its secret, by
-// the name of its file; zero for none. It is compared for equality alone, with the one that
-// the last attempt serves: no order of clocks can lose a request that came while that
-// attempt was under way.
+// Requested returns an identity of the newest request to fetch a need again, or to rotate its
+// secret, by the name of the request's file; zero for none. It may only be compared for equality
+// with the identity that the last attempt served. A request that arrives during an attempt is then
+// not lost, whatever the clocks say.
 func (t *Table) Requested(name string) int64 {
 	if t.Refetch == "" {
 		return 0
 	}
-	// Another account's directory: a link there is no request.
+	// The directory belongs to another account, so symbolic links are ignored.
 	fi, err := os.Lstat(filepath.Join(t.Refetch, name))
 	if err != nil || !fi.Mode().IsRegular() {
 		return 0
@@ -97,7 +97,7 @@ func (t *Table) Requested(name string) int64 {
 	return fi.ModTime().UnixNano()
 }
 
-// blockers are the needs that n has to wait for.
+// blockers returns the needs for which n has to wait.
 func (t *Table) blockers(n *Need, now time.Time) (ids []string) {
 	for _, id := range n.DependsOn {
 		for _, other := range t.Needs {
@@ -109,7 +109,7 @@ func (t *Table) blockers(n *Need, now time.Time) (ids []string) {
 	return ids
 }
 
-// First returns the first of some times; zero is none.
+// First returns the earliest of some times. A zero time means none.
 func First(times ...time.Time) (first time.Time) {
 	for _, at := range times {
 		if first.IsZero() || !at.IsZero() && at.Before(first) {
@@ -119,7 +119,7 @@ func First(times ...time.Time) (first time.Time) {
 	return first
 }
 
-// Rewind moves times by which something waits, zero for none, when the clock was set back.
+// Rewind moves times of waits when the clock was set back. Zero times stay zero.
 func Rewind(by time.Duration, times ...*time.Time) {
 	for _, at := range times {
 		if !at.IsZero() {

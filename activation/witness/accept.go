@@ -10,11 +10,11 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// maxReason bounds what a person writes.
+// maxReason bounds the reason in bytes.
 const maxReason = 200
 
-// Accept keeps a person's word on what is wrong with the log of a provider's process. What comes
-// to light later raises the alarm again.
+// Accept stores a person's acknowledgement of a fault of a provider's audit log. A later fault
+// raises the alarm again.
 func Accept(l hostdir.Layout, provider, kind string, word hostdir.AcceptedAudit) error {
 	if word.Reason = strings.TrimSpace(word.Reason); word.Reason == "" || len(word.Reason) > maxReason {
 		return fmt.Errorf("a reason of %d bytes, want one of 1 to %d: what was found out about it", len(word.Reason), maxReason)
@@ -42,8 +42,9 @@ func Accept(l hostdir.Layout, provider, kind string, word hostdir.AcceptedAudit)
 	return fmt.Errorf("audit log of kind %s on %s: this host has not witnessed one: flor witness", kind, provider)
 }
 
-// GoOn is what a host holds a log to: once a person accepted a checkpoint that did not extend the
-// one before, the next must extend that.
+// GoOn returns the record with which the next checkpoint of a log is compared. After a person has
+// acknowledged a checkpoint that did not extend the earlier one, the next checkpoint must extend
+// the acknowledged one.
 func GoOn(w hostdir.Witnessed, accepted []hostdir.AcceptedAudit) hostdir.Witnessed {
 	if w.Refused == "" || !hostdir.Accepts(accepted, w) {
 		return w

@@ -19,34 +19,36 @@ import (
 )
 
 const (
-	// A host witnesses the audit logs of its providers after witnessFirst, or within half an hour of
-	// that, and then every witnessEvery, give or take a half: not all hosts at once.
+	// A host checks the audit logs of its providers first after witnessFirst to half an hour more,
+	// and then every witnessEvery, varied by a half, so that not all hosts check at the same time.
 	witnessFirst = time.Minute
 	witnessEvery = time.Hour
 
-	// For witnessUnknown a provider that never had an audit log to witness is left alone.
+	// witnessUnknown is the time for which a provider that never had an audit log is not asked
+	// again.
 	witnessUnknown = 24 * time.Hour
 )
 
-// Keeper witnesses the audit logs of a host's providers, each hour or so. It belongs to the goroutine
-// that owns the needs.
+// Keeper checks the audit logs of a host's providers about once an hour. It belongs to the
+// goroutine that owns the needs.
 type Keeper struct {
-	// Beside returns what else to do over the connections of a pass, and what to note then.
+	// Beside returns additional work over the connections of a pass. That work returns a function
+	// that stores its results.
 	Beside func(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) (note func())
 
-	// Changed is called when something else is wrong with a log than before.
+	// Changed is called when the fault of a log has changed.
 	Changed func()
 
 	next    time.Time
 	busy    bool
-	request int64                 // to witness at once that was served last
-	unknown map[process]time.Time // until when each is left alone
+	request int64                 // last request for an immediate check that was served
+	unknown map[process]time.Time // end of the time for which a process is not asked
 }
 
-// process is one of a provider host.
+// process identifies a process of a provider host.
 type process struct{ provider, kind string }
 
-// Begin starts to witness where it is time, and returns when to come back; zero for not by itself.
+// Begin starts a check if it is due. It returns the time at which to call it again, zero for none.
 func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start) time.Time {
 	if t.Once || k.busy {
 		return time.Time{}
@@ -84,7 +86,7 @@ func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start)
 	return time.Time{}
 }
 
-// logs returns the audit logs to witness: of each provider, as far as it is known.
+// logs returns the audit logs to check, one for each process of a provider, as last recorded.
 func (k *Keeper) logs(t *needstate.Table, known []hostdir.Witnessed, now time.Time) (logs []hostdir.Witnessed) {
 	accepted := t.Host.Layout.Accepted()
 	for _, n := range t.Needs {
@@ -103,22 +105,23 @@ func (k *Keeper) logs(t *needstate.Table, known []hostdir.Witnessed, now time.Ti
 	return logs
 }
 
-// witnessSoon is within which time hosts witness the audit logs of their providers after a watch
-// was cut off and is answered again: the provider may be another, without the state of before.
+// witnessSoon is the time within which hosts check the audit logs of their providers after a watch
+// was cut off and is answered again, because the provider may have been replaced and may have lost
+// its state.
 const witnessSoon = 2 * time.Minute
 
-// Soon has the audit logs witnessed soon.
+// Soon schedules a check within that time.
 func (k *Keeper) Soon() {
 	if at := time.Now().Round(0).Add(rand.N(witnessSoon)); !k.next.IsZero() && at.Before(k.next) {
 		k.next = at
 	}
 }
 
-// Rewind keeps the wait as long as it was meant when the clock was set back.
+// Rewind preserves the length of the wait when the clock was set back.
 func (k *Keeper) Rewind(by time.Duration) { needstate.Rewind(by, &k.next) }
 
-// requestAgain makes the needs due that a process fulfilled whose state may be lost. It answers as
-// before where it is not.
+// requestAgain makes the needs due that were fulfilled by a process which may have lost its state.
+// If the process has its state, it repeats its answers.
 func requestAgain(t *needstate.Table, provider, kind string, now time.Time) {
 	for _, n := range t.Needs {
 		if n.Kind == kind && kind != document.KindConfig && n.State.Provider == provider && !n.Busy {
@@ -127,12 +130,12 @@ func requestAgain(t *needstate.Table, provider, kind string, now time.Time) {
 	}
 }
 
-// ofLog tells the log of a process from others.
+// ofLog returns a function that reports whether a record belongs to the log of a process.
 func ofLog(provider, kind string) func(hostdir.Witnessed) bool {
 	return func(w hostdir.Witnessed) bool { return w.Provider == provider && w.Kind == kind }
 }
 
-// fulfilledBy returns when the process of a log last fulfilled a need of this host.
+// fulfilledBy returns the time at which the process of a log last fulfilled a need of this host.
 func fulfilledBy(t *needstate.Table, w hostdir.Witnessed) (last unixtime.Time) {
 	for _, n := range t.Needs {
 		if n.State.Provider == w.Provider && n.Kind == w.Kind && n.State.Fulfilled.After(last.Time) {
@@ -142,8 +145,8 @@ func fulfilledBy(t *needstate.Table, w hostdir.Witnessed) (last unixtime.Time) {
 	return last
 }
 
-// witnessed notes what providers returned. Logs of those that are of no use to this host any
-// more stay: they may be again.
+// witnessed records the answers of providers. The records of providers that this host no longer
+// uses are kept, because it may use them again.
 func (k *Keeper) witnessed(t *needstate.Table, known, logs []hostdir.Witnessed, answers []hostapi.Checkpoint, failed []*hostapi.Error) {
 	layout, now := t.Host.Layout, time.Now().Round(0)
 	k.busy, k.next = false, now.Add(witnessEvery/2+rand.N(witnessEvery))
@@ -154,7 +157,7 @@ func (k *Keeper) witnessed(t *needstate.Table, known, logs []hostdir.Witnessed, 
 			if is = Take(l, answers[i], unixtime.Of(now)); Lost(l, is) {
 				requestAgain(t, l.Provider, l.Kind, now)
 			}
-		} else if is = Withhold(l, failed[i].Reached, fulfilledBy(t, l), unixtime.Of(now), layout.Accepted()); is == l { // the needs report who does not answer
+		} else if is = Withhold(l, failed[i].Reached, fulfilledBy(t, l), unixtime.Of(now), layout.Accepted()); is == l { // failures to connect are reported by the needs
 			if failed[i].Code == hostapi.CodeUnknownMethod.Name {
 				k.unknown[process{l.Provider, l.Kind}] = now.Add(witnessUnknown)
 			}

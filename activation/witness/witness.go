@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Take is what a host knows of a log once a provider has returned a checkpoint, from what it
-// knew before, which may have nothing but whose log it is.
+// Take returns the record of a log after a provider returned a checkpoint. w is the earlier record,
+// which may only name the log.
 func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hostdir.Witnessed {
 	refuse := func(format string, args ...any) hostdir.Witnessed {
 		w.Refused, w.RefusedKey = answer.Checkpoint, answer.Key
@@ -29,7 +29,7 @@ func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hos
 	}
 	if w.Key != "" {
 		before, err := hostapi.OpenCheckpoint(w.Key, w.Checkpoint)
-		if err != nil { // of this host's own file
+		if err != nil { // an error in this host's own file
 			return faulty(w, err.Error(), now)
 		}
 		if err := newest.Extends(before, answer.Proof); err != nil {
@@ -47,20 +47,20 @@ func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hos
 	return w
 }
 
-// Lost reports whether the process of a log may have lost what it decided, by what a host knew of
-// its log and knows now: it has the log of another, or one that lacks rows, for the first time.
+// Lost reports whether the process of a log may have lost its decisions, by comparing the earlier
+// record with the current one: for the first time it has another log, or one without some rows.
 func Lost(was, is hostdir.Witnessed) bool {
 	return is.Fault != "" && was.Fault == "" || is.RefusedKey != "" && is.RefusedKey != was.RefusedKey
 }
 
-// Patience bounds the time for which a process that answers may return no checkpoint of a log that this host
-// has witnessed.
+// Patience is the time for which a process that answers may withhold the checkpoint of a log that
+// this host has witnessed.
 const Patience = 6 * time.Hour
 
-// Withhold returns what a host knows of a log once its process returned no checkpoint. The
-// process answers where it proved itself on the connection, or has fulfilled a need since: then
-// it is not down, and a log that it does not show for longer than Patience is at fault. A log
-// that was never witnessed may be that of an older release, which has none.
+// Withhold returns the record of a log after its process returned no checkpoint. The process is not
+// down if it was authenticated on the connection or has fulfilled a need since. If it withholds its
+// log for longer than Patience, that is a fault. A log that was never witnessed may be missing
+// because the process is of an older release.
 func Withhold(w hostdir.Witnessed, reached bool, fulfilled, now unixtime.Time, accepted []hostdir.AcceptedAudit) hostdir.Witnessed {
 	since := w.Withheld
 	if since.IsZero() {
@@ -70,7 +70,7 @@ func Withhold(w hostdir.Witnessed, reached bool, fulfilled, now unixtime.Time, a
 		return w
 	}
 	if w.Withheld.IsZero() {
-		w.Withheld = unixtime.Unix(now.Seconds()) // as it is on disk, so that the fault stays the same
+		w.Withheld = unixtime.Unix(now.Seconds()) // rounded as on disk, so that the fault stays the same
 	}
 	if now.Sub(w.Withheld.Time) < Patience {
 		return w
@@ -79,7 +79,7 @@ func Withhold(w hostdir.Witnessed, reached bool, fulfilled, now unixtime.Time, a
 		return w
 	}
 	fault := "it has returned no checkpoint of its audit log since " + w.Withheld.UTC().Format(time.RFC3339) + ", although it answers"
-	if w.Fault != fault { // an accepted one may be another
+	if w.Fault != fault { // the acknowledged fault may be another one
 		w.Fault, w.Since = fault, now
 	}
 	return w

@@ -71,7 +71,7 @@ func (r Result) Broken() (Step, bool) {
 // Beside returns the path of the ping socket beside the status socket.
 func Beside(socket string) string { return status.Beside(socket, "ping") }
 
-// Serve answers requests on ln, a listener from accounts.Limits.Listen, until ctx ends, and removes
+// Serve answers requests on ln, a listener from unixsock.Limits.Listen, until ctx ends, and removes
 // the socket. named reports whether the policy names an account; named accounts may use most of the
 // connections.
 func Serve(ctx context.Context, ln net.Listener, named func(uid uint32) bool, do func(ctx context.Context, uid uint32, service string) Result) {

@@ -22,7 +22,7 @@ const timeout = 5 * time.Second
 // Beside returns the path of the whois socket beside the status socket.
 func Beside(socket string) string { return status.Beside(socket, "whois") }
 
-// Serve answers queries on ln, a listener from accounts.Limits.Listen, until ctx ends, and removes
+// Serve answers queries on ln, a listener from unixsock.Limits.Listen, until ctx ends, and removes
 // the socket. Queries for connections that are not in t are passed to older processes that are
 // draining, whose sockets older returns.
 func Serve(ctx context.Context, ln net.Listener, t *Table, older func() []string) {

@@ -28,7 +28,7 @@ func newRoot(name string, m *instance) *cobra.Command {
 	return root
 }
 
-// examples has the examples of commands that have none where they are made.
+// examples contains the examples of commands that do not define their own.
 var examples = map[string]string{
 	"activate":           `flor activate --once`,
 	"agent reload":       `flor agent reload`,

@@ -13,6 +13,9 @@ import (
 	"github.com/florete/florete/nix/operator/published"
 )
 
+// faultsPage explains every fault.
+const faultsPage = "causes and cures: https://github.com/florete/florete/blob/main/docs/reference/faults.md"
+
 func newValidateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [FLAKE]",
@@ -40,18 +43,26 @@ share a host.`,
 			return printFaults(cmd, reports, *strict)
 		}
 		var errs []error
+		warned := false
 		for _, r := range reports {
 			err := r.Err(*strict)
 			errs = append(errs, err)
 			warnings := slices.DeleteFunc(slices.Clone(r.Faults), func(f compile.Fault) bool { return f.IsError() || *strict })
 			for _, line := range compile.Lines(warnings) {
 				fmt.Fprintln(cmd.ErrOrStderr(), line)
+				warned = true
 			}
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "cluster %s: %d hosts, no faults\n", r.Cluster, r.Hosts)
 			}
 		}
-		return errors.Join(errs...)
+		if err := errors.Join(errs...); err != nil {
+			return fmt.Errorf("%w\n%s", err, faultsPage)
+		}
+		if warned {
+			fmt.Fprintln(cmd.ErrOrStderr(), faultsPage)
+		}
+		return nil
 	})
 }
 

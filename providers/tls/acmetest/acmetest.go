@@ -150,16 +150,6 @@ func (c *CA) TXT(name, value string) {
 	c.post(c.dns+"/set-txt", map[string]string{"host": name, "value": value})
 }
 
-// Lookups returns the number of requests for TXT records of a name.
-func (c *CA) Lookups(name string) int {
-	c.t.Helper()
-	var all []any
-	if err := json.Unmarshal(c.post(c.dns+"/dns-request-history", map[string]string{"host": name}), &all); err != nil {
-		c.t.Fatal(err)
-	}
-	return len(all)
-}
-
 func (c *CA) post(url string, v any) []byte {
 	c.t.Helper()
 	b, err := json.Marshal(v)

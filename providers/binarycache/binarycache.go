@@ -96,7 +96,7 @@ func newCache(c Config) *cache {
 func (c *cache) nars() string { return filepath.Join(c.Dir, "nar") }
 func (c *cache) temp() string { return filepath.Join(c.Dir, "tmp") }
 
-// prepare makes the directories, without what an interrupted process was receiving.
+// prepare makes the directories, and removes what an interrupted process was receiving.
 func (c *cache) prepare() bool {
 	err := os.RemoveAll(c.temp())
 	for _, dir := range []string{c.nars(), c.temp()} {

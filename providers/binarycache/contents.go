@@ -14,10 +14,10 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo"
 )
 
-// maxWindow bounds the memory that decompressing takes: that of xz -9.
+// maxWindow bounds the memory for decompression: that of xz -9.
 const maxWindow = 64 << 20
 
-// decompress reads what Nix compressed.
+// decompress returns a reader of contents that Nix compressed.
 func decompress(compression string, r io.Reader) (io.ReadCloser, error) {
 	switch compression {
 	case "none":
@@ -37,8 +37,8 @@ func decompress(compression string, r io.Reader) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("compression %.20q, want xz, zstd, bzip2 or none", compression)
 }
 
-// verifyContents is an error unless the file has what the narinfo is about. It reads the
-// file once, and keeps none of it in memory.
+// verifyContents returns an error unless the file has the contents of the narinfo. It reads the
+// file once, in constant memory.
 func verifyContents(ctx context.Context, file string, i *narinfo.NarInfo) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -65,7 +65,7 @@ func verifyContents(ctx context.Context, file string, i *narinfo.NarInfo) error 
 	return sameHash(i, sum.Sum(nil), size)
 }
 
-// until reads until ctx ends.
+// until is a reader that ends with a context.
 type until struct {
 	context.Context
 	r io.Reader

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// notFound is the error of a path that is not here, or that the caller may not read: it
-// does not learn which.
+// notFound returns the error for a path that is absent or that the caller may not read, without
+// telling which.
 func (c *call) notFound(hash string) error {
 	switch {
 	case c.access == document.AccessWrite:
@@ -66,7 +66,7 @@ func (c *call) getContents() error {
 	return c.send(file)
 }
 
-// findContents is for nix copy, which sends no contents that are here.
+// findContents answers nix copy, which does not send contents that are present.
 func (c *call) findContents() error {
 	file := c.r.PathValue("file")
 	if !contentsPattern.MatchString(file) {

@@ -13,10 +13,11 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// patience is how long the contents of a path may take.
+// patience is the longest time for the contents of a path.
 const patience = 6 * time.Hour
 
-// info is what clients read first: paths are looked for here before cache.nixos.org, 40.
+// info is the document that clients read first. Priority 30 makes them look here before
+// cache.nixos.org, which has 40.
 const info = "StoreDir: /nix/store\nWantMassQuery: 1\nPriority: 30\n"
 
 // call is one request.
@@ -30,10 +31,10 @@ type call struct {
 	row    server.Row // of an upload, or of a refusal
 }
 
-// missing is the error of what the caller does not find here.
+// missing is the error of something that the caller does not find.
 type missing struct{ error }
 
-// endpoint is a method and path, who may call it, and what answers.
+// endpoint is a method and path, the access that it needs, and its handler.
 type endpoint struct {
 	pattern string
 	access  document.Access
@@ -100,7 +101,7 @@ func (c *call) info() error {
 	return nil
 }
 
-// nothing is here of what caches may have besides: build logs, lists of files.
+// nothing answers requests for build logs and lists of files, which this cache does not have.
 func (c *call) nothing() error {
 	return missing{fmt.Errorf("%.100q: this cache has store paths alone", c.r.URL.Path)}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// hashLen is how long the hash in a store path is.
+// hashLen is the length of the hash in a store path.
 var hashLen = nixbase32.EncodedLen(storepath.PathHashSize)
 
 // hashPattern matches the hash in the name of a store path. contentsPattern matches the name of a
@@ -35,14 +35,14 @@ const (
 	maxContents = 32 << 30
 )
 
-// contentsFile is the name of the file of contents with a hash.
+// contentsFile reports whether name is a file of contents with a hash.
 func contentsFile(sum []byte, name string) bool {
 	part := contentsPattern.FindStringSubmatch(name)
 	return part != nil && part[1] == nixbase32.EncodeToString(sum)
 }
 
-// parseInfo reads the narinfo of the path with a hash, whose contents are in file, as
-// clients send it or as it is here.
+// parseInfo parses the narinfo of the path with a hash, and returns the name of its file of
+// contents.
 func parseInfo(hash string, b []byte) (i *narinfo.NarInfo, file string, err error) {
 	i, err = narinfo.Parse(bytes.NewReader(b))
 	if err != nil {
@@ -79,13 +79,13 @@ func parseInfo(hash string, b []byte) (i *narinfo.NarInfo, file string, err erro
 	return nil, "", fmt.Errorf("URL %.100q, want nar/ and the FileHash", i.URL)
 }
 
-// hashOf is the hash of a store path, or in its name.
+// hashOf returns the hash in a store path or its name.
 func hashOf(path string) string {
 	return strings.TrimPrefix(path, storepath.StoreDir+"/")[:hashLen]
 }
 
-// verify is an error unless one of the keys signed what the narinfo is about. Each key is
-// tried: two may share a name while keys change over.
+// verify returns an error unless one of the keys signed the narinfo's path and contents. Each key
+// is tried, because two may share a name while keys change.
 func verify(i *narinfo.NarInfo, keys []string) error {
 	text := i.Fingerprint()
 	names := []string{}
@@ -101,7 +101,7 @@ func verify(i *narinfo.NarInfo, keys []string) error {
 	return fmt.Errorf("signed by %.200q, want a signature by one of trust.signingKeys: nix copy --to 'http://…?secret-key=FILE' makes it", names)
 }
 
-// sameHash is an error where contents are not those that were signed.
+// sameHash returns an error unless contents are those that were signed.
 func sameHash(i *narinfo.NarInfo, sum []byte, size int64) error {
 	if uint64(size) != i.NarSize || !bytes.Equal(sum, i.NarHash.Digest()) {
 		return errors.New("its contents are " + describe(sum, size) + ", its narinfo is about " + describe(i.NarHash.Digest(), int64(i.NarSize)))

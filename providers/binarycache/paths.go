@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// path is a store path that is here.
+// path is a store path in the cache.
 type path struct {
 	file   string   // of its contents, below nar
 	refs   []string // hashes of those it refers to, without its own
@@ -27,7 +27,7 @@ const infoExt = ".narinfo"
 
 func (c *cache) infoFile(hash string) string { return filepath.Join(c.Dir, hash+infoExt) }
 
-// path is the one with a hash, nil where it is not here. c.mu is held.
+// path returns the path with a hash, or nil if it is absent. c.mu is held.
 func (c *cache) path(hash string) *path {
 	if p := c.known[hash]; p != nil {
 		return p
@@ -51,8 +51,8 @@ func (c *cache) path(hash string) *path {
 	return p
 }
 
-// closure is what of roots is here, with all that it refers to; whole unless something of
-// that is not. c.mu is held.
+// closure returns the present paths of the closure of roots. whole is false if a path is absent.
+// c.mu is held.
 func (c *cache) closure(roots ...string) (found map[string]bool, whole bool) {
 	found, whole = map[string]bool{}, true
 	for left := slices.Clone(roots); len(left) > 0; {
@@ -72,7 +72,7 @@ func (c *cache) closure(roots ...string) (found map[string]bool, whole bool) {
 	return found, whole
 }
 
-// whole is whether all of a path's closure is here. c.mu is held.
+// whole reports whether a path's closure is complete. c.mu is held.
 func (c *cache) whole(hash string) bool {
 	if p := c.path(hash); p == nil || p.whole {
 		return p != nil
@@ -84,11 +84,11 @@ func (c *cache) whole(hash string) bool {
 	return whole
 }
 
-// maxClosures is how many closures are kept as they were walked: hosts request hundreds of
-// narinfos, one after the other.
+// maxClosures is the number of cached closures. Hosts request hundreds of narinfos one after the
+// other.
 const maxClosures = 64
 
-// needs is whether roots need a path. c.mu is held.
+// needs reports whether the closure of roots contains a path. c.mu is held.
 func (c *cache) needs(roots []string, hash string) bool {
 	slices.Sort(roots)
 	key := strings.Join(roots, " ")
@@ -103,7 +103,7 @@ func (c *cache) needs(roots []string, hash string) bool {
 	return found[hash]
 }
 
-// readable is the path with a hash, nil where the caller is not to find it.
+// readable returns the path with a hash, or nil if the caller may not find it.
 func (c *call) readable(hash string) (*path, error) {
 	var roots []string
 	if c.access != document.AccessWrite {
@@ -136,13 +136,14 @@ func (c *call) readable(hash string) (*path, error) {
 	return p, nil
 }
 
-// keep has a file that a writer found stay for grace: it is not sent again. c.mu is held.
+// keep makes a file that a writer found stay for grace, because it will not be sent again. c.mu is
+// held.
 func (c *cache) keep(file string) bool {
 	now := time.Now()
 	return os.Chtimes(file, now, now) == nil
 }
 
-// names are the hashes of what the documents of each host name, in all versions that are
+// names returns the hashes of the paths that each host's documents name, in all versions that are
 // kept.
 func (c *cache) names(ctx context.Context) (map[string][]string, error) {
 	c.namedMu.Lock()

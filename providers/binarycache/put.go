@@ -24,10 +24,10 @@ import (
 // CodeUpload is the audit code of an added path.
 const CodeUpload = "upload"
 
-// spare is what uploads leave free of the file system.
+// spare is the space that uploads leave free on the file system.
 const spare = 1 << 30
 
-// received reads of a body what is left, and lets the rest of the request take its time.
+// received copies the rest of a body, and gives the rest of the request more time.
 func (c *call) received(to io.Writer, size int64, within time.Duration) error {
 	_, err := io.Copy(to, announced.Body(c.w, c.r, size, within))
 	var refused *hostapi.Error
@@ -40,7 +40,7 @@ func (c *call) received(to io.Writer, size int64, within time.Duration) error {
 	return http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 }
 
-// putContents receives contents. They are here when all of them are, on disk.
+// putContents receives contents. They become visible when they are complete and on disk.
 func (c *call) putContents() error {
 	name, size := c.r.PathValue("file"), c.r.ContentLength
 	switch {
@@ -78,11 +78,11 @@ func (c *call) putContents() error {
 	return syncDir(c.nars())
 }
 
-// claimed is how much of the file system an upload claims at once, before it arrives: what a
-// writer says that it is about to send takes nothing from others.
+// claimed is the space that an upload reserves at once. A writer's announcement of a size reserves
+// nothing.
 const claimed = 16 << 20
 
-// claim is the room that an upload claims of the file system. What has arrived is on it.
+// claim is the space that an upload has reserved beyond the data that it has written.
 type claim struct {
 	*cache
 	held int64 // of cache.claim
@@ -106,7 +106,7 @@ func (c *claim) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// free gives up what is claimed.
+// free gives up the reserved space.
 func (c *claim) free() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *claim) free() {
 	c.held, c.left = 0, 0
 }
 
-// fits is an error where there is no room for so many bytes more.
+// fits returns an error if there is no space for more bytes.
 func (c *cache) fits(size int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *cache) fitsLocked(size int64) error {
 	return nil
 }
 
-// putInfo adds a path whose contents are here.
+// putInfo adds a path whose contents are present.
 func (c *call) putInfo() error {
 	hash, ok := strings.CutSuffix(c.r.PathValue("info"), infoExt)
 	if !ok || !hashPattern.MatchString(hash) {
@@ -170,7 +170,8 @@ func (c *call) putInfo() error {
 	return c.add(hash, i, file)
 }
 
-// complete is an error unless what the narinfo refers to is here. Its contents stay.
+// complete returns an error unless everything that the narinfo refers to is present. It keeps the
+// contents from being swept.
 func (c *cache) complete(hash string, i *narinfo.NarInfo, file string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +191,7 @@ func (c *cache) completeLocked(hash string, i *narinfo.NarInfo, file string) err
 	return nil
 }
 
-// add writes the narinfo, unless what it refers to has gone meanwhile.
+// add writes the narinfo, unless something that it refers to was removed meanwhile.
 func (c *cache) add(hash string, i *narinfo.NarInfo, file string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,7 +206,7 @@ func (c *cache) add(hash string, i *narinfo.NarInfo, file string) error {
 	return atomicfile.Via(filepath.Join(c.temp(), hash), c.infoFile(hash), []byte(i.String()), 0o600)
 }
 
-// remove removes a file that may be gone.
+// remove removes a file, which may be absent.
 func remove(file string) error {
 	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sweeps removes what nothing needs, until ctx ends.
+// sweeps removes unneeded paths regularly until ctx ends.
 func (c *cache) sweeps(ctx context.Context) {
 	for {
 		if err := c.sweep(ctx, time.Now().Add(-grace)); err != nil && ctx.Err() == nil {
@@ -22,9 +22,9 @@ func (c *cache) sweeps(ctx context.Context) {
 	}
 }
 
-// sweep removes paths that are older and that neither a named closure nor a newer path
-// needs, and contents likewise. A path goes before its contents, so that what is left of
-// an interrupted sweep can be read, or is sent again.
+// sweep removes paths and contents that are older and that neither a named closure nor a newer path
+// needs. A path is removed before its contents, so that everything left by an interrupted sweep can
+// be read or is sent again.
 func (c *cache) sweep(ctx context.Context, older time.Time) error {
 	if _, err := os.Stat(c.nars()); os.IsNotExist(err) {
 		return nil // nothing was served yet
@@ -81,7 +81,7 @@ func (c *cache) sweep(ctx context.Context, older time.Time) error {
 	return nil
 }
 
-// files are those of a directory, and when they were changed.
+// files returns the files of a directory with their modification times.
 func files(dir string) (map[string]time.Time, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

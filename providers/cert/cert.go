@@ -43,7 +43,7 @@ type Policy struct {
 	bundle   string // of the roots, PEM
 }
 
-// minLifetime is the shortest that a policy can set, trust.MaxLifetime the longest.
+// minLifetime is the shortest lifetime that a policy can set; trust.MaxLifetime is the longest.
 const minLifetime = 10 * time.Second
 
 // Settings is the kind's section of the settings file.
@@ -163,7 +163,7 @@ func compile(policy document.Policy) (*Policy, error) {
 	return p, nil
 }
 
-// authority is the issuing CA, if its certificate leads to a root of the policy.
+// authority returns the issuing CA if its certificate leads to a root of the policy.
 func (i *Issuer) authority(p *Policy) (*ca.Authority, error) {
 	a, err := i.Authority()
 	if err != nil {
@@ -180,8 +180,8 @@ func (i *Issuer) authority(p *Policy) (*ca.Authority, error) {
 	return a, nil
 }
 
-// trusted is an issuing CA that was found to lead to a root of a policy. That holds for a
-// moment: certificates end.
+// trusted is an issuing CA that was found to lead to a root of a policy. The result is reused for a
+// short time only, because certificates expire.
 type trusted struct {
 	authority *ca.Authority
 	policy    *Policy
@@ -205,7 +205,8 @@ func (p *Policy) trusts(a *ca.Authority) error {
 	return nil
 }
 
-// issue makes the chain of an SVID, valid for the lifetime of the policy: the leaf, then the issuing certificate.
+// issue returns the chain of a new SVID, valid for the lifetime of the policy: the leaf, then the
+// issuing certificate.
 func (i *Issuer) issue(p *Policy, s ca.SVID, now time.Time) ([]*x509.Certificate, error) {
 	a, err := i.authority(p)
 	if err != nil {
@@ -254,7 +255,7 @@ func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 	return d, nil
 }
 
-// refuseRevoked refuses to issue what hosts would refuse.
+// refuseRevoked refuses to issue a certificate that hosts would refuse.
 func refuseRevoked(list *trust.Revocations, chain []*x509.Certificate, id spiffe.ID) error {
 	err := list.CheckChain(chain, id)
 	var revoked *trust.RevokedError
@@ -279,7 +280,7 @@ func (i *Issuer) InForce(context.Context) (server.Version, error) {
 	}, nil
 }
 
-// decode reads the body of a request.
+// decode decodes the body of a request.
 func decode(r hostapi.Request) (body hostapi.CertBody, err error) {
 	if err := strictjson.Decode(r.Body, &body); err != nil {
 		return body, malformed(r, fmt.Errorf("body: %w", err))

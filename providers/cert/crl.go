@@ -23,14 +23,15 @@ import (
 )
 
 const (
-	// crlLifetime is how long software that is not ours may go without a newer CRL, crlRenewed
-	// when that is signed at the latest. The revocation list that it is of has an end of its own:
-	// past that its CRLs go on, as hosts do.
+	// crlLifetime is how long third-party software accepts a CRL. crlRenewed is the age at which it
+	// is signed again at the latest. When the revocation list itself expires, its CRLs continue to
+	// be signed, as hosts continue to use it.
 	crlLifetime = 7 * 24 * time.Hour
 	crlRenewed  = 24 * time.Hour
 
-	// crlLook is how often what was issued is compared with the revocation list, crlSoon when
-	// once more after that changed: what was decided before may be committed after.
+	// crlLook is the interval at which issued certificates are compared with the revocation list.
+	// crlSoon is the delay of one more comparison after the list changed, since earlier decisions
+	// may be committed later.
 	crlLook = time.Hour
 	crlSoon = time.Minute
 )
@@ -38,7 +39,7 @@ const (
 // reasonHold is the reason code certificateHold (RFC 5280 section 5.3.1).
 const reasonHold = 6
 
-// crl is the newest certificate revocation list, and what it was made of.
+// crl is the newest certificate revocation list, with the inputs from which it was made.
 type crl struct {
 	*x509.RevocationList
 	pem    []byte
@@ -63,8 +64,8 @@ func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// keepCRL signs a CRL where the newest is not of the revocation list in force, of the issuing
-// certificate, or of today.
+// keepCRL signs a CRL unless the newest one belongs to the revocation list in force, the issuing
+// certificate, and today.
 func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
 	if i.CRL == "" {
 		return nil
@@ -118,8 +119,8 @@ func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// revokedEntries are the SVIDs of an issuing CA that a revocation list revokes, and whatever
-// else it has serial numbers of. What was in the last CRL keeps its time.
+// revokedEntries returns the entries of a CRL: the SVIDs of an issuing CA that a revocation list
+// revokes, and all other serial numbers on that list. Entries of the last CRL keep their time.
 func (i *Issuer) revokedEntries(ctx context.Context, list *trust.Revocations, a *ca.Authority, last *x509.RevocationList, now time.Time) (entries []x509.RevocationListEntry, err error) {
 	if list == nil {
 		return nil, nil
@@ -162,8 +163,8 @@ func (i *Issuer) revokedEntries(ctx context.Context, list *trust.Revocations, a 
 	return entries, err
 }
 
-// readCRL reads what a process of before signed: nothing where there is none, or it is not of
-// this issuing CA.
+// readCRL reads the CRL of an earlier process, or nil if there is none or it belongs to another
+// issuing CA.
 func readCRL(path string, a *ca.Authority) (*crl, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -191,7 +192,7 @@ func (i *Issuer) Routes(s *server.Server) map[string]http.HandlerFunc {
 	}}
 }
 
-// newestCRL is the newest, without its text where the caller has that number.
+// newestCRL returns the newest CRL, without its content if the caller has that number.
 func (i *Issuer) newestCRL(has string) (hostapi.CRL, error) {
 	l := i.crl.Load()
 	if l == nil {

@@ -78,7 +78,7 @@ func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte
 	return i.consume(ctx, c)
 }
 
-// consume uses the nonce up and remembers the device.
+// consume uses up the nonce and records the device.
 func (i *Issuer) consume(ctx context.Context, c server.Call) (d server.Decision, err error) {
 	proof, now := c.Request.Proof, c.Now
 	sum := sha256.Sum256([]byte(proof.Nonce))
@@ -121,8 +121,8 @@ func (i *Issuer) consume(ctx context.Context, c server.Call) (d server.Decision,
 	}, nil
 }
 
-// joins refuses a device that was admitted where another one is the node, or where the token
-// that admits it is over.
+// joins refuses an admitted device if another device is the node, or if the token that admits it is
+// no longer valid.
 func joins(c server.Call, was, is Device) error {
 	if !is.Joined || was.SSHHostKey == is.SSHHostKey {
 		return nil
@@ -156,8 +156,8 @@ func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
 	return on, nil
 }
 
-// device is what is remembered of a node, and the revision that wrote it; zero when
-// it never enrolled here.
+// device returns the record of a node and the revision that wrote it, both zero if it never
+// enrolled here.
 func (i *Issuer) device(ctx context.Context, node spiffe.ID) (d Device, modified int64, err error) {
 	e, err := i.Store.Get(ctx, devicePrefix+node.Name())
 	if errors.Is(err, store.ErrNotFound) {

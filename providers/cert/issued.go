@@ -14,16 +14,17 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// issuedPrefix starts the keys of SVIDs that were issued, in the order of their ends, then of their
-// issuance: what is issued at about the same time is then written to the same pages of the store.
+// issuedPrefix is the prefix of the records of issued SVIDs. They sort by their end and then by
+// their issuance, so that SVIDs issued at about the same time are written to the same pages of the
+// store.
 const issuedPrefix = "cert/issued/"
 
-// keptAfter is how long what was issued stays on record after it has ended: clocks differ.
+// keptAfter is how long a record is kept after the certificate's end, because clocks differ.
 const keptAfter = time.Hour
 
 func issuedBefore(t time.Time) string { return fmt.Sprintf("%s%010x", issuedPrefix, t.Unix()) }
 
-// keepIssued records an SVID, in the transaction that issues it.
+// keepIssued returns the operation that records an SVID in the transaction that issues it.
 func keepIssued(leaf *x509.Certificate, id spiffe.ID) store.Op {
 	is := trust.IssuedOf(leaf, id)
 	b, err := json.Marshal(is)
@@ -33,7 +34,7 @@ func keepIssued(leaf *x509.Certificate, id spiffe.ID) store.Op {
 	return store.Put(fmt.Sprintf("%s-%09d-%s", issuedBefore(is.Until.Time), time.Now().Nanosecond(), is.Serial), b)
 }
 
-// issued calls each for what is on record of SVIDs that end after a time.
+// issued calls each for the records of SVIDs that end after a time.
 func (i *Issuer) issued(ctx context.Context, end time.Time, each func(trust.Issued)) error {
 	for after := issuedBefore(end); ; {
 		page, err := i.Store.Page(ctx, issuedPrefix, after, 1000)
@@ -54,7 +55,7 @@ func (i *Issuer) issued(ctx context.Context, end time.Time, each func(trust.Issu
 	}
 }
 
-// forgetEnded removes what has ended from the record.
+// forgetEnded removes the records of expired SVIDs.
 func (i *Issuer) forgetEnded(ctx context.Context, now time.Time) error {
 	end := issuedBefore(now.Add(-keptAfter))
 	for {
@@ -77,11 +78,11 @@ func (i *Issuer) forgetEnded(ctx context.Context, now time.Time) error {
 	}
 }
 
-// codeOwnSVID is of the row of an SVID that the provider issued to itself.
+// codeOwnSVID is the audit code of an SVID that the provider issued to itself.
 const codeOwnSVID = "own-svid"
 
-// recordSelf records the SVIDs that the provider issued to itself since the last call. They
-// are of use before: nobody could reach it without.
+// recordSelf records the SVIDs that the provider issued to itself since the last call. They are
+// used before that, since nobody could reach the provider without.
 func (i *Issuer) recordSelf(ctx context.Context) error {
 	i.self.mu.Lock()
 	unrecorded := i.self.unrecorded
@@ -99,7 +100,7 @@ func (i *Issuer) recordSelf(ctx context.Context) error {
 	return nil
 }
 
-// issuedDetail is what the audit row of an SVID has of it.
+// issuedDetail returns the details of an SVID for its audit row.
 func issuedDetail(leaf *x509.Certificate, id spiffe.ID) map[string]string {
 	return map[string]string{"id": id.String(), "certificate": trust.SerialNumber(leaf), "until": leaf.NotAfter.Format(time.RFC3339)}
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// codeTwoMachines is of the alarm that two machines act as one node.
+// codeTwoMachines is the code of the alarm that two machines act as one node.
 const codeTwoMachines = "two-machines"
 
 const linePrefix = "cert/line/"
 
-// line is what is remembered of the SVIDs that a node received for itself here, at
-// cert/line/<node>. Each is requested with the one before it, so a machine presents the
-// newest, or when the answer was lost the one before. What presents an older one has
-// parted from that line: two machines hold the node's SSH host key.
+// line is the record of the SVIDs that a node received for itself here, at cert/line/<node>. Each
+// SVID is requested with the one before it, so a machine presents the newest one, or the one before
+// if an answer was lost. A machine that presents an older one has left the line: two machines hold
+// the node's SSH host key.
 type line struct {
 	Newest string `json:"newest"` // serial number in hex, also in the audit log
 	Before string `json:"before"` // of the SVID that requested it; empty when the node enrolled
@@ -34,12 +34,11 @@ type line struct {
 	Issuers []string `json:"issuers,omitempty"`
 }
 
-// maxIssuers bounds those of a line: of the five replicas of a store, and former ones.
+// maxIssuers bounds the issuers of a line: the five replicas of a store, and former ones.
 const maxIssuers = 16
 
-// extendLine records that a node receives leaf for itself. SVIDs of providers with other
-// stores, and those that are newer than what is on record since the state was restored, belong to
-// any line.
+// extendLine records that a node receives leaf for itself. SVIDs of providers with other stores,
+// and SVIDs newer than the record after a restore, belong to any line.
 func (i *Issuer) extendLine(ctx context.Context, c server.Call, leaf, issuing *x509.Certificate) (d server.Decision, err error) {
 	key := linePrefix + c.Caller.Name()
 	var was line

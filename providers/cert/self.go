@@ -64,8 +64,8 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	return c, nil
 }
 
-// selfIssuedNow reports whether the provider's own SVID has the issuing certificate in force, as far
-// as there is one to issue another with.
+// selfIssuedNow reports whether the provider's own SVID was issued by the issuing certificate in
+// force, or there is no usable one.
 func (i *Issuer) selfIssuedNow(p *Policy, c *tls.Certificate) bool {
 	a, err := i.authority(p)
 	return err != nil || bytes.Equal(c.Certificate[len(c.Certificate)-1], a.Certificate.Raw)

@@ -8,12 +8,12 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// usedLife is how long a used nonce is remembered at most: as long as one made by a clock that
-// is nonceLife ahead can be used, and the time in which others come under the same lease.
+// usedLife is the longest time for which a used nonce is recorded. It covers a nonce from a clock
+// that is nonceLife ahead, and the time in which further nonces share its lease.
 const usedLife = 3 * nonceLife
 
-// used is the lease of the nonces that are used now. They share one for as long as one of them
-// lives: where many nodes enrol at once, a lease for each would be a second commit for each.
+// used is the lease of the nonces that are used now. Nonces share it for the lifetime of one,
+// because a lease for each would be a second commit for each of many enrolling nodes.
 type used struct {
 	mu   sync.Mutex
 	id   store.LeaseID

@@ -7,9 +7,9 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// backend is a connection to a database server, as somebody who makes databases and logins
-// there. All its methods may be repeated, and go on from where one was cut off. Errors are
-// of serveraccount.Errorf where the server is to blame.
+// backend is a connection to a database server that can make databases and logins. All its methods
+// may be repeated, and continue after an interruption. Errors that the server caused are made with
+// serveraccount.Errorf.
 type backend interface {
 	// user is how a login in a slot of a database is called.
 	user(name, slot string) string
@@ -36,7 +36,8 @@ const (
 	redisKind    = "redis"
 )
 
-// backends open a connection. A server may let in without a password.
+// backends has the functions that open a connection, by kind of server. A server may accept an
+// empty password.
 var backends = map[string]func(ctx context.Context, s serveraccount.Server, password string) (backend, error){
 	postgresKind: openPostgres,
 	redisKind:    openRedis,

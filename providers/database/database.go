@@ -84,7 +84,7 @@ func New(c Config) *Databases {
 	return d
 }
 
-// answer answers with the login in use, once it works at the server.
+// answer returns the login in use, once it works at the server.
 func (d *Databases) answer(ctx context.Context, b backend, now time.Time, s serveraccount.Server, want Request) (server.Decision, error) {
 	r, err := d.settle(ctx, b, now, want)
 	if err != nil {
@@ -105,8 +105,8 @@ func (d *Databases) answer(ctx context.Context, b backend, now time.Time, s serv
 	return decision, nil
 }
 
-// settle has the server accept the logins of a database that are due, and no others. What is
-// due is kept before. Where another process changed that meanwhile, it begins again.
+// settle makes the server accept the logins of a database that are due, and no others. They are
+// stored first. If another process changed the record meanwhile, settle begins again.
 func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want Request) (r record, err error) {
 	for range 4 {
 		r, err = d.due(ctx, b, now, want)
@@ -130,8 +130,9 @@ func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want R
 	return r, fmt.Errorf("database %s: other processes change it all the time", want.Of())
 }
 
-// renew ends a former login whose time is over, and lets in again at what no policy named. What
-// the server has lost it makes anew, with the password that the host has.
+// renew ends a former login whose time is over, and enables the logins of a database that no policy
+// named for a while. If the server lost a login, renew makes it again with the password that hosts
+// have.
 func (d *Databases) renew(ctx context.Context, now time.Time, s serveraccount.Server, want Request) error {
 	var r record
 	err := d.Read(ctx, want.Of(), &r)
@@ -154,11 +155,11 @@ func (d *Databases) renew(ctx context.Context, now time.Time, s serveraccount.Se
 	})
 }
 
-// lookWithin bounds a look at a server, which holds up the look at others.
+// lookWithin bounds a look at a server, which delays the look at others.
 const lookWithin = 5 * time.Second
 
-// lost reports whether the server lacks what it was given. It looks without a turn, since it changes
-// nothing. A server that does not answer is looked at once in a sweep.
+// lost reports whether the server lacks something that it was given. It does not wait for a turn,
+// since it changes nothing. A server that does not answer is asked once in a sweep.
 func (d *Databases) lost(ctx context.Context, now time.Time, s serveraccount.Server, want Request, r record) (bool, error) {
 	if at, ok := d.down.Load(want.Server); ok && now.Equal(at.(time.Time)) {
 		return false, nil
@@ -182,7 +183,7 @@ func (d *Databases) lost(ctx context.Context, now time.Time, s serveraccount.Ser
 	return len(r.Logins) > 0 && !works, nil
 }
 
-// end has nobody log in at a database any more, and drops it when it was kept for long enough.
+// end disables all logins of a database, and drops the database when it was kept for long enough.
 func (d *Databases) end(ctx context.Context, now time.Time, s serveraccount.Server, of serveraccount.Name) error {
 	var r record
 	err := d.Read(ctx, of, &r)

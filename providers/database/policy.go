@@ -44,8 +44,8 @@ func (r Request) Before(other Request) bool {
 	return cmp.Or(cmp.Compare(r.Generation, other.Generation), cmp.Compare(r.Overlap, other.Overlap), cmp.Compare(r.Rotate, other.Rotate)) < 0
 }
 
-// named is what needs no quotes in SQL and is no pattern in Redis. A role's name is two bytes
-// longer, of 63 that PostgreSQL has.
+// named matches names that need no quotes in SQL and are no pattern in Redis. A role's name is two
+// bytes longer, and PostgreSQL allows 63.
 var named = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,60}$`)
 
 // Validate returns an error unless the request is valid. The rules are the same for all servers.
@@ -59,7 +59,7 @@ func (r Request) Validate(serveraccount.Server) error {
 	return nil
 }
 
-// values are an answer.
+// values returns the values of an answer.
 func values(s serveraccount.Server, name, user, password string) map[string]string {
 	u := url.URL{User: url.UserPassword(user, password), Host: net.JoinHostPort(s.Host, strconv.Itoa(s.Port))}
 	values := map[string]string{"host": s.Host, "port": strconv.Itoa(s.Port), "user": user, "password": password}

@@ -15,9 +15,9 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// postgres is a PostgreSQL server, of version 13 or newer. A database and all in it belong to
-// a role of its name, which cannot log in. Those that can are members of that, and are that
-// from the first statement on: so what one makes the next one can alter and drop.
+// postgres is a connection to a PostgreSQL server, version 13 or newer. A database and everything
+// in it belong to a role of the same name that cannot log in. The roles that log in are members of
+// it and act as it from the first statement on, so that one can alter and drop what another made.
 type postgres struct {
 	*pgx.Conn
 	admin string
@@ -52,11 +52,11 @@ func openPostgres(ctx context.Context, s serveraccount.Server, password string) 
 	return p, nil
 }
 
-// lockTimeout is how long a statement waits for another session.
+// lockTimeout is how long a statement waits for a lock of another session.
 const lockTimeout = 2 * time.Second
 
-// prepare finds what the role may not do, and closes the databases that every login could
-// connect to beside its own.
+// prepare returns an error if the role lacks a privilege, and closes the databases to which every
+// login could connect.
 func (p *postgres) prepare(ctx context.Context) error {
 	var super, roles, databases, open bool
 	err := p.QueryRow(ctx, `SELECT rolsuper, rolcreaterole, rolcreatedb FROM pg_catalog.pg_roles WHERE rolname = current_user`).Scan(&super, &roles, &databases)
@@ -91,8 +91,8 @@ func (p *postgres) prepare(ctx context.Context) error {
 	return cause(err)
 }
 
-// close takes CONNECT on the databases that every server has from everybody, where the role is a
-// superuser or owns them. Elsewhere an administrator does.
+// close revokes CONNECT on the standard databases from PUBLIC, if the role is a superuser or owns
+// them. Otherwise an administrator must.
 func (p *postgres) close(ctx context.Context) error {
 	rows, err := p.Query(ctx, `SELECT datname::pg_catalog.text FROM pg_catalog.pg_database
 		WHERE datname IN ('postgres', 'template1') AND pg_catalog.has_database_privilege('public', oid, 'CONNECT') AND pg_catalog.pg_has_role(datdba, 'USAGE')`)
@@ -110,7 +110,7 @@ func (p *postgres) close(ctx context.Context) error {
 	return err
 }
 
-// cause is what is wrong, without how pgx came upon it.
+// cause returns the cause of an error of pgx, without its context.
 func cause(err error) error {
 	var of *pgconn.PgError
 	var network *net.OpError
@@ -123,7 +123,7 @@ func cause(err error) error {
 	return err
 }
 
-// failed is an error of one statement, or of what it found.
+// failed returns the error of a statement with its purpose, or nil.
 func (p *postgres) failed(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -168,7 +168,7 @@ func (p *postgres) works(ctx context.Context, name string, logins []credential) 
 	return there, p.failed("reading databases", err)
 }
 
-// set ends logins first: a login in use may hold what the rest waits for.
+// set first ends logins, because a login in use may hold locks for which the rest waits.
 func (p *postgres) set(ctx context.Context, name string, logins []credential) error {
 	of := map[string]credential{}
 	for _, l := range logins {
@@ -203,9 +203,9 @@ func (p *postgres) set(ctx context.Context, name string, logins []credential) er
 	}))
 }
 
-// shut has a role log in no more, and ends its connections. A login may change its own password,
-// and so hold the row of its role in a transaction that it never ends: its connections end in
-// the same message that takes the row.
+// shut disables a role and ends its connections. A login may change its own password and so lock
+// the row of its role in a transaction that it never ends. Therefore its connections end in the
+// same message that takes the row.
 func (p *postgres) shut(ctx context.Context, user string, oid uint32) error {
 	end := fmt.Sprintf(`SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usesysid = %d`, oid)
 	for {
@@ -250,8 +250,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// allow has a role log in by a password, as the owner of a database. A bound on its connections
-// that an administrator chose stays.
+// allow lets a role log in with a password, as the owner of a database. It keeps a connection limit
+// that an administrator set.
 func (p *postgres) allow(ctx context.Context, tx pgx.Tx, owner, user, password string, is role) error {
 	if !is.there && password == "" {
 		return nil // the server has lost it, too

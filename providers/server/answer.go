@@ -79,7 +79,7 @@ func (a *Request) answer(ctx context.Context, enroller Enroller) (any, Change, e
 	return answer, c, err
 }
 
-// call is one of a node by a policy.
+// call returns a node's call under a policy.
 func (a *Request) call(f *compiledPolicy, node spiffe.ID) Call {
 	return Call{Caller: node, Policy: f.Policy, Serial: f.serial, Revoked: f.roots.Revocations(), Now: a.Row.Time}
 }

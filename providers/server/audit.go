@@ -46,7 +46,7 @@ func (a *Audit) Write(ctx context.Context, r Row) error {
 	return err
 }
 
-// commit makes a change of state together with its row, and returns the revision, zero where
+// commit makes a change of state together with its row, and returns the revision, or zero if
 // nothing changed.
 func (a *Audit) commit(ctx context.Context, c Change, r Row, known bool) (revision int64, err error) {
 	whole := !c.Unrecorded && (known && len(c.Then) > 0 || known && a.admitKnown(r) || !known && a.admit(r))
@@ -64,7 +64,7 @@ func (a *Audit) commit(ctx context.Context, c Change, r Row, known bool) (revisi
 	return revision, nil
 }
 
-// auditKey comes before the keys of rows of a time, and after those of rows before it.
+// auditKey returns a key that comes before the rows of a time and after earlier rows.
 func auditKey(t time.Time) string { return fmt.Sprintf("%s%016x", AuditPrefix, t.UnixNano()) }
 
 // AuditAfter returns a key after the rows of a time and before later rows.
@@ -79,7 +79,7 @@ const (
 	Summed  Outcome = "summed" // what one network was answered, or one caller refused, beyond the rows of its own, by code in Detail
 )
 
-// Codes of what is no request, and has no code on the wire.
+// Codes of rows that are not about a request and so have no code on the wire.
 const (
 	CodeNonce     = "nonce"     // a nonce that was given out; counted alone
 	CodeHandshake = "handshake" // no TLS handshake, or none that this provider accepts
@@ -104,7 +104,7 @@ type Row struct {
 	CountAs string `json:"-"` // what a stranger's row is counted as; empty for Code
 }
 
-// maxMessage bounds what a caller can have written into a row by having it refused.
+// maxMessage bounds the text that a caller can get into a row by causing a refusal.
 const maxMessage = 500
 
 // Refuse returns the row as that of a refusal.
@@ -127,13 +127,13 @@ func message(text string) string {
 	return text
 }
 
-// known is whether the row is about a caller whom its certificate names, or one that
-// was granted something. Others are strangers.
+// known reports whether the row is about a caller named by its certificate, or one that was granted
+// something. Other callers are strangers.
 func (r Row) known() bool {
 	return r.Outcome == Granted || r.Caller != "" && !r.Enrolment
 }
 
-// refusal reports whether the row is about a request that was refused.
+// refusal reports whether the row is about a refused request.
 func (r Row) refusal() bool {
 	switch hostapi.Class(r.Outcome) {
 	case hostapi.Transient, hostapi.Denied, hostapi.Invalid:

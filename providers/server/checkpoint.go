@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// checkpoint answers a node that witnesses the audit log. It leaves no row: the log would grow
-// by being witnessed.
+// checkpoint answers a node that witnesses the audit log. It leaves no row, since witnessing would
+// make the log grow.
 func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	a := s.Request(r)
 	err := a.IdentifyNode(r)

@@ -31,7 +31,7 @@ type Change struct {
 	record *lately // that is among Then; nil for none
 }
 
-// idle reports whether a decision changes nothing and has no row: it returns nothing of worth.
+// idle reports whether a decision changes nothing and leaves no row.
 func (c *Change) idle() bool { return c.Unrecorded && len(c.If) == 0 && len(c.Then) == 0 }
 
 // Add adds the changes of a decision.
@@ -50,8 +50,8 @@ func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, d
 	Reply(w, answer, err)
 }
 
-// slotPatience is how long a request waits for a slot: the hosts of a large cluster that
-// come at once are served one after the other, none for nothing.
+// slotPatience is how long a request waits for a slot. When the hosts of a large cluster come at
+// once, they are served one after the other, and none waits in vain.
 const slotPatience = 15 * time.Second
 
 // Commit decides in one of the server's slots, of which one caller may use its share alone, and
@@ -93,8 +93,8 @@ func (a *Request) Who() string {
 	return conns.Prefix(a.Row.From).String()
 }
 
-// newerFormat is a refusal of what cannot be read, or transient where the host is of a newer
-// release: then it is this provider that is to be upgraded.
+// newerFormat returns the refusal of a request that cannot be read. It is transient if the host has
+// a newer release, because then this provider must be upgraded.
 func newerFormat(err error, announced string) error {
 	var e *hostapi.Error
 	f, unreadable := document.ParseFormat(announced)
@@ -105,8 +105,8 @@ func newerFormat(err error, announced string) error {
 		e.Message, f, document.NewestFormat)
 }
 
-// commitDecision decides, and commits the decision with its audit row before the
-// server responds. When the state changed in between, it decides again.
+// commitDecision decides, and commits the decision with its audit row before the server responds.
+// If the state changed meanwhile, it decides again.
 func (a *Request) commitDecision(ctx context.Context, decide func() (any, Change, error)) (any, error) {
 	blank := a.Row
 	for range store.Attempts {
@@ -166,11 +166,11 @@ func (a *Request) commitDecision(ctx context.Context, decide func() (any, Change
 	return nil, hostapi.Errorf(hostapi.CodeBusy, "the state changed %d times while this was decided: request again", store.Attempts).After(time.Second)
 }
 
-// storeRetry is the pause before a host requests again what the store did not answer: it elects
-// another leader in less.
+// storeRetry is the pause before a host repeats a request that the store did not answer. A cluster
+// elects another leader in less time.
 const storeRetry = 5 * time.Second
 
-// internalError logs what went wrong here; the caller learns only that it did.
+// internalError logs an error of this provider. The caller receives no details.
 func (a *Request) internalError(ctx context.Context, err error) error {
 	var refusal *hostapi.Error
 	if errors.As(err, &refusal) {

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// hostKeys parses the SSH host keys of a policy, by node; nil of those that join.
+// hostKeys parses the SSH host keys of a policy, by node. The key of a node that joins is nil.
 func hostKeys(p document.Policy) (map[spiffe.ID]ssh.PublicKey, error) {
 	keys := map[spiffe.ID]ssh.PublicKey{}
 	for _, d := range p.Devices {
@@ -32,7 +32,7 @@ func hostKeys(p document.Policy) (map[spiffe.ID]ssh.PublicKey, error) {
 	return keys, nil
 }
 
-// deviceProof is the device proof of a request without a body.
+// deviceProof decodes the device proof of a request without a body.
 func deviceProof(header string) (string, error) {
 	proof, err := base64.StdEncoding.DecodeString(header)
 	if err != nil {
@@ -41,9 +41,9 @@ func deviceProof(header string) (string, error) {
 	return string(proof), nil
 }
 
-// verifyDevice refuses a request with an SVID unless the SSH host key that the policy has
-// for the node signed the connection: a copied SVID obtains nothing, and a machine whose
-// successor has another key nothing more from the moment the policy has that key.
+// verifyDevice refuses a request with an SVID unless the connection was signed by the SSH host key
+// that the policy has for the node. So a copied SVID obtains nothing, and a machine that was
+// replaced by one with another key obtains nothing once the policy has that key.
 func (a *Request) verifyDevice(f *compiledPolicy) error {
 	key, ok := f.hostKeys[a.Caller]
 	if !ok {
@@ -67,8 +67,8 @@ func (a *Request) verifyDevice(f *compiledPolicy) error {
 	return a.refuseRevoked(f, key)
 }
 
-// refuseRevoked refuses an SVID and an SSH host key that the revocation list in force now has,
-// which may have come since the caller connected.
+// refuseRevoked refuses an SVID or SSH host key that is on the revocation list in force, which may
+// be newer than the connection.
 func (a *Request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 	list := f.roots.Revocations()
 	err := list.CheckKey(ssh.FingerprintSHA256(key))
@@ -82,9 +82,9 @@ func (a *Request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 	return nil
 }
 
-// listBehind refuses to issue anything where this provider has an older revocation list than
-// it had before its host was restored, or than the caller; the latter not where it never had
-// any, and gets none, since its host's documents come with its closure.
+// listBehind refuses to issue anything if this provider's revocation list is older than before a
+// restore of its host, or older than the caller's. The second rule does not apply to a provider
+// that never had a list because its host's documents come with the closure.
 func (a *Request) listBehind(f *compiledPolicy) error {
 	want := a.newestList.Load()
 	if f.roots.Revocations().InForce() > 0 {
@@ -123,8 +123,8 @@ func (a *Request) Joining(j hostapi.Join) (Call, error) {
 	return call, nil
 }
 
-// enrolKey is the key that proves a node at enrolment, and when it must have enrolled with it
-// for the first time; nil for a node that the policy does not have.
+// enrolKey returns the key that proves a node at enrolment, and the time by which it must have
+// enrolled with it for the first time. The key is nil for a node that the policy does not name.
 func (f *compiledPolicy) enrolKey(p *hostapi.Proof) (key ssh.PublicKey, until time.Time, err error) {
 	key, ok := f.hostKeys[p.Node]
 	if !ok || key != nil {
@@ -143,8 +143,8 @@ func (f *compiledPolicy) enrolKey(p *hostapi.Proof) (key ssh.PublicKey, until ti
 	return key, until, nil
 }
 
-// deviceKey is the key of a node that joined, by which it signed a connection: the one that its
-// SVID was issued to.
+// deviceKey returns the key with which a joined node signed the connection: the one to which its
+// SVID was issued.
 func (a *Request) deviceKey() (ssh.PublicKey, error) {
 	to := trust.GivenToDevice(a.svid)
 	if to == "" {

@@ -32,8 +32,8 @@ func (f *compiledPolicy) grant(caller spiffe.ID, kind string, r hostapi.Request)
 	return g, nil
 }
 
-// policyBehind is a refusal, or transient when the host has a newer deployment than this
-// provider, which may well grant what is refused here.
+// policyBehind returns a refusal. It is transient if the host has a newer deployment than this
+// provider, whose next policy may grant the request.
 func (f *compiledPolicy) policyBehind(err error, serial int64) error {
 	var e *hostapi.Error
 	if !errors.As(err, &e) || e.Kind != hostapi.Denied || e.Code == hostapi.CodeReplayed.Name || e.Code == hostapi.CodeRevoked.Name || serial <= f.serial {

@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// routes are all endpoints.
+// routes returns the handler of all endpoints.
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for pattern, handle := range s.Kind.Routes(s) {

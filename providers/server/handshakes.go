@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// handshakes is where an http.Server logs connections that came to no request. It is the
-// only place where that reports who could make no TLS handshake, and why.
+// handshakes receives the log lines of an http.Server about connections that never sent a request.
+// The server reports failed TLS handshakes nowhere else.
 type handshakes struct {
 	audit  *Audit
 	logger *slog.Logger
@@ -23,8 +23,8 @@ type handshakes struct {
 var (
 	handshake = regexp.MustCompile(`^http: TLS handshake error from (\S+): (.*)\n$`)
 
-	// silent are connections that just ended, as a monitor's do and those that made room, and
-	// those that were turned away, which the log has summed up.
+	// silent matches connections that merely ended, such as those of a monitor or those that made
+	// room for others, and those that were turned away, which the log sums up.
 	silent = regexp.MustCompile(`(^EOF|i/o timeout|use of closed network connection|connection reset by peer|broken pipe|` +
 		regexp.QuoteMeta(conns.ErrGone.Error()) + `|` + regexp.QuoteMeta((&conns.FullError{}).Error()) + `)$`)
 )

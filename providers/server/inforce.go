@@ -35,7 +35,7 @@ type Alarm struct {
 	Detail        map[string]string
 }
 
-// listRecord is what the revocation list is on record as, beside kinds.
+// listRecord is the name under which the revocation list is on record, beside the names of kinds.
 const listRecord = "revocations"
 
 // Deployed is implemented by a Kind that serves something which a person puts in place beside the
@@ -53,7 +53,7 @@ type Version struct {
 	Detail map[string]string `json:"-"`      // for the audit row; no secrets
 }
 
-// alarm adds to a change the row of what came to light by the decision on r.
+// alarm adds the audit row of an alarm that the decision on r raised.
 func (c *Change) alarm(r Row, a *Alarm) {
 	if a == nil {
 		return
@@ -73,14 +73,14 @@ func (r Row) level() slog.Level {
 	return slog.LevelWarn
 }
 
-// versionRecorder records each change of what is in force.
+// versionRecorder records each change of the versions in force.
 type versionRecorder struct {
 	*Server
 	recorded map[string]string // digests by kind
 	failed   journal.Once
 }
 
-// record records what is not on record yet, at the next call again if it cannot now.
+// record records the versions that are not yet on record. If that fails, the next call tries again.
 func (s *versionRecorder) record(ctx context.Context) {
 	if err := s.recordAll(ctx); ctx.Err() == nil && s.failed.News(err) {
 		s.Logger.Error("cannot record what is in force", "error", err)
@@ -123,7 +123,7 @@ func (s *versionRecorder) recordAll(ctx context.Context) error {
 	return nil
 }
 
-// recordVersion records at key that v is in force, with an audit row unless it was before.
+// recordVersion records at key that v is in force, with an audit row if it was not before.
 func (s *versionRecorder) recordVersion(ctx context.Context, key, kind string, v Version) error {
 	var was Version
 	e, err := s.Store.Get(ctx, key)
@@ -165,7 +165,7 @@ func (s *versionRecorder) recordVersion(ctx context.Context, key, kind string, v
 	return nil
 }
 
-// describe is the version as a row has it.
+// describe returns the version as an audit row has it.
 func (v Version) describe() string {
 	if v.Serial == 0 {
 		return fmt.Sprintf("%s %s", v.Name, v.Digest)

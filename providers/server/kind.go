@@ -61,8 +61,8 @@ type AnyKind struct {
 	reseal  func(ctx context.Context) error
 }
 
-// compiled is a policy as a kind compiled it, and the kind's methods that use it; nil for those
-// that the kind does not have.
+// compiled is a policy that a kind compiled, with the kind's methods that use it. Methods that the
+// kind does not have are nil.
 type compiled struct {
 	policy   any
 	answer   func(ctx context.Context, c Call) (Decision, error)

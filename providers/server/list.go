@@ -32,9 +32,9 @@ type ListSource struct {
 	Taken func(*trust.Revocations)
 }
 
-// newestList has the list of a ListSource in force, and knows the revision of its key. Whatever
-// is granted is committed on condition of that revision, so a process that was stopped, or cut
-// off, grants nothing by a list that another has replaced.
+// newestList is the list of a ListSource in force, with the revision of its key. Each grant is
+// committed on condition of that revision, so that a process that was stopped or cut off grants
+// nothing under a list that was replaced.
 type newestList struct {
 	source   *ListSource // nil for none
 	policies *Policies
@@ -86,8 +86,9 @@ func (l *newestList) read(ctx context.Context) error {
 	return l.take(e)
 }
 
-// take has a list in force, then its revision is that of what is granted. An older list that comes
-// late changes nothing in force, and its revision makes commits fail until the newest is read.
+// take puts a list in force, and then makes its revision the condition of grants. An older list
+// that arrives late does not come into force, and its revision makes commits fail until the newest
+// list is read.
 func (l *newestList) take(e store.Entry) error {
 	var list *trust.Revocations
 	var err error
@@ -118,7 +119,7 @@ func (l *newestList) open(value []byte) (*trust.Revocations, error) {
 	return list, nil
 }
 
-// verifiedList opens a list that a key of the policy in force must have signed.
+// verifiedList decodes a list that must be signed by a key of the policy in force.
 func (p *Policies) verifiedList(s trust.SignedRevocations) (*trust.Revocations, error) {
 	list, err := s.Open()
 	if err == nil {
@@ -136,7 +137,7 @@ func (l *newestList) follow(ctx context.Context) {
 	journal.Every(ctx, time.Second, l.policies.log, l.changes, "the newest revocation list is not taken from the store")
 }
 
-// changes takes the list, then every change of it, until the store fails.
+// changes takes the list, and then every change of it, until the store fails.
 func (l *newestList) changes(ctx context.Context) error {
 	entries, at, err := l.source.Store.List(ctx, l.source.Key)
 	if err != nil {
@@ -164,7 +165,7 @@ func (l *newestList) changes(ctx context.Context) error {
 	return nil
 }
 
-// logged logs why nothing is granted, where a list cannot be used here.
+// logged logs the reason why nothing is granted, if a list cannot be used.
 func (l *newestList) logged(err error) {
 	if err != nil {
 		l.policies.log.Error("nothing is granted until the newest revocation list can be used", "error", err)
@@ -186,8 +187,8 @@ func (p *Policies) AlsoRead(file string) {
 	p.pollLists()
 }
 
-// pollLists brings a list in force that a file has anew, and reports whether one came. A decision
-// calls it before and after, so it looks at nothing but the file's place and time.
+// pollLists puts a list from a changed file in force, and reports whether there was one. Each
+// decision calls it before and after, so it looks at the file's inode and time only.
 func (p *Policies) pollLists() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,14 +217,14 @@ func (p *Policies) pollLists() bool {
 	return p.now.Load().roots.Revocations() != was
 }
 
-// supply brings a list in force unless one is that is as new.
+// supply puts a list in force unless the one in force is as new.
 func (p *Policies) supply(list *trust.Revocations) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.adopt(list)
 }
 
-// adopt is supply for who holds p.mu.
+// adopt is supply for callers that hold p.mu.
 func (p *Policies) adopt(list *trust.Revocations) {
 	old := p.now.Load()
 	if !list.Newer(old.roots.Revocations()) {

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// lookAfter is the time after a request at which it is seen whether memory is to be returned.
+	// lookAfter is the time after a request at which the process decides whether to return memory.
 	lookAfter = 20 * time.Second
 
-	// hardly is the amount allocated in that time where nothing but watches of a large cluster goes on,
-	// and worth is how much of it is worth collecting.
+	// hardly is the amount that the watches of a large cluster allocate in that time. worth is the
+	// amount that is worth a collection.
 	hardly = 80 << 20
 	worth  = 16 << 20
 )
 
-// memory returns what hosts that came at once took to the kernel, when that is over. The runtime by
-// itself collects nothing before as much again was allocated, and stacks of connections that wait
-// are as large as what they did first. Nothing runs where there are no requests.
+// memory returns memory to the kernel after many hosts came at once. The runtime collects nothing
+// until as much again is allocated, and stacks of waiting connections keep their largest size.
+// Nothing runs while there are no requests.
 type memory struct {
 	taken  func() uint64 // how much was ever allocated
 	giveUp func()        // returns what is unused
@@ -35,7 +35,7 @@ type memory struct {
 	kept  uint64 // taken when memory was returned last
 }
 
-// processMemory is this process's, since TuneRuntime.
+// processMemory is the memory of this process, active after TuneRuntime.
 var processMemory = memory{taken: allocated, giveUp: func() {
 	runtime.GC() // what pools have survives the first, and stacks become half as large with each
 	debug.FreeOSMemory()
@@ -47,7 +47,7 @@ func allocated() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// touch notes a request.
+// touch records a request.
 func (m *memory) touch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +57,7 @@ func (m *memory) touch() {
 	}
 }
 
-// look returns memory once hardly anything is allocated, and is called again until then.
+// look returns memory once hardly anything is allocated. Until then it calls itself again.
 func (m *memory) look() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *memory) look() {
 	m.kept = now
 }
 
-// connState is http.Server.ConnState.
+// connState implements http.Server.ConnState.
 func connState(c net.Conn, to http.ConnState) {
 	conns.State(c, to)
 	if to == http.StateActive && tuned.Load() {

@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// peer is what was found of the client certificate of one connection, so that its
-// requests do not verify it again while roots and time allow no other result.
+// peer caches what was verified of the client certificate of one connection, so that its requests
+// do not verify it again while roots and time permit no other result.
 type peer struct {
 	mu            sync.Mutex
 	binding       []byte       // of the connection; nil for not yet
@@ -41,7 +41,7 @@ func withPeer(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, &peer{})
 }
 
-// bind is the connection's channel binding.
+// bind returns the connection's channel binding.
 func (p *peer) bind(cs *tls.ConnectionState) (b []byte, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,9 +51,9 @@ func (p *peer) bind(cs *tls.ConnectionState) (b []byte, err error) {
 	return p.binding, err
 }
 
-// enrol makes the certificates of an answer to a proof those of the connection, as if its client
+// enrol makes the certificates in the answer to a proof those of the connection, as if its client
 // had presented them. The proof binds the device key to the connection and to the CSR, so nobody
-// else has either. What was found of former certificates is of those.
+// else can use them. Results about former certificates are forgotten.
 func (p *peer) enrol(answer any) {
 	var a hostapi.Answer
 	if b, ok := answer.(encoded); !ok || json.Unmarshal(b, &a) != nil {
@@ -68,8 +68,8 @@ func (p *peer) enrol(answer any) {
 	p.issued, p.roots, p.admitted, p.device = chain, nil, nil, ""
 }
 
-// certificates returns the client's chain: what it presented, or what it was issued on this
-// connection; empty for neither.
+// certificates returns the client's chain: the one it presented or the one it was issued on this
+// connection, or an empty chain.
 func (p *peer) certificates(cs *tls.ConnectionState) []*x509.Certificate {
 	if len(cs.PeerCertificates) > 0 {
 		return cs.PeerCertificates
@@ -79,7 +79,8 @@ func (p *peer) certificates(cs *tls.ConnectionState) []*x509.Certificate {
 	return p.issued
 }
 
-// proves is whether a device proof, which verify checks, is by a key.
+// proves returns the error of verify, unless the same device proof by the same key was verified
+// before on this connection.
 func (p *peer) proves(proof string, by ssh.PublicKey, verify func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,8 +95,8 @@ func (p *peer) proves(proof string, by ssh.PublicKey, verify func() error) error
 	return nil
 }
 
-// admit is the condition on which the caller's SVID is admitted, found once per connection:
-// whoever commits with it learns when it holds no more.
+// admit returns the condition under which the caller's SVID is admitted. It is found once per
+// connection, and commits that require it fail when it no longer holds.
 func (p *peer) admit(find func() (store.Cond, error)) (store.Cond, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +110,7 @@ func (p *peer) admit(find func() (store.Cond, error)) (store.Cond, error) {
 	return *p.admitted, nil
 }
 
-// readmit has the next request find anew whether the SVID is admitted.
+// readmit makes the next request find anew whether the SVID is admitted.
 func (p *peer) readmit() {
 	p.mu.Lock()
 	p.admitted = nil
@@ -118,7 +119,7 @@ func (p *peer) readmit() {
 
 func peerOf(ctx context.Context) *peer { return ctx.Value(peerKey{}).(*peer) }
 
-// verify is hostapi.Peer of a client, once per connection and roots.
+// verify calls hostapi.Peer for a client, once per connection and set of roots.
 func (p *peer) verify(chain []*x509.Certificate, roots *trust.Roots) (spiffe.ID, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

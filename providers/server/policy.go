@@ -22,11 +22,12 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// pollEvery is how often the policy's directory is read. The envelope names
-// every change of the body, so that is all that is read.
+// pollEvery is the interval at which the policy's directory is read. Only the envelope is read,
+// because it changes with the body.
 const pollEvery = time.Second
 
-// chains is how many of callers are remembered, who request on several connections.
+// chains is the number of verified chains of callers that are remembered, because callers open
+// several connections.
 const chains = 8192
 
 // Policies holds the policy in force for the process of one kind. It is read from a directory and
@@ -49,7 +50,7 @@ type Policies struct {
 	newest *newestList
 }
 
-// compiledPolicy is a policy with what is looked up in it: the grants are those of the kind.
+// compiledPolicy is a policy with indexes; its grants are those of the kind.
 type compiledPolicy struct {
 	document.Policy
 	self     document.Listening // this process
@@ -64,7 +65,7 @@ type compiledPolicy struct {
 	compiled compiled // by the kind; zero where the policy does not run it
 }
 
-// grantKey is what a grant is found by.
+// grantKey is the key of the index of grants.
 type grantKey struct {
 	caller spiffe.ID
 	need   string
@@ -121,7 +122,7 @@ func Compiled[P any](p *Policies) func() *P {
 	}
 }
 
-// use has the kind compile the policy in force, and every one after it.
+// use makes the kind compile the policy in force and every later one.
 func (p *Policies) use(k AnyKind) error {
 	if k.Name != p.kind {
 		return fmt.Errorf("kind %q: the policy was opened for kind %q", k.Name, p.kind)
@@ -175,8 +176,8 @@ func (p *Policies) read() (*compiledPolicy, error) {
 	return f, err
 }
 
-// self is this process in a policy. One that runs the kind no longer grants nothing, and
-// may come into force; one that moves it may not.
+// self returns this process's entry in a policy. A policy that no longer runs the kind may come
+// into force and grants nothing. A policy that moves the process to other addresses may not.
 func (p *Policies) self(policy document.Policy) (document.Listening, error) {
 	self, runs := policy.Provider[p.kind]
 	old := p.now.Load()
@@ -195,8 +196,8 @@ func (p *Policies) self(policy document.Policy) (document.Listening, error) {
 	return self, nil
 }
 
-// run keeps the policy in force up to date until ctx ends. It calls record with each new
-// one, and every tenth time it looks.
+// run follows the policy until ctx ends. It calls record with each new policy, and at every tenth
+// poll.
 func (p *Policies) run(ctx context.Context, record func()) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -215,15 +216,15 @@ func (p *Policies) run(ctx context.Context, record func()) {
 	}
 }
 
-// rootsAfter returns the trust roots of the newest policy: those that a peer was refused by
-// may have been replaced since the last look.
+// rootsAfter returns the trust roots of the newest policy. A peer may have been refused by roots
+// that were replaced since the last poll.
 func (p *Policies) rootsAfter() *trust.Roots {
 	p.poll()
 	return p.now.Load().roots
 }
 
-// poll brings a new policy, and a new revocation list, in force, if there is one. Strangers can cause it, so it does
-// nothing shortly after the last time.
+// poll puts a new policy and a new revocation list in force, if there are any. Strangers can cause
+// it, so it does nothing shortly after the last time.
 func (p *Policies) poll() {
 	p.pollLists()
 	p.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// queues let one request at a time decide on what has a key.
+// queues lets one request at a time decide for each key.
 type queues struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // closed when its turn ends
@@ -41,8 +41,8 @@ func (q *queues) end(key string, over chan struct{}) {
 	close(over)
 }
 
-// take waits until no other request decides on the need at a place: what one does outside of
-// the state is over, and recorded, before the next begins. The turn lasts until done.
+// take waits until no other request decides on the need at a place. So effects outside of the state
+// are complete and recorded before the next decision begins. The turn lasts until done.
 func (a *Request) take(ctx context.Context, place string) (err error) {
 	if a.release == nil { // else it decides anew
 		a.release, err = a.queues.take(ctx, place)

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// record is the last answer to one need of one caller, kept so that the same
-// request has the same answer. An answer is sealed, whether secret or not.
+// record is the last answer to a need of a caller, kept so that the same request has the same
+// answer. All answers are sealed, secret or not.
 type record struct {
 	Key        string `json:"key"`
 	Generation int    `json:"generation"`
@@ -29,7 +29,7 @@ func place(caller spiffe.ID, need string) string {
 	return answersPrefix + caller.Short() + "/" + need
 }
 
-// recorded reads the record at a place; at is its revision, zero when there is none.
+// recorded reads the record at a place, and its revision at, which is zero if there is none.
 func (s *Server) recorded(ctx context.Context, place string) (r record, at int64, err error) {
 	e, err := s.Store.Get(ctx, place)
 	if errors.Is(err, store.ErrNotFound) {
@@ -44,19 +44,19 @@ func (s *Server) recorded(ctx context.Context, place string) (r record, at int64
 	return r, e.Modified, nil
 }
 
-// lately is a record that this process committed, without its answer, and its revision.
-// Whoever decides by it commits on that revision, and reads the store where it is another by
-// now: so it spares a read, and is never relied on.
+// lately is a record that this process committed, without its answer, with its revision. A decision
+// based on it is committed on condition of that revision, and the store is read if it is another by
+// then. So it saves a read and is never relied on.
 type lately struct {
 	place    string
 	record   record
 	revision int64
 }
 
-// latest is how many are kept, of 300 bytes each.
+// latest is the number of records that are kept, of 300 bytes each.
 const latest = 16 << 10
 
-// recall is recorded for a request with a key. The record has no answer where that is to
+// recall is recorded, from memory if possible. The returned record has no answer if it belongs to
 // another request.
 func (s *Server) recall(ctx context.Context, place, key string) (r record, at int64, err error) {
 	if l, ok := s.lately.Get(place); ok && l.record.Key != key {
@@ -65,7 +65,7 @@ func (s *Server) recall(ctx context.Context, place, key string) (r record, at in
 	return s.recorded(ctx, place)
 }
 
-// answered is the answer of a record, which may be one that was recalled.
+// answered returns the answer of a record, which is read if the record came from memory.
 func (s *Server) answered(ctx context.Context, place string, r record) (a hostapi.Answer, err error) {
 	if r.Answer == nil {
 		if r, _, err = s.recorded(ctx, place); err != nil {
@@ -82,7 +82,7 @@ func (s *Server) answered(ctx context.Context, place string, r record) (a hostap
 	return a, err
 }
 
-// committed keeps what a change recorded, or forgets it where the change failed.
+// committed remembers the record of a change, or forgets it if the change failed.
 func (s *Server) committed(l *lately, revision int64, err error) {
 	switch {
 	case l == nil:
@@ -94,13 +94,13 @@ func (s *Server) committed(l *lately, revision int64, err error) {
 	}
 }
 
-// same is whether the record still answers a call with the key.
+// same reports whether the record still answers a call with the key.
 func (r record) same(key string, c Call) bool {
 	return r.Key == key && r.Rotation == c.Rotation.Number && (r.Expires == 0 || c.Now.Unix() < r.Expires)
 }
 
-// keep completes an answer and the audit row, and adds to a change what was decided and that the
-// answer is recorded, where the last one is of a revision.
+// keep completes an answer and the audit row, and adds the decision and its record to a change.
+// revision is that of the last record.
 func (a *Request) keep(c *Change, place string, revision int64, call Call, d Decision) (encoded, error) {
 	a.Row.Detail = d.Detail
 	if call.Rotation.Number > 0 {

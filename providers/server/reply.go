@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/internal/httpreply"
 )
 
-// encoded has an answer as JSON, in the bytes that are recorded and sent.
+// encoded is an answer as JSON, in the bytes that are recorded and sent.
 type encoded []byte
 
 // Reply writes an answer, or a refusal if err is not nil.

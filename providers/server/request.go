@@ -29,7 +29,8 @@ type Request struct {
 	chain []*x509.Certificate // that it came with
 	peer  *peer
 
-	// enrolled is that the chain was issued on this connection: the client presented none.
+	// enrolled reports whether the chain was issued on this connection and not presented by the
+	// client.
 	enrolled bool
 
 	request hostapi.Request
@@ -106,7 +107,7 @@ func (a *Request) Granted() (Call, error) {
 	return call, nil
 }
 
-// codeOf is the code of an error, empty for none.
+// codeOf returns the code of an error, or "".
 func codeOf(err error) string {
 	if err == nil {
 		return ""
@@ -125,7 +126,7 @@ func (a *Request) ReceiveList(header http.Header) (err error) {
 	return nil
 }
 
-// receive reads the request and checks that its idempotency key is its own.
+// receive reads the request and checks its idempotency key.
 func (a *Request) receive(body io.Reader, header http.Header) error {
 	key := header.Get(hostapi.HeaderKey)
 	malformed := func(format string, args ...any) error {

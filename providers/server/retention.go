@@ -48,7 +48,7 @@ func (r Retention) Rows(now time.Time) time.Time { return now.AddDate(0, 0, -r.A
 // ReportPrefix is the prefix of the keys of nodes' last reports. The node's name follows.
 const ReportPrefix = "report/"
 
-// sweepEvery is how often a Server removes what its Retention is over.
+// sweepEvery is the interval at which a Server removes records past their retention.
 const sweepEvery = time.Hour
 
 // retain sweeps until ctx ends.
@@ -57,8 +57,8 @@ func (s *Server) retain(ctx context.Context) {
 	journal.Every(ctx, sweepEvery, s.Logger, sweep, "what is kept for too long stays until the next try")
 }
 
-// sweep removes what Retention is over: a page is one transaction, which what changes
-// meanwhile leaves to the next sweep.
+// sweep removes records past their retention, one page in a transaction. Records that change
+// meanwhile are left to the next sweep.
 func (s *Server) sweep(ctx context.Context, now time.Time) error {
 	ago := func(days int) time.Time { return now.AddDate(0, 0, -days) }
 	rows := 0
@@ -98,8 +98,9 @@ func (s *Server) sweep(ctx context.Context, now time.Time) error {
 	})
 }
 
-// expire notes in a recorded answer since when no policy grants it, and removes it when
-// that is before over. One that cannot be read stays, for whoever requests it to report.
+// expire returns the operation for a recorded answer: it notes since when no policy grants the
+// answer, or removes it if that is before over. An answer that cannot be read stays, so that its
+// next request reports that.
 func expire(e store.Entry, granted bool, now, over time.Time) []store.Op {
 	var r record
 	if json.Unmarshal(e.Value, &r) != nil {
@@ -124,8 +125,8 @@ func expire(e store.Entry, granted bool, now, over time.Time) []store.Op {
 	return []store.Op{store.Put(e.Key, v)}
 }
 
-// each calls change for the entries below prefix, and before a key unless that is empty,
-// and makes the changes of a page, once first has been called with what they change.
+// each calls change for the entries below prefix, and before a key unless that is empty. For each
+// page it calls first with the entries that change, and then commits the changes.
 func (s *Server) each(ctx context.Context, prefix, before string, first func([]store.Entry) error, change func(store.Entry) []store.Op) error {
 	for after := ""; ; {
 		entries, err := s.Store.Page(ctx, prefix, after, store.MaxOps)

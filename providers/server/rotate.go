@@ -17,7 +17,7 @@ type Rotation struct {
 	Since  time.Time `json:"since"`
 }
 
-// skew is how far apart the clocks of provider hosts may be.
+// skew is the largest expected difference between the clocks of provider hosts.
 const skew = time.Minute
 
 // Within reports whether the rotation was made at most d before now. It returns false for a
@@ -36,9 +36,9 @@ type Rotator[P any] interface {
 	Rotation(ctx context.Context, p P, c Call) (Rotation, error)
 }
 
-// rotate is the rotation whose secret answers a call: that in force, or the next one where
-// the host requests it. A request names the rotation that it makes, so that it makes one
-// however often it is sent, and none when it comes late.
+// rotate returns the rotation whose secret answers a call: the one in force, or the next one if the
+// host requests it. A request names its rotation, so that repeating it makes no further one, and a
+// late request makes none.
 func (f *compiledPolicy) rotate(ctx context.Context, kind string, c Call) (Rotation, error) {
 	want := c.Request.Rotation
 	if f.compiled.rotation == nil {

@@ -153,21 +153,21 @@ const (
 	// turns bounds the connections between the first byte of a handshake and the first answer.
 	turns = 256
 
-	// turnsWait is half as long as hosts wait for a handshake: the estimate may be wrong, and what waits
-	// holds memory.
+	// turnsWait is half as long as hosts wait for a handshake, because the estimate may be wrong
+	// and waiting connections hold memory.
 	turnsWait = 30 * time.Second
 )
 
-// limit has room for all nodes of the policy at once, and for what they watch.
+// limit returns a limit with room for all nodes of the policy at once, and for their watches.
 func (s *Server) limit() conns.Limit {
 	nodes := len(s.Policies.now.Load().hostKeys)
 	total := cmp.Or(s.Connections, 1024+nodes)
 	return conns.Limit{Total: total, Prefix: max(total/4, 1), Known: 1024 + 4*nodes, Turns: turns, Wait: turnsWait}
 }
 
-// tls requests a client certificate and leaves its verification to the handler, which
-// can return what is wrong with it. Before that, and before any signature of the client
-// is verified, CheckChain bounds what it costs. Sessions are never resumed.
+// tls returns a configuration that requests a client certificate and leaves its verification to the
+// handler, which can return the reason of a refusal. CheckChain first bounds the cost, before any
+// signature of the client is verified. Sessions are never resumed.
 func (s *Server) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,

@@ -22,17 +22,18 @@ const (
 	rowsOfAll     = 1000
 	maxNetworks   = 1024
 
-	// rowsOfCaller is how many rows of refusals a known caller has in an interval. Others are
-	// counted, of maxCallers apart and of all other callers together.
+	// rowsOfCaller is the number of refusals of a known caller that have rows of their own in an
+	// interval. Others are counted: maxCallers callers separately, and all further callers
+	// together.
 	rowsOfCaller = 300
 	maxCallers   = 1024
 )
 
-// batch is how many rows one transaction writes.
+// batch is the number of rows in one transaction.
 const batch = 100
 
-// network is what was answered to strangers from one network, or what one known caller was
-// refused, in an interval.
+// network counts the answers to strangers of one network, or the refusals of one known caller, in
+// an interval.
 type network struct {
 	rows   int            // written whole
 	counts map[string]int // of those that were not, by code
@@ -47,7 +48,7 @@ func (a *Audit) Stranger(ctx context.Context, r Row) error {
 	return err
 }
 
-// admit is whether a row about a stranger is written whole, and counts it otherwise.
+// admit reports whether a row about a stranger is written; if not, it is counted.
 func (a *Audit) admit(r Row) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,7 +62,7 @@ func (a *Audit) admit(r Row) bool {
 	return false
 }
 
-// admitKnown reports whether a row about a known caller is written whole, and counts it otherwise.
+// admitKnown reports whether a row about a known caller is written; if not, it is counted.
 func (a *Audit) admitKnown(r Row) bool {
 	if !r.refusal() {
 		return true
@@ -88,14 +89,14 @@ func (a *Audit) admitKnown(r Row) bool {
 	return false
 }
 
-// count counts what has no row of its own.
+// count counts a row that is not written.
 func (a *Audit) count(peer, code string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.network(peer, now).counts[code]++
 }
 
-// network is that of a peer, or of all others when there are too many. a.mu is held.
+// network returns the counts of a peer, or those of all others if there are too many. a.mu is held.
 func (a *Audit) network(peer string, now time.Time) *network {
 	if a.since.IsZero() {
 		a.since = now
@@ -110,7 +111,7 @@ func (a *Audit) network(peer string, now time.Time) *network {
 	return a.networks[from]
 }
 
-// run writes what was counted at the end of each interval, and at its own.
+// run writes the sums at the end of each interval, and when it ends itself.
 func (a *Audit) run(ctx context.Context) {
 	tick := time.NewTicker(sumEvery / 60)
 	defer tick.Stop()

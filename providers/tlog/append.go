@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// gather is how long rows wait for others to be appended together: that costs a few small
-	// files, flushed.
+	// gather is how long rows wait to be appended together. Each append costs a few small, flushed
+	// files.
 	gather = time.Second
 
 	// publish is how soon the checkpoint follows.
 	publish = 250 * time.Millisecond
 
-	// most is how many rows are appended together.
+	// most is the largest number of rows that are appended together.
 	most = 4096
 
-	// closeAfter is how long after the last row Tessera is closed: it looks at its files twenty times a second,
-	// for metrics that nobody reads. tidy is how often it removes parts of files that are whole by now,
-	// within that time.
+	// closeAfter is how long after the last row Tessera is closed, because it looks at its files
+	// twenty times a second. tidy is the interval at which it removes partial files that are
+	// complete by now.
 	closeAfter = 12 * time.Second
 	tidy       = 5 * time.Second
 )
 
-// run appends until ctx ends or something fails. Then the log is read anew: what was begun may
-// be in it.
+// run appends until ctx ends or an error occurs. Then the log is read anew, because it may contain
+// what was begun.
 func (l *Log) run(ctx context.Context) error {
 	if err := os.MkdirAll(l.Config.Dir, 0o700); err != nil {
 		return err
@@ -65,7 +65,8 @@ func (l *Log) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// appender appends to the log. Tessera's goroutines are its own; while nothing is appended it is closed.
+// appender appends to the log. Tessera has goroutines of its own, and is closed while nothing is
+// appended.
 type appender struct {
 	*Log
 	add      tessera.AddFn // nil while it is closed
@@ -74,7 +75,7 @@ type appender struct {
 	size     uint64 // as integrated
 }
 
-// open has Tessera append, and reads the size of the log.
+// open starts Tessera and reads the size of the log.
 func (a *appender) open(ctx context.Context) error {
 	signer, err := a.signer()
 	if err != nil {
@@ -102,8 +103,8 @@ func (a *appender) open(ctx context.Context) error {
 	return nil
 }
 
-// unstick lets a checkpoint of the future, as the clock was set back, be followed by the next:
-// Tessera goes by the age of its file.
+// unstick lets the next checkpoint follow one from the future, after the clock was set back.
+// Tessera uses the age of the file.
 func (l *Log) unstick() {
 	path, now := filepath.Join(l.Config.Dir, layout.CheckpointPath), time.Now()
 	if fi, err := os.Stat(path); err == nil && fi.ModTime().After(now) {
@@ -111,7 +112,7 @@ func (l *Log) unstick() {
 	}
 }
 
-// close waits for the checkpoint of what was appended.
+// close waits for the checkpoint of all appended rows.
 func (a *appender) close() {
 	if a.add == nil {
 		return
@@ -123,7 +124,7 @@ func (a *appender) close() {
 	a.cancel()
 }
 
-// append returns when leaves are in the log, on disk, one after the other.
+// append appends leaves in order, and returns when they are on disk.
 func (a *appender) append(ctx context.Context, leaves []Leaf) error {
 	if size := a.size; a.add == nil {
 		if err := a.open(ctx); err != nil {
@@ -154,7 +155,7 @@ func (a *appender) append(ctx context.Context, leaves []Leaf) error {
 	return nil
 }
 
-// appendAll appends rows as they come, those of a while together.
+// appendAll appends rows as they come, in groups.
 func (a *appender) appendAll(ctx context.Context, rows <-chan row) error {
 	resting := time.NewTimer(a.closeAfter)
 	defer resting.Stop()

@@ -10,10 +10,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// archiveDir is the archive's directory, below that of the log.
+// archiveDir is the directory of the archive, below that of the log.
 const archiveDir = "archive"
 
-// monthly is the name of the file with the rows of a month.
+// monthly is the time layout of the name of a month's file.
 const monthly = "2006-01.jsonl"
 
 // archived is a line of the archive.
@@ -50,8 +50,8 @@ func (l *Log) Archive(rows []store.Entry) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// appendLines returns when they are on disk. They begin a line of their own, also behind one that
-// a crash left without its end: its row is among what is archived again.
+// appendLines appends lines to a file, and returns when they are on disk. It starts a new line
+// after one that a crash left incomplete, whose row is archived again.
 func appendLines(path string, lines []byte) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -15,22 +15,21 @@ import (
 )
 
 const (
-	// compareEvery is how often a process compares all rows with the log, beside what it does at
-	// its start.
+	// compareEvery is the interval at which a process compares all rows with the log, in addition
+	// to the comparison at its start.
 	compareEvery = time.Hour
 
-	// settle is how long it waits at the start for what came meanwhile.
+	// settle is how long it waits at the start for recent rows.
 	settle = 2 * gather
 
-	// rest is how long comparing rests for the time that it works, so that requests come first.
+	// rest is the ratio of pauses to work while comparing, so that requests come first.
 	rest = 4
 )
 
-// errIncomplete is of rows that the log lacks, and that it should have: they came later than
-// late.
+// errIncomplete is the error of rows that the log lacks although they are older than late.
 var errIncomplete = errors.New("rows of the store are not in the log: looking for all of them")
 
-// compareEach compares again and again.
+// compareEach compares regularly until ctx ends or an error occurs.
 func (l *Log) compareEach(ctx context.Context) error {
 	known := ""
 	for wait := settle; ; wait = compareEvery {
@@ -131,7 +130,7 @@ func (l *Log) Compare(ctx context.Context) (fault string, err error) {
 		l.Name, edited, missing, timeOf(first).Format(time.RFC3339Nano)), nil
 }
 
-// rested is pause, once there was work for a while.
+// rested calls pause if work has taken a while.
 func rested(ctx context.Context, since time.Time) time.Time {
 	if time.Since(since) < 20*time.Millisecond {
 		return since
@@ -139,7 +138,8 @@ func rested(ctx context.Context, since time.Time) time.Time {
 	return pause(ctx, since)
 }
 
-// pause rests after work, and returns when the next begins.
+// pause pauses in proportion to the work since a time, and returns the time at which the next work
+// begins.
 func pause(ctx context.Context, since time.Time) time.Time {
 	select {
 	case <-ctx.Done():
@@ -148,7 +148,7 @@ func pause(ctx context.Context, since time.Time) time.Time {
 	return time.Now()
 }
 
-// root is the root of a tree that is built leaf by leaf.
+// root computes the root of a tree leaf by leaf.
 type root struct{ *compact.Range }
 
 func newRoot() root {
@@ -161,7 +161,7 @@ func (r root) add(leaf string) {
 	}
 }
 
-// is compares with a checkpoint of the same size.
+// is returns an error unless the root equals that of a checkpoint of the same size.
 func (r root) is(c hostapi.VerifiedCheckpoint) error {
 	hash, err := r.GetRootHash(nil)
 	if err == nil && r.End() == 0 {

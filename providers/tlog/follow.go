@@ -19,18 +19,19 @@ import (
 )
 
 const (
-	// pace is between two looks for changes: those of a while cost one.
+	// pace is the pause between two reads of changes. Changes within it cost one read.
 	pace = 100 * time.Millisecond
 
-	// page is how many rows of the store are in memory at once.
+	// page is the number of rows of the store that are in memory at once.
 	page = 1000
 
-	// late bounds how long a row is committed after the time in its key, where the store no
-	// longer has the changes since: what comes later still, comparing finds.
+	// late bounds the time between the time in a row's key and its commit, if the store no longer
+	// has the changes since. A later row is found by comparing.
 	late = 10 * time.Minute
 )
 
-// position is how far the log is: it has all rows of revisions below one, and of that some.
+// position is the progress of the log: it has all rows of revisions below one, and some rows of
+// that revision.
 type position struct {
 	revision int64
 	has      map[string]bool // keys of rows that revision made
@@ -38,17 +39,17 @@ type position struct {
 	restored time.Time       // rows of before may be put back, and be in the log already
 }
 
-// row is a leaf to append. With it the log has all rows up to a revision.
+// row is a leaf to append. With it, the log has all rows up to a revision.
 type row struct {
 	Leaf
 	upTo int64
 }
 
-// storeKey is of what tells the store from any other; with the revision that made it, also from
-// one that it moved to, or was restored from.
+// storeKey identifies the store. Its value and the revision that made it also tell it from a store
+// that it moved to or was restored from.
 const storeKey = "log/store"
 
-// identify is the store's identity.
+// identify returns the store's identity.
 func (l *Log) identify(ctx context.Context) (string, error) {
 	for {
 		e, err := l.Store.Get(ctx, storeKey)
@@ -64,10 +65,10 @@ func (l *Log) identify(ctx context.Context) (string, error) {
 	}
 }
 
-// restoredKey has when a restore began last, Unix nanoseconds.
+// restoredKey holds the time at which the last restore began, in Unix nanoseconds.
 const restoredKey = "log/restored"
 
-// restoreCode marks the row that a restore begins with.
+// restoreCode marks the row with which a restore begins.
 var restoreCode = []byte(`"code":"restore"`)
 
 // Restoring returns an operation for the transaction with the row that begins a restore, whose code
@@ -89,11 +90,11 @@ func (l *Log) restoredAt(ctx context.Context) (time.Time, error) {
 	return time.Unix(0, nano), err
 }
 
-// errRestored is of rows that were put back into the store.
+// errRestored is the error of rows that were put back into the store.
 var errRestored = errors.New("rows were put back into the store: looking for all of them in the log")
 
-// resume finds how far the log is. Where the store is another one than before, or does not have
-// the last row as it made it, each row is looked for in the log.
+// resume finds the log's position. If the store is not the same as before, or lacks the last row as
+// it made it, each row is looked up in the log.
 func (a *appender) resume(ctx context.Context) (position, error) {
 	is, err := a.identify(ctx)
 	if err != nil {
@@ -114,7 +115,7 @@ func (a *appender) resume(ctx context.Context) (position, error) {
 	return at, atomicfile.File(path, []byte(is), 0o600)
 }
 
-// last is the position after the last leaf.
+// last returns the position after the last leaf.
 func (a *appender) last(ctx context.Context) (position, error) {
 	var at position
 	from := a.size - min(a.size, store.MaxOps)
@@ -141,9 +142,9 @@ func (a *appender) last(ctx context.Context) (position, error) {
 	return at, nil
 }
 
-// reconcile appends the rows of the store that are not in the log, whatever their revision:
-// their leaves have that of the store, up to which the log has all rows then. Those that are over
-// are archived anyway.
+// reconcile appends the rows of the store that are not in the log, whatever their revision. Their
+// leaves have the store's current revision, up to which the log then has all rows. Rows past their
+// retention are archived anyway.
 func (a *appender) reconcile(ctx context.Context) (at position, err error) {
 	_, revision, err := a.Store.List(ctx, a.Prefix+"~") // of which there are none
 	if err != nil {
@@ -186,8 +187,7 @@ func inOrder(leaves []Leaf) {
 	})
 }
 
-// follow sends the rows that come after a position, in the order of their revisions, until ctx
-// ends.
+// follow sends the rows after a position, in the order of their revisions, until ctx ends.
 func (l *Log) follow(ctx context.Context, at position, rows chan<- row) error {
 	for ctx.Err() == nil {
 		err := l.watch(ctx, &at, rows)
@@ -228,7 +228,7 @@ func (l *Log) watch(ctx context.Context, at *position, rows chan<- row) error {
 	return ctx.Err()
 }
 
-// send sends a row, unless the log has it, and moves the position there.
+// send sends a row, unless the log has it, and advances the position.
 func (l *Log) send(ctx context.Context, at *position, leaf Leaf, rows chan<- row) error {
 	switch {
 	case leaf.Revision < at.revision || leaf.Revision == at.revision && at.has[leaf.Key]:
@@ -255,8 +255,8 @@ func send(ctx context.Context, rows chan<- row, r row) error {
 	}
 }
 
-// catchUp sends the rows up to the revision of now, of a store that does not have the changes
-// since the position any more.
+// catchUp sends the rows up to the current revision, for a store that no longer has the changes
+// since the position.
 func (l *Log) catchUp(ctx context.Context, at *position, rows chan<- row) error {
 	_, revision, err := l.Store.List(ctx, l.Prefix+"~") // of which there are none
 	if err != nil {

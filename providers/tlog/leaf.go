@@ -64,7 +64,7 @@ func timeOf(key string) time.Time {
 	return time.Unix(0, nanos).UTC()
 }
 
-// keyAt comes before the keys of rows of a time.
+// keyAt returns a key that comes before the rows of a time.
 func keyAt(prefix string, t time.Time) string {
 	return fmt.Sprintf("%s%016x", prefix, max(0, t.UnixNano()))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// match goes through a log and the rows of a store side by side. Both are about in the order of
+// match matches the leaves of a log with the rows of a store. Both are roughly in the order of
 // time, so that few wait in memory for their counterpart.
 type match struct {
 	kept     time.Time                   // leaves of before are left out, as are rows
@@ -20,13 +20,13 @@ type match struct {
 	rowAlone func(row store.Entry) error // that no leaf is of, in order
 }
 
-// leafAlone is one whose row is not in the store.
+// leafAlone is a leaf whose row is not in the store.
 type leafAlone struct {
 	Leaf
 	index uint64
 }
 
-// run returns the leaves whose rows are not there.
+// run returns the leaves whose rows are missing.
 func (m *match) run(leaves iter.Seq2[Leaf, error], rows iter.Seq2[store.Entry, error]) (alone []leafAlone, err error) {
 	next, stop := iter.Pull2(leaves)
 	defer stop()
@@ -109,7 +109,7 @@ func (m *match) run(leaves iter.Seq2[Leaf, error], rows iter.Seq2[store.Entry, e
 	return slices.Collect(maps.Values(waiting)), nil
 }
 
-// rows yields those of the store that come after a key.
+// rows yields the rows of the store after a key.
 func (l *Log) rows(ctx context.Context, after string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		for {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// shelf finds rows in an archive. It remembers where those of one month are: rows are looked for
-// in about the order in which they were archived.
+// shelf finds rows in an archive. It remembers the positions of one month's rows, because rows are
+// looked up roughly in the order in which they were archived.
 type shelf struct {
 	dir string
 
@@ -27,15 +27,15 @@ type shelf struct {
 	forget *time.Timer
 }
 
-// place is where a line of the archive is.
+// place is the position of a line in the archive.
 type place struct{ time, offset int64 }
 
 func newShelf(log string) *shelf { return &shelf{dir: filepath.Join(log, archiveDir)} }
 
-// idle is for how long a shelf remembers a month, 16 bytes of each row.
+// idle is how long a shelf remembers a month, which takes 16 bytes for each row.
 const idle = time.Minute
 
-// row is that of a leaf, as it is in the archive; nil where that has none.
+// row returns the archived row of a leaf, or nil if the archive does not have it.
 func (s *shelf) row(leaf Leaf) (row *string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +69,8 @@ func (s *shelf) row(leaf Leaf) (row *string, err error) {
 	return row, nil
 }
 
-// read finds the lines of a month's file that are not known yet. What is no line of a row is left
-// out: its row is gone.
+// read records the positions of new lines in a month's file. A line that is not a row is skipped,
+// so that its row counts as missing.
 func (s *shelf) read(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

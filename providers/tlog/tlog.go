@@ -71,7 +71,7 @@ func New(c Config) *Log {
 	return &Log{Config: c, Reader: Reader{c.Dir}, shelf: newShelf(c.Dir), closeAfter: closeAfter}
 }
 
-// signer has the key of the log, which is made with it: whoever knows the key knows the log.
+// signer returns the key of the log, which is made with the log: the key identifies the log.
 func (l *Log) signer() (note.Signer, error) {
 	path := filepath.Join(l.Config.Dir, keyFile)
 	private, err := secretfile.ReadFile(path)
@@ -112,7 +112,7 @@ func (l *Log) Fault() string {
 	return ""
 }
 
-// retry is between a failure and the next try.
+// retry is the pause after a failure.
 const retry = 5 * time.Second
 
 // Run appends rows, and compares them with the log, until ctx ends.

@@ -22,7 +22,7 @@ type Verdict struct {
 	Faults    []string  `json:"faults"`  // what is wrong, the first of it
 }
 
-// maxFaults is how many a Verdict has at most.
+// maxFaults is the largest number of faults in a Verdict.
 const maxFaults = 10
 
 // Verify builds the tree anew from the rows of a source and compares it with the checkpoint. Rows
@@ -91,7 +91,7 @@ func Verify(ctx context.Context, s Source, kept time.Time) (v Verdict, err error
 	return v, nil
 }
 
-// claimed explains a row that is gone, where the source says that it need not have it any more.
+// claimed explains a missing row that the source claims not to keep any more.
 func claimed(row, kept time.Time) string {
 	if !row.Before(kept) {
 		return ""
@@ -99,7 +99,7 @@ func claimed(row, kept time.Time) string {
 	return ", which says that it keeps rows since " + kept.Format(time.DateOnly) + ": where that is right, verify with the --keep of its provider.hujson"
 }
 
-// place is where the row is.
+// place describes where the row is.
 func (l Logged) place() string {
 	if l.Archived {
 		return "archive"

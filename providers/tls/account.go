@@ -26,10 +26,10 @@ import (
 	"github.com/florete/florete/providers/outside"
 )
 
-// quiet keeps lego from writing lines of its own: what fails is an error, and audited.
+// quiet stops lego from logging. Its failures are errors, and are audited.
 var quiet = sync.OnceFunc(func() { legolog.Logger = stdlog.New(io.Discard, "", 0) })
 
-// derivedKey is a key of P-256 that is derived, so that there is nothing to store or to lose.
+// derivedKey returns a P-256 key that is derived, so that nothing needs to be stored.
 func (k *Certificates) derivedKey(purpose string) *ecdsa.PrivateKey {
 	most := new(big.Int).Sub(elliptic.P256().Params().N, big.NewInt(1))
 	d := new(big.Int).SetBytes(k.Key.Derive(purpose, 48))
@@ -41,12 +41,13 @@ func (k *Certificates) derivedKey(purpose string) *ecdsa.PrivateKey {
 	return key
 }
 
-// accountKey is that of the account at the policy's CA.
+// accountKey returns the key of the account at the policy's CA.
 func (k *Certificates) accountKey(p *Policy) *ecdsa.PrivateKey {
 	return k.derivedKey("florete tls account v1\n" + p.Directory)
 }
 
-// thumbprint is what follows token and dot in the answer to a challenge (RFC 8555, section 8.1).
+// thumbprint returns the part of a challenge's answer that follows the token and a dot (RFC 8555,
+// section 8.1).
 func (k *Certificates) thumbprint(p *Policy) string {
 	jwk := jose.JSONWebKey{Key: k.accountKey(p).Public()}
 	sum, err := jwk.Thumbprint(crypto.SHA256)
@@ -56,14 +57,14 @@ func (k *Certificates) thumbprint(p *Policy) string {
 	return base64.RawURLEncoding.EncodeToString(sum)
 }
 
-// client speaks to the CA with the account, which it has made when there was none.
+// client is a client of the CA with an account, which was registered if there was none.
 type client struct {
 	mu   sync.Mutex
 	core *api.Core
 }
 
-// account is the policy's CA, with the account there. Each process registers it once: who has
-// one gets that.
+// account returns a client of the policy's CA with its account. Each process registers the account
+// once; the CA returns an existing one.
 func (k *Certificates) account(p *Policy) (*api.Core, error) {
 	at := p.Directory + "\n" + p.Contact
 	k.mu.Lock()
@@ -111,10 +112,10 @@ func (k *Certificates) account(p *Policy) (*api.Core, error) {
 	return core, nil
 }
 
-// maxResponse is the longest one of a CA, in bytes.
+// maxResponse is the largest response of a CA, in bytes.
 const maxResponse = 1 << 20
 
-// bound ends requests with a context, which lego has none for, and what they bring at a size.
+// bound ends requests with a context, since lego's have none, and bounds the size of responses.
 type bound struct {
 	ctx context.Context
 	to  http.RoundTripper

@@ -14,8 +14,8 @@ import (
 	"github.com/go-acme/lego/v4/providers/dns/httpreq"
 )
 
-// dnsProviders are those of lego that are in this program. A program, such as one that runs
-// nsupdate(1), or an HTTP service reach all others.
+// dnsProviders has lego's DNS providers in this program. A program, such as one that runs
+// nsupdate(1), or an HTTP service covers all others.
 var dnsProviders = map[string]func() (challenge.Provider, error){
 	"exec":    func() (challenge.Provider, error) { return exec.NewDNSProvider() },
 	"httpreq": func() (challenge.Provider, error) { return httpreq.NewDNSProvider() },
@@ -23,7 +23,8 @@ var dnsProviders = map[string]func() (challenge.Provider, error){
 
 func dnsNames() []string { return slices.Sorted(maps.Keys(dnsProviders)) }
 
-// dnsProvider is one with the environment of the settings, read anew: secrets there change.
+// dnsProvider returns a DNS provider with the environment of the settings, which is read anew
+// because it contains secrets that change.
 func (k *Certificates) dnsProvider(name string) (challenge.Provider, error) {
 	if k.Environment == "" {
 		return nil, fmt.Errorf("dns %q: the settings of kind %q name no environment: write \"environment\": \"tls.env\"", name, Name)

@@ -17,13 +17,14 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// orders starts the keys under which it is who orders a name, and what came of it last.
+// orders is the prefix of the keys that record which process orders a name, and the result of the
+// last order.
 const orders = "tls/orders/"
 
-// maxReason is how much of what a CA writes hosts receive, in bytes.
+// maxReason is the number of bytes of a CA's message that hosts receive.
 const maxReason = 600
 
-// attempt is an order: the one that is open, or the last that failed.
+// attempt is an order that is open, or the last one that failed.
 type attempt struct {
 	Open     int64         `json:"open,omitempty"` // until when it is, in Unix seconds
 	Failures int           `json:"failures"`       // in a row
@@ -41,8 +42,8 @@ type flight struct {
 	err    error
 }
 
-// order has the CA issue what a call wants, or joins the order that is open for it, and waits
-// for it. Of one set of names one order is open at a time.
+// order orders the certificate for a call, or joins the open order for it, and waits for the
+// result. One order is open at a time for a set of names.
 func (k *Certificates) order(ctx context.Context, w wanted, former *record, now time.Time) (*record, error) {
 	public := ""
 	if w.csr != nil {
@@ -74,7 +75,7 @@ func (k *Certificates) order(ctx context.Context, w wanted, former *record, now 
 	}
 }
 
-// fly is an order from its beginning to its end, whoever waits for it.
+// fly carries out an order from beginning to end, whoever waits for it.
 func (k *Certificates) fly(f *flight, w wanted, former *record) {
 	ctx, cancel := context.WithTimeoutCause(k.ctx, orderTime, fmt.Errorf("the CA was not done after %s", orderTime))
 	defer cancel()
@@ -88,7 +89,7 @@ func (k *Certificates) fly(f *flight, w wanted, former *record) {
 	close(f.done)
 }
 
-// fulfil orders, unless it is too early for that, and keeps what comes of it.
+// fulfil orders a certificate, unless it is too early for another attempt, and stores the result.
 func (k *Certificates) fulfil(ctx context.Context, w wanted, former *record) (*record, error) {
 	now := time.Now()
 	at := orders + w.names()
@@ -137,7 +138,7 @@ func (k *Certificates) fulfil(ctx context.Context, w wanted, former *record) (*r
 	return r, nil
 }
 
-// obtained is what the CA issues.
+// obtained returns the record of the certificate that the CA issues.
 func (k *Certificates) obtained(ctx context.Context, w wanted, former *record) (*record, error) {
 	key, csr := "", w.csr
 	var err error
@@ -175,7 +176,7 @@ func put(key string, a attempt) store.Op {
 	return store.Put(key, b)
 }
 
-// attempt is the last one, zero for none, and the revision that wrote it.
+// attempt reads the last attempt, zero if there was none, and the revision that wrote it.
 func (k *Certificates) attempt(ctx context.Context, at string) (a attempt, revision int64, err error) {
 	e, err := k.db.Get(ctx, at)
 	if errors.Is(err, store.ErrNotFound) {
@@ -187,8 +188,8 @@ func (k *Certificates) attempt(ctx context.Context, at string) (a attempt, revis
 	return a, e.Modified, json.Unmarshal(e.Value, &a)
 }
 
-// failed is what becomes of one after an error. It rests as long as the CA wants, else 10
-// seconds, twice as long after each failure, up to an hour.
+// failed returns the attempt after an error. The next one waits as long as the CA asks, or else 10
+// seconds, doubled with each failure up to an hour.
 func (a attempt) failed(err error, now time.Time) attempt {
 	rest := time.Hour
 	if a.Failures < 9 {
@@ -223,7 +224,7 @@ func (a attempt) failed(err error, now time.Time) attempt {
 	return a
 }
 
-// refusal is what hosts receive until the rest is over.
+// refusal returns the error for hosts until the next attempt.
 func (a attempt) refusal(now time.Time) error {
 	return hostapi.Errorf(hostapi.Refused(a.Kind), "no certificate yet: %s", a.Reason).After(max(time.Second, time.Unix(a.Rest, 0).Sub(now)))
 }

@@ -24,8 +24,8 @@ const (
 	maxPoll   = 15 * time.Second
 )
 
-// obtain has the CA issue for a request, and returns the chain (PEM). It replaces a former
-// certificate, which may be nil.
+// obtain orders a certificate for a request from the CA, and returns the chain (PEM). It replaces a
+// former certificate, which may be nil.
 func (k *Certificates) obtain(ctx context.Context, p *Policy, names []string, csr *x509.CertificateRequest, former *x509.Certificate) (string, error) {
 	core, err := k.account(p)
 	if err != nil {
@@ -74,7 +74,7 @@ func (k *Certificates) obtain(ctx context.Context, p *Policy, names []string, cs
 	}
 }
 
-// authorize shows the CA that one name is ours, if it does not know that.
+// authorize proves the control of one name to the CA, unless the CA has a valid authorization.
 func (k *Certificates) authorize(ctx context.Context, core *api.Core, p *Policy, at string) error {
 	authz, err := core.Authorizations.Get(at)
 	if err != nil || authz.Status == acme.StatusValid {
@@ -99,7 +99,7 @@ func (k *Certificates) authorize(ctx context.Context, core *api.Core, p *Policy,
 	return errors.Join(c.Solve(authz), c.CleanUp(authz))
 }
 
-// overHTTP has the CA validate what the ingress answers, once that does.
+// overHTTP makes the CA validate the HTTP-01 challenge once the ingress answers it.
 func (k *Certificates) overHTTP(ctx context.Context, core *api.Core, authz acme.Authorization, validate dns01.ValidateFunc) error {
 	c, err := challenge.FindChallenge(challenge.HTTP01, authz)
 	if err != nil {
@@ -115,15 +115,16 @@ func (k *Certificates) overHTTP(ctx context.Context, core *api.Core, authz acme.
 	return validate(core, authz.Identifier.Value, c)
 }
 
-// notYet is that an ingress does not answer. The CA counts failures, so it is not requested to
-// validate.
+// notYet is the error of an ingress that does not answer. The CA is not asked to validate then,
+// because it counts failures.
 type notYet struct{ error }
 
-// patient is how long an ingress may take to answer: it may have learnt the thumbprint just now.
+// patient is how long an ingress may take to answer, since it may have learnt the thumbprint just
+// now.
 const patient = 4 * time.Second
 
-// answers reports whether the ingress of a name answers a challenge. Where it is not reached
-// from here, such as behind a NAT, the CA sees for itself.
+// answers returns an error unless the ingress of a name answers a challenge. If the name cannot be
+// reached from here, such as behind a NAT, it returns nil, and the CA finds out.
 func (k *Certificates) answers(ctx context.Context, name, token, want string) (err error) {
 	for end := time.Now().Add(patient); ; {
 		err = k.probe(ctx, name, token, want)
@@ -154,7 +155,7 @@ func (k *Certificates) probe(ctx context.Context, name, token, want string) erro
 	return nil
 }
 
-// validate has the CA look, and waits for what it finds.
+// validate makes the CA validate a challenge and waits for the result.
 func validate(ctx context.Context, core *api.Core, authorization string, c acme.Challenge) error {
 	begun, err := core.Challenges.New(c.URL)
 	if err != nil {
@@ -183,7 +184,7 @@ func validate(ctx context.Context, core *api.Core, authorization string, c acme.
 	}
 }
 
-// pause is how long the CA wants to be left alone.
+// pause returns the time to wait that a CA asks for.
 func pause(retryAfter string) time.Duration {
 	if d, err := api.ParseRetryAfter(retryAfter); err == nil && d > 0 {
 		return min(d, maxPoll)
@@ -202,8 +203,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// look requests when the CA wants a certificate renewed (ARI, RFC 9773), which may be earlier
-// than two thirds of its life, and never makes it later.
+// look asks the CA when it wants a certificate renewed (ARI, RFC 9773). The answer can make a
+// renewal earlier than two thirds of the certificate's life, and never later.
 func (k *Certificates) look(ctx context.Context, p *Policy, r *record, now time.Time) {
 	after := 6 * time.Hour
 	defer func() { r.Look = now.Add(after).Unix() }()

@@ -82,12 +82,12 @@ func (s settings) validate(r Request) error {
 	return nil
 }
 
-// outside is whether a name is in a domain that no CA of the public issues for.
+// outside reports whether a name is in a domain for which no public CA issues certificates.
 func (s settings) outside(name string) bool {
 	return slices.ContainsFunc(s.Internal, func(d string) bool { return name == d || strings.HasSuffix(name, "."+d) })
 }
 
-// wanted is what a call wants.
+// wanted is the certificate that a call requests.
 type wanted struct {
 	Request
 	policy     *Policy
@@ -96,12 +96,12 @@ type wanted struct {
 	csr        *x509.CertificateRequest // of the holder; nil where they share it
 }
 
-// names are those of a certificate as one word.
+// names returns the names of the certificate as one string.
 func (w wanted) names() string { return strings.Join(w.Names, ",") }
 
 func (w wanted) key() string { return prefix + w.names() + "/" + w.holder }
 
-// parseCSR is the request of a host, for exactly the names that it is granted.
+// parseCSR parses the certificate request of a host, which must be for exactly the granted names.
 func parseCSR(body json.RawMessage, names []string) (*x509.CertificateRequest, error) {
 	var fields struct {
 		CSR string `json:"csr"`
@@ -142,7 +142,7 @@ func parseCSR(body json.RawMessage, names []string) (*x509.CertificateRequest, e
 	return csr, nil
 }
 
-// fingerprint is of the key of a request or certificate.
+// fingerprint returns the fingerprint of the public key of a request or certificate.
 func fingerprint(spki []byte) string {
 	sum := sha256.Sum256(spki)
 	return hex.EncodeToString(sum[:])

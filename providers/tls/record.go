@@ -18,10 +18,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// prefix starts the keys under which certificates are, sealed.
+// prefix is the prefix of the keys of sealed certificates.
 const prefix = "tls/certs/"
 
-// record is a certificate that was issued.
+// record is an issued certificate.
 type record struct {
 	Generation int    `json:"generation"`
 	Chain      string `json:"chain"`         // PEM, the leaf first
@@ -33,7 +33,7 @@ type record struct {
 	Look       int64  `json:"look"`  // when the CA is requested again whether it is earlier
 }
 
-// newRecord is that of a chain (PEM), of which the leaf has a key.
+// newRecord returns the record of a chain (PEM).
 func newRecord(chain string, w wanted, now time.Time) (*record, error) {
 	leaf, err := leafOf(chain)
 	if err != nil {
@@ -62,7 +62,7 @@ func leafOf(chain string) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// serves is whether it is what a call wants, whenever it ends.
+// serves reports whether the certificate is the one that a call requests, whenever it expires.
 func (r record) serves(w wanted) bool {
 	if w.csr != nil {
 		return r.Public == fingerprint(w.csr.RawSubjectPublicKeyInfo)
@@ -70,8 +70,8 @@ func (r record) serves(w wanted) bool {
 	return r.Key != "" && r.Generation >= w.generation
 }
 
-// within is a time of a window, always the same of one certificate, so that certificates of one
-// hour are not renewed at once.
+// within returns a time in a window. It is always the same for a certificate, and differs between
+// certificates, so that those issued in the same hour are not renewed at once.
 func (r record) within(start, end time.Time) int64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, r.Serial)
@@ -99,13 +99,13 @@ func newKey(names []string) (key string, csr *x509.CertificateRequest, err error
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), csr, err
 }
 
-// records are the certificates in a store.
+// records accesses the certificates in a store.
 type records struct {
 	db  store.Store
 	key *sealedstore.Key
 }
 
-// read is the record of a key, nil for none, and the revision that wrote it.
+// read reads the record of a key, nil if there is none, and the revision that wrote it.
 func (s records) read(ctx context.Context, key string) (*record, int64, error) {
 	e, err := s.db.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -122,7 +122,7 @@ func (s records) read(ctx context.Context, key string) (*record, int64, error) {
 	return &r, e.Modified, json.Unmarshal(plain, &r)
 }
 
-// write is the change that has a record in place of the one of a revision.
+// write returns the decision that replaces the record of a revision.
 func (s records) write(key string, revision int64, r *record) (server.Decision, error) {
 	plain, err := json.Marshal(r)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/relay"
 )
 
-// lifetime of certificates for names outside DNS.
+// lifetime is the lifetime of certificates for names outside DNS.
 const lifetime = 90 * 24 * time.Hour
 
 // Validity of the root. It is fixed, because the root is derived and must always be the same.
@@ -35,8 +35,8 @@ type Root struct {
 	Domains     []string `json:"domains"`     // it is good for these alone
 }
 
-// root is the CA of the domains that a policy has outside of DNS. It is derived with its key, so
-// it is the same on all hosts that have the provider's key, and nothing of it is stored.
+// root returns the CA for the policy's domains outside DNS. It is derived together with its key, so
+// it is the same on all hosts with the provider's key, and nothing is stored.
 func (k *Certificates) root(p *Policy) (*x509.Certificate, error) {
 	key := k.rootKey(p)
 	spki, err := x509.MarshalPKIXPublicKey(key.Public())
@@ -102,7 +102,7 @@ func encode(der []byte) string {
 	return b.String()
 }
 
-// endpoint is what operators read here: the root that browsers are to trust.
+// endpoint returns the operators' endpoint for the root that browsers must trust.
 func (k *Certificates) endpoint() relay.Endpoint {
 	return relay.Endpoint{Method: "GET", Path: "/v1/tls/root", Access: document.AccessRead, Answer: func(*relay.Call) (any, error) {
 		p := k.Policy()

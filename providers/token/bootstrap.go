@@ -26,10 +26,11 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// bootstrapped starts the keys that tenants have once their first administrators were named.
+// bootstrapped is the prefix of the keys of tenants whose first administrators were named.
 const bootstrapped = "token/bootstrapped/"
 
-// maxAdmins bounds how many are named at once: each has a policy for each act on rules.
+// maxAdmins bounds how many administrators are named at once. Each gets a policy for each act on
+// rules.
 const maxAdmins = 20
 
 // Bootstrap is the request of POST /v1/tenants/{tenant}/bootstrap at the bootstrap socket.
@@ -37,8 +38,8 @@ type Bootstrap struct {
 	Admins []spiffe.ID `json:"admins"` // who may change all rules of the tenant from now on
 }
 
-// serveBootstrap serves the bootstrap socket until ctx ends. It lies in a directory that the
-// provider's account and root alone can enter, so who connects needs no other proof.
+// serveBootstrap serves the bootstrap socket until ctx ends. Only the provider's account and root
+// can enter its directory, so a caller needs no other proof.
 func (t *Tokens) serveBootstrap(ctx context.Context) error {
 	dir := filepath.Dir(t.Bootstrap)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -63,7 +64,7 @@ func (t *Tokens) serveBootstrap(ctx context.Context) error {
 	return conns.Serve(ctx, hs, conns.Patient(l, t.Logger))
 }
 
-// bootstrap gives the first administrators of a tenant their policies, with its audit row.
+// bootstrap gives the first administrators of a tenant their policies, with an audit row.
 func (t *Tokens) bootstrap(w http.ResponseWriter, r *http.Request) {
 	row := server.Row{Time: time.Now().UTC(), Caller: "this host, at the bootstrap socket", Kind: Name, Code: CodeBootstrap, Detail: map[string]string{"tenant": r.PathValue("tenant")}}
 	answer, err := t.nameAdmins(w, r, row)

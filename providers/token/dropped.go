@@ -24,10 +24,10 @@ const (
 	droppedRulesPrefix = "token/dropped/rules/"
 )
 
-// grace is how long the keys and rules of a tenant are kept that the flake dropped.
+// grace is how long the keys and rules of a tenant are kept after the flake dropped it.
 const grace = 30 * 24 * time.Hour
 
-// codeInUse is why a tenant is not deleted.
+// codeInUse is the code of the refusal to delete a tenant that may be in use.
 var codeInUse = hostapi.Code{Name: "in-use", Class: hostapi.Denied}
 
 // Kept is a tenant of which the store holds something.
@@ -50,7 +50,7 @@ type Deletion struct {
 	Force bool `json:"force"` // while its last tokens may be in use, too
 }
 
-// stored are the names of tenants of which the store has something, and whether that is rules.
+// stored returns the names of tenants of which the store has something, and whether it has rules.
 func (t tenants) stored(ctx context.Context) (map[string]bool, error) {
 	names := map[string]bool{}
 	for prefix, below := range map[string]bool{keysPrefix: false, rulesPrefix: true} {
@@ -73,7 +73,7 @@ func (t tenants) stored(ctx context.Context) (map[string]bool, error) {
 	return names, nil
 }
 
-// since reads a note of when something was dropped.
+// since reads the time at which something was dropped.
 func (t tenants) since(ctx context.Context, at string) (since time.Time, cond store.Cond, err error) {
 	e, err := t.store.Get(ctx, at)
 	cond = store.Cond{Key: at, Modified: e.Modified}
@@ -90,7 +90,7 @@ func (t tenants) since(ctx context.Context, at string) (since time.Time, cond st
 	return time.Unix(n, 0), cond, nil
 }
 
-// sweep notes what the policy has dropped, and deletes what it dropped long enough ago.
+// sweep notes the tenants that the policy has dropped, and deletes those whose grace is over.
 func (t *Tokens) sweep(ctx context.Context, now time.Time, p *Policy) error {
 	names, err := t.tenants.stored(ctx)
 	if err != nil {
@@ -133,7 +133,7 @@ func (t *Tokens) sweep(ctx context.Context, now time.Time, p *Policy) error {
 	return nil
 }
 
-// forget deletes all that there is of a tenant, with a row, while a condition holds.
+// forget deletes everything of a tenant, with an audit row, while a condition holds.
 func (t tenants) forget(ctx context.Context, name string, cond store.Cond, row server.Row) error {
 	if err := t.emptied(ctx, name, cond); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (t tenants) forget(ctx context.Context, name string, cond store.Cond, row s
 	return err
 }
 
-// forgetRules deletes its rules of run time likewise, so that it may be bootstrapped again.
+// forgetRules deletes the runtime rules of a tenant, so that it may be bootstrapped again.
 func (t tenants) forgetRules(ctx context.Context, name string, cond store.Cond, row server.Row) error {
 	if err := t.emptied(ctx, name, cond); err != nil {
 		return err
@@ -156,8 +156,8 @@ func (t tenants) forgetRules(ctx context.Context, name string, cond store.Cond, 
 	return err
 }
 
-// emptied deletes the rules of a tenant, but for the key of their changes: what is cut off goes
-// on with the next sweep.
+// emptied deletes the rules of a tenant, but not the key of their changes. If it is interrupted,
+// the next sweep continues.
 func (t tenants) emptied(ctx context.Context, name string, cond store.Cond) error {
 	for after := ""; ; {
 		entries, err := t.store.Page(ctx, rulesOf(name), after, store.MaxOps)
@@ -180,7 +180,7 @@ func (t tenants) emptied(ctx context.Context, name string, cond store.Cond) erro
 	}
 }
 
-// list are the tenants of the policy, and those of which something is kept.
+// list returns the tenants of the policy, and those of which something is kept.
 func (t *Tokens) list(c *relay.Call) (any, error) {
 	answer, ctx := Tenants{[]Kept{}}, c.R.Context()
 	stored, err := t.tenants.stored(ctx)

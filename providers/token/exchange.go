@@ -47,7 +47,7 @@ var (
 
 const maxForm = 64 << 10
 
-// exchange answers an exchange.
+// exchange handles a token exchange.
 func (t *Tokens) exchange(w http.ResponseWriter, r *http.Request) {
 	row := t.refusals().Row(r)
 	answer, err := t.exchanged(w, r, &row)
@@ -63,7 +63,7 @@ func (t *Tokens) refusals() announced.Refusals {
 	return announced.Refusals{Kind: Name, Audit: t.Audit, Logger: t.Logger}
 }
 
-// asOAuth is a refusal as OAuth has it.
+// asOAuth returns the status and OAuth error of a refusal.
 func asOAuth(e *hostapi.Error) (int, Refused) {
 	name, status := "invalid_request", http.StatusBadRequest
 	switch {
@@ -96,7 +96,8 @@ func (t *Tokens) exchanged(w http.ResponseWriter, r *http.Request, row *server.R
 	return Exchanged{}, hostapi.Errorf(hostapi.CodeBusy, "others change the same at the same time").After(time.Second)
 }
 
-// decide issues a token, with its audit row in the transaction that makes what it rests on.
+// decide issues a token. Its audit row is in the transaction of the changes on which the token
+// depends.
 func (t *Tokens) decide(ctx context.Context, name string, f form, caller announced.Caller, row *server.Row, again bool) (Exchanged, error) {
 	p, now := t.Policy(), time.Now()
 	if p == nil || p.tenants[name] == nil {
@@ -149,8 +150,8 @@ type form struct {
 	requested, resources []string
 }
 
-// parameters that a form may have. What would narrow a token by other words is refused, and not
-// ignored: whoever sent it would have a wider one than it wants.
+// parameters lists the known parameters of a form. Others are refused and not ignored, because they
+// may be meant to narrow the token.
 var parameters = []string{"grant_type", "subject_token", "subject_token_type", "requested_token_type", "requested", "resources"}
 
 func readForm(w http.ResponseWriter, r *http.Request) (f form, err error) {

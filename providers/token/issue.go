@@ -19,22 +19,22 @@ import (
 	"github.com/florete/florete/providers/token/verify"
 )
 
-// keysPrefix starts the keys of the store that have the signing keys of tenants.
+// keysPrefix is the prefix of the signing keys of tenants in the store.
 const keysPrefix = "token/keys/"
 
-// tenants are what the store has of them.
+// tenants accesses the state of tenants in the store.
 type tenants struct {
 	store store.Store
 	key   *sealedstore.Key
 }
 
-// keys sign the tokens of a tenant. They are published for as long as the longest token lives,
-// and a quarter of an hour more, since clocks differ.
+// keys returns the signing keys of a tenant. They are published for the lifetime of the longest
+// token and a quarter of an hour more, because clocks differ.
 func (t tenants) keys(of *Tenant) sealedstore.SigningKeys {
 	return sealedstore.SigningKeys{Store: t.store, Seal: t.key, At: keysPrefix + of.name, Algorithm: jose.EdDSA, Lingers: longest + 15*time.Minute}
 }
 
-// issuing is a token to issue.
+// issuing describes a token to be issued.
 type issuing struct {
 	tenant   *Tenant
 	ring     sealedstore.SigningRing
@@ -45,7 +45,7 @@ type issuing struct {
 	counted  bool // by the quota, when it was tried before
 }
 
-// issued is one, with the changes of the store that it rests on.
+// issued is an issued token, with the changes of the store on which it depends.
 type issued struct {
 	sealedstore.SigningChange
 	tenant, sub, id, token string
@@ -53,10 +53,11 @@ type issued struct {
 	permissions            []rules.Permission
 }
 
-// maxPermissions bounds a token, which is sent with each request.
+// maxPermissions bounds the size of a token, which is sent with each request.
 const maxPermissions = 100
 
-// issue signs what the rules permit. The error is an *hostapi.Error where they permit nothing.
+// issue signs a token with the permissions that the rules give. The error is an *hostapi.Error if
+// they give none.
 func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
 	has, err := t.tenants.inForce(ctx, i.tenant)
 	if err != nil {
@@ -89,7 +90,7 @@ func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
 	return out, err
 }
 
-// scope is the actions of a token, each once.
+// scope returns the actions of a token, each once.
 func (i issued) scope() string {
 	var all []string
 	for _, p := range i.permissions { // sorted by action
@@ -100,8 +101,8 @@ func (i issued) scope() string {
 	return strings.Join(all, " ")
 }
 
-// refuseRevoked refuses to issue for an identity that hosts would refuse, by what proved it: of
-// a node, where that is known, and at a time.
+// refuseRevoked refuses to issue a token for an identity that hosts would refuse. node, if known,
+// and proved are the node and time of the proof of that identity.
 func refuseRevoked(list *trust.Revocations, id spiffe.ID, node string, proved time.Time) error {
 	err := list.CheckIssued(id, node, proved)
 	var revoked *trust.RevokedError

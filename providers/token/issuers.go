@@ -20,25 +20,26 @@ import (
 )
 
 const (
-	// issuerRest is how long an issuer is left alone after its keys were requested, whatever came
-	// of it. Whoever may exchange makes up keys that it does not have.
+	// issuerRest is the shortest time between two requests for an issuer's keys, because callers
+	// can present tokens with arbitrary key IDs.
 	issuerRest = 10 * time.Second
 
-	// issuerStale is the age at which its keys are read anew: it may have withdrawn one.
+	// issuerStale is the age at which keys are read again, because an issuer may have withdrawn
+	// one.
 	issuerStale = time.Hour
 )
 
-// issuers are the issuers whose keys this process knows.
+// issuers caches the keys of issuers.
 type issuers struct {
 	mu  sync.Mutex
 	all map[source]*issuerKeys
 }
 
-// source is an issuer, and where its keys are.
+// source is an issuer and the places of its keys.
 type source struct{ issuer, discovery, jwks string }
 
-// issuerKeys are the keys of an issuer. One request for them is under way at a time, and the
-// others wait for what comes of it.
+// issuerKeys has the keys of an issuer. One request for them is in progress at a time, and other
+// callers wait for its result.
 type issuerKeys struct {
 	source
 	client *http.Client
@@ -50,7 +51,7 @@ type issuerKeys struct {
 	err   error     // of that request
 }
 
-// algorithmNames are algorithms, as an oidc.Config has them.
+// algorithmNames returns the algorithms in the form of an oidc.Config.
 func algorithmNames() (names []string) {
 	for _, a := range algorithms {
 		names = append(names, string(a))
@@ -58,7 +59,7 @@ func algorithmNames() (names []string) {
 	return names
 }
 
-// keys returns the keys of an issuer, which may have none yet.
+// keys returns the keys of an issuer, which may be empty so far.
 func (i *issuers) keys(issuer Issuer) (*issuerKeys, error) {
 	at := source{issuer.Issuer, issuer.Discovery, issuer.JWKS}
 	i.mu.Lock()
@@ -86,8 +87,8 @@ func (i *issuers) keys(issuer Issuer) (*issuerKeys, error) {
 	return k, nil
 }
 
-// verify verifies a token of an issuer. What the issuer answers is no part of an error, which
-// whoever presents the token reads: the log has it.
+// verify verifies a token of an issuer. Errors contain nothing of the issuer's response, because
+// the caller who presents the token reads them. The log has it.
 func (i *issuers) verify(ctx context.Context, name string, issuer Issuer, token string, log *slog.Logger) (*oidc.IDToken, error) {
 	k, err := i.keys(issuer)
 	if err != nil {
@@ -138,7 +139,7 @@ func (s *keySet) VerifySignature(ctx context.Context, token string) ([]byte, err
 	return nil, errNoKey
 }
 
-// newer returns the keys, requested anew where that was longer ago.
+// newer returns the keys, after requesting them again if they are older than ago.
 func (k *issuerKeys) newer(ctx context.Context, ago time.Duration, log *slog.Logger) ([]jose.JSONWebKey, error) {
 	select {
 	case <-k.turn:
@@ -162,7 +163,7 @@ func (k *issuerKeys) newer(ctx context.Context, ago time.Duration, log *slog.Log
 	return k.known, nil
 }
 
-// fetch requests the keys where the discovery document says that they are.
+// fetch requests the keys from the address in the discovery document.
 func (k *issuerKeys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	at := k.jwks
 	if at == "" {
@@ -184,7 +185,7 @@ func (k *issuerKeys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	return set.Keys, err
 }
 
-// get reads JSON.
+// get reads a JSON document.
 func (k *issuerKeys) get(ctx context.Context, at string, to any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
 	if err != nil {

@@ -14,17 +14,18 @@ const (
 	subjectShare = 8
 )
 
-// maxSubjects is how many subjects are counted apart. Others have nothing of what is kept.
+// maxSubjects is the number of subjects that are counted separately. Further subjects have no share
+// of the reserve.
 const maxSubjects = 10_000
 
-// meters count the tokens of tenants, in this process alone.
+// meters counts the tokens of tenants, in this process alone.
 type meters struct {
 	mu       sync.Mutex
 	all      map[string]*rate.Limiter
 	subjects map[[2]string]*rate.Limiter // by tenant and subject
 }
 
-// take counts one for a subject, or returns how long to wait for it.
+// take counts a token of a subject, or returns how long to wait for it.
 func (m *meters) take(t *Tenant, sub string, now time.Time) (time.Duration, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,8 +52,8 @@ func (m *meters) take(t *Tenant, sub string, now time.Time) (time.Duration, bool
 	return 0, true
 }
 
-// few reserves one of the tokens that make a subject one that has had few, nil where it had them.
-// m.mu is held.
+// few reserves one of the tokens of a subject that has had few, or returns nil if it has had its
+// share. m.mu is held.
 func (m *meters) few(t *Tenant, sub string, now time.Time) *rate.Reservation {
 	key, most := [2]string{t.name, sub}, max(t.TokensPerMinute/subjectShare, 1)
 	l := m.subjects[key]

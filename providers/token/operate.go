@@ -28,7 +28,7 @@ const (
 	CodeBootstrap      = "tenant-bootstrap"
 )
 
-// maxBody bounds what an operator sends: a rule of the longest names is below 2 KiB.
+// maxBody bounds an operator's request. A rule with the longest names has less than 2 KiB.
 const maxBody = 16 << 10
 
 // TenantRules is the answer of GET /v1/tenants/{tenant}/rules: the rules that the caller may view.
@@ -37,7 +37,7 @@ type TenantRules struct {
 	Groupings []Rule `json:"groupings"`
 }
 
-// operate answers operators until ctx ends, through kind config's API.
+// operate serves operators, who call through the API of kind config, until ctx ends.
 func (t *Tokens) operate(ctx context.Context) {
 	change := func(path, code string, remove bool, decode func(*relay.Call) (Rule, error)) relay.Endpoint {
 		return relay.Endpoint{Method: "POST", Path: path, Access: document.AccessWrite, Answer: func(c *relay.Call) (any, error) {
@@ -63,7 +63,7 @@ func (t *Tokens) operate(ctx context.Context) {
 		relay.Endpoint{Method: "POST", Path: path("{tenant}") + "/delete", Access: document.AccessWrite, Answer: t.delete})
 }
 
-// named is the tenant of a request, which the policy has.
+// named returns the tenant of a request, which must be in the policy.
 func (t *Tokens) named(name string) (*Tenant, error) {
 	if p := t.Policy(); p != nil && p.tenants[name] != nil {
 		return p.tenants[name], nil
@@ -71,7 +71,7 @@ func (t *Tokens) named(name string) (*Tenant, error) {
 	return nil, hostapi.Errorf(codeTenant, "no tenant %.80q here", name)
 }
 
-// changeable is one whose rules change at run time.
+// changeable returns a tenant whose rules change at run time.
 func (t *Tokens) changeable(name string) (*Tenant, error) {
 	tenant, err := t.named(name)
 	if err == nil && tenant.RuntimeRules == nil {
@@ -80,7 +80,7 @@ func (t *Tokens) changeable(name string) (*Tenant, error) {
 	return tenant, err
 }
 
-// rules are those that the caller may view.
+// rules returns the rules that the caller may view.
 func (t *Tokens) rules(c *relay.Call) (any, error) {
 	tenant, err := t.named(c.R.PathValue("tenant"))
 	if err != nil {
@@ -124,7 +124,7 @@ func (t *Tokens) rules(c *relay.Call) (any, error) {
 	return answer, nil
 }
 
-// change adds a rule or removes one, with its audit row. What is there already stays as it is.
+// change adds or removes a rule, with an audit row. An existing rule stays as it is.
 func (t *Tokens) change(c *relay.Call, remove bool, decode func(*relay.Call) (Rule, error)) (any, error) {
 	tenant, err := t.changeable(c.R.PathValue("tenant"))
 	if err != nil {
@@ -182,7 +182,7 @@ func (t *Tokens) change(c *relay.Call, remove bool, decode func(*relay.Call) (Ru
 	return nil, hostapi.Errorf(hostapi.CodeBusy, "others change the same at the same time").After(time.Second)
 }
 
-// admit refuses a change that is not the caller's to make, and a rule that is not the tenant's.
+// admit refuses a change that the caller may not make, and a rule of another tenant.
 func (f *inForce) admit(r Rule, caller string, remove bool) error {
 	// One of what the flake dropped since is still there to be removed.
 	if err := r.check(f.tenant.names); err != nil && !remove {
@@ -203,7 +203,7 @@ func (f *inForce) admit(r Rule, caller string, remove bool) error {
 	return nil
 }
 
-// absent is why a rule cannot be removed.
+// absent returns the reason why a rule cannot be removed.
 func (f *inForce) absent(r Rule) error {
 	if slices.ContainsFunc(f.all(), func(has Rule) bool { return has.String() == r.String() }) {
 		return hostapi.Errorf(hostapi.CodeNotGranted, "%s: the flake's, which stays at run time: take it out of tenants.%s there, and publish", r, f.tenant.name)
@@ -211,7 +211,7 @@ func (f *inForce) absent(r Rule) error {
 	return hostapi.Errorf(hostapi.CodeMissingInvalid, "%s: tenant %s has none such", r, f.tenant.name)
 }
 
-// room refuses more rules like one than the quota leaves room for.
+// room refuses rules that exceed the tenant's quota for their sort.
 func (f *inForce) room(r Rule, more int) error {
 	has, most, what := 0, f.tenant.RuntimeRules.Groupings, "groupings"
 	if r.Policy != nil {

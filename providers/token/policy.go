@@ -35,7 +35,7 @@ type Policy struct {
 	requests   server.Requests[Request]
 }
 
-// settings of the kind in a policy.
+// settings are the kind's settings in a policy.
 type settings struct {
 	Issuer     string            `json:"issuer"`
 	Generation int               `json:"generation"`
@@ -71,7 +71,7 @@ type Issuer struct {
 	JWKS         string   `json:"jwks"`        // where its keys are; empty for where the discovery document has it
 }
 
-// longest is the longest life of a token.
+// longest is the longest lifetime of a token.
 const longest = time.Hour
 
 // Compile decodes tenants and grants, and rejects rules that concern another tenant.
@@ -149,10 +149,10 @@ func invalidTenant(name string) bool {
 	return err != nil
 }
 
-// path of what a tenant has.
+// path returns the path of a tenant's pages.
 func path(tenant string) string { return "/v1/tenants/" + tenant }
 
-// narrow reads what a request wants.
+// narrow parses the actions and objects of a request.
 func narrow(actions, objects []string) (n rules.Narrow, err error) {
 	for _, a := range actions {
 		if _, err := rules.ParseAction(a); err != nil {

@@ -19,7 +19,7 @@ const (
 	upkeep   = time.Minute      // how soon a key that is due is made
 )
 
-// maxAge is how long verifiers may keep a page.
+// maxAge is the Cache-Control header of pages.
 const maxAge = "public, max-age=300"
 
 // Run serves callers at the socket that the forwarder publishes and operators at that of kind
@@ -46,8 +46,8 @@ func (t *Tokens) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// upkeep makes the signing keys that are due until ctx ends, those of new tenants too, and
-// deletes what is left of tenants that the policy dropped.
+// upkeep makes signing keys that are due, also for new tenants, and deletes the state of tenants
+// that the policy dropped, until ctx ends.
 func (t *Tokens) upkeep(ctx context.Context) {
 	tick := time.NewTicker(upkeep)
 	defer tick.Stop()
@@ -90,7 +90,7 @@ func (t *Tokens) handler() http.Handler {
 	})
 }
 
-// page answers with a document of a tenant.
+// page returns the handler of a tenant's document.
 func (t *Tokens) page(of func(context.Context, *Policy, *Tenant) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p := t.Policy()
@@ -117,7 +117,8 @@ func (t *Tokens) jwks(ctx context.Context, p *Policy, tenant *Tenant) (any, erro
 	return ring.JWKS(), err
 }
 
-// discovery is what OpenID Connect verifiers read to find the keys. Nobody signs in here.
+// discovery returns the document in which OpenID Connect verifiers find the keys. It names no
+// sign-in endpoints.
 func discovery(issuer string) map[string]any {
 	return map[string]any{
 		"issuer":                                issuer,

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// rulesPrefix starts the keys of rules that came at run time: one for each below that of its
-// tenant, and one more that each change of them writes. The policy's are nowhere in the store.
+// rulesPrefix is the prefix of the keys of runtime rules: one for each rule below its tenant's, and
+// one that each change of them writes. Rules of the policy are not in the store.
 const rulesPrefix = "token/rules/"
 
 func rulesOf(tenant string) string   { return rulesPrefix + tenant + "/" }
@@ -56,7 +56,7 @@ func (r Rule) String() string {
 	return fmt.Sprintf("grouping %s %s", r.Member, r.Role)
 }
 
-// check is an error unless the tenant can have the rule.
+// check returns an error unless the tenant can have the rule.
 func (r Rule) check(names rules.Tenant) error {
 	if r.Policy != nil {
 		return names.CheckPolicy(*r.Policy)
@@ -64,13 +64,13 @@ func (r Rule) check(names rules.Tenant) error {
 	return names.CheckGrouping(*r.Grouping)
 }
 
-// key of the store that has the rule.
+// key returns the rule's key in the store.
 func (r Rule) key(tenant string) string {
 	h := sha256.Sum256([]byte(r.String())) // no part of it has a space
 	return rulesOf(tenant) + hex.EncodeToString(h[:])
 }
 
-// set is the rules without where they are from.
+// set returns the rules without their origins.
 func set(all []Rule) (s rules.Set) {
 	for _, r := range all {
 		switch {
@@ -84,7 +84,7 @@ func set(all []Rule) (s rules.Set) {
 	return s
 }
 
-// inForce are the rules of a tenant at one time: the flake's, and those of run time.
+// inForce has the rules of a tenant at one time: those of the flake and those of run time.
 type inForce struct {
 	*rules.Rules
 	tenant *Tenant
@@ -92,7 +92,7 @@ type inForce struct {
 	as     []store.Cond // as long as this holds
 }
 
-// inForce reads the rules of a tenant. Those of run time are read again once they changed.
+// inForce reads the rules of a tenant. Runtime rules are read again if they changed.
 func (t tenants) inForce(ctx context.Context, tenant *Tenant) (*inForce, error) {
 	if tenant.RuntimeRules == nil {
 		return &inForce{Rules: tenant.compiled, tenant: tenant}, nil
@@ -131,8 +131,9 @@ func (t tenants) inForce(ctx context.Context, tenant *Tenant) (*inForce, error) 
 	return f, nil
 }
 
-// scope is what a rule is about: the object of a policy, all that the role of a grouping
-// permits. Of a role that permits nothing yet, anybody may make something: all of the tenant.
+// scope returns the objects that a rule concerns: the object of a policy, or all objects on which
+// the role of a grouping is permitted something. For a role without permissions it is the whole
+// tenant, because its holders could be permitted anything later.
 func (f *inForce) scope(r Rule) ([]rules.Object, error) {
 	if r.Policy != nil {
 		o, err := rules.ParseObject(r.Object)
@@ -144,12 +145,12 @@ func (f *inForce) scope(r Rule) ([]rules.Object, error) {
 	return []rules.Object{rules.TenantObject(f.tenant.name)}, nil
 }
 
-// reach is on what a caller is permitted an action on rules.
+// reach returns the objects on which a caller is permitted an action on rules.
 func (f *inForce) reach(caller, action string) []rules.Object {
 	return f.objects(caller, rules.Narrow{Actions: []string{action}})
 }
 
-// objects are those on which a subject is permitted something.
+// objects returns the objects on which a subject is permitted something.
 func (f *inForce) objects(subject string, n rules.Narrow) (all []rules.Object) {
 	for _, p := range f.Permissions([]string{subject}, n) {
 		all = append(all, p.Object)
@@ -157,7 +158,7 @@ func (f *inForce) objects(subject string, n rules.Narrow) (all []rules.Object) {
 	return all
 }
 
-// beyond is the first of some objects that none of others covers.
+// beyond returns the first object of one list that none of another list covers.
 func beyond(reach, of []rules.Object) (rules.Object, bool) {
 	for _, o := range of {
 		if !slices.ContainsFunc(reach, func(wide rules.Object) bool { return wide.Covers(o) }) {
@@ -167,7 +168,7 @@ func beyond(reach, of []rules.Object) (rules.Object, bool) {
 	return rules.Object{}, false
 }
 
-// all are the rules of both origins, sorted.
+// all returns the rules of both origins, sorted.
 func (f *inForce) all() (all []Rule) {
 	for _, p := range f.tenant.Policies {
 		all = append(all, Rule{Policy: &p, Origin: OfFlake})

@@ -23,17 +23,18 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// subject is who exchanges something for a token.
+// subject is the identity that exchanges a proof for a token.
 type subject struct {
 	sub      string
 	subjects []string // sub, and its groups
 	by       string   // what proves it: "svid", "jwt-svid", or the name of an issuer
 }
 
-// algorithms that issuers may sign with: none with a secret that both sides know.
+// algorithms lists the signature algorithms that issuers may use. None of them uses a shared
+// secret.
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA}
 
-// maxGroups bounds what is looked up for one token.
+// maxGroups bounds the groups that are looked up for one token.
 const maxGroups = 200
 
 // subjectOf verifies a subject token.
@@ -57,7 +58,7 @@ func (t *Tokens) subjectOf(ctx context.Context, tenant *Tenant, token, trustDoma
 	return subject{}, malformed("subject_token: of issuer %.200q, which is none of tenant %s", unverified.Issuer, tenant.name)
 }
 
-// ofSVID verifies a JWT-SVID of the cluster, for the tenant.
+// ofSVID verifies a JWT-SVID of the cluster for the tenant.
 func (t *Tokens) ofSVID(tenant *Tenant, token, trustDomain string, revoked *trust.Revocations, now time.Time) (subject, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil {
@@ -130,7 +131,7 @@ func (i *issuers) subject(ctx context.Context, name string, issuer Issuer, token
 	return s, nil
 }
 
-// groupsOf are the groups in a claim: a list, or one.
+// groupsOf returns the groups in a claim, which is a list or a single group.
 func groupsOf(claims map[string]json.RawMessage, claim string) (groups []string, err error) {
 	raw, ok := claims[claim]
 	if claim == "" || !ok {

@@ -56,7 +56,7 @@ const Socket = "token.sock"
 const (
 	keysLive = 10 * time.Minute // of an answer with the keys: hosts fetch them after half of it
 
-	// repeated is how long the same request has the recorded answer.
+	// repeated is how long the same request receives the recorded answer.
 	repeated = 30 * time.Second
 )
 
@@ -167,7 +167,7 @@ func (t *Tokens) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 	return d, nil
 }
 
-// detail is what the audit log has of a token.
+// detail returns the details of a token for the audit log.
 func (i issued) detail() map[string]string {
 	permissions, err := json.Marshal(i.permissions)
 	if err != nil {

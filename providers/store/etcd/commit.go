@@ -36,7 +36,7 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	}
 }
 
-// errSession is of a slot that is not as its client left it.
+// errSession is the error of a slot that has changed since its client wrote it.
 var errSession = errors.New("the session of this client has ended")
 
 // commit makes the transaction once.
@@ -95,10 +95,10 @@ func (s *Store) commit(ctx context.Context, txn store.Txn, used *slot) (revision
 	return revision, err
 }
 
-// final is an error after which nothing is tried again.
+// final is an error after which no further attempt is made.
 type final struct{ error }
 
-// result is an answered transaction.
+// result is the result of an answered transaction.
 type result struct {
 	*clientv3.TxnResponse
 	wrote bool  // the slot
@@ -150,7 +150,7 @@ func (s *Store) cmps(conds []store.Cond) (cmps []clientv3.Cmp) {
 	return cmps
 }
 
-// compare is a transaction that changes nothing.
+// compare commits a transaction that changes nothing.
 func (s *Store) compare(ctx context.Context, txn store.Txn) (revision int64, err error) {
 	err = s.request(ctx, func(ctx context.Context, _ bool) error {
 		r, err := s.client.Txn(ctx).If(s.cmps(txn.If)...).Commit()
@@ -166,7 +166,7 @@ func (s *Store) compare(ctx context.Context, txn store.Txn) (revision int64, err
 	return revision, err
 }
 
-// lives is whether etcd has a lease.
+// lives reports whether etcd has a lease.
 func (s *Store) lives(ctx context.Context, id store.LeaseID) (bool, error) {
 	r, err := s.client.TimeToLive(ctx, clientv3.LeaseID(id))
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -186,10 +186,10 @@ func conditions(txn store.Txn) string {
 	}
 }
 
-// maxOps is what etcd takes in one transaction, less what goes around.
+// maxOps is the number of operations that etcd accepts in one transaction, less our own.
 const maxOps = 120
 
-// check refuses what etcd would, and says why.
+// check returns the error that etcd would return for a transaction that is too large.
 func check(txn store.Txn) error {
 	size, touched := 0, map[string]bool{}
 	for _, op := range txn.Then {

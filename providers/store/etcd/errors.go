@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// unanswered is whether a request may have been carried out or not, or another member may
+// unanswered reports whether a request may or may not have been carried out, or another member may
 // answer it.
 func unanswered(err error) bool {
 	if err == nil {
@@ -43,7 +43,7 @@ func unanswered(err error) bool {
 	return false
 }
 
-// refused is a refusal of etcd as the error of a store.
+// refused returns a refusal of etcd as an error of package store.
 func refused(err error) error {
 	if errors.Is(err, rpctypes.ErrNoSpace) {
 		return fmt.Errorf("%w: etcd has reached its quota", store.ErrFull)

@@ -32,16 +32,16 @@ type Config struct {
 }
 
 const (
-	// attempt bounds one request to one member, so that one that hangs does not hold up what
-	// another would answer, and within all attempts of an operation: the time in which a
-	// cluster elects a new leader.
+	// attempt bounds one request to one member, so that a member that hangs does not delay the
+	// answer of another. within bounds all attempts of an operation. It covers the election of a
+	// new leader.
 	attempt = 1500 * time.Millisecond
 	within  = 5 * time.Second
 
-	// pause is between two attempts.
+	// pause is the pause between two attempts.
 	pause = 50 * time.Millisecond
 
-	// limit is what etcd takes in one request, less than its 1.5 MiB by what goes around.
+	// limit is the size of a request that etcd accepts, 1.5 MiB, less the overhead.
 	limit = 1400 << 10
 )
 
@@ -107,11 +107,11 @@ func (s *Store) sibling(tree string) *Store {
 	return &Store{client: s.client, tree: under + tree + "/", ctx: s.ctx}
 }
 
-// key is where a key of the store is in etcd.
+// key returns the place of a key in etcd.
 func (s *Store) key(key string) string { return s.tree + "d/" + key }
 
-// request makes an attempt at a time until one is answered. What f requests must be good to
-// repeat; first is false when an attempt before may have been made.
+// request makes attempts until one is answered. f must be safe to repeat. first is false if an
+// earlier attempt may have taken effect.
 func (s *Store) request(ctx context.Context, f func(ctx context.Context, first bool) error) error {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -138,7 +138,7 @@ func (s *Store) once(ctx context.Context, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// ended is why an operation had no answer.
+// ended returns the error of an operation that had no answer.
 func (s *Store) ended(ctx context.Context, last error) error {
 	switch {
 	case ctx.Err() != nil:

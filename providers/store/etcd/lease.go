@@ -32,7 +32,7 @@ func (s *Store) KeepAlive(ctx context.Context, id store.LeaseID) error {
 	return leaseError(id, s.request(ctx, func(ctx context.Context, _ bool) error { return s.keepAlive(ctx, id) }))
 }
 
-// keepAlive makes one request; that of the client repeats it without a pause.
+// keepAlive makes one request. The client's own method would repeat it without a pause.
 func (s *Store) keepAlive(ctx context.Context, id store.LeaseID) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -58,7 +58,7 @@ func (l *local) Page(ctx context.Context, prefix, after string, most int) (entri
 	return entries, err
 }
 
-// read requests of a majority, and for a while after none answered of one member.
+// read asks a majority and, for a while after none answered, a single member.
 func (l *local) read(ctx context.Context, majority func() error, alone func(context.Context) error) error {
 	if time.Now().UnixNano() > l.alone.Load() {
 		err := majority()

@@ -14,14 +14,14 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// page is how many keys of a list are read at once.
+// page is the number of keys of a list that are read at once.
 const page = 500
 
 func (s *Store) entry(kv *mvccpb.KeyValue) store.Entry {
 	return store.Entry{Key: string(kv.Key[len(s.key("")):]), Value: kv.Value, Created: kv.CreateRevision, Modified: kv.ModRevision}
 }
 
-// get reads, all members agreeing.
+// get makes a linearizable read.
 func (s *Store) get(ctx context.Context, key string, opts ...clientv3.OpOption) (r *clientv3.GetResponse, err error) {
 	err = s.request(ctx, func(ctx context.Context, _ bool) error {
 		r, err = s.client.Get(ctx, key, opts...)
@@ -50,7 +50,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, int64, 
 	}
 }
 
-// list reads page by page, all at the revision of the first.
+// list reads page by page, all at the revision of the first page.
 func (s *Store) list(ctx context.Context, prefix string) (entries []store.Entry, revision int64, err error) {
 	from, end := s.key(prefix), clientv3.GetPrefixRangeEnd(s.key(prefix))
 	for {
@@ -108,7 +108,7 @@ func (s *Store) Page(ctx context.Context, prefix, after string, most int) ([]sto
 	return s.entries(r), nil
 }
 
-// after is the range of what starts with prefix and comes after a key. One that is empty
+// after returns the range of keys that start with prefix and come after a key. An empty range
 // begins at its end.
 func (s *Store) after(prefix, key string) (from, end string) {
 	from, end = s.key(prefix), clientv3.GetPrefixRangeEnd(s.key(prefix))
@@ -142,7 +142,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2
 	}
 }
 
-// watch yields changes until its member has no leader, or is gone; then another goes on.
+// watch yields changes until its member loses the leader or fails. Then another member continues.
 func (s *Store) watch(ctx context.Context, prefix string, next int64, yield func(store.Event, error) bool) (int64, bool) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()

@@ -14,14 +14,14 @@ import (
 // lives is how long the slots of a client that died stay.
 const lives = time.Minute
 
-// slot is a key to which one transaction after the other writes its ID.
+// slot is a key to which transactions write their IDs one after the other.
 type slot struct {
 	key     string
 	at      int64 // revision that wrote it last; zero for none
 	session store.LeaseID
 }
 
-// slot is one that no other transaction uses.
+// slot returns a slot that no other transaction uses.
 func (s *Store) slot(ctx context.Context) (slot, error) {
 	for {
 		s.mu.Lock()
@@ -42,8 +42,8 @@ func (s *Store) slot(ctx context.Context) (slot, error) {
 	}
 }
 
-// begin makes the lease of the slots, and keeps it. Of several that are made at once, those
-// that are not used end by themselves.
+// begin makes the lease of the slots and keeps it alive. If several are made at once, the unused
+// ones end by themselves.
 func (s *Store) begin(ctx context.Context) error {
 	id, err := s.Lease(ctx, lives)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// put gives back a slot of which it is known what it holds.
+// put returns a slot whose content is known.
 func (s *Store) put(used slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *Store) put(used slot) {
 	}
 }
 
-// drop forgets the slots of a session that etcd has no longer.
+// drop forgets the slots of a session that etcd no longer has.
 func (s *Store) drop(session store.LeaseID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +91,8 @@ func (s *Store) drop(session store.LeaseID) {
 	}
 }
 
-// resolve tells whether a transaction without an answer was made, and makes sure that it is
-// not made any more otherwise.
+// resolve reports whether an unanswered transaction was made, and otherwise prevents it from being
+// made later.
 func (s *Store) resolve(ctx context.Context, used *slot, id string) (made bool, revision int64, err error) {
 	never := rand.Text()
 	err = s.request(ctx, func(ctx context.Context, _ bool) error {

@@ -11,21 +11,21 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// conn is a connection of the driver, with its statements made once. One goroutine at a time
-// uses it. What database/sql has beside, such as contexts, takes as long as one key does.
+// conn is a connection of the driver with its prepared statements. One goroutine at a time uses it.
+// The additional work of database/sql, such as contexts, takes as long as reading a key.
 type conn struct {
 	driver.Conn
 	made map[string]statement
 }
 
-// statement is what the driver's statements are.
+// statement is the interface of the driver's statements.
 type statement interface {
 	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
 }
 
-// connect makes one of those that a pool would make.
+// connect makes a connection as a pool would.
 func connect(pool *sql.DB, name string) (*conn, error) {
 	c, err := pool.Driver().Open(name)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *conn) rows(query string, args []any, each func([]driver.Value)) (err er
 	}
 }
 
-// row reads the only row of a query: sql.ErrNoRows where there is none.
+// row reads the only row of a query. The error is sql.ErrNoRows if there is none.
 func (c *conn) row(query string, args ...any) (row []driver.Value, err error) {
 	err = c.rows(query, args, func(r []driver.Value) { row = r })
 	if err == nil && row == nil {
@@ -97,7 +97,7 @@ func (c *conn) row(query string, args ...any) (row []driver.Value, err error) {
 	return row, err
 }
 
-// integers reads the only row of a query, whose columns all are integers.
+// integers reads the only row of a query whose columns are all integers.
 func (c *conn) integers(query string, args ...any) (all []int64, err error) {
 	row, err := c.row(query, args...)
 	for _, v := range row {

@@ -26,7 +26,8 @@ func (s *Store) Gone() error {
 		store.ErrDamaged, s.path, what)
 }
 
-// damaged makes a store.ErrDamaged of an error that says so of the file.
+// damaged returns a store.ErrDamaged for an error that reports damage of the file, and other errors
+// unchanged.
 func (s *Store) damaged(err error) error {
 	var of *driver.Error
 	if !errors.As(err, &of) || errors.Is(err, store.ErrDamaged) {

@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// frozen is what SQLite says of a change to a store that was frozen, in whichever process.
+// frozen is SQLite's error for a change to a frozen store, in any process.
 const frozen = "florete: this state has moved"
 
 // Freeze makes one last operation. All later changes, by any process with the file open, return
@@ -29,7 +29,7 @@ func (s *Store) Freeze(ctx context.Context, last store.Op) error {
 	return err
 }
 
-// moved is err, or that of a store that was frozen.
+// moved returns store.ErrMoved for the error of a frozen store, and other errors unchanged.
 func moved(err error) error {
 	if err != nil && strings.Contains(err.Error(), frozen) {
 		return store.ErrMoved

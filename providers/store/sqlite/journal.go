@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// change is what a revision did to a key.
+// change is the change of a key by a revision.
 type change struct {
 	key     string
 	deleted bool

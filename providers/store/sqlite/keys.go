@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// live leaves out keys whose lease has ended and which nobody swept yet.
+// live is a condition that excludes keys whose lease has ended but has not been swept.
 const live = "(lease = 0 OR EXISTS (SELECT 1 FROM leases WHERE id = lease AND expires > ?))"
 
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
@@ -29,7 +29,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	return e, nil
 }
 
-// get reads one key, sooner than what it is read for could be interrupted.
+// get reads one key. It takes less time than an interruption would.
 func (s *Store) get(e *store.Entry) error {
 	c, err := s.reader()
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Store) get(e *store.Entry) error {
 	return errors.Join(err, s.keepReader(c))
 }
 
-// reader is a connection for one key, that was used last of those that wait.
+// reader returns a connection for one key: the idle one that was used last.
 func (s *Store) reader() (*conn, error) {
 	s.mu.Lock()
 	n := len(s.idle)
@@ -99,7 +99,7 @@ func (s *Store) List(ctx context.Context, prefix string) (_ []store.Entry, _ int
 	return entries, revision, err
 }
 
-// page is how many keys of a snapshot are read at once.
+// page is the number of keys of a snapshot that are read at once.
 const page = 200
 
 func (s *Store) Snapshot(ctx context.Context, prefix string, read func(int64, iter.Seq2[store.Entry, error]) error) (err error) {
@@ -162,11 +162,11 @@ func (s *Store) Page(ctx context.Context, prefix, after string, most int) (_ []s
 	return collect(rows, scan)
 }
 
-// bounded is what within returns for a prefix that has an end, as nearly all have.
+// bounded is the query of within for a prefix with an end, as nearly all have.
 const bounded = "SELECT key, value, created, modified FROM kv WHERE key >= ? AND key < ? AND " + live + " ORDER BY key"
 
-// within selects the keys from one on that start with prefix. Both bounds are ones that
-// SQLite seeks by: what comes after them costs nothing.
+// within returns the query for the keys, from one on, that start with prefix. SQLite seeks by both
+// bounds, so that later keys cost nothing.
 func within(from []byte, prefix string) (query string, args []any) {
 	query, args = "SELECT key, value, created, modified FROM kv WHERE key >= ?", []any{from}
 	if to := end(prefix); to != nil {
@@ -175,7 +175,7 @@ func within(from []byte, prefix string) (query string, args []any) {
 	return query + " AND " + live + " ORDER BY key", append(args, time.Now().UnixMilli())
 }
 
-// end is the first key after all that start with prefix, nil when there is none.
+// end returns the first key after all keys that start with prefix, or nil if there is none.
 func end(prefix string) []byte {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {

@@ -50,7 +50,7 @@ func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
 	return err
 }
 
-// sweeper ends leases in time for those who watch.
+// sweeper ends leases on time for watches.
 func (s *Store) sweeper() {
 	for {
 		wait := time.Hour

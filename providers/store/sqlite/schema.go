@@ -6,12 +6,13 @@ import (
 	"slices"
 )
 
-// required is the version of a store's programs. Steps up to it change what these read and write; one
-// after it leaves them a view of that, so that the programs before an upgrade can go on after it.
+// required is the schema version that programs must know. Steps up to it change what they read and
+// write. A later step leaves a view of the former tables, so that programs from before an upgrade
+// continue to work.
 const required = 1
 
-// schema is what makes a store, append-only. Times are Unix milliseconds. meta.compacted is the
-// newest revision whose changes are gone.
+// schema has the steps that make a store. Append only. Times are Unix milliseconds. meta.compacted
+// is the newest revision whose changes are gone.
 var schema = []string{`
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('revision', 1), ('compacted', 0);
@@ -53,7 +54,8 @@ CREATE TRIGGER events_delete INSTEAD OF DELETE ON events BEGIN
 END;
 `}
 
-// made is the version of a store's programs, and how many steps of the schema made it.
+// made queries the version that a store's programs need, and the number of steps that made the
+// store.
 const made = `SELECT user_version, max(user_version, 2 * EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'changes')) FROM pragma_user_version`
 
 func upgrade(db *sql.DB) error {
@@ -87,7 +89,7 @@ func upgrade(db *sql.DB) error {
 	return tx.Commit()
 }
 
-// triggers are those of Freeze, which go with a table that a step replaces.
+// triggers returns the triggers of Freeze, which are lost when a step replaces a table.
 func triggers(tx *sql.Tx) ([]string, error) {
 	rows, err := tx.Query("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'kv'")
 	if err != nil {

@@ -89,7 +89,7 @@ func Open(path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// open opens the file for one who writes, and many who read.
+// open opens the file for one writer and many readers.
 func (s *Store) open(writing string) error {
 	write, err := sql.Open("sqlite", writing)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Store) closeFile() (err error) {
 	return err
 }
 
-// next is a channel that is closed at the next revision.
+// next returns a channel that is closed at the next revision.
 func (s *Store) next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// removed is how many revisions are removed at a time.
+// removed is the number of revisions that are removed at once.
 const removed = 100
 
-// tx is a write transaction: perhaps a revision in which leases ended, then one of each change
-// that was requested.
+// tx is a write transaction. It may contain a revision in which leases end, followed by one
+// revision for each requested change.
 type tx struct {
 	store    *Store
 	began    int64 // at which revision
@@ -24,8 +24,8 @@ type tx struct {
 
 func (t *tx) exec(query string, args ...any) error { return t.store.writing.exec(query, args...) }
 
-// start reads the revision, and ends the leases whose time has come. Where the clock went back, a
-// lease that would end later than its time from now has its whole time once more, and no longer.
+// start reads the revision and ends leases whose time has come. If the clock went back, a lease
+// that would last longer than its TTL from now has its whole TTL once more.
 func (t *tx) start() error {
 	now := time.Now().UnixMilli()
 	at, err := t.store.writing.integers("SELECT value, EXISTS (SELECT 1 FROM leases WHERE expires <= ?) FROM meta WHERE name = 'revision'", now)
@@ -46,7 +46,7 @@ func (t *tx) start() error {
 	return t.end("expires <= ?", now)
 }
 
-// revise makes a revision of a change, unless that touches no key. What of it fails ends the
+// revise makes a revision of a change, unless the change touches no key. An error ends the
 // transaction.
 func (t *tx) revise(change func() error) error {
 	t.revision, t.touched = t.revision+1, nil
@@ -60,13 +60,12 @@ func (t *tx) revise(change func() error) error {
 	return t.journal()
 }
 
-// record records the revision, and forgets the changes up to another.
+// record records the revision, and forgets the changes up to another revision.
 func (t *tx) record(compacted int64) error {
 	return t.exec("UPDATE meta SET value = CASE name WHEN 'revision' THEN ?1 ELSE max(value, ?2) END", t.revision, compacted)
 }
 
-// remove removes forgotten changes, a number at a time: each time touches other pages than what is
-// added.
+// remove removes forgotten changes, some at a time, because they are on other pages than new ones.
 func (t *tx) remove() error {
 	if t.revision/removed == t.began/removed {
 		return nil
@@ -74,7 +73,7 @@ func (t *tx) remove() error {
 	return t.exec("DELETE FROM changes WHERE revision <= (SELECT value FROM meta WHERE name = 'compacted')")
 }
 
-// current is the entry of a key, and whether there is one.
+// current returns the entry of a key, and whether there is one.
 func (t *tx) current(key string) (e store.Entry, ok bool, err error) {
 	e.Key = key
 	at, err := t.store.writing.integers("SELECT created, modified FROM kv WHERE key = ?", []byte(key))
@@ -116,8 +115,8 @@ func (t *tx) lease(id store.LeaseID) error {
 	return err
 }
 
-// attached selects the keys of leases. The first condition is what lets it use the index, and
-// not read all keys.
+// attached returns the condition that selects the keys of leases. Its first part lets SQLite use
+// the index.
 func attached(where string) string {
 	return "SELECT key FROM kv WHERE lease != 0 AND lease IN (SELECT id FROM leases WHERE " + where + ") ORDER BY key"
 }

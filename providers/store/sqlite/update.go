@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// most is how many changes share a transaction of SQLite, so that none waits for long.
+// most is the largest number of changes that share a transaction of SQLite, so that none waits for
+// long.
 const most = 64
 
 // job is a change that waits for the writer.
@@ -17,9 +18,9 @@ type job struct {
 	done     chan struct{}
 }
 
-// update runs f in a write transaction, and returns the revision then. Changes that come
-// while another flushes share the next transaction: whoever is first of them makes it. What
-// of them fails leaves the others alone.
+// update runs f in a write transaction and returns the resulting revision. Changes that arrive
+// while another one is flushed share the next transaction, which the first of them makes. A change
+// that fails does not affect the others.
 func (s *Store) update(ctx context.Context, f func(*tx) error) (int64, error) {
 	j := &job{ctx: ctx, change: f, done: make(chan struct{})}
 	s.mu.Lock()
@@ -36,7 +37,7 @@ func (s *Store) update(ctx context.Context, f func(*tx) error) (int64, error) {
 	}
 }
 
-// group makes the changes that wait, as the only writer.
+// group makes the waiting changes, as the only writer.
 func (s *Store) group() {
 	s.mu.Lock()
 	n := min(len(s.waiting), most)
@@ -66,9 +67,9 @@ func (s *Store) group() {
 	}
 }
 
-// transact makes changes in one transaction, each with revisions of its own. The error is
-// that of all of them: a change that is refused has written nothing yet, and what fails later
-// is of the file. A change is not interrupted: that would end the others.
+// transact makes changes in one transaction, each with its own revisions. The error applies to all
+// of them: a refused change has written nothing yet, and a later failure is one of the file.
+// Changes are not interrupted, since that would end the others.
 func (s *Store) transact(jobs []*job) (changed bool, err error) {
 	if len(jobs) == 1 && jobs[0].ctx.Err() != nil {
 		return false, jobs[0].ctx.Err()

@@ -10,10 +10,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// batch bounds how many changes a watch reads at once.
+// batch is the largest number of changes that a watch reads at once.
 const batch = 1000
 
-// others is how often a watch looks for what other processes committed.
+// others is the interval at which a watch looks for commits of other processes.
 const others = time.Second
 
 // cursor is the last change that a watch has seen.
@@ -52,8 +52,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2
 	}
 }
 
-// changes reads what comes after the cursor and moves it there. Mostly nothing does, and that
-// must cost nothing: all that happens in a store wakes each of its watches.
+// changes reads the changes after the cursor and advances it. Usually there are none, which must be
+// cheap, because each change of a store wakes all its watches.
 func (s *Store) changes(ctx context.Context, prefix string, at *cursor) ([]store.Event, error) {
 	var newest int64
 	if err := s.newest.QueryRowContext(ctx).Scan(&newest); err != nil || newest < at.revision {

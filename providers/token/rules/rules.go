@@ -168,7 +168,7 @@ func Compile(t Tenant, sets ...Set) (*Rules, error) {
 	return r, nil
 }
 
-// withRoles returns the subjects and all roles that they have, also by roles.
+// withRoles returns the subjects and all their roles, direct and indirect.
 func (r *Rules) withRoles(subjects []string) []string {
 	all := slices.Clone(subjects)
 	seen := map[string]bool{}

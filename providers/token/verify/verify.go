@@ -53,13 +53,13 @@ func (t Token) May(action, of string) bool {
 	return false
 }
 
-// maxToken is the longest that is read.
+// maxToken is the length of the longest accepted token.
 const maxToken = 64 << 10
 
-// reread is how often keys are read anew because of a token whose key is not there.
+// reread is the shortest time between two reads of the keys because of an unknown key.
 const reread = time.Second
 
-// skew is by how much clocks may differ.
+// skew is the tolerated difference between clocks.
 const skew = 30 * time.Second
 
 // Verifier verifies tokens of one tenant. It must not be copied after first use. Its methods may be
@@ -113,7 +113,7 @@ func (v *Verifier) Verify(token string, now time.Time) (Token, error) {
 	return Token{Subject: c.Subject, ID: c.ID, Expiry: c.Expiry.Time(), Permissions: c.Permissions}, nil
 }
 
-// key is the public key of an ID.
+// key returns the public key with an ID.
 func (v *Verifier) key(id string, now time.Time) (any, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

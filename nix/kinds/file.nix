@@ -24,13 +24,11 @@ let
     ;
 
   file = record "a file" {
-    ref =
-      required "Name of the file at `providers.file`." "\"wiki/smtp-password\""
-        reference;
+    ref = required "Name of the file at `providers.file`." "\"wiki/smtp-password\"" reference;
     mode = default "Permissions of the file on the host." "0400" mode;
-    generation = default "Raise it when the file at the provider has changed. Hosts fetch it anew." 1 (
-      between 1 1000000 "a generation"
-    );
+    generation =
+      default "Raise it when the file at the provider has changed. Hosts fetch it anew." 1
+        (between 1 1000000 "a generation");
     restart = of "Unit to restart after the file was fetched anew." unit;
     dependsOn = of "Needs of this host that must be fulfilled first." strings;
   };

@@ -38,7 +38,8 @@ in
         "\"https://tokens.example.org\""
         issuer;
     generation =
-      default "Raise it when a signing key may be known to others. All tokens end, and hosts get new ones."
+      default
+        "Raise it when a signing key may be known to others. All tokens end, and hosts get new ones."
         1
         (between 1 1000000 "a generation");
   };

@@ -50,7 +50,9 @@ in
   operated = true;
   settings = {
     directory =
-      default "URL of the directory of the ACME server." "https://acme-v02.api.letsencrypt.org/directory"
+      default
+        "URL of the directory of the ACME server."
+        "https://acme-v02.api.letsencrypt.org/directory"
         acmeDirectory;
     contact = of "Mail address to which the CA writes." contact;
     dns =

@@ -61,12 +61,13 @@ in
   operated = true;
   settings = {
     issuer =
-      required "URL of the issuer. The pages of each tenant are below it, at `/v1/tenants/<tenant>`."
+      required
+        "URL of the issuer. The pages of each tenant are below it, at `/v1/tenants/<tenant>`."
         "\"http://tokens.demo.flor.rete\""
         issuer;
-    generation =
-      default "Raise it when a signing key may be known to others. All tokens end." 1
-        (between 1 1000000 "a generation");
+    generation = default "Raise it when a signing key may be known to others. All tokens end." 1 (
+      between 1 1000000 "a generation"
+    );
   };
   policy = t: {
     inherit (t.providers.token) issuer generation;

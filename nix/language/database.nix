@@ -41,7 +41,9 @@ in
         "Where the provider reaches the server on its own host: `unix:/path`, or a loopback address with a port. By default where the service listens."
         localOrSocket;
     user =
-      default "Login of the provider at the server, with which it makes databases and logins." "florete"
+      default
+        "Login of the provider at the server, with which it makes databases and logins."
+        "florete"
         (word {
           want = "the name of a role or user";
           hint = "write for example \"florete\"";
@@ -75,11 +77,13 @@ in
       between 0 3650 "days"
     );
     overlap =
-      default "Seconds for which the former login works beside the next one. Hosts fetch four times in it."
+      default
+        "Seconds for which the former login works beside the next one. Hosts fetch four times in it."
         3600
         (between 60 43200 "seconds");
     generation =
-      default "Raise it when the password may be known to others. Hosts get another login, and the old one ends."
+      default
+        "Raise it when the password may be known to others. Hosts get another login, and the old one ends."
         1
         (between 1 1000000 "a generation");
     dependsOn = of "Needs of its hosts that must be fulfilled first." strings;

@@ -148,12 +148,12 @@ let
       zero = { };
       ok = builtins.isAttrs;
     });
-    serial = default "Number that orders the versions of documents. By default `self.lastModified`, in seconds since 1970." null (
-      between 0 9007199254740991 "a serial"
-    );
-    rev =
-      default "Revision that people see. By default `self.rev` or `self.dirtyRev`." null
-        string;
+    serial =
+      default
+        "Number that orders the versions of documents. By default `self.lastModified`, in seconds since 1970."
+        null
+        (between 0 9007199254740991 "a serial");
+    rev = default "Revision that people see. By default `self.rev` or `self.dirtyRev`." null string;
     name = required "Name of the cluster." "\"demo\"" clusterName;
     trustDomain = required "Trust domain of the SPIFFE IDs." "\"demo.flor\"" trustDomain;
     trust = of "Certificates and keys that hosts trust." (

@@ -24,7 +24,8 @@ record "a foreign trust domain" (
         "\"https://forge.blue.example:4605/federation/bundle\""
         endpoint;
     profile =
-      default "How the endpoint is authenticated: `https_spiffe`, by its SPIFFE ID and the bundle in force; `https_web`, like a web site."
+      default
+        "How the endpoint is authenticated: `https_spiffe`, by its SPIFFE ID and the bundle in force; `https_web`, like a web site."
         "https_spiffe"
         (enum [
           "https_spiffe"

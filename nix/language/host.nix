@@ -66,7 +66,9 @@ record "a host" {
   capabilities = of "Capabilities of the host, which roles, placement and providers may require. With `ingress` it takes in strangers." tags;
   tags = of "Words by which `placement`, rollouts and roles select hosts." tags;
   weight =
-    default "How many times as often as a host of weight 1 services with replicas prefer this host." 1
+    default
+      "How many times as often as a host of weight 1 services with replicas prefer this host."
+      1
       (between 1 10 "a weight");
   capacity =
     default

@@ -92,7 +92,9 @@ let
           re = "[^*[:cntrl:]]*(\\*[^*[:cntrl:]]*){0,2}";
           most = 255;
         });
-    default = default "Value for needs that do not write it. Without a default each need must." null value;
+    default =
+      default "Value for needs that do not write it. Without a default each need must." null
+        value;
   };
 
   typeOf =
@@ -159,7 +161,8 @@ in
       (
         record "a kind of your own" {
           hosts =
-            required "Host on which it runs: one, because hosts do not know what the executable or service of another one has done."
+            required
+              "Host on which it runs: one, because hosts do not know what the executable or service of another one has done."
               "[ \"host\" ]"
               strings;
           requires = of "Capabilities that its host must have." tags;
@@ -205,15 +208,17 @@ in
       (
         named { what = "need"; } (
           record "a need" {
-            kind = required "Kind of provider that answers the need, one of `providers`." "\"mailbox\"" name;
+            kind =
+              required "Kind of provider that answers the need, one of `providers`." "\"mailbox\""
+                name;
             request = of "Values that the need requests, as declared in `providers.<kind>.request`." (attrsOf value);
             restart = of "Unit to restart after a delivered value changed." unit;
             generation =
               default "Raise it when a secret may be known to others. Hosts get another one." 1
                 (between 1 1000000 "a generation");
-            rotate =
-              default "Days after which the host requests another secret. 0 means never." 0
-                (between 0 3650 "days");
+            rotate = default "Days after which the host requests another secret. 0 means never." 0 (
+              between 0 3650 "days"
+            );
             dependsOn = of "Needs of this host that must be fulfilled first." strings;
           }
         )

@@ -34,9 +34,9 @@ named { what = "port"; } (
       port = default "Port at which it listens on 127.0.0.1 of its host." null port;
       listenPort = default "Port that callers use. By default the same as `port`." null port;
       upstream = of "Where it listens if that is not 127.0.0.1, as for services." upstream;
-      protocol = default "Protocol of the port, one or several. `http` is carried as `tcp`." [ "tcp" ] (
-        oneOrMore protocol
-      );
+      protocol =
+        default "Protocol of the port, one or several. `http` is carried as `tcp`." [ "tcp" ]
+          (oneOrMore protocol);
       identity = of "How the service learns who calls at this port, as for services. Not for `udp`." (enum [
         "none"
         "proxy-v2"

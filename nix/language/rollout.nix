@@ -32,7 +32,9 @@ of "How a published version reaches hosts. By default it reaches all at once." (
         record "a wave" {
           tags = of "Hosts with all of these tags." tags;
           percent =
-            default "Percentage of all hosts, including those of the waves before. A new host moves no other host between waves." null
+            default
+              "Percentage of all hosts, including those of the waves before. A new host moves no other host between waves."
+              null
               (between 1 99 "a percentage");
           rest = of "All other hosts." (scalar {
             want = "true or false";
@@ -50,7 +52,8 @@ of "How a published version reaches hosts. By default it reaches all at once." (
       default "Seconds for which all hosts reached so far must be healthy before the next wave." 600
         (between 20 31536000 "seconds");
     within =
-      default "Seconds within which hosts must become healthy. Otherwise the provider goes back to the former version. More than `providers.config.interval`."
+      default
+        "Seconds within which hosts must become healthy. Otherwise the provider goes back to the former version. More than `providers.config.interval`."
         3600
         seconds;
     maintenance =

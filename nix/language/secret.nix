@@ -38,11 +38,12 @@ record "a secret" {
     "ssh"
     "wireguard"
   ]);
-  length = default "Number of characters of a text. By default 32 for a password and 64 for hex." null (
-    between 16 1024 "characters"
-  );
+  length =
+    default "Number of characters of a text. By default 32 for a password and 64 for hex." null
+      (between 16 1024 "characters");
   readers =
-    required "Services and hosts that get the secret, delivered as `needs/secret-<service>-<secret>/current/<secret>` or `needs/secret-node-<secret>/…`."
+    required
+      "Services and hosts that get the secret, delivered as `needs/secret-<service>-<secret>/current/<secret>` or `needs/secret-node-<secret>/…`."
       "[ { service = \"wiki\"; } ]"
       (listOf reader);
   public =
@@ -57,13 +58,16 @@ record "a secret" {
         ok = isPath;
       });
   generation =
-    default "Raise it when the secret may be known to others. All readers get another one, and the old one ends." 1
+    default
+      "Raise it when the secret may be known to others. All readers get another one, and the old one ends."
+      1
       (between 1 1000000 "a generation");
   rotate = default "Days after which it is replaced. 0 means never." 0 (
     between 0 3650 "days"
   );
   overlap =
-    default "Seconds for which readers with `overlap` have the next secret before it is used, and the former one after. They fetch four times in it."
+    default
+      "Seconds for which readers with `overlap` have the next secret before it is used, and the former one after. They fetch four times in it."
       3600
       (between 60 43200 "seconds");
 }

@@ -31,7 +31,11 @@ let
     re = ".+";
   };
   titled = default "Text on its button. By default its name." "" string;
-  roots = default "CA certificates that verify the server: a path, or PEM text. By default those of the system." "" pem;
+  roots =
+    default
+      "CA certificates that verify the server: a path, or PEM text. By default those of the system."
+      ""
+      pem;
   connector = what: named {
     inherit what;
     max = 40;
@@ -63,7 +67,9 @@ in
           base = required "Base of the search." "\"ou=people,dc=example\"" some;
           filter = of "Filter of the search, such as `(objectClass=person)`." string;
           login = default "Attribute with the login name." "uid" some;
-          id = default "Attribute that identifies a person and is never given to another." "uid" some;
+          id =
+            default "Attribute that identifies a person and is never given to another." "uid"
+              some;
           email = default "Attribute with the mail address." "mail" some;
           name = default "Attribute with the full name." "cn" some;
         }
@@ -83,13 +89,17 @@ in
   upstream = connector "upstream issuer" (
     record "an upstream issuer" {
       title = titled;
-      issuer = required "URL of the issuer, exactly as in its tokens." "\"https://login.example.org\"" url;
+      issuer =
+        required "URL of the issuer, exactly as in its tokens." "\"https://login.example.org\""
+          url;
       clientId =
-        required "Client ID of the provider at that issuer, registered with the callback `<issuer>/callback`. Its secret is in the file `connector-<name>` beside the users file."
+        required
+          "Client ID of the provider at that issuer, registered with the callback `<issuer>/callback`. Its secret is in the file `connector-<name>` beside the users file."
           "\"florete\""
           some;
       scopes =
-        default "Scopes that are requested there besides openid. With `offline_access` services can get refresh tokens."
+        default
+          "Scopes that are requested there besides openid. With `offline_access` services can get refresh tokens."
           [
             "profile"
             "email"
@@ -126,7 +136,8 @@ in
     );
     public = of "The client is an app or a page that cannot keep a secret. It has none and must use PKCE." flag;
     generation =
-      default "Raise it when the client secret may be known to others. The host gets another one, and the old one ends."
+      default
+        "Raise it when the client secret may be known to others. The host gets another one, and the old one ends."
         1
         (between 1 1000000 "a generation");
     rotate =

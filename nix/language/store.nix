@@ -18,7 +18,9 @@ of "State store of the providers." (
     hosts = of "Hosts on which its members run, three or five. Each also provides something." strings;
     from = of "Hosts whose files have the state now. It moves into the store, for each kind from the first of them that provides it." strings;
     port =
-      default "TCP port at which providers call the members. Members call each other at the port after it." 4620
+      default
+        "TCP port at which providers call the members. Members call each other at the port after it."
+        4620
         (between 1 65534 "a port");
     keyLifetime =
       default "Days after which the sealing key of replicas is replaced. 0 means never." 90

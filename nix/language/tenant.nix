@@ -90,7 +90,9 @@ in
                   invalid = wrong.string;
                 }
               );
-              audiences = required "Audiences: a token must be for one of them." "[ \"…\" ]" (listOf string);
+              audiences =
+                required "Audiences: a token must be for one of them." "[ \"…\" ]"
+                  (listOf string);
               subjectClaim = default "Claim with the subject." "sub" claimName;
               groupsClaim = of "Claim with the groups. By default there are none." claimName;
               discovery = of "URL below which the discovery document is. By default `issuer`." url;
@@ -101,7 +103,11 @@ in
     policies = of "Permissions of subjects." (
       listOf (
         record "a policy" {
-          subject = required "Subject of the policy: `\"service/wiki\"`, `\"user/alice\"`, `\"node/forge\"`, `\"subject:<issuer>/<sub>\"`, `\"group:<issuer>/<group>\"` or `\"role:<name>\"`." "\"service/wiki\"" subject;
+          subject =
+            required
+              "Subject of the policy: `\"service/wiki\"`, `\"user/alice\"`, `\"node/forge\"`, `\"subject:<issuer>/<sub>\"`, `\"group:<issuer>/<group>\"` or `\"role:<name>\"`."
+              "\"service/wiki\""
+              subject;
           action = required "Action that the policy permits." "\"stream.publish\"" action;
           object =
             required
@@ -114,7 +120,11 @@ in
     groupings = of "Roles of subjects." (
       listOf (
         record "a grouping" {
-          member = required "Subject that has the role, written as in policies. A role can have roles, too." "\"service/wiki\"" subject;
+          member =
+            required
+              "Subject that has the role, written as in policies. A role can have roles, too."
+              "\"service/wiki\""
+              subject;
           role = required "Role that the member has." "\"role:writer\"" role;
         }
       )
@@ -123,11 +133,15 @@ in
     lifetime = default "Lifetime of the tokens, in seconds." 900 (between 60 3600 "seconds");
     quotas = of "Upper bounds of the tenant." (
       record "quotas" {
-        policies = default "Number of policies, those of run time included." 1000 (between 0 10000 "a number");
-        groupings = default "Number of groupings, those of run time included." 1000 (between 0 10000 "a number");
-        tokensPerMinute = default "Number of tokens that each provider host issues in a minute." 600 (
-          between 1 100000 "a number"
-        );
+        policies =
+          default "Number of policies, those of run time included." 1000
+            (between 0 10000 "a number");
+        groupings =
+          default "Number of groupings, those of run time included." 1000
+            (between 0 10000 "a number");
+        tokensPerMinute =
+          default "Number of tokens that each provider host issues in a minute." 600
+            (between 1 100000 "a number");
       }
     );
   };

@@ -20,20 +20,21 @@ import (
 	"github.com/florete/florete/providers/pkcs11"
 )
 
-// RootKey says how a root's key is kept: as it is, sealed with age, or by a PKCS #11 token.
+// RootKey says how the private key of a root is stored: in a plain file, encrypted with age, or on
+// a PKCS #11 token.
 type RootKey struct {
 	*agefile.To
 	token string // URI of the key
 }
 
-// RootKeyFlags adds the flags for how a root's key is kept.
+// RootKeyFlags adds the flags that select how the private key of a root is stored.
 func RootKeyFlags(cmd *cobra.Command) *RootKey {
 	how := &RootKey{To: agefile.Flags(cmd, "the key")}
 	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on a PKCS #11 token, which generates it if it has none: `URI` (RFC 7512), pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE; default module "+pkcs11.DefaultModule+"; without pin-source the PIN is read from the terminal")
 	return how
 }
 
-// Make makes the files of a root in a directory, and returns how its key is kept.
+// Make creates the files of a root in a directory. kept describes how its private key is stored.
 func Make(dir ca.Dir, trustDomain string, how *RootKey) (root, enrolment *x509.Certificate, kept string, err error) {
 	crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
 	for _, path := range []string{crt, key} {
@@ -55,9 +56,9 @@ func Make(dir ca.Dir, trustDomain string, how *RootKey) (root, enrolment *x509.C
 	return root, enrolment, kept, err
 }
 
-// makeRoot makes a root, and its key in a file, or where the file says that it is. The key is
-// not that of the present root. use has the root while its key can sign, and to whom other keys
-// are sealed. kept is how the key is kept.
+// makeRoot creates a root with a new private key, in a file or on the token that the file names. It
+// calls use with the root while the key can sign, and with the recipients for which other keys are
+// encrypted. kept describes how the key is stored.
 func (how *RootKey) makeRoot(trustDomain, keyFile string, present *x509.Certificate, use func(*ca.Authority, []age.Recipient) error) (kept string, err error) {
 	to, err := how.Recipients(keyFile)
 	if err != nil {
@@ -123,10 +124,10 @@ func sameKey(c *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(key.Public())
 }
 
-// Opening returns what opens a file that is sealed, as the flags of agefile.Opening say.
+// Opening returns the identities that decrypt a file, as selected by the flags of agefile.Opening.
 type Opening func(file string) ([]age.Identity, error)
 
-// load returns a root with its key, which signs until done is called.
+// load returns a root with its private key, which can sign until done is called.
 func load(certificate, keyFile string, open Opening) (root *ca.Authority, done func(), err error) {
 	identities, err := open(keyFile)
 	if err != nil {
@@ -159,7 +160,7 @@ func load(certificate, keyFile string, open Opening) (root *ca.Authority, done f
 	return root, done, nil
 }
 
-// onToken is the URI that a key file has in a key's place, nil for none.
+// onToken returns the URI of a PKCS #11 token if the key file contains one, and nil otherwise.
 func onToken(keyFile string) (*pkcs11.URI, error) {
 	b, err := secretfile.ReadFile(keyFile)
 	if err != nil || !pkcs11.Is(b) {

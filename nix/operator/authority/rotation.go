@@ -22,22 +22,23 @@ import (
 	"github.com/florete/florete/providers/cert"
 )
 
-// Rotation has the state of the rotation of a cluster's root, by the files of the root's
-// directory, the flake, and what hosts report. Nothing else keeps it.
+// Rotation is the state of the rotation of a cluster's root. It is derived from the files in the
+// root's directory, the flake, and the reports of hosts; it is not stored anywhere else.
 type Rotation struct {
 	ca.Rotation
 	dir  ca.Dir
 	in   published.Cluster
-	pins []*x509.Certificate // of the flake
+	pins []*x509.Certificate // roots in the flake
 	by   fleet.Roots
-	all  int // hosts that are waited for
+	all  int // number of hosts to wait for
 
-	waiting map[string]string // hosts without which the next step does not come, and why
-	edit    string            // what has to be done to the flake first
-	next    string            // what comes then
+	waiting map[string]string // hosts that delay the next step, with the reasons
+	edit    string            // change of the flake that is needed first
+	next    string            // description of the next step
 }
 
-// Examine returns how the rotation of a cluster stands, without hosts that are gone for good.
+// Examine returns the state of the rotation of a cluster's root. Hosts in without, which are gone
+// for good, are ignored.
 func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster, error), without []string) (*Rotation, error) {
 	r := &Rotation{dir: dir}
 	var err error
@@ -71,7 +72,7 @@ func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster,
 
 func (r *Rotation) pinned(c *x509.Certificate) bool { return slices.ContainsFunc(r.pins, c.Equal) }
 
-// examine finds what comes next, and what that waits for.
+// examine determines the next step and its conditions.
 func (r *Rotation) examine() error {
 	if !r.pinned(r.Active) && r.Stage != ca.Activated {
 		return fmt.Errorf("cluster %s: trust.roots lacks %s, which signs: put it back", r.in.Topology.Name, r.dir.Path("ca.crt"))
@@ -102,7 +103,7 @@ func (r *Rotation) examine() error {
 	return nil
 }
 
-// sign are the commands that have the issuing certificates signed by the active root.
+// sign prints the commands with which the active root signs the issuing certificates.
 func (r *Rotation) sign(w io.Writer) {
 	fmt.Fprintln(w, "have it sign the issuing certificate of each host that issues:")
 	for _, host := range r.in.Topology.Providers[cert.Name].Hosts {
@@ -115,7 +116,8 @@ func (r *Rotation) sign(w io.Writer) {
 	}
 }
 
-// Print prints how it stands, and returns fleet.ErrAttention where anything is to be done first.
+// Print prints the state. It returns fleet.ErrAttention if something has to be done before the next
+// step.
 func (r *Rotation) Print() error {
 	w := r.in.Out
 	t := terminal.NewTable(w, "ROOT", "UNTIL", "IN THE FLAKE", "TRUSTED BY", "CERTIFICATES OF", "IS")
@@ -145,23 +147,23 @@ func (r *Rotation) Print() error {
 	return nil
 }
 
-// waitsFor lists the hosts that are waited for, sorted.
+// waitsFor returns the hosts that delay the next step, sorted.
 func (r *Rotation) waitsFor() []string { return slices.Sorted(maps.Keys(r.waiting)) }
 
 // Ready reports whether the next step can be taken.
 func (r *Rotation) Ready() bool { return r.edit == "" && len(r.waiting) == 0 }
 
-// root is one of the flake or of the directory.
+// root is a root in the flake or in the directory.
 type root struct {
 	Fingerprint string        `json:"fingerprint"`
 	Until       unixtime.Time `json:"until"`
 	Role        string        `json:"role"`
 	Pinned      bool          `json:"pinned"`
-	Trusted     int           `json:"trusted"` // by so many hosts
-	Leading     int           `json:"leading"` // certificates of so many hosts
+	Trusted     int           `json:"trusted"` // number of hosts that trust it
+	Leading     int           `json:"leading"` // number of hosts with certificates below it
 }
 
-// roots returns all of them, each once.
+// roots returns all roots, each once.
 func (r *Rotation) roots() []root {
 	seen := slices.Clone(r.pins)
 	for _, c := range []*x509.Certificate{r.Active, r.Next, r.Former} {
@@ -189,7 +191,7 @@ func (r *Rotation) role(c *x509.Certificate) string {
 	return "of no file in " + string(r.dir)
 }
 
-// JSON returns the same for programs.
+// JSON returns the state for output as JSON.
 func (r *Rotation) JSON() any {
 	waiting := r.waiting
 	if waiting == nil {
@@ -198,13 +200,13 @@ func (r *Rotation) JSON() any {
 	return struct {
 		Stage   ca.Stage          `json:"stage"`
 		Roots   []root            `json:"roots"`
-		Edit    string            `json:"edit,omitempty"` // of the flake
-		Waiting map[string]string `json:"waiting"`        // for hosts, and why
+		Edit    string            `json:"edit,omitempty"` // required change of the flake
+		Waiting map[string]string `json:"waiting"`        // hosts that delay the next step, with the reasons
 		Next    string            `json:"next"`
 	}{r.Stage, r.roots(), r.edit, waiting, r.next}
 }
 
-// Take takes the next step, for which everything is ready, and prints what comes after it.
+// Take takes the next step, which must be ready, and prints the one after it.
 func (r *Rotation) Take(how *RootKey) error {
 	err := r.step(how)
 	switch {
@@ -218,7 +220,7 @@ func (r *Rotation) Take(how *RootKey) error {
 	return nil
 }
 
-// step takes the next step, for which everything is ready.
+// step takes the next step, which must be ready.
 func (r *Rotation) step(how *RootKey) error {
 	switch r.Stage {
 	case ca.Steady:
@@ -231,7 +233,7 @@ func (r *Rotation) step(how *RootKey) error {
 		return nil
 	}
 	u, err := onToken(r.dir.Path("old.key"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed already
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it was removed already
 		return err
 	}
 	if err := r.dir.Retire(); err != nil {
@@ -244,11 +246,12 @@ func (r *Rotation) step(how *RootKey) error {
 	return nil
 }
 
-// inFlake names a root's file in the flake: by its key, so that no rotation writes over another
-// root that is in use.
+// inFlake returns the file name of a root in the flake. It contains a part of the fingerprint, so
+// that a rotation never overwrites another root.
 func inFlake(root *x509.Certificate) string { return "root-" + trust.Fingerprint(root)[:8] + ".crt" }
 
-// prepare makes the next root, whose key is kept no worse than its predecessor's.
+// prepare creates the next root. Its private key must be protected at least as well as that of the
+// current root.
 func (r *Rotation) prepare(how *RootKey) error {
 	key, present := r.dir.Path("next.key"), r.dir.Path("ca.key")
 	sealed, err := ca.Sealed(present)

@@ -21,7 +21,8 @@ func checkLifetime(d time.Duration) error {
 	return nil
 }
 
-// SignIssuing signs a provider's request for an issuing certificate, and says for which trust domain.
+// SignIssuing signs a provider's request for an issuing certificate. It also returns the trust
+// domain.
 func SignIssuing(certificate, key string, open Opening, from string, request io.Reader, lifetime time.Duration) (trustDomain string, issuing *x509.Certificate, err error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return "", nil, err
@@ -47,7 +48,8 @@ func SignIssuing(certificate, key string, open Opening, from string, request io.
 	return root.TrustDomain(), issuing, nil
 }
 
-// SignEnrolment signs the certificate with which identity files are made, and says for which trust domain.
+// SignEnrolment signs the certificate with which identity files are issued. It also returns the
+// trust domain.
 func SignEnrolment(dir ca.Dir, open Opening, seal *agefile.To, lifetime time.Duration) (trustDomain string, c *x509.Certificate, err error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return "", nil, err
@@ -70,14 +72,14 @@ func SignEnrolment(dir ca.Dir, open Opening, seal *agefile.To, lifetime time.Dur
 	return root.TrustDomain(), c, err
 }
 
-// sealedLikewise refuses a new key that is not sealed where the root's is.
+// sealedLikewise returns an error if the root's key is encrypted but a new key would not be.
 func sealedLikewise(d ca.Dir, to []age.Recipient) error {
 	sealed, err := ca.Sealed(d.Path("ca.key"))
 	if err != nil || !sealed || len(to) > 0 {
 		return err
 	}
 	if exists(d.Path(ca.EnrolmentCertificate)) {
-		return nil // for the key that is there
+		return nil // the existing key is used
 	}
 	return fmt.Errorf("%s: sealed with age, and %s would not be: --seal-to RECIPIENT, --passphrase or --passphrase-file FILE", d.Path("ca.key"), d.Path(ca.EnrolmentKey))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// MakeStore makes the CA of the store's members and clients in a directory.
+// MakeStore creates the CA for the members and clients of the shared store in a directory.
 func MakeStore(dir, trustDomain string) (*x509.Certificate, error) {
 	for _, name := range []string{"store-ca.crt", "store-ca.key"} {
 		if path := filepath.Join(dir, name); exists(path) {
@@ -29,14 +29,14 @@ func MakeStore(dir, trustDomain string) (*x509.Certificate, error) {
 	return a.Certificate, pair(dir, "store-ca", a.Certificate, a.Key)
 }
 
-// StoreHost is a host that calls the store and, with addresses, runs a member of it.
+// StoreHost is a host that is a client of the shared store and, if it has addresses, runs a member.
 type StoreHost struct {
 	Host      string
 	Addresses []string
-	Lifetime  time.Duration // of its certificates, at most
+	Lifetime  time.Duration // maximum lifetime of its certificates
 }
 
-// Issue makes the keys and certificates of a host, in a directory.
+// Issue creates the keys and certificates of a host in a directory.
 func (h StoreHost) Issue(certificate, key, dir string, w io.Writer) error {
 	if err := checkLifetime(h.Lifetime); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (h StoreHost) Issue(certificate, key, dir string, w io.Writer) error {
 	return ca.Save(filepath.Join(dir, "ca.crt"), ca.EncodeCertificates(a.Certificate))
 }
 
-// pair writes a key and its certificate, and no key into a git work tree.
+// pair writes a private key and its certificate. It refuses to write the key into a git work tree.
 func pair(dir, name string, c *x509.Certificate, key crypto.Signer) error {
 	path := filepath.Join(dir, name+".key")
 	if err := secretfile.RefuseTree(path); err != nil {

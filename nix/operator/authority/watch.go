@@ -16,13 +16,13 @@ import (
 	"github.com/florete/florete/providers/cert"
 )
 
-// rotationPoll is the interval at which a rotation that is watched is examined again: as often as hosts look
-// whether they have something to report.
+// rotationPoll is the interval at which Watch examines the rotation. Hosts check for changes to
+// report at the same interval.
 const rotationPoll = 10 * time.Second
 
-// Watch takes the steps of a rotation, each once everything is ready for it, until the former
-// root is retired. It keeps nothing: whoever starts it anew goes on where the files of the
-// directory, the flake and the reports of hosts are.
+// Watch takes the steps of a rotation, each as soon as it is ready, until the old root is retired.
+// It stores no state of its own: if it is started again, it continues from the files in the
+// directory, the flake, and the reports of hosts.
 func (r *Rotation) Watch(ctx context.Context, examine func() (*Rotation, error), how *RootKey, open Opening) error {
 	w := r.in.Out
 	said, signed := "", false
@@ -73,7 +73,7 @@ func (r *Rotation) Watch(ctx context.Context, examine func() (*Rotation, error),
 	}
 }
 
-// progress returns what the next step waits for.
+// progress describes the conditions of the next step.
 func (r *Rotation) progress() string {
 	var b strings.Builder
 	root, is := r.Next, "the next root"
@@ -93,8 +93,8 @@ func (r *Rotation) progress() string {
 	return b.String()
 }
 
-// signIssuing has the active root sign the issuing certificates that it did not sign, over SSH, and
-// the operator's enrolment certificate.
+// signIssuing makes the active root sign the issuing certificates that it has not signed yet, over
+// SSH, and the operator's enrolment certificate.
 func (r *Rotation) signIssuing(ctx context.Context, open Opening) error {
 	var root *ca.Authority
 	done := func() {}
@@ -156,7 +156,7 @@ func (r *Rotation) signIssuingOf(ctx context.Context, host string, root func() (
 	return nil
 }
 
-// signedByActive reports whether the active root signed a certificate.
+// signedByActive reports whether a certificate was signed by the active root.
 func (r *Rotation) signedByActive(pem []byte) bool {
 	all, err := trust.ParseCertificates(pem)
 	return err == nil && all[0].CheckSignatureFrom(r.Active) == nil

@@ -33,7 +33,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// BinTar is where the commands of a tar.gz are on the host, for compile.ReadUnits.
+// BinTar returns the directory of the commands on a host that was installed from a tar.gz, for
+// compile.ReadUnits.
 func BinTar(m hostdir.Instance) string {
 	if m == "" {
 		return "/usr/local/bin"
@@ -41,7 +42,7 @@ func BinTar(m hostdir.Instance) string {
 	return path.Join("/usr/local/lib", m.String(), "current/bin")
 }
 
-// BinDeb is where those of a package are.
+// BinDeb is like BinTar for a host that was installed from a Debian package.
 func BinDeb(m hostdir.Instance) string {
 	if m == "" {
 		return "/usr/bin"
@@ -49,15 +50,16 @@ func BinDeb(m hostdir.Instance) string {
 	return path.Join("/usr/lib", m.String(), "bin")
 }
 
-// Bundle is what one host runs on.
+// Bundle contains everything that one host needs to run.
 type Bundle struct {
 	Documents []document.Document
 	Units     compile.Units
 	Programs  Programs
 }
 
-// Read makes the bundle of a host of a compiled cluster. Its programs are in dir, by default beside this one, and are
-// to be installed where the function says.
+// Read returns the bundle of a host of a compiled cluster. Its programs are read from dir, by
+// default the directory of this program. installed returns the directory in which they will be
+// installed.
 func Read(ctx context.Context, src compile.Source, c compile.Cluster, host, dir string, installed func(hostdir.Instance) string) (b Bundle, err error) {
 	if dir == "" {
 		self, err := os.Executable()
@@ -73,13 +75,13 @@ func Read(ctx context.Context, src compile.Source, c compile.Cluster, host, dir 
 	return b, err
 }
 
-// Programs are the commands of a host by name, all for one architecture.
+// Programs contains the commands of a host by name, all for one architecture.
 type Programs struct {
 	Machine elf.Machine
 	files   map[string][]byte
 }
 
-// needed are the commands that a host with these documents runs.
+// needed returns the names of the commands that a host with these documents runs.
 func needed(documents []document.Document) []string {
 	if slices.ContainsFunc(documents, func(d document.Document) bool { return d.Envelope.Kind == document.DocPolicy }) {
 		return []string{"flor", "flor-provider"}
@@ -87,14 +89,14 @@ func needed(documents []document.Document) []string {
 	return []string{"flor"}
 }
 
-// machines are the architectures of Nix's systems, with Go's names for them.
+// machines maps Nix systems to architectures and to Go's names for them.
 var machines = map[string]struct {
 	elf.Machine
 	goarch string
 }{"x86_64-linux": {elf.EM_X86_64, "amd64"}, "aarch64-linux": {elf.EM_AARCH64, "arm64"}}
 
-// readPrograms reads commands from dir. They must be static, to run on any
-// distribution, and for the host's system, unless that is not known, "".
+// readPrograms reads commands from dir. They must be static, to run on any distribution, and for
+// the system of the host; "" accepts any system.
 func readPrograms(dir string, names []string, system string) (Programs, error) {
 	p := Programs{files: map[string][]byte{}}
 	for _, name := range names {
@@ -124,7 +126,7 @@ func readPrograms(dir string, names []string, system string) (Programs, error) {
 	return p, nil
 }
 
-// file is one file of an archive; a target makes it a symlink.
+// file is a file in an archive. If target is set, it is a symlink.
 type file struct {
 	path   string // relative, with slashes
 	data   []byte
@@ -132,18 +134,18 @@ type file struct {
 	target string
 }
 
-// @NAME@ stands for what everything of the bundle is called on the host.
+// In the installer, @NAME@ stands for the prefix of the bundle's names on the host.
 //
 //go:embed install.sh
 var installer string
 
-// envelope is that of the manifest.
+// envelope returns the envelope of the manifest.
 func (b Bundle) envelope() document.Envelope { return b.Documents[0].Envelope }
 
-// time is the same for all files.
+// time returns the modification time of all files.
 func (b Bundle) time() time.Time { return time.Unix(b.envelope().Serial, 0) }
 
-// Version tells bundles apart: the manifest's serial, and a digest of everything.
+// Version identifies the bundle: the serial of the manifest and a digest of all files.
 func (b Bundle) Version() string {
 	sum := sha256.New()
 	for _, f := range b.files() {
@@ -153,10 +155,10 @@ func (b Bundle) Version() string {
 	return fmt.Sprintf("%d-%x", b.envelope().Serial, sum.Sum(nil)[:6])
 }
 
-// name is what everything of the bundle is called on the host, "florete".
+// name returns the prefix of the bundle's names on the host, such as "florete".
 func (b Bundle) name() string { return b.Units.Instance.String() }
 
-// files are all but the version.
+// files returns all files except the version.
 func (b Bundle) files() []file {
 	return sorted(append(b.place("bin", "documents", "units"),
 		file{path: "install.sh", data: []byte(strings.ReplaceAll(installer, "@NAME@", b.name())), mode: 0o755},
@@ -165,7 +167,7 @@ func (b Bundle) files() []file {
 	))
 }
 
-// place puts programs, documents and units into directories.
+// place returns the programs, documents and units as files in these directories.
 func (b Bundle) place(bin, documents, units string) (all []file) {
 	for name, data := range b.Programs.files {
 		all = append(all, file{path: path.Join(bin, name), data: data, mode: 0o755})

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// The maintainer scripts (Debian Policy chapter 6). @NAME@ stands for what everything of
-// the package is called on the host, @UNITS@ for the units that are enabled, @CLUSTER@
-// for the cluster and its trust domain.
+// The maintainer scripts (Debian Policy, chapter 6). In them @NAME@ stands for the prefix of the
+// package's names on the host, @UNITS@ for the units that are enabled, and @CLUSTER@ for the
+// cluster and its trust domain.
 var (
 	//go:embed deb/preinst
 	preinst string
@@ -25,11 +25,11 @@ var (
 	postrm string
 )
 
-// architectures are Debian's names.
+// architectures maps architectures to Debian's names.
 var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_RISCV: "riscv64", elf.EM_386: "i386", elf.EM_ARM: "armhf"}
 
-// WriteDeb writes the bundle as a Debian package (deb(5)) that is called florete, or
-// florete-<instance>. Its units have their commands in BinDeb.
+// WriteDeb writes the bundle as a Debian package (deb(5)) named florete or florete-<instance>. The
+// commands of its units must be in BinDeb.
 func (b Bundle) WriteDeb(w io.Writer) error {
 	arch, ok := architectures[b.Programs.Machine]
 	if !ok {
@@ -81,7 +81,7 @@ func (b Bundle) control(arch, trustDomain string, data []file) []file {
 			sums += fmt.Sprintf("%x  %s\n", md5.Sum(f.data), f.path)
 		}
 	}
-	// A version begins with a digit and has no hyphen without a revision.
+	// A version begins with a digit and contains no hyphen unless it has a revision.
 	text := fmt.Sprintf(`Package: %s
 Version: %s
 Architecture: %s

@@ -18,18 +18,18 @@ import (
 
 // Importing says how documents are published.
 type Importing struct {
-	Back   int64 // the serial of the version whose documents these are; zero for none
-	AtOnce bool  // all hosts are offered them, whatever waves there are
+	Back   int64 // serial of the version with these documents, if this is a rollback; zero otherwise
+	AtOnce bool  // offer the documents to all hosts at once, without waves
 }
 
-// Versions returns those that it keeps, newest first.
+// Versions returns the versions that the provider stores, newest first.
 func (p *Provider) Versions(ctx context.Context) ([]archive.Version, error) {
 	var v control.Versions
 	err := p.Get(ctx, "/v1/versions", &v)
 	return v.Versions, err
 }
 
-// Reports returns the last ones of hosts, by name.
+// Reports returns the last report of each host, by name.
 func (p *Provider) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
 	all := map[string]hostreport.Kept{}
 	for after := ""; ; {
@@ -46,7 +46,7 @@ func (p *Provider) Reports(ctx context.Context) (map[string]hostreport.Kept, err
 	}
 }
 
-// Export writes the documents of a version, for a publish.Reader.
+// Export writes the documents of a version in the form that publish.Reader reads.
 func (p *Provider) Export(ctx context.Context, serial int64, w io.Writer) error {
 	body, err := p.request(ctx, http.MethodGet, fmt.Sprintf("/v1/versions/%d", serial), nil)
 	if err != nil {
@@ -57,8 +57,7 @@ func (p *Provider) Export(ctx context.Context, serial int64, w io.Writer) error 
 	return err
 }
 
-// Import has it serve documents, as publish.Encode writes them, and returns what it
-// reports of that.
+// Import publishes documents in the form of publish.Encode and returns the provider's message.
 func (p *Provider) Import(ctx context.Context, r io.Reader, how Importing) (string, error) {
 	path := "/v1/publish"
 	switch {
@@ -83,7 +82,8 @@ func (p *Provider) Import(ctx context.Context, r io.Reader, how Importing) (stri
 	return report, nil
 }
 
-// Rollout does an act, none where it is empty, and returns how the rollout at work stands, or the last.
+// Rollout performs an action, unless act is empty, and returns the status of the current or last
+// rollout.
 func (p *Provider) Rollout(ctx context.Context, act advance.Act) (s advance.Status, err error) {
 	if act != "" {
 		body, err := p.request(ctx, http.MethodPost, "/v1/rollout/"+string(act), nil)
@@ -96,19 +96,19 @@ func (p *Provider) Rollout(ctx context.Context, act advance.Act) (s advance.Stat
 	return s, err
 }
 
-// Revocations returns the revocation list that it offers hosts.
+// Revocations returns the revocation list that the provider offers to hosts.
 func (p *Provider) Revocations(ctx context.Context) (r archive.Revocations, err error) {
 	err = p.Get(ctx, "/v1/revocations", &r)
 	return r, err
 }
 
-// SetRevocations has it offer hosts another list.
+// SetRevocations makes the provider offer another list to hosts.
 func (p *Provider) SetRevocations(ctx context.Context, s trust.SignedRevocations) error {
 	var set archive.Revocations
 	return p.Post(ctx, "/v1/revocations", s, &set)
 }
 
-// Rotate orders another secret for a need of a host, and returns a report of that.
+// Rotate orders the rotation of the secret of a host's need and returns the provider's message.
 func (p *Provider) Rotate(ctx context.Context, host, need string) (string, error) {
 	var ordered control.Ordered
 	if err := p.Post(ctx, "/v1/rotate", control.Rotate{Host: host, Need: need}, &ordered); err != nil {
@@ -129,7 +129,7 @@ func (p *Provider) CreateToken(ctx context.Context, t join.Token) (made join.Tok
 	return made, p.Post(ctx, "/v1/tokens", t, &made)
 }
 
-// RevokeToken ends a join token.
+// RevokeToken revokes a join token.
 func (p *Provider) RevokeToken(ctx context.Context, id string) (t join.Token, err error) {
 	return t, p.Post(ctx, "/v1/tokens/"+url.PathEscape(id)+"/revoke", nil, &t)
 }
@@ -146,7 +146,7 @@ func (p *Provider) DecideJoin(ctx context.Context, host string, d control.Decisi
 	return r, p.Post(ctx, "/v1/joins/"+url.PathEscape(host), d, &r)
 }
 
-// Issued records certificates of an identity file in its audit log.
+// Issued records certificates of an identity file in the provider's audit log.
 func (p *Provider) Issued(ctx context.Context, i join.Issued) error {
 	return p.Post(ctx, "/v1/issued", i, &i)
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// AuditLog is the audit log of one kind of need on a provider's host. It is a tlog.Source.
+// AuditLog is the audit log of one kind of need on a provider host. It implements tlog.Source.
 type AuditLog struct {
 	*Provider
 	kind string
 }
 
-// AuditLogs returns the audit logs that can be read at the provider: that of kind config through the
-// forwarder, and those of all kinds that its host provides over SSH.
+// AuditLogs returns the audit logs that can be read through the provider: through the forwarder
+// that of kind config, and over SSH those of all kinds on its host.
 func (p *Provider) AuditLogs(ctx context.Context) (all []AuditLog, err error) {
 	var found control.AuditLogs
 	err = p.Get(ctx, "/v1/audit/logs", &found)
@@ -37,8 +37,8 @@ func (p *Provider) AuditLogs(ctx context.Context) (all []AuditLog, err error) {
 	return all, err
 }
 
-// Audit yields the rows after a time of all audit logs that can be read at the provider, oldest
-// first.
+// Audit yields the rows after a time of all audit logs that can be read through the provider,
+// oldest first.
 func (p *Provider) Audit(ctx context.Context, since auditview.Moment) iter.Seq2[auditview.Row, error] {
 	return func(yield func(auditview.Row, error) bool) {
 		logs, err := p.AuditLogs(ctx)
@@ -71,14 +71,14 @@ func (l AuditLog) Head(ctx context.Context) (h tlog.Head, err error) {
 	return h, err
 }
 
-// Rows returns a page of the rows of the log as it was at a size, from an index on.
+// Rows returns a page of rows from an index on, of the log at a size.
 func (l AuditLog) Rows(ctx context.Context, from, size uint64) ([]tlog.Logged, error) {
 	var page control.Logged
 	err := l.get(ctx, "/log/rows", url.Values{"from": {strconv.FormatUint(from, 10)}, "size": {strconv.FormatUint(size, 10)}}, &page)
 	return page.Rows, err
 }
 
-// Proof returns the proof that the log has a row. The error is tlog.ErrNoRow if it does not have it.
+// Proof returns the proof that the log contains a row, or tlog.ErrNoRow if it does not.
 func (l AuditLog) Proof(ctx context.Context, row string) (proof tlog.Proof, err error) {
 	err = l.get(ctx, "/log/proof", url.Values{"row": {row}}, &proof)
 	if err != nil && strings.Contains(err.Error(), tlog.ErrNoRow.Error()) {
@@ -92,8 +92,8 @@ func (l AuditLog) get(ctx context.Context, path string, q url.Values, v any) err
 	return l.Get(ctx, "/v1/audit"+path+"?"+q.Encode(), v)
 }
 
-// RunMode does what a mode asks for with the audit logs of all providers. Providers that do not
-// answer are part of the error, and do not prevent it from reading the logs of the others.
+// RunMode performs the selected mode of florctl audit on the audit logs of all providers. Providers
+// that do not answer are part of the error; the logs of the others are read nevertheless.
 func (p Providers) RunMode(cmd *cobra.Command, m *auditview.Mode, f *auditview.Filter, asJSON bool) error {
 	var logs []tlog.Source
 	var failed []error
@@ -110,14 +110,14 @@ func (p Providers) RunMode(cmd *cobra.Command, m *auditview.Mode, f *auditview.F
 		return errors.Join(failed...)
 	}
 	err := m.Run(cmd, logs, f, asJSON)
-	if m.Proof != "" && err == nil { // a row is in one log
+	if m.Proof != "" && err == nil { // only one log contains the row
 		return nil
 	}
 	return errors.Join(append(failed, err)...)
 }
 
-// Unread returns the kinds of need whose logs are not read: each has one of its own, and through the
-// forwarder that of the config providers is reached.
+// Unread returns the kinds of need whose audit logs are not read. Each kind has a log of its own,
+// and through the forwarder only that of the config providers can be read.
 func (p Providers) Unread(t compile.Topology) []string {
 	if p[0].OverSSH() {
 		return nil

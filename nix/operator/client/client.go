@@ -25,18 +25,18 @@ import (
 	"github.com/florete/florete/providers/distribution"
 )
 
-// Provider is a config provider.
+// Provider is a client of one config provider.
 type Provider struct {
-	Host string // its name
+	Host string // name of the provider's host
 
-	base    string // of URLs
+	base    string // prefix of URLs
 	http    *http.Client
-	explain func(error) error // adds a remedy to an error on the way there
+	explain func(error) error // adds a remedy to an error of the connection
 
-	root *Root // where the provider is reached over SSH
+	root *Root // set if the provider is called over SSH
 }
 
-// New returns the provider of a host that is called at a URL.
+// New returns a client of the provider on host, with a base URL.
 func New(host, base string, c *http.Client) *Provider {
 	p := &Provider{Host: host, base: base, http: c}
 	p.explain = p.unreachable
@@ -46,8 +46,8 @@ func New(host, base string, c *http.Client) *Provider {
 // OverSSH reports whether the provider is called as root of its host.
 func (p *Provider) OverSSH() bool { return p.root != nil }
 
-// Reach returns the config providers of a cluster, of which there is at least one: reached by
-// "forwarder" or by "ssh".
+// Reach returns clients of all config providers of a cluster, at least one. how is "forwarder" or
+// "ssh".
 func Reach(t compile.Topology, how string) (all Providers, err error) {
 	for _, host := range t.Providers[distribution.Name].Hosts {
 		switch how {
@@ -69,8 +69,8 @@ func Reach(t compile.Topology, how string) (all Providers, err error) {
 	return all, nil
 }
 
-// newOverForwarder returns a provider that is called like any service of the cluster, by its name: the
-// forwarder of this host has the caller's certificate.
+// newOverForwarder returns a client that calls the provider by its name, like any service of the
+// cluster. The forwarder of this host presents the caller's certificate.
 func newOverForwarder(t compile.Topology, host string) (*Provider, error) {
 	if _, ok := t.Services[spiffe.ControlService]; !ok {
 		return nil, fmt.Errorf("cluster %s: nobody may call its config provider: give an operator a role with the groups %s and %[2]s%s, publish that with --via ssh, and until then add --via ssh to this command", t.Name, spiffe.ControlGroup, spiffe.WriteSuffix)
@@ -90,8 +90,9 @@ func newOverForwarder(t compile.Topology, host string) (*Provider, error) {
 	}}), nil
 }
 
-// socksListener is an http.Transport's Proxy: the SOCKS5 listener of the forwarder that HTTP_PROXY
-// names. Any other proxy would see requests in clear, and lead to no host of the cluster.
+// socksListener is the Proxy function of an http.Transport. It returns the SOCKS5 listener of the
+// forwarder if HTTP_PROXY names one. Any other proxy is ignored, because it would see requests in
+// plain text and could not reach the cluster.
 func socksListener(*http.Request) (*url.URL, error) {
 	for _, name := range []string{"HTTP_PROXY", "http_proxy"} {
 		u, err := url.Parse(os.Getenv(name))
@@ -105,7 +106,7 @@ func socksListener(*http.Request) (*url.URL, error) {
 	return nil, nil
 }
 
-// Post sends what an act is about, nil for nothing, and decodes what came of it.
+// Post sends about, unless it is nil, and decodes the answer into v.
 func (p *Provider) Post(ctx context.Context, path string, about, v any) error {
 	var in io.Reader
 	if about != nil {
@@ -126,7 +127,7 @@ func (p *Provider) Post(ctx context.Context, path string, about, v any) error {
 	return nil
 }
 
-// Get decodes an answer.
+// Get decodes the answer of a path into v.
 func (p *Provider) Get(ctx context.Context, path string, v any) error {
 	body, err := p.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -139,8 +140,8 @@ func (p *Provider) Get(ctx context.Context, path string, v any) error {
 	return nil
 }
 
-// request returns the body of an answer. The error is the provider's refusal, or has what
-// is missing on the way there.
+// request returns the body of an answer. The error is the refusal of the provider, or describes a
+// failure to reach it.
 func (p *Provider) request(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
 	r, err := http.NewRequestWithContext(ctx, method, p.base+path, body)
 	if err != nil {
@@ -161,7 +162,7 @@ func (p *Provider) request(ctx context.Context, method, path string, body io.Rea
 	return nil, fmt.Errorf("%s: %s", p.Host, terminal.Text(refusal.Message))
 }
 
-// unreachable adds what to do about a connection that there is not.
+// unreachable adds a remedy to the error of a failed connection.
 func (p *Provider) unreachable(err error) error {
 	var unknown *net.DNSError
 	var remedy string

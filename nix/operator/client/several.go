@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/providers/auditview"
 )
 
-// Providers are the config providers of a cluster. What is read or done goes to all of them or to
-// the first that answers. Those that do not answer are named in a warning on standard error; it fails
-// when none does.
+// Providers contains clients of all config providers of a cluster. Operations go to all of them, or
+// to the first that answers. Providers that do not answer are named in a warning on standard error;
+// an operation fails if none answers.
 type Providers []*Provider
 
 // All calls do with each provider.
@@ -28,7 +28,7 @@ func (p Providers) All(do func(*Provider) error) error {
 	return p.Failed(failed)
 }
 
-// First calls do with one provider after the other, until one succeeds.
+// First calls do with one provider after the other until one succeeds.
 func (p Providers) First(do func(*Provider) error) error {
 	var failed []error
 	for _, at := range p {
@@ -41,7 +41,8 @@ func (p Providers) First(do func(*Provider) error) error {
 	return p.Failed(failed)
 }
 
-// Each collects what providers have, once: those that share a store have the same.
+// Each returns the items of all providers without duplicates, because providers that share a store
+// have the same ones.
 func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) string) ([]V, error) {
 	found, seen := []V{}, map[string]bool{}
 	err := p.All(func(at *Provider) error {
@@ -57,7 +58,7 @@ func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) strin
 	return found, err
 }
 
-// Reports returns the newest report of each host that any of the providers has.
+// Reports returns the newest report of each host that any provider has.
 func (p Providers) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
 	newest := map[string]hostreport.Kept{}
 	err := p.All(func(at *Provider) error {
@@ -72,8 +73,8 @@ func (p Providers) Reports(ctx context.Context) (map[string]hostreport.Kept, err
 	return newest, err
 }
 
-// Audit is the log of all providers, as far as it can be read. Once it was, end warns of those
-// that do not answer, and fails when none does.
+// Audit returns the rows of all audit logs that can be read. After the rows, end prints a warning
+// for providers that did not answer, and returns an error if none did.
 func (p Providers) Audit(ctx context.Context, since auditview.Moment) (log iter.Seq2[auditview.Row, error], end func() error) {
 	var logs []iter.Seq2[auditview.Row, error]
 	var failed []error
@@ -93,7 +94,7 @@ func (p Providers) Audit(ctx context.Context, since auditview.Moment) (log iter.
 	return auditview.Merge(logs), func() error { return p.Failed(failed) }
 }
 
-// Failed warns of providers that do not answer, and fails when none does.
+// Failed prints a warning for providers that did not answer, and returns an error if none did.
 func (p Providers) Failed(failed []error) error {
 	if len(failed) == len(p) {
 		return errors.Join(failed...)

@@ -20,18 +20,18 @@ import (
 	"github.com/florete/florete/providers/backup"
 )
 
-// Root is root of a provider host, over SSH.
+// Root runs commands as root of a provider host over SSH.
 type Root struct {
 	Host    string
 	program string
 }
 
-// RootOf returns root of a host of a cluster.
+// RootOf returns a Root for a host of a cluster.
 func RootOf(t compile.Topology, host string) Root {
 	return Root{host, t.Hosts[host].Instance.Program("flor-provider")}
 }
 
-// RootOfProvider returns root of a host of a cluster that provides something.
+// RootOfProvider returns a Root for a host of a cluster that is a provider host.
 func RootOfProvider(t compile.Topology, host string) (Root, error) {
 	for _, p := range t.Providers {
 		if slices.Contains(p.Hosts, host) {
@@ -41,7 +41,8 @@ func RootOfProvider(t compile.Topology, host string) (Root, error) {
 	return Root{}, fmt.Errorf("cluster %s: host %q provides nothing: want one of providers.KIND.hosts", t.Name, host)
 }
 
-// Backup writes what the host has to remember to a file, or prints it, and returns what that has.
+// Backup writes a backup of the host's provider state to a file, or to out, and returns its
+// content.
 func (r Root) Backup(ctx context.Context, path string, out io.Writer) (b *backup.Backup, printed bool, err error) {
 	printed, err = atomicfile.Output(path, 0o600, out, func(f *os.File) (err error) {
 		if err = r.Run(ctx, nil, f, "state", "backup"); err == nil {
@@ -52,7 +53,7 @@ func (r Root) Backup(ctx context.Context, path string, out io.Writer) (b *backup
 	return b, printed, err
 }
 
-// OpenBackup opens the file of a backup that can be read.
+// OpenBackup opens the file of a backup and checks that it can be read.
 func OpenBackup(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -69,19 +70,19 @@ func OpenBackup(path string) (*os.File, error) {
 	return f, err
 }
 
-// Run runs the provider's program there.
+// Run runs the host's provider program.
 func (r Root) Run(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
 	return AsRoot(ctx, r.Host, in, out, append([]string{r.program}, args...)...)
 }
 
-// newOverSSH returns a provider at which root of its host acts: flor-provider control serves the API
-// on its standard input and output.
+// newOverSSH returns a client that acts as root of the provider's host: flor-provider control
+// serves the API on its standard input and output.
 func newOverSSH(r Root) *Provider {
 	return &Provider{
 		Host: r.Host, base: "http://" + r.Host, root: &r,
 		http: &http.Client{Transport: &http.Transport{
 			DialContext:     func(context.Context, string, string) (net.Conn, error) { return r.dial() },
-			MaxConnsPerHost: 1, // each is a login
+			MaxConnsPerHost: 1, // each connection is a login
 		}},
 		explain: func(err error) error {
 			var failed *sshError
@@ -93,7 +94,7 @@ func newOverSSH(r Root) *Provider {
 	}
 }
 
-// sshError says that a program ended, with the text that it printed.
+// sshError is the error of a program that failed, with its output.
 type sshError struct {
 	words   []string
 	err     error
@@ -109,7 +110,7 @@ func (e *sshError) Error() string {
 	return fmt.Sprintf("ssh %s: %v: %s", strings.Join(e.words, " "), e.err, strings.TrimSpace(e.problem))
 }
 
-// AsRoot runs a command of a host over SSH.
+// AsRoot runs a command on a host over SSH as root.
 func AsRoot(ctx context.Context, host string, in io.Reader, out io.Writer, command ...string) error {
 	words := append([]string{"root@" + host}, command...)
 	cmd := exec.CommandContext(ctx, "ssh", words...)
@@ -122,23 +123,23 @@ func AsRoot(ctx context.Context, host string, in io.Reader, out io.Writer, comma
 }
 
 // sshConn is a connection to a program's standard input and output over SSH. It ends with the
-// program; an error says why that ended.
+// program, and its errors contain the program's error.
 type sshConn struct {
 	words   []string
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	out     io.ReadCloser
 	problem bytes.Buffer
-	end     func() error // of the program; once
+	end     func() error // waits for the end of the program; called once
 }
 
-// dial starts the program. It runs until the connection is closed, as others do: the
-// context of a dial is that of a request, and the next one may use the connection, too.
+// dial starts the program. It runs until the connection is closed, because the context of a dial is
+// that of one request, and later requests may use the connection too.
 func (r Root) dial() (net.Conn, error) {
 	c := &sshConn{words: []string{"root@" + r.Host, r.program, "control"}}
 	c.cmd = exec.Command("ssh", c.words...)
 	c.cmd.Stderr = &c.problem
-	c.cmd.WaitDelay = time.Second // a master connection of ssh, which stays, may hold standard error
+	c.cmd.WaitDelay = time.Second // a persistent master connection of ssh may keep standard error open
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -169,7 +170,7 @@ func (c *sshConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ended is the error of the program where it failed, else err.
+// ended returns the error of the program if it failed, and otherwise err.
 func (c *sshConn) ended(err error) error {
 	if failed := c.end(); failed != nil {
 		return &sshError{c.words, failed, c.problem.String()}
@@ -180,7 +181,7 @@ func (c *sshConn) ended(err error) error {
 // Close ends the program.
 func (c *sshConn) Close() error {
 	c.in.Close()
-	_ = c.cmd.Process.Kill() // it may have ended
+	_ = c.cmd.Process.Kill() // it may have ended already
 	_ = c.end()
 	return nil
 }

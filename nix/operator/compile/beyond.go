@@ -10,16 +10,17 @@ import (
 )
 
 var (
-	// forbidden matches the message of Nix about a path that is not in the flake's tree. It names no file that has it.
+	// forbidden matches Nix's message about a path outside of the flake's tree. The message does
+	// not name the file that refers to it.
 	forbidden = regexp.MustCompile(`^access to (canonical|absolute) path '.*' is forbidden`)
-	// unpinned matches the message of Nix about a fetch without a hash; it names the function.
+	// unpinned matches Nix's message about a fetch without a hash. It names the function.
 	unpinned = regexp.MustCompile(`^in pure evaluation mode, '(\w+)' requires a 'sha256' argument`)
-	// pathText is a path in a Nix file that may lead out of the tree.
+	// pathText matches a path in a Nix file that may lead out of the tree.
 	pathText = regexp.MustCompile(`(?:^|[\s\[(;=])((?:\.\.?)?/[A-Za-z0-9._+/-]+)`)
 )
 
-// beyond names the files of a flake that lead out of its tree, where that is what Nix said; nil if it
-// said something else, or there is no such file.
+// beyond returns an error that names the files of a flake which lead out of its tree, if that is
+// what Nix reported. It returns nil if Nix reported something else, or if there is no such file.
 func beyond(dir, said string) error {
 	var leads func(path string) bool
 	remedy := "a flake reads files of its own tree alone, want a copy of that file here, or an input of the flake"
@@ -58,7 +59,7 @@ func text(path string) string {
 	return string(b)
 }
 
-// leaves reports whether a file is a link, or has a path, that leads out of a directory.
+// leaves reports whether a file is a link, or contains a path, that leads out of a directory.
 func leaves(dir, path string) bool {
 	out := func(to string) bool {
 		if !filepath.IsAbs(to) {

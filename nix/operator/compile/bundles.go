@@ -7,12 +7,12 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CheckBundles finds what Nix does not of the bundles of foreign trust domains: whether hosts
-// can read them, and verify anything by them now.
+// CheckBundles checks what Nix cannot check about the bundles of foreign trust domains: whether
+// hosts can read them, and whether they verify anything now.
 func CheckBundles(federated map[string]Federated, now time.Time) []Fault {
 	var faults []Fault
 	for name, f := range federated {
-		if f.TrustDomain == "" || f.Bundle == "" { // reported as such
+		if f.TrustDomain == "" || f.Bundle == "" { // reported already
 			continue
 		}
 		refuse := func(problem, value string) {

@@ -9,14 +9,14 @@ import (
 	"strconv"
 )
 
-// validated is what Validate requests of the topology of a cluster that may have faults.
+// validated is the part of a topology that Validate reads. The topology may have faults.
 type validated struct {
 	Hosts     map[string]machine
 	Federated map[string]Federated
 }
 
-// machine is a host as clusters compare it: where it is, and what is on it. What the compiler
-// found faults in is text: as an ID it would not decode, and that would hide the faults.
+// machine is a host as it is compared between clusters: its addresses and its parts. IDs are
+// strings, because an invalid one would not decode and would hide the faults.
 type machine struct {
 	ID, SSHHostKey, Instance    string
 	Address                     []string
@@ -24,8 +24,9 @@ type machine struct {
 	ProviderPorts, StorePorts   []int
 }
 
-// compareClusters finds what clusters of one flake say of a host that they cannot both mean.
-// They mean the same machine by its SSH host key, and the same identity by its SPIFFE ID.
+// compareClusters reports contradictory statements of several clusters of one flake about a host.
+// Hosts are the same machine if they have the same SSH host key, and the same identity if they have
+// the same SPIFFE ID.
 func compareClusters(all []Report) {
 	for i := range all {
 		r := &all[i]
@@ -51,10 +52,10 @@ func compareClusters(all []Report) {
 	}
 }
 
-// invalid stands in the compiler for a text that was written wrongly (nix/lib/default.nix).
+// invalid replaces invalid texts in the compiler (nix/lib/default.nix).
 const invalid = "?"
 
-// mark is what no two hosts have in common.
+// mark is a property that no two hosts share.
 type mark struct{ kind, value string }
 
 func marks(h machine) []mark {
@@ -68,7 +69,7 @@ func marks(h machine) []mark {
 	return all
 }
 
-// compareHosts compares a host with one that where names.
+// compareHosts compares a host with another one, which where names.
 func compareHosts(name string, h machine, where string, o machine) (faults []Fault) {
 	host := "hosts." + name + "."
 	differ := func(place, problem string, value any, remedy string) {
@@ -78,7 +79,7 @@ func compareHosts(name string, h machine, where string, o machine) (faults []Fau
 		})
 	}
 	if h.SSHHostKey == invalid || o.SSHHostKey == invalid {
-		return nil // there is a fault of that already
+		return nil // reported by another fault
 	}
 	if h.SSHHostKey != o.SSHHostKey || h.SSHHostKey == "" {
 		differ(host+"sshHostKey", where+" has the key "+cmp.Or(o.SSHHostKey, "that it joins with")+", not", cmp.Or(h.SSHHostKey, "null"),

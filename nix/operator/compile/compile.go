@@ -14,31 +14,33 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Source says which cluster is meant.
+// Source identifies a cluster.
 type Source struct {
-	// Flake is a flake reference or a directory, "." when empty. Its output
-	// florete.<cluster> is what mkCluster returned.
+	// Flake is a flake reference or a directory, "." if empty. Its output florete.<cluster> is the
+	// result of mkCluster.
 	Flake string
-	// Cluster is the name below that output. It may be empty when there is one.
+	// Cluster is a name below that output. It may be empty if there is only one cluster.
 	Cluster string
-	// Args are further arguments of nix, such as --override-input NAME FLAKE.
+	// Args contains additional arguments for nix, such as --override-input NAME FLAKE.
 	Args []string
 }
 
-// Cluster is a cluster without faults.
+// Cluster is a compiled cluster without faults.
 type Cluster struct {
 	Name string
-	// Documents of each host: its manifest, then its policy if it provides.
+	// Documents contains the documents of each host: the manifest, and the policy if it is a
+	// provider host.
 	Documents map[string][]document.Document
-	// Systems of the hosts that were named, "x86_64-linux", empty where not declared.
+	// Systems contains the Nix systems of the selected hosts, such as "x86_64-linux", empty if not
+	// declared.
 	Systems map[string]string
-	// Instances of the hosts that were named, "" on hosts of one cluster.
+	// Instances contains the instances of the selected hosts, "" for hosts of a single cluster.
 	Instances map[string]hostdir.Instance
 }
 
-// Fault is one thing wrong with a topology. nix/check/rules.nix lists their ids.
+// Fault is a fault of a topology. nix/check/rules.nix lists the IDs.
 type Fault struct {
-	ID       string `json:"id"`       // stable, "FL010"
+	ID       string `json:"id"`       // stable, such as "FL010"
 	Severity string `json:"severity"` // "error" or "warning"
 	Place    string `json:"place"`    // "services.outline.host"
 	Problem  string `json:"problem"`  // "unknown host"
@@ -54,20 +56,20 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s %s%s: %s %s; %s", f.ID, severity, f.Place, f.Problem, f.Value, f.Remedy)
 }
 
-// IsError reports whether nothing is compiled while the fault is there.
+// IsError reports whether the fault prevents compilation.
 func (f Fault) IsError() bool { return f.Severity == "error" }
 
 func errorsOf(faults []Fault) []Fault {
 	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return !f.IsError() })
 }
 
-// FaultsError is the error of a cluster that has faults.
+// FaultsError is the error of a cluster with faults.
 type FaultsError struct {
 	Cluster string
-	Faults  []Fault // errors, sorted by place, never empty
+	Faults  []Fault // errors, sorted by place; never empty
 }
 
-// Error is the text that Nix throws for the same faults.
+// Error returns the same text that Nix throws for the faults.
 func (e *FaultsError) Error() string {
 	var b strings.Builder
 	noun := "faults"
@@ -81,11 +83,11 @@ func (e *FaultsError) Error() string {
 	return b.String()
 }
 
-// maxPlaces bounds the places that a line of Lines names.
+// maxPlaces bounds the places named in a line of Lines.
 const maxPlaces = 20
 
-// Lines returns faults as people read them, as nix/lib/fault.nix does: three and more that differ by
-// their places are one line, and the same twice is there once.
+// Lines returns faults as text, in the same form as nix/lib/fault.nix: three or more faults that
+// differ only in their places are one line, and duplicates are dropped.
 func Lines(faults []Fault) (lines []string) {
 	seen := map[string]bool{}
 	faults = slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool {
@@ -115,13 +117,13 @@ func Lines(faults []Fault) (lines []string) {
 	return lines
 }
 
-// NoClusterError is the error of a flake that has clusters, and none of the name that is wanted.
+// NoClusterError is the error of a flake that has no cluster with the requested name.
 type NoClusterError struct {
 	Flake, Cluster string
-	Has            []string // sorted, may be empty
+	Has            []string // names of its clusters, sorted; may be empty
 }
 
-// Error names the clusters that the flake has.
+// Error lists the clusters of the flake.
 func (e *NoClusterError) Error() string {
 	has := "none"
 	if len(e.Has) > 0 {
@@ -133,12 +135,12 @@ func (e *NoClusterError) Error() string {
 //go:embed select.nix
 var selectNix string
 
-// answer is what select.nix returns.
+// answer is the result of select.nix.
 type answer struct {
-	Each     []answer // where all of several clusters are to be validated
+	Each     []answer // set if several clusters are validated
 	Clusters []string
-	Unnamed  bool   // the output is a cluster itself
-	Foreign  string // the cluster that mkCluster did not make
+	Unnamed  bool   // the output itself is a cluster
+	Foreign  string // name of an output that mkCluster did not make
 	Name     string
 	Faults   []Fault
 	Trust    struct {
@@ -147,7 +149,7 @@ type answer struct {
 	}
 	Topology  Topology
 	Validated validated
-	Together  members // where the flake has several clusters
+	Together  members // set if the flake has several clusters
 	Hosts     []string
 	Systems   map[string]string
 	Instances map[string]hostdir.Instance
@@ -158,8 +160,8 @@ type answer struct {
 	Runs      map[string]Runs
 }
 
-// Compile returns the documents of the named hosts, of every host when none is
-// named. A cluster with faults is a *FaultsError.
+// Compile returns the documents of the named hosts, or of all hosts if none is named. The error of
+// a cluster with faults is a *FaultsError.
 func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) {
 	a, err := ask(ctx, src, "documents = true; hosts = [ "+quoted(hosts)+" ];")
 	if err != nil {
@@ -183,8 +185,8 @@ func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) 
 	return c, nil
 }
 
-// ask has Nix evaluate the cluster, once. What is wanted are arguments of
-// select.nix. A cluster with faults is a *FaultsError.
+// ask evaluates the cluster once. wanted contains arguments of select.nix. The error of a cluster
+// with faults is a *FaultsError.
 func ask(ctx context.Context, src Source, wanted string) (answer, error) {
 	expr := fmt.Sprintf("(%s) { cluster = %s; %s }", selectNix, quote(src.Cluster), wanted)
 	var a answer
@@ -194,7 +196,8 @@ func ask(ctx context.Context, src Source, wanted string) (answer, error) {
 	return a, a.refusal(src)
 }
 
-// refusal is why an answer is none, nil where it is one, or has each of several.
+// refusal returns the error in an answer, nil if there is none or if the answer is for several
+// clusters.
 func (a answer) refusal(src Source) error {
 	if a.Each != nil {
 		return nil

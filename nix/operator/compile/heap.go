@@ -10,8 +10,8 @@ import (
 
 const heapVariable = "GC_INITIAL_HEAP_SIZE"
 
-// elsewhere are the variables by which git works in another repository than that of the directory it
-// is given, as it tells its hooks.
+// elsewhere lists the environment variables with which git uses another repository than that of the
+// given directory. git sets them for its hooks.
 var elsewhere = map[string]bool{
 	"GIT_COMMON_DIR": true, "GIT_DIR": true, "GIT_INDEX_FILE": true, "GIT_NAMESPACE": true, "GIT_OBJECT_DIRECTORY": true,
 	"GIT_PREFIX": true, "GIT_WORK_TREE": true,
@@ -22,11 +22,10 @@ func name(variable string) string {
 	return before
 }
 
-// Environ is this process's environment for Nix. 768 MiB, or a quarter of the
-// machine, are set aside before Nix first looks for garbage: of what is computed for
-// thousands of hosts most is still in use, and looking took a third of the time. A
-// gigabyte is a tenth faster with 10,000 hosts, and takes 140 MiB more of the machine.
-// Small clusters never touch it. Nix's git is not led to another repository.
+// Environ returns the environment of this process for Nix. It sets the initial heap of Nix to 768
+// MiB, or a quarter of the machine's memory: when thousands of hosts are compiled, most data
+// remains in use, and garbage collection took a third of the time. Small clusters never touch the
+// memory. It also removes the variables that lead git to another repository.
 func Environ() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return elsewhere[name(v)] })
 	var si syscall.Sysinfo_t

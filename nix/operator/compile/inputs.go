@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// lockFile is the part of flake.lock (version 7) that says what each input is.
+// lockFile is the part of flake.lock (version 7) with the locked inputs.
 type lockFile struct {
 	Root  string
 	Nodes map[string]lockNode
 }
 
 type lockNode struct {
-	// Inputs are names of nodes, or paths from the root for inputs that follow others.
+	// Inputs contains names of nodes, or paths from the root for inputs that follow others.
 	Inputs map[string]json.RawMessage
 	Locked map[string]any
 }
 
-// ReadInputs returns what the inputs of a flake are locked to, by path ("florete",
-// "florete/nixpkgs"), as flake references with the hash of their content. Inputs that
-// arguments of the source override are what these say.
+// ReadInputs returns the locked references of a flake's inputs, with the hashes of their content,
+// by path ("florete", "florete/nixpkgs"). Inputs that the source's arguments override have the
+// overridden references.
 func ReadInputs(ctx context.Context, src Source) (map[string]string, error) {
 	if err := src.exists(); err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ func ReadInputs(ctx context.Context, src Source) (map[string]string, error) {
 	return metadata.Locks.inputs(), nil
 }
 
-// inputs names each node by the first path that leads to it, breadth first, and returns what
-// each of its inputs leads to: every edge of the graph once, however many paths there are.
+// inputs names each node by the first path that leads to it, breadth first, and returns the
+// references of its inputs. Each edge of the graph is included once, however many paths lead to it.
 func (l lockFile) inputs() map[string]string {
 	all := map[string]string{}
 	visited := map[string]bool{l.Root: true}
@@ -61,7 +61,7 @@ func (l lockFile) inputs() map[string]string {
 	return all
 }
 
-// follow returns the node that an input leads to.
+// follow returns the node to which an input leads.
 func (l lockFile) follow(input json.RawMessage, depth int) (node string, ok bool) {
 	if json.Unmarshal(input, &node) == nil {
 		_, ok = l.Nodes[node]
@@ -80,8 +80,8 @@ func (l lockFile) follow(input json.RawMessage, depth int) (node string, ok bool
 	return node, true
 }
 
-// reference is a locked flake reference for people, with everything in it that says what is
-// fetched: not when that was made.
+// reference formats a locked flake reference for people. It contains everything that determines the
+// fetched content, but not the time of locking.
 func reference(locked map[string]any) string {
 	if locked == nil {
 		return "the flake itself"

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// eval applies a Nix function to the flake's output florete. Nothing is written:
-// neither a lock file nor anything outside the Nix store.
+// eval applies a Nix function to the flake's output florete. It writes nothing outside the Nix
+// store, in particular no lock file.
 func eval(ctx context.Context, src Source, function string, v any) error {
 	if err := src.exists(); err != nil {
 		return err
@@ -34,7 +34,7 @@ func eval(ctx context.Context, src Source, function string, v any) error {
 	return err
 }
 
-// run runs a Nix command with arguments and decodes the JSON that it prints.
+// run runs a Nix command and decodes its JSON output.
 func run(ctx context.Context, command, args []string, v any) error {
 	all := append([]string{"--extra-experimental-features", "nix-command flakes"}, command...)
 	cmd := exec.CommandContext(ctx, "nix", append(append(all, "--json", "--no-write-lock-file"), args...)...)
@@ -58,8 +58,8 @@ func run(ctx context.Context, command, args []string, v any) error {
 	return nil
 }
 
-// exists refuses what is neither a directory nor a flake reference, before Nix looks for
-// it on the network.
+// exists returns an error if the flake is neither a directory nor looks like a flake reference, so
+// that Nix does not look for it on the network.
 func (s Source) exists() error {
 	dir := s.ref()
 	if fi, err := os.Stat(dir); err == nil && fi.IsDir() {
@@ -85,7 +85,7 @@ func isFolder(path string) bool {
 // Exists reports whether the flake is a directory or looks like a flake reference.
 func (s Source) Exists() bool { return s.exists() == nil }
 
-// ref is the flake reference that Nix is given: a directory must look like one.
+// ref returns the flake reference in Nix's form, in which a directory must look like one.
 func (s Source) ref() string {
 	flake := s.Flake
 	if flake == "" {
@@ -99,8 +99,8 @@ func (s Source) ref() string {
 	return flake
 }
 
-// dir is the directory of the flake: as Nix does, from one without flake.nix it looks above, as
-// far as the repository goes.
+// dir returns the directory of the flake. Like Nix, it looks for flake.nix in parent directories up
+// to the root of the repository.
 func (s Source) dir() string {
 	for dir := s.ref(); ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "flake.nix")); err == nil {
@@ -112,7 +112,7 @@ func (s Source) dir() string {
 	}
 }
 
-// explain is what Nix said, without what is no news to anyone.
+// explain returns the relevant part of Nix's error message.
 func explain(err error, stderr string) error {
 	noise := []string{
 		"warning: Git tree", "warning: not writing modified lock file", "•", "    '",
@@ -143,7 +143,8 @@ func explain(err error, stderr string) error {
 	return errors.New(said)
 }
 
-// gitSaid returns what git printed last before Nix reported its exit code, which is all that Nix says.
+// gitSaid returns git's last error message before Nix reported its exit code, because Nix reports
+// only the code.
 func gitSaid(lines []string, said string) string {
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "fatal: ") })
 	last := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimLeft(l, " "), "error:") })
@@ -153,10 +154,10 @@ func gitSaid(lines []string, said string) string {
 	return "git: " + strings.TrimSpace(strings.TrimPrefix(strings.Join(lines[first:last], "\n"), "fatal: "))
 }
 
-// untracked is what Nix says of a flake in a repository that has no flake.nix in its index.
+// untracked matches Nix's message about a flake.nix that is not in the index of its repository.
 var untracked = regexp.MustCompile(`(?s)/flake\.nix'.*(No such file|does not exist|not tracked)|not tracked by Git`)
 
-// cause is the last error that Nix names. Newer ones tell how they came there first, and
+// cause returns the last error in Nix's output. Newer versions of Nix first print a trace and
 // indent the rest.
 func cause(lines []string) string {
 	for i, line := range slices.Backward(lines) {
@@ -174,7 +175,7 @@ func cause(lines []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// quote writes s as a Nix string.
+// quote returns s as a Nix string.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`).Replace(s) + `"`
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// NixOSHosts are the names of the systems that the flake has as nixosConfigurations.
+// NixOSHosts returns the names of the systems in the flake's output nixosConfigurations.
 func NixOSHosts(ctx context.Context, src Source) (names []string, err error) {
 	err = run(ctx, []string{"eval", src.ref() + "#nixosConfigurations"}, append([]string{"--apply", "builtins.attrNames"}, src.Args...), &names)
 	if err != nil && strings.Contains(err.Error(), "the flake has no such output") {
@@ -14,5 +14,5 @@ func NixOSHosts(ctx context.Context, src Source) (names []string, err error) {
 	return names, err
 }
 
-// Ref is the flake reference that Nix is given.
+// Ref returns the flake reference in Nix's form.
 func (s Source) Ref() string { return s.ref() }

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// At is the same flake as git has it at a revision, such as "HEAD" or "main~2",
-// whatever the working tree holds. A revision with a colon is a flake reference
-// of its own, for flakes that are in no local repository.
+// At returns the flake at a git revision such as "HEAD" or "main~2", regardless of the working
+// tree. A revision with a colon is a complete flake reference, for flakes without a local
+// repository.
 func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	if strings.Contains(rev, ":") {
 		s.Flake = rev
@@ -48,7 +48,7 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	return s, nil
 }
 
-// Descends returns an error unless a revision of the flake has all commits of another one.
+// Descends returns an error unless a revision of the flake contains all commits of another one.
 func (s Source) Descends(ctx context.Context, rev, from string) error {
 	if rev == from {
 		return nil
@@ -69,11 +69,13 @@ func (s Source) Descends(ctx context.Context, rev, from string) error {
 	return nil
 }
 
-// LockCommand pins the inputs of a flake, as Nix pins nothing for florctl.
+// LockCommand is the command that pins the inputs of a flake. florctl itself does not write the
+// lock file.
 const LockCommand = "nix flake lock && git add flake.lock && git commit -m 'pin inputs' flake.lock"
 
-// Unlocked tells whether a committed cluster has inputs that its flake.lock does not pin: Nix
-// gives such a flake no revision. With inputs replaced by hand it cannot be known.
+// Unlocked reports whether a committed cluster has inputs that its flake.lock does not pin; Nix
+// then provides no revision. It returns false if inputs are overridden, because it is then not
+// known.
 func (c Cluster) Unlocked(src Source) bool {
 	for _, documents := range c.Documents {
 		for _, d := range documents {
@@ -83,8 +85,8 @@ func (c Cluster) Unlocked(src Source) bool {
 	return false
 }
 
-// Unversioned reports whether the documents have neither a serial nor a revision, as those of a cluster
-// have that was not given its flake.
+// Unversioned reports whether the documents have neither a serial nor a revision, which is the case
+// if mkCluster was not given the flake.
 func (c Cluster) Unversioned() bool {
 	for _, documents := range c.Documents {
 		for _, d := range documents {
@@ -94,7 +96,7 @@ func (c Cluster) Unversioned() bool {
 	return false
 }
 
-// NoteLock is a warning where the flake has inputs and no flake.lock, "" otherwise.
+// NoteLock returns a warning if the flake has inputs but no flake.lock, and "" otherwise.
 func (s Source) NoteLock(ctx context.Context) string {
 	dir := s.dir()
 	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || len(s.Args) > 0 {

@@ -14,14 +14,14 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CheckRootsKept returns an error where a cluster has none of the roots that hosts trust: they would
-// believe no provider any more, and could fetch no other documents. Without roots of before there is
-// none.
+// CheckRootsKept returns an error if a cluster has none of the earlier roots, which hosts trust:
+// the hosts would reject all providers and could never fetch other documents. It returns nil if
+// there were no earlier roots.
 func CheckRootsKept(was, is []string) error {
 	return CheckFingerprintsKept(Fingerprints(was), Fingerprints(is))
 }
 
-// Fingerprints returns those of all certificates in some texts.
+// Fingerprints returns the fingerprints of all certificates in PEM texts.
 func Fingerprints(texts []string) (all []string) {
 	for _, text := range texts {
 		for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
@@ -32,7 +32,7 @@ func Fingerprints(texts []string) (all []string) {
 	return all
 }
 
-// CheckFingerprintsKept is CheckRootsKept by the fingerprints of roots.
+// CheckFingerprintsKept is like CheckRootsKept for fingerprints of roots.
 func CheckFingerprintsKept(was, is []string) error {
 	if len(was) == 0 || slices.ContainsFunc(was, func(f string) bool { return slices.Contains(is, f) }) {
 		return nil
@@ -44,12 +44,11 @@ func CheckFingerprintsKept(was, is []string) error {
 	return fmt.Errorf("trust.roots has none of the roots that hosts trust, %s: want the present one there beside the next until it is retired: florctl ca rotate", strings.Join(short, ", "))
 }
 
-// CheckRoots finds what is wrong with the root certificates of a trust domain: they
-// are checked as PEM, one or several in each text.
+// CheckRoots checks the root certificates of a trust domain: PEM, one or more in each text.
 func CheckRoots(roots []string, trustDomain string, now time.Time) []Fault {
 	var faults []Fault
 	for i, text := range roots {
-		if text == "" { // reported as such
+		if text == "" { // reported already
 			continue
 		}
 		refuse := func(id, problem, value, remedy string) {

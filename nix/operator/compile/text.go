@@ -12,7 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// badText returns which JSON file below a folder Nix cannot read, and at which line: Nix names neither. It returns nil where there is none, or no folder.
+// badText returns an error that names the JSON file below a folder that Nix cannot read, and the
+// line. Nix itself names neither. It returns nil if there is no such file, or no folder.
 func badText(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -46,12 +47,12 @@ func badText(dir string) error {
 	})
 }
 
-// line returns in which line of a text, from 1, an offset is.
+// line returns the line number of an offset in a text, counted from 1.
 func line(text []byte, offset int) int {
 	return 1 + bytes.Count(text[:min(max(offset, 0), len(text))], []byte("\n"))
 }
 
-// invalidUTF8 returns the offset of the first byte of a text that is not UTF-8, -1 without one.
+// invalidUTF8 returns the offset of the first byte that is not valid UTF-8, or -1.
 func invalidUTF8(b []byte) int {
 	for at := 0; at < len(b); {
 		r, size := utf8.DecodeRune(b[at:])
@@ -63,9 +64,9 @@ func invalidUTF8(b []byte) int {
 	return -1
 }
 
-// twice returns the names that an object of a JSON text has several times, each with the offset
-// behind the later one. Nix takes the last, and whoever reads from above sees the first. A text that is
-// no JSON has none.
+// twice returns the duplicate names in objects of a JSON text, with the offset after each
+// duplicate. Nix uses the last value, while a person reads the first one. It returns none for a
+// text that is not JSON.
 func twice(text []byte) (names []string, offsets []int) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	var open []map[string]bool // the objects around, nil for a list

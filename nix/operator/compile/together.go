@@ -9,25 +9,25 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// members are what of a cluster of several the others must agree with. IDs are text:
-// a cluster with faults may have some that are none.
+// members is the part of a cluster with which other clusters of the flake must agree. IDs are
+// strings, because a cluster with faults may have invalid ones.
 type members struct {
 	TrustDomain string
 	Roots       []string
-	Services    map[string]string // those of no host alone: name → ID
-	Known       []string          // IDs of all that there is
+	Services    map[string]string // services that are not scoped to one host: name → ID
+	Known       []string          // IDs of everything in the cluster
 	Foreign     map[string]struct {
 		TrustDomain string
 		named
 	}
-	Clusters map[string]named // others of the same trust domain
+	Clusters map[string]named // other clusters of the same trust domain
 }
 
-// named are the IDs of another cluster that one names.
+// named contains the IDs of another cluster that a cluster names.
 type named struct{ Identities, Services []string }
 
-// compareTrust finds what clusters of one flake cannot both have as their names, trust domains
-// and identities.
+// compareTrust reports contradictions between the names, trust domains and identities of the
+// clusters of one flake.
 func compareTrust(all []Report) {
 	for i := range all {
 		r := &all[i]
@@ -54,7 +54,7 @@ func compareTrust(all []Report) {
 				}
 			}
 		}
-		// has reports what one names of another cluster that is not there.
+		// has reports named identities and services that do not exist in the other cluster.
 		has := func(place, of, domain string, f named, known []string) {
 			for attribute, ids := range map[string][]string{"identities": f.Identities, "services": f.Services} {
 				for _, id := range ids {
@@ -102,8 +102,8 @@ func compareTrust(all []Report) {
 	}
 }
 
-// shared are the identities that two clusters of one trust domain have, but those of nodes,
-// which are of one machine then, and those that FL127 reports.
+// shared returns the identities that exist in two clusters of one trust domain. It leaves out
+// nodes, which are then the same machine, and identities that FL127 reports.
 func shared(a, b members) (ids []string) {
 	for _, id := range a.Known {
 		path := strings.TrimPrefix(id, "spiffe://"+a.TrustDomain+"/")

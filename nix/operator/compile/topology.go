@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Topology is a written topology with every reference followed: nix/resolve/export.nix.
-// Lists are sorted, but for hosts of a provider, which come in order of preference.
+// Topology is a topology with all references resolved, see nix/resolve/export.nix. Lists are
+// sorted, except for the hosts of a provider, which are in order of preference.
 type Topology struct {
 	Name          string
 	TrustDomain   string
@@ -24,102 +24,103 @@ type Topology struct {
 	Users         map[string]User
 	Teams         map[string]Team
 	Federated     map[string]Federated // foreign trust domains
-	Clusters      map[string]Elsewhere // others of this trust domain
+	Clusters      map[string]Elsewhere // other clusters of this trust domain
 	Roles         map[string]Role
-	ServiceGroups map[string][]string // services, and parts of them
-	Parts         map[string]Part     // "shell@eu", as roles and groups name them
-	Providers     map[string]Provider // by kind
+	ServiceGroups map[string][]string // services and parts of them
+	Parts         map[string]Part     // such as "shell@eu", as named in roles and groups
+	Providers     map[string]Provider // by kind of need
 	Secrets       map[string]Secret
 }
 
-// Host is a machine.
+// Host is a host of the cluster.
 type Host struct {
 	ID spiffe.ID
-	// Addresses, SSHHostKey and ports tell whether two clusters mean the same machine, and can both be on it.
+	// These fields determine whether two clusters mean the same machine, and whether both can be on
+	// it.
 	Address                     []string
 	SSHHostKey                  string
 	ForwarderPort, ProviderPort int
-	ProviderPorts               []int // of the kinds that it provides
-	StorePorts                  []int // of the member of the shared store that it keeps
-	// Instance names the directories, units and accounts that it has there.
+	ProviderPorts               []int // ports of the kinds that it provides
+	StorePorts                  []int // ports of its member of the shared store
+	// Instance names its directories, units and accounts of this cluster.
 	Instance hostdir.Instance
 	Kind     string                   // "server" or "device"
-	Group    string                   // of the host groups, "eu/fra"
-	Roles    []string                 // of the node
-	Until    map[string]unixtime.Time // when some of these end
-	Services []string                 // that run here
-	Users    []string                 // who may act here
-	Kinds    []string                 // of need that it provides
+	Group    string                   // host group, such as "eu/fra"
+	Roles    []string                 // roles of the node
+	Until    map[string]unixtime.Time // ends of some of the roles
+	Services []string                 // services that run here
+	Users    []string                 // users who may act here
+	Kinds    []string                 // kinds of need that it provides
 	Tags     []string
-	Facts    map[string]any // that others' configurations may read
-	// Capabilities are what it can do; with "ingress" it takes in strangers.
+	Facts    map[string]any // values that configurations of other hosts may read
+	// Capabilities lists its capabilities. A host with "ingress" serves public names.
 	Capabilities []string
 }
 
-// Service is something that is reached, or that runs for its host alone.
+// Service is a service. An unpublished service can only be used on its own host.
 type Service struct {
-	IDs        []spiffe.ID // one, with scope "node" one for each host, with "both" all of them
+	IDs        []spiffe.ID // one; with scope "node" one for each host; with "both" all of them
 	Hosts      []string
 	Port       int
-	ListenPort int             // that callers use; 0 where it has several
-	Ports      map[string]Port // by name, where it has several
+	ListenPort int             // port that callers use; 0 if it has several ports
+	Ports      map[string]Port // by name, if it has several
 	Published  bool
 	Scope      string
 	Visibility string
 	Protocol   string                          // "tcp", "http" or "udp"
-	TLSName    string                          // what strangers know it by, where it is public
-	TLSAliases []string                        // others, with "*." for one label
-	Aliases    []string                        // other names below the trust domain, with "*." for one label
-	Outside    string                          // host:port outside the cluster that it leads to; empty for most
-	Roles      []string                        // what the service itself may reach
-	Until      map[string]unixtime.Time        // when some of these end
-	Replicas   any                             // how many hosts it runs on, or "all"; nil where they are named
-	Placement  struct{ Capabilities []string } // of those hosts
-	Facts      map[string]any                  // that others' configurations may read
+	TLSName    string                          // public name, if it is public
+	TLSAliases []string                        // additional public names, with "*." for one label
+	Aliases    []string                        // additional names below the trust domain, with "*." for one label
+	Outside    string                          // host:port outside of the cluster to which it leads; usually empty
+	Roles      []string                        // roles of the service itself
+	Until      map[string]unixtime.Time        // ends of some of the roles
+	Replicas   any                             // number of hosts on which it runs, or "all"; nil if the hosts are named
+	Placement  struct{ Capabilities []string } // capabilities that these hosts need
+	Facts      map[string]any                  // values that configurations of other hosts may read
 }
 
-// Scoped is whether it has an identity of its own on each host.
+// Scoped reports whether the service has a separate identity on each host.
 func (s Service) Scoped() bool { return s.Scope == "node" || s.Scope == "both" }
 
-// User is a person. Without hosts there is nowhere to act.
+// User is a person. A user without hosts cannot act anywhere.
 type User struct {
 	ID    spiffe.ID
-	Roles []string                 // those of the teams too
-	Until map[string]unixtime.Time // when some of these end
+	Roles []string                 // including those of teams
+	Until map[string]unixtime.Time // ends of some of the roles
 	Hosts []string
-	Teams []string // that lead to the user, from the one that names the user outwards
+	Teams []string // teams through which the user has roles, beginning with the one that names the user
 }
 
-// Team is people who may reach the same.
+// Team is a group of people with the same roles.
 type Team struct {
 	Roles []string
-	Until map[string]unixtime.Time // roles, and when they end
+	Until map[string]unixtime.Time // ends of roles
 }
 
-// Port is one of several of a service.
+// Port is one of several ports of a service.
 type Port struct {
-	ListenPort int      // that callers use
-	Protocols  []string // "tcp", "udp", or both
+	ListenPort int      // port that callers use
+	Protocols  []string // "tcp", "udp" or both
 	Upstream   string
-	Outside    string // as of the service
+	Outside    string // as in Service
 }
 
-// Entrance is the port of a service with several at which an ingress passes strangers on.
+// Entrance is the name of the port to which an ingress connects, for a service with several ports.
 const Entrance = "http"
 
-// Face is what access is to: a service under one of its identities, and, where it has several
-// ports, at one of them.
+// Face is a target of access: a service under one of its identities, and one of its ports if it has
+// several.
 type Face struct {
 	ID   spiffe.ID
 	Port string
 }
 
-// MarshalText is a face for people and programs: an ID, and ":" and a port's name.
+// MarshalText returns the ID, followed by ":" and the name of the port if there is one.
 func (f Face) MarshalText() ([]byte, error) {
 	return []byte(strings.TrimSuffix(f.ID.String()+":"+f.Port, ":")), nil
 }
 
-// Faces are all that a service has.
+// Faces returns all faces of a service.
 func (s Service) Faces() (faces []Face) {
 	for _, id := range s.IDs {
 		if s.Ports == nil {
@@ -132,28 +133,28 @@ func (s Service) Faces() (faces []Face) {
 	return faces
 }
 
-// Part is a service on some of its hosts, of which each has its own, or one of its several
-// ports.
+// Part is a part of a service: the service on some of its hosts, or one of its ports.
 type Part struct {
 	Service string
 	Hosts   []string
-	IDs     []spiffe.ID // where it has a Port
+	IDs     []spiffe.ID // identities that it includes, if Port is set
 	Port    string
 }
 
-// Role is what its holders reach, and the capabilities that their hosts must have; with all
-// of that of the roles in it.
+// Role contains the services that its holders reach and the capabilities that their hosts need,
+// including those of the roles in it.
 type Role struct {
 	Services, ServiceGroups, Requires []string
-	Except                            []string               // what it does not lead to all the same
-	Reach                             []spiffe.ID            // what is left, where that is not all of each service; else nil
-	Ports                             map[spiffe.ID][]string // of these at which ports, where they have several
-	Roles                             []string               // in it, and in those
-	// Own is what it names itself, where there are roles in it; nil for all.
+	Except                            []string               // services and parts to which it does not lead
+	Reach                             []spiffe.ID            // identities that remain after exceptions, if not all of each service; otherwise nil
+	Ports                             map[spiffe.ID][]string // ports at these identities, for services with several
+	Roles                             []string               // roles in it, directly and indirectly
+	// Own contains the services and groups that the role names itself, if it contains other roles;
+	// nil for all.
 	Own *struct{ Services, ServiceGroups []string }
 }
 
-// Names are the services and groups that a role names itself.
+// Names returns the services and groups that a role names itself.
 func (r Role) Names() (services, groups []string) {
 	if r.Own != nil {
 		return r.Own.Services, r.Own.ServiceGroups
@@ -161,7 +162,7 @@ func (r Role) Names() (services, groups []string) {
 	return r.Services, r.ServiceGroups
 }
 
-// Leads is what a role leads to of published services, by service.
+// Leads returns the published services to which a role leads, with their faces.
 func (t Topology) Leads(role string) map[string][]Face {
 	r, leads := t.Roles[role], map[string][]Face{}
 	names := slices.Clone(r.Services)
@@ -187,7 +188,7 @@ func (t Topology) Leads(role string) map[string][]Face {
 	return leads
 }
 
-// Named is what a name in a role or a group means, and the service that it is of.
+// Named returns the service and faces that a name in a role or group stands for.
 func (t Topology) Named(name string) (service string, faces []Face) {
 	part, is := t.Parts[name]
 	if !is {
@@ -205,28 +206,28 @@ func (t Topology) Named(name string) (service string, faces []Face) {
 	return part.Service, faces
 }
 
-// Secret is one that a provider makes.
+// Secret is a secret that a provider generates.
 type Secret struct {
 	Generate   string
 	Generation int
 	Readers    []string // service/NAME or node/NAME
-	Public     bool     // its public half is recorded in the flake
+	Public     bool     // the public half is recorded in the flake
 }
 
-// Federated is a foreign trust domain, some of whose identities have roles.
+// Federated is a foreign trust domain with identities that have roles here.
 type Federated struct {
 	TrustDomain, Endpoint, EndpointID, Profile, Bundle string
 	Elsewhere
 }
 
-// Elsewhere is what another cluster has that has to do with this one.
+// Elsewhere contains the identities and services of another cluster that are related to this one.
 type Elsewhere struct {
-	Identities map[spiffe.ID][]string // their roles
-	Services   map[spiffe.ID][]string // roles that reach them
+	Identities map[spiffe.ID][]string // roles of these identities
+	Services   map[spiffe.ID][]string // roles that reach these services
 }
 
-// Others are the other clusters, of foreign trust domains and of this one, by the place where
-// they are declared.
+// Others returns the other clusters, of foreign trust domains and of this one, by the place of
+// their declaration.
 func (t Topology) Others() map[string]Elsewhere {
 	all := map[string]Elsewhere{}
 	for name, f := range t.Federated {
@@ -238,8 +239,8 @@ func (t Topology) Others() map[string]Elsewhere {
 	return all
 }
 
-// Origin is where something is that another cluster has, declared at a place: a trust domain, or
-// a cluster of this one.
+// Origin describes the cluster that is declared at a place: its trust domain, or its name if it has
+// the same trust domain.
 func (t Topology) Origin(place string) string {
 	if name, foreign := strings.CutPrefix(place, "federated."); foreign {
 		return t.Federated[name].TrustDomain
@@ -247,7 +248,7 @@ func (t Topology) Origin(place string) string {
 	return "cluster " + strings.TrimPrefix(place, "clusters.")
 }
 
-// Provider is who answers needs of one kind.
+// Provider contains the hosts that answer needs of one kind.
 type Provider struct{ Hosts, Requires []string }
 
 // ReadTopology returns the topology of a cluster without faults.
@@ -256,21 +257,21 @@ func ReadTopology(ctx context.Context, src Source) (Topology, error) {
 	return a.Topology, err
 }
 
-// Snapshot is a whole cluster as one evaluation gave it.
+// Snapshot is a complete cluster from one evaluation.
 type Snapshot struct {
 	Topology  Topology
-	Documents map[string]map[string]Raw // by host, then kind
+	Documents map[string]map[string]Raw // by host, then document kind
 	Warnings  []Fault
-	Inputs    map[string]string // of the flake, as ReadInputs returns them; nil where nobody read them
+	Inputs    map[string]string // inputs of the flake from ReadInputs; nil if they were not read
 }
 
-// Raw is a document that nobody looked into yet.
+// Raw is a document that has not been decoded.
 type Raw struct{ Body, Envelope string }
 
-// Head is the document's envelope.
+// Head returns the envelope of the document.
 func (r Raw) Head() (document.Envelope, error) { return document.ParseEnvelope([]byte(r.Envelope)) }
 
-// Open checks the document.
+// Open decodes and checks the document.
 func (r Raw) Open() (document.Document, error) {
 	d, err := document.Open([]byte(r.Envelope), []byte(r.Body), "")
 	if err != nil {
@@ -279,7 +280,7 @@ func (r Raw) Open() (document.Document, error) {
 	return d, nil
 }
 
-// Read returns all there is to know about a cluster without faults.
+// Read returns the topology and all documents of a cluster without faults.
 func Read(ctx context.Context, src Source) (Snapshot, error) {
 	a, err := ask(ctx, src, "topology = true; documents = true;")
 	return Snapshot{Topology: a.Topology, Documents: a.Documents, Warnings: a.Faults}, err

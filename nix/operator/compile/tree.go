@@ -15,15 +15,14 @@ import (
 	"github.com/nix-community/go-nix/pkg/nar"
 )
 
-// Tree is what Nix copies of a flake to its store, where everybody can read it.
+// Tree is the part of a flake that Nix copies to its store, where everybody can read it.
 type Tree struct {
-	// Revision is the commit that the flake is at, empty when its tree has changes that
-	// are not committed or is in no repository. Envelopes cannot tell: Nix hides self.rev
-	// from a flake whose inputs are overridden.
+	// Revision is the commit of the flake, empty if its tree has uncommitted changes or is not in a
+	// repository. Envelopes do not show it, because Nix hides self.rev if inputs are overridden.
 	Revision string
-	Path     string // of the whole repository
+	Path     string // path of the whole repository in the store
 	Locked   struct {
-		Dir string // of the flake in it
+		Dir string // directory of the flake in it
 	}
 }
 
@@ -37,15 +36,16 @@ func ReadTree(ctx context.Context, src Source) (Tree, error) {
 	return t, err
 }
 
-// What is looked at: a key is short, and looking must not take longer than compiling.
+// Limits of the search. Keys are short, and the search must not take longer than compilation.
 const (
 	maxKeyFile = 1 << 20
 	maxKeyTree = 64 << 20
 )
 
-// Faults returns the faults of the files of the flake: each file with a private key in it, and names
-// that a JSON file of the cluster has twice. Files over 1 MiB are not looked at, nor more than 64 MiB
-// altogether. Nix reads them: its store may lie elsewhere than at its paths.
+// Faults returns the faults of the files in the flake: files that contain a private key, and
+// duplicate names in JSON files of the cluster. Files larger than 1 MiB, and those after the first
+// 64 MiB, are not searched. The files are read through Nix, because the store may be at another
+// location than its paths.
 func (t Tree) Faults(ctx context.Context) ([]Fault, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -70,7 +70,7 @@ func (t Tree) Faults(ctx context.Context) ([]Fault, error) {
 	return faults, unread
 }
 
-// fileFaults returns the faults of the files in a directory of an archive (NAR).
+// fileFaults returns the faults of the files in a directory of a NAR archive.
 func fileFaults(archive io.Reader, dir string) (faults []Fault, err error) {
 	r, err := nar.NewReader(archive)
 	if err != nil {
@@ -120,9 +120,9 @@ var (
 	nixKey  = regexp.MustCompile(`[^\s:"']:([A-Za-z0-9+/]{86}==)`)
 )
 
-// privateKey is where the first private key begins in a text, -1 where there is none:
-// PEM, OpenSSH and PGP, age identities, and secret keys of Nix, which unlike its signatures
-// are a seed with its public key.
+// privateKey returns the offset of the first private key in a text, or -1. It finds PEM, OpenSSH
+// and PGP keys, age identities, and secret keys of Nix, which unlike signatures consist of a seed
+// and a public key.
 func privateKey(b []byte) int {
 	if bytes.Contains(b, []byte("PRIVATE KEY")) {
 		if found := armored.FindIndex(b); found != nil {

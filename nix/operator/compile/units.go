@@ -17,32 +17,32 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Units are what systemd is told of a host as a member of a cluster.
+// Units contains the systemd configuration of a host as a member of a cluster.
 type Units struct {
 	Instance hostdir.Instance
-	Files    map[string]string // by name, "florete-agent.service"
-	Sysusers string            // the accounts they need, sysusers.d(5)
-	Sysctl   string            // what they need of the kernel, sysctl.d(5)
-	Runs     map[string]Runs   // the services of the host, by name
+	Files    map[string]string // unit files by name, such as "florete-agent.service"
+	Sysusers string            // accounts that they need, sysusers.d(5)
+	Sysctl   string            // kernel settings that they need, sysctl.d(5)
+	Runs     map[string]Runs   // services of the host by name
 }
 
-// Runs is a service of a host, as far as the topology has what the host is to have for it.
+// Runs is a service of a host, with the parts that the topology expects on the host.
 type Runs struct {
-	Upstream string `json:"upstream"` // where it listens, "127.0.0.1:8080", "unix:/run/chat.sock"; empty where nothing has it
+	Upstream string `json:"upstream"` // address on which it listens, such as "127.0.0.1:8080" or "unix:/run/chat.sock"; empty if not declared
 	Protocol string `json:"protocol"` // "tcp", "http" or "udp"
-	User     string `json:"user"`     // empty where it may be any
-	// Ports are by name where it has several, each with where it listens.
+	User     string `json:"user"`     // account; empty if any is accepted
+	// Ports contains the ports of a service with several, by name.
 	Ports map[string]RunsAt `json:"ports,omitempty"`
-	Units []string          `json:"units"` // of systemd, that act as the service or are restarted with what is delivered for it; sorted
+	Units []string          `json:"units"` // systemd units that act as the service or are restarted with its delivered files; sorted
 }
 
-// RunsAt is where a service listens for one of its ports.
+// RunsAt is the address on which a service listens for one of its ports.
 type RunsAt struct {
 	Upstream  string   `json:"upstream"`
 	Protocols []string `json:"protocols"`
 }
 
-// ReadUnits returns the units of a host whose commands are in directory bin.
+// ReadUnits returns the units of a host whose commands are in the directory bin.
 func ReadUnits(ctx context.Context, src Source, host, bin string) (Units, error) {
 	a, err := ask(ctx, src, "documents = true; hosts = [ "+quote(host)+" ]; bin = "+quote(bin)+";")
 	if err != nil {
@@ -77,15 +77,15 @@ func addUnits(runs map[string]Runs, m document.Manifest) {
 	}
 }
 
-// Enabled are the names of the units that something wants, sorted.
+// Enabled returns the names of the units that have an [Install] section, sorted.
 func (u Units) Enabled() []string {
 	names := slices.Sorted(maps.Keys(u.Files))
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.Contains("\n"+u.Files[name], "\n[Install]\n") })
 }
 
-// Write puts the units in dir, <instance>.sysusers and <instance>.sysctl beside
-// them, and removes units of an earlier call that are no more. Nothing but files named
-// <instance>-* is removed, so dir may hold others.
+// Write writes the units, <instance>.sysusers and <instance>.sysctl to dir, and removes units of an
+// earlier call that are obsolete. It only removes files named <instance>-*, so dir may contain
+// others.
 func (u Units) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (u Units) Write(dir string) error {
 	return nil
 }
 
-// Text prints what the host runs, and which units are to be enabled.
+// Text prints the services of the host, and the units to enable.
 func (u Units) Text(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(u.Runs) > 0 {

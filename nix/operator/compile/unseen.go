@@ -7,18 +7,20 @@ import (
 	"strings"
 )
 
-// folders are the folders of a cluster whose files are parts of it (nix/language/folder.nix).
+// folders lists the folders of a cluster whose files are parts of it (nix/language/folder.nix).
 const folders = "clusters|federated|hostGroups|hosts|providers|roles|secrets|serviceGroups|services|teams|tenants|users"
 
 var (
-	// belongs matches what is part of a cluster wherever it is.
+	// belongs matches files that are parts of a cluster anywhere.
 	belongs = regexp.MustCompile(`\.(nix|crt|pem|pub)$|(^|/)(flake\.lock|[^/._][^/]*\.json)$`)
-	// inFolder matches what is in one of the folders, and neither hidden nor marked as no part.
+	// inFolder matches files in one of the folders that are neither hidden nor excluded by their
+	// names.
 	inFolder = regexp.MustCompile(`^([^/]+/)*(` + folders + `)/([^/._][^/]*/)*[^/._][^/]*$`)
-	// part matches what nix/language/folderfiles.nix reads of these, or refuses. Elsewhere it is of others.
+	// part matches the files in these folders that nix/language/folderfiles.nix reads or refuses.
+	// Other files are not parts.
 	part   = regexp.MustCompile(`/([^/.]*[a-z][^/.]*|#[^/]*\.(nix|json)#|[^/]*\.((nix|json)[^/]*|(?i:ya?ml|toml|hujson|dhall|ncl|cue|csv|txt|bak|orig|old|n.?x|ni.|nxi|js.?.?|jo?n.?|j?son.?)))$`)
 	readme = regexp.MustCompile(`/README[^/]*$`)
-	// topFile matches a file that stands for one of the folders.
+	// topFile matches a file that replaces one of the folders.
 	topFile = regexp.MustCompile(`^(acknowledge|cluster|rollout|trust|` + folders + `)\.(nix|json)$`)
 )
 
@@ -27,9 +29,9 @@ func isPart(file string) bool {
 	return inFolder.MatchString(file) && part.MatchString(file) && !readme.MatchString(file)
 }
 
-// Unseen are files below the flake that git does not track and Nix therefore does not read: a
-// forgotten one is a change without effect. Of the files that git is told to ignore these are the
-// parts of the cluster alone.
+// Unseen returns files of the flake that git does not track and that Nix therefore does not read. A
+// forgotten file is a change without effect. Ignored files are included only if they are in the
+// folders of the cluster.
 func (s Source) Unseen(ctx context.Context) []string {
 	unseen := slices.DeleteFunc(s.listFiles(ctx, "--others", "--exclude-standard"), func(f string) bool {
 		return !belongs.MatchString(f) && !isPart(f)
@@ -45,8 +47,8 @@ func (s Source) Unseen(ctx context.Context) []string {
 	})
 }
 
-// Submodules are the folders below the flake that are repositories of their own, which Nix leaves
-// out unless it is told otherwise.
+// Submodules returns the folders of the flake that are git submodules, which Nix leaves out by
+// default.
 func (s Source) Submodules(ctx context.Context) (folders []string) {
 	if strings.Contains(s.ref(), "submodules=1") {
 		return nil
@@ -60,7 +62,7 @@ func (s Source) Submodules(ctx context.Context) (folders []string) {
 	return folders
 }
 
-// listFiles returns what git ls-files says of the folder of the flake, nothing where it fails.
+// listFiles returns the output of git ls-files for the flake's folder, or nothing if it fails.
 func (s Source) listFiles(ctx context.Context, args ...string) []string {
 	out, err := git(ctx, s.dir(), append([]string{"ls-files", "-z"}, args...)...)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Report is all that is to be said about a cluster.
+// Report is the result of validating a cluster.
 type Report struct {
 	Cluster  string
 	Hosts    int
@@ -18,7 +18,8 @@ type Report struct {
 	together members
 }
 
-// Err is a *FaultsError when some of the faults are errors; when strict, when there are any.
+// Err returns a *FaultsError if there are faults of severity error or, if strict is set, any
+// faults.
 func (r Report) Err(strict bool) error {
 	found := errorsOf(r.Faults)
 	if strict {
@@ -30,11 +31,10 @@ func (r Report) Err(strict bool) error {
 	return nil
 }
 
-// Validate tells everything that is wrong with a cluster, without compiling it, or, where
-// none of several is named, with each of them and with what they say of the same host. What
-// Nix cannot know, because it takes a clock and a parser, is known here: whether roots are
-// any good now, and the bundles of foreign trust domains, and whether the flake's own files
-// hold private keys.
+// Validate returns all faults of a cluster without compiling it. If the flake has several clusters
+// and none is named, it validates each of them, and compares what they say about the same hosts. It
+// also performs the checks for which Nix lacks a clock or a parser: the validity of roots and of
+// foreign bundles, and private keys in the flake's files.
 func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) {
 	a, err := ask(ctx, src, "validate = true;")
 	var found *FaultsError
@@ -65,14 +65,14 @@ func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) 
 	return all, nil
 }
 
-// report is all that is to be said about the cluster of an answer.
+// report returns the report on the cluster of an answer.
 func (a answer) report(files []Fault, now time.Time) Report {
 	faults := slices.Concat(a.Faults, files, CheckRoots(a.Trust.Roots, a.Trust.Domain, now), CheckBundles(a.Validated.Federated, now))
 	order(faults)
 	return Report{a.Name, len(a.Hosts), faults, a.Validated, a.Together}
 }
 
-// whose is an error of the evaluation of several clusters with the name of the one that it is of.
+// whose adds to an error of evaluating several clusters the name of the one that it concerns.
 func whose(ctx context.Context, src Source, err error) error {
 	if src.Cluster != "" {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// WriteAll puts the documents of each host in dir/<host>, and removes those of hosts that an
-// earlier compilation had. What is not a host's documents stays.
+// WriteAll writes the documents of each host to dir/<host>, and removes those of hosts from an
+// earlier compilation. Other files are kept.
 func WriteAll(dir string, hosts map[string][]document.Document) error {
 	for host, documents := range hosts {
 		if err := Write(filepath.Join(dir, host), documents); err != nil {
@@ -30,7 +30,7 @@ func WriteAll(dir string, hosts map[string][]document.Document) error {
 		if err := Write(gone, nil); err != nil {
 			return err
 		}
-		// Something else of somebody's may be in it.
+		// The directory may contain other files.
 		if err := os.Remove(gone); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
 			return err
 		}
@@ -38,8 +38,8 @@ func WriteAll(dir string, hosts map[string][]document.Document) error {
 	return nil
 }
 
-// Write puts the documents of one host in dir, as document.Read finds them, and
-// removes those of an earlier compilation. Nobody may read dir meanwhile.
+// Write writes the documents of one host to dir, in the form that document.Read reads, and removes
+// those of an earlier compilation. The directory must not be read meanwhile.
 func Write(dir string, documents []document.Document) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

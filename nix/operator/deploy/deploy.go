@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Host is one to deploy.
+// Host is a host to deploy.
 type Host struct {
 	Name      string
 	Topology  compile.Host
@@ -35,7 +35,8 @@ type Host struct {
 	Bundle    *bundle.Bundle // nil on NixOS
 }
 
-// Read reads what hosts are to run. Programs of bundles are in bin, by default beside this one.
+// Read reads what hosts are to run. Programs of bundles are read from bin, by default the directory
+// of this program.
 func Read(ctx context.Context, src compile.Source, names []string, bin string) (t compile.Topology, hosts []Host, err error) {
 	if t, err = compile.ReadTopology(ctx, src); err != nil {
 		return t, nil, err
@@ -62,26 +63,26 @@ func Read(ctx context.Context, src compile.Source, names []string, bin string) (
 	return t, hosts, nil
 }
 
-// Deployment is of some hosts of a cluster.
+// Deployment deploys hosts of a cluster.
 type Deployment struct {
-	Flake   string        // as nixos-rebuild has it
-	Timeout time.Duration // until a host goes back
-	Jobs    int           // how many hosts at once
+	Flake   string        // flake reference for nixos-rebuild
+	Timeout time.Duration // time until a host rolls back
+	Jobs    int           // number of hosts at a time
 
-	// Reports are the last ones of hosts, by name.
+	// Reports returns the last report of each host, by name.
 	Reports func(ctx context.Context) (map[string]hostreport.Kept, error)
 
-	// Log prints what happens on a host.
+	// Log prints the progress on a host.
 	Log func(host, text string)
 }
 
-// poll is how often reports are requested.
+// poll is the interval at which reports are requested.
 const poll = 2 * time.Second
 
-// grace is how long a host may take to go back, after its deadline.
+// grace is the time that a host has for its rollback after the deadline.
 const grace = 2 * time.Minute
 
-// Run deploys hosts, and returns what failed.
+// Run deploys hosts and returns the errors of those that failed.
 func (d Deployment) Run(ctx context.Context, hosts []Host) error {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, d.Jobs)
@@ -100,7 +101,7 @@ func (d Deployment) Run(ctx context.Context, hosts []Host) error {
 	return errors.Join(failed...)
 }
 
-// host deploys one.
+// host deploys one host.
 func (d Deployment) host(ctx context.Context, h Host) error {
 	remote, err := connect(ctx, h)
 	if err != nil {
@@ -131,8 +132,8 @@ func (d Deployment) host(ctx context.Context, h Host) error {
 	return nil
 }
 
-// install copies a bundle and runs its installer, once the host is armed. The commit is nil
-// where nothing changes.
+// install copies a bundle and runs its installer after the host has armed the rollback. The commit
+// is nil if nothing changes.
 func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostdir.Commit, error) {
 	var packed bytes.Buffer
 	if err := h.Bundle.WriteTar(&packed); err != nil {
@@ -167,7 +168,7 @@ func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostd
 	return pending, err
 }
 
-// reported waits for a report of a host that names its new documents, and the commit.
+// reported waits for a report of a host that names its new documents and the commit.
 func (d Deployment) reported(ctx context.Context, h Host, pending *hostdir.Commit) error {
 	d.Log(h.Name, "waiting for its report")
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
@@ -193,7 +194,7 @@ func (d Deployment) reported(ctx context.Context, h Host, pending *hostdir.Commi
 	}
 }
 
-// names is what a report lacks of naming documents and a commit.
+// names returns an error that says which documents or commit a report does not name.
 func names(received hostreport.Kept, documents []document.Document, pending *hostdir.Commit) error {
 	if received.Sequence == 0 {
 		return errors.New("it has never reported")
@@ -217,7 +218,7 @@ func names(received hostreport.Kept, documents []document.Document, pending *hos
 	return nil
 }
 
-// wentBack waits until a host has gone back, and is the error of that.
+// wentBack waits until a host has rolled back and returns the resulting error.
 func (d Deployment) wentBack(ctx context.Context, remote *remote, c *hostdir.Commit, because error) error {
 	d.Log(remote.name, fmt.Sprintf("%v: commit %s goes back by %s", because, c.ID, c.Deadline.UTC().Format(time.TimeOnly)))
 	ctx, cancel := context.WithDeadline(ctx, c.Deadline.Time.Add(grace))

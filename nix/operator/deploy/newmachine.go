@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// NewMachine makes the directory that nixos-anywhere copies to a machine, with the SSH host
-// key that proves it when it enrols, and prints what comes next.
+// NewMachine creates the directory that nixos-anywhere copies to a machine, with a new SSH host key
+// for its enrolment, and prints the next steps.
 func NewMachine(ctx context.Context, src compile.Source, names []string, dir string, out io.Writer) error {
 	if len(names) != 1 {
 		return fmt.Errorf("--new %s: found %d hosts, want one: it holds the key of one machine", dir, len(names))
@@ -49,7 +49,7 @@ func NewMachine(ctx context.Context, src compile.Source, names []string, dir str
 	return nil
 }
 
-// hostKey is the public half of the key in a file, which is made where it is missing.
+// hostKey returns the public key of the key pair in a file, which is created if it is missing.
 func hostKey(path string) (string, error) {
 	b, err := secretfile.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func makeHostKey(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The modes of the machine's directories: nixos-anywhere copies them.
+	// nixos-anywhere copies the modes of these directories to the machine.
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// rebuild has nixos-rebuild switch a host, which arms itself where its configuration has
-// services.florete.commitConfirm. The commit is nil where it has not, or nothing changes.
+// rebuild runs nixos-rebuild switch for a host. The host arms itself if its configuration sets
+// services.florete.commitConfirm. The commit is nil if it does not, or if nothing changes.
 func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*hostdir.Commit, error) {
 	before, err := remote.pending(ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*hostd
 	return pending, errors.Join(err, unread)
 }
 
-// pending is the commit that a host goes back from, nil without one.
+// pending returns the commit that is pending on a host, or nil.
 func (r *remote) pending(ctx context.Context) (*hostdir.Commit, error) {
 	out, err := r.run(ctx, nil, fmt.Sprintf("cat %[1]s 2>/dev/null || test ! -e %[1]s", r.state.CommitFile()))
 	if err != nil || len(out) == 0 {

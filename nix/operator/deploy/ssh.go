@@ -15,18 +15,18 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// remote runs commands on a host as root. Each has a connection of its own, since what a
-// confirmation proves is that one can be made.
+// remote runs commands on a host as root. Each command uses a connection of its own, because a
+// confirmation proves that a new connection is possible.
 type remote struct {
 	name    string
-	options []string // of ssh(1)
+	options []string // options of ssh(1)
 	state   hostdir.Layout
-	flor    string // how its program is called
-	dir     string // with the key that the host must have
+	flor    string // name of its program flor
+	dir     string // directory with the known host key
 }
 
-// connect finds how to reach a host: as ssh_config(5) has it, else at its address in the
-// topology. It proves to be the one whose key the flake declares.
+// connect determines how to reach a host: as configured in ssh_config(5), or else at its address in
+// the topology. The host must prove that it has the key that the flake declares.
 func connect(ctx context.Context, h Host) (*remote, error) {
 	m := h.Topology.Instance
 	r := &remote{name: h.Name, state: m.State(), flor: m.Program("flor"), options: []string{
@@ -60,7 +60,7 @@ func (r *remote) close() {
 	}
 }
 
-// hostName is where ssh -G has a host.
+// hostName returns the host name in the output of ssh -G.
 func hostName(config string) string {
 	for line := range strings.Lines(config) {
 		if name, found := strings.CutPrefix(line, "hostname "); found {
@@ -70,7 +70,7 @@ func hostName(config string) string {
 	return ""
 }
 
-// withoutPort is an address of the topology without the forwarder's port.
+// withoutPort removes the forwarder's port from an address of the topology.
 func withoutPort(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
@@ -78,16 +78,17 @@ func withoutPort(address string) string {
 	return address
 }
 
-// lost is the exit status of ssh(1) that lost its connection, or got none.
+// lost is the exit status of ssh(1) if the connection was lost or could not be made.
 const lost = 255
 
-// cutOff reports whether a command ended because its connection did: it may go on there.
+// cutOff reports whether a command ended because its connection ended. It may still be running on
+// the host.
 func cutOff(err error) bool {
 	var exit *exec.ExitError
 	return !errors.As(err, &exit) || exit.ExitCode() == lost || exit.ExitCode() < 0
 }
 
-// run runs a line of shell there, and returns what it printed.
+// run runs a shell command on the host and returns its output.
 func (r *remote) run(ctx context.Context, in io.Reader, line string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "ssh", append(append([]string{}, r.options...), "root@"+r.name, line)...)
 	var out, problem bytes.Buffer

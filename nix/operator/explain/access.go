@@ -12,35 +12,35 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Access is the access of one topology, indexed.
+// Access is an index of the access in one topology.
 type Access struct {
 	t          compile.Topology
 	principals map[spiffe.ID]Principal
-	holders    map[string][]spiffe.ID // by role, sorted
-	chains     map[string][]Chain     // by service, sorted; published or not
-	foreign    map[string]string      // service of another cluster → the place of its roles
-	abroad     map[string][]string    // role → those of them that it leads to
-	excepted   map[string][]Chain     // by service: those that exceptions of their roles end
+	holders    map[string][]spiffe.ID // principals with a role, sorted
+	chains     map[string][]Chain     // chains to a service, published or not, sorted
+	foreign    map[string]string      // place of the roles, by service of another cluster
+	abroad     map[string][]string    // those services to which a role leads
+	excepted   map[string][]Chain     // chains to a service that are removed by exceptions of their roles
 }
 
-// Principal is someone who holds roles.
+// Principal is a principal with its roles.
 type Principal struct {
 	ID    spiffe.ID
 	Roles []string                 // sorted
-	Hosts []string                 // that act as it, sorted; only a user's may be empty; of a foreign one its trust domain or cluster
-	place string                   // of its roles in the topology
-	teams map[string]string        // role → the team that gives it
-	until map[string]unixtime.Time // role → when it ends
+	Hosts []string                 // hosts that act as it, sorted; only a user may have none; for a foreign principal its trust domain or cluster
+	place string                   // place of its roles in the topology
+	teams map[string]string        // team through which it has a role
+	until map[string]unixtime.Time // end of a role
 
-	foreign bool     // of another cluster
-	ended   []string // roles that it had, sorted
+	foreign bool     // belongs to another cluster
+	ended   []string // roles that have ended, sorted
 }
 
-// New indexes a topology, as it is while no role in it has ended.
+// New indexes a topology as if no role in it had ended.
 func New(t compile.Topology) *Access { return At(t, time.Time{}) }
 
-// At indexes a topology as it is at a time. Hosts end roles by their clocks, while Nix takes out
-// only what ended before the commit that it compiles.
+// At indexes a topology as of a time. Hosts end roles by their clocks, while Nix only leaves out
+// roles that ended before the compiled commit.
 func At(t compile.Topology, now time.Time) *Access {
 	t.Services = maps.Clone(t.Services)
 	if t.Services == nil {
@@ -73,12 +73,12 @@ func At(t compile.Topology, now time.Time) *Access {
 	}
 	for name, u := range t.Users {
 		teams := map[string]string{}
-		for _, team := range slices.Backward(u.Teams) { // the nearest counts
+		for _, team := range slices.Backward(u.Teams) { // the nearest team counts
 			for _, role := range t.Teams[team].Roles {
 				teams[role] = team
 			}
 			for role, end := range t.Teams[team].Until {
-				if !u.Until[role].IsZero() && !end.Before(u.Until[role].Time) { // of who is in it up to a time that is the end
+				if !u.Until[role].IsZero() && !end.Before(u.Until[role].Time) { // the role of a member with an end ends with the membership
 					teams[role] = team
 				}
 			}
@@ -127,8 +127,8 @@ func At(t compile.Topology, now time.Time) *Access {
 	return a
 }
 
-// leadAbroad adds a service of another cluster, and the chains of roles that lead there: those
-// that the service names, and those that have one of these in them.
+// leadAbroad adds a service of another cluster and the chains of roles that lead to it: the roles
+// that the service names, and roles that contain these.
 func (a *Access) leadAbroad(id spiffe.ID, roles []string, origin string) {
 	service, faces := id.String(), []compile.Face{{ID: id}}
 	a.t.Services[service] = compile.Service{IDs: []spiffe.ID{id}, Hosts: []string{origin}, Published: true}
@@ -146,17 +146,17 @@ func (a *Access) leadAbroad(id spiffe.ID, roles []string, origin string) {
 	}
 }
 
-// stranger reports whether neither side is of this cluster, which decides nothing of it.
+// stranger reports whether neither side belongs to this cluster, which then does not decide.
 func (a *Access) stranger(p Principal, service string) bool {
 	return a.foreign[service] != "" && p.foreign
 }
 
-// Reach are the services that p reaches, sorted, wherever p may act.
+// Reach returns the services that p reaches, sorted, on any of the hosts that act as p.
 func (a *Access) Reach(p Principal) []string {
 	return slices.Sorted(maps.Keys(a.reach(p, p.Roles)))
 }
 
-// reach is what roles lead p to, by service.
+// reach returns the services and faces to which roles lead p.
 func (a *Access) reach(p Principal, roles []string) map[string][]compile.Face {
 	reach := map[string][]compile.Face{}
 	for _, r := range roles {
@@ -176,12 +176,12 @@ func (a *Access) reach(p Principal, roles []string) map[string][]compile.Face {
 	return reach
 }
 
-// Principals are all of them, sorted by ID.
+// Principals returns all principals, sorted by ID.
 func (a *Access) Principals() []Principal {
 	return slices.SortedFunc(maps.Values(a.principals), func(p, q Principal) int { return compareID(p.ID, q.ID) })
 }
 
-// held are the chains to a service, or to one host's own, that start with a role of p.
+// held returns the chains to a service, or to that of one host, that begin with a role of p.
 func (a *Access) held(p Principal, service string) []Chain {
 	if a.stranger(p, service) {
 		return []Chain{}

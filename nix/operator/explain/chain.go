@@ -9,25 +9,25 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Chain is one way to a service: a role, and the group through which it reaches
-// the service unless the role names it itself.
+// Chain is a way to a service: a role, and the group through which it reaches the service unless it
+// names the service itself.
 type Chain struct {
-	Team  string `json:"team,omitempty"` // by which a user has the role
+	Team  string `json:"team,omitempty"` // team through which a user has the role
 	Role  string `json:"role"`
-	In    string `json:"in,omitempty"` // the role in it that leads there
+	In    string `json:"in,omitempty"` // role in it that leads to the service
 	Group string `json:"group,omitempty"`
-	// Part is what is named where that is not all of the service: "shell@eu".
+	// Part is the named part of the service, if it is not the whole: "shell@eu".
 	Part string `json:"part,omitempty"`
-	// Except are the exceptions of roles on the way that take something out of it, sorted by name.
+	// Except contains the exceptions of roles in the chain that remove parts of it, sorted by name.
 	Except []Exception `json:"except,omitempty"`
 
-	// Until is when a principal's role ends; zero for never.
+	// Until is the end of a principal's role; zero for never.
 	Until unixtime.Time `json:"until,omitzero"`
 
-	faces []compile.Face // that it leads to
+	faces []compile.Face // faces to which it leads
 }
 
-// Exception is what a role does not lead to, whatever else it has.
+// Exception is a service or part that a role excludes.
 type Exception struct {
 	Role string `json:"role"`
 	Name string `json:"name"` // "shell" or "shell@eu"
@@ -51,7 +51,7 @@ func (c Chain) String() string {
 	return b.String()
 }
 
-// ending is when a role ends, for people; "" of most.
+// ending returns the end of a role as text, "" if it has none.
 func ending(t unixtime.Time) string {
 	if t.IsZero() {
 		return ""
@@ -59,7 +59,7 @@ func ending(t unixtime.Time) string {
 	return " until " + t.UTC().Format("2006-01-02 15:04 MST")
 }
 
-// but is what the chain does not lead to although it names it; "" of most.
+// but returns the exceptions of the chain as text, "" if it has none.
 func (c Chain) but() string {
 	var names []string
 	for _, e := range c.Except {
@@ -75,7 +75,7 @@ func compareChain(a, b Chain) int {
 	return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.In, b.In), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Part, b.Part))
 }
 
-// lead adds the chains that go on from c with what a role names itself.
+// lead adds the chains that continue c with the names in a role.
 func (a *Access) lead(c Chain, r compile.Role) {
 	services, groups := r.Names()
 	for _, s := range services {
@@ -89,7 +89,7 @@ func (a *Access) lead(c Chain, r compile.Role) {
 	}
 }
 
-// add adds the chain that ends with what a role or group names, or what exceptions leave of it.
+// add adds the chain that ends with a name in a role or group, without its exceptions.
 func (a *Access) add(c Chain, name string) {
 	service, faces := a.t.Named(name)
 	c.faces = faces
@@ -106,7 +106,7 @@ func (a *Access) add(c Chain, name string) {
 	c.faces = slices.DeleteFunc(slices.Clone(faces), func(f compile.Face) bool {
 		return !slices.Contains(left, f) || slices.ContainsFunc(ends, func(e Exception) bool { return a.takes(e, f) })
 	})
-	// What one role on the way excepts, another way may lead to all the same.
+	// A part that one role excludes may be reached through another one.
 	c.Except = slices.DeleteFunc(named, func(e Exception) bool {
 		return !slices.ContainsFunc(faces, func(f compile.Face) bool { return a.takes(e, f) && !slices.Contains(c.faces, f) })
 	})
@@ -117,7 +117,7 @@ func (a *Access) add(c Chain, name string) {
 	a.chains[service] = append(a.chains[service], c)
 }
 
-// exceptions are those of the roles on a chain that take away one of what it would lead to.
+// exceptions returns the exceptions of the roles in a chain that remove one of its faces.
 func (a *Access) exceptions(c Chain, faces []compile.Face) (found []Exception) {
 	for _, role := range append([]string{c.Role}, a.t.Roles[c.Role].Roles...) {
 		on := role == c.Role || role == c.In || c.In != "" && slices.Contains(a.t.Roles[role].Roles, c.In)
@@ -136,8 +136,8 @@ func (a *Access) exceptions(c Chain, faces []compile.Face) (found []Exception) {
 	return found
 }
 
-// takes is whether an exception is from one of a service's faces. What all instances share leads to each.
-// What another cluster has is excepted by nothing.
+// takes reports whether an exception removes a face. The face that all instances of a service share
+// leads to each of them. Exceptions do not apply to services of other clusters.
 func (a *Access) takes(e Exception, f compile.Face) bool {
 	service, faces := a.t.Named(e.Name)
 	if a.foreign[f.ID.String()] != "" {
@@ -147,8 +147,9 @@ func (a *Access) takes(e Exception, f compile.Face) bool {
 		slices.ContainsFunc(faces, func(x compile.Face) bool { return x.Port == f.Port })
 }
 
-// target is what somebody names: a service, one host's own, "shell@forge", or a port of these,
-// "wiki:metrics".
+// target returns the service that a name stands for, and a function that selects its faces. The
+// name is that of a service, of one host's instance ("shell@forge"), or of a port of these
+// ("wiki:metrics").
 func (a *Access) target(name string) (service string, at func(compile.Face) bool) {
 	if a.foreign[name] != "" {
 		return name, func(compile.Face) bool { return true }
@@ -160,13 +161,13 @@ func (a *Access) target(name string) (service string, at func(compile.Face) bool
 	}
 }
 
-// faces are those of what somebody names.
+// faces returns the faces that a name stands for.
 func (a *Access) faces(name string) []compile.Face {
 	service, at := a.target(name)
 	return slices.DeleteFunc(a.t.Services[service].Faces(), func(f compile.Face) bool { return !at(f) })
 }
 
-// reached is what some chains lead to of what somebody names, nil for all of it.
+// reached returns the faces of a name to which chains lead, nil for all of them.
 func (a *Access) reached(chains []Chain, name string) (faces []compile.Face) {
 	all := a.faces(name)
 	for _, f := range all {
@@ -181,7 +182,7 @@ func (a *Access) reached(chains []Chain, name string) (faces []compile.Face) {
 	return faces
 }
 
-// to are the chains that lead to a service, or to one host's own.
+// to returns the chains that lead to a service, or to that of one host.
 func (a *Access) to(name string) []Chain {
 	service, at := a.target(name)
 	if service == name {
@@ -194,7 +195,7 @@ func (a *Access) to(name string) []Chain {
 	return chains
 }
 
-// shut are those that would lead there, but for the exceptions that they have.
+// shut returns the chains that would lead to a name without their exceptions.
 func (a *Access) shut(name string) (shut []Chain) {
 	service, at := a.target(name)
 	for _, c := range append(slices.Clone(a.chains[service]), a.excepted[service]...) {
@@ -211,7 +212,7 @@ func (a *Access) shut(name string) (shut []Chain) {
 	return shut
 }
 
-// held are the chains that start with a role of p.
+// held returns the chains that begin with a role of p.
 func (p Principal) held(chains []Chain) []Chain {
 	held := []Chain{}
 	for _, c := range chains {

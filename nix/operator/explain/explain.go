@@ -16,50 +16,50 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Explanation says whether a principal reaches a service, and why. It does when
+// Explanation is the explanation of a principal's access to a service. The access is allowed if
 // there is a chain and no obstacle.
 type Explanation struct {
 	Principal spiffe.ID `json:"principal"`
 	Service   string    `json:"service"`
 	Allowed   bool      `json:"allowed"`
-	// Chains are the ways that the principal's roles open.
+	// Chains are the chains that begin with the principal's roles.
 	Chains []Chain `json:"chains"`
-	// Reached are the identities of the service that they lead to, or ports of these, sorted; none for all.
+	// Reached contains the faces of the service to which they lead, sorted; empty for all.
 	Reached []compile.Face `json:"reached,omitempty"`
-	// Hosts are those that act as the principal.
+	// Hosts contains the hosts that act as the principal.
 	Hosts []string `json:"hosts"`
-	// Obstacles are in the way whatever the principal's roles. Each must go.
+	// Obstacles prevent access regardless of the principal's roles. All of them must be removed.
 	Obstacles []Obstacle `json:"obstacles"`
-	// Ways are those that others have, when the principal has no chain.
+	// Ways contains the ways of other principals, if the principal has no chain.
 	Ways []Way `json:"ways"`
-	// Excepted are the chains that would open it, but for exceptions of roles.
+	// Excepted contains the chains that are removed by exceptions of roles.
 	Excepted []Chain `json:"excepted,omitempty"`
-	// Ended are the chains that opened it up to a time that is over.
+	// Ended contains the chains of roles that have ended.
 	Ended []Chain `json:"ended,omitempty"`
-	// Remedies each give the principal a chain when it has none, the one that
-	// opens least besides first.
+	// Remedies contains changes that each give the principal a chain if it has none, beginning with
+	// the one that opens the least additional access.
 	Remedies []Remedy `json:"remedies"`
 	Edge
 	nodes   int
-	domain  string // of the cluster
-	foreign bool   // is the principal of another one?
+	domain  string // trust domain of the cluster
+	foreign bool   // the principal belongs to another cluster
 }
 
-// Way is a way to a service and those who have it.
+// Way is a way to a service, with the principals that have it.
 type Way struct {
 	Chain
 	Holders []spiffe.ID `json:"holders"` // sorted
-	// Ends is when those of some holders end.
+	// Ends contains the ends of those holders' roles that end.
 	Ends map[spiffe.ID]unixtime.Time `json:"ends,omitempty"`
 }
 
-// Obstacle is in the way to a service, whatever roles someone has.
+// Obstacle prevents access to a service regardless of roles.
 type Obstacle struct {
 	Problem string `json:"problem"`
 	Remedy  Remedy `json:"remedy"`
 }
 
-// Explain says why p reaches the service, or what is missing.
+// Explain explains why p reaches the service, or what is missing.
 func (a *Access) Explain(p Principal, service string) Explanation {
 	of, _ := a.target(service)
 	e := Explanation{
@@ -90,8 +90,8 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 	return e
 }
 
-// Ways are the ways to a service and all who hold them, whether or not an
-// obstacle is in theirs.
+// Ways returns the ways to a service with all their holders, even if an obstacle prevents their
+// access.
 func (a *Access) Ways(service string) []Way {
 	ways := []Way{}
 	for _, c := range a.to(service) {
@@ -143,7 +143,7 @@ func (a *Access) obstacles(p Principal, name string) []Obstacle {
 	return found
 }
 
-// without is the access when p's obstacles to the service are gone.
+// without returns the access after removal of p's obstacles to the service.
 func (a *Access) without(p Principal, service string) *Access {
 	b := *a
 	if s := a.t.Services[service]; !s.Published {

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Principal finds one by its SPIFFE ID, by "user/alice" or "user:alice", or by
-// its bare name when nothing of another kind has it.
+// Principal finds a principal by its SPIFFE ID, by "user/alice" or "user:alice", or by its bare
+// name if that is unambiguous.
 func (a *Access) Principal(name string) (Principal, error) {
 	id, err := a.find(name, slices.Collect(maps.Keys(a.principals)))
 	if err != nil {
@@ -26,7 +26,7 @@ func (a *Access) Principal(name string) (Principal, error) {
 	return a.principals[id], err
 }
 
-// others explain a name that no principal has, and say which names to use instead.
+// others describes the things with this name that are not principals, and the names to use instead.
 func (a *Access) others(name string) (all []string) {
 	if _, ok := a.t.Roles[strings.TrimPrefix(name, "role/")]; ok {
 		role := strings.TrimPrefix(name, "role/")
@@ -57,11 +57,12 @@ func (a *Access) others(name string) (all []string) {
 	return all
 }
 
-// Service finds a service, written like a principal or as programs call it,
-// "wiki.demo.flor.rete" or a URL, or by an alias; of one that every host has its own of,
-// "service/forge/wiki" is "wiki@forge". One of another cluster is its SPIFFE ID, or "tickets@blue".
+// Service finds a service. The name may be written like a principal, as programs call it
+// ("wiki.demo.flor.rete" or a URL), or be an alias. If each host has a service of its own,
+// "service/forge/wiki" is "wiki@forge". A service of another cluster is named by its SPIFFE ID or
+// as "tickets@blue".
 //
-// One of several ports is "wiki:metrics", or a URL with the number that callers use.
+// A port is written as "wiki:metrics", or as a URL with the number that callers use.
 func (a *Access) Service(name string) (string, error) {
 	at := strings.LastIndexByte(name, ':')
 	if at < 0 {
@@ -73,7 +74,7 @@ func (a *Access) Service(name string) (string, error) {
 	wanted, _, _ := strings.Cut(name[at+1:], "/")
 	if _, isNumber := strconv.Atoi(wanted); err == nil && ports == nil && isNumber == nil && !strings.Contains(service, ":") {
 		only := a.t.Services[of].ListenPort
-		// A URL may be of a public name, whose port is the ingress's.
+		// A URL may contain a public name with the ingress's port.
 		if only != 0 && !strings.Contains(name, "://") && wanted != strconv.Itoa(only) {
 			return "", fmt.Errorf("service %s has no port %s, want %d, at which callers reach it, or %s alone", of, wanted, only, service)
 		}
@@ -122,7 +123,8 @@ func (a *Access) has(service string) bool {
 	return ok
 }
 
-// short is a name as spiffe.ID.Short has it, "service/forge/wiki", or a bare name as it is.
+// short returns a name in the form of spiffe.ID.Short, such as "service/forge/wiki". A bare name is
+// returned unchanged.
 func (a *Access) short(name string) string {
 	if short, ok := strings.CutPrefix(name, "spiffe://"+a.t.TrustDomain+"/"); ok {
 		return short
@@ -142,8 +144,8 @@ func (a *Access) short(name string) string {
 	return a.own(host, strings.Replace(name, ":", "/", 1))
 }
 
-// own is a name that only services have: "forge/shell", "shell.forge" and "shell@forge" are one host's
-// own, a public name is known to strangers.
+// own resolves names that only services have: "forge/shell", "shell.forge" and "shell@forge" for
+// that of one host, and public names.
 func (a *Access) own(host, name string) string {
 	for service, s := range a.t.Services {
 		if s.TLSName != "" && s.TLSName == host || slices.Contains(s.TLSAliases, host) {
@@ -168,7 +170,7 @@ func (a *Access) own(host, name string) string {
 	return name
 }
 
-// elsewhere is the SPIFFE ID of a service as roles name it, "tickets@blue".
+// elsewhere returns the SPIFFE ID of a foreign service with a name such as "tickets@blue".
 func (a *Access) elsewhere(name string) (string, bool) {
 	service, cluster, _ := strings.Cut(name, "@")
 	domain, services := a.t.Federated[cluster].TrustDomain, a.t.Federated[cluster].Services
@@ -180,7 +182,7 @@ func (a *Access) elsewhere(name string) (string, bool) {
 	return id.String(), known && err == nil
 }
 
-// aliased is the service that has another name, without the trust domain, as its alias.
+// aliased returns the service with an alias, which is given without the trust domain.
 func (a *Access) aliased(name string) (string, bool) {
 	for _, has := range []func(alias string) bool{
 		func(alias string) bool { return alias == name },
@@ -235,8 +237,8 @@ func dials(name string, id spiffe.ID) bool {
 	return err == nil && spiffe.Render(d) == name
 }
 
-// shared is the identity that all of one service have, and that its name means; nil where they
-// are not of one, or have none.
+// shared returns the identity that all instances of a service share, if all of found belong to one
+// service; otherwise nil.
 func (a *Access) shared(found []spiffe.ID) []spiffe.ID {
 	for _, id := range found {
 		s, known := a.t.Services[id.Name()]
@@ -247,7 +249,7 @@ func (a *Access) shared(found []spiffe.ID) []spiffe.ID {
 	return nil
 }
 
-// meant names what was probably meant.
+// meant suggests the name that was probably meant.
 func meant(name string, known []string) string {
 	slices.Sort(known)
 	best := terminal.Suggest(name, known)
@@ -276,8 +278,8 @@ func compareID(a, b spiffe.ID) int {
 	return cmp.Or(cmp.Compare(a.Short(), b.Short()), cmp.Compare(a.TrustDomain(), b.TrustDomain()))
 }
 
-// called is an identity for people of a trust domain: "user/alice", or of another one
-// "user/alice of blue.example".
+// called returns an identity for people in a trust domain: "user/alice", or "user/alice of
+// blue.example" for another domain.
 func called(id spiffe.ID, domain string) string {
 	if id.TrustDomain() == domain {
 		return id.Short()

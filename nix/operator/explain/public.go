@@ -10,29 +10,29 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Edge is how a service touches what is not in the cluster.
+// Edge describes a service's relations to the outside of the cluster.
 type Edge struct {
-	// Ingress are the hosts through which anyone reaches it, sorted; none unless it
-	// is public.
+	// Ingress contains the hosts through which a public service can be reached by anyone, sorted.
 	Ingress []string `json:"ingress,omitempty"`
-	// TLSName is what strangers know it by.
+	// TLSName is the public name of the service.
 	TLSName string `json:"tlsName,omitempty"`
-	// TLSAliases are its other names to them.
+	// TLSAliases contains its additional public names.
 	TLSAliases []string `json:"tlsAliases,omitempty"`
-	// Aliases are its other names in the cluster, whole.
+	// Aliases contains its additional names in the cluster, fully qualified.
 	Aliases []string `json:"aliases,omitempty"`
-	// Outside is the host:port that it leads to, when it does not run in the cluster.
+	// Outside is the host:port to which the service leads if it does not run in the cluster.
 	Outside string `json:"outside,omitempty"`
-	// TrustDomain is the foreign one that it is of, Cluster the other one of this trust domain.
+	// TrustDomain is the foreign trust domain of the service, and Cluster the other cluster of this
+	// trust domain.
 	TrustDomain string `json:"trustDomain,omitempty"`
 	Cluster     string `json:"cluster,omitempty"`
-	// Each are the hosts that have one of their own.
+	// Each contains the hosts that have a service of their own.
 	Each  []string `json:"each,omitempty"`
-	hosts []string // that lead there
-	what  string   // does: "it", or the one of its several ports
+	hosts []string // hosts that lead there
+	what  string   // subject of sentences: "it", or the port
 }
 
-// edge is that of what somebody names, a service or a port of it.
+// edge returns the Edge of a service or of one of its ports.
 func (a *Access) edge(target string) Edge {
 	name, _ := a.target(target)
 	s := a.t.Services[name]
@@ -78,7 +78,7 @@ func (a *Access) edge(target string) Edge {
 	return e
 }
 
-// reachedFrom tells whether anyone on the host reaches the service.
+// reachedFrom reports whether a principal on the host reaches the service.
 func (a *Access) reachedFrom(host, service string) bool {
 	for _, p := range a.principals {
 		if slices.Contains(p.Hosts, host) && len(a.held(p, service)) > 0 {
@@ -88,7 +88,7 @@ func (a *Access) reachedFrom(host, service string) bool {
 	return false
 }
 
-// String is a line for each side, none for most services.
+// String returns one line for each relation; most services have none.
 func (e Edge) String() string {
 	var b strings.Builder
 	if len(e.Each) > 0 {

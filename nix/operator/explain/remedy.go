@@ -11,31 +11,31 @@ import (
 
 // Remedy is a change of the topology.
 type Remedy struct {
-	Place string `json:"place"` // "users.alice.roles"
-	Value string `json:"value"` // what is added, or for visibility what is written there
-	// Part is what the change opens of what was asked for, where that is not all of it, sorted.
+	Place string `json:"place"` // such as "users.alice.roles"
+	Value string `json:"value"` // value to add, or to set for visibility
+	// Part contains the requested faces that the change opens, if not all of them, sorted.
 	Part []compile.Face `json:"part,omitempty"`
-	// Opens is what the change opens besides what was asked for, sorted.
+	// Opens contains the additional access that the change opens, sorted.
 	Opens []Pair `json:"opens"`
 
-	besides int // faces that Opens are
+	besides int // number of faces in Opens
 }
 
-// Pair is one right of access.
+// Pair is the access of a principal to a service.
 type Pair struct {
 	Principal spiffe.ID `json:"principal"`
-	Service   string    `json:"service"` // or a part of it, as roles name it: "shell@forge", "wiki:http"
+	Service   string    `json:"service"` // service, or part of it as named in roles: "shell@forge", "wiki:http"
 }
 
-// right is the access of a principal to one face of a service: whoever reaches one does not
-// reach the others by it.
+// right is the access of a principal to one face of a service. Access to one face does not include
+// the others.
 type right struct {
 	principal spiffe.ID
 	service   string
 	face      compile.Face
 }
 
-// rights are those of a principal to faces of a service.
+// rights returns the rights of a principal to faces of a service.
 func rights(id spiffe.ID, service string, faces []compile.Face) (all []right) {
 	for _, f := range faces {
 		all = append(all, right{id, service, f})
@@ -51,8 +51,8 @@ func compareFace(f, g compile.Face) int {
 	return cmp.Or(compareID(f.ID, g.ID), cmp.Compare(f.Port, g.Port))
 }
 
-// remedies are the single changes that give p a chain: one more role, or the
-// service in a role or a group that it has. Those that give all of what was asked for are first.
+// remedies returns the single changes that give p a chain: an additional role, or the service in a
+// role or group that p has. Changes that open everything requested come first.
 func (a *Access) remedies(p Principal, service string) []Remedy {
 	remedies := map[[2]string]Remedy{}
 	add := func(place, value string, opened []right) {
@@ -61,7 +61,7 @@ func (a *Access) remedies(p Principal, service string) []Remedy {
 		}
 	}
 	for _, c := range a.to(service) {
-		// All nodes have the one, and nobody foreign may have the other.
+		// All nodes have the role node, and no foreign principal may have the role operator.
 		if c.Role != "node" && !(p.foreign && c.Role == "operator") {
 			add(p.place, c.Role, a.given(p.place, c.Role))
 		}
@@ -82,13 +82,13 @@ func (a *Access) remedies(p Principal, service string) []Remedy {
 	})
 }
 
-// asks is whether a right is to what somebody names.
+// asks reports whether a right is part of what a name stands for.
 func (a *Access) asks(name string, r right) bool {
 	service, at := a.target(name)
 	return r.service == service && at(r.face)
 }
 
-// remedy is a change that opens these rights, for p who wants a service.
+// remedy returns a change that opens these rights, for p, which requested the service.
 func (a *Access) remedy(place, value string, opened []right, p Principal, service string) Remedy {
 	slices.SortFunc(opened, compareRight)
 	r := Remedy{Place: place, Value: value, Opens: []Pair{}}
@@ -116,7 +116,8 @@ func (a *Access) remedy(place, value string, opened []right, p Principal, servic
 	return r
 }
 
-// pairs are the rights of one principal to one service by its name, or by those of its parts.
+// pairs returns the rights of one principal to one service as pairs, by the name of the service or
+// of its parts.
 func (a *Access) pairs(all []right) (pairs []Pair) {
 	if len(all) == len(a.faces(all[0].service)) {
 		return []Pair{{all[0].principal, all[0].service}}
@@ -134,7 +135,8 @@ func (a *Access) pairs(all []right) (pairs []Pair) {
 	return pairs
 }
 
-// given is what one more role opens to all whose roles are written at place.
+// given returns the rights that an additional role opens for all principals whose roles are at
+// place.
 func (a *Access) given(place, role string) (opened []right) {
 	for _, p := range a.principals {
 		if p.place != place || len(p.Hosts) == 0 {
@@ -149,8 +151,8 @@ func (a *Access) given(place, role string) (opened []right) {
 	return opened
 }
 
-// let is what opens when a role names the service: to its holders, and to those of the roles
-// that it is in, but for what one of the two excepts.
+// let returns the rights that open if a role names the service: for its holders and for those of
+// roles that contain it, without the exceptions of either.
 func (a *Access) let(role, service string) (opened []right) {
 	of, _ := a.target(service)
 	for name, r := range a.t.Roles {
@@ -173,7 +175,8 @@ func (a *Access) let(role, service string) (opened []right) {
 	return opened
 }
 
-// through is what opens when a group has the service: by the roles that name the group.
+// through returns the rights that open if a group contains the service, through the roles that name
+// the group.
 func (a *Access) through(group, service string) (opened []right) {
 	for name, role := range a.t.Roles {
 		if _, groups := role.Names(); slices.Contains(groups, group) {
@@ -183,7 +186,7 @@ func (a *Access) through(group, service string) (opened []right) {
 	return opened
 }
 
-// excepts is whether a role does not lead to a face of a service of this cluster, whatever it names.
+// excepts reports whether a role excludes a face of a service of this cluster.
 func (a *Access) excepts(role string, f compile.Face) bool {
 	return slices.ContainsFunc(a.t.Roles[role].Except, func(name string) bool { return a.takes(Exception{role, name}, f) })
 }

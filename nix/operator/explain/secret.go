@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Holders are who has a secret that a provider makes.
+// Holders contains the holders of a generated secret.
 type Holders struct {
 	Secret   string   `json:"secret"`
 	Generate string   `json:"generate"`
@@ -15,16 +15,16 @@ type Holders struct {
 	Makes    []string `json:"makes"`   // hosts that provide it
 }
 
-// Holder is a reader, and the hosts that have the secret for it.
+// Holder is a reader of a secret, with the hosts that have the secret for it.
 type Holder struct {
 	Reader string   `json:"reader"` // service/NAME or node/NAME
 	Hosts  []string `json:"hosts"`
 }
 
-// IsSecret is whether a name is "secret/NAME".
+// IsSecret reports whether a name has the form "secret/NAME".
 func IsSecret(name string) bool { return strings.HasPrefix(name, "secret/") }
 
-// WhoHas is who has the secret "secret/NAME".
+// WhoHas returns the holders of the secret "secret/NAME".
 func (a *Access) WhoHas(name string) (Holders, error) {
 	name = strings.TrimPrefix(name, "secret/")
 	s, ok := a.t.Secrets[name]
@@ -43,7 +43,7 @@ func (a *Access) WhoHas(name string) (Holders, error) {
 	return h, nil
 }
 
-// String is the answer for people.
+// String returns the holders as text.
 func (h Holders) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "secret %s, %s that %s makes, is had by\n", h.Secret, h.Generate, strings.Join(h.Makes, ", "))

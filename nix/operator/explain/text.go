@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// String is the explanation as people read it.
+// String returns the explanation as text.
 func (e Explanation) String() string { return e.chain() + e.Edge.String() }
 
 func (e Explanation) chain() string {
@@ -72,8 +72,8 @@ func (e Explanation) chain() string {
 	return b.String()
 }
 
-// text is the change, and what else it opens: other services to the same
-// principal, or the same service to others.
+// text describes the change and the additional access that it opens: other services for the same
+// principal, or the same service for others.
 func (r Remedy) text(to spiffe.ID, domain string) string {
 	change := fmt.Sprintf("add %q to %s", r.Value, r.Place)
 	if strings.HasSuffix(r.Place, ".visibility") {
@@ -94,7 +94,7 @@ func (r Remedy) text(to spiffe.ID, domain string) string {
 	}
 }
 
-// also is what else the change opens, or to whom; "" for nothing.
+// also describes the additional access, "" for none.
 func (r Remedy) also(to spiffe.ID, domain string) string {
 	var opens, letsIn []string
 	for _, p := range r.Opens {
@@ -114,7 +114,7 @@ func (r Remedy) also(to spiffe.ID, domain string) string {
 	return strings.Join(all, " and ")
 }
 
-// few are names, the first of them where there are many.
+// few joins names, and shortens long lists.
 func few(names []string) string {
 	if n := len(names); n > 5 {
 		names = append(names[:4], fmt.Sprintf("%d more", n-4))
@@ -122,7 +122,8 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// service is a service, one host's own, or a port of these, for people of a trust domain.
+// service returns the name of a service, of one host's instance, or of a port, for people in a
+// trust domain.
 func service(name, domain string) string {
 	if id, err := spiffe.ParseID(name); err == nil {
 		return called(id, domain)
@@ -136,8 +137,7 @@ func service(name, domain string) string {
 	return "service/" + name
 }
 
-// String is the answer as people read it: all principals, by how they reach the
-// service.
+// String returns the answer as text: all principals, grouped by their ways.
 func (a Answer) String() string { return a.principals() + a.Edge.String() }
 
 func (a Answer) principals() string {
@@ -168,7 +168,7 @@ func (a Answer) principals() string {
 	return b.String()
 }
 
-// holders names those who hold a role, every node as such.
+// holders names the holders of a role. If every node is among them, the nodes are summarized.
 func holders(w Way, nodes int, domain string) string {
 	ids, all := w.Holders, 0
 	for _, id := range ids {
@@ -188,7 +188,7 @@ func holders(w Way, nodes int, domain string) string {
 	}
 }
 
-// listed are some of the holders, each with when that ends.
+// listed returns some of the holders, each with the end of its role.
 func (w Way) listed(ids []spiffe.ID, domain string) string {
 	var all []string
 	for _, id := range ids {
@@ -197,7 +197,7 @@ func (w Way) listed(ids []spiffe.ID, domain string) string {
 	return strings.Join(all, ", ")
 }
 
-// faces are services with their ports, for people of a trust domain.
+// faces joins services with their ports, for people in a trust domain.
 func faces(all []compile.Face, domain string) string {
 	var names []string
 	for _, f := range all {

@@ -4,7 +4,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Answer says who reaches a service.
+// Answer contains the principals that reach a service.
 type Answer struct {
 	Service  string     `json:"service"`
 	Reaching []Reaching `json:"reaching"` // sorted by principal
@@ -12,17 +12,17 @@ type Answer struct {
 	hidden bool
 	ways   []Way
 	nodes  int
-	domain string // of the cluster
+	domain string // trust domain of the cluster
 }
 
-// Reaching is a principal that reaches the service, and how.
+// Reaching is a principal that reaches the service, with its chains.
 type Reaching struct {
 	Principal spiffe.ID `json:"principal"`
 	Chains    []Chain   `json:"chains"`
-	Hosts     []string  `json:"hosts"` // that act as the principal
+	Hosts     []string  `json:"hosts"` // hosts that act as the principal
 }
 
-// WhoCan says who reaches a service. Users whom no host acts as do not.
+// WhoCan returns the principals that reach a service. Users on no host do not.
 func (a *Access) WhoCan(service string) Answer {
 	of, _ := a.target(service)
 	answer := Answer{Service: service, Reaching: []Reaching{}, Edge: a.edge(service), nodes: len(a.t.Hosts), domain: a.t.TrustDomain}

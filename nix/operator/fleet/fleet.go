@@ -16,34 +16,36 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// ErrAttention is the error of a host that is not as it should be, once what is printed says so.
+// ErrAttention is the error for a host with problems that have been printed already.
 var ErrAttention = errors.New("a host needs attention")
 
-// skew is how far its clock may be off: enrolment proofs live a minute.
+// skew is the acceptable difference of a host's clock. Enrolment proofs are valid for a minute.
 const skew = 30 * time.Second
 
-// late is the part of its lifetime that is left of what should have been renewed.
+// late is the divisor of a certificate's lifetime: if less than that part remains, it should have
+// been renewed.
 const late = 4
 
-// Host is one of the flake, and how it stands.
+// Host is a host in the flake with its state.
 type Host struct {
 	Name string `json:"name"`
 
-	// Received is when its last report came; zero for none.
+	// Received is the time of its last report; zero for none.
 	Received unixtime.Time      `json:"received"`
 	Report   *hostreport.Report `json:"report,omitempty"`
 
-	// Notes are what a person should know, the most urgent first; none where all is well.
+	// Notes contains what a person should know about the host, most urgent first; empty if all is
+	// well.
 	Notes []Note `json:"notes"`
 }
 
-// Note is one thing about a host.
+// Note is a note about a host.
 type Note struct {
-	Kind string `json:"kind"` // "silent", "behind", "need", …
+	Kind string `json:"kind"` // such as "silent", "behind" or "need"
 	Text string `json:"text"`
 }
 
-// Join is every host of the flake with its last report, sorted by name.
+// Join returns every host in the flake with its last report, sorted by name.
 func Join(s compile.Snapshot, reports map[string]hostreport.Kept, now time.Time) ([]Host, error) {
 	all := []Host{}
 	for _, name := range slices.Sorted(maps.Keys(s.Topology.Hosts)) {
@@ -51,7 +53,7 @@ func Join(s compile.Snapshot, reports map[string]hostreport.Kept, now time.Time)
 		if r, ok := reports[name]; ok {
 			h.Received = r.Received
 			report, err := r.Decode()
-			if err != nil { // it is the host's word: no reason to show nothing of the others
+			if err != nil { // one host's invalid report must not hide the others
 				h.note("report", "its report cannot be read: %v", err)
 			} else {
 				h.Report = &report
@@ -69,7 +71,7 @@ func (h *Host) note(kind, format string, args ...any) {
 	h.Notes = append(h.Notes, Note{kind, fmt.Sprintf(format, args...)})
 }
 
-// examine finds what to note of a host.
+// examine adds the notes about a host.
 func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 	if h.Received.IsZero() {
 		h.note("silent", "has never reported")
@@ -111,7 +113,7 @@ func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 	return nil
 }
 
-// behind notes documents in force that are not the flake's.
+// behind adds notes about documents in force that differ from the flake's.
 func (h *Host) behind(documents map[string]compile.Raw) error {
 	for _, kind := range slices.Sorted(maps.Keys(documents)) {
 		e, err := documents[kind].Head()
@@ -135,8 +137,8 @@ func (h *Host) behind(documents map[string]compile.Raw) error {
 	return nil
 }
 
-// needs notes what was not fulfilled, and units that did not restart, when the host reported,
-// and what has ended since, or is about to.
+// needs adds notes about needs that were not fulfilled and units that were not restarted at the
+// time of the report, and about certificates that have expired since or are about to.
 func (h *Host) needs(now time.Time) {
 	for _, n := range h.Report.Needs {
 		ended := ""
@@ -155,7 +157,7 @@ func (h *Host) needs(now time.Time) {
 	}
 }
 
-// programs notes units and a forwarder that are not well.
+// programs adds notes about units and a forwarder with problems.
 func (h *Host) programs() {
 	for _, p := range hostreport.Problems(*h.Report) {
 		if p.Kind != hostreport.OfNeed {
@@ -166,7 +168,7 @@ func (h *Host) programs() {
 		for _, x := range f.Fallbacks {
 			h.note("transport", "reaches the forwarder at %s over TCP since %s: %s: flor doctor there", strings.Join(x.Forwarder, ", "), x.Since.UTC().Format(time.RFC3339), x.Reason)
 		}
-		// Every host sees the same ones; a person acts on those that provide.
+		// Every host reports the same ones, but only those on provider hosts need an action.
 		provides := slices.ContainsFunc(h.Report.Documents, func(d document.Reported) bool { return d.Kind == document.DocPolicy })
 		for _, c := range f.Ending {
 			if provides {
@@ -176,10 +178,10 @@ func (h *Host) programs() {
 	}
 }
 
-// ingress is a capability that the flake gives a host: nothing on the machine shows it.
+// ingress is a capability that only the flake declares; a machine cannot detect it.
 const ingress = "ingress"
 
-// capabilities notes those that the flake declares and the host does not have.
+// capabilities adds notes about capabilities that the flake declares but the host does not report.
 func (h *Host) capabilities(declared []string) {
 	for _, c := range declared {
 		if c != ingress && !slices.Contains(h.Report.Facts.Capabilities, c) {

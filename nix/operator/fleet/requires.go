@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Absent is an error where hosts lack a capability that the cluster requires of them, and
-// that a host finds by itself. One that does not report any more is left out: what it
-// lacks, nobody knows.
+// Absent returns an error if hosts lack a capability that the cluster requires of them and that
+// hosts detect by themselves. Hosts that no longer report are ignored, because their capabilities
+// are not known.
 func Absent(t compile.Topology, reports map[string]hostreport.Kept, now time.Time) error {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(reports)) {
@@ -24,7 +24,7 @@ func Absent(t compile.Topology, reports map[string]hostreport.Kept, now time.Tim
 		}
 		report, err := reports[name].Decode()
 		if err != nil {
-			continue // status names it
+			continue // reported by florctl status
 		}
 		for _, by := range requires(t, name, host) {
 			for _, c := range by.capabilities {
@@ -40,7 +40,7 @@ func Absent(t compile.Topology, reports map[string]hostreport.Kept, now time.Tim
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// requirement is what requires capabilities of a host.
+// requirement is a reason for which a host needs capabilities.
 type requirement struct {
 	what         string
 	capabilities []string

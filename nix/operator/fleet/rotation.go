@@ -13,14 +13,14 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Roots are those of a cluster's hosts, by their last reports.
+// Roots contains the roots in the last reports of a cluster's hosts.
 type Roots struct {
 	now   time.Time
 	hosts map[string]hostreport.Roots
-	never map[string]string // why a host is not among them
+	never map[string]string // reason for which a host is missing
 }
 
-// ReadRoots reads the reports of the topology's hosts, but for those without.
+// ReadRoots reads the reports of the topology's hosts, except those in without.
 func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without []string, now time.Time) (Roots, error) {
 	r := Roots{now, map[string]hostreport.Roots{}, map[string]string{}}
 	for _, name := range without {
@@ -53,8 +53,8 @@ func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without [
 	return r, nil
 }
 
-// Left is an error where the flake leaves a root that certificates of hosts lead to: these would
-// be believed nowhere any more, and their hosts reach no provider.
+// Left returns an error if the flake omits a root to which certificates of hosts lead. The
+// certificates would no longer be accepted anywhere, and the hosts could not reach a provider.
 func (r Roots) Left(pins []string) error {
 	hosts := map[string][]string{}
 	for name, h := range r.hosts {
@@ -75,13 +75,12 @@ func (r Roots) Left(pins []string) error {
 	return errors.New(strings.Join(all, "\n"))
 }
 
-// Trusting counts the hosts that trust a root wherever they verify, and Leading those that
-// have SVIDs which lead to it.
+// Trusting returns the number of hosts that trust a root in all their parts.
 func (r Roots) Trusting(root string) (n int) {
 	return r.count(func(h hostreport.Roots) bool { return slices.Contains(h.Trusted, root) })
 }
 
-// Leading is described with Trusting.
+// Leading returns the number of hosts with SVIDs that lead to a root.
 func (r Roots) Leading(root string) (n int) {
 	return r.count(func(h hostreport.Roots) bool { return slices.Contains(h.Anchors, root) })
 }
@@ -95,7 +94,7 @@ func (r Roots) count(of func(hostreport.Roots) bool) (n int) {
 	return n
 }
 
-// Unacknowledged are the hosts that do not trust a root yet, and why.
+// Unacknowledged returns the hosts that do not trust a root yet, with the reasons.
 func (r Roots) Unacknowledged(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		switch {
@@ -108,12 +107,12 @@ func (r Roots) Unacknowledged(root string) map[string]string {
 	})
 }
 
-// settled is how long hosts must have had no other anchors: three times what a host takes to
-// report that it connected to one that had not renewed its SVID yet.
+// settled is the time for which hosts must have had no other anchors. It is three times the time
+// until a host reports a connection to a peer that has not renewed its SVID.
 const settled = 30 * time.Second
 
-// Unrenewed are the hosts with SVIDs, or connections to peers with SVIDs, that lead to another
-// root, and those where this has not been so for long.
+// Unrenewed returns the hosts with SVIDs, or connections to peers with SVIDs, that lead to another
+// root, and those for which this ended only recently.
 func (r Roots) Unrenewed(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		if others := slices.DeleteFunc(slices.Clone(h.Anchors), func(a string) bool { return a == root }); len(others) > 0 {
@@ -126,7 +125,7 @@ func (r Roots) Unrenewed(root string) map[string]string {
 	})
 }
 
-// Trusted are the hosts that still trust a root anywhere.
+// Trusted returns the hosts that still trust a root in any part.
 func (r Roots) Trusted(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		switch {
@@ -152,7 +151,7 @@ func (r Roots) lacking(why func(hostreport.Roots) string) map[string]string {
 	return all
 }
 
-// short are fingerprints as people compare them.
+// short shortens fingerprints for comparison by people.
 func short(fingerprints []string) (all []string) {
 	for _, f := range fingerprints {
 		all = append(all, f[:min(16, len(f))])

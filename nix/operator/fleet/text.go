@@ -12,11 +12,11 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// maxNotes are how many notes of a host the table has.
+// maxNotes is the maximum number of notes for each host in the table.
 const maxNotes = 3
 
-// Text writes a line for each host, and below it what to know of it. What hosts reported
-// steers no terminal.
+// Text writes a line for each host, followed by its notes. Text reported by hosts is made safe for
+// terminals.
 func Text(w io.Writer, hosts []Host, now time.Time) error {
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -46,7 +46,7 @@ func Text(w io.Writer, hosts []Host, now time.Time) error {
 	return err
 }
 
-// cells are a host's line.
+// cells returns the cells of a host's line.
 func (h Host) cells(now time.Time) []string {
 	if h.Report == nil {
 		seen := "never"
@@ -88,7 +88,7 @@ func (h Host) cells(now time.Time) []string {
 	}
 }
 
-// age is a time in its largest unit.
+// age formats a duration in its largest unit.
 func age(d time.Duration) string {
 	sign := ""
 	if d = d.Truncate(time.Second); d < 0 {

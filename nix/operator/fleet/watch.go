@@ -10,10 +10,10 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// again is how often a watch requests the reports: hosts look for changes every ten seconds.
+// again is the interval at which Watch requests reports. Hosts check for changes every ten seconds.
 const again = 5 * time.Second
 
-// Read joins the hosts of the flake with the newest report of each that any of the providers has.
+// Read returns the hosts in the flake with the newest report of each from any provider.
 func Read(ctx context.Context, s compile.Snapshot, providers client.Providers) ([]Host, error) {
 	newest, err := providers.Reports(ctx)
 	if err != nil {
@@ -22,7 +22,7 @@ func Read(ctx context.Context, s compile.Snapshot, providers client.Providers) (
 	return Join(s, newest, time.Now())
 }
 
-// Watch prints the hosts again and again, on a screen that it clears, until the context ends.
+// Watch prints the hosts repeatedly, on a screen that it clears, until the context ends.
 func Watch(ctx context.Context, s compile.Snapshot, providers client.Providers, w, screen io.Writer) error {
 	for {
 		hosts, err := Read(ctx, s, providers)

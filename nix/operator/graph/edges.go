@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// edge joins a role with something that holds it or that it reaches, or, in a
-// large cluster, with a frame that has some of them.
+// edge joins a role with a holder or target or, in a large cluster, with a frame that contains some
+// of them.
 type edge struct {
 	role    *pill
-	reaches bool // else holds
-	left    bool // of the roles
-	side    rect // what it ends at
-	y       int  // where
+	reaches bool // false if it is held
+	left    bool // is on the left of the roles
+	side    rect // box or row at which it ends
+	y       int  // height of its end
 	count   int
 }
 
-// edges are all of them, each ending at the height of what it means.
+// edges returns all edges, each ending at the height of its target.
 func (p *picture) edges() (all []*edge) {
 	side := func(frames []*frame, left bool) {
 		for _, f := range frames {
@@ -47,7 +47,7 @@ func (p *picture) edges() (all []*edge) {
 	return all
 }
 
-// ends are the parts of a frame that a role reaches, or that hold it.
+// ends returns the parts of a frame that a role reaches, or that hold it.
 func (p *picture) ends(f *frame, r *pill, reaches bool) (ends []rect) {
 	for _, b := range f.boxes {
 		if !reaches && slices.Contains(r.nodes, b.host) {
@@ -72,7 +72,7 @@ func (p *picture) ends(f *frame, r *pill, reaches bool) (ends []rect) {
 	return ends
 }
 
-// order puts each role about as high as what it is joined with.
+// order sorts the roles by the average height of what they are joined with.
 func (p *picture) order() {
 	sum, n := map[*pill]int{}, map[*pill]int{}
 	for _, e := range p.edges() {
@@ -84,8 +84,8 @@ func (p *picture) order() {
 	})
 }
 
-// connect decides where edges end. Those of a frame are spread along its side in
-// the order of the roles, so that few cross.
+// connect determines the ends of edges. Those of a frame are spread along its side in the order of
+// the roles, so that few of them cross.
 func (p *picture) connect() {
 	p.joined = p.edges()
 	if p.detail {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// needs are the lines of hosts to those who provide for them: a line for each
-// provider runs beside the hosts, on the left and around the top to the right.
+// needs draws the lines from hosts to their providers: one line for each provider runs beside the
+// hosts, on the left and over the top to the right.
 func (p *picture) needs(s *svg) {
 	s.printf(`<g class="needs">`)
 	for i, provider := range p.lanes {
@@ -99,7 +99,7 @@ func (p *picture) legend(s *svg) {
 	}
 }
 
-// marked tells whether a service of the picture has a mark.
+// marked reports whether a service in the picture has a mark.
 func (p *picture) marked(mark string) bool {
 	for _, b := range p.boxes {
 		if slices.ContainsFunc(b.rows, func(r *row) bool { return strings.Contains(r.mark, mark) }) {
@@ -109,7 +109,7 @@ func (p *picture) marked(mark string) bool {
 	return false
 }
 
-// strangers tells whether an ingress is drawn.
+// strangers reports whether an ingress is drawn.
 func (p *picture) strangers() bool {
 	for name := range p.Hosts {
 		if len(p.entered(name)) > 0 {

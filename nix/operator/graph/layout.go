@@ -9,24 +9,24 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// What a picture is made of, in pixels. In detail, edges end at single services
-// and users; in a large cluster they end at the frames of the host groups, and
-// services and users carry the numbers of their roles.
+// Dimensions of the picture in pixels. In the detailed picture, edges end at single services and
+// users. In that of a large cluster, they end at the frames of host groups, and services and users
+// show the numbers of their roles.
 const (
 	margin   = 28
 	gutter   = 150 // beside the roles, for edges
-	pillW    = 184 // and more where a role has much to say
+	pillW    = 184 // minimum width of a role
 	pillH    = 34
 	pillGap  = 12
 	rowH     = 20
 	rowGap   = 4
-	rowPad   = 16 // beside rows, both sides together
+	rowPad   = 16 // total horizontal padding of rows
 	headerH  = 24
 	gap      = 14 // between boxes
 	framePad = 14
-	frameTop = 26 // for the label
+	frameTop = 26 // space for the label
 	lane     = 14 // between lines to providers
-	head     = 64 // the title
+	head     = 64 // height of the title
 )
 
 type rect struct{ x, y, w, h int }
@@ -34,10 +34,10 @@ type rect struct{ x, y, w, h int }
 type row struct {
 	rect
 	name, class string // class is "service", "user" or "stranger"
-	mark        string // visibility, and "outside"
-	note        string // what people read of that
-	dots        []int  // numbers of its roles; of those that lead to a service
-	holds       []int  // numbers of roles that a service holds
+	mark        string // visibility and "outside"
+	note        string // text for that
+	dots        []int  // numbers of its roles, or of the roles that lead to a service
+	holds       []int  // numbers of the roles that a service holds
 }
 
 type box struct {
@@ -60,15 +60,15 @@ type pill struct {
 	number int
 }
 
-// picture is a cluster with a place for everything.
+// picture is a cluster with the positions of all parts.
 type picture struct {
 	Cluster
 	detail      bool
 	left, right []*frame // hosts that only call; hosts that serve
-	framed      bool     // there are host groups to show
+	framed      bool     // whether there are host groups
 	pills       []*pill
 	boxes       map[string]*box
-	lanes       []string // hosts that provide, sorted
+	lanes       []string // provider hosts, sorted
 	joined      []*edge
 	w, h, top   int
 	pillW       int
@@ -129,8 +129,7 @@ func lay(c Cluster) *picture {
 	return p
 }
 
-// nowhere stands for a host in the boxes of users whom no host acts as, last for
-// their group; no name of the host groups comes after it.
+// nowhere is shown as the host of users on no host, and last sorts after all names of host groups.
 const nowhere, last = "on no host", "~"
 
 func (p *picture) box(name string, numbers map[string]int) *box {
@@ -176,8 +175,8 @@ func (p *picture) box(name string, numbers map[string]int) *box {
 	return b
 }
 
-// seen says how far a service is seen, where that is not the cluster, and that it takes
-// datagrams, and its other names.
+// seen returns notes about a service: its visibility if it is not the whole cluster, UDP, and
+// additional names.
 func seen(s compile.Service) (note string) {
 	if s.Protocol == "udp" {
 		note = " · udp"
@@ -211,7 +210,7 @@ func ordered(frames map[string]*frame) (list []*frame) {
 	return list
 }
 
-// natural orders web2 before web10.
+// natural compares names so that web2 comes before web10.
 func natural(a, b string) int {
 	for a != "" && b != "" {
 		x, y := digits(a), digits(b)

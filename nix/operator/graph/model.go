@@ -10,20 +10,20 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Cluster is what is drawn.
+// Cluster is the part of a cluster to draw.
 type Cluster struct {
 	compile.Topology
-	// Needs are the kinds of need, by host, then by provider.
+	// Needs contains the kinds of need by host and provider.
 	Needs map[string]map[string][]string
-	// around is the host that the others are drawn for, empty for all.
+	// around is the host for which the others are drawn, empty for all.
 	around string
-	// nodes is how many hosts there are, drawn or not.
+	// nodes is the number of hosts, drawn or not.
 	nodes int
-	// drawn are the services that roles lead to, when that is not all.
+	// drawn contains the services to draw for each role, if not all.
 	drawn map[string][]string
 }
 
-// New takes what is drawn from a snapshot.
+// New returns the cluster in a snapshot.
 func New(s compile.Snapshot) (Cluster, error) {
 	c := Cluster{Topology: s.Topology, Needs: map[string]map[string][]string{}, nodes: len(s.Topology.Hosts)}
 	for host, docs := range s.Documents {
@@ -50,19 +50,19 @@ func New(s compile.Snapshot) (Cluster, error) {
 	return c, nil
 }
 
-// role is a role that matters: someone holds it or it was written.
+// role is a role that is held or defined.
 type role struct {
 	name     string
 	groups   []string
-	services []string                  // published ones that it reaches, sorted
-	leads    map[string][]compile.Face // what of them
-	nodes    []string                  // hosts whose node holds it, sorted; none when every does
+	services []string                  // published services that it reaches, sorted
+	leads    map[string][]compile.Face // faces of these services
+	nodes    []string                  // hosts whose node holds it, sorted; empty if every node does
 	users    []string
 	by       []string // services that hold it
-	every    bool     // every node holds it
+	every    bool     // whether every node holds it
 }
 
-// leadsTo is whether it reaches a service on one of the hosts that the service has.
+// leadsTo reports whether the role reaches a service on one of its hosts.
 func (r *role) leadsTo(service, host string) bool {
 	return slices.ContainsFunc(r.leads[service], func(f compile.Face) bool { return on(f, host) })
 }
@@ -107,7 +107,7 @@ func (c Cluster) roles() []*role {
 		if r.name == "node" || len(r.nodes) == c.nodes && c.nodes > 1 {
 			r.nodes, r.every = nil, true
 		}
-		// The reserved roles are there whether or not anyone wants them.
+		// The reserved roles exist whether or not they are used.
 		reserved := r.name == "node" || r.name == "operator"
 		idle := len(r.services) == 0 || !r.every && len(r.nodes)+len(r.users)+len(r.by) == 0
 		if !reserved || !idle {
@@ -118,8 +118,8 @@ func (c Cluster) roles() []*role {
 	return all
 }
 
-// entered are the public services that strangers reach through a host, sorted: those that
-// its node or a service on it reaches, where it is an ingress.
+// entered returns the public services that can be reached through a host, sorted: if the host is an
+// ingress, those that its node or a service on it reaches.
 func (c Cluster) entered(host string) (services []string) {
 	h := c.Hosts[host]
 	if !slices.Contains(h.Capabilities, "ingress") {
@@ -142,9 +142,9 @@ func (c Cluster) entered(host string) (services []string) {
 	return slices.Compact(services)
 }
 
-// Around is the part of a cluster that one host has to do with: what its
-// identities reach, who reaches its services, and its providers. Roles that every
-// node holds bring no other host in.
+// Around returns the part of a cluster that is related to one host: the services that its
+// identities reach, the principals that reach its services, and its providers. Roles that every
+// node holds do not add other hosts.
 func (c Cluster) Around(host string) (Cluster, error) {
 	h, ok := c.Hosts[host]
 	if !ok {
@@ -163,8 +163,8 @@ func (c Cluster) Around(host string) (Cluster, error) {
 	part.Needs = map[string]map[string][]string{host: c.Needs[host]}
 	part.Roles, part.drawn = map[string]compile.Role{}, map[string][]string{}
 	inward := set() // roles that reach this host
-	// Services that it reaches or that reach it. Of one that each host has its own of, that
-	// of another host matters when it is among these.
+	// Services that it reaches or that reach it. A separate service of another host matters only if
+	// it is among these.
 	other := set()
 	for _, r := range c.roles() {
 		here := slices.DeleteFunc(kept(r.services, set(h.Services...)), func(s string) bool { return !r.leadsTo(s, host) })
@@ -203,7 +203,7 @@ func (c Cluster) Around(host string) (Cluster, error) {
 		hosts[p] = true
 	}
 
-	// What others hold is drawn where it leads here.
+	// Roles held by others are drawn only if they lead here.
 	part.Hosts, part.Services, part.Users = map[string]compile.Host{}, map[string]compile.Service{}, map[string]compile.User{}
 	relevant := func(roles []string, own bool) []string {
 		if own {

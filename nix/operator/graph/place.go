@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// place chooses how many columns of hosts there are, so that the picture is small
-// and about as wide as a screen, and puts everything where it belongs.
+// place chooses the number of columns of hosts, so that the picture is small and about as wide as a
+// screen, and positions all parts.
 func (p *picture) place() {
 	rows := func(frames []*frame) (n int) {
 		for _, f := range frames {
@@ -66,7 +66,7 @@ func (p *picture) try(leftCols, rightCols int) (w, h int) {
 	return max(minW, rightX+rightW+lane*len(p.lanes)+8+margin), p.top + h + legendH
 }
 
-// widest is how wide boxes must be for nothing in them to be cut, within bounds.
+// widest returns the width of boxes at which no text in them is cut, within bounds.
 func (p *picture) widest(low, high int) int {
 	for _, b := range p.boxes {
 		for _, r := range b.rows {
@@ -76,11 +76,12 @@ func (p *picture) widest(low, high int) int {
 	return min(low, high)
 }
 
-// The legend takes two lines at least so wide, and what numbers are a third.
+// minW is the minimum width, at which the legend needs two lines, or three with an explanation of
+// numbers.
 const minW, legendH = 680, 110
 
-// stack puts frames below each other, the boxes of each in so many columns. Hosts
-// that provide are in the last column, where the lines to them arrive.
+// stack positions frames below each other, with the boxes of each in columns. Provider hosts are in
+// the last column, where the lines to them arrive.
 func stack(frames []*frame, at rect, cols int) (w, h int) {
 	if len(frames) == 0 {
 		return 0, 0
@@ -111,7 +112,7 @@ func stack(frames []*frame, at rect, cols int) (w, h int) {
 	return w, y - gap - at.y
 }
 
-// lines are boxes in so many columns, nil where there is none.
+// lines yields the rows of boxes in a number of columns. A missing box is nil.
 func lines(boxes []*box, cols int) iter.Seq[[]*box] {
 	return func(yield func([]*box) bool) {
 		provide := func(b *box) bool { return len(b.kinds) > 0 && cols > 1 }
@@ -138,7 +139,7 @@ func lines(boxes []*box, cols int) iter.Seq[[]*box] {
 	}
 }
 
-// fill places the rows of a box below its head.
+// fill positions the rows of a box below its header.
 func (b *box) fill() {
 	y := b.y + headerH
 	if len(b.kinds) > 0 {

@@ -7,13 +7,13 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// on is whether a face is one that a host has.
+// on reports whether a face exists on a host.
 func on(f compile.Face, host string) bool {
 	return f.ID.Node() == "" || f.ID.Node() == host || f.ID.TrustDomain() == host || strings.HasPrefix(host, "cluster ")
 }
 
-// reached is what of a service on a host a role leads to: the service, or some of its several
-// ports, "wiki:metrics".
+// reached returns the parts of a service on a host to which a role leads: the service, or some of
+// its ports, such as "wiki:metrics".
 func (c Cluster) reached(r *role, service, host string) (ends []string) {
 	if !slices.Contains(r.services, service) || !r.leadsTo(service, host) {
 		return nil
@@ -31,7 +31,8 @@ func (c Cluster) reached(r *role, service, host string) (ends []string) {
 	return ends
 }
 
-// apart are the ports of a service on a host that some role leads to, and not to all of them.
+// apart returns the ports of a service on a host to which some role leads without leading to all
+// ports.
 func (c Cluster) apart(roles []*role, service, host string) (ports []string) {
 	if c.Services[service].Ports == nil {
 		return nil

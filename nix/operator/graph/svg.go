@@ -13,13 +13,13 @@ import (
 //go:embed style.css
 var style string
 
-// The colours of roles, told apart on white and on black.
+// Colours of roles that are distinguishable on white and on black.
 var colours = []string{
 	"#3b7dd8", "#d9730d", "#2f9e6e", "#b5489b", "#a08000", "#1f9db3", "#8560d0", "#c4483c", "#5f8f2f", "#8a6a4f",
 }
 
-// SVG is the picture. It needs nothing but a viewer and has a background of its
-// own, dark where the viewer prefers that.
+// SVG returns the picture as a self-contained SVG file. It has a background of its own, which is
+// dark if the viewer prefers that.
 func SVG(c Cluster) []byte {
 	p := lay(c)
 	s := &svg{}
@@ -98,7 +98,7 @@ func (p *picture) host(s *svg, b *box) {
 	}
 }
 
-// badges is how wide the numbers of roles on a row are.
+// badges returns the width of the numbers of roles on a row.
 func (p *picture) badges(r *row) int {
 	if p.detail {
 		return 0
@@ -106,16 +106,16 @@ func (p *picture) badges(r *row) int {
 	return 14 * (min(len(r.dots), most) + min(len(r.holds), most))
 }
 
-// most is how many numbers of roles are shown on one thing.
+// most is the maximum number of role numbers shown on one part.
 const most = 4
 
-// dots are numbers of roles, the last of them at x, and how wide they are. In detail,
-// edges say it.
+// dots draws the numbers of roles, the last of them at x, and returns their width. The detailed
+// picture has edges instead.
 func (p *picture) dots(s *svg, x, y int, roles []int) int {
 	return p.numbers(s, x, y, roles, s.dot)
 }
 
-// rings are numbers of roles that a service holds, beside those that lead to it.
+// rings draws the numbers of the roles that a service holds, beside the dots.
 func (p *picture) rings(s *svg, x, y int, roles []int) int {
 	return p.numbers(s, x, y, roles, s.ring)
 }
@@ -137,8 +137,7 @@ func (p *picture) numbers(s *svg, x, y int, roles []int, number func(x, y, role 
 	return start - x
 }
 
-// role is a role with its edges: a thin line to each that holds it, an arrow to
-// each that it reaches.
+// role draws a role with its edges: a thin line to each holder and an arrow to each target.
 func (p *picture) role(s *svg, r *pill) {
 	s.printf(`<g class="role" stroke="%s" fill="%s">`, colour(r.number), colour(r.number))
 	label := "role " + r.name
@@ -172,7 +171,7 @@ func (p *picture) role(s *svg, r *pill) {
 	s.printf(`</g>`)
 }
 
-// under is what a role's pill says below its name.
+// under returns the text below a role's name.
 func (r *role) under() string {
 	var parts []string
 	if r.every {
@@ -206,8 +205,8 @@ func (s *svg) ring(x, y, role int) {
 	s.printf(`<circle class="ring" cx="%d" cy="%d" r="6" stroke="%s"/><text class="more" x="%d" y="%d" text-anchor="middle">%d</text>`, x, y, colour(role), x, y+3, role)
 }
 
-// join draws an edge, level at both ends: with a dot at what holds a role, or an
-// arrow at what it reaches.
+// join draws an edge that is horizontal at both ends, with a dot at a holder or an arrow at a
+// target.
 func (s *svg) join(e *edge) {
 	x, port, out := e.side.x, e.role.x+e.role.w, 1
 	if e.left {
@@ -229,15 +228,14 @@ func (s *svg) join(e *edge) {
 
 func colour(role int) string { return colours[(role-1)%len(colours)] }
 
-// text is escaped for XML.
+// text escapes s for XML.
 func text(s string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(s))
 	return b.String()
 }
 
-// fit writes a text that takes about so many pixels at most; what is cut shows under a
-// pointer.
+// fit writes a text within a number of pixels. If it is cut, the full text is shown as a tooltip.
 func (s *svg) fit(class string, x, y int, v string, room, size int) {
 	if width(v, size) <= room {
 		s.text(class, x, y, v)
@@ -250,8 +248,7 @@ func (s *svg) fit(class string, x, y int, v string, room, size int) {
 	s.printf(`<text class="%s" x="%d" y="%d">%s<title>%s</title></text>`, class, x, y, text(string(cut)+"…"), text(v))
 }
 
-// width is about how many pixels a text takes in the widest of our fonts, DejaVu Sans.
-// No font is at hand to ask.
+// width estimates the width of a text in pixels in the widest of our fonts, DejaVu Sans.
 func width(v string, size int) int {
 	hundredths := 0
 	for _, r := range v {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// DOT is the cluster for Graphviz.
+// DOT returns the cluster in the language of Graphviz.
 func DOT(c Cluster) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n", quoted(c.Name))
@@ -50,12 +50,12 @@ func DOT(c Cluster) []byte {
 	return []byte(b.String())
 }
 
-// Mermaid is the cluster for Markdown.
+// Mermaid returns the cluster in the language of Mermaid, for Markdown.
 func Mermaid(c Cluster) []byte {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
 	ids := map[string]string{}
-	// Mermaid's own IDs are plain words, some of which mean something to it.
+	// Mermaid's IDs are plain words, some of which are reserved.
 	id := func(name string) string {
 		if ids[name] == "" {
 			ids[name] = fmt.Sprintf("n%d", len(ids)+1)
@@ -93,19 +93,19 @@ func Mermaid(c Cluster) []byte {
 	return []byte(b.String())
 }
 
-// form is how one language writes the parts of a cluster.
+// form describes how a language writes the parts of a cluster.
 type form struct {
 	*strings.Builder
 	host           func(id, name string, kinds, inside []string)
 	service, user  func(id, name string) string
 	role           func(id, label string) string
 	holds, reaches func(from, to string) string
-	outside        func(from, to string) string     // from a service to where it leads
+	outside        func(from, to string) string     // from a service to its target
 	strangers      func(to, services string) string // through an ingress
 	needs          func(from, to, kinds string) string
 }
 
-// write tells the parts in a fixed order: hosts, roles, edges.
+// write writes the parts in a fixed order: hosts, roles, edges.
 func (c Cluster) write(f *form) {
 	roles := c.roles()
 	for _, name := range slices.Sorted(maps.Keys(c.Hosts)) {
@@ -173,12 +173,12 @@ func (c Cluster) write(f *form) {
 	}
 }
 
-// quoted is a string of DOT.
+// quoted returns a string of DOT.
 func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// escaped is a label of Mermaid.
+// escaped returns a label of Mermaid.
 func escaped(s string) string {
 	return `"` + strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "&", "#amp;", "\n", " ").Replace(s) + `"`
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// issue makes what is in the file, and the record of it. Hosts accept all of it.
+// issue creates the content of the file and its record. It checks that hosts will accept all of it.
 func (i *Issuing) issue() error {
 	m := i.manifest
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
@@ -103,7 +103,7 @@ func (i *Issuing) issueOne(roots *trust.Roots, id spiffe.ID, device string) erro
 	return nil
 }
 
-// recipient is the host itself, where it has the key already that proves it.
+// recipient returns the host's own key as recipient, if the host already has a key that proves it.
 func (i *Issuing) recipient() ([]age.Recipient, error) {
 	if i.proves == nil || i.file.DeviceKey != "" {
 		return nil, fmt.Errorf("%s has no key yet that the file could be sealed to: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", cmp.Or(i.Host, i.ID))
@@ -118,7 +118,7 @@ func (i *Issuing) recipient() ([]age.Recipient, error) {
 	return []age.Recipient{r}, nil
 }
 
-// seal signs the file, and seals that.
+// seal signs the file and encrypts the result.
 func (i *Issuing) seal(to []age.Recipient) ([]byte, error) {
 	text, sig, err := i.Key.SignJSON(i.file, hostapi.IdentityFileText)
 	if err != nil {

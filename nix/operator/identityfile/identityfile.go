@@ -28,27 +28,27 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Issuing says what identity file is made.
+// Issuing describes the identity file to issue.
 type Issuing struct {
-	// Host, Request and ID are exclusive: whose keys are made here, the file with which a host requests it, and
-	// the one identity of a machine that is no host.
+	// Host, Request and ID are exclusive. Host is a host whose keys are generated here, Request the
+	// file with a host's request, and ID the single identity of a machine that is not a host.
 	Host, Request, ID string
 
-	Device   string        // fingerprint of the host's device key, where the flake has no key of the host
-	Lifetime time.Duration // of the certificates
+	Device   string        // fingerprint of the host's device key, if the flake declares no key
+	Lifetime time.Duration // lifetime of the certificates
 	Key      published.Key
-	Dir      ca.Dir // of the enrolment certificate
+	Dir      ca.Dir // directory of the enrolment certificate
 
 	now      time.Time
 	by       *ca.Authority
 	manifest document.Manifest
-	wanted   map[spiffe.ID]crypto.PublicKey // keys of the request; nil where they are made here
+	wanted   map[spiffe.ID]crypto.PublicKey // public keys in the request; nil if keys are generated here
 	proves   ssh.PublicKey                  // SSH host key or device key of the host
 	file     hostapi.IdentityFile
 	record   []Issued
 }
 
-// CheckLifetime returns an error where certificates of identity files cannot have a lifetime.
+// CheckLifetime returns an error if a lifetime is not permitted for certificates of identity files.
 func CheckLifetime(d time.Duration) error {
 	if d < time.Minute || d > trust.MaxLifetime {
 		return fmt.Errorf("--lifetime %s: want between a minute and %s", d, trust.MaxLifetime)
@@ -56,9 +56,10 @@ func CheckLifetime(d time.Duration) error {
 	return nil
 }
 
-// Issue makes the file, and records what is in it. Open opens the enrolment key. The file is sealed to
-// recipients or, where there are none, to the host itself. Online returns the cluster, whose providers know what is
-// revoked and have joined, and keep a row in their audit log; it is nil to do without.
+// Issue creates the file and records its content. open decrypts the enrolment key. The file is
+// encrypted to recipients or, if there are none, to the host itself. online returns the cluster,
+// whose providers know the revocations and joined devices and record the certificates in their
+// audit log. If it is nil, the file is issued without them.
 func (i *Issuing) Issue(ctx context.Context, src compile.Source, online func() (published.Cluster, error), open func(string) ([]age.Identity, error), recipients func() ([]age.Recipient, error)) ([]byte, error) {
 	i.now = time.Now()
 	read := i.read
@@ -110,7 +111,7 @@ func (i *Issuing) Issue(ctx context.Context, src compile.Source, online func() (
 	return sealed, nil
 }
 
-// Print prints what is in a file that was issued, and what to do with it.
+// Print prints the content of an issued file and how to use it.
 func (i *Issuing) Print(w io.Writer, path string) {
 	for _, r := range i.record {
 		fmt.Fprintf(w, "%s: certificate %s until %s\n", r.ID.Short(), r.Serial, r.Until.UTC().Format(time.RFC3339))
@@ -122,7 +123,7 @@ func (i *Issuing) Print(w io.Writer, path string) {
 	fmt.Fprintf(w, "%s: identity file of %s: flor enroll there\n", path, i.Host)
 }
 
-// read reads the request, and what the flake gives the host.
+// read reads the request and the host's part of the flake.
 func (i *Issuing) read(ctx context.Context, src compile.Source) error {
 	var request hostapi.IdentityRequest
 	if i.Request != "" {
@@ -167,7 +168,7 @@ func (i *Issuing) read(ctx context.Context, src compile.Source) error {
 	return err
 }
 
-// requested takes the keys of a request that is really the host's.
+// requested takes the keys from a request after checking that it is from the host.
 func (i *Issuing) requested(r hostapi.IdentityRequest) error {
 	m := i.manifest
 	if r.Cluster != m.Cluster || r.Node != m.Identity.ID {
@@ -195,14 +196,14 @@ func (i *Issuing) requested(r hostapi.IdentityRequest) error {
 	return nil
 }
 
-// makeDevice makes the key by which the host proves itself.
+// makeDevice generates the device key of the host.
 func (i *Issuing) makeDevice() error {
 	secret, public, err := pubkey.NewSSH()
 	i.proves, i.file.DeviceKey = public, string(secret)
 	return err
 }
 
-// fingerprint returns the fingerprint of the device key, empty for a host that the flake has the key of.
+// fingerprint returns the fingerprint of the device key, "" for a host whose key is in the flake.
 func (i *Issuing) fingerprint() string {
 	if !i.manifest.Identity.Joins {
 		return ""
@@ -210,8 +211,8 @@ func (i *Issuing) fingerprint() string {
 	return ssh.FingerprintSHA256(i.proves)
 }
 
-// compare takes the revocation list along, and refuses a host that it revokes, and one that is
-// another device.
+// compare adds the revocation list to the file. It returns an error if the list revokes the host,
+// or if the host has joined with another device.
 func (i *Issuing) compare(ctx context.Context, c published.Cluster) error {
 	list, err := c.Continued(ctx, i.Key)
 	if err != nil {
@@ -244,7 +245,7 @@ func (i *Issuing) compare(ctx context.Context, c published.Cluster) error {
 	return nil
 }
 
-// devices are the fingerprints of those that are or were the host.
+// devices returns the fingerprints of all current and earlier devices of the host.
 func (i *Issuing) devices(ctx context.Context, c published.Cluster) (all []string, err error) {
 	former, err := Record(i.Dir)
 	if err != nil {

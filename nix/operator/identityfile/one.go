@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// readOne takes one identity for all that there is to issue.
+// readOne prepares the issue of a single identity.
 func (i *Issuing) readOne(ctx context.Context, src compile.Source) error {
 	t, err := compile.ReadTopology(ctx, src)
 	if err != nil {
@@ -47,7 +47,7 @@ func (i *Issuing) readOne(ctx context.Context, src compile.Source) error {
 	return nil
 }
 
-// knows refuses an identity that the flake does not have; vertices are in none.
+// knows returns an error if the flake does not contain an identity. Vertices are not in flakes.
 func knows(t compile.Topology, id spiffe.ID) error {
 	switch id.Kind() {
 	case spiffe.KindNode:

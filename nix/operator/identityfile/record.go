@@ -20,17 +20,17 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Issued is a line of the record of what an enrolment certificate issued, in its directory.
+// Issued is a line of the record of an enrolment certificate, which is in its directory.
 type Issued struct {
 	Time   unixtime.Time `json:"time"`
-	Host   string        `json:"host,omitempty"` // empty for a machine that is no host
+	Host   string        `json:"host,omitempty"` // empty for a machine that is not a host
 	ID     spiffe.ID     `json:"id"`
-	Serial string        `json:"serial"` // of the certificate, in hex
+	Serial string        `json:"serial"` // serial number of the certificate in hex
 	Until  unixtime.Time `json:"until"`
-	Device string        `json:"device,omitempty"` // fingerprint of the host's device key, where it joins
+	Device string        `json:"device,omitempty"` // fingerprint of the host's device key, if it joins
 }
 
-// Record returns the lines of a directory, oldest first; the last may have been cut short.
+// Record returns the lines in a directory, oldest first. The last line may be incomplete.
 func Record(dir ca.Dir) (all []Issued, err error) {
 	path := dir.Path(ca.EnrolmentRecord)
 	b, err := os.ReadFile(path)
@@ -51,7 +51,7 @@ func Record(dir ca.Dir) (all []Issued, err error) {
 	return all, lines.Err()
 }
 
-// keepRecord keeps what is issued, before anybody has it.
+// keepRecord writes the record before the file is handed out.
 func keepRecord(dir ca.Dir, all []Issued) error {
 	for _, i := range all {
 		line, err := json.Marshal(i)
@@ -65,7 +65,7 @@ func keepRecord(dir ca.Dir, all []Issued) error {
 	return nil
 }
 
-// recordIssued has the first provider that answers keep what is issued in its audit log.
+// recordIssued records the certificates in the audit log of the first provider that answers.
 func recordIssued(ctx context.Context, c published.Cluster, all []Issued) error {
 	return c.Providers.First(func(at *client.Provider) error {
 		for some := range slices.Chunk(all, join.MaxIssued) {

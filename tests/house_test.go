@@ -8,12 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -129,35 +126,6 @@ func TestTopLevel(t *testing.T) {
 		}
 	}
 }
-
-// TestLinks: what a page links to in this repository is there.
-func TestLinks(t *testing.T) {
-	links := 0
-	err := filepath.WalkDir("..", func(page string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && d.Name() == ".git":
-			return filepath.SkipDir
-		case !strings.HasSuffix(page, ".md"):
-			return nil
-		}
-		text, err := os.ReadFile(page)
-		for _, l := range link.FindAllSubmatch(text, -1) {
-			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), string(l[1]))); err != nil {
-				t.Errorf("%s links to %s: %v", page, l[1], err)
-			}
-		}
-		return err
-	})
-	if err != nil || links < 100 {
-		t.Errorf("%d links, %v", links, err)
-	}
-}
-
-// link finds a path, without what follows a number sign; a URL has a colon.
-var link = regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)\s]*)?\)`)
 
 func packages(t *testing.T) (all []pkg) {
 	t.Helper()

@@ -22,7 +22,7 @@ var changed = []string{
 }
 
 // The Nix examples of docs/explain/topology.md are one cluster without an error. Those of each
-// page in changed are changes to the first cluster of that page.
+// page in changed are changes to the first cluster of that page. That of README.md is a cluster.
 func TestExamplesCompile(t *testing.T) {
 	const page = "../../../docs/explain/topology.md"
 	blocks := examples(t, page)
@@ -31,6 +31,7 @@ func TestExamplesCompile(t *testing.T) {
 	}
 	flake, blocks := blocks[0], blocks[1:]
 	t.Run("topology", func(t *testing.T) { exampleCluster(t, flake, blocks) })
+	t.Run("README", func(t *testing.T) { exampleCluster(t, examples(t, "../../../README.md")[0], nil) })
 	for _, name := range changed {
 		t.Run(name, func(t *testing.T) {
 			exampleCluster(t, flake, examples(t, "../../../docs/how-to/"+name+".md"))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,8 +14,6 @@ import (
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/serveraccount"
-	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -43,13 +40,10 @@ func TestConformance(t *testing.T) {
 
 // fixture is the kind without its server, and one database of it.
 type fixture struct {
-	t       *testing.T
+	providertest.Alone[*serveraccount.Policy[Request]]
+	*Databases
 	servers map[string]serveraccount.Server
 	want    Request
-	grant   document.Grant // none where its kind is empty
-	db      store.Store
-	now     time.Time
-	*Databases
 }
 
 const (
@@ -59,10 +53,11 @@ const (
 
 func newFixture(t *testing.T, s serveraccount.Server, dir, name string) *fixture {
 	t.Helper()
-	f := &fixture{t: t, servers: map[string]serveraccount.Server{"main": s}, now: time.Now()}
+	f := &fixture{servers: map[string]serveraccount.Server{"main": s}}
+	f.T, f.Now, f.Settings = t, time.Now(), map[string]any{"servers": f.servers}
 	f.want = Request{Server: "main", Name: name, Rotate: int64(rotated / time.Second), Overlap: int64(overlap / time.Second)}
 	f.lose(dir)
-	f.grant = document.Grant{
+	f.Grant = document.Grant{
 		Caller: kit.ID("node/elm"), Need: "database-wiki-main", Kind: Name, Generation: 1,
 		Request: kit.JSON(f.want),
 	}
@@ -71,101 +66,39 @@ func newFixture(t *testing.T, s serveraccount.Server, dir, name string) *fixture
 
 // lose makes a state with nothing in it.
 func (f *fixture) lose(dir string) {
-	db, err := sqlite.Open(filepath.Join(f.t.TempDir(), "state.db"), sqlite.Options{})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() { db.Close() })
 	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
-	f.db = db
-	f.Databases = New(Config{Store: db, Key: key, Dir: dir, Logger: slog.New(slog.NewTextHandler(f.t.Output(), nil))})
-}
-
-func (f *fixture) policy() *serveraccount.Policy[Request] {
-	f.t.Helper()
-	p := document.Policy{
-		Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"servers": f.servers})},
-	}
-	if f.grant.Kind != "" {
-		p.Grants = []document.Grant{f.grant}
-	}
-	compiled, err := f.Compile(p)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return compiled
-}
-
-// decide is what an answer would be, before it is committed.
-func (f *fixture) decide() (server.Decision, error) {
-	f.t.Helper()
-	g := f.grant
-	return f.Answer(f.t.Context(), f.policy(), server.Call{
-		Caller: g.Caller, Grant: g, Now: f.now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
-	})
-}
-
-// reads is what the service has after its host fetched it.
-func (f *fixture) reads() map[string]string {
-	f.t.Helper()
-	d, err := f.decide()
-	if err == nil {
-		_, err = f.db.Commit(f.t.Context(), store.Txn{If: d.If, Then: d.Then})
-	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return d.Answer.Values
-}
-
-// passes lets time pass, and what is due happen.
-func (f *fixture) passes(d time.Duration) {
-	f.t.Helper()
-	f.now = f.now.Add(d)
-	if err := f.Sweep(f.t.Context(), f.now, f.policy()); err != nil {
-		f.t.Fatal(err)
-	}
+	f.Databases = New(Config{Store: f.NewStore(), Key: key, Dir: dir, Logger: slog.New(slog.NewTextHandler(f.T.Output(), nil))})
+	f.Kind = f.Databases
 }
 
 // wantActs wants so many audit rows of what was done without a request.
 func (f *fixture) wantActs(disabled, dropped int) {
-	f.t.Helper()
+	f.T.Helper()
 	if d, r := f.acts(CodeDisabled), f.acts(CodeDropped); d != disabled || r != dropped {
-		f.t.Errorf("%d rows of databases that were disabled and %d of dropped ones, want %d and %d", d, r, disabled, dropped)
+		f.T.Errorf("%d rows of databases that were disabled and %d of dropped ones, want %d and %d", d, r, disabled, dropped)
 	}
 }
 
 // acts counts the rows of a code.
 func (f *fixture) acts(code string) (n int) {
-	f.t.Helper()
-	entries, _, err := f.db.List(f.t.Context(), server.AuditPrefix)
+	f.T.Helper()
+	entries, _, err := f.Store.List(f.T.Context(), server.AuditPrefix)
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	for _, e := range entries {
 		var r server.Row
 		if err := json.Unmarshal(e.Value, &r); err != nil {
-			f.t.Fatal(err)
+			f.T.Fatal(err)
 		}
 		if r.Kind == Name && r.Outcome == server.Changed && r.Detail["server"] == "main" && r.Detail["database"] != "" && r.Code == code {
 			n++
 		}
 	}
 	return n
-}
-
-// refused is the message of a refusal, with which a host tries again.
-func (f *fixture) refused() string {
-	f.t.Helper()
-	_, err := f.decide()
-	var e *hostapi.Error
-	if !errors.As(err, &e) || e.Kind != hostapi.Transient || e.Code != hostapi.CodeUnavailable.Name {
-		f.t.Fatalf("%v, want a refusal that is transient", err)
-	}
-	return e.Message
 }
 
 // TestTurns holds that of two processes with one store one at a time works on a database.
@@ -177,7 +110,7 @@ func TestTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := New(Config{Store: f.db, Key: key, Dir: dir})
+	other := New(Config{Store: f.Store, Key: key, Dir: dir})
 	works := func(context.Context, backend) error { return nil }
 	err = f.At(t.Context(), s, f.want.Of(), func(ctx context.Context, _ backend) error {
 		ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)

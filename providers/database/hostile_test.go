@@ -33,9 +33,9 @@ func in(has map[string]string, database string) map[string]string {
 func TestShadows(t *testing.T) {
 	everyPostgres(t, func(t *testing.T, s serveraccount.Server, dir string) {
 		evil := newFixture(t, s, dir, "shadow_main")
-		has := evil.reads()
+		has := evil.Reads()
 		prey := newFixture(t, s, dir, "prey_main")
-		prey.reads()
+		prey.Reads()
 		must(t, root(s), `GRANT CREATE ON SCHEMA public TO "shadow_main.a"`) // as to everybody before PostgreSQL 15
 		as := in(has, "postgres")
 		for _, f := range []string{
@@ -54,13 +54,13 @@ func TestShadows(t *testing.T) {
 		for _, table := range []string{"pg_roles", "pg_database", "pg_stat_activity", "pg_namespace"} {
 			must(t, as, `SET ROLE NONE; CREATE TABLE public.`+table+` (n int)`)
 		}
-		prey.grant.Generation++
-		prey.reads()
-		evil.grant.Generation++
-		evil.reads()
-		evil.passes(2 * overlap)
-		evil.grant.Kind = ""
-		evil.passes(time.Minute)
+		prey.Grant.Generation++
+		prey.Reads()
+		evil.Grant.Generation++
+		evil.Reads()
+		evil.Passes(2 * overlap)
+		evil.Grant.Kind = ""
+		evil.Passes(time.Minute)
 		conn := opens(t, root(s)["url"])
 		var member bool
 		if err := conn.QueryRow(t.Context(), `SELECT pg_has_role('shadow_main', 'prey_main', 'MEMBER')`).Scan(&member); err != nil || member {
@@ -76,13 +76,13 @@ func TestWritableByAll(t *testing.T) {
 	s, dir := newPostgres().at(t, postgresKind, "postgresql", adminPassword)
 	must(t, root(s), `GRANT CREATE ON SCHEMA public TO PUBLIC`) // as PostgreSQL 14 has it
 	f := newFixture(t, s, dir, "writable_main")
-	got := f.refused()
+	got := f.Refused()
 	_, remedy, _ := strings.Cut(got, "as a superuser there, ")
 	if !strings.Contains(got, "every login may connect") || !strings.HasPrefix(remedy, "REVOKE CREATE ON SCHEMA public FROM PUBLIC;") {
 		t.Fatalf("%q, want what to do", got)
 	}
 	must(t, root(s), remedy)
-	has := f.reads()
+	has := f.Reads()
 	must(t, has, `SELECT 1`)
 	for _, database := range []string{"postgres", "template1"} {
 		if err := does(t, in(has, database)); err == nil || !strings.Contains(err.Error(), "permission denied") {
@@ -91,8 +91,8 @@ func TestWritableByAll(t *testing.T) {
 	}
 	// A provider that owns the server's own databases takes CONNECT from everybody itself.
 	must(t, root(s), `GRANT CREATE ON SCHEMA public TO PUBLIC`, `GRANT CONNECT ON DATABASE postgres, template1 TO PUBLIC`, `ALTER DATABASE postgres OWNER TO florete`, `ALTER DATABASE template1 OWNER TO florete`)
-	f.grant.Generation++
-	has = f.reads()
+	f.Grant.Generation++
+	has = f.Reads()
 	for _, database := range []string{"postgres", "template1"} {
 		if err := does(t, in(has, database)); err == nil || !strings.Contains(err.Error(), "permission denied") {
 			t.Errorf("a login in database %s: %v", database, err)
@@ -105,8 +105,8 @@ func TestWritableByAll(t *testing.T) {
 func TestHolds(t *testing.T) {
 	everyPostgres(t, func(t *testing.T, s serveraccount.Server, dir string) {
 		evil, other := newFixture(t, s, dir, "holds_main"), newFixture(t, s, dir, "held_main")
-		has := evil.reads()
-		first := other.reads()
+		has := evil.Reads()
+		first := other.Reads()
 		own, maintenance := opens(t, has["url"]), opens(t, in(has, "postgres")["url"])
 		for _, lock := range []string{"hashtext('holds_main')", "hashtext('held_main')"} {
 			if _, err := maintenance.Exec(t.Context(), `SELECT pg_advisory_lock(1718382450, `+lock+`)`); err != nil {
@@ -126,19 +126,19 @@ func TestHolds(t *testing.T) {
 			}
 		}
 		// Others rotate, and are made.
-		other.grant.Generation++
-		if next := other.reads(); next["password"] == first["password"] {
+		other.Grant.Generation++
+		if next := other.Reads(); next["password"] == first["password"] {
 			t.Error("the other service has no other login")
 		}
-		must(t, newFixture(t, s, dir, "newcomer_main").reads(), `SELECT 1`)
-		other.passes(2 * overlap)
+		must(t, newFixture(t, s, dir, "newcomer_main").Reads(), `SELECT 1`)
+		other.Passes(2 * overlap)
 		if does(t, first) == nil {
 			t.Error("the other service's former login works after the overlap")
 		}
 		// Before PostgreSQL 16 a login decides who is a member of its role.
 		_ = does(t, has, `SET ROLE NONE; REVOKE "holds_main.a" FROM florete`)
-		evil.grant.Kind = ""
-		evil.passes(time.Minute)
+		evil.Grant.Kind = ""
+		evil.Passes(time.Minute)
 		if does(t, has) == nil {
 			t.Error("it logs in although no policy names the database")
 		}
@@ -157,12 +157,12 @@ func TestMentioned(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)
 	evil, gone := newFixture(t, s, dir, "mentions_main"), newFixture(t, s, dir, "mentioned_main")
-	has := evil.reads()
-	gone.reads()
+	has := evil.Reads()
+	gone.Reads()
 	must(t, has, `CREATE TABLE t (n int)`, `GRANT SELECT ON t TO mentioned_main`)
-	gone.grant.Kind = ""
-	gone.passes(time.Minute)
-	gone.passes(31 * 24 * time.Hour)
+	gone.Grant.Kind = ""
+	gone.Passes(time.Minute)
+	gone.Passes(31 * 24 * time.Hour)
 	gone.wantActs(1, 1)
 	if does(t, map[string]string{"url": postgresURL(s.Address, "root", rootPassword, "mentioned_main")}) == nil {
 		t.Error("the database is there after 30 days")

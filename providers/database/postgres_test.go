@@ -52,7 +52,7 @@ func TestRotations(t *testing.T) {
 	s, dir := postgresAt(t)
 	f := newFixture(t, s, dir, "pool_main")
 	var has atomic.Value
-	has.Store(f.reads())
+	has.Store(f.Reads())
 	ctx, cancel := context.WithCancel(t.Context())
 	must(t, has.Load().(map[string]string), `CREATE TABLE log (n serial, who text)`)
 	var pool sync.WaitGroup
@@ -85,17 +85,17 @@ func TestRotations(t *testing.T) {
 	seen := map[string]bool{has.Load().(map[string]string)["password"]: true}
 	for i := range 3 {
 		if i == 1 {
-			f.grant.Generation++ // by hand
+			f.Grant.Generation++ // by hand
 		} else {
-			f.now = f.now.Add(rotated) // by age
+			f.Now = f.Now.Add(rotated) // by age
 		}
-		next := f.reads()
+		next := f.Reads()
 		if seen[next["password"]] || next["user"] == has.Load().(map[string]string)["user"] {
 			t.Fatalf("rotation %d: the login of before", i)
 		}
 		seen[next["password"]] = true
-		f.passes(overlap - time.Minute)
-		if f.reads()["password"] != next["password"] {
+		f.Passes(overlap - time.Minute)
+		if f.Reads()["password"] != next["password"] {
 			t.Errorf("rotation %d: another login within the overlap", i)
 		}
 		late() // with the former one
@@ -108,7 +108,7 @@ func TestRotations(t *testing.T) {
 		}
 		has.Store(next)
 		late() // connections with the former one are over
-		f.passes(2 * time.Minute)
+		f.Passes(2 * time.Minute)
 		if _, err := open.Exec(t.Context(), `SELECT 1`); err == nil {
 			t.Errorf("rotation %d: a connection of the former login is still open", i)
 		}
@@ -129,23 +129,23 @@ func TestCutOff(t *testing.T) {
 	s, dir := postgresAt(t)
 	f := newFixture(t, s, dir, "cut_main")
 	// Before the first answer is committed.
-	first, err := f.decide()
+	first, err := f.Decide()
 	if err != nil {
 		t.Fatal(err)
 	}
 	must(t, first.Answer.Values)
-	if again := f.reads(); again["password"] != first.Answer.Values["password"] {
+	if again := f.Reads(); again["password"] != first.Answer.Values["password"] {
 		t.Fatal("another login after a crash before the commit")
 	}
 	// Between what the store has and the server does: that is away.
-	f.grant.Generation = 2
+	f.Grant.Generation = 2
 	away := s
 	away.Address = "127.0.0.1:1"
 	want := f.want
 	want.Generation = 2
 	var decided record
 	err = f.At(t.Context(), s, want.Of(), func(ctx context.Context, b backend) (err error) {
-		decided, err = f.due(ctx, b, f.now, want)
+		decided, err = f.due(ctx, b, f.Now, want)
 		return err
 	})
 	if err != nil {
@@ -153,28 +153,28 @@ func TestCutOff(t *testing.T) {
 	}
 	must(t, first.Answer.Values)
 	f.servers["main"] = away
-	f.refused()
-	f.passes2(t, 10*overlap) // nobody has the next one: the former one goes on
+	f.Refused()
+	f.passesAway(t, 10*overlap) // nobody has the next one: the former one goes on
 	f.servers["main"] = s
-	f.passes(time.Minute)
+	f.Passes(time.Minute)
 	must(t, first.Answer.Values)
-	second := f.reads()
+	second := f.Reads()
 	if second["password"] != decided.Secrets["b"] || second["user"] != "cut_main.b" {
 		t.Error("the answer is not what was decided before the crash")
 	}
 	must(t, second)
 	must(t, first.Answer.Values) // an overlap from now on
-	f.passes(overlap + time.Minute)
+	f.Passes(overlap + time.Minute)
 	if does(t, first.Answer.Values) == nil {
 		t.Error("the former login works after the overlap")
 	}
 	must(t, second)
 }
 
-// passes2 lets time pass while a server is away.
-func (f *fixture) passes2(t *testing.T, d time.Duration) {
-	f.now = f.now.Add(d)
-	f.Sweep(t.Context(), f.now, f.policy())
+// passesAway lets time pass while a server is away.
+func (f *fixture) passesAway(t *testing.T, d time.Duration) {
+	f.Now = f.Now.Add(d)
+	f.Sweep(t.Context(), f.Now, f.Compiled())
 }
 
 // TestLost: without its state, or with what a backup has of it, the provider makes a login
@@ -184,29 +184,29 @@ func TestLost(t *testing.T) {
 	s, dir := postgresAt(t)
 	for name, keeps := range map[string]bool{"lost_main": false, "restored_main": true} {
 		f := newFixture(t, s, dir, name)
-		f.reads()
-		f.grant.Generation = 2
-		f.reads() // that of slot b
-		f.passes(2 * overlap)
-		has := f.reads()
+		f.Reads()
+		f.Grant.Generation = 2
+		f.Reads() // that of slot b
+		f.Passes(2 * overlap)
+		has := f.Reads()
 		must(t, has, `CREATE TABLE precious (n int)`)
-		e, err := f.db.Get(t.Context(), serveraccount.Prefix(Name)+"main/"+name)
+		e, err := f.Store.Get(t.Context(), serveraccount.Prefix(Name)+"main/"+name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.lose(dir)
 		if keeps {
-			if _, err := f.db.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(e.Key, e.Value)}}); err != nil {
+			if _, err := f.Store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(e.Key, e.Value)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		next := f.reads()
+		next := f.Reads()
 		if next["password"] == has["password"] || next["user"] == has["user"] {
 			t.Errorf("%s: the login that hosts have was replaced", name)
 		}
 		must(t, has)
 		must(t, next, `DROP TABLE precious`)
-		f.passes(overlap + time.Minute)
+		f.Passes(overlap + time.Minute)
 		must(t, next)
 		if does(t, has) == nil {
 			t.Errorf("%s: the former login works after the overlap", name)
@@ -220,7 +220,7 @@ func TestVanished(t *testing.T) {
 	t.Parallel()
 	everyPostgres(t, func(t *testing.T, s serveraccount.Server, dir string) {
 		f := newFixture(t, s, dir, "vanished_main")
-		has := f.reads()
+		has := f.Reads()
 		for i, lose := range [][]string{
 			{`ALTER ROLE "vanished_main.a" NOLOGIN`},
 			{`DROP ROLE "vanished_main.a"`},
@@ -230,7 +230,7 @@ func TestVanished(t *testing.T) {
 			if does(t, has) == nil {
 				t.Fatalf("%q: it logs in", lose)
 			}
-			f.passes(time.Minute)
+			f.Passes(time.Minute)
 			must(t, has)
 			if got := f.acts(CodeRestored); got != i+1 {
 				t.Errorf("%d rows of what was made anew, want %d", got, i+1)
@@ -245,7 +245,7 @@ func TestConnections(t *testing.T) {
 	t.Parallel()
 	everyPostgres(t, func(t *testing.T, s serveraccount.Server, dir string) {
 		f := newFixture(t, s, dir, "greedy_main")
-		has := f.reads()
+		has := f.Reads()
 		is := func(want int) {
 			t.Helper()
 			conn, err := connect(t.Context(), root(s)["url"])
@@ -260,13 +260,13 @@ func TestConnections(t *testing.T) {
 		}
 		is((200 - 3) / 4)
 		must(t, root(s), `ALTER ROLE "greedy_main.a" CONNECTION LIMIT -1`)
-		f.passes(time.Minute)
+		f.Passes(time.Minute)
 		is((200 - 3) / 4)
 		if err := does(t, has, `ALTER ROLE SESSION_USER CONNECTION LIMIT -1`); err == nil {
 			t.Error("a login lifts its own bound")
 		}
 		must(t, root(s), `ALTER ROLE "greedy_main.a" CONNECTION LIMIT 2`)
-		f.passes(time.Minute)
+		f.Passes(time.Minute)
 		is(2)
 		open, err := connect(t.Context(), has["url"])
 		if err != nil {
@@ -290,41 +290,41 @@ func TestRemoved(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)
 	f := newFixture(t, s, dir, "gone_main")
-	has := f.reads()
+	has := f.Reads()
 	must(t, has, `CREATE TABLE precious (n int)`)
 	open, err := connect(t.Context(), has["url"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	granted := f.grant
-	f.grant.Kind = ""
-	f.passes(time.Minute)
+	granted := f.Grant
+	f.Grant.Kind = ""
+	f.Passes(time.Minute)
 	if does(t, has) == nil {
 		t.Error("it logs in although no policy names the database")
 	}
 	if _, err := open.Exec(t.Context(), `SELECT 1`); err == nil {
 		t.Error("a connection is still open although no policy names the database")
 	}
-	f.passes(29 * 24 * time.Hour)
+	f.Passes(29 * 24 * time.Hour)
 	f.wantActs(1, 0)
-	f.grant = granted
-	f.passes(time.Minute)
+	f.Grant = granted
+	f.Passes(time.Minute)
 	must(t, has, `SELECT * FROM precious`)
-	f.grant.Kind = ""
-	f.passes(time.Minute)
-	f.passes(29 * 24 * time.Hour)
+	f.Grant.Kind = ""
+	f.Passes(time.Minute)
+	f.Passes(29 * 24 * time.Hour)
 	must(t, map[string]string{"url": postgresURL(s.Address, "root", rootPassword, "gone_main")})
-	f.passes(2 * 24 * time.Hour)
+	f.Passes(2 * 24 * time.Hour)
 	if does(t, map[string]string{"url": postgresURL(s.Address, "root", rootPassword, "gone_main")}) == nil {
 		t.Error("the database is there after 30 days")
 	}
 	f.wantActs(2, 1)
-	if rest, _, err := f.db.List(t.Context(), "database/"); err != nil || len(rest) != 0 {
+	if rest, _, err := f.Store.List(t.Context(), "database/"); err != nil || len(rest) != 0 {
 		t.Errorf("what is left in the store: %v, %v", rest, err)
 	}
 	must(t, root(s), `CREATE ROLE "gone_main"`, `DROP ROLE "gone_main"`) // no role is left
-	f.grant = granted
-	if err := does(t, f.reads(), `SELECT * FROM precious`); err == nil || !strings.Contains(err.Error(), "does not exist") {
+	f.Grant = granted
+	if err := does(t, f.Reads(), `SELECT * FROM precious`); err == nil || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("named again after that: %v, want an empty database", err)
 	}
 }
@@ -334,15 +334,15 @@ func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)
 	f := newFixture(t, s, dir, "meanwhile_main")
-	f.reads()
+	f.Reads()
 	for _, changed := range []bool{false, true} {
 		var r record
 		if err := f.Read(t.Context(), f.want.Of(), &r); err != nil {
 			t.Fatal(err)
 		}
 		if changed {
-			f.grant.Generation++
-			f.reads()
+			f.Grant.Generation++
+			f.Reads()
 		}
 		worked := false
 		err := f.AtSame(t.Context(), s, f.want.Of(), &r, func(context.Context, backend) error {
@@ -359,7 +359,7 @@ func TestChangedMeanwhile(t *testing.T) {
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)
-	one, two := newFixture(t, s, dir, "one_main").reads(), newFixture(t, s, dir, "two_main").reads()
+	one, two := newFixture(t, s, dir, "one_main").Reads(), newFixture(t, s, dir, "two_main").Reads()
 	must(t, one, `CREATE TABLE t (n int)`)
 	into := strings.TrimSuffix(two["url"], "two_main") + "one_main"
 	if err := does(t, map[string]string{"url": into}); err == nil || !strings.Contains(err.Error(), "permission denied") {
@@ -433,7 +433,7 @@ func TestServerStates(t *testing.T) {
 		os.WriteFile(filepath.Join(here, "main"), b, 0o600)
 		s := s
 		of.edit(&s, here)
-		if got := newFixture(t, s, here, name).refused(); !strings.Contains(got, of.want) || strings.Contains(got, adminPassword) {
+		if got := newFixture(t, s, here, name).Refused(); !strings.Contains(got, of.want) || strings.Contains(got, adminPassword) {
 			t.Errorf("%s: %q, want %q in it, and no password", name, got, of.want)
 		}
 	}
@@ -445,14 +445,14 @@ func TestSecrets(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)
 	f := newFixture(t, s, dir, "secret_main")
-	first := f.reads()
-	f.grant.Generation = 2
-	second := f.reads()
+	first := f.Reads()
+	f.Grant.Generation = 2
+	second := f.Reads()
 	log, err := os.ReadFile(postgresServer().log)
 	if err != nil || !strings.Contains(string(log), `CREATE ROLE "secret_main.a"`) {
 		t.Fatalf("the server's log lacks statements, %v", err)
 	}
-	rows, _, err := f.db.List(t.Context(), "")
+	rows, _, err := f.Store.List(t.Context(), "")
 	if err != nil || len(rows) < 2 {
 		t.Fatal(rows, err)
 	}

@@ -45,7 +45,7 @@ func TestRedisRotations(t *testing.T) {
 	s, dir := redisAt(t)
 	f := newFixture(t, s, dir, "pool_cache")
 	var has atomic.Value
-	first := f.reads()
+	first := f.Reads()
 	has.Store(first)
 	open, err := opened(t, first, s)
 	if err != nil {
@@ -75,17 +75,17 @@ func TestRedisRotations(t *testing.T) {
 	}
 	for i := range 3 {
 		late()
-		f.grant.Generation++
-		former, next := has.Load().(map[string]string), f.reads()
+		f.Grant.Generation++
+		former, next := has.Load().(map[string]string), f.Reads()
 		if former["password"] == next["password"] || former["user"] != next["user"] {
 			t.Fatalf("rotation %d: not another password of the same user", i)
 		}
 		late()
-		f.passes(overlap - time.Minute)
+		f.Passes(overlap - time.Minute)
 		late()
 		has.Store(next)
 		late()
-		f.passes(2 * time.Minute)
+		f.Passes(2 * time.Minute)
 		if commands(t, former, s, "PING") == nil {
 			t.Errorf("rotation %d: the former password works after the overlap", i)
 		}
@@ -110,8 +110,8 @@ func TestRedisOthers(t *testing.T) {
 
 func testRedisOthers(t *testing.T, s serveraccount.Server, dir string) {
 	f, other := newFixture(t, s, dir, "some_cache"), newFixture(t, s, dir, "other_cache")
-	has := f.reads()
-	if err := commands(t, other.reads(), s, "SET other_cache:k 1"); err != nil {
+	has := f.Reads()
+	if err := commands(t, other.Reads(), s, "SET other_cache:k 1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := commands(t, has, s, "SET some_cache:k v", "PUBLISH some_cache:c m"); err != nil {
@@ -137,22 +137,22 @@ func testRedisOthers(t *testing.T, s serveraccount.Server, dir string) {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	granted := f.grant
-	f.grant.Kind = ""
-	f.passes(time.Minute)
+	granted := f.Grant
+	f.Grant.Kind = ""
+	f.Passes(time.Minute)
 	if _, err := open.do("PING"); err == nil {
 		t.Error("a connection is still open although no policy names the user")
 	}
 	if commands(t, has, s, "PING") == nil {
 		t.Error("it logs in although no policy names it")
 	}
-	f.grant = granted
-	if again := f.reads(); again["password"] != has["password"] || commands(t, has, s, "GET some_cache:k") != nil {
+	f.Grant = granted
+	if again := f.Reads(); again["password"] != has["password"] || commands(t, has, s, "GET some_cache:k") != nil {
 		t.Error("named again it is not as it was")
 	}
-	f.grant.Kind = ""
-	f.passes(time.Minute)
-	f.passes(31 * 24 * time.Hour)
+	f.Grant.Kind = ""
+	f.Passes(time.Minute)
+	f.Passes(31 * 24 * time.Hour)
 	f.wantActs(2, 1)
 	if keys, err := users.do("EXISTS", "some_cache:k"); err != nil || keys != int64(0) {
 		t.Errorf("%v of its keys are there after 30 days, %v", keys, err)
@@ -170,15 +170,15 @@ func TestRedisLost(t *testing.T) {
 	t.Parallel()
 	s, dir := redisAt(t)
 	f := newFixture(t, s, dir, "lost_cache")
-	has := f.reads()
+	has := f.Reads()
 	f.lose(dir)
-	next := f.reads()
+	next := f.Reads()
 	for _, has := range []map[string]string{has, next} {
 		if err := commands(t, has, s, "PING"); err != nil {
 			t.Error(err)
 		}
 	}
-	f.passes(overlap + time.Minute)
+	f.Passes(overlap + time.Minute)
 	if commands(t, has, s, "PING") == nil || commands(t, next, s, "PING") != nil {
 		t.Error("after the overlap not the new password alone works")
 	}
@@ -190,7 +190,7 @@ func TestRedisVanished(t *testing.T) {
 	t.Parallel()
 	s, dir := redisAt(t)
 	f := newFixture(t, s, dir, "vanished_cache")
-	has := f.reads()
+	has := f.Reads()
 	admin, err := openRedis(t.Context(), s, "providers")
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestRedisVanished(t *testing.T) {
 		if commands(t, has, s, "PING") == nil {
 			t.Fatalf("%q: it logs in", lose)
 		}
-		f.passes(time.Minute)
+		f.Passes(time.Minute)
 		if err := commands(t, has, s, "PING"); err != nil {
 			t.Errorf("%q: %v", lose, err)
 		}
@@ -233,7 +233,7 @@ func TestRedisStates(t *testing.T) {
 	} {
 		s := s
 		edit(&s)
-		if got := newFixture(t, s, dir, "states_cache").refused(); !strings.Contains(got, want) || strings.Contains(got, `"providers"`) {
+		if got := newFixture(t, s, dir, "states_cache").Refused(); !strings.Contains(got, want) || strings.Contains(got, `"providers"`) {
 			t.Errorf("%q, want %q in it, and no password", got, want)
 		}
 	}

@@ -225,29 +225,29 @@ func TestForgejo(t *testing.T) {
 			t.Fatalf("the account has %s and tokens of %v, want %s and %v", got, all, rights, scopes)
 		}
 	}
-	first := f.reads()["token"]
+	first := f.Reads()["token"]
 	check("ops/infra:read ops/more:read", "read:repository")
-	f.passes(lifetime * 3 / 4)
-	second := f.reads()["token"]
+	f.Passes(lifetime * 3 / 4)
+	second := f.Reads()["token"]
 	check("ops/infra:read ops/more:read", "read:repository", "read:repository")
-	f.passes(lifetime / 3)
+	f.Passes(lifetime / 3)
 	if tokens, _ := c.has("florete-ci"); tokens[first] != "" || tokens[second] == "" {
 		t.Error("the former token has not ended, or the next one has")
 	}
 	want := f.want
 	want.Access, want.Repositories = write, []string{"ops/more"}
 	f.wants(want)
-	third := f.reads()["token"]
+	third := f.Reads()["token"]
 	check("ops/more:write", "read:repository", "write:repository")
 	if third == second {
 		t.Error("the token that writes is the one that reads")
 	}
 
 	f.lose(dir)
-	f.reads()
+	f.Reads()
 	check("ops/more:write", "read:repository", "write:repository", "write:repository")
-	f.grant.Kind = ""
-	f.passes(0)
+	f.Grant.Kind = ""
+	f.Passes(0)
 	check("")
 
 	want.Repositories = []string{"nobody/infra"}
@@ -280,7 +280,7 @@ func TestForgejoTaken(t *testing.T) {
 				t.Errorf("it has %v and %v", tokens, rights)
 			}
 			delete(c.accounts, "florete-ci")
-			f.reads()
+			f.Reads()
 			c.register("florete-ci", taken) // after an administrator removed the provider's
 			f.refused("account florete-ci is there and was not made by this provider")
 			if tokens, rights := c.has("florete-ci"); len(tokens)+len(rights) > 0 {
@@ -298,17 +298,17 @@ func TestForgejoTakeOver(t *testing.T) {
 	u := c.register("florete-ci", madeUser{Email: "florete-ci@florete.invalid", Restricted: true, Password: "mallory's", Keys: []int64{7, 8}})
 	c.accounts["florete-ci"][99] = madeToken{ID: 99, Name: "florete-9999999999-x", SHA1: "mallory's", Scopes: []string{"all"}}
 	f := newFixture(t, at, dir, "florete-ci", "ops/infra")
-	f.reads()
+	f.Reads()
 	if u.Password == "mallory's" || len(u.Keys) > 0 {
 		t.Errorf("others may sign in, by a password or by keys %v", u.Keys)
 	}
 	password := u.Password
-	f.passes(lifetime * 3 / 4)
-	f.reads()
+	f.Passes(lifetime * 3 / 4)
+	f.Reads()
 	if u.Password != password {
 		t.Error("the account that the provider has is taken over again")
 	}
-	f.passes(lifetime / 2)
+	f.Passes(lifetime / 2)
 	if tokens, _ := c.has("florete-ci"); tokens["mallory's"] != "" {
 		t.Error("a token of somebody else works after a lifetime")
 	}
@@ -319,12 +319,12 @@ func TestGrantsDiffer(t *testing.T) {
 	t.Parallel()
 	_, at, dir := newContract(t)
 	f := newFixture(t, at, dir, "florete-ci", "ops/infra")
-	first := f.reads()["token"]
-	other := f.grant
+	first := f.Reads()["token"]
+	other := f.Grant
 	other.Caller, other.Generation = kit.ID("node/oak"), 2
-	f.others = []document.Grant{other}
-	next := f.reads()["token"]
-	if next == first || f.reads()["token"] != next {
+	f.Others = []document.Grant{other}
+	next := f.Reads()["token"]
+	if next == first || f.Reads()["token"] != next {
 		t.Error("not one other token for both grants")
 	}
 }
@@ -334,13 +334,13 @@ func TestForgejoPages(t *testing.T) {
 	t.Parallel()
 	c, at, dir := newContract(t)
 	f := newFixture(t, at, dir, "florete-ci", "ops/infra")
-	f.reads()
+	f.Reads()
 	for i := range 120 {
 		c.next++
 		c.accounts["florete-ci"][c.next] = madeToken{ID: c.next, Name: fmt.Sprintf("by-hand-%d", i), SHA1: strconv.Itoa(i), Scopes: []string{"all"}}
 	}
-	f.passes(lifetime*3/4 + time.Minute)
-	f.reads()
+	f.Passes(lifetime*3/4 + time.Minute)
+	f.Reads()
 	if tokens, _ := c.has("florete-ci"); len(tokens) != 2 {
 		t.Errorf("%d tokens, want the two of the provider", len(tokens))
 	}

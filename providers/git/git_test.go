@@ -2,21 +2,16 @@ package git
 
 import (
 	"encoding/json"
-	"errors"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/serveraccount"
-	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -44,15 +39,11 @@ func TestConformance(t *testing.T) {
 
 // fixture is the kind without its server, and one token of it.
 type fixture struct {
-	t      *testing.T
+	providertest.Alone[*serveraccount.Policy[Request]]
+	*Tokens
 	forges map[string]serveraccount.Server
 	want   Request
-	grant  document.Grant // none where its kind is empty
-	others []document.Grant
-	db     store.Store
 	key    *sealedstore.Key
-	now    time.Time
-	*Tokens
 }
 
 const lifetime = 12 * time.Hour
@@ -63,7 +54,8 @@ func newFixture(t *testing.T, f serveraccount.Server, dir, user string, reposito
 	if err != nil {
 		t.Fatal(err)
 	}
-	fix := &fixture{t: t, forges: map[string]serveraccount.Server{"forge": f}, key: key, now: time.Now()}
+	fix := &fixture{forges: map[string]serveraccount.Server{"forge": f}, key: key}
+	fix.T, fix.Now, fix.Settings = t, time.Now(), map[string]any{"forges": fix.forges}
 	fix.lose(dir)
 	fix.wants(Request{Forge: "forge", Account: user, Repositories: repositories, Access: read, Lifetime: int64(lifetime / time.Second)})
 	return fix
@@ -72,73 +64,20 @@ func newFixture(t *testing.T, f serveraccount.Server, dir, user string, reposito
 // wants changes what the policy grants.
 func (f *fixture) wants(r Request) {
 	f.want = r
-	f.grant = document.Grant{Caller: kit.ID("node/elm"), Need: "git-ci-token", Kind: Name, Generation: max(f.grant.Generation, 1), Request: kit.JSON(r)}
+	f.Grant = document.Grant{Caller: kit.ID("node/elm"), Need: "git-ci-token", Kind: Name, Generation: max(f.Grant.Generation, 1), Request: kit.JSON(r)}
 }
 
 // lose makes a state with nothing in it.
 func (f *fixture) lose(dir string) {
-	db, err := sqlite.Open(filepath.Join(f.t.TempDir(), "state.db"), sqlite.Options{})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() { db.Close() })
-	f.db = db
-	f.Tokens = New(Config{Store: db, Key: f.key, Dir: dir, Logger: slog.New(slog.NewTextHandler(f.t.Output(), nil))})
-}
-
-func (f *fixture) policy() *serveraccount.Policy[Request] {
-	f.t.Helper()
-	p := document.Policy{
-		Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{Name: kit.JSON(map[string]any{"forges": f.forges})},
-	}
-	if f.grant.Kind != "" {
-		p.Grants = append([]document.Grant{f.grant}, f.others...)
-	}
-	compiled, err := f.Compile(p)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return compiled
-}
-
-// decide is what an answer would be, before it is committed.
-func (f *fixture) decide() (server.Decision, error) {
-	f.t.Helper()
-	g := f.grant
-	return f.Answer(f.t.Context(), f.policy(), server.Call{
-		Caller: g.Caller, Grant: g, Now: f.now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
-	})
-}
-
-// reads is what the service has after its host fetched it.
-func (f *fixture) reads() map[string]string {
-	f.t.Helper()
-	d, err := f.decide()
-	if err == nil {
-		_, err = f.db.Commit(f.t.Context(), store.Txn{If: d.If, Then: d.Then})
-	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return d.Answer.Values
-}
-
-// passes lets time pass, and what is due happen.
-func (f *fixture) passes(d time.Duration) {
-	f.t.Helper()
-	f.now = f.now.Add(d)
-	if err := f.Sweep(f.t.Context(), f.now, f.policy()); err != nil {
-		f.t.Fatal(err)
-	}
+	f.Tokens = New(Config{Store: f.NewStore(), Key: f.key, Dir: dir, Logger: slog.New(slog.NewTextHandler(f.T.Output(), nil))})
+	f.Kind = f.Tokens
 }
 
 // refused checks the message of a refusal, with which a host tries again.
 func (f *fixture) refused(want string) {
-	f.t.Helper()
-	_, err := f.decide()
-	var e *hostapi.Error
-	if !errors.As(err, &e) || e.Kind != hostapi.Transient || e.Code != hostapi.CodeUnavailable.Name || !strings.Contains(e.Message, want) {
-		f.t.Fatalf("%v, want a refusal that is transient: %s", err, want)
+	f.T.Helper()
+	if message := f.Refused(); !strings.Contains(message, want) {
+		f.T.Fatalf("%s, want %s", message, want)
 	}
 }
 

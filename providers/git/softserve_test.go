@@ -72,10 +72,10 @@ func TestPull(t *testing.T) {
 	want := ci.want
 	want.Access = write
 	ci.wants(want)
-	writes := newClone(t, ci.reads())
+	writes := newClone(t, ci.Reads())
 	writes.commits(true, "main")
 
-	reads := newClone(t, host.reads())
+	reads := newClone(t, host.Reads())
 	reads.does(true, "clone", "-q", "-b", "main", reads.base+"/infra.git", "infra")
 	writes.does(true, "-C", "infra", "commit", "-q", "--allow-empty", "-m", "more")
 	writes.does(true, "-C", "infra", "push", "-q", "origin", "HEAD:refs/heads/main")
@@ -92,24 +92,24 @@ func TestReplacedBeforeItEnds(t *testing.T) {
 	t.Parallel()
 	at, dir := softAt(t)
 	f := newFixture(t, at, dir, "florete-rotation", "infra")
-	first := f.reads()
+	first := f.Reads()
 	former := newClone(t, first)
 	former.pulls(true, "infra")
-	f.passes(lifetime*2/3 - time.Minute)
-	if f.reads()["token"] != first["token"] {
+	f.Passes(lifetime*2/3 - time.Minute)
+	if f.Reads()["token"] != first["token"] {
 		t.Fatal("replaced before two thirds of its lifetime")
 	}
-	f.passes(2 * time.Minute)
-	second := f.reads()
+	f.Passes(2 * time.Minute)
+	second := f.Reads()
 	if second["token"] == first["token"] {
 		t.Fatal("not replaced after two thirds of its lifetime")
 	}
-	if f.reads()["token"] != second["token"] {
+	if f.Reads()["token"] != second["token"] {
 		t.Fatal("replaced twice")
 	}
 	former.pulls(true, "infra")
 	newClone(t, second).pulls(true, "infra")
-	f.passes(lifetime/3 + time.Minute)
+	f.Passes(lifetime/3 + time.Minute)
 	former.pulls(false, "infra")
 	newClone(t, second).pulls(true, "infra")
 }
@@ -119,8 +119,8 @@ func TestForgeEndsIt(t *testing.T) {
 	t.Parallel()
 	at, dir := softAt(t)
 	f := newFixture(t, at, dir, "florete-ends", "infra")
-	f.now = time.Now().Add(-lifetime + 3*time.Second)
-	now := f.now
+	f.Now = time.Now().Add(-lifetime + 3*time.Second)
+	now := f.Now
 	want := f.want
 	f.forges["forge"] = at
 	err := f.At(t.Context(), at, want.Of(), func(ctx context.Context, b forge) error {
@@ -149,11 +149,11 @@ func TestGenerationEndsTheFormerSoon(t *testing.T) {
 	t.Parallel()
 	at, dir := softAt(t)
 	f := newFixture(t, at, dir, "florete-generation", "infra")
-	former := newClone(t, f.reads())
-	f.grant.Generation = 2
-	next := newClone(t, f.reads())
+	former := newClone(t, f.Reads())
+	f.Grant.Generation = 2
+	next := newClone(t, f.Reads())
 	former.pulls(true, "infra")
-	f.passes(lifetime/12 + time.Second)
+	f.Passes(lifetime/12 + time.Second)
 	former.pulls(false, "infra")
 	next.pulls(true, "infra")
 }
@@ -162,27 +162,27 @@ func TestUnnamed(t *testing.T) {
 	t.Parallel()
 	at, dir := softAt(t)
 	f := newFixture(t, at, dir, "florete-unnamed", "infra")
-	c := newClone(t, f.reads())
+	c := newClone(t, f.Reads())
 	c.pulls(true, "infra")
-	grant := f.grant
-	f.grant.Kind = ""
-	f.passes(0)
+	grant := f.Grant
+	f.Grant.Kind = ""
+	f.Passes(0)
 	c.pulls(false, "infra")
 	var r record
 	if err := f.Read(t.Context(), f.want.Of(), &r); err != nil || r.Modified != 0 {
 		t.Errorf("kept %+v, %v", r, err)
 	}
-	f.passes(0)
-	rows, _, err := f.db.List(t.Context(), server.AuditPrefix)
+	f.Passes(0)
+	rows, _, err := f.Store.List(t.Context(), server.AuditPrefix)
 	if err != nil || len(rows) != 1 || !strings.Contains(string(rows[0].Value), CodeEnded) {
 		t.Errorf("audit rows %+v, %v, want one of %s", rows, err, CodeEnded)
 	}
-	f.grant = grant
-	newClone(t, f.reads()).pulls(true, "infra")
+	f.Grant = grant
+	newClone(t, f.Reads()).pulls(true, "infra")
 
-	f.grant.Kind = ""
+	f.Grant.Kind = ""
 	delete(f.forges, "forge")
-	if err := f.Sweep(t.Context(), f.now, f.policy()); err == nil || !strings.Contains(err.Error(), "nor its forge") {
+	if err := f.Sweep(t.Context(), f.Now, f.Compiled()); err == nil || !strings.Contains(err.Error(), "nor its forge") {
 		t.Errorf("%v, want that its forge is not there", err)
 	}
 }
@@ -195,17 +195,17 @@ func TestScopeChanges(t *testing.T) {
 	want := f.want
 	want.Access = write
 	f.wants(want)
-	c := newClone(t, f.reads())
+	c := newClone(t, f.Reads())
 	c.commits(true, "scope")
 	want.Access = read
 	f.wants(want)
-	f.passes(0)
+	f.Passes(0)
 	c.pulls(true, "infra")
 	c.does(true, "-C", "infra", "commit", "-q", "--allow-empty", "-m", "x")
 	c.does(false, "-C", "infra", "push", "-q", "origin", "HEAD:refs/heads/scope")
 	want.Repositories = []string{"secrets"}
 	f.wants(want)
-	f.passes(0)
+	f.Passes(0)
 	c.pulls(false, "infra")
 	c.pulls(true, "secrets")
 }
@@ -215,14 +215,14 @@ func TestCutOff(t *testing.T) {
 	t.Parallel()
 	at, dir := softAt(t)
 	f := newFixture(t, at, dir, "florete-cut", "infra")
-	first := newClone(t, f.reads())
-	f.now = f.now.Add(lifetime * 3 / 4)
+	first := newClone(t, f.Reads())
+	f.Now = f.Now.Add(lifetime * 3 / 4)
 	want := f.want
 	want.Generation = 1
 	var r record
 	err := f.Read(t.Context(), want.Of(), &r)
 	if err == nil {
-		r, err = f.keep(t.Context(), want.Of(), r.next(f.now, want))
+		r, err = f.keep(t.Context(), want.Of(), r.next(f.Now, want))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	newClone(t, values(at, want.Account, lost)).pulls(true, "infra")
-	newClone(t, f.reads()).pulls(true, "infra")
+	newClone(t, f.Reads()).pulls(true, "infra")
 	newClone(t, values(at, want.Account, lost)).pulls(false, "infra")
 	first.pulls(true, "infra")
 }
@@ -249,18 +249,18 @@ func TestStateIsLost(t *testing.T) {
 	want := f.want
 	want.Access = write
 	f.wants(want)
-	first := newClone(t, f.reads())
+	first := newClone(t, f.Reads())
 	first.commits(true, "lost")
 
 	other := newFixture(t, at, dir, "florete-lost", "infra")
-	next := newClone(t, other.reads())
+	next := newClone(t, other.Reads())
 	next.pulls(true, "infra")
 	first.pulls(true, "infra")
 	first.does(true, "-C", "infra", "commit", "-q", "--allow-empty", "-m", "x")
 	first.does(false, "-C", "infra", "push", "-q", "origin", "HEAD:refs/heads/lost")
-	other.passes(lifetime * 3 / 4)
-	newest := newClone(t, other.reads())
-	other.passes(lifetime/4 + time.Minute)
+	other.Passes(lifetime * 3 / 4)
+	newest := newClone(t, other.Reads())
+	other.Passes(lifetime/4 + time.Minute)
 	first.pulls(false, "infra")
 	newest.pulls(true, "infra")
 }

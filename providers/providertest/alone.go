@@ -1,0 +1,101 @@
+package providertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/store"
+	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit"
+)
+
+// Alone is a kind of need without a process around it. A test requests a need and lets time pass.
+type Alone[P any] struct {
+	T    *testing.T
+	Kind interface {
+		Name() string
+		Compile(p document.Policy) (P, error)
+		Answer(ctx context.Context, p P, c server.Call) (server.Decision, error)
+		Sweep(ctx context.Context, now time.Time, p P) error
+	}
+	Settings any              // of the kind in the policy
+	Grant    document.Grant   // of the need; the policy does not include it if its Kind is empty
+	Others   []document.Grant // further grants, included along with Grant
+	Store    store.Store
+	Now      time.Time
+}
+
+// NewStore makes an empty state store and returns it.
+func (a *Alone[P]) NewStore() store.Store {
+	a.T.Helper()
+	db, err := sqlite.Open(filepath.Join(a.T.TempDir(), "state.db"), sqlite.Options{})
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	a.T.Cleanup(func() { db.Close() })
+	a.Store = db
+	return db
+}
+
+// Compiled returns the policy as the kind compiles it.
+func (a *Alone[P]) Compiled() P {
+	a.T.Helper()
+	p := document.Policy{Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{a.Kind.Name(): kit.JSON(a.Settings)}}
+	if a.Grant.Kind != "" {
+		p.Grants = append([]document.Grant{a.Grant}, a.Others...)
+	}
+	compiled, err := a.Kind.Compile(p)
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	return compiled
+}
+
+// Decide returns the decision on a request for the need, and does not commit it.
+func (a *Alone[P]) Decide() (server.Decision, error) {
+	a.T.Helper()
+	g := a.Grant
+	return a.Kind.Answer(a.T.Context(), a.Compiled(), server.Call{
+		Caller: g.Caller, Grant: g, Now: a.Now, Request: hostapi.Request{Need: g.Need, Generation: g.Generation, Body: g.Request},
+	})
+}
+
+// Reads requests the need and returns the values that the service reads then.
+func (a *Alone[P]) Reads() map[string]string {
+	a.T.Helper()
+	d, err := a.Decide()
+	if err == nil {
+		_, err = a.Store.Commit(a.T.Context(), store.Txn{If: d.If, Then: d.Then})
+	}
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	return d.Answer.Values
+}
+
+// Refused requests the need, wants a transient refusal and returns its message.
+func (a *Alone[P]) Refused() string {
+	a.T.Helper()
+	_, err := a.Decide()
+	var e *hostapi.Error
+	if !errors.As(err, &e) || e.Kind != hostapi.Transient || e.Code != hostapi.CodeUnavailable.Name {
+		a.T.Fatalf("%v, want a transient refusal", err)
+	}
+	return e.Message
+}
+
+// Passes advances the clock and sweeps once.
+func (a *Alone[P]) Passes(d time.Duration) {
+	a.T.Helper()
+	a.Now = a.Now.Add(d)
+	if err := a.Kind.Sweep(a.T.Context(), a.Now, a.Compiled()); err != nil {
+		a.T.Fatal(err)
+	}
+}

@@ -1,7 +1,7 @@
 package plan
 
-// certificateRights are those of who has the certificate of a public name, or answers for it where
-// the CA looks.
+// certificateRights returns the rights of a caller that has the certificate of a public name, or
+// that answers the CA's challenges for it.
 func certificateRights(a at, caller string, request map[string]any) []fact {
 	names := list(request["names"])
 	if len(names) == 0 {
@@ -23,9 +23,9 @@ func certificateRights(a at, caller string, request map[string]any) []fact {
 	return facts
 }
 
-// certificateSettings are who issues, and how what is ordered is proved.
+// certificateSettings contains the settings about issuers and the proof of orders.
 var certificateSettings = map[string]func(a at) []fact{
-	"contact": func(at) []fact { return nil }, // whom the CA writes to
+	"contact": func(at) []fact { return nil }, // address for mail from the CA
 	"directory": func(a at) []fact {
 		return one(Right{"ACME server " + shown(a.v), "issue", "certificates for public names to " + a.node()})
 	},

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// servers are where a provider makes databases and logins, as whom, and where services are sent.
+// servers returns rights about the servers on which a provider creates databases and logins: the
+// provider's account there, and the address given to services.
 func servers(a at) (facts []fact) {
 	all := object(a.v)
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -11,18 +11,19 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Change is one thing that a document says differently.
+// Change is a difference in a document.
 type Change struct {
-	// Document is "manifest" or "policy"; "units" for how they are called on the host.
+	// Document is "manifest" or "policy", or "units" for the prefix of names on the host.
 	Document string `json:"document"`
-	// Path leads to it: names of fields, and for elements of lists what tells
-	// them apart, such as ["needs", "oidc-wiki", "renew"].
+	// Path is the path to the value: names of fields and, for elements of lists, an identifying
+	// value, such as ["needs", "oidc-wiki", "renew"].
 	Path   []string `json:"path"`
-	Before any      `json:"before,omitempty"` // nothing when it is new
-	After  any      `json:"after,omitempty"`  // nothing when it is gone
+	Before any      `json:"before,omitempty"` // missing if the value is new
+	After  any      `json:"after,omitempty"`  // missing if the value was removed
 }
 
-// changes of a host. Of one that comes or goes, what others see of it.
+// changes returns the changes of a host. For a host that is added or removed, it returns only the
+// parts that other hosts see.
 func changes(change string, was, is documents) ([]Change, error) {
 	all := []Change{}
 	for _, kind := range []string{document.DocManifest, document.DocPolicy} {
@@ -39,7 +40,7 @@ func changes(change string, was, is documents) ([]Change, error) {
 		case change != "changed":
 			old, now = outline(old), outline(now)
 		case kind == document.DocPolicy && (old == nil || now == nil):
-			// A host starts or stops to provide.
+			// The host becomes a provider host or is no longer one.
 			old, now = map[string]any{"kinds": old["kinds"]}, map[string]any{"kinds": now["kinds"]}
 		}
 		compare(nil, old, now, func(c Change) {
@@ -50,7 +51,7 @@ func changes(change string, was, is documents) ([]Change, error) {
 	return all, nil
 }
 
-// outline is what a host fetches and what it publishes.
+// outline returns the needs and the published services of a manifest.
 func outline(manifest map[string]any) map[string]any {
 	forwarder, ok := manifest["forwarder"].(map[string]any)
 	if !ok {
@@ -59,12 +60,12 @@ func outline(manifest map[string]any) map[string]any {
 	return map[string]any{"needs": manifest["needs"], "forwarder": map[string]any{"publish": forwarder["publish"]}}
 }
 
-// compare walks two values that json.Unmarshal made, in a fixed order.
+// compare compares two values from json.Unmarshal in a fixed order.
 func compare(path []string, was, is any, emit func(Change)) {
 	list := isList(was) || isList(is)
 	change := func(key string, before, after any) {
 		at := slices.Clone(path)
-		// An element of a list that is its own name needs no other.
+		// An element of a list that is a plain value needs no key in addition.
 		if key != "" && !(list && key == fmt.Sprint(cmp.Or(before, after))) {
 			at = append(at, key)
 		}
@@ -72,7 +73,7 @@ func compare(path []string, was, is any, emit func(Change)) {
 	}
 	old, oldKeys, wasSet := entries(was)
 	now, nowKeys, isSet := entries(is)
-	inOrder := len(path) > 0 && path[len(path)-1] == "providers" // of preference
+	inOrder := len(path) > 0 && path[len(path)-1] == "providers" // the order is that of preference
 	if !wasSet || !isSet || list && inOrder {
 		if !reflect.DeepEqual(was, is) {
 			change("", was, is)
@@ -95,7 +96,7 @@ func compare(path []string, was, is any, emit func(Change)) {
 			same = false
 		}
 	}
-	// The same elements in another order: what comes first may matter.
+	// The elements are the same but their order differs, which may matter.
 	if list && same && !slices.Equal(oldKeys, nowKeys) {
 		change("", oldKeys, nowKeys)
 	}
@@ -106,8 +107,8 @@ func isList(v any) bool {
 	return ok
 }
 
-// entries sees a value as a set: an object by its fields, in order; a list by what
-// tells its elements apart, when something does.
+// entries converts a value to a set: an object by its fields, in order, and a list by identifying
+// values of its elements. ok is false if the elements have none.
 func entries(v any) (set map[string]any, keys []string, ok bool) {
 	switch v := v.(type) {
 	case nil:
@@ -134,18 +135,18 @@ func entries(v any) (set map[string]any, keys []string, ok bool) {
 	}
 }
 
-// name is what tells an element of a list from the others.
+// name returns a value that identifies an element of a list.
 func name(e any) string {
 	switch e := e.(type) {
 	case string:
 		return e
 	case float64:
 		return fmt.Sprint(e)
-	case []any: // the addresses of one program
+	case []any: // addresses of one program
 		return fmt.Sprint(e)
 	case map[string]any:
 		if id, ok := e["id"].(string); ok {
-			if port, ok := e["port"].(string); ok { // one of several, over one of its protocols
+			if port, ok := e["port"].(string); ok { // one of several ports, with its protocol
 				id += ":" + port
 				if protocol, ok := e["protocol"].(string); ok {
 					id += "/" + protocol
@@ -166,7 +167,7 @@ func name(e any) string {
 	return ""
 }
 
-// compact is a value in one line.
+// compact formats a value on one line.
 func compact(v any) string {
 	if s, ok := v.(string); ok {
 		if strings.Contains(s, "\n") {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ending is when a right ends: a later end is wider, and so is none, as with limits.
+// ending returns the end of a right. A later end, or none, is wider, as for limits.
 func (a at) ending(of Right) []fact {
 	end, ok := a.v.(float64)
 	if !ok {
@@ -16,7 +16,8 @@ func (a at) ending(of Right) []fact {
 	return []fact{{Right: Right{Who: of.Who, May: of.May + " " + of.What + until}, seconds: int64(end), bounds: []Right{of}}}
 }
 
-// endless marks rights that could have an end, beside the value that gives them, where there is none.
+// endless marks rights that could have an end, according to the value that gives them, but have
+// none.
 func (a at) endless(facts []fact) []fact {
 	for i := range facts {
 		facts[i].endless = a.up[0]["until"] == nil
@@ -32,7 +33,7 @@ func writeUntil(may, what string) func(at) []fact {
 
 const until = " until"
 
-// end is the time up to which a right is there, for people; "" where it is for another length.
+// end formats the end of a right for people. It returns "" for lengths of another kind.
 func end(may string, n int64) string {
 	switch {
 	case !strings.HasSuffix(may, until):
@@ -43,7 +44,7 @@ func end(may string, n int64) string {
 	return time.Unix(n, 0).UTC().Format("2006-01-02 15:04 MST")
 }
 
-// ends is the end of what a change is about, or what that was and is; "" where it has none.
+// ends returns the end in a change, or the ends before and after, as text; "" if there is none.
 func ends(c Change) string {
 	at := func(v any) string {
 		if n, ok := v.(float64); ok {

@@ -7,13 +7,13 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Fact is a value that a host or a service lets the configurations of others read, and that is
-// another than before. No document says who reads it, nor what for.
+// Fact is a changed value that a host or service provides to the configurations of others. No
+// document shows who reads it, or for what purpose.
 type Fact struct {
-	Of     string `json:"of"` // "host app2" or "service wiki"
+	Of     string `json:"of"` // such as "host app2" or "service wiki"
 	Name   string `json:"name"`
-	Before string `json:"before,omitempty"` // JSON; nothing when it is new
-	After  string `json:"after,omitempty"`  // JSON; nothing when it is gone
+	Before string `json:"before,omitempty"` // JSON; missing if the value is new
+	After  string `json:"after,omitempty"`  // JSON; missing if the value was removed
 }
 
 func facts(was, is compile.Topology) (all []Fact) {

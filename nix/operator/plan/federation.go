@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// beside is an ID, with its trust domain where that is another than one beside it has.
+// beside returns other with its trust domain if that differs from the trust domain of id.
 func beside(id, other string) string {
 	a, b := idPrefix.FindString(id), idPrefix.FindString(other)
 	if a == b || a == "" {
@@ -16,8 +16,8 @@ func beside(id, other string) string {
 	return strings.TrimPrefix(other, b) + " of " + strings.TrimSuffix(strings.TrimPrefix(b, "spiffe://"), "/")
 }
 
-// domains are the foreign trust domains that a change is about: one that is named, or all in
-// the lists before and after.
+// domains returns the foreign trust domains that a change affects: the named one, or all in the
+// lists before and after.
 func domains(named string, c Change) string {
 	var all []string
 	for _, v := range append(list(c.Before), list(c.After)...) {
@@ -30,8 +30,8 @@ func domains(named string, c Change) string {
 	return strings.Join(slices.Compact(all), ", ")
 }
 
-// bundle is who vouches for the identities of a foreign trust domain: each certificate and key
-// of its bundle, or what is none as a whole.
+// bundle returns the rights of the keys in the bundle of a foreign trust domain to vouch for its
+// identities. An invalid bundle is one right as a whole.
 func bundle(domain string, v any) (facts []fact) {
 	var b struct {
 		Keys []struct {
@@ -61,7 +61,8 @@ func bundle(domain string, v any) (facts []fact) {
 	return facts
 }
 
-// trusts is whose bundles a provider fetches, and from whom.
+// trusts returns the rights about the foreign bundles that a provider fetches, and about their
+// sources.
 func trusts(a at) (facts []fact) {
 	for _, v := range list(a.v) {
 		t := object(v)
@@ -75,7 +76,7 @@ func trusts(a at) (facts []fact) {
 	return facts
 }
 
-// endpoint is who is believed at a bundle endpoint: a SPIFFE ID, or whom CAs have verified.
+// endpoint returns the names of those that are trusted at a bundle endpoint: a SPIFFE ID, or CAs.
 func endpoint(t map[string]any) (who []string) {
 	if t["profile"] != "https_web" {
 		return []string{shown(t["endpointID"])}
@@ -91,7 +92,8 @@ func endpoint(t map[string]any) (who []string) {
 	return who
 }
 
-// federates is whom processes of an identity verify by the Workload API.
+// federates returns the rights of processes with an identity to verify foreign identities through
+// the Workload API.
 func federates(a at) []fact {
 	return one(Right{"who acts as " + a.id(a.up[0]["id"]) + " on " + a.host(), "verify", "identities of " + shown(a.v)}, a.holds(a.up[0]["id"]))
 }

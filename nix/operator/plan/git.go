@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// gitRights are those of who has a token of a forge.
+// gitRights returns the rights of a caller with a token of a forge.
 func gitRights(a at, caller string, request map[string]any) []fact {
 	account := "account " + shown(request["account"]) + " at " + shown(request["forge"])
 	fetch := Right{caller, "fetch", "tokens of " + account}
@@ -17,7 +17,8 @@ func gitRights(a at, caller string, request map[string]any) []fact {
 	return append(facts, lasting(Right{Who: "tokens of " + account, May: "be valid for"}, request["lifetime"], 0, fetch))
 }
 
-// forges are where a provider makes accounts and tokens, as whom, and where services are sent.
+// forges returns rights about the forges at which a provider creates accounts and tokens: the
+// provider's account there, and the address given to services.
 func forges(a at) (facts []fact) {
 	all := object(a.v)
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -35,7 +35,7 @@ func admitted(a at) []fact {
 	return append(one(Right{"a device that an operator admits", "enrol as", node}, join(node)), fact{Right: join(node)})
 }
 
-// requested are the rights that a need comes with.
+// requested returns the rights that a need includes.
 func (a at) requested() (rights []Right) {
 	need := a.up[len(a.up)-2]
 	request := at{&walk{root: a.root, loose: map[string]string{}}, nil, nil, need["request"]}
@@ -45,7 +45,7 @@ func (a at) requested() (rights []Right) {
 	return rights
 }
 
-// files is who reads, changes or runs a file that a need delivers.
+// files returns the rights to read, change or run a file that a need delivers.
 func files(a at) (facts []fact) {
 	file, deliver := a.up[0], a.up[2]
 	need := a.up[len(a.up)-2]
@@ -58,7 +58,7 @@ func files(a at) (facts []fact) {
 	for _, who := range []struct {
 		name  string
 		shift int
-		usual bool // goes without saying where the need does
+		usual bool // not mentioned separately from the need
 	}{
 		{"account " + owner, 6, true},
 		{"group " + owner, 3, true},
@@ -82,7 +82,8 @@ func files(a at) (facts []fact) {
 	return facts
 }
 
-// owner is part of who reads a need's files; where a need names none, a right of its own.
+// owner returns the right of the owner of a need's files. It is part of the rights of the files,
+// unless the need names no files.
 func owner(a at) []fact {
 	if len(object(a.up[0]["files"])) > 0 || a.v == "" {
 		return nil
@@ -90,7 +91,7 @@ func owner(a at) []fact {
 	return one(Right{"account " + shown(a.v) + " on " + a.host(), "own", "what comes of " + a.id(a.up[1]["id"])})
 }
 
-// renewal is for how long a host goes without fetching again.
+// renewal returns the time for which a host continues without fetching again.
 func renewal(a at) []fact {
 	renew := object(a.v)
 	every, ok := renew["interval"].(float64)
@@ -106,7 +107,7 @@ func renewal(a at) []fact {
 	return []fact{{Right: Right{Who: a.node(), May: "keep " + a.id(a.up[0]["id"]) + " without asking again for"}, seconds: seconds(every), because: a.requested()}}
 }
 
-// port is what an entry of the forwarder is about: a service, or one of its several ports.
+// port returns the service of an entry of the forwarder, or its port if it has several.
 func (a at) port(entry map[string]any) string { return portOf(a.id(entry["id"]), entry) }
 
 func portOf(service string, entry map[string]any) string {
@@ -116,7 +117,7 @@ func portOf(service string, entry map[string]any) string {
 	return service
 }
 
-// upstream is where connections of a service go, and who takes them there.
+// upstream returns rights about the destination of a service's connections and its owner.
 func upstream(a at) []fact {
 	p := a.up[0]
 	id, service, to := a.id(p["id"]), a.port(p), shown(a.v)
@@ -134,14 +135,15 @@ func upstream(a at) []fact {
 		{Right: Right{service, "lead to", to}},
 		{Right: Right{who, "answer for", service}, because: []Right{{a.node(), "act as", id}}},
 	}
-	// Nothing removes what a caller writes of itself where a header of ours did.
+	// Callers can then set the headers that the forwarder would otherwise set.
 	if p["identity"] == nil {
 		facts = append(facts, fact{Right: Right{"callers of " + service, "pass unnamed on", a.host()}, because: []Right{{a.node(), "act as", id}, {service, "lead to", to}}})
 	}
 	return facts
 }
 
-// identity is whether an upstream learns who calls, or takes what callers write for it.
+// identity returns rights about the way in which an upstream learns its callers, or trusts what
+// callers write.
 func identity(a at) []fact {
 	p := a.up[0]
 	return one(Right{a.port(p), "learn callers from", "the forwarder, by " + shown(a.v)}, Right{a.node(), "act as", a.id(p["id"])})
@@ -163,10 +165,11 @@ func allow(a at) []fact {
 	return a.endless(one(Right{who, "reach", a.port(a.up[1])}))
 }
 
-// operator is what somebody may do at a config provider: who publishes there may read.
+// operator returns the rights of an identity at a config provider. Write access includes read
+// access.
 func operator(a at) []fact {
 	who := a.id(a.up[0]["id"])
-	// Reaching it may have an end, and then reading has.
+	// Access to the service may have an end, which then ends reading.
 	facts := one(Right{who, "read at", "the config provider of " + a.host()}, Right{who, "reach", "service/" + a.host() + "/florete-control"})
 	if a.v != string(document.AccessRead) {
 		facts = append(facts, one(Right{who, "publish at", "the config provider of " + a.host()})...)
@@ -174,7 +177,7 @@ func operator(a at) []fact {
 	return a.endless(facts)
 }
 
-// cacheAccess is what somebody may do at the binary cache of a provider host.
+// cacheAccess returns the rights of an identity at the binary cache of a provider host.
 func cacheAccess(a at) []fact {
 	who := a.id(a.up[0]["id"])
 	facts := one(Right{who, "read at", "the binary cache of " + a.host()}, Right{who, "reach", "service/" + a.host() + "/florete-cache"})
@@ -184,7 +187,8 @@ func cacheAccess(a at) []fact {
 	return a.endless(facts)
 }
 
-// account acts as one of the host's identities; the name of one is a string.
+// account returns the right of an account to act as an identity of the host. A string is the name
+// of an account.
 func account(a at, v any) Right {
 	who := "account " + shown(v)
 	if _, uid := v.(float64); uid {
@@ -193,12 +197,13 @@ func account(a at, v any) Right {
 	return Right{who + " on " + a.host(), "act as", a.id(a.up[0]["id"])}
 }
 
-// unit acts as one of the host's identities.
+// unit returns the right of a unit to act as an identity of the host.
 func unit(a at, v any) Right {
 	return Right{shown(v) + " on " + a.host(), "act as", a.id(a.up[0]["id"])}
 }
 
-// socks is a listener at which an account chooses an identity that is not its first.
+// socks returns rights about a listener through which an account can select an identity that is not
+// its first.
 func socks(a at) []fact {
 	f := fact{Right: Right{a.id(a.v) + " on " + a.host(), "be chosen at", "a SOCKS5 listener"}, because: []Right{a.holds(a.v)}}
 	for _, c := range list(object(a.root["forwarder"])["callers"]) {

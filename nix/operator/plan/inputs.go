@@ -6,15 +6,16 @@ import (
 	"slices"
 )
 
-// Input is an input of the flake that is locked to something else than before. Hosts run what
-// inputs have: of Florete the modules and programs, as root.
+// Input is an input of the flake that is locked to another reference than before. Hosts run code
+// from inputs: the modules and programs of Florete run as root.
 type Input struct {
-	Name   string `json:"name"`             // its path, "florete/nixpkgs"
-	Before string `json:"before,omitempty"` // nothing when it is new
-	After  string `json:"after,omitempty"`  // nothing when it is gone
+	Name   string `json:"name"`             // path of the input, such as "florete/nixpkgs"
+	Before string `json:"before,omitempty"` // missing if the input is new
+	After  string `json:"after,omitempty"`  // missing if the input was removed
 }
 
-// inputs returns those that differ, Florete first. Where one side was not read, there are none.
+// inputs returns the inputs that differ, Florete first. It returns none if either side was not
+// read.
 func inputs(before, after map[string]string) (all []Input) {
 	if before == nil || after == nil {
 		return nil
@@ -38,7 +39,7 @@ func (i Input) mark() string {
 	if i.After == "" {
 		return "-"
 	}
-	return "!" // also a new one: some code comes from there now
+	return "!" // also for a new input, because some code now comes from it
 }
 
 func (i Input) prose() string {

@@ -2,15 +2,15 @@ package plan
 
 import "slices"
 
-// kind is what needs of one kind grant. A kind that is not here grants its caller to fetch
-// "its <kind>", and each field of its requests and settings is a right of its own: what
-// nobody reads here cannot pass unseen. They are not data of the compiler's, which a change
-// of a flake may bring along.
+// kind describes the rights that needs of one kind grant. A kind without a description lets its
+// caller fetch "its <kind>", and every field of its requests and settings is a right of its own, so
+// that nothing is overlooked. The descriptions are in Go and not in the compiler's output, because
+// a change of a flake could modify the latter.
 type kind struct {
-	fields   []string                                                 // of its requests that rights explains
-	rights   func(a at, caller string, request map[string]any) []fact // that a request comes with
-	open     []string                                                 // values of its answers that everyone may read
-	settings map[string]func(a at) []fact                             // of its providers, by name
+	fields   []string                                                 // fields of requests that rights explains
+	rights   func(a at, caller string, request map[string]any) []fact // rights that a request includes
+	open     []string                                                 // values of answers that everyone may read
+	settings map[string]func(a at) []fact                             // settings of its providers, by name
 }
 
 var kinds = map[string]kind{
@@ -82,7 +82,7 @@ var kinds = map[string]kind{
 		},
 		open: []string{"jwks"},
 		settings: map[string]func(a at) []fact{
-			"generation": func(at) []fact { return nil }, // of keys, which lets nobody do more
+			"generation": func(at) []fact { return nil }, // generation of keys, which grants nothing
 			"issuer": func(a at) []fact {
 				return one(Right{a.node(), "sign tokens as", "issuer " + shown(a.v)})
 			},
@@ -134,7 +134,7 @@ var kinds = map[string]kind{
 		rights: tokenRights,
 		open:   []string{"jwks"},
 		settings: map[string]func(a at) []fact{
-			"generation": func(at) []fact { return nil }, // of keys, which lets nobody do more
+			"generation": func(at) []fact { return nil }, // generation of keys, which grants nothing
 			"issuer": func(a at) []fact {
 				return one(Right{a.node(), "sign tokens as", "issuer " + shown(a.v)})
 			},
@@ -154,7 +154,7 @@ func withSettings(rules map[string]rule) map[string]rule {
 	return rules
 }
 
-// request is what one caller may have of providers.
+// request returns the rights that a caller has through a request to providers.
 func (a at) request(caller string, of any) []fact {
 	request := object(a.v)
 	if request == nil {
@@ -175,5 +175,5 @@ func (a at) request(caller string, of any) []fact {
 	return k.rights(a, caller, request)
 }
 
-// readable is whether everyone may read a value of answers to a kind.
+// readable reports whether everyone may read a value of answers to a kind.
 func readable(of any, value string) bool { return slices.Contains(kinds[shown(of)].open, value) }

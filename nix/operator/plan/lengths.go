@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// What lasts, or is as long as something, is compared by that: more is wider, whoever has it.
+// Durations and lengths are compared: a larger value is a wider right.
 
-// lasting is a right for a number of seconds, 0 of which are for ever where none says so.
+// lasting returns a right for a number of seconds. zero is the meaning of 0, and a missing value
+// means forever.
 func lasting(r Right, v any, zero int64, because ...Right) fact {
 	n, ok := v.(float64)
 	switch {
@@ -28,23 +29,23 @@ func seconds(n float64) int64 {
 	return int64(n)
 }
 
-// keyLifetime is for how long who opens a sealing key of the shared store opens what is sealed,
-// also once it is no replica any more.
+// keyLifetime returns the time for which a holder of a sealing key of the shared store can decrypt
+// its content, even after it is no longer a replica.
 func keyLifetime(a at) []fact {
 	return []fact{lasting(Right{Who: "a sealing key of the shared store", May: "be in use for"}, a.v, ever)}
 }
 
-// replica is a node that has a sealing key of the shared store.
+// replica returns the right of a node with a sealing key of the shared store.
 func replica(a at) []fact {
 	return one(Right{a.id(a.up[0]["id"]), "open", "the sealing key of " + a.path[2] + " providers"})
 }
 
-// refresh is how often other trust domains look whether a root was taken away.
+// refresh returns the interval at which other trust domains notice that a root was removed.
 func refresh(a at) []fact {
 	return []fact{lasting(Right{Who: "other trust domains", May: "trust a root that was taken away for"}, a.v, ever)}
 }
 
-// accessLog is whose connections are written down where people who read logs see them.
+// accessLog returns the right of readers of logs to see the callers of a service.
 func accessLog(a at) []fact {
 	service, readers := a.port(a.up[0]), "who reads the logs of "+a.host()
 	because := Right{a.node(), "act as", a.id(a.up[0]["id"])}
@@ -58,7 +59,7 @@ func accessLog(a at) []fact {
 	return one(Right{readers, "see", "callers of " + service + ": " + shown(a.v)}, because)
 }
 
-// atMost is a right up to a number.
+// atMost returns a right up to a number.
 func atMost(r Right, v any, because ...Right) fact {
 	n, ok := v.(float64)
 	if !ok {
@@ -67,7 +68,7 @@ func atMost(r Right, v any, because ...Right) fact {
 	return fact{Right: r, seconds: seconds(n), because: because}
 }
 
-// period is a number of seconds for people, with a word for none.
+// period formats a number of seconds for people. none is the text for zero.
 func period(v any, none string) string {
 	n, ok := v.(float64)
 	switch {
@@ -79,10 +80,10 @@ func period(v any, none string) string {
 	return duration(seconds(n))
 }
 
-// shortest is a right that is wider the less it is: the length of a secret.
+// shortest is a right about the length of a secret. A smaller value is wider.
 const shortest = "be as short as"
 
-// atLeast is the length that a secret has.
+// atLeast returns the minimum length of a secret as a right.
 func atLeast(who string, v any, because ...Right) fact {
 	n, ok := v.(float64)
 	if !ok {
@@ -91,7 +92,7 @@ func atLeast(who string, v any, because ...Right) fact {
 	return fact{Right: Right{Who: who, May: shortest}, seconds: math.MaxInt32 - int64(n), because: because}
 }
 
-// amount is the amount of a right without What, for people.
+// amount formats the amount of a right without What for people.
 func amount(may string, n int64) string {
 	switch {
 	case strings.HasSuffix(may, " up to"):

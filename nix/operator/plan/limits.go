@@ -1,14 +1,14 @@
 package plan
 
-// Limits bound how much of a right its holders may use. A higher one is wider, and so is
-// none: that is noted where one side alone has a limit (delta.unbounded).
+// limits maps limits to rights that they bound. A higher limit is wider, and so is none;
+// delta.unbounded handles a limit that only one side has.
 var limits = map[string]string{
 	"connections":    "hold connections at one host, up to",
 	"opensPerSecond": "open connections at one host, each second up to",
 	"bytesPerSecond": "carry bytes at one host, each second up to",
 }
 
-// limit is one of somebody's limits, on rights that they bound.
+// limit returns a limit of somebody, for the rights that it bounds.
 func (a at) limit(who string, bounds []Right) []fact {
 	n, ok := a.v.(float64)
 	may, known := limits[a.path[len(a.path)-1]]
@@ -37,7 +37,8 @@ func callerLimit(a at) []fact {
 	return a.limit(who, bounds)
 }
 
-// unbounded notes where one side goes without a limit of the other, and has what it bounds.
+// unbounded records limits that only one side has, if the other side has the rights that they
+// bound.
 func (d *delta) unbounded(sides [2][]fact) {
 	var has [2]map[Right]bool
 	for s, facts := range sides {

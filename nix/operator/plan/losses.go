@@ -8,14 +8,15 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Loss is something that providers keep for who needs it, and that nobody needs any more: a
-// service that is renamed loses what it had under its former name.
+// Loss is something that providers keep for a need that no longer exists. A service that is renamed
+// loses what it had under its old name.
 type Loss struct {
-	What string `json:"what"` // "database wiki_main at postgres"
-	Then string `json:"then"` // what becomes of it, and when
+	What string `json:"what"` // such as "database wiki_main at postgres"
+	Then string `json:"then"` // what happens to it, and when
 }
 
-// kept describes the thing that a grant has its provider keep, and its fate once no grant names it.
+// kept describes what a provider keeps for a grant, and what happens to it when the grant is
+// removed.
 func (a at) kept(grant map[string]any) (what, then string) {
 	kind, request := shown(grant["kind"]), object(grant["request"])
 	switch kind {
@@ -37,7 +38,7 @@ func (a at) kept(grant map[string]any) (what, then string) {
 	return "", ""
 }
 
-// losses lists the things that providers kept before, and keep no longer.
+// losses returns what providers kept before and no longer keep.
 func losses(was, is compile.Snapshot) (all []Loss, err error) {
 	var kept [2]map[string]string
 	for s, snapshot := range []compile.Snapshot{was, is} {

@@ -10,21 +10,21 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// A name of a service decides whose bytes a program gets that was told the name alone, so where
-// names lead is a right: every alias is one. Names that no list has, those of services
-// themselves, those below a wildcard and the numbers of ports, are compared on each host: one
-// that leads to another service than before is a right there.
+// The name of a service determines where a program's data goes, so the target of a name is a right.
+// Each alias is a right. Names that are not in a list (those of services, those that match a
+// wildcard, and port numbers) are compared on each host: a name that leads to another service than
+// before is a right on that host.
 
 // alias is another name of a service.
 func alias(a at) []fact { return one(Right{a.id(a.up[0]["id"]), "answer as", shown(a.v)}) }
 
-// leads maps names of a host to the service, or the port of one, that they lead to.
+// leads maps names to the service or port to which they lead on a host.
 type leads struct {
 	exact map[string]string
 	wild  map[string]string
 }
 
-// at returns where a name leads, "" for nowhere. An exact name takes precedence over a wildcard.
+// at returns the target of a name, or "". An exact name takes precedence over a wildcard.
 func (l leads) at(name string) string {
 	if to := l.exact[name]; to != "" {
 		return to
@@ -33,8 +33,8 @@ func (l leads) at(name string) string {
 	return l.wild["*."+above]
 }
 
-// insideAndOut returns where names lead for programs of the host, and for strangers who come in
-// through it.
+// insideAndOut returns the targets of names for programs of the host, and for strangers that use it
+// as an ingress.
 func insideAndOut(manifest map[string]any) (inside, out leads) {
 	a := at{walk: &walk{root: manifest}}
 	inside, out = leads{map[string]string{}, map[string]string{}}, leads{map[string]string{}, map[string]string{}}
@@ -71,7 +71,7 @@ func insideAndOut(manifest map[string]any) (inside, out leads) {
 	return inside, out
 }
 
-// names notes those that lead elsewhere than before on a host.
+// names records names that lead elsewhere than before on a host.
 func (d *delta) names(host string, was, is documents) error {
 	var inside, out [2]leads
 	for s, docs := range []documents{was, is} {
@@ -101,7 +101,7 @@ func (d *delta) names(host string, was, is documents) error {
 	return nil
 }
 
-// entrance is a public name at which strangers come in.
+// entrance returns the right of strangers to use a public name.
 func entrance(host, name, service string) Right {
 	return Right{"anyone", "come in through", "host " + host + " as " + name + " to " + service}
 }

@@ -15,8 +15,7 @@ type Note struct {
 	Text  string `json:"text"`
 }
 
-// moved notes config providers that other hosts cannot reach any more at an address that they
-// know.
+// moved adds notes about config providers that hosts can no longer reach at any address they know.
 func moved(was, is compile.Snapshot) (all []Note, err error) {
 	gone := map[string][]string{} // by provider host
 	for host, docs := range was.Documents {
@@ -50,7 +49,7 @@ func moved(was, is compile.Snapshot) (all []Note, err error) {
 	return all, nil
 }
 
-// replaced notes roots of which the cluster keeps none.
+// replaced adds a note if the cluster keeps none of its roots.
 func replaced(was, is compile.Snapshot) []Note {
 	if err := compile.CheckRootsKept(was.Topology.Trust.Roots, is.Topology.Trust.Roots); err != nil {
 		return []Note{{"the roots", "hosts with documents from the network are lost until they are deployed by hand: " + err.Error()}}

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// own are the fields of a request of a kind of the cluster's own.
+// own lists the fields of a request of one of the cluster's own kinds.
 var own = []string{"request", "service"}
 
-// ofOwn is what such a request grants: that the host has what is made for the service, and that
-// this is as each of its fields says.
+// ofOwn returns the rights that such a request grants: the host has what is made for the service,
+// with the properties in its fields.
 func ofOwn(a at, caller, kind string, request map[string]any) []fact {
 	service := a.id(request["service"])
 	facts := one(Right{caller, "fetch", kind + " of " + service}, Right{caller, "act as", service})
@@ -20,7 +20,8 @@ func ofOwn(a at, caller, kind string, request map[string]any) []fact {
 	return facts
 }
 
-// answers is what answers for a kind of the cluster's own on a provider host.
+// answers returns the right of the program that answers for one of the cluster's own kinds on a
+// provider host.
 func answers(words string) func(a at) []fact {
 	return func(a at) []fact {
 		return one(Right{words + " " + shown(a.v), "answer as", "the " + a.path[1] + " provider of " + a.host()})

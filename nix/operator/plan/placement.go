@@ -10,16 +10,16 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Placement says where the services of a cluster run.
+// Placement lists the hosts of each service.
 type Placement []Placed
 
-// Placed is one service.
+// Placed is a service with its hosts.
 type Placed struct {
 	Service string   `json:"service"`
 	Hosts   []string `json:"hosts"`
 }
 
-// PlacementOf returns where services run, by their names.
+// PlacementOf returns the hosts of all services, sorted by service.
 func PlacementOf(t compile.Topology) Placement {
 	all := Placement{}
 	for _, name := range slices.Sorted(maps.Keys(t.Services)) {

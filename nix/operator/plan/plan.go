@@ -19,10 +19,10 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Plan is what changes.
+// Plan describes the changes between two revisions of a cluster.
 type Plan struct {
 	Cluster string `json:"cluster"`
-	// Widens tells that someone may do what they might not before.
+	// Widens means that somebody is permitted something that was not permitted before.
 	Widens    bool           `json:"widens"`
 	Opened    []Right        `json:"opened"` // sorted
 	Closed    []Right        `json:"closed"` // sorted
@@ -31,18 +31,18 @@ type Plan struct {
 	Losses    []Loss         `json:"losses,omitempty"`
 	Notes     []Note         `json:"notes,omitempty"`
 	Placement []Move         `json:"placement"`
-	Stays     []Stay         `json:"stays,omitempty"` // what does not move, though its host is drained
-	Hosts     []Host         `json:"hosts"`           // those that change, by name
+	Stays     []Stay         `json:"stays,omitempty"` // services that do not move although their host is drained
+	Hosts     []Host         `json:"hosts"`           // hosts that change, by name
 	Unchanged int            `json:"unchanged"`
-	implied   map[Right]bool // by another right
+	implied   map[Right]bool // implied by another right
 }
 
-// Empty tells whether nothing changes.
+// Empty reports whether nothing changes.
 func (p Plan) Empty() bool {
 	return len(p.Opened)+len(p.Closed)+len(p.Inputs)+len(p.Facts)+len(p.Placement)+len(p.Hosts) == 0
 }
 
-// Move is a service that runs elsewhere than before.
+// Move is a service whose hosts change.
 type Move struct {
 	Service string   `json:"service"`
 	Before  []string `json:"before"` // hosts, sorted
@@ -51,12 +51,12 @@ type Move struct {
 
 // Stay is something that names a host which is to be drained.
 type Stay struct {
-	Drain  string `json:"drain"` // "hosts.forge.drain"
-	What   string `json:"what"`  // "service wiki"
+	Drain  string `json:"drain"` // such as "hosts.forge.drain"
+	What   string `json:"what"`  // such as "service wiki"
 	Remedy string `json:"remedy"`
 }
 
-// stays are what the compiler warns of.
+// stays returns the compiler's warnings about hosts that are drained.
 func stays(after compile.Snapshot) (all []Stay) {
 	for _, f := range after.Warnings {
 		if f.ID == "FL070" {
@@ -71,22 +71,22 @@ type Host struct {
 	Name    string   `json:"name"`
 	Change  string   `json:"change"` // "added", "removed" or "changed"
 	Changes []Change `json:"changes"`
-	// Units are restarted, since their needs are requested anew. A new host starts all
-	// of its own.
+	// Units lists the units that will be restarted because their needs are requested again. For a
+	// new host it is empty.
 	Units []Unit `json:"units"`
-	// Format is one that the host's programs must understand before it is deployed, where
-	// its documents have used an older one so far.
+	// Format is the format that the host's programs must support before it is deployed, if its
+	// documents used an older one so far.
 	Format string `json:"format,omitempty"`
-	domain string // its trust domain
+	domain string // trust domain of the host
 }
 
-// Unit is a systemd unit that a need restarts.
+// Unit is a systemd unit that is restarted for a need.
 type Unit struct {
 	Unit string `json:"unit"`
 	Need string `json:"need"`
 }
 
-// Compare says what changes from one snapshot to another.
+// Compare returns the changes between two snapshots.
 func Compare(before, after compile.Snapshot) (Plan, error) {
 	p := Plan{Cluster: after.Topology.Name, Hosts: []Host{}, Placement: moves(before.Topology, after.Topology), Stays: stays(after), Inputs: inputs(before.Inputs, after.Inputs), Facts: facts(before.Topology, after.Topology)}
 	rights := newDelta()
@@ -136,8 +136,8 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 
 type documents = map[string]compile.Raw
 
-// instance reports that a host's directories, units and accounts are called otherwise,
-// which is in none of its documents.
+// instance returns a change of the names of a host's directories, units and accounts, which no
+// document contains.
 func instance(before, after compile.Topology, host string) *Change {
 	was, had := before.Hosts[host]
 	is, has := after.Hosts[host]
@@ -166,7 +166,7 @@ func compareHost(name string, was, is documents, moved *Change, rights *delta) (
 	if err := rights.host(name, was, is); err != nil {
 		return h, err
 	}
-	if h.Change != "added" { // a host that comes has no programs yet
+	if h.Change != "added" { // a host that is added has no programs yet
 		err = h.upgrade(was, is)
 	}
 	if err != nil {
@@ -176,7 +176,7 @@ func compareHost(name string, was, is documents, moved *Change, rights *delta) (
 		return h, fmt.Errorf("documents of %s: %w", name, err)
 	}
 	if moved != nil {
-		// Nothing is fulfilled there yet.
+		// Under the new instance, no need is fulfilled yet.
 		h.Changes, old.Needs = append(h.Changes, *moved), nil
 	}
 	if h.Change == "changed" {
@@ -185,7 +185,7 @@ func compareHost(name string, was, is documents, moved *Change, rights *delta) (
 	return h, nil
 }
 
-// read decodes a document's body, nothing when there is none.
+// read decodes a document's body. A missing document is left empty.
 func read(raw compile.Raw, v any) error {
 	if raw.Body == "" {
 		return nil
@@ -193,7 +193,7 @@ func read(raw compile.Raw, v any) error {
 	return json.Unmarshal([]byte(raw.Body), v)
 }
 
-// upgrade finds whether the documents need newer programs than before.
+// upgrade determines whether the documents need newer programs than before.
 func (h *Host) upgrade(was, is documents) error {
 	before := document.Format{Major: 1}
 	after := before
@@ -214,8 +214,8 @@ func (h *Host) upgrade(was, is documents) error {
 	return nil
 }
 
-// restarts are the units of needs that will be requested anew. What a need is
-// fulfilled by is its request, delivery and generation.
+// restarts returns the units of needs that will be requested again. A need remains fulfilled as
+// long as its request, delivery and generation are the same.
 func restarts(was, is []document.Need) (units []Unit) {
 	request := func(n document.Need) string {
 		b, _ := json.Marshal([]any{n.Kind, n.Request, n.Deliver, n.Generation})

@@ -10,7 +10,7 @@ import (
 
 func (c Change) mark() string {
 	switch {
-	case c.Path[len(c.Path)-1] == "until": // of something that stays
+	case c.Path[len(c.Path)-1] == "until": // the end of something that remains
 		return "~"
 	case c.Before == nil:
 		return "+"
@@ -20,8 +20,8 @@ func (c Change) mark() string {
 	return "~"
 }
 
-// prose is a change in words, and what one of its sort is called. IDs of the host's own trust
-// domain are told without it.
+// prose describes a change in words, and returns the noun for changes of its type. IDs in the
+// host's own trust domain are shortened.
 func (c Change) prose(domain string) (noun, words string) {
 	var value string
 	switch {
@@ -111,13 +111,14 @@ func (c Change) prose(domain string) (noun, words string) {
 	return noun, own.ReplaceAllString(words, "$1")
 }
 
-// follows reports whether a change of a need, which is told, says as much: each has a unit.
+// follows reports whether a change is implied by the change of a need, which has a unit of its own.
 func (c Change) follows() bool {
 	section, element, _ := c.place()
 	return section == "units" && strings.HasPrefix(element, "need-")
 }
 
-// relativeTo is a sentence about a host without the host's name, so that many hosts share it.
+// relativeTo removes the name of the host from a sentence, so that hosts with the same change can
+// be grouped.
 func relativeTo(host, words string) string {
 	if host == "" || !strings.Contains(words, host) {
 		return words
@@ -127,8 +128,7 @@ func relativeTo(host, words string) string {
 	return node.ReplaceAllString(words, "its node$1")
 }
 
-// place is the part of a document that changes, which of its elements, and where
-// in that.
+// place splits the path of a change into the section of the document, the element, and the rest.
 func (c Change) place() (section, element string, rest []string) {
 	rest = c.Path
 	if len(rest) > 1 && rest[0] == "forwarder" {
@@ -143,13 +143,13 @@ func (c Change) place() (section, element string, rest []string) {
 	return section, element, rest
 }
 
-// unquote shows a list of names as people write it.
+// unquote removes the syntax of JSON from a list of names.
 var unquote = strings.NewReplacer("[", "", "]", "", `"`, "", ",", ", ")
 
-// idPrefix is the beginning of an ID, with its trust domain.
+// idPrefix matches the beginning of an ID, with its trust domain.
 var idPrefix = regexp.MustCompile(`spiffe://[^/]+/`)
 
-// from tells the kind and the providers of a need.
+// from describes the kind and the providers of a need.
 func from(c Change) string {
 	need, ok := c.After.(map[string]any)
 	if !ok {
@@ -164,7 +164,7 @@ func from(c Change) string {
 	return fmt.Sprintf(" (%v from %s)", need["kind"], some(hosts, 4))
 }
 
-// addresses are those of one forwarder, of a change that brings or removes them.
+// addresses returns the addresses of one forwarder if a change adds or removes them.
 func addresses(c Change, value string) string {
 	list, ok := cmp.Or(c.After, c.Before).([]any)
 	if !ok || c.Before != nil && c.After != nil {
@@ -177,7 +177,7 @@ func addresses(c Change, value string) string {
 	return strings.Join(words, " or ")
 }
 
-// publicly tells the name under which an ingress takes in strangers for a service.
+// publicly returns the public name that an ingress serves for a service.
 func publicly(c Change) string {
 	if reach, ok := cmp.Or(c.After, c.Before).(map[string]any); ok && reach["tlsName"] != nil {
 		names := []string{fmt.Sprint(reach["tlsName"])}
@@ -191,7 +191,7 @@ func publicly(c Change) string {
 	return ""
 }
 
-// hostOf is the host that a principal or an account is on, "" of one that is on several.
+// hostOf returns the host of a principal or an account, "" if it is on several.
 func hostOf(who string) string {
 	kind, name, _ := strings.Cut(who, "/")
 	host, _, ofHost := strings.Cut(name, "/")
@@ -205,8 +205,8 @@ func hostOf(who string) string {
 	return ""
 }
 
-// sentences tell rights that share both ends together: who may do the same, and
-// what the same may do. On several hosts, the same may be something of their own.
+// sentences combines rights that have the same holders or the same object. On several hosts, the
+// object may be a separate one for each.
 func sentences(rights []Right, may string) []string {
 	type deed struct{ may, what string }
 	who := map[deed][]string{}
@@ -240,7 +240,7 @@ func sentences(rights []Right, may string) []string {
 	return all
 }
 
-// some are names in a sentence, at most n of them.
+// some joins names in a sentence, at most n of them.
 func some(names []string, n int) string {
 	switch {
 	case len(names) == 0:
@@ -253,7 +253,8 @@ func some(names []string, n int) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// prose is where the service runs, was and is. Of many hosts, those that differ.
+// prose describes the hosts of the service before and after. If there are many, only the
+// differences are shown.
 func (m Move) prose() string {
 	const few = 6
 	if max(len(m.Before), len(m.After)) <= few+1 {
@@ -276,7 +277,7 @@ func place(hosts []string) string {
 	return some(hosts, len(hosts))
 }
 
-// without are the elements of a that are none of b.
+// without returns the elements of a that are not in b.
 func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(e string) bool { return slices.Contains(b, e) })
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Right is something that someone may do. All that makes access wider is one, and so is
-// what lies behind it: rules has the whole list, and what no rule explains is one too.
+// Right is something that somebody may do. Everything that widens access is a right, including what
+// lies behind a service. The rules have the complete list, and a value that no rule explains is
+// also a right.
 //
 //	user/alice             reach       service/wiki     a service allows a principal
 //	anyone                 reach       service/wiki     it is public
@@ -35,32 +36,33 @@ func compareRights(a, b Right) int {
 	return cmp.Or(cmp.Compare(a.May, b.May), cmp.Compare(a.What, b.What), cmp.Compare(a.Who, b.Who))
 }
 
-// fact is a right that documents give.
+// fact is a right that is given by documents.
 type fact struct {
 	Right
-	// for so many seconds, or up to a limit; a right without What is wider the more it is.
+	// seconds is the duration or limit of the right. For a right without What, a larger value is
+	// wider.
 	seconds int64
-	// because of other rights: who reads of those need not read of this.
+	// because contains rights that imply this one; if they change, this one need not be shown.
 	because []Right
-	// bounds are rights that this one is a limit of.
+	// bounds contains the rights that this one limits.
 	bounds []Right
-	// endless of a right that could have an end here, and has none.
+	// endless marks a right that could have an end here but has none.
 	endless bool
 }
 
-// ever is the length of what never ends.
+// ever is the duration of something without an end.
 const ever = math.MaxInt64
 
-// delta is the rights that change: how much of each was seen on both sides.
+// delta collects rights with their extent on both sides.
 type delta struct {
 	mu   sync.Mutex
 	seen map[Right]*extent
 }
 
 type extent struct {
-	on      [2]int64 // by side; 0 is not at all
+	on      [2]int64 // by side; 0 means that the side lacks the right
 	because []Right
-	endOf   []Right // the right that this one is an end of
+	endOf   []Right // rights of which this one is the end
 	endless [2]bool // by side
 }
 
@@ -95,8 +97,8 @@ func (d *delta) note(s side, facts []fact) {
 	}
 }
 
-// keep notes what a host gives that does not change, where others change it: a service may
-// run on several hosts, and stay reachable when it leaves one.
+// keep records the rights given by a host that does not change, if they change on other hosts: a
+// service may run on several hosts and remain reachable when it leaves one of them.
 func (d *delta) keep(docs documents) error {
 	facts, _, err := granted(docs)
 	if err != nil {
@@ -114,8 +116,9 @@ func (d *delta) keep(docs documents) error {
 	return nil
 }
 
-// sorted leaves out what comes with another right that changes the same way. Of those that it
-// returns, implied ones are left out where people read: another one has them too.
+// sorted returns the rights that change, without those that are implied by the change of another
+// right. implied marks returned rights that are not shown to people because another right includes
+// them.
 func (d *delta) sorted() (opened, closed []Right, implied map[Right]bool) {
 	implied = map[Right]bool{}
 	pick := func(from, to side) []Right {
@@ -141,8 +144,9 @@ func (d *delta) sorted() (opened, closed []Right, implied map[Right]bool) {
 	return pick(before, after), pick(after, before), implied
 }
 
-// withEnds are those of a right and its end that the other one implies: a right that is opened is
-// implied by its end, unless some host gives it without one; an end by its right that is closed.
+// withEnds returns the rights that are implied by the change of their end, and ends that are
+// implied by the change of their right: a right that is opened is implied by its end, unless some
+// host gives it without one; an end is implied by the right that is closed.
 func (d *delta) withEnds(to side, changes func(Right) bool) map[Right]bool {
 	implied := map[Right]bool{}
 	for end, e := range d.seen {
@@ -159,7 +163,7 @@ func (d *delta) withEnds(to side, changes func(Right) bool) map[Right]bool {
 	return implied
 }
 
-// duration is a number of seconds for people.
+// duration formats a number of seconds for people.
 func duration(seconds int64) string {
 	if seconds == ever {
 		return "ever"
@@ -180,7 +184,7 @@ func duration(seconds int64) string {
 	return fmt.Sprintf("%d %s", n, unit)
 }
 
-// topology notes what no document says.
+// topology records rights that are in no document.
 func (d *delta) topology(was, is compile.Topology) {
 	for s, t := range map[side]compile.Topology{before: was, after: is} {
 		var facts []fact
@@ -206,8 +210,8 @@ func (d *delta) topology(was, is compile.Topology) {
 	}
 }
 
-// host notes what one host's documents grant. Where only one side has what no rule
-// explains, the other goes without: it may have been what kept someone out.
+// host records the rights granted by a host's documents. A value that no rule explains, and that
+// only one side has, counts on the other side as missing, because it may have kept somebody out.
 func (d *delta) host(name string, was, is documents) error {
 	var granting [2][]fact
 	var loose [2]map[string]string
@@ -240,10 +244,11 @@ func (d *delta) host(name string, was, is documents) error {
 	return nil
 }
 
-// join is the right of a host that comes.
+// join returns the right of a host that is added.
 func join(node string) Right { return Right{node, "join", "the cluster"} }
 
-// granted is what the documents of a host grant, and what no rule explains: by where it is.
+// granted returns the rights granted by a host's documents, and the values that no rule explains,
+// by their paths.
 func granted(docs documents) (facts []fact, loose map[string]string, err error) {
 	loose = map[string]string{}
 	for _, kind := range []string{document.DocManifest, document.DocPolicy} {

@@ -1,15 +1,15 @@
 package plan
 
-// rule says what a value of a document grants. Without grants it grants nothing: it is part
-// of what another value grants, or harmless, and why says so.
+// rule describes what a value of a document grants. A rule without grants grants nothing, because
+// the value is part of what another value grants, or is harmless; why gives the reason.
 type rule struct {
 	why    string
 	grants func(at) []fact
-	deeper bool // what is in it has rules of its own
+	deeper bool // values below it have rules of their own
 }
 
-// rules are by the place of a value: "[]" is an element of a list, "*" any name. What has
-// none is a right of its own, so that nothing opens unseen.
+// rules contains the rules by the path of a value: "[]" is an element of a list, and "*" any name.
+// A value without a rule is a right of its own, so that nothing is overlooked.
 var rules = withSettings(map[string]rule{
 	"manifest.host": {why: "the document's own name"},
 	"policy.host":   {why: "the document's own name"},

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// clientFields are those of a request for a client of the issuer.
+// clientFields lists the fields of a request for a client of the issuer.
 var clientFields = []string{"allowedGroups", "issuer", "postLogoutRedirectURIs", "public", "redirectURIs", "scopes", "service"}
 
-// clientRights are those that a client comes with.
+// clientRights returns the rights that a client includes.
 func clientRights(a at, caller string, request map[string]any) []fact {
 	service := a.id(request["service"])
 	signs := Right{caller, "sign people in for", service}
@@ -40,7 +40,8 @@ func clientRights(a at, caller string, request map[string]any) []fact {
 	return facts
 }
 
-// connectors are where people sign in. What is written of one decides who they are.
+// connectors returns rights about the places where people sign in. Their settings determine who the
+// people are.
 func connectors(a at) []fact {
 	all := object(a.v)
 	if all == nil {
@@ -51,7 +52,7 @@ func connectors(a at) []fact {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		of := all[name]
 		if o := maps.Clone(object(of)); o != nil {
-			delete(o, "title") // what people read on its button
+			delete(o, "title") // label of its button
 			of = o
 		}
 		facts = append(facts, fact{Right: Right{a.path[len(a.path)-1] + " " + name + " " + shown(of), "vouch for", "people of " + a.node()}})

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Since compares a cluster, as it is now, with what it was at a revision.
+// Since compares the current cluster with its state at a revision.
 func Since(ctx context.Context, rev string, src, now compile.Source) (p Plan, err error) {
 	old, err := src.At(ctx, rev)
 	if err != nil {
@@ -41,7 +41,7 @@ func Since(ctx context.Context, rev string, src, now compile.Source) (p Plan, er
 	return Compare(before, after)
 }
 
-// snapshot returns the cluster and what the inputs of its flake are locked to.
+// snapshot returns the cluster and the locked inputs of its flake.
 func snapshot(ctx context.Context, src compile.Source) (s compile.Snapshot, err error) {
 	if s, err = compile.Read(ctx, src); err == nil {
 		s.Inputs, err = compile.ReadInputs(ctx, src)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// tokenRights are the rights of a bearer of a tenant's token, and of a holder of the keys that verify one: every
-// action on every object, and all of either where none is named.
+// tokenRights returns the rights of the bearer of a tenant's token, and those of the holder of the
+// keys that verify tokens. Without names of actions or objects, all are included.
 func tokenRights(a at, caller string, request map[string]any) []fact {
 	tenant := "tenant " + shown(request["tenant"])
 	if request["id"] == nil {
@@ -31,8 +31,8 @@ func tokenRights(a at, caller string, request map[string]any) []fact {
 	return facts
 }
 
-// tenants are who may do what with things of a tenant, whose word counts for that, and how much
-// it may have.
+// tenants returns the rights to objects of a tenant, the issuers that are trusted for it, and its
+// limits.
 func tenants(a at) (facts []fact) {
 	all := object(a.v)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -73,7 +73,7 @@ func tenants(a at) (facts []fact) {
 	return facts
 }
 
-// issuer is one of others whose tokens a tenant's are given for.
+// issuer returns the rights of a foreign issuer whose tokens are exchanged for those of a tenant.
 func (a at) issuer(tenant, name string, issuer map[string]any) (facts []fact) {
 	a.path = append(slices.Clone(a.path), "issuers", name)
 	a.rest(issuer, "audiences", "discovery", "groupsClaim", "issuer", "jwks", "subjectClaim")

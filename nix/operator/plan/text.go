@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// What a terminal shows in colour: green comes, red goes, yellow changes, and
-// what widens access stands out.
+// Colours on a terminal: green is added, red removed, yellow changed. What widens access stands
+// out.
 const (
 	green  = "\x1b[32m"
 	red    = "\x1b[31m"
@@ -19,8 +19,8 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// Text writes the plan for people, in colour when asked. Hosts that change alike
-// are told together.
+// Text writes the plan for people, with colours if requested. Hosts with the same changes are
+// grouped.
 func (p Plan) Text(w io.Writer, colour bool) error {
 	if p.Empty() && len(p.Stays) == 0 {
 		_, err := fmt.Fprintf(w, "cluster %s: nothing changes on any of %d hosts\n", p.Cluster, p.Unchanged)
@@ -126,7 +126,7 @@ func (p Plan) summary() string {
 	return fmt.Sprintf("Hosts: %s; %s", strings.Join(parts, ", "), access)
 }
 
-// count is a number of things for people.
+// count formats a number of things.
 func count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -155,7 +155,7 @@ func (t *page) section(title string) {
 	t.b.WriteString(title + "\n")
 }
 
-// changes of one host. Many of a sort are counted.
+// changes describes the changes of one host. Many of the same type are counted.
 func (t *page) changes(h Host) string {
 	type sort struct{ mark, noun string }
 	lines := map[sort][]string{}
@@ -194,7 +194,7 @@ func (t *page) changes(h Host) string {
 	return t.b.String()
 }
 
-// essential are the rights that no other one implies.
+// essential returns the rights that no other right implies.
 func (p Plan) essential(rights []Right) []Right {
 	return slices.DeleteFunc(slices.Clone(rights), func(r Right) bool { return p.implied[r] })
 }

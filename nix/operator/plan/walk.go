@@ -12,23 +12,23 @@ import (
 	"strings"
 )
 
-// walk goes through a document and has rules say what each of its values grants.
+// walk traverses a document and applies the rules to each of its values.
 type walk struct {
 	doc   string
 	root  map[string]any
 	facts []fact
-	loose map[string]string // what no rule knows, by where it is
+	loose map[string]string // values that no rule explains, by their paths
 }
 
-// at is where a value is.
+// at is the position of a value.
 type at struct {
 	*walk
-	path []string         // names of fields, and of elements of lists what tells them apart
-	up   []map[string]any // the objects that it is in, the innermost first
+	path []string         // names of fields, and identifying values of list elements
+	up   []map[string]any // enclosing objects, innermost first
 	v    any
 }
 
-// known are the patterns of rules and of all that they are in.
+// known contains the patterns of all rules, and their prefixes.
 var known = func() map[string]bool {
 	all := map[string]bool{}
 	for pattern := range rules {
@@ -81,18 +81,18 @@ func (w *walk) value(pattern string, path []string, up []map[string]any, v any) 
 	w.loosen(path, v)
 }
 
-// element tells whether a pattern is of one of several, which is not empty unless a rule
-// says so.
+// element reports whether a pattern stands for one of several elements. These are not empty unless
+// a rule says so.
 func element(pattern string) bool {
 	return strings.HasSuffix(pattern, ".*") || strings.HasSuffix(pattern, "[]")
 }
 
-// loosen notes what no rule explains.
+// loosen records a value that no rule explains.
 func (w *walk) loosen(path []string, v any) {
 	w.loose[w.doc+" "+strings.Join(path, ".")] = compact(v)
 }
 
-// rest notes fields of an object besides those that are explained.
+// rest records the fields of an object that are not among the explained ones.
 func (a at) rest(object map[string]any, explained ...string) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(explained, key) {
@@ -101,7 +101,7 @@ func (a at) rest(object map[string]any, explained ...string) {
 	}
 }
 
-// object is a field that should be one, nothing when it is not.
+// object returns v as an object, or nil if it is not one.
 func object(v any) map[string]any {
 	o, _ := v.(map[string]any)
 	return o
@@ -112,7 +112,7 @@ func list(v any) []any {
 	return l
 }
 
-// text is a field as it is written.
+// text returns a string unchanged, and any other value as JSON.
 func text(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -120,8 +120,8 @@ func text(v any) string {
 	return compact(v)
 }
 
-// shown is a field for people in one line, "" of none. Nothing is left out of it, so that two
-// that differ are shown differently.
+// shown formats a value for people on one line, "" for a missing one. It is complete, so that
+// different values look different.
 func shown(v any) string {
 	if v == nil {
 		return ""
@@ -129,8 +129,8 @@ func shown(v any) string {
 	return compact(v)
 }
 
-// id is an ID for people: of the document's own trust domain without that, of another one with it
-// behind. What is no ID is shown as it is.
+// id formats an ID for people: without its trust domain if that is the document's own, and
+// otherwise with it at the end. A value that is not an ID is shown unchanged.
 func (a at) id(v any) string {
 	id := shown(v)
 	rest, is := strings.CutPrefix(id, "spiffe://")
@@ -144,13 +144,13 @@ func (a at) id(v any) string {
 	return path + " of " + domain
 }
 
-// node is whose document it is.
+// node returns the node of the document.
 func (a at) node() string { return "node/" + a.host() }
 
 func (a at) host() string { return shown(a.root["host"]) }
 
-// holds are the rights that make the host one of those who are id: to be that node, or to
-// act as another.
+// holds returns the right that makes the host act as id: to be that node, or to act as another
+// identity.
 func (a at) holds(id any) Right {
 	if who := a.id(id); who != a.node() {
 		return Right{a.node(), "act as", who}
@@ -158,7 +158,7 @@ func (a at) holds(id any) Right {
 	return join(a.node())
 }
 
-// fingerprint is that of ssh-keygen -l.
+// fingerprint returns the fingerprint of an SSH key as printed by ssh-keygen -l.
 func fingerprint(key string) string {
 	_, data, _ := strings.Cut(key, " ")
 	b, err := base64.StdEncoding.DecodeString(data)
@@ -169,8 +169,8 @@ func fingerprint(key string) string {
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// certificates names those of a PEM text by their subject and the digest that openssl x509
-// -fingerprint -sha256 prints; what is none by its digest.
+// certificates names the certificates in a PEM text by their subject and the digest that openssl
+// x509 -fingerprint -sha256 prints. Any other text is named by its digest.
 func certificates(text string) (names []string) {
 	for rest := []byte(text); ; {
 		block, more := pem.Decode(rest)

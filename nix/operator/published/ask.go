@@ -10,11 +10,12 @@ import (
 	"github.com/florete/florete/providers/file"
 )
 
-// Ask has the first provider answer that can, on whose host a kind is provided, too: its API leads to that. It is sent
-// what a path is about, nil to get it alone. It returns the host.
+// Ask sends about to a path of the first provider that can answer and on whose host the kind is
+// provided, because its API leads to that kind. If about is nil, it gets the path. It returns the
+// host.
 func (c Cluster) Ask(ctx context.Context, kind, path string, about, answer any) (host string, err error) {
 	hosts := c.Topology.Providers[kind].Hosts
-	instead := "" // what operators do without it
+	instead := "" // alternative for operators
 	if kind == file.Name {
 		instead = ", or put files into its directory"
 	}

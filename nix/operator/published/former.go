@@ -12,12 +12,12 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// former are the documents that a provider needs beside next where that is rolled out: the
-// policies of provider hosts for the time of it, where these change, and the documents to go
-// back to, which an operator published as the version before it.
+// former returns the documents that a provider needs in addition to next for a rollout: the
+// policies of provider hosts for its duration, if they change, and the documents to go back to,
+// which are those of the previously published version.
 func (c Cluster) former(ctx context.Context, r *record, next map[string][]document.Document, last int64, digest string, key Key) ([]publish.Tree, error) {
 	serial := publish.Tree(next).Head().Serial
-	if !c.rolledOut(next) || last == 0 || last >= serial { // the same again, or refused
+	if !c.rolledOut(next) || last == 0 || last >= serial { // the same version again, or one that is refused
 		return nil, nil
 	}
 	if served := r.served().Serial; served > last && served < serial {
@@ -31,7 +31,7 @@ func (c Cluster) former(ctx context.Context, r *record, next map[string][]docume
 	if err := r.add(version{Serial: serial + 1, Rev: was.Rev, Digest: publish.Tree(back).Digest()}); err != nil {
 		return nil, err
 	}
-	// Hosts that go back verify whatever comes after by these.
+	// Hosts that go back verify later documents with these.
 	if err := publish.RejectUnpinned(back, key.ToPublicKey()); err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (c Cluster) former(ctx context.Context, r *record, next map[string][]docume
 	return trees, nil
 }
 
-// rolledOut reports whether the policy of the host that provides documents has waves.
+// rolledOut reports whether the policy of the host that serves documents has waves.
 func (c Cluster) rolledOut(next map[string][]document.Document) bool {
 	return slices.ContainsFunc(c.Topology.Providers[distribution.Name].Hosts, func(host string) bool {
 		return slices.ContainsFunc(next[host], func(d document.Document) bool {

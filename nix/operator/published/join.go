@@ -21,14 +21,14 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Approve signs that the device which requests to be a host is that host. Its fingerprint is the given one, or the
-// operator compares it.
+// Approve signs that the device which requested admission as a host is that host. The device must
+// have the given fingerprint; if none is given, the operator compares it.
 func (c Cluster) Approve(ctx context.Context, host, device string, key Key) error {
 	return c.decide(ctx, host, func(r join.Request) (d control.Decision, err error) {
 		if h, ok := c.Topology.Hosts[r.Host]; !ok || h.SSHHostKey != "" {
 			return d, fmt.Errorf("no host %.64q of cluster %s joins: one with sshHostKey enrols by that", r.Host, c.Topology.Name)
 		}
-		// The key that is signed is compared, and nothing that came beside it.
+		// Compare the key that will be signed, and not the rest of the request.
 		is, err := r.Key()
 		if err != nil {
 			return d, fmt.Errorf("%w: nothing is approved", err)
@@ -51,12 +51,13 @@ func (c Cluster) Approve(ctx context.Context, host, device string, key Key) erro
 	})
 }
 
-// Reject refuses the device that requests to be a host.
+// Reject rejects the device that requested admission as a host.
 func (c Cluster) Reject(ctx context.Context, host string) error {
 	return c.decide(ctx, host, func(join.Request) (control.Decision, error) { return control.Decision{}, nil })
 }
 
-// decide decides on the request of a host, at the provider that has it: of several the one where it waits.
+// decide decides the request of a host at the provider that has it. If several have one, it chooses
+// the one that is waiting.
 func (c Cluster) decide(ctx context.Context, host string, how func(join.Request) (control.Decision, error)) error {
 	var at *client.Provider
 	var found join.Request
@@ -85,7 +86,8 @@ func (c Cluster) decide(ctx context.Context, host string, how func(join.Request)
 	return err
 }
 
-// CreateToken makes a join token, and prints it. With a key, whoever has the token is approved at once.
+// CreateToken creates a join token and prints it. If key is given, the bearer of the token is
+// approved at once.
 func (c Cluster) CreateToken(ctx context.Context, t join.Token, key *Key) error {
 	if err := checkJoins(c.Topology, t.Hosts); err != nil {
 		return err
@@ -110,7 +112,7 @@ func (c Cluster) CreateToken(ctx context.Context, t join.Token, key *Key) error 
 	})
 }
 
-// checkJoins refuses hosts of which none joins.
+// checkJoins returns an error if no host that matches the pattern can join.
 func checkJoins(t compile.Topology, pattern string) error {
 	for name, h := range t.Hosts {
 		if fits, err := path.Match(pattern, name); err != nil {
@@ -122,7 +124,7 @@ func checkJoins(t compile.Topology, pattern string) error {
 	return fmt.Errorf("--host %q: no such host in cluster %s is without sshHostKey: one that has it enrols by that, without a token", pattern, t.Name)
 }
 
-// grant signs that the bearer of a token decides.
+// grant signs that the bearer of a token may admit a device.
 func (c Cluster) grant(token hostapi.JoinToken, record join.Token, key Key) (*trust.SignedGrant, error) {
 	if err := key.CheckOf(c.Topology, "providers"); err != nil {
 		return nil, err
@@ -137,7 +139,7 @@ func (c Cluster) grant(token hostapi.JoinToken, record join.Token, key Key) (*tr
 	return &trust.SignedGrant{Grant: text, Signature: sig}, err
 }
 
-// RevokeToken ends the join token whose ID begins with eight letters or more.
+// RevokeToken revokes the join token whose ID begins with at least eight characters.
 func (c Cluster) RevokeToken(ctx context.Context, id string) error {
 	var at *client.Provider
 	whole := ""

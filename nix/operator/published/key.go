@@ -16,14 +16,14 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Key is a key that signs what is published of clusters.
+// Key is a key that signs the published content of clusters.
 type Key struct {
 	signature.SecretKey
 	file   string
-	record string // file with what it signed
+	record string // file that records what the key signed
 }
 
-// ReadKey reads a key, and names the file with what it signed: unless given, the one beside it.
+// ReadKey reads a key. record is the file that records what it signed, by default beside the key.
 func ReadKey(file, record string) (k Key, err error) {
 	if file == "" {
 		return k, errors.New("--key FILE: want the secret signing key, as for florctl publish")
@@ -42,7 +42,7 @@ func ReadKey(file, record string) (k Key, err error) {
 	return k, nil
 }
 
-// CheckPinned returns an error where hosts do not verify with a key, by their own documents.
+// CheckPinned returns an error if hosts do not accept the key according to their own documents.
 func (k Key) CheckPinned(cluster string, documents map[string][]document.Document) error {
 	if err := publish.RejectUnpinned(documents, k.ToPublicKey()); err != nil {
 		return fmt.Errorf("cluster %s: %s: %w", cluster, k.file, err)
@@ -50,7 +50,8 @@ func (k Key) CheckPinned(cluster string, documents map[string][]document.Documen
 	return nil
 }
 
-// CheckOf returns an error where a cluster's trust.signingKeys lack a key: those would refuse what it signs.
+// CheckOf returns an error if the key is not among a cluster's trust.signingKeys. those names the
+// parties that would refuse its signatures.
 func (k Key) CheckOf(t compile.Topology, those string) error {
 	if public := k.ToPublicKey().String(); !slices.Contains(t.Trust.SigningKeys, public) {
 		return fmt.Errorf("key %s: not among trust.signingKeys of cluster %s: %s would refuse what it signs", public, t.Name, those)
@@ -58,7 +59,7 @@ func (k Key) CheckOf(t compile.Topology, those string) error {
 	return nil
 }
 
-// SignJSON signs a value as it is encoded.
+// SignJSON encodes and signs a value.
 func (k Key) SignJSON(v any, text func(string) string) (encoded, signed string, err error) {
 	b, err := json.Marshal(v)
 	if err != nil {

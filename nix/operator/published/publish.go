@@ -17,9 +17,9 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Signed has the documents of a committed cluster, signed, and what a publication of them needs.
+// Signed contains the signed documents of a committed cluster, and the data for publishing them.
 type Signed struct {
-	Name    string // of the cluster
+	Name    string // name of the cluster
 	key     Key
 	src     compile.Source
 	record  *record
@@ -28,8 +28,8 @@ type Signed struct {
 	tree    publish.Tree
 }
 
-// Sign compiles a committed cluster, and signs every document. Hosts that closures name fetch their systems,
-// by these store paths, from the binary cache.
+// Sign compiles a committed cluster and signs every document. Hosts in closures fetch their
+// systems, by these store paths, from the binary cache.
 func Sign(ctx context.Context, src compile.Source, key Key, closures map[string]string) (s Signed, err error) {
 	tree, err := compile.ReadTree(ctx, src)
 	if err != nil {
@@ -76,7 +76,8 @@ func (s Signed) String() string {
 	return fmt.Sprintf("cluster %s, %d hosts, serial %d, signed by %s", s.Name, len(s.tree), s.version.Serial, s.key.ToPublicKey().Name)
 }
 
-// CheckRootsKept returns an error where the documents have none of the roots that the version before had.
+// CheckRootsKept returns an error if the documents contain none of the roots of the previous
+// version.
 func (s Signed) CheckRootsKept() error {
 	if err := compile.CheckFingerprintsKept(s.record.roots(), s.version.Roots); err != nil {
 		return fmt.Errorf("cluster %s: %w; --replace-roots where every host is deployed by hand", s.Name, err)
@@ -84,7 +85,7 @@ func (s Signed) CheckRootsKept() error {
 	return nil
 }
 
-// Write writes the documents to a file, for a provider that imports them.
+// Write writes the documents to a file that a provider can import.
 func (s Signed) Write(path string, stdout io.Writer) error {
 	if err := s.record.offered(s.version); err != nil {
 		return err
@@ -95,13 +96,13 @@ func (s Signed) Write(path string, stdout io.Writer) error {
 
 // Publication says how signed documents are published.
 type Publication struct {
-	Former   string   // digest of the version to go back to, where that is on no record
-	Replaces int64    // version that may have commits which the flake lacks
-	AtOnce   bool     // all hosts are offered them, whatever waves there are
+	Former   string   // digest of the version to go back to, if it is not recorded
+	Replaces int64    // version that may contain commits which the flake lacks
+	AtOnce   bool     // offer the documents to all hosts at once, without waves
 	Without  []string // hosts that may be left behind
 }
 
-// Publish has the providers serve signed documents.
+// Publish makes the providers serve signed documents.
 func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
 	reports, err := c.Providers.Reports(ctx)
 	if err == nil {
@@ -138,8 +139,9 @@ func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
 	return partly
 }
 
-// serve has all providers serve the tree of a version, with those that follow it, and records it. It fails when
-// none took it, and with ErrPartly when only some did that do not share a store.
+// serve makes all providers serve the tree of a version, followed by others, and records it. It
+// fails if no provider accepted it, and returns ErrPartly if only some accepted it and they do not
+// share a store.
 func (c Cluster) serve(ctx context.Context, r *record, v version, how client.Importing, tree publish.Tree, follow ...publish.Tree) error {
 	if err := r.offered(v); err != nil {
 		return err
@@ -170,8 +172,8 @@ func (c Cluster) serve(ctx context.Context, r *record, v version, how client.Imp
 	return nil
 }
 
-// sharesStore reports whether the provider hosts of a tree have one store, so that what one of them takes
-// all of them serve.
+// sharesStore reports whether the provider hosts in a tree share a store, so that all of them serve
+// what one accepts.
 func sharesStore(tree publish.Tree) bool {
 	for _, documents := range tree {
 		for _, d := range documents {

@@ -10,12 +10,12 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Cluster is a cluster as the flake has it, with the providers that serve what is published of it.
+// Cluster is a cluster in the flake, with the providers of its published content.
 type Cluster struct {
 	Topology         compile.Topology
 	Providers        client.Providers // at least one
-	terminal.Console                  // of the operator
+	terminal.Console                  // terminal of the operator
 }
 
-// ErrPartly is the error of what only some providers took, once warnings name the others.
+// ErrPartly is the error if only some providers accepted something. Warnings have named the others.
 var ErrPartly = errors.New("only some providers took it")

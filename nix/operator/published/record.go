@@ -15,15 +15,16 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// record lists the documents that a signing key has signed, in a file beside it. A provider that was broken into
-// may answer anything: what is signed again, or continued, is compared with this.
+// record lists the documents that a signing key has signed, in a file beside the key. Because a
+// compromised provider may return anything, documents that are signed again, and lists that are
+// continued, are compared with the record.
 type record struct {
 	path     string
 	cluster  string
 	Clusters map[string]*signed `json:"clusters"`
 }
 
-// signed lists the documents of one cluster that were signed.
+// signed lists the signed documents of one cluster.
 type signed struct {
 	Versions []version `json:"versions"` // by serial
 
@@ -31,21 +32,21 @@ type signed struct {
 	Revocations *trust.SignedRevocations `json:"revocations,omitempty"`
 }
 
-// version is a version, or one to go back to.
+// version is a published version, or one to go back to.
 type version struct {
 	Serial int64  `json:"serial"`
 	Rev    string `json:"rev"`
 	Digest string `json:"digest"` // publish.Tree.Digest
-	Served bool   `json:"served"` // a provider took it as the newest
+	Served bool   `json:"served"` // a provider accepted it as the newest
 
-	// Roots are the fingerprints of the roots that its documents have.
+	// Roots contains the fingerprints of the roots in its documents.
 	Roots []string `json:"roots,omitempty"`
 }
 
-// maxRecorded is how many versions a record has.
+// maxRecorded is the maximum number of versions in a record.
 const maxRecorded = 1000
 
-// openRecord reads a record, which is not there before the key has signed anything.
+// openRecord reads a record. It is empty before the key has signed anything.
 func openRecord(path, cluster string) (*record, error) {
 	r := &record{path: path, cluster: cluster}
 	b, err := os.ReadFile(r.path)
@@ -69,7 +70,7 @@ func openRecord(path, cluster string) (*record, error) {
 
 func (r *record) of() *signed { return r.Clusters[r.cluster] }
 
-// save writes the record, with the versions that other processes have added to it since it was read.
+// save writes the record, merged with versions that other processes have added since it was read.
 func (r *record) save() error {
 	lock, err := os.OpenFile(r.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err == nil {
@@ -90,7 +91,7 @@ func (r *record) save() error {
 	return nil
 }
 
-// merge takes what the file has and this record has not.
+// merge adds what is in the file but not in this record.
 func (r *record) merge() {
 	var now record
 	b, err := os.ReadFile(r.path)
@@ -116,7 +117,7 @@ func (r *record) merge() {
 	}
 }
 
-// version returns what is known of a serial.
+// version returns the recorded version with a serial.
 func (r *record) version(serial int64) (v version, ok bool) {
 	all := r.of().Versions
 	i, ok := slices.BinarySearchFunc(all, serial, func(v version, serial int64) int { return cmp.Compare(v.Serial, serial) })
@@ -126,7 +127,7 @@ func (r *record) version(serial int64) (v version, ok bool) {
 	return v, ok
 }
 
-// served returns the newest version that a provider took.
+// served returns the newest version that a provider accepted.
 func (r *record) served() (v version) {
 	for _, is := range r.of().Versions {
 		if is.Served {
@@ -136,8 +137,8 @@ func (r *record) served() (v version) {
 	return v
 }
 
-// roots returns the fingerprints of the roots of the newest version that a provider took or, where
-// none is known to have been taken, that was signed; none where the record does not have them.
+// roots returns the fingerprints of the roots in the newest version that a provider accepted or, if
+// none was, in the newest signed one. It returns none if they are not recorded.
 func (r *record) roots() (all []string) {
 	if v := r.served(); v.Roots != nil {
 		return v.Roots
@@ -168,7 +169,7 @@ func (r *record) add(all ...version) error {
 	return r.save()
 }
 
-// offered records a version that is about to be offered, unless it is served already.
+// offered records a version that is about to be offered, unless it is already served.
 func (r *record) offered(v version) error {
 	if is, ok := r.version(v.Serial); ok && is.Served {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// Revocations returns the list with the highest number that any provider offers, nil for none.
+// Revocations returns the list with the highest number from any provider, nil for none.
 func (c Cluster) Revocations(ctx context.Context) (*trust.Revocations, error) {
 	all, err := c.lists(ctx)
 	return newestOf(all), err
@@ -30,7 +30,7 @@ func newestOf(all []*trust.Revocations) (newest *trust.Revocations) {
 	return newest
 }
 
-// lists returns the lists that providers offer.
+// lists returns the lists of all providers.
 func (c Cluster) lists(ctx context.Context) (all []*trust.Revocations, err error) {
 	var failed []error
 	for _, at := range c.Providers {
@@ -53,9 +53,9 @@ func (c Cluster) lists(ctx context.Context) (all []*trust.Revocations, err error
 	return all, c.Providers.Failed(failed)
 }
 
-// Continued returns the list that the next one of a key continues: the newest of any provider, or the one
-// that was offered last from here, where no provider has one as new. It fails where that list does not
-// follow another of these.
+// Continued returns the list that the next list of a key must continue: the newest of any provider,
+// or the last one offered from here if it is newer. It returns an error if that list does not
+// follow one of the others.
 func (c Cluster) Continued(ctx context.Context, k Key) (*trust.Revocations, error) {
 	r, err := openRecord(k.record, c.Topology.Name)
 	if err != nil {
@@ -97,8 +97,8 @@ func (c Cluster) continued(ctx context.Context, r *record) (newest *trust.Revoca
 	return newest, forks, nil
 }
 
-// next signs the list after the newest that there is, and has all providers offer it. What a
-// list of before revokes, and was not reinstated, it revokes too.
+// next signs a list that continues the newest one, and makes all providers offer it. It keeps
+// everything that earlier lists revoke and that was not reinstated.
 func (c Cluster) next(ctx context.Context, key Key, r *record, valid time.Duration, force bool, with func(*trust.Revocations) error) (*trust.Revocations, error) {
 	if err := key.CheckOf(c.Topology, "hosts"); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (c Cluster) next(ctx context.Context, key Key, r *record, valid time.Durati
 			return nil, fmt.Errorf("host %s reports revocation list %d, and providers have %d: copy %s from it and use florctl revoke --supply; or --force, without what that list revokes",
 				host, ahead, last.InForce(), hostdir.Instance("").State().Revocations())
 		}
-		next.Number, next.Former = ahead+1, "" // the list before is not known
+		next.Number, next.Former = ahead+1, "" // the preceding list is not known
 	}
 	if err := with(next); err != nil {
 		return nil, err
@@ -137,13 +137,13 @@ func (c Cluster) next(ctx context.Context, key Key, r *record, valid time.Durati
 	return next, r.save()
 }
 
-// offer has all providers offer a list.
+// offer makes all providers offer a list.
 func (c Cluster) offer(ctx context.Context, s trust.SignedRevocations) error {
 	return c.Providers.All(func(at *client.Provider) error { return at.SetRevocations(ctx, s) })
 }
 
-// ahead is the highest number that a host reports above that of the providers' list, and which
-// host does; zero for none.
+// ahead returns the highest number of a list reported by a host, if it is above that of the
+// providers' list, and the host; zero for none.
 func (c Cluster) ahead(ctx context.Context, number int64) (highest int64, host string, err error) {
 	reports, err := c.Providers.Reports(ctx)
 	for name, received := range reports {
@@ -155,8 +155,9 @@ func (c Cluster) ahead(ctx context.Context, number int64) (highest int64, host s
 	return highest, host, err
 }
 
-// Lagging returns the hosts on which a list is not in force by their last report, with what is, and of
-// how many it should be. A host that the list revokes gets nothing any more.
+// Lagging returns the hosts whose last report does not have the list in force, with what they
+// reported, and the number of hosts that should have it. Hosts that the list revokes are left out,
+// because they no longer receive anything.
 func (c Cluster) Lagging(ctx context.Context, list *trust.Revocations) (late map[string]string, of int, err error) {
 	late = map[string]string{}
 	if list == nil {
@@ -189,7 +190,7 @@ func (c Cluster) Lagging(ctx context.Context, list *trust.Revocations) (late map
 	return late, of, nil
 }
 
-// await waits until a list is in force on all hosts, and names those on which it is not.
+// await waits until a list is in force on all hosts. It returns an error that names the others.
 func (c Cluster) await(ctx context.Context, list *trust.Revocations, began time.Time, most time.Duration) error {
 	for {
 		late, of, err := c.Lagging(ctx, list)
@@ -215,10 +216,10 @@ func (c Cluster) await(ctx context.Context, list *trust.Revocations, began time.
 	}
 }
 
-// listPoll is the time between two requests for reports.
+// listPoll is the interval at which reports are requested.
 const listPoll = 300 * time.Millisecond
 
-// renew signs the list anew when half of the time until a newer one is due has passed.
+// renew signs the list again if half of the time until the next update has passed.
 func (c Cluster) renew(ctx context.Context, key Key, r *record) error {
 	list, err := c.Revocations(ctx)
 	if err != nil || list == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// Target returns what an ID, SSH host keys or their fingerprints, and serial numbers of certificates name.
-// The ID is empty for none, and may be short, as in the flake.
+// Target returns the target that an ID, SSH host keys or their fingerprints, and serial numbers of
+// certificates name. id may be empty, or short, as in the flake.
 func (c Cluster) Target(id string, keys, serials []string) (t revocation.Target, err error) {
 	if id != "" {
 		if !strings.Contains(id, "/") {
@@ -52,8 +52,8 @@ func (c Cluster) Target(id string, keys, serials []string) (t revocation.Target,
 	return t, nil
 }
 
-// checkDomain refuses an identity of a trust domain that the flake does not have: nobody here
-// verifies those.
+// checkDomain returns an error for an identity of a trust domain that is not in the flake, because
+// nobody here verifies it.
 func checkDomain(t compile.Topology, id spiffe.ID) error {
 	known := []string{t.TrustDomain}
 	for _, name := range slices.Sorted(maps.Keys(t.Federated)) {
@@ -68,12 +68,13 @@ func checkDomain(t compile.Topology, id spiffe.ID) error {
 // Revising says how a revocation list is signed.
 type Revising struct {
 	Key   Key
-	Valid time.Duration // until a newer list is due
-	Wait  time.Duration // until hosts report that it is in force
-	Force bool          // also where a host reports a newer list than providers have
+	Valid time.Duration // time until a newer list is due
+	Wait  time.Duration // maximum wait for hosts to report the list in force
+	Force bool          // publish even if a host reports a newer list than the providers have
 }
 
-// Revoke signs a list that revokes a target, too: of a host with its key, and of a key with what its hosts got.
+// Revoke publishes a list that also revokes a target. For a host it includes its key, and for a key
+// all that its hosts received.
 func (c Cluster) Revoke(ctx context.Context, how Revising, t revocation.Target) error {
 	for id, key := range hostKeys(c.Topology) {
 		if id == t.ID {
@@ -85,7 +86,8 @@ func (c Cluster) Revoke(ctx context.Context, how Revising, t revocation.Target) 
 	return c.Revise(ctx, how, func(list *trust.Revocations) error { revocation.Revoke(list, t); return nil })
 }
 
-// Reinstate signs a list that no longer revokes a target, and prints how its hosts request certificates.
+// Reinstate publishes a list that no longer revokes a target, and prints how its hosts request new
+// certificates.
 func (c Cluster) Reinstate(ctx context.Context, how Revising, t revocation.Target) error {
 	err := c.Revise(ctx, how, func(list *trust.Revocations) error { return revocation.Reinstate(list, t) })
 	if err == nil || errors.Is(err, fleet.ErrAttention) {
@@ -96,8 +98,8 @@ func (c Cluster) Reinstate(ctx context.Context, how Revising, t revocation.Targe
 	return err
 }
 
-// requestsOf returns the commands by which hosts request the certificates of a reinstated identity at
-// once: those of before stay revoked.
+// requestsOf returns the commands with which hosts request the certificates of a reinstated
+// identity at once. The old certificates remain revoked.
 func requestsOf(t compile.Topology, id spiffe.ID) (all []string) {
 	for _, host := range slices.Sorted(maps.Keys(t.Hosts)) {
 		h := t.Hosts[host]
@@ -115,7 +117,7 @@ func requestsOf(t compile.Topology, id spiffe.ID) (all []string) {
 	return all
 }
 
-// Revise signs the next list, has all providers offer it, and waits for the hosts.
+// Revise signs the next list, makes all providers offer it, and waits for the hosts.
 func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revocations) error) error {
 	began := time.Now()
 	record, err := openRecord(how.Key.record, c.Topology.Name)
@@ -130,7 +132,7 @@ func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revo
 	return c.await(ctx, next, began, how.Wait)
 }
 
-// Supply has providers offer the list of a file, which was signed before.
+// Supply makes providers offer an earlier signed list from a file.
 func (c Cluster) Supply(ctx context.Context, file string, wait time.Duration) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -150,7 +152,7 @@ func (c Cluster) Supply(ctx context.Context, file string, wait time.Duration) er
 	return c.await(ctx, list, time.Now(), wait)
 }
 
-// hostKeys returns the fingerprints of the flake's hosts.
+// hostKeys returns the fingerprints of the SSH host keys in the flake.
 func hostKeys(t compile.Topology) map[spiffe.ID]string {
 	all := map[spiffe.ID]string{}
 	for _, h := range t.Hosts {

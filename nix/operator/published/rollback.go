@@ -11,15 +11,15 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Rollback says to which version the hosts of a cluster go back.
+// Rollback describes the version to which the hosts of a cluster go back.
 type Rollback struct {
 	Serial  int64
 	Key     Key
-	Digest  string   // of a version that is on no record
+	Digest  string   // digest of a version that is not recorded
 	Without []string // hosts that may be left behind
 }
 
-// Rollback publishes the documents of a version as the newest.
+// Rollback publishes the documents of an earlier version as the newest.
 func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 	versions, err := c.Versions(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 	}
 	newest := versions[0].Serial
 	next := max(time.Now().Unix(), newest+1, record.newest()+1)
-	// Hosts verify by the manifest in force, and whatever comes after by the one that is published.
+	// Hosts verify with the manifest in force, and then with the published one.
 	inForce, err := c.tree(ctx, newest)
 	if err == nil {
 		err = to.Key.CheckPinned(c.Topology.Name, inForce)
@@ -65,8 +65,8 @@ func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 	return c.serve(ctx, record, v, client.Importing{Back: to.Serial, AtOnce: c.rolledOut(inForce) || c.rolledOut(documents)}, tree)
 }
 
-// again returns the documents of a version under another serial, to be signed again: those that
-// the record has, or that an operator accepts.
+// again returns the documents of a version under another serial, to be signed again. The version
+// must be recorded, or its digest given by an operator.
 func (c Cluster) again(ctx context.Context, r *record, serial, as int64, digest string) (map[string][]document.Document, version, error) {
 	tree, err := c.tree(ctx, serial)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/nix/operator/fleet"
 )
 
-// rootsOf returns the fingerprints of the roots that documents have.
+// rootsOf returns the fingerprints of the roots in documents.
 func rootsOf(documents map[string][]document.Document) []string {
 	for _, all := range documents {
 		for _, d := range all {
@@ -29,7 +29,7 @@ func rootsOf(documents map[string][]document.Document) []string {
 	return nil
 }
 
-// rootsLeft returns an error where roots lack one that hosts have certificates of.
+// rootsLeft returns an error if roots lack one to which certificates of hosts lead.
 func (c Cluster) rootsLeft(roots []string, reports map[string]hostreport.Kept, without []string) error {
 	by, err := fleet.ReadRoots(c.Topology, reports, without, time.Now())
 	if err == nil {
@@ -41,10 +41,10 @@ func (c Cluster) rootsLeft(roots []string, reports map[string]hostreport.Kept, w
 	return nil
 }
 
-// CheckRootsKept returns an error where a cluster has none of the roots that were published last, by the record
-// of the signing key. Without a record those are the roots of the last commit, or of the one before it where
-// nothing is uncommitted. What cannot be compared, as where the flake is in no clone or has several clusters,
-// has no error.
+// CheckRootsKept returns an error if a cluster contains none of the roots that were published last,
+// according to the record of the signing key. Without a record, it compares with the last commit,
+// or with the one before if there are no uncommitted changes. It returns nil if a comparison is not
+// possible, for example without a git clone or with several clusters.
 func CheckRootsKept(ctx context.Context, src compile.Source, signed string) error {
 	is, err := compile.ReadTopology(ctx, src)
 	if err != nil {
@@ -72,7 +72,7 @@ func CheckRootsKept(ctx context.Context, src compile.Source, signed string) erro
 	}
 	revs := []string{"HEAD"}
 	if tree.Revision != "" {
-		revs = []string{"HEAD~", "HEAD~2"} // the last commit may take back the one before
+		revs = []string{"HEAD~", "HEAD~2"} // the last commit may have reverted the one before
 	}
 	var lost error
 	for _, rev := range revs {

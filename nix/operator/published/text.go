@@ -12,7 +12,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// PrintRevocations prints a revocation list, nil for none, and the hosts on which it is not in force.
+// PrintRevocations prints a revocation list, which may be nil, and the hosts on which it is not in
+// force.
 func PrintRevocations(w io.Writer, list *trust.Revocations, late map[string]string, now time.Time) error {
 	if list == nil {
 		_, err := fmt.Fprintln(w, "nothing is revoked, nor ever was")
@@ -43,7 +44,7 @@ func PrintRevocations(w io.Writer, list *trust.Revocations, late map[string]stri
 	return printLagging(w, late)
 }
 
-// printLagging prints hosts that Lagging returned.
+// printLagging prints the hosts that Lagging returned.
 func printLagging(w io.Writer, late map[string]string) error {
 	for _, host := range slices.Sorted(maps.Keys(late)) {
 		if _, err := fmt.Fprintf(w, "not yet in force on %s: %s\n", host, terminal.Text(late[host])); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// WarnUndeclared prints what the flake does not have of what is to be revoked or suspended. That is signed
-// all the same: the flake may have dropped it.
+// WarnUndeclared warns about parts of a target that are not in the flake. They are revoked or
+// suspended nevertheless, because the flake may have dropped them.
 func (c Cluster) WarnUndeclared(of revocation.Target) {
 	t := c.Topology
 	if of.ID.TrustDomain() == t.TrustDomain {
@@ -29,11 +29,11 @@ func (c Cluster) WarnUndeclared(of revocation.Target) {
 	}
 }
 
-// reservedName starts the names of services that providers have.
+// reservedName is the prefix of the names of provider services.
 const reservedName = "florete-"
 
-// undeclared is an identity that the flake does not have, and what was probably meant; empty where it
-// has it.
+// undeclared describes an identity that is not in the flake, with a suggestion; it returns "" if
+// the identity is in the flake.
 func undeclared(t compile.Topology, id spiffe.ID) string {
 	var known []string
 	switch id.Kind() {

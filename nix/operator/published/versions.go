@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Versions returns what any provider has, newest first.
+// Versions returns the versions of all providers, newest first.
 func (c Cluster) Versions(ctx context.Context) ([]archive.Version, error) {
 	all, err := client.Each(c.Providers, func(at *client.Provider) ([]archive.Version, error) { return at.Versions(ctx) },
 		func(v archive.Version) string { return fmt.Sprint(v.Serial, v.Digest) })
@@ -24,7 +24,7 @@ func (c Cluster) Versions(ctx context.Context) ([]archive.Version, error) {
 	return all, err
 }
 
-// newest returns the newest version that any provider has, zero for none.
+// newest returns the newest version of any provider, zero for none.
 func (c Cluster) newest(ctx context.Context, r *record) (newest version, err error) {
 	all, err := c.Versions(ctx)
 	if len(all) > 0 {
@@ -36,7 +36,7 @@ func (c Cluster) newest(ctx context.Context, r *record) (newest version, err err
 	return newest, err
 }
 
-// Snapshot returns what documents have of the cluster at a version.
+// Snapshot returns the cluster at a version, as far as its documents contain it.
 func (c Cluster) Snapshot(ctx context.Context, serial int64) (compile.Snapshot, error) {
 	s := compile.Snapshot{Topology: compile.Topology{Name: c.Topology.Name}, Documents: map[string]map[string]compile.Raw{}}
 	hosts, err := c.read(ctx, serial)
@@ -53,8 +53,8 @@ func (c Cluster) Snapshot(ctx context.Context, serial int64) (compile.Snapshot, 
 	return s, err
 }
 
-// tree returns the documents of a version, as the first provider has them that answers. Their signatures, their
-// cluster and their serial are right; whether they are all of it, only a record knows.
+// tree returns the documents of a version from the first provider that answers. Their signatures,
+// cluster and serial are verified. Only the record can show whether they are complete.
 func (c Cluster) tree(ctx context.Context, serial int64) (publish.Tree, error) {
 	tree := publish.Tree{}
 	hosts, err := c.read(ctx, serial)
@@ -70,11 +70,11 @@ func (c Cluster) tree(ctx context.Context, serial int64) (publish.Tree, error) {
 	return tree, err
 }
 
-// read returns the hosts of a version with their documents, as the first provider has them that
-// answers. The documents are signed by a key that the cluster pins.
+// read returns the hosts of a version with their documents from the first provider that answers.
+// The documents are signed by a key that the cluster pins.
 func (c Cluster) read(ctx context.Context, serial int64) (hosts []publish.Host, err error) {
 	err = c.Providers.First(func(at *client.Provider) (err error) {
-		hosts, err = c.readAt(ctx, at, serial) // of one provider, whole
+		hosts, err = c.readAt(ctx, at, serial) // completely from one provider
 		return err
 	})
 	return hosts, err
@@ -95,7 +95,7 @@ func (c Cluster) readAt(ctx context.Context, at *client.Provider, serial int64) 
 		cancel()
 	}
 	r.CloseWithError(err)
-	// What could not be exported is why it cannot be read, not the other way round.
+	// A failed export is the cause of a failed read.
 	if failed := <-ended; failed != nil && (err == nil || errors.Is(err, failed)) {
 		err = failed
 	}

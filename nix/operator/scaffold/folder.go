@@ -15,11 +15,11 @@ import (
 	"github.com/florete/florete/nix/operator/plan"
 )
 
-// Folder is the directory of a cluster, in a git work tree.
+// Folder is the directory of a cluster in a git work tree.
 type Folder string
 
-// Add writes files that are not there yet, and has git know them, as Nix sees no others.
-// Where check fails after that, they are gone again.
+// Add writes new files and adds them to git, because Nix reads only tracked files. If check then
+// fails, they are removed again.
 func (f Folder) Add(ctx context.Context, files []File, check func() error) (err error) {
 	var written, dirs []string
 	defer func() {
@@ -48,8 +48,8 @@ func (f Folder) Add(ctx context.Context, files []File, check func() error) (err 
 	return check()
 }
 
-// Extend adds the files that make gives for the cluster as it is, unless there would be faults, or what is
-// added would not be there. It prints them, with what they change.
+// Extend adds the files that make returns for the current cluster. It fails if there would be
+// faults, or if there reports that the addition is missing. It prints the files and the changes.
 func (f Folder) Extend(ctx context.Context, src compile.Source, there func(compile.Topology) bool, make func(compile.Topology) ([]File, error), out io.Writer, colours bool) error {
 	if _, err := os.Stat(filepath.Join(string(f), "cluster.nix")); err != nil {
 		return fmt.Errorf("%w: want the folder of a cluster, as florctl init makes it", err)
@@ -95,7 +95,7 @@ func create(path, text string) error {
 	return errors.Join(err, out.Close())
 }
 
-// undo removes files, and directories that are empty then.
+// undo removes files, and directories that are empty afterwards.
 func (f Folder) undo(files, dirs []string) error {
 	if len(files) == 0 {
 		return nil
@@ -107,12 +107,12 @@ func (f Folder) undo(files, dirs []string) error {
 		}
 	}
 	for i := len(dirs) - 1; i >= 0; i-- {
-		_ = os.Remove(dirs[i]) // stays where it has something else by now
+		_ = os.Remove(dirs[i]) // a directory that is not empty is kept
 	}
 	return err
 }
 
-// Git runs git there.
+// Git runs git in the folder.
 func (f Folder) Git(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", string(f)}, args...)...).CombinedOutput()
 	text := strings.TrimSpace(string(out))

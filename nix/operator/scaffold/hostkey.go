@@ -14,15 +14,15 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// KeySource says where the SSH host key of a host comes from.
+// KeySource is the source of a host's SSH host key.
 type KeySource struct {
-	Key, Fingerprint string // its line, or what the fetched key must have; empty for neither
-	Join             bool   // it has none that is declared
-	Port             int    // where its SSH server listens
+	Key, Fingerprint string // public key line, or the fingerprint that the fetched key must have; may be empty
+	Join             bool   // the host joins and declares no key
+	Port             int    // port of its SSH server
 }
 
-// Get returns the public key of a host, in authorized_keys form without comment; empty for one
-// that joins.
+// Get returns the public key of a host in authorized_keys form without comment; "" for a host that
+// joins.
 func (k KeySource) Get(ask terminal.Console, h Host) (string, error) {
 	if k.Join {
 		return "", nil
@@ -30,7 +30,7 @@ func (k KeySource) Get(ask terminal.Console, h Host) (string, error) {
 	if k.Key != "" {
 		key, _, _, _, err := sshkey.ParseAuthorizedKey([]byte(k.Key))
 		if err != nil {
-			// Not quoted: it may be the private key.
+			// The value is not quoted, because it may be the private key.
 			if _, there := os.Stat(k.Key); there == nil {
 				return "", fmt.Errorf("--ssh-host-key: found a file, want its line: --ssh-host-key \"$(cat %s)\"", k.Key)
 			}
@@ -42,7 +42,7 @@ func (k KeySource) Get(ask terminal.Console, h Host) (string, error) {
 		return "", fmt.Errorf("host %s: no address to fetch its SSH host key from: give one, or --ssh-host-key, or --join", h.Name)
 	}
 	at := h.Addresses[0]
-	if host, _, err := net.SplitHostPort(at); err == nil { // the port is the forwarder's
+	if host, _, err := net.SplitHostPort(at); err == nil { // the port is that of the forwarder
 		at = host
 	}
 	key, err := fetchHostKey(net.JoinHostPort(strings.Trim(at, "[]"), strconv.Itoa(k.Port)))
@@ -63,7 +63,7 @@ func line(key sshkey.PublicKey) string {
 	return strings.TrimSpace(string(sshkey.MarshalAuthorizedKey(key)))
 }
 
-// confirm has a person compare a key that anybody on the way could have replaced.
+// confirm asks a person to compare a key, which an attacker on the network could have replaced.
 func confirm(ask terminal.Console, h Host, key sshkey.PublicKey) error {
 	file := strings.TrimSuffix(strings.TrimPrefix(key.Type(), "ssh-"), "-sha2-nistp256")
 	return ask.Confirm(fmt.Sprintf("%s answers with the SSH host key\n\n  %s (%s)\n\nCompare it with what this prints on the console of %s:\n\n  ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub\n\nIs it the same?",
@@ -71,11 +71,11 @@ func confirm(ask terminal.Console, h Host, key sshkey.PublicKey) error {
 		fmt.Sprintf("the SSH host key of %s was not confirmed, and nothing was written: --fingerprint SHA256:… does so without a question", h.Name))
 }
 
-// errFetched ends a connection that was for the host key alone.
+// errFetched ends a connection that was only made to fetch the host key.
 var errFetched = errors.New("fetched")
 
-// fetchHostKey is the key by which the SSH server at an address proves itself: of the best
-// kind that it has and the language takes.
+// fetchHostKey returns the host key of the SSH server at an address, of the best type that the
+// server has and the topology accepts.
 func fetchHostKey(address string) (key sshkey.PublicKey, err error) {
 	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
 	if err != nil {

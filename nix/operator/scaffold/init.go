@@ -21,8 +21,8 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// Init makes the flake of a cluster in a directory that is empty or not there yet, commits it, and makes its keys
-// outside of it, unless they are there. It returns both directories.
+// Init creates the flake of a cluster in an empty or new directory, commits it, and creates its
+// keys in a directory outside of it, unless they exist. It returns both directories.
 func Init(ctx context.Context, c *Cluster, path, keys string, how *authority.RootKey) (dir, keyDir string, err error) {
 	if dir, err = filepath.Abs(path); err != nil {
 		return "", "", err
@@ -59,7 +59,7 @@ func Init(ctx context.Context, c *Cluster, path, keys string, how *authority.Roo
 	return dir, keys, c.make(ctx, dir)
 }
 
-// dataHome is a place for data of the user (XDG Base Directory Specification).
+// dataHome returns a directory for the user's data (XDG Base Directory Specification).
 func dataHome(name ...string) (string, error) {
 	dir := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(dir) {
@@ -72,7 +72,7 @@ func dataHome(name ...string) (string, error) {
 	return filepath.Join(append([]string{dir}, name...)...), nil
 }
 
-// makeKeys takes the keys in a directory, or makes it whole.
+// makeKeys uses the keys in a directory, or creates all of them.
 func (c *Cluster) makeKeys(dir string, how *authority.RootKey) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		if err := c.makeKeyDir(dir, how); err != nil {
@@ -101,7 +101,7 @@ func (c *Cluster) makeKeys(dir string, how *authority.RootKey) error {
 	return nil
 }
 
-// makeKeyDir makes the directory with all keys, or not at all.
+// makeKeyDir creates the directory with all keys, or nothing.
 func (c *Cluster) makeKeyDir(dir string, how *authority.RootKey) (err error) {
 	if err := secretfile.RefuseTree(dir); err != nil {
 		return fmt.Errorf("%w, with --keys DIR", err)
@@ -127,7 +127,7 @@ func (c *Cluster) makeKeyDir(dir string, how *authority.RootKey) (err error) {
 	return os.Rename(made, dir)
 }
 
-// make writes the flake, pins its inputs and commits it. What fails leaves nothing.
+// make writes the flake, pins its inputs and commits it. After an error it leaves nothing behind.
 func (c *Cluster) make(ctx context.Context, dir string) (err error) {
 	files, err := c.Files()
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 
 var group = regexp.MustCompile("^" + spiffe.GroupPattern + "$")
 
-// CheckName refuses what cannot be the name of a file here. The compiler knows more.
+// CheckName returns an error if name cannot be the name of a file of the cluster. The compiler
+// checks more.
 func CheckName(what, name string) error {
 	if !spiffe.IsLabel(name) {
 		return fmt.Errorf("%s %.80q: want lower-case letters, digits and inner hyphens", what, name)
@@ -17,7 +18,7 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// CheckGroup refuses what cannot be the folder of a host group.
+// CheckGroup returns an error if name cannot be the folder of a host group.
 func CheckGroup(name string) error {
 	if !group.MatchString(name) {
 		return fmt.Errorf("--group %.80q: want names with slashes between them, such as eu/fra", name)

@@ -18,15 +18,15 @@ import (
 	"github.com/florete/florete/providers/secret"
 )
 
-// recorded has the public half of a secret as the flake reads it: nix/resolve/publichalf.nix.
+// recorded is the public half of a secret in the form that nix/resolve/publichalf.nix reads.
 type recorded struct {
 	Generate   string   `json:"generate"`
 	Generation int      `json:"generation"`
 	Public     []string `json:"public"`
 }
 
-// RecordPublics writes the public halves of secrets that were made to a file of the flake. What is not made keeps the
-// entry that it has, and the error is fleet.ErrAttention.
+// RecordPublics writes the public halves of generated secrets to a file of the flake. A secret that
+// has not been generated keeps its entry, and the error is then fleet.ErrAttention.
 func RecordPublics(out io.Writer, path string, wanted map[string]compile.Secret, made []secret.Public) error {
 	before, err := os.ReadFile(path)
 	all := map[string]recorded{}

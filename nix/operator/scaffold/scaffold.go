@@ -14,13 +14,13 @@ import (
 //go:embed cluster
 var templates embed.FS
 
-// File is one of a cluster's.
+// File is a file of a cluster.
 type File struct {
-	Path string // below the cluster, with slashes
+	Path string // relative to the cluster's directory, with slashes
 	Text string
 }
 
-// Cluster is one that begins, without hosts.
+// Cluster is a new cluster without hosts.
 type Cluster struct {
 	Name        string
 	TrustDomain string
@@ -29,13 +29,13 @@ type Cluster struct {
 	Florete     string // flake reference of the input
 }
 
-// SigningKeyName is the part before the colon.
+// SigningKeyName returns the part of the key before the colon.
 func (c Cluster) SigningKeyName() string {
 	name, _, _ := strings.Cut(c.SigningKey, ":")
 	return name
 }
 
-// Files are all but flake.lock, which Nix writes.
+// Files returns all files except flake.lock, which Nix writes.
 func (c Cluster) Files() (files []File, err error) {
 	parsed, err := template.New("").Funcs(template.FuncMap{"string": quote}).ParseFS(templates, "cluster/*")
 	if err != nil {
@@ -51,7 +51,7 @@ func (c Cluster) Files() (files []File, err error) {
 			return nil, err
 		}
 		path := strings.TrimSuffix(e.Name(), ".tmpl")
-		if path == "gitignore" { // embed leaves out what begins with a dot
+		if path == "gitignore" { // embed leaves out names that begin with a dot
 			path = ".gitignore"
 		}
 		files = append(files, File{path, text.String()})
@@ -59,16 +59,16 @@ func (c Cluster) Files() (files []File, err error) {
 	return append(files, File{"ca.crt", c.Root}), nil
 }
 
-// Host is one to add.
+// Host is a host to add.
 type Host struct {
 	Name, Group string
 	Addresses   []string
-	SSHHostKey  string // empty where it joins by a token
+	SSHHostKey  string // empty if it joins with a token
 	Device      bool
-	Users       []string // who may act on it
+	Users       []string // users who may act on it
 }
 
-// File is that of the host.
+// File returns the file of the host.
 func (h Host) File() File {
 	kind := ""
 	if h.Device {
@@ -85,45 +85,45 @@ func (h Host) File() File {
 	return File{dir + h.Name + ".nix", set(attr{"kind", kind}, attr{"address", address}, attr{"sshHostKey", h.SSHHostKey}, attr{"users", h.Users})}
 }
 
-// Providers is the file that has one host provide what a cluster cannot do without.
+// Providers returns the file by which one host provides the kinds that every cluster needs.
 func Providers(host string) File {
 	return File{"providers.nix", set(attr{"cert.hosts", []string{host}}, attr{"config.hosts", []string{host}})}
 }
 
-// Service is one to add.
+// Service is a service to add.
 type Service struct {
 	Name, Host       string
 	Port, ListenPort int
-	User             string // account it runs as; empty for root
+	User             string // account as which it runs; empty for root
 	Roles            []string
 }
 
-// File is that of the service.
+// File returns the file of the service.
 func (s Service) File() File {
 	return File{"services/" + s.Name + ".nix", set(attr{"host", s.Host}, attr{"port", s.Port}, attr{"listenPort", s.ListenPort}, attr{"user", s.User}, attr{"roles", s.Roles})}
 }
 
-// Role is the file of one that reaches a service.
+// Role returns the file of a role that reaches a service.
 func Role(name, service string) File {
 	return File{"roles/" + name + ".nix", set(attr{"services", []string{service}})}
 }
 
-// User is one to add.
+// User is a user to add.
 type User struct {
 	Name  string
 	Roles []string
 }
 
-// File is that of the user.
+// File returns the file of the user.
 func (u User) File() File { return File{"users/" + u.Name + ".nix", set(attr{"roles", u.Roles})} }
 
-// attr is an attribute with a string, number or list of strings, left out where it is empty.
+// attr is an attribute with a string, a number or a list of strings. It is left out if it is empty.
 type attr struct {
 	name  string
 	value any
 }
 
-// set writes attributes as nixfmt would.
+// set writes attributes in the format of nixfmt.
 func set(attrs ...attr) string {
 	var b strings.Builder
 	b.WriteString("{\n")

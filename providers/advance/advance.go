@@ -101,7 +101,8 @@ func same(a, b rollout.State) bool {
 	return err == nil && err2 == nil && string(was) == string(is)
 }
 
-// row is that of a step, where it changed what a host is offered or ended the rollout.
+// row returns the audit row of a step. news is true if the step changed the documents offered to a
+// host or ended the rollout.
 func (r *Runner) row(was, is rollout.State, now time.Time) (row server.Row, news bool) {
 	row = server.Row{Time: now.UTC(), Kind: r.Kind, Outcome: server.Changed, Code: Code, Serial: is.Serial, Message: Describe(is),
 		Detail: map[string]string{"before": Describe(was), "after": Describe(is)}}
@@ -201,7 +202,7 @@ func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (now ro
 	return now, row, err
 }
 
-// done reports whether a rollout is as an act makes it: the same again changes nothing.
+// done reports whether a rollout is already in the state that an act leads to.
 func (act Act) done(s rollout.State) bool {
 	return act == Pause && s.Status == rollout.Paused || act == Resume && s.Status == rollout.Active || act == Abort && s.Status == rollout.Aborted
 }

@@ -118,8 +118,8 @@ func Identities(b []byte) ([]age.Identity, error) {
 	return []age.Identity{i}, nil
 }
 
-// passphraseOf is the identity of a file that is sealed by a passphrase, which nobody types
-// for another one.
+// passphraseOf is the identity of a file that is encrypted to a passphrase. It names the file, so
+// that nobody types the passphrase of another one.
 type passphraseOf struct{ sealed, file, prefix string }
 
 // Unwrap implements age.Identity. It asks for the passphrase only if the file is encrypted to one.
@@ -156,7 +156,7 @@ func readPassphrase(file string) (string, error) {
 	return text, nil
 }
 
-// fromFile is what to do without a terminal.
+// fromFile is the remedy in errors without a terminal.
 const fromFile = "--passphrase-file FILE"
 
 // Prompt reads a line from the terminal without showing it. Standard input is left alone, since it

@@ -69,7 +69,7 @@ func ServeAccount(c net.Conn, account string, h http.Handler) error {
 	return nil
 }
 
-// single is a listener of one connection, and that connection: it ends with it.
+// single is a listener that accepts one connection and ends with it.
 type single struct {
 	net.Conn
 	accepted bool
@@ -93,8 +93,8 @@ func (s *single) Close() error {
 
 func (s *single) Addr() net.Addr { return s.LocalAddr() }
 
-// retry is how long after a failure the socket is made again, and how often Wanted is looked
-// at until then.
+// retry is the pause after a failure of the socket, and the interval at which Wanted is called
+// until it reports true.
 const retry = time.Second
 
 // Run serves until ctx ends. It starts to listen once c.Wanted reports true.

@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// patience is how long the forwarder has to announce a caller.
+// patience is how long the forwarder may take to announce a caller.
 const patience = 5 * time.Second
 
 // conn is a connection of a caller that the forwarder announced.
@@ -42,7 +42,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// listener accepts the connections of callers. Those that are not announced yet hold up no
+// listener accepts the connections of callers. Connections that are not yet announced delay no
 // others.
 type listener struct {
 	*net.UnixListener
@@ -55,8 +55,8 @@ type listener struct {
 	all      sync.WaitGroup
 }
 
-// listen makes the socket, for the account of the forwarder by its group. A process that
-// died left one behind, at which nobody answers.
+// listen makes the socket, accessible to the forwarder's group. It replaces the socket that a
+// process left behind when it died.
 func (c Config) listen() (*listener, error) {
 	u, err := unixsock.Listen(c.Socket, "unix", 0o660)
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *listener) run() {
 	}
 }
 
-// admit hands over the connection of a caller, and closes any other.
+// admit hands over an announced connection, and closes any other.
 func (l *listener) admit(u *net.UnixConn) {
 	c, err := l.announcedBy(u)
 	if err == nil {
@@ -129,7 +129,7 @@ func (l *listener) admit(u *net.UnixConn) {
 	}
 }
 
-// announcedBy reads who calls, from the forwarder alone.
+// announcedBy reads the announcement of the caller, from the forwarder alone.
 func (l *listener) announcedBy(u *net.UnixConn) (*conn, error) {
 	if err := u.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (l *listener) announcedBy(u *net.UnixConn) (*conn, error) {
 	return c, u.SetReadDeadline(time.Time{})
 }
 
-// fromForwarder is an error unless the process at the other end has the forwarder's account.
+// fromForwarder returns an error unless the peer process has the forwarder's account.
 func (l *listener) fromForwarder(u *net.UnixConn) error {
 	peer, err := unixsock.Peer(u)
 	if err != nil {

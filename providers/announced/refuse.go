@@ -89,7 +89,7 @@ func Operator(r *http.Request, p document.Policy, want document.Access) error {
 	return Access(r, spiffe.ControlGroup, p.Operators.Access(From(r.Context()).ID, time.Now()), want)
 }
 
-// ownPage refuses what a browser sends for a page of another site.
+// ownPage refuses a browser's request from a page of another site.
 func ownPage(r *http.Request) error {
 	is := From(r.Context()).Name
 	if _, err := httpreply.OwnPage(r, func(name string) bool { return strings.EqualFold(name, is) }, is); err != nil {

@@ -47,8 +47,8 @@ const (
 	bodies     = everything + "body/"
 )
 
-// perBucket is how many hosts share a key of the index, about: each host that looks for its
-// documents has them all read, and each key has to be written.
+// perBucket is the approximate number of hosts that share a key of the index. A host that looks for
+// its documents reads the entries of all of them, but each further key costs a write.
 const perBucket = 16
 
 // An Archive is the set of versions in a state store.
@@ -85,7 +85,7 @@ type entry struct {
 	Before rollout.Problems `json:"before,omitempty"` // when that began
 }
 
-// index is what a bucket has, by host.
+// index is the content of a bucket, by host.
 type index map[string][]entry
 
 // ErrNone is the error of an archive without versions, or without the requested one.
@@ -128,7 +128,7 @@ func (a Archive) Newest(ctx context.Context) (Version, error) {
 	return v, err
 }
 
-// last is the newest version, served or not.
+// last returns the newest version, served or not.
 func (a Archive) last(ctx context.Context) (Version, error) {
 	const most = 100
 	newest := store.Entry{}
@@ -167,8 +167,8 @@ func (a Archive) Export(ctx context.Context, serial int64, w io.Writer) error {
 	})
 }
 
-// hosts yields those of a version in order. Their names and envelopes are in memory, of
-// their bodies one host's.
+// hosts yields the hosts of a version in order. The names and envelopes of all are in memory, but
+// only one host's bodies.
 func (a Archive) hosts(ctx context.Context, v Version, yield func(publish.Host, error) bool) error {
 	whole, err := a.whole(ctx, v)
 	if err != nil {
@@ -186,7 +186,7 @@ func (a Archive) hosts(ctx context.Context, v Version, yield func(publish.Host, 
 	return nil
 }
 
-// whole is the index of a version.
+// whole returns the index of a version.
 func (a Archive) whole(ctx context.Context, v Version) (index, error) {
 	prefix, after, found := indices+v.Tree+"/", "", 0
 	whole := index{}
@@ -273,7 +273,7 @@ func (a Archive) decode(e store.Entry) (of index, err error) {
 	return of, nil
 }
 
-// body reads one, all of it or nothing.
+// body reads a body, or returns an error if a part is missing.
 func (a Archive) body(ctx context.Context, digest string) ([]byte, error) {
 	prefix, err := bodyKey(digest)
 	if err != nil {
@@ -311,7 +311,7 @@ func sum32(s string) uint32 {
 	return h.Sum32()
 }
 
-// bodyKey starts the keys of a body's chunks.
+// bodyKey returns the prefix of the keys of a body's chunks.
 func bodyKey(digest string) (string, error) {
 	sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(digest, "sha256-"))
 	if err != nil {

@@ -40,8 +40,8 @@ func (a Archive) Changes(ctx context.Context) iter.Seq2[int64, error] {
 	}
 }
 
-// newestOffer is the revision at which the offers last changed, of those up to another, or
-// a later one.
+// newestOffer returns the revision at which the offers last changed, and the revision up to which
+// it looked.
 func (a Archive) newestOffer(ctx context.Context) (newest, at int64, err error) {
 	all, at, err := a.List(ctx, versions)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// chunk is how long a value is at most, in bytes.
+// chunk is the largest size of a value, in bytes.
 const chunk = 64 << 10
 
 // Terms are the conditions of an import.
@@ -120,7 +120,7 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 	return v, true, l.flush(ctx)
 }
 
-// follows refuses what would make hosts go back.
+// follows refuses a version that would make hosts go back.
 func follows(next publish.Head, old Version) error {
 	switch {
 	case next.Serial < 1:
@@ -133,7 +133,7 @@ func follows(next publish.Head, old Version) error {
 	return nil
 }
 
-// tree is what an import has written but for its index.
+// tree is what an import has written so far, except the index.
 type tree struct {
 	hosts               index
 	rev, signer         string
@@ -160,7 +160,7 @@ func (t *tree) version(head publish.Head) Version {
 		Buckets: (len(t.hosts) + perBucket - 1) / perBucket}
 }
 
-// write writes the bodies that are not there yet.
+// write writes the bodies that are missing.
 func (l *lock) write(ctx context.Context, r *publish.Reader, terms Terms) (*tree, error) {
 	t := &tree{hosts: index{}, all: sha256.New(), digest: sha256.New(), bodies: sha256.New()}
 	for h, err := range r.All(terms.Keys) {
@@ -185,8 +185,8 @@ func (l *lock) write(ctx context.Context, r *publish.Reader, terms Terms) (*tree
 	return t, l.flush(ctx)
 }
 
-// body writes one that the version before has not. What is there of an import that failed, it
-// writes again: a look at the store for each would take longer.
+// body writes a body that the version before does not have. It writes bodies of a failed import
+// again, because looking for each in the store would take longer.
 func (l *lock) body(ctx context.Context, digest, text string) error {
 	prefix, err := bodyKey(digest)
 	if err != nil {
@@ -235,7 +235,8 @@ func (l *lock) index(ctx context.Context, v Version, hosts index) error {
 	return l.flush(ctx)
 }
 
-// compress is called for each host: the writer's tables are made once.
+// compress compresses a body. It is called for each host, so the writer's tables are allocated
+// once.
 func (l *lock) compress(b []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	l.gzip.Reset(&packed)

@@ -14,10 +14,10 @@ import (
 // Held is the key of the import in progress, which holds it with a lease.
 const Held = everything + "import"
 
-// ttl is how long an import that died holds it.
+// ttl is how long an import that died holds the lock.
 const ttl = 30 * time.Second
 
-// lock is the right to change an archive. Every transaction of its holder depends on it.
+// lock is the right to change an archive. Every transaction of its holder requires it.
 type lock struct {
 	Archive
 	lease store.LeaseID
@@ -32,7 +32,7 @@ type lock struct {
 	gzip    *gzip.Writer
 }
 
-// lock waits until no other import is at work.
+// lock waits until no other import is in progress.
 func (a Archive) lock(ctx context.Context) (*lock, error) {
 	for began := time.Now(); ; {
 		l := &lock{Archive: a, end: func() {}, written: map[string]bool{}, gzip: gzip.NewWriter(nil)}
@@ -62,7 +62,8 @@ func (a Archive) lock(ctx context.Context) (*lock, error) {
 	}
 }
 
-// keep has the lease last until release: what is between two commits may take long on a busy machine.
+// keep extends the lease until release, because the time between two commits may be long on a busy
+// machine.
 func (l *lock) keep(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
@@ -85,8 +86,8 @@ func (l *lock) release(ctx context.Context) error {
 	return l.Revoke(ctx, l.lease)
 }
 
-// put sets a key with the next flush. Where that has become long its commit begins: what comes
-// next is verified and compressed meanwhile.
+// put sets a key with the next flush. Once that has become large, its commit begins, while the
+// caller verifies and compresses further values.
 func (l *lock) put(ctx context.Context, key string, value []byte) error {
 	if l.size+len(value) > store.MaxBytes || len(l.ops) == store.MaxOps {
 		if err := l.send(ctx); err != nil {
@@ -100,7 +101,7 @@ func (l *lock) put(ctx context.Context, key string, value []byte) error {
 
 func (l *lock) add(op store.Op) { l.ops = append(l.ops, op) }
 
-// flush commits what was added.
+// flush commits the pending changes.
 func (l *lock) flush(ctx context.Context) error {
 	if err := l.send(ctx); err != nil {
 		return err
@@ -108,7 +109,7 @@ func (l *lock) flush(ctx context.Context) error {
 	return l.settle()
 }
 
-// send begins to commit what was added, once what was before is committed.
+// send begins to commit the pending changes, after the commit before.
 func (l *lock) send(ctx context.Context) error {
 	if err := l.settle(); err != nil || len(l.ops) == 0 {
 		return err
@@ -121,7 +122,7 @@ func (l *lock) send(ctx context.Context) error {
 	return nil
 }
 
-// settle waits for the commit under way.
+// settle waits for the commit in progress.
 func (l *lock) settle() error {
 	if l.sent == nil {
 		return nil
@@ -139,7 +140,7 @@ func (l *lock) commit(ctx context.Context, txn store.Txn) error {
 	return err
 }
 
-// sweep removes versions beyond so many, and what no version refers to.
+// sweep removes versions beyond the number to keep, and everything that no version refers to.
 func (l *lock) sweep(ctx context.Context, keep int) error {
 	all, err := l.Versions(ctx)
 	if err != nil {
@@ -176,7 +177,7 @@ func (l *lock) sweep(ctx context.Context, keep int) error {
 	return errors.Join(l.collect(ctx, indices, used, whole), l.collect(ctx, bodies, used, body))
 }
 
-// bodiesOf notes the bodies of a version.
+// bodiesOf adds the bodies of a version to note.
 func (l *lock) bodiesOf(ctx context.Context, v Version, note map[string]bool) error {
 	whole, err := l.whole(ctx, v)
 	if err != nil {
@@ -194,11 +195,11 @@ func (l *lock) bodiesOf(ctx context.Context, v Version, note map[string]bool) er
 	return nil
 }
 
-// page is how many values, each of a chunk at most, are in memory at once.
+// page is the number of values, each of at most one chunk, that are in memory at once.
 const page = 32
 
-// collect removes the keys below prefix whose name is not used, in order: of a body the
-// first chunk goes before the others.
+// collect removes the keys below prefix whose name is not used, in order, so that the first chunk
+// of a body goes before the others.
 func (l *lock) collect(ctx context.Context, prefix string, used map[string]bool, name func(key string) string) error {
 	for after := ""; ; {
 		entries, err := l.Page(ctx, prefix, after, page)

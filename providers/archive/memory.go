@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// memory is what one process need not read again for each host: hosts that come at once share
-// what each of them would read. A nil one remembers nothing.
+// memory is a cache for one process: hosts that come at once share what each of them would read. A
+// nil memory caches nothing.
 type memory struct {
 	mu      sync.Mutex
 	buckets map[string]decoded // by key, of the index
@@ -14,13 +14,13 @@ type memory struct {
 	busy    bool               // one is at work
 }
 
-// decoded is a bucket of the index, as it was at a revision of its key.
+// decoded is a bucket of the index at a revision of its key.
 type decoded struct {
 	index
 	modified int64
 }
 
-// maxBuckets bounds those that are remembered: of 32,000 hosts.
+// maxBuckets bounds the cached buckets, to those of 32,000 hosts.
 const maxBuckets = 2048
 
 // Remembering returns an archive that caches the index, and in which hosts that ask at the same
@@ -52,15 +52,15 @@ func (m *memory) keep(key string, modified int64, of index) {
 	m.buckets[key] = decoded{of, modified}
 }
 
-// reading is one of what is offered, for all who wait for it.
+// reading is one read of the offering, for all callers that wait for it.
 type reading struct {
 	done chan struct{}
 	is   offering
 	err  error
 }
 
-// read reads what is offered, after the call began: who comes while others read waits for the
-// next reading, which serves all of them.
+// read returns an offering that was read after the call began. A caller that arrives during a read
+// waits for the next one, which serves all waiting callers.
 func (m *memory) read(ctx context.Context, read func(context.Context) (offering, error)) (offering, error) {
 	if m == nil {
 		return read(ctx)

@@ -50,7 +50,7 @@ func (r Rollout) op() (store.Op, error) {
 	return store.Put(rolling, value), err
 }
 
-// needs are the versions beside those published that a rollout at work needs.
+// needs returns the additional versions that a rollout in progress needs.
 func (r Rollout) needs() (all []Version) {
 	if !r.AtWork() {
 		return nil
@@ -135,14 +135,14 @@ func tagOf(entries []entry) string {
 	return hostapi.Tag(envelopes...)
 }
 
-// offering is what decides what hosts are offered, as it was at one time.
+// offering is a consistent view of the state that decides what hosts are offered.
 type offering struct {
 	rollout Rollout
 	newest  Version
 }
 
-// offering reads it again where it has changed meanwhile: the newest version may be of another
-// rollout.
+// offering reads the state, again if it changed meanwhile, because the newest version may belong to
+// another rollout.
 func (a Archive) offering(ctx context.Context) (offering, error) {
 	r, err := a.Rollout(ctx)
 	for err == nil {
@@ -159,7 +159,7 @@ func (a Archive) offering(ctx context.Context) (offering, error) {
 	return offering{}, err
 }
 
-// offered reads what a host is offered, again where that was removed meanwhile.
+// offered reads the documents offered to a host, again if they were removed meanwhile.
 func (a Archive) offered(ctx context.Context, host string, read func([]entry) error) error {
 	is, err := a.memory.read(ctx, a.offering)
 	for err == nil {
@@ -179,7 +179,7 @@ func (a Archive) offered(ctx context.Context, host string, read func([]entry) er
 	return err
 }
 
-// offer is what a host is offered while a rollout and the newest version are these.
+// offer returns the documents offered to a host in a rollout with a newest version.
 func (a Archive) offer(ctx context.Context, r Rollout, newest Version, host string) ([]entry, error) {
 	entries, err := a.entries(ctx, newest, host)
 	if err != nil || !r.AtWork() {
@@ -204,7 +204,7 @@ func (a Archive) offer(ctx context.Context, r Rollout, newest Version, host stri
 	return append(slices.DeleteFunc(slices.Clone(entries), isPolicy), bridge[0]), nil
 }
 
-// version is one that is kept.
+// version returns a version that is kept.
 func (a Archive) version(ctx context.Context, serial int64) (v Version, err error) {
 	e, err := a.Get(ctx, versionKey(serial))
 	if err == nil {

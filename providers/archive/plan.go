@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/providers/rollout"
 )
 
-// plan is the rollout after an import: one that begins where the version has a plan, else
-// the one before, which has ended.
+// plan returns the rollout after an import: a new one if the version has a plan, or the former one,
+// ended.
 func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree, old, v Version, last Rollout) (Rollout, error) {
 	now := time.Now()
 	bridge, back, err := l.follow(ctx, r, t, old, v)
@@ -39,8 +39,8 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 	return next, nil
 }
 
-// follow writes the documents that come after those of a version: policies for the time of
-// the rollout, of a serial below, and those to go back to, of one above.
+// follow writes the documents that follow those of a version: policies for the duration of the
+// rollout, with a serial below the version's, and the documents to return to, with one above.
 func (l *lock) follow(ctx context.Context, r *publish.Reader, t Terms, old, v Version) (bridge, back *Version, err error) {
 	for {
 		if r, err = r.Next(); r == nil || err != nil {
@@ -70,7 +70,7 @@ func (l *lock) follow(ctx context.Context, r *publish.Reader, t Terms, old, v Ve
 	}
 }
 
-// assign notes of each host which wave it is in, and what was wrong with it before.
+// assign records the wave of each host, and its problems before the rollout.
 func (l *lock) assign(ctx context.Context, t Terms, made *tree, bridge *Version, now time.Time) error {
 	before := map[string]rollout.Problems{}
 	if t.Before != nil {
@@ -112,7 +112,7 @@ func (l *lock) assign(ctx context.Context, t Terms, made *tree, bridge *Version,
 	return nil
 }
 
-// isPolicy reports whether a document that was opened before is a policy.
+// isPolicy reports whether an already verified document is a policy.
 func isPolicy(e entry) bool {
 	var envelope document.Envelope
 	return json.Unmarshal([]byte(e.Envelope), &envelope) == nil && envelope.Kind == document.DocPolicy

@@ -10,7 +10,7 @@ func (r *Refusal) Error() string { return r.Err.Error() }
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// refuse returns a Refusal, nil for nil.
+// refuse returns err as a Refusal, or nil for nil.
 func refuse(err error) error {
 	if err == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// revoking is the key of the revocation list, which is of no version.
+// revoking is the key of the revocation list, which belongs to no version.
 const revoking = everything + "revocations"
 
 // RevocationsKey is the key of the revocation list in the state store of kind config.

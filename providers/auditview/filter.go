@@ -69,7 +69,7 @@ func (f *Filter) match(r server.Row) bool {
 		(f.Outcome == "" || string(r.Outcome) == f.Outcome)
 }
 
-// last yields the last n rows, and holds no more.
+// last yields the last n rows and keeps no more in memory.
 func last(all iter.Seq2[Row, error], n int) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		var kept []Row

@@ -91,7 +91,7 @@ func follow(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON bool) erro
 	return errors.Join(failed...)
 }
 
-// verify prints what is found of each log that can be read, and returns why others cannot.
+// verify prints the verdict for each readable log, and returns the errors of the others.
 func verify(ctx context.Context, out io.Writer, logs []tlog.Source, kept time.Time, asJSON bool) error {
 	var all []tlog.Verdict
 	var failed []error
@@ -109,7 +109,8 @@ func verify(ctx context.Context, out io.Writer, logs []tlog.Source, kept time.Ti
 	return errors.Join(failed...)
 }
 
-// prove finds the log that has a row. Where none has, the error is of those that cannot be read.
+// prove returns the proof from the log that contains a row. If there is none, the error names the
+// logs that cannot be read.
 func prove(ctx context.Context, logs []tlog.Source, row string) (tlog.Proof, error) {
 	var failed []error
 	for _, l := range logs {
@@ -127,7 +128,7 @@ func prove(ctx context.Context, logs []tlog.Source, row string) (tlog.Proof, err
 	return tlog.Proof{}, errors.Join(failed...)
 }
 
-// unlogged is the error of a log that has not begun.
+// unlogged returns the error for a log that has not begun.
 func unlogged(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("there is no tamper-evident log yet: it begins within seconds after the provider's process: flor-provider run")

@@ -14,11 +14,11 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// together is how many lines have columns of the same widths.
+// together is the number of lines whose columns have the same widths.
 const together = 1000
 
-// repeated is within which time equal rows are one line: each process of a host records the policy
-// that came into force, and a caller that is refused tries again.
+// repeated is the time within which equal rows share a line. Each process of a host records a new
+// policy, and a refused caller tries again.
 const repeated = time.Minute
 
 // Print prints rows as a table, or as one JSON object per line. The table joins rows of the same
@@ -40,7 +40,7 @@ func Print(out io.Writer, rows iter.Seq2[Row, error], asJSON bool) error {
 	return p.flush()
 }
 
-// printer collects the lines that are printed together. The first of them is the heading.
+// printer collects the lines that are printed together. The first one is the heading.
 type printer struct {
 	out    io.Writer
 	headed bool
@@ -48,7 +48,7 @@ type printer struct {
 	equal  map[[8]string]*sum
 }
 
-// sum is of equal rows, whose line is at a place.
+// sum counts equal rows that share a line.
 type sum struct {
 	at, rows int
 	first    time.Time
@@ -102,7 +102,7 @@ func (p *printer) flush() error {
 	return table.Flush()
 }
 
-// cells are those of a line but for the time: of the row's host first.
+// cells returns the cells of a line without the time. The first is the row's host.
 func (r Row) cells() [8]string {
 	return [8]string{
 		r.At, string(r.Outcome), r.Code, r.Kind, cmp.Or(r.Need, r.Detail["what"]),
@@ -110,7 +110,7 @@ func (r Row) cells() [8]string {
 	}
 }
 
-// counts are those of a sum.
+// counts describes the counts of a summed row.
 func (r Row) counts() string {
 	if r.Outcome != server.Summed {
 		return ""

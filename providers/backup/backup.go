@@ -38,7 +38,7 @@ import (
 
 const format = "florete.state/v1"
 
-// maxLine bounds one line. A store takes less in a transaction.
+// maxLine bounds a line. It is more than a store accepts in a transaction.
 const maxLine = 4 << 20
 
 // Header describes the origin of a backup.
@@ -65,7 +65,7 @@ type end struct {
 	Digest  string `json:"digest"`
 }
 
-// line is any but the header.
+// line is any line but the header.
 type line struct {
 	Section
 	entry
@@ -211,7 +211,7 @@ func (b *Backup) Keys(kind string) iter.Seq2[store.Entry, error] {
 	}
 }
 
-// reader reads lines, and sums up those before the last.
+// reader reads lines, and computes the digest of all but the last.
 type reader struct {
 	lines  *bufio.Reader
 	sum    hash.Hash
@@ -224,7 +224,7 @@ func newReader(r io.Reader) *reader {
 	return &reader{lines: bufio.NewReaderSize(r, 64<<10), sum: sha256.New()}
 }
 
-// line is the next line but the first.
+// line returns the next line after the header.
 func (r *reader) line() (l line, err error) {
 	text, err := r.next()
 	if err != nil {
@@ -236,7 +236,7 @@ func (r *reader) line() (l line, err error) {
 	return l, nil
 }
 
-// next is the text of the next line. The error is io.ErrUnexpectedEOF where there is none.
+// next returns the text of the next line. The error is io.ErrUnexpectedEOF if there is none.
 func (r *reader) next() ([]byte, error) {
 	r.number++
 	var line []byte

@@ -50,7 +50,7 @@ func (r Restoring) Restore(ctx context.Context, s store.Store, keys iter.Seq2[st
 	return put, stay, err
 }
 
-// put makes those of ops whose keys are absent, and returns how many these were.
+// put commits the operations whose keys are absent, and returns their number.
 func (r Restoring) put(ctx context.Context, s store.Store, ops []store.Op) (int, error) {
 	for len(ops) > 0 {
 		conds := append([]store.Cond(nil), r.If...)

@@ -112,7 +112,7 @@ func (a *Authority) Issue(s SVID, now time.Time) (*x509.Certificate, error) {
 	}, a.Certificate, s.Key, a.Key, now)
 }
 
-// authority is what the certificates of root and issuing CA have in common.
+// authority returns the template that root and issuing certificates share.
 func authority(trustDomain *url.URL, what string, until time.Time) *x509.Certificate {
 	return &x509.Certificate{
 		Subject:               pkix.Name{CommonName: trustDomain.Host + " " + what},

@@ -82,7 +82,7 @@ func parseCSR(b []byte) (*x509.CertificateRequest, error) {
 	return r, nil
 }
 
-// one is the content of the only PEM block in b.
+// one returns the content of the only PEM block in b.
 func one(b []byte, kind string) ([]byte, error) {
 	block, rest := pem.Decode(b)
 	switch {

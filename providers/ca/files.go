@@ -57,7 +57,7 @@ func Parse(from string, certificate []byte, keyPath string, identities ...age.Id
 	return parse(from, certificate, keyPath, identities, ofDomain)
 }
 
-// ofDomain refuses what is not the certificate of a CA of a trust domain.
+// ofDomain returns an error unless a certificate is that of a CA of a trust domain.
 func ofDomain(c *x509.Certificate) error {
 	if !c.IsCA || len(c.URIs) != 1 {
 		return errors.New("not the certificate of a CA with a SPIFFE trust domain")
@@ -80,7 +80,7 @@ func LoadStore(certificatePath, keyPath string) (*Authority, error) {
 	})
 }
 
-// parse is the authority of a certificate that check does not refuse.
+// parse returns the authority of a certificate that passes check.
 func parse(from string, certificate []byte, keyPath string, identities []age.Identity, check func(*x509.Certificate) error) (*Authority, error) {
 	c, err := parseAuthority(from, certificate, check)
 	if err != nil {
@@ -107,7 +107,7 @@ func LoadWith(certificatePath string, key crypto.Signer, where string) (*Authori
 	return of(c, certificatePath, key, where)
 }
 
-// of is the authority of a certificate and a key, which must be its.
+// of returns the authority of a certificate and its key.
 func of(c *x509.Certificate, from string, key crypto.Signer, keyPath string) (*Authority, error) {
 	if pub, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !pub.Equal(key.Public()) {
 		return nil, fmt.Errorf("%s: not for the key in %s: sign the request made from that key", from, keyPath)
@@ -115,7 +115,7 @@ func of(c *x509.Certificate, from string, key crypto.Signer, keyPath string) (*A
 	return &Authority{Certificate: c, Key: key}, nil
 }
 
-// parseAuthority is a certificate in PEM that check does not refuse.
+// parseAuthority parses a PEM certificate that must pass check.
 func parseAuthority(from string, certificate []byte, check func(*x509.Certificate) error) (*x509.Certificate, error) {
 	der, err := one(certificate, typeCertificate)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// lookAgain is how long files that were there are not looked at again: each certificate needs the
+// lookAgain is how long existing files are not looked at again, since each certificate needs the
 // authority.
 const lookAgain = time.Second
 
@@ -49,7 +49,7 @@ func (k *Kept) Load() (*Authority, error) {
 	return a, nil
 }
 
-// same is whether a file is the one that it was, unchanged.
+// same reports whether a file is unchanged.
 func same(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }

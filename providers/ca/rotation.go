@@ -64,7 +64,7 @@ func (d Dir) Read() (r Rotation, err error) {
 	return r, err
 }
 
-// certificate is that of a root in the directory, nil for none.
+// certificate reads a root in the directory, or returns nil if it is absent.
 func (d Dir) certificate(name string) (*x509.Certificate, error) {
 	b, err := os.ReadFile(d.Path(name))
 	if errors.Is(err, fs.ErrNotExist) {

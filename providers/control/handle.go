@@ -21,11 +21,11 @@ type call struct {
 	row    server.Row // of an act, or of a refusal
 }
 
-// endpoint is a method and path, who may call it, and what answers.
+// endpoint is a method and path, the access that it needs, and its handler.
 type endpoint struct {
 	method, path string
 	access       document.Access
-	// answer returns what is sent, nil where it sent that itself.
+	// answer returns the answer, or nil if it has sent one itself.
 	answer func(*call) (any, error)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// maxPage is how many there are in a page at most, and unless the caller wants fewer.
+// maxPage is the largest number of entries in a page, and the default.
 const maxPage = 100
 
 // Hosts is a page of the last reports of hosts, by name. Next is the position of the next page,
@@ -42,8 +42,8 @@ type Need struct {
 	hostreport.Need
 }
 
-// page reads entries below a prefix after where the caller's last page ended, and where the
-// next begins.
+// page reads the entries below a prefix after the caller's last page, and returns the position of
+// the next page.
 func (c *call) page(s store.Store, prefix, first string) (entries []store.Entry, next string, err error) {
 	q := c.r.URL.Query()
 	limit := maxPage

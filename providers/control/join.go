@@ -74,7 +74,7 @@ func (c *call) issued() (any, error) {
 	return act(c, &i, func(o *join.Operator) (join.Issued, error) { return o.Issued(c.r.Context(), i) })
 }
 
-// act decodes a body, where there is one, and acts until nothing changes in between.
+// act decodes a body, if any, and acts, again if the state changed meanwhile.
 func act[V any](c *call, body any, do func(*join.Operator) (V, error)) (any, error) {
 	if body != nil {
 		b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 16<<10))

@@ -91,7 +91,7 @@ func (c *call) auditProof() (any, error) {
 	return p, c.unlogged(err)
 }
 
-// index is a parameter that counts rows.
+// index parses a parameter that counts rows.
 func (c *call) index(name string) (uint64, error) {
 	text := c.r.URL.Query().Get(name)
 	n, err := strconv.ParseUint(text, 10, 64)

@@ -16,13 +16,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// How many names an audit row of a revocation list has in its message, and in all: it is in one
-// transaction with the list.
+// Bounds on the names in an audit row of a revocation list: in its message, and in all. The row is
+// in one transaction with the list.
 const shownTargets, maxTargets = 10, 500
 
 func (c *call) revocations() (any, error) { return c.Archive.Revocations(c.r.Context()) }
 
-// setRevocations offers hosts the list that the caller sends.
+// setRevocations offers hosts the caller's list.
 func (c *call) setRevocations() (any, error) {
 	c.row.Code = string(revocation.Revoked) // of a refusal
 	var s trust.SignedRevocations

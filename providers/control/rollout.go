@@ -8,10 +8,10 @@ import (
 	"github.com/florete/florete/providers/advance"
 )
 
-// rollout is how the one at work stands, or the last.
+// rollout returns the status of the rollout in progress, or of the last one.
 func (c *call) rollout() (any, error) { return advance.StatusOf(c.r.Context(), c.Archive) }
 
-// changeRollout pauses, resumes or aborts the one at work.
+// changeRollout pauses, resumes or aborts the rollout in progress.
 func (c *call) changeRollout() (any, error) {
 	act := advance.Act(c.r.PathValue("act"))
 	if !slices.Contains(advance.Acts, act) {

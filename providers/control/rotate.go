@@ -31,8 +31,8 @@ type Ordered struct {
 	Rotation int `json:"rotation"`
 }
 
-// rotate orders the rotation after the one that the host reported: the same again, before
-// the host has done it, orders nothing more.
+// rotate orders the rotation after the one that the host reported. Repeating the order before the
+// host has carried it out orders nothing more.
 func (c *call) rotate() (any, error) {
 	var o Ordered
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 4<<10))
@@ -73,7 +73,7 @@ func Order(ctx context.Context, s store.Store, host, need string, decide func(la
 	})
 }
 
-// order decides on what an operator orders: only of a need that the host reported to have.
+// order decides on an ordered rotation. Its host must have reported the need.
 func (c *call) order(o *Ordered, last hostreport.Kept) (rotation int, row server.Row, err error) {
 	if last.Received.IsZero() {
 		return 0, row, hostapi.Errorf(hostapi.CodeMissingInvalid, "host %.64q has not reported to this provider: /v1/hosts has those that did", o.Host)

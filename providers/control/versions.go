@@ -26,10 +26,10 @@ const (
 	CodeRollback = server.CodeRollback
 )
 
-// maxBody is how long published documents are at most: those of 10,000 hosts with 100 KB.
+// maxBody is the largest size of published documents, enough for 10,000 hosts with 100 KB each.
 const maxBody = 1 << 30
 
-// patience is how long a body may take.
+// patience is the longest time for a body.
 const patience = 10 * time.Minute
 
 // Versions lists the versions that are kept, newest first.
@@ -59,7 +59,7 @@ func (c *call) serial() (int64, error) {
 	return serial, nil
 }
 
-// version is one that is kept.
+// version returns a version that is kept.
 func (c *call) version() (v archive.Version, err error) {
 	serial, err := c.serial()
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *call) version() (v archive.Version, err error) {
 	return all[i], nil
 }
 
-// export sends the documents of a version. A caller sees that they are cut short.
+// export sends the documents of a version. If they are cut short, the caller notices.
 func (c *call) export() (any, error) {
 	v, err := c.version()
 	if err != nil {
@@ -100,8 +100,8 @@ func (c *call) publish() (any, error) {
 	return c.importBody(atOnce != "", func(archive.Version) error { return nil })
 }
 
-// rollback publishes documents that a version had, under a new serial and signed anew, to all
-// hosts at once: who goes back has seen enough.
+// rollback publishes the documents of an earlier version, under a new serial and newly signed, to
+// all hosts at once.
 func (c *call) rollback() (any, error) {
 	c.row.Code = CodeRollback
 	to, err := c.version()
@@ -116,8 +116,8 @@ func (c *call) rollback() (any, error) {
 	})
 }
 
-// importBody publishes what the caller sends, which is received whole first: nobody waits
-// for a caller that is slow.
+// importBody publishes the caller's documents. They are received completely first, so that nobody
+// waits for a slow caller.
 func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, error) {
 	f, err := os.CreateTemp(c.Spool, "received-")
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, e
 	return p, err
 }
 
-// malformed returns the refusal of documents, and any other error as it is.
+// malformed returns the refusal of bad documents, and any other error unchanged.
 func malformed(err error) error {
 	var refusal *archive.Refusal
 	if !errors.As(err, &refusal) {
@@ -173,7 +173,7 @@ func malformed(err error) error {
 	return hostapi.Errorf(hostapi.CodeMalformed, "documents: %v", err)
 }
 
-// done fills the row with what was served before and is after.
+// done adds the versions served before and after to the row.
 func (c *call) done(last, next archive.Version) {
 	c.row.Outcome, c.row.Serial = server.Granted, next.Serial
 	c.row.Message = fmt.Sprintf("serial %d is served, before it %d", next.Serial, last.Serial)

@@ -286,8 +286,8 @@ type role struct {
 	unlimited    bool // in its connections
 }
 
-// role finds the role of a name. One that may do more than own a database, or log in there, is
-// somebody else's: whoever acts as it would have all of that.
+// role returns the role of a name. It refuses one that may do more than own a database or log in to
+// it, since that belongs to somebody else, and a login would gain its rights.
 func (p *postgres) role(ctx context.Context, name string) (r role, err error) {
 	var more bool
 	err = p.QueryRow(ctx, `SELECT oid, rolcanlogin, rolconnlimit < 0, rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls
@@ -302,10 +302,10 @@ func (p *postgres) role(ctx context.Context, name string) (r role, err error) {
 	return r, err
 }
 
-// own makes a database and the role that owns it, where they are not there. Nobody else
-// connects to it, and nobody does before it is closed to others. It is made of template0, which
-// nobody connects to: in template1 a login could keep all others from being made, and before
-// PostgreSQL 15 leave functions to all of them.
+// own makes a database and its owner, unless they exist. Nobody else can connect to it, not even
+// before it is closed to others. It is made from template0, to which nobody connects: a login in
+// template1 could prevent others from being made and, before PostgreSQL 15, leave functions in all
+// of them.
 func (p *postgres) own(ctx context.Context, name string) error {
 	r, err := p.role(ctx, name)
 	if err == nil && !r.there {
@@ -343,8 +343,8 @@ func (p *postgres) own(ctx context.Context, name string) error {
 	return p.failed("database "+name, err)
 }
 
-// drop removes the database and its roles. A role that another database mentions, where a login
-// granted it something, stays without a login.
+// drop removes the database and its roles. A role to which another database refers, because a login
+// was granted something there, stays without a login.
 func (p *postgres) drop(ctx context.Context, name string) error {
 	_, err := p.Exec(ctx, fmt.Sprintf(`DROP DATABASE IF EXISTS %s WITH (FORCE)`, quoted(name)))
 	for _, role := range []string{p.user(name, "a"), p.user(name, "b"), name} {

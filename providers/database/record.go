@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// login is one of a database. There are at most two, in slots a and b.
+// login is a login of a database. There are at most two, in slots a and b.
 type login struct {
 	Slot       string `json:"slot"`
 	Generation int    `json:"generation"`
@@ -17,7 +17,7 @@ type login struct {
 	Since      int64  `json:"since"` // when a host first had it, likewise; 0 for not yet
 }
 
-// record is what is kept of a database.
+// record is the record of a database.
 type record struct {
 	Logins  []login `json:"logins"`  // the one in use, then the former one while that works
 	Unnamed int64   `json:"unnamed"` // since when no policy names it, in Unix seconds; 0 where one does
@@ -25,7 +25,7 @@ type record struct {
 	serveraccount.Kept // passwords by slot; none of a login that an earlier state had
 }
 
-// credential is a login as a server has it. Without a password it stays as it is there.
+// credential is a login at a server. Without a password, it stays as it is there.
 type credential struct{ Slot, Password string }
 
 func (r record) credentials() (all []credential) {
@@ -35,8 +35,8 @@ func (r record) credentials() (all []credential) {
 	return all
 }
 
-// next is what is to be at a time, and whether that is anything else. taken are the slots that
-// the server accepts now: requested where a state that is lost may have had them.
+// next returns the record that is due at a time, and whether it differs. taken returns the slots
+// that the server accepts now, in case a lost state had used them.
 func (r record) next(now time.Time, want Request, taken func() ([]string, error)) (record, bool, error) {
 	if r.Unnamed != 0 {
 		r.Unnamed = 0
@@ -74,16 +74,16 @@ func (r record) next(now time.Time, want Request, taken func() ([]string, error)
 	return r, false, nil
 }
 
-// skew is how far apart the clocks of provider hosts may be, in seconds.
+// skew is the largest expected difference between clocks of provider hosts, in seconds.
 const skew = 60
 
-// overlaps reports whether hosts may still have the former login. A time later than now is of a clock
-// that was ahead, and blocks nothing.
+// overlaps reports whether hosts may still have the former login. A time later than now came from a
+// clock that was ahead, and blocks nothing.
 func (l login) overlaps(now time.Time, want Request) bool {
 	return now.Unix() < l.Since+want.Overlap && l.Since <= now.Unix()+skew
 }
 
-// rotate adds a login in the slot that the one in use has not.
+// rotate adds a login in the free slot.
 func (r record) rotate(now time.Time, want Request) record {
 	l := login{Slot: "a", Generation: want.Generation, Made: now.Unix()}
 	if len(r.Logins) > 0 {
@@ -100,7 +100,7 @@ func (r record) rotate(now time.Time, want Request) record {
 	return r
 }
 
-// until is until when a record stays as it is.
+// until returns the time until which a record stays as it is.
 func (r record) until(now time.Time, want Request) time.Time {
 	end := now.Add(serveraccount.Repeated)
 	before := func(at int64) {
@@ -117,7 +117,7 @@ func (r record) until(now time.Time, want Request) time.Time {
 	return end
 }
 
-// due is the record that is due at a time, kept.
+// due returns the record that is due at a time, after storing it.
 func (d *Databases) due(ctx context.Context, b backend, now time.Time, want Request) (next record, err error) {
 	err = store.Retry(ctx, func() error {
 		var r record

@@ -14,9 +14,9 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// redis is a Redis or Valkey server, of version 7 or newer. A database there is an ACL user,
-// and the keys and channels that start with its name and a colon. During a rotation it has two
-// passwords.
+// redis is a connection to a Redis server, version 7 or newer, or Valkey. A database is an ACL user
+// with the keys and channels that start with its name and a colon. During a rotation the user has
+// two passwords.
 type redis struct {
 	net.Conn
 	in *bufio.Reader
@@ -24,9 +24,9 @@ type redis struct {
 
 var _ backend = (*redis)(nil)
 
-// may lists the commands that users may run: nothing that shows or changes what others have, such as names of keys
-// (CLIENT TRACKING) and sizes (MEMORY). Scripts would run for as long as they like while the server
-// answers nobody, not even the provider that ends their user.
+// may lists the commands that users may run. It excludes commands that show or change others' data,
+// such as names of keys (CLIENT TRACKING) and sizes (MEMORY). It excludes scripts, which can run
+// without end while the server answers nobody, not even the provider that ends their user.
 var may = strings.Fields("+@all -@admin -@dangerous -@scripting -scan -randomkey -dbsize -pubsub -memory -client|tracking -client|trackinginfo -client|caching -client|getredir -select +select|0")
 
 func openRedis(ctx context.Context, s serveraccount.Server, password string) (backend, error) {
@@ -51,7 +51,7 @@ func openRedis(ctx context.Context, s serveraccount.Server, password string) (ba
 
 func (r *redis) user(name, _ string) string { return name }
 
-// slots: one that is there is in the first, so that the next one is in the other.
+// slots reports an existing user as the first slot, so that the next login uses the other one.
 func (r *redis) slots(ctx context.Context, name string) ([]string, error) {
 	is, err := r.list("ACL", "GETUSER", name)
 	if err != nil || is == nil {
@@ -107,7 +107,7 @@ func (r *redis) set(_ context.Context, name string, logins []credential) error {
 	return r.save()
 }
 
-// off has a user that is there log in no more, and ends its connections.
+// off disables an existing user and ends its connections.
 func (r *redis) off(name string) error {
 	is, err := r.list("ACL", "GETUSER", name)
 	if err != nil || is == nil {
@@ -122,7 +122,7 @@ func (r *redis) off(name string) error {
 	return r.save()
 }
 
-// save has users outlive a restart of the server.
+// save makes users survive a restart of the server.
 func (r *redis) save() error { return r.run("ACL", "SAVE") }
 
 func (r *redis) drop(ctx context.Context, name string) error {
@@ -165,7 +165,7 @@ func (r *redis) run(words ...string) error {
 	return err
 }
 
-// list is a reply that is an array, nil for none.
+// list sends a command whose reply is an array, and returns nil for none.
 func (r *redis) list(words ...string) ([]any, error) {
 	v, err := r.do(words...)
 	if err != nil {
@@ -175,7 +175,7 @@ func (r *redis) list(words ...string) ([]any, error) {
 	return all, nil
 }
 
-// do sends a command and reads the reply. Words of a command with a password are in no error.
+// do sends a command and reads the reply. Errors contain no words of a command with a password.
 func (r *redis) do(words ...string) (any, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(words))

@@ -16,8 +16,8 @@ const (
 	maxDepth = 4
 )
 
-// readReply reads a reply of the Redis protocol, version 2: a string, an int64, nil or a list
-// of these. An error reply is an error.
+// readReply reads a reply of the Redis protocol, version 2: a string, an int64, nil, or a list of
+// these. An error reply is returned as an error.
 func readReply(in *bufio.Reader, depth int) (any, error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -62,7 +62,7 @@ func readReply(in *bufio.Reader, depth int) (any, error) {
 	return nil, fmt.Errorf("not a reply of Redis: %.40q", text)
 }
 
-// explained is an error of the server, with what to do where that is known.
+// explained returns an error of the server, with a remedy if one is known.
 func explained(message string) error {
 	code, _, _ := strings.Cut(message, " ")
 	remedy := map[string]string{

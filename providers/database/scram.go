@@ -8,9 +8,9 @@ import (
 	"fmt"
 )
 
-// verifier is what PostgreSQL keeps of a password to verify SCRAM-SHA-256 (RFC 5803): so the
-// password itself is in no statement that the server may log. Its salt is the password's own,
-// so that the same is the same again; passwords here have 128 random bits.
+// verifier returns the form in which PostgreSQL stores a password for SCRAM-SHA-256 (RFC 5803), so
+// that no statement, which the server may log, contains the password itself. The salt is derived
+// from the password, so that the result is always the same; passwords have 128 random bits.
 func verifier(password string) string {
 	const rounds = 4096
 	sum := func(key []byte, text string) []byte {

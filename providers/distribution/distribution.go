@@ -149,7 +149,7 @@ func (d *Distribution) Kind() server.AnyKind {
 // Check rejects settings in a policy, since this kind has none.
 func Check(policy document.Policy) error { return server.Settings(policy, Name, &struct{}{}) }
 
-// routes are the endpoints at the one server of the distribution.
+// routes returns the endpoints at the distribution's server.
 func (d *Distribution) routes(s *server.Server) map[string]http.HandlerFunc {
 	d.server = s
 	return map[string]http.HandlerFunc{
@@ -160,8 +160,8 @@ func (d *Distribution) routes(s *server.Server) map[string]http.HandlerFunc {
 	}
 }
 
-// run follows what is published, and does the work beside, until ctx ends and each node that waits
-// is answered.
+// run follows published versions, and runs the functions beside, until ctx ends and each waiting
+// node is answered.
 func (d *Distribution) run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var all sync.WaitGroup
@@ -172,7 +172,7 @@ func (d *Distribution) run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// inForce is the version that a majority has: a member that lags may still have the one before,
+// inForce returns the version that a majority has. A member that lags may have the version before,
 // which would look like a rollback.
 func (d *Distribution) inForce(ctx context.Context) (server.Version, error) {
 	v, err := d.archive.Newest(ctx)

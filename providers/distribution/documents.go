@@ -24,8 +24,8 @@ func (d *Distribution) get(w http.ResponseWriter, r *http.Request) {
 	reply(w, answer, err)
 }
 
-// identify identifies a node that reads, and receives the serial of its manifest and the number of
-// its revocation list.
+// identify identifies a node that reads its documents, and receives the serial of its manifest and
+// the number of its revocation list.
 func identify(a *server.Request, r *http.Request) error {
 	if err := a.IdentifyNode(r); err != nil {
 		return err
@@ -39,7 +39,7 @@ func identify(a *server.Request, r *http.Request) error {
 	return a.ReceiveList(r.Header)
 }
 
-// read decides on a node that reads its documents, and has those with a tag.
+// read decides on a node that reads its documents and has those with the tag has.
 func (d *Distribution) read(ctx context.Context, a *server.Request, node, has string) (any, server.Change, error) {
 	if node != a.Caller.Name() {
 		return nil, server.Change{}, hostapi.Errorf(hostapi.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.Caller)
@@ -51,8 +51,8 @@ func (d *Distribution) read(ctx context.Context, a *server.Request, node, has st
 	return artifact, server.Change{Signed: true}, err
 }
 
-// offer returns the documents, all of one version, and the revocation list of a node, as far as it
-// lacks them: it has documents with a tag.
+// offer returns the documents of a node, all of one version, and its revocation list, unless it has
+// them.
 func (d *Distribution) offer(ctx context.Context, a *server.Request, has string) (hostapi.Artifact, error) {
 	if _, err := a.Granted(); err != nil {
 		return hostapi.Artifact{}, err
@@ -77,7 +77,7 @@ func (d *Distribution) offer(ctx context.Context, a *server.Request, has string)
 	return hostapi.Artifact{Documents: documents, Revocations: &newest.Signed}, nil
 }
 
-// notModified is the answer to a node that has what it reads: the tag of that.
+// notModified is the answer to a node that has the newest documents. It holds their tag.
 type notModified string
 
 // reply is server.Reply for documents, which have a tag.

@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// What strangers may get wrong: so many tokens of one network in each interval, for so many
-// networks, all others together like one.
+// Bounds on wrong tokens: the number of each network in an interval, and the number of networks
+// that are counted separately. All others count as one.
 const (
 	guessEvery    = time.Minute
 	guessesOfOne  = 10
@@ -30,7 +30,7 @@ type guesses struct {
 	of    map[string]int
 }
 
-// at is the network that counts for a peer; g.mu is held.
+// at returns the network under which a peer is counted. g.mu is held.
 func (g *guesses) at(peer string, now time.Time) string {
 	if now.Sub(g.since) >= guessEvery {
 		g.since, g.of = now, map[string]int{}
@@ -42,7 +42,7 @@ func (g *guesses) at(peer string, now time.Time) string {
 	return network
 }
 
-// refuse is the error for who guessed too often.
+// refuse returns an error for a network with too many wrong tokens.
 func (g *guesses) refuse(peer string, now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,8 +58,8 @@ func (g *guesses) count(peer string, now time.Time) {
 	g.of[g.at(peer, now)]++
 }
 
-// join answers a device that requests to be admitted as a host: it has neither an SVID nor a key in
-// the policy.
+// join answers a device that requests to be admitted as a host. The device has neither an SVID nor
+// a key in the policy.
 func (d *Distribution) join(w http.ResponseWriter, r *http.Request) {
 	a := d.server.Request(r)
 	a.Row.Enrolment = true

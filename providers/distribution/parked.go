@@ -15,9 +15,9 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// parking holds the connections of nodes that wait, outside of net/http, which would keep two
-// goroutines and its buffers for each: most of the memory of a provider is what its idle hosts
-// hold. A node that was answered goes on with its next request as if it had never left.
+// parking holds the connections of waiting nodes outside of net/http, which would keep two
+// goroutines and buffers for each. Idle hosts account for most of a provider's memory. After its
+// answer, a node continues with its next request on the same connection.
 type parking struct {
 	back chan net.Conn // of nodes that were answered
 
@@ -32,7 +32,7 @@ func newParking() *parking {
 	return &parking{back: make(chan net.Conn), all: map[*parked]struct{}{}, over: make(chan struct{})}
 }
 
-// parked is a node that waits.
+// parked is a waiting node.
 type parked struct {
 	*watching
 	conn  net.Conn
@@ -43,7 +43,7 @@ type parked struct {
 // past is a read deadline that ends a Read at once.
 var past = time.Unix(1, 0)
 
-// wake has each node that waits be decided anew.
+// wake makes the distribution decide anew about each waiting node.
 func (p *parking) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +53,7 @@ func (p *parking) wake() {
 	}
 }
 
-// endAfter has each node be answered once ctx ends, and returns when all are, or after a time.
+// endAfter answers all nodes once ctx ends, and returns when that is done, or after a time.
 func (p *parking) endAfter(ctx context.Context) {
 	<-ctx.Done()
 	close(p.over)
@@ -66,7 +66,7 @@ func (p *parking) endAfter(ctx context.Context) {
 	}
 }
 
-// state returns the number of the last wake, and whether nothing waits any more.
+// state returns the number of the last wake, and whether the parking has ended.
 func (p *parking) state() (round int, ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,8 +78,7 @@ func (p *parking) state() (round int, ended bool) {
 	}
 }
 
-// park has a node wait that a handler has decided about in a round. The handler's connection is
-// this one's from now on.
+// park takes over the connection of a node about which a handler has decided in a round.
 func (p *parking) park(w *watching, rw http.ResponseWriter, round int) {
 	conn, buffered, err := http.NewResponseController(rw).Hijack()
 	if err != nil {
@@ -101,8 +100,8 @@ func (p *parking) park(w *watching, rw http.ResponseWriter, round int) {
 	go p.wait(waits)
 }
 
-// wait waits until a node is to be decided anew, or closes its connection. A goroutine that has
-// decided has a large stack, so the next wait is another one's.
+// wait waits until a decision about a node is due, or the node closes its connection. The decision
+// has made the goroutine's stack large, so the next wait uses a new goroutine.
 func (p *parking) wait(w *parked) {
 	_ = w.conn.SetReadDeadline(w.until)
 	if round, ended := p.state(); round == w.round && !ended {
@@ -117,7 +116,7 @@ func (p *parking) wait(w *parked) {
 	go p.decide(w)
 }
 
-// decide answers a node, or has it wait again.
+// decide answers a node, or makes it wait again.
 func (p *parking) decide(w *parked) {
 	round, ended := p.state()
 	answer := w.look(ended || !time.Now().Before(w.until))
@@ -152,7 +151,8 @@ func (p *parking) leave(w *parked) {
 	p.empty.Done()
 }
 
-// listener returns one that accepts what l does, and the connections of nodes that were answered.
+// listener returns a listener that accepts the connections of l, and those of nodes that were
+// answered.
 func (p *parking) listener(l net.Listener) net.Listener {
 	r := &returning{Listener: l, back: p.back, come: make(chan incoming), closed: make(chan struct{})}
 	go r.run()
@@ -202,7 +202,7 @@ func (r *returning) Close() error {
 	return r.Listener.Close()
 }
 
-// response is an answer in HTTP/1.1 outside of net/http's server.
+// response writes an HTTP/1.1 response outside of net/http's server.
 type response struct {
 	header http.Header
 	status int

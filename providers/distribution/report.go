@@ -20,8 +20,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// report answers a node that reports of itself. Reports leave no audit rows but for what people did
-// on the node.
+// report receives a node's report. Reports leave audit rows only for acts of people on the node.
 func (d *Distribution) report(w http.ResponseWriter, r *http.Request) {
 	a := d.server.Request(r)
 	err := a.IdentifyNode(r)
@@ -34,8 +33,8 @@ func (d *Distribution) report(w http.ResponseWriter, r *http.Request) {
 	a.Reply(w, r, err, func() (any, server.Change, error) { return keep(r.Context(), a, report) })
 }
 
-// keep keeps the report with the highest sequence, whatever order they arrive in. Of the
-// rest it reads nothing: a host of a newer release may report more.
+// keep stores the report with the highest sequence number, in whatever order reports arrive. It
+// does not interpret the rest, because a host of a newer release may report more.
 func keep(ctx context.Context, a *server.Request, report []byte) (any, server.Change, error) {
 	quiet := server.Change{Unrecorded: true}
 	call, err := a.Granted()
@@ -74,11 +73,11 @@ func keep(ctx context.Context, a *server.Request, report []byte) (any, server.Ch
 	}, err
 }
 
-// codeAuditAccepted is of the row of a fault of an audit log that a person on a host accepted.
+// codeAuditAccepted is the code of an audit fault that a person on a host acknowledged.
 const codeAuditAccepted = "audit-accepted"
 
-// accepted are the rows of the faults of audit logs that were accepted on a host since its last
-// report, of which row is.
+// accepted returns rows for the audit faults that were acknowledged on a host since its last
+// report.
 func accepted(row server.Row, last, now hostreport.Kept) (acts []server.Row) {
 	was, _ := last.Decode()
 	is, err := now.Decode()
@@ -99,8 +98,8 @@ func accepted(row server.Row, last, now hostreport.Kept) (acts []server.Row) {
 	return acts
 }
 
-// ordered are the rotations that the host has not reported yet, of needs that it has. One
-// that is not the next is of a provider's state that was lost.
+// ordered returns the rotations of the host's needs that it has not yet reported. A rotation that
+// is not the next one belongs to a lost provider state.
 func ordered(rotate map[string]int, r hostreport.Kept) (map[string]int, error) {
 	if len(rotate) == 0 {
 		return nil, nil

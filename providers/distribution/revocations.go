@@ -36,8 +36,8 @@ func List(kind string, s store.Store, file string, log *slog.Logger) *server.Lis
 	return l
 }
 
-// leave writes each list for all of this host to read: it is no secret, and signed. None is left
-// over from before: a reader would take it at most for what it is, an older one.
+// leave returns a function that writes each list to a file that everybody on this host can read; it
+// is signed and not secret. It first removes the file of an earlier process.
 func leave(file string, log *slog.Logger) func(*trust.Revocations) {
 	return func(list *trust.Revocations) {
 		if list == nil {
@@ -53,11 +53,11 @@ func leave(file string, log *slog.Logger) func(*trust.Revocations) {
 	}
 }
 
-// relistEvery is how often the two are compared.
+// relistEvery is the interval at which the two lists are compared.
 const relistEvery = time.Second
 
-// relist offers the revocation list that is in force on this host where the archive has an
-// older one, since its store was restored: hosts that have none yet get no older one.
+// relist offers the revocation list in force on this host if the archive has an older one, because
+// its store was restored. So hosts without a list receive no older one.
 type relist struct {
 	archive  archive.Archive
 	policies *server.Policies

@@ -19,15 +19,15 @@ const (
 	// watchAnswer bounds how long a node may take to receive what it waited for.
 	watchAnswer = 20 * time.Second
 
-	// watchesOf is how many of one node wait at a time.
+	// watchesOf is the number of watches that one node may have at a time.
 	watchesOf = 4
 )
 
-// waits is what is decided for a node that has what is in force for it: nothing yet.
+// waits is the decision about a node that has the newest documents: no answer yet.
 type waits struct{}
 
-// revisions is the newest of an archive's Changes, as nodes see it: counted from a number that
-// is drawn each time they are followed anew. A store that was restored makes revisions again
+// revisions is the newest of an archive's Changes, as nodes see it: counted from a random number
+// that is drawn each time the archive is followed anew, since a restored store uses revisions again
 // that nodes know with other contents.
 type revisions struct {
 	mu      sync.Mutex
@@ -43,7 +43,7 @@ func newRevisions(news func()) *revisions {
 	return &revisions{news: news, wake: make(chan struct{}, 1)}
 }
 
-// wait counts a node that waits until done is called.
+// wait counts a waiting node until done is called.
 func (r *revisions) wait() (done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *revisions) wait() (done func()) {
 	}
 }
 
-// lose ends all waiting with an error until it is called with none.
+// lose ends all watches with an error, until it is called with nil.
 func (r *revisions) lose(err error) {
 	r.mu.Lock()
 	news := err != nil && r.lost == nil
@@ -77,14 +77,14 @@ func (r *revisions) state() (waiting int, lost error) {
 }
 
 const (
-	// askMajority is how often a store that hosts share is asked while nodes wait, and patience how
-	// long it may take to answer.
+	// askMajority is the interval at which a shared store is asked while nodes wait, and patience
+	// the longest time for its answer.
 	askMajority      = 2 * time.Second
 	majorityPatience = 5 * time.Second
 )
 
-// majority ends watches where a majority of the store's members is not reached: nodes then watch
-// another provider, which may know of something newer. It sleeps while nobody waits.
+// majority ends watches if a majority of the store's members cannot be reached. Nodes then watch
+// another provider, which may have newer documents. It sleeps while no node waits.
 func (d *Distribution) majority(ctx context.Context) {
 	if list := d.server.List; list == nil || !list.Shared {
 		return
@@ -151,7 +151,7 @@ func (d *Distribution) follow(ctx context.Context) {
 	}
 }
 
-// watching is a node that waits for other documents than those that it has.
+// watching is a node that waits for other documents than those it has.
 type watching struct {
 	*server.Request
 	*Distribution
@@ -162,7 +162,7 @@ type watching struct {
 	done  func() // it waits no more
 }
 
-// look returns the answer to a node, nil while it waits. Over is that it waits no more.
+// look returns the answer to a node, or nil while it must wait. over means that it waits no longer.
 func (w *watching) look(over bool) func(http.ResponseWriter) {
 	if _, lost := w.revisions.state(); lost != nil { // nor can a row be written
 		return func(rw http.ResponseWriter) { server.Reply(rw, nil, server.StoreUnavailable(lost)) }
@@ -183,8 +183,8 @@ func (w *watching) look(over bool) func(http.ResponseWriter) {
 	}
 }
 
-// watch answers a node when other documents than those that it names are in force for it
-// since a revision, and after some minutes that there are none. Nobody waits in a slot.
+// watch answers a node when other documents than those it names are in force since a revision, or
+// after some minutes without a change. A waiting node holds no slot.
 func (d *Distribution) watch(rw http.ResponseWriter, r *http.Request) {
 	w := &watching{
 		Request: d.server.Request(r), Distribution: d, ctx: context.WithoutCancel(r.Context()), has: strings.Clone(r.Header.Get(hostapi.HeaderHas)),
@@ -227,8 +227,8 @@ func (d *Distribution) watch(rw http.ResponseWriter, r *http.Request) {
 	answer(rw)
 }
 
-// readSince decides on a node that has documents with a tag, and every answer until a revision: any
-// other, of before or of another process, may have anything.
+// readSince decides on a node that has documents with a tag. Up to a revision of this process the
+// answer is a comparison; any other revision may have any content.
 func (w *watching) readSince(revision int64) (any, server.Change, error) {
 	quiet := server.Change{Unrecorded: true}
 	if w.from == revision {

@@ -24,14 +24,14 @@ const (
 	foreignAt = Name + "/foreign/" // with the name that the flake has for it
 )
 
-// record is the newest bundle of a foreign trust domain, and which one the policy had then.
+// record is the newest bundle of a foreign trust domain, with the policy's bundle at that time.
 type record struct {
 	Bundle string `json:"bundle"`
 	First  string `json:"first"` // digest
 }
 
-// inForce is the bundle of a foreign trust domain: the last good one that was fetched, or the
-// policy's where that came later and is no older. The revision is that of the record.
+// inForce returns the bundle of a foreign trust domain: the last good one that was fetched, or the
+// policy's if that came later and is no older. The revision is that of the record.
 func (f *Federation) inForce(ctx context.Context, t *trusted) (b *trust.Bundle, revision int64, err error) {
 	e, err := f.Store.Get(ctx, t.key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -53,8 +53,8 @@ func (f *Federation) inForce(ctx context.Context, t *trusted) (b *trust.Bundle, 
 	return b, e.Modified, nil
 }
 
-// accept puts a bundle that was fetched in force, with an audit row, unless it is the one that
-// is. It refuses one that cannot come after that.
+// accept puts a fetched bundle in force, with an audit row, unless it is in force already. It
+// refuses a bundle that cannot follow the one in force.
 func (f *Federation) accept(ctx context.Context, t *trusted, b *trust.Bundle) error {
 	old, revision, err := f.inForce(ctx, t)
 	if err != nil {
@@ -86,15 +86,14 @@ func (f *Federation) accept(ctx context.Context, t *trusted, b *trust.Bundle) er
 	return err
 }
 
-// served is what is remembered of this trust domain's own bundle.
+// served is the record of this trust domain's own bundle.
 type served struct {
 	Digest   string `json:"digest"`
 	Sequence uint64 `json:"sequence"`
 }
 
-// keepOwn serves the bundle of this trust domain: under another sequence number when it has
-// something else. The number is at least the time, so that it grows even where the store was
-// lost.
+// keepOwn serves the bundle of this trust domain, with a new sequence number if its content
+// changed. The number is at least the time, so that it grows even after the store was lost.
 func (f *Federation) keepOwn(ctx context.Context, p *Policy) error {
 	td, err := spiffeid.TrustDomainFromString(p.roots.TrustDomain())
 	if err != nil {
@@ -146,7 +145,7 @@ func (f *Federation) keepOwn(ctx context.Context, p *Policy) error {
 	return nil
 }
 
-// canonical is a bundle in its one form.
+// canonical returns the canonical encoding of a bundle.
 func canonical(b *spiffebundle.Bundle) ([]byte, error) {
 	text, err := b.Marshal()
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// authentication is how the policy has an endpoint authenticated.
+// authentication is the policy's rule for authenticating an endpoint.
 type authentication struct {
 	Profile       string   `json:"profile"`       // empty for https_spiffe
 	EndpointID    string   `json:"endpointID"`    // with that
 	EndpointRoots []string `json:"endpointRoots"` // with https_web: PEM; none for those of the machine
 }
 
-// authenticate has an endpoint authenticated so.
+// authenticate sets the rule for the endpoint.
 func (t *trusted) authenticate(by authentication) (err error) {
 	switch by.Profile {
 	case "", profileSPIFFE:
@@ -52,9 +52,9 @@ func (t *trusted) authenticate(by authentication) (err error) {
 	return nil
 }
 
-// endpointTLS wants the SPIFFE ID of a trust domain's endpoint, by a certificate that the
-// bundle verifies, or by the profile https_web a certificate for its name. Nothing is presented
-// there, and nothing resumed.
+// endpointTLS returns a configuration that requires the SPIFFE ID of a trust domain's endpoint, by
+// a certificate that the bundle verifies, or, with profile https_web, a certificate for its name.
+// The client presents no certificate, and sessions are not resumed.
 func endpointTLS(t *trusted, by *trust.Bundle) *tls.Config {
 	if t.endpointID.IsZero() {
 		return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: t.webRoots}
@@ -79,7 +79,7 @@ func endpointTLS(t *trusted, by *trust.Bundle) *tls.Config {
 	return config
 }
 
-// checkCost bounds what verifying a chain costs.
+// checkCost bounds the cost of verifying a chain.
 func checkCost(raw [][]byte) error {
 	var chain []*x509.Certificate
 	for _, der := range raw {
@@ -92,7 +92,7 @@ func checkCost(raw [][]byte) error {
 	return trust.CheckChain(chain)
 }
 
-// readAll reads no more than a bundle may have.
+// readAll reads at most the largest size of a bundle.
 func readAll(r io.Reader) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, trust.MaxBundle+1))
 	if err == nil && len(b) > trust.MaxBundle {

@@ -105,7 +105,7 @@ type Policy struct {
 	requests server.Requests[string] // trust domains
 }
 
-// trusted is a foreign trust domain.
+// trusted is a foreign trust domain of the policy.
 type trusted struct {
 	name       string
 	key        string // of its record in the store: under another name it begins anew
@@ -169,7 +169,7 @@ func (f *Federation) Compile(policy document.Policy) (*Policy, error) {
 	return p, err
 }
 
-// request of a need.
+// request is the request of a need.
 type request struct {
 	TrustDomain string `json:"trustDomain"`
 }
@@ -196,7 +196,7 @@ const (
 	latest  = 24 * time.Hour
 )
 
-// hint is how soon a bundle is fetched again.
+// hint returns the interval after which a bundle is fetched again.
 func hint(b *trust.Bundle) time.Duration {
 	if b.RefreshHint() == 0 {
 		return usual

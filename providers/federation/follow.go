@@ -19,9 +19,9 @@ const (
 	reread = 250 * time.Millisecond // how soon a new policy is noticed
 	// within bounds one call of an endpoint.
 	within = 20 * time.Second
-	// repeatedly is how soon an endpoint is called again that failed, at the latest.
+	// repeatedly is the longest pause before a failed endpoint is called again.
 	repeatedly = time.Minute
-	// reminded is how often the same refusal has an audit row.
+	// reminded is the interval between audit rows for the same refusal.
 	reminded = time.Hour
 )
 
@@ -31,7 +31,7 @@ const (
 	codeEndpoint = "endpoint-untrusted" // not what the policy wants of it, by its profile
 )
 
-// refusedError is that of an endpoint or bundle that is not to be trusted.
+// refusedError is the error of an endpoint or bundle that must not be trusted.
 type refusedError struct {
 	code string
 	error
@@ -107,7 +107,7 @@ func (f *Federation) run(ctx context.Context, ready func()) error {
 	}
 }
 
-// follow fetches once, and returns when the next time is.
+// follow fetches once, and returns when the next fetch is due.
 func (w *follower) follow(ctx context.Context, f *Federation, t *trusted) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -153,8 +153,8 @@ func (w *follower) refuse(ctx context.Context, f *Federation, t *trusted, refuse
 	row.Log(ctx, f.Logger)
 }
 
-// fetch gets the bundle of a foreign trust domain from its endpoint, which the one in force
-// must verify.
+// fetch gets the bundle of a foreign trust domain from its endpoint, which the bundle in force must
+// verify.
 func fetch(ctx context.Context, t *trusted, by *trust.Bundle) (*trust.Bundle, error) {
 	transport := &http.Transport{
 		TLSClientConfig: endpointTLS(t, by), TLSHandshakeTimeout: within / 2, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10,

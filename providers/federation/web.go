@@ -26,10 +26,10 @@ type Web struct {
 	Key         string // file
 }
 
-// webConnections are how many are open, and how many of them of one network.
+// webConnections bounds the open connections, in total and of one network.
 var webConnections = conns.Limit{Total: 256, Prefix: 32}
 
-// check refuses what is not there as a whole, or cannot be read.
+// check refuses incomplete or unreadable settings.
 func (w Web) check() error {
 	if w.Listen == "" && w.Certificate == "" && w.Key == "" {
 		return nil
@@ -49,8 +49,8 @@ func (w Web) load() (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// serveWeb serves the bundle until ctx ends. The certificate is read for each connection: what
-// renews it need not know of this process.
+// serveWeb serves the bundle until ctx ends. The certificate is read for each connection, so that
+// its renewal needs no restart.
 func (f *Federation) serveWeb(ctx context.Context) error {
 	l, err := net.Listen("tcp", f.Web.Listen)
 	if err != nil {

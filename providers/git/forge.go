@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// forge is a connection to a server that has git repositories, as somebody who makes accounts
-// there. All its methods may be repeated, and go on from where one was cut off. Errors are
-// of account.Errorf where the forge is to blame.
+// forge is a connection to a Git forge as an account that makes accounts. All its methods may be
+// repeated, and continue after an interruption. Errors that the forge caused are made with
+// serveraccount.Errorf.
 type forge interface {
 	// allow makes an account that is not there, and gives it these rights and none of the
 	// former ones besides. It returns the number that the forge has of the account, zero where

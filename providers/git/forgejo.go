@@ -19,8 +19,8 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// forgejo is a Forgejo or Gitea, by its API, as an administrator with a password: no token
-// makes tokens there. Theirs do not end, so the provider ends them.
+// forgejo uses the API of Forgejo or Gitea, as an administrator with a password, because a token
+// cannot make tokens there. Their tokens do not end, so the provider deletes them.
 type forgejo struct {
 	*http.Client
 	base, user, password string
@@ -49,7 +49,7 @@ func (f *forgejo) Close() error {
 	return nil
 }
 
-// statusError is an answer that is no success.
+// statusError is an unsuccessful response.
 type statusError struct {
 	status int
 	text   string
@@ -57,7 +57,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("%d: %s", e.status, e.text) }
 
-// unlessStatus has an answer of these be none.
+// unlessStatus returns nil for a statusError with one of the statuses, and err otherwise.
 func unlessStatus(err error, statuses ...int) error {
 	var of *statusError
 	if errors.As(err, &of) && slices.Contains(statuses, of.status) {
@@ -66,10 +66,10 @@ func unlessStatus(err error, statuses ...int) error {
 	return err
 }
 
-// maxAnswer is more than a page of tokens takes.
+// maxAnswer is larger than a page of tokens.
 const maxAnswer = 1 << 20
 
-// call requests, and decodes the answer into one that is wanted.
+// call makes a request and decodes the response into answer unless that is nil.
 func (f *forgejo) call(ctx context.Context, method string, path []string, query string, body, answer any) error {
 	failed := func(err error) error {
 		return serveraccount.Errorf("forge API: %s %s: %w", method, strings.Join(path, "/"), err)
@@ -111,7 +111,7 @@ func (f *forgejo) call(ctx context.Context, method string, path []string, query 
 	return nil
 }
 
-// forgejoUser is an account as an administrator reads it.
+// forgejoUser is an account in an administrator's view.
 type forgejoUser struct {
 	ID         int64  `json:"id"`
 	Email      string `json:"email"`
@@ -120,13 +120,14 @@ type forgejoUser struct {
 	Source     int64  `json:"source_id"` // of sign-ins, zero for a password here
 }
 
-// made reports whether the provider may have made an account. Whoever registers one gets neither
-// such a mail address confirmed nor, unless the forge restricts all of them, a restricted account.
+// made reports whether the provider may have made an account. A person who registers cannot confirm
+// such a mail address, and does not get a restricted account unless the forge restricts all
+// accounts.
 func (u forgejoUser) made(account string) bool {
 	return u.Restricted && !u.Admin && u.Source == 0 && u.Email == mailAddress(account)
 }
 
-// mailAddress is one that no mail reaches (RFC 2606).
+// mailAddress returns an address to which no mail can be delivered (RFC 2606).
 func mailAddress(account string) string { return account + "@florete.invalid" }
 
 func (f *forgejo) allow(ctx context.Context, name string, rights, former []right, known int64) (int64, error) {
@@ -162,7 +163,7 @@ func (f *forgejo) allow(ctx context.Context, name string, rights, former []right
 	return u.ID, err
 }
 
-// takeOver ends what others may sign in by at an account that a lost state made.
+// takeOver ends all ways in which others may sign in to an account that a lost state made.
 func (f *forgejo) takeOver(ctx context.Context, name string) error {
 	err := f.call(ctx, "PATCH", []string{"admin", "users", name}, "", map[string]any{
 		"source_id": 0, "login_name": name, "email": mailAddress(name), "password": rand.Text(), "must_change_password": false, "restricted": true,
@@ -182,7 +183,7 @@ func (f *forgejo) takeOver(ctx context.Context, name string) error {
 	return err
 }
 
-// disallow takes rights that an account may have.
+// disallow revokes rights that an account may have.
 func (f *forgejo) disallow(ctx context.Context, name string, rights []right) error {
 	for _, r := range rights {
 		if err := unlessStatus(f.call(ctx, "DELETE", collaborator(name, r), "", nil, nil), 404, 422); err != nil {

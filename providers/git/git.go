@@ -85,7 +85,7 @@ func New(c Config) *Tokens {
 	return t
 }
 
-// answer answers with the token in use, once the forge has it.
+// answer returns the token in use, once the forge has it.
 func (t *Tokens) answer(ctx context.Context, b forge, now time.Time, f serveraccount.Server, want Request) (server.Decision, error) {
 	r, err := t.settle(ctx, b, now, want)
 	if err != nil {
@@ -98,8 +98,8 @@ func (t *Tokens) answer(ctx context.Context, b forge, now time.Time, f serveracc
 	return decision, nil
 }
 
-// settle has the forge know the tokens of an account that are due, and no others. What is due
-// is kept before.
+// settle makes the forge have the tokens of an account that are due, and no others. They are stored
+// first.
 func (t *Tokens) settle(ctx context.Context, b forge, now time.Time, want Request) (r record, err error) {
 	if err := t.Read(ctx, want.Of(), &r); err != nil {
 		return r, err
@@ -119,7 +119,7 @@ func (t *Tokens) settle(ctx context.Context, b forge, now time.Time, want Reques
 	return t.apply(ctx, b, now, want, r)
 }
 
-// apply makes an account at the forge what its record is, and keeps what that brought.
+// apply makes an account at the forge equal its record, and stores the resulting secrets.
 func (t *Tokens) apply(ctx context.Context, b forge, now time.Time, want Request, r record) (record, error) {
 	id, err := b.allow(ctx, want.Account, want.rights(), r.Rights, r.ID)
 	if err != nil {
@@ -157,7 +157,7 @@ func (t *Tokens) apply(ctx context.Context, b forge, now time.Time, want Request
 	return t.keep(ctx, want.Of(), has)
 }
 
-// renew replaces a token whose time is over; what a state lost, the next request makes.
+// renew replaces a token that is due. Tokens of a lost state are left to the next request.
 func (t *Tokens) renew(ctx context.Context, now time.Time, f serveraccount.Server, want Request) error {
 	var r record
 	err := t.Read(ctx, want.Of(), &r)

@@ -56,10 +56,10 @@ func (r Request) Before(other Request) bool {
 }
 
 var (
-	// named is what both kinds of forge accept as an account.
+	// named matches account names that both kinds of forge accept.
 	named = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-	// repository is a path that neither a shell nor a URL reads as anything else.
+	// repository matches paths that are plain in a shell and in a URL.
 	repository = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
 )
 
@@ -83,8 +83,8 @@ func (r Request) Validate(of serveraccount.Server) error {
 	return nil
 }
 
-// values are an answer. Bytes go through the forwarder, so the URL is of HTTP. Credentials
-// are what a helper of git's prints.
+// values returns the values of an answer. Traffic goes through the forwarder, so the URL uses HTTP.
+// Credentials have the form that a Git helper prints.
 func values(f serveraccount.Server, user, token string) map[string]string {
 	at := url.URL{Scheme: "http", Host: net.JoinHostPort(f.Host, strconv.Itoa(f.Port))}
 	return map[string]string{"url": at.String(), "user": user, "token": token, "credentials": "username=" + user + "\npassword=" + token + "\n"}

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// token is one of an account. Its name has when it ends, for a state that is lost.
+// token is a token of an account. Its name contains its end, in case the state is lost.
 type token struct {
 	Name       string `json:"name"`
 	Generation int    `json:"generation"`
@@ -29,15 +29,15 @@ type token struct {
 
 const prefix = "florete-"
 
-// fresh is a new token.
+// fresh returns a new token.
 func fresh(now time.Time, want Request) token {
 	ends := now.Unix() + want.Lifetime
 	name := fmt.Sprintf("%s%d-%s", prefix, ends, strings.ToLower(rand.Text()[:8]))
 	return token{Name: name, Generation: want.Generation, Access: want.Access, Made: now.Unix(), Ends: ends}
 }
 
-// found are tokens of a state that is lost, by their names. Somebody else may have named one, so
-// none works longer than one that is made now.
+// found returns the tokens of a lost state by their names. Since somebody else may have chosen a
+// name, none of them lasts longer than a token made now.
 func found(names map[string]string, now time.Time, want Request) (all []token) {
 	for _, name := range names {
 		ends, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), "-")
@@ -49,7 +49,7 @@ func found(names map[string]string, now time.Time, want Request) (all []token) {
 	return all
 }
 
-// record is what is kept of an account.
+// record is the record of an account.
 type record struct {
 	Tokens []token `json:"tokens"` // the one in use, then former ones while they work
 	Rights []right `json:"rights"` // which it may have; written before it has them
@@ -60,10 +60,10 @@ type record struct {
 	serveraccount.Kept // secrets of tokens, by name; one without is to be made
 }
 
-// next is what is to be at a time.
+// next returns the record that is due at a time.
 //
-// A token is replaced after two thirds of its lifetime, and works on until it ends, unless
-// another generation is wanted: then hosts have the time in which each requests once.
+// A token is replaced after two thirds of its lifetime and works until it ends. If another
+// generation is wanted, it ends after the time in which each host requests once.
 func (r record) next(now time.Time, want Request) record {
 	at := now.Unix()
 	r.Rights = distinct(slices.Concat(r.Rights, want.rights()))
@@ -85,7 +85,7 @@ func (r record) next(now time.Time, want Request) record {
 	return r
 }
 
-// renewal is when a token is replaced.
+// renewal returns the time at which a token is replaced.
 func (t token) renewal() int64 { return t.Made + (t.Ends-t.Made)*2/3 }
 
 // right is access to a repository.
@@ -94,7 +94,7 @@ type right struct {
 	Access     string `json:"access"`
 }
 
-// rights are those of an account.
+// rights returns the rights of the account.
 func (r Request) rights() (all []right) {
 	for _, name := range r.Repositories {
 		all = append(all, right{name, r.Access})
@@ -102,7 +102,7 @@ func (r Request) rights() (all []right) {
 	return distinct(all)
 }
 
-// others are rights that an account may have which the state has nothing of.
+// others returns rights that the account may have although the state does not record them.
 func (r Request) others() []right {
 	r.Access = map[string]string{read: write, write: read}[r.Access]
 	return r.rights()
@@ -115,12 +115,12 @@ func distinct(all []right) []right {
 	return slices.Compact(all)
 }
 
-// is whether two records are kept as the same, but for secrets.
+// is reports whether two records are stored the same, without their secrets.
 func (r record) is(other record) bool {
 	return r.ID == other.ID && slices.Equal(r.Rights, other.Rights) && slices.Equal(r.Tokens, other.Tokens)
 }
 
-// until is until when a record stays as it is.
+// until returns the time until which a record stays as it is.
 func (r record) until(now time.Time) time.Time {
 	end := now.Add(serveraccount.Repeated)
 	if t := time.Unix(r.Tokens[0].renewal(), 0); t.Before(end) {
@@ -129,8 +129,8 @@ func (r record) until(now time.Time) time.Time {
 	return end
 }
 
-// keep keeps a record with the secrets of its tokens, if it is what it was when it was read,
-// and returns it as it is then.
+// keep stores a record with the secrets of its tokens, unless it has changed since it was read, and
+// returns it.
 func (t *Tokens) keep(ctx context.Context, of serveraccount.Name, r record) (record, error) {
 	r.Secrets = maps.Clone(r.Secrets)
 	if r.Secrets == nil {

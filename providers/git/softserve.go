@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// softServe is a Soft Serve, by commands over SSH. Who makes a token there has it for itself:
-// so each account has a key, derived for it, by which the provider acts as the account.
+// softServe runs commands of Soft Serve over SSH. An account makes tokens only for itself there, so
+// each account has a derived key with which the provider acts as the account.
 type softServe struct {
 	address string
 	admin   *ssh.Client
@@ -46,7 +46,8 @@ func openSoftServe(ctx context.Context, accounts *sealedstore.Key, f serveraccou
 
 func (s *softServe) Close() error { return s.admin.Close() }
 
-// login connects as somebody. Who answers at a loopback address is this machine's.
+// login connects as an account. It does not verify the host key, since the address is on this
+// machine.
 func (s *softServe) login(ctx context.Context, user string, key ssh.Signer) (*ssh.Client, error) {
 	conn, err := serveraccount.Dial(ctx, s.address)
 	if err != nil {
@@ -65,9 +66,9 @@ func (s *softServe) login(ctx context.Context, user string, key ssh.Signer) (*ss
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// run runs a command and returns what it prints. Words of it are the provider's own, or of
-// letters that the topology allows. A server that is at another write, and undid this one, gets
-// it again.
+// run runs a command and returns its output. Its words are the provider's own, or consist of
+// characters that the topology allows. If the server undid the command because of another write,
+// run repeats it.
 func run(c *ssh.Client, words ...string) (out string, err error) {
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
 		out, err = runOnce(c, words...)
@@ -96,7 +97,7 @@ func runOnce(c *ssh.Client, words ...string) (string, error) {
 	return out.String(), nil
 }
 
-// unless has an error with this text be none.
+// unless returns nil for an error with this text, and err otherwise.
 func unless(err error, text string) error {
 	if err != nil && strings.Contains(err.Error(), text) {
 		return nil
@@ -104,7 +105,8 @@ func unless(err error, text string) error {
 	return err
 }
 
-// allow needs no number: administrators alone make accounts there, and each has the provider's key alone.
+// allow ignores the account's number: only administrators make accounts there, and each has the
+// provider's key alone.
 func (s *softServe) allow(_ context.Context, account string, rights, former []right, _ int64) (int64, error) {
 	key := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.key(account).PublicKey())))
 	keys, err := s.keys(account)
@@ -134,7 +136,7 @@ func (s *softServe) allow(_ context.Context, account string, rights, former []ri
 	return 0, err
 }
 
-// disallow takes the rights that an account has at a repository, if both are there.
+// disallow revokes the rights of an account at a repository, if both exist.
 func (s *softServe) disallow(account, repository string) error {
 	out, err := run(s.admin, "repo", "collab", "list", repository)
 	if err != nil || !slices.Contains(strings.Fields(out), account) {
@@ -144,7 +146,7 @@ func (s *softServe) disallow(account, repository string) error {
 	return err
 }
 
-// keys are those by which an account logs in.
+// keys returns the keys with which an account logs in.
 func (s *softServe) keys(account string) (keys []string, err error) {
 	out, err := run(s.admin, "user", "info", account)
 	for line := range strings.Lines(out) {
@@ -165,7 +167,7 @@ func (s *softServe) as(ctx context.Context, user string, words ...string) (strin
 	return run(c, words...)
 }
 
-// tokens reads a table of which the first columns are ID and name.
+// tokens parses a table whose first columns are ID and name.
 func (s *softServe) tokens(ctx context.Context, account string) (map[string]string, error) {
 	if _, err := s.keys(account); err != nil {
 		return nil, unless(err, "user not found")

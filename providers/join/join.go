@@ -95,7 +95,7 @@ func (r Request) Key() (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// read decodes a key's value; modified is zero where there is none.
+// read decodes a key's value. modified is zero if there is none.
 func read(ctx context.Context, s store.Store, key string, v any) (modified int64, err error) {
 	e, err := s.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -110,7 +110,8 @@ func read(ctx context.Context, s store.Store, key string, v any) (modified int64
 	return e.Modified, nil
 }
 
-// put writes a value where it was last changed by a revision.
+// put adds the write of a value to a decision, on condition that a revision was the last to change
+// it.
 func put(d *server.Decision, key string, modified int64, v any) error {
 	b, err := json.Marshal(v)
 	d.If = append(d.If, store.Cond{Key: key, Modified: modified})
@@ -118,7 +119,7 @@ func put(d *server.Decision, key string, modified int64, v any) error {
 	return err
 }
 
-// revoked refuses a node, or a device, that the revocation list has.
+// revoked refuses a node or device that is on the revocation list.
 func (r Request) revoked(node spiffe.ID, list *trust.Revocations) error {
 	if err := list.CheckID(node); err != nil {
 		return err
@@ -211,7 +212,7 @@ func use(ctx context.Context, s store.Store, c server.Call, public string, r *Re
 	return put(d, TokenPrefix+t.ID, modified, t)
 }
 
-// answer is what its device receives.
+// answer returns the answer to the device.
 func (r Request) answer() hostapi.Joined {
 	a := hostapi.Joined{State: r.State, Admission: r.Admission}
 	if r.Admission == nil {

@@ -36,7 +36,7 @@ const (
 	MaxTokens   = 1000
 )
 
-// kept is how long a token that is over stays on record.
+// kept is how long an ended token stays on record.
 const kept = 30 * 24 * time.Hour
 
 // Operator is an operator, or an account of the host, that acts under the policy in force.
@@ -64,7 +64,7 @@ func (o *Operator) commit(ctx context.Context, d server.Decision, code, message 
 	return err
 }
 
-// all reads what is at keys that start with a prefix.
+// all reads the values of the keys with a prefix.
 func all[V any](ctx context.Context, s store.Store, prefix string) (values []V, err error) {
 	entries, _, err := s.List(ctx, prefix)
 	values = []V{}

@@ -37,15 +37,15 @@ import (
 // Name is the name of the kind.
 const Name = document.KindJWT
 
-// keysAt is where the signing keys are, sealed.
+// keysAt is the key of the sealed signing keys.
 const keysAt = "jwt/keys"
 
 const (
 	tokensLive = 5 * time.Minute
 	keysLive   = 10 * time.Minute // of an answer with the keys: hosts fetch them after half of it
 
-	// repeated is how long the same request has the same tokens. A host renews them after
-	// half of their life.
+	// repeated is how long the same request receives the same tokens. A host renews them after half
+	// of their life.
 	repeated = 30 * time.Second
 )
 
@@ -96,8 +96,8 @@ func New(c Config) *Issuer {
 	return &Issuer{c, keysIn(c.Store, c.Key)}
 }
 
-// keysIn are published for 15 minutes after they signed last: tokens live for five, and clocks
-// differ.
+// keysIn returns the signing keys in a store. They are published for 15 minutes after they signed
+// last, because tokens live for five and clocks differ.
 func keysIn(s store.Store, key *sealedstore.Key) sealedstore.SigningKeys {
 	return sealedstore.SigningKeys{Store: s, Seal: key, At: keysAt, Algorithm: jose.ES256, Lingers: 15 * time.Minute}
 }
@@ -176,7 +176,7 @@ func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 	return d, err
 }
 
-// refuseRevoked refuses to issue what hosts would refuse.
+// refuseRevoked refuses to issue a token that hosts would refuse.
 func refuseRevoked(c server.Call, id spiffe.ID) error {
 	err := c.Revoked.CheckIssued(id, c.Caller.Name(), c.Now)
 	var revoked *trust.RevokedError

@@ -17,7 +17,7 @@ const (
 	upkeep = time.Minute // how soon a key that is due is made
 )
 
-// maxAge is how long verifiers may keep a page.
+// maxAge is the Cache-Control header of pages.
 const maxAge = "public, max-age=300"
 
 // Run serves the pages of the issuer in the policy in force and maintains the signing keys, until
@@ -35,8 +35,7 @@ func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	})
 }
 
-// upkeep keeps the signing keys until ctx ends, at once where the policy has another
-// generation.
+// upkeep maintains the signing keys until ctx ends, at once if the policy has another generation.
 func (i *Issuer) upkeep(ctx context.Context) {
 	tick := time.NewTicker(reread)
 	defer tick.Stop()
@@ -54,7 +53,8 @@ func (i *Issuer) upkeep(ctx context.Context) {
 	}
 }
 
-// generation is that of the policy in force, zero while that does not run this kind.
+// generation returns the generation in the policy in force, or zero while that does not include
+// this kind.
 func (i *Issuer) generation() int {
 	if p := i.Policy(); p != nil {
 		return p.generation
@@ -72,7 +72,7 @@ func (i *Issuer) keepKeys(ctx context.Context) {
 	}
 }
 
-// pages are what OIDC verifiers read.
+// pages returns the handler of the documents that OpenID Connect verifiers read.
 func (i *Issuer) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, r *http.Request) {
@@ -96,8 +96,7 @@ func (i *Issuer) pages() http.Handler {
 	return mux
 }
 
-// here is the policy whose issuer a request is for, nil where it was answered that there is
-// none.
+// here returns the policy whose issuer a request names, or nil after answering that there is none.
 func (i *Issuer) here(w http.ResponseWriter, r *http.Request) *Policy {
 	p := i.Policy()
 	if p == nil || !announced.AtIssuer(p.issuer, r.Host) {
@@ -112,8 +111,8 @@ func respond(w http.ResponseWriter, b []byte) {
 	httpreply.Encoded(w, http.StatusOK, b)
 }
 
-// discovery is the document at /.well-known/openid-configuration. Nobody signs in here, so
-// it has no endpoints for that.
+// discovery returns the document at /.well-known/openid-configuration. It names no sign-in
+// endpoints.
 func discovery(issuer string) []byte {
 	b, err := json.MarshalIndent(map[string]any{
 		"issuer":                                issuer,

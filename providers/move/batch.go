@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// cursor is at an entry of several that are sorted.
+// cursor is a position in a sorted sequence of entries.
 type cursor struct {
 	next func() (store.Entry, error, bool)
 	skip func(key string) bool
@@ -29,7 +29,7 @@ func (c *cursor) advance() {
 	}
 }
 
-// batch is changes of the tree, many to a transaction.
+// batch collects changes of the tree, many for a transaction.
 type batch struct {
 	Move
 	ctx     context.Context
@@ -40,7 +40,7 @@ type batch struct {
 	leases  map[time.Duration]store.LeaseID
 }
 
-// put copies an entry. One that ends by lease does so later than it would have.
+// put copies an entry. A copy that ends with a lease lasts longer than the original.
 func (b *batch) put(e store.Entry) error {
 	op := store.Put(e.Key, e.Value)
 	if within, ends := b.State.Ends(e.Key); ends {

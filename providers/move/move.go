@@ -148,8 +148,8 @@ func (m Move) Run(ctx context.Context) error {
 	return err
 }
 
-// begin makes the keyring of the tree, and the mark that every change depends on. Whoever
-// began before can change nothing any more.
+// begin makes the keyring of the tree and the mark on which every change depends. An earlier
+// process can change nothing from then on.
 func (m Move) begin(ctx context.Context, frozen bool) (fence store.Cond, err error) {
 	mark := Mark{Host: m.Host, Time: now()}.op(moving)
 	e, err := m.To.Get(ctx, moving)
@@ -183,7 +183,7 @@ func (m Move) begin(ctx context.Context, frozen bool) (fence store.Cond, err err
 	return store.Cond{Key: moving, Modified: e.Modified}, err
 }
 
-// compare makes the tree what the file has, and returns how many keys differed.
+// compare makes the tree equal the file, and returns the number of keys that differed.
 func (m Move) compare(ctx context.Context, fence store.Cond) (changes int, err error) {
 	b := batch{Move: m, ctx: ctx, fence: fence, leases: map[time.Duration]store.LeaseID{}}
 	err = m.File.Snapshot(ctx, "", func(_ int64, file iter.Seq2[store.Entry, error]) error {
@@ -227,11 +227,11 @@ func (m Move) compare(ctx context.Context, fence store.Cond) (changes int, err e
 	return b.changes, err
 }
 
-// stays is whether a key is not copied.
+// stays reports whether a key is not copied.
 func (m Move) stays(key string) bool {
 	within, ends := m.State.Ends(key)
 	return strings.HasPrefix(key, own) || ends && within == 0
 }
 
-// ofTree is whether a key is the tree's own.
+// ofTree reports whether a key belongs to the tree itself.
 func ofTree(key string) bool { return strings.HasPrefix(key, own) || key == sealedstore.RingAt }

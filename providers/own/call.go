@@ -25,7 +25,7 @@ import (
 // maxMessage is the longest reason of a refusal, in bytes.
 const maxMessage = 1 << 10
 
-// output is what the executable writes: values or an error.
+// output is the JSON that the executable writes: values or an error.
 type output struct {
 	Values  map[string]string `json:"values"`
 	Expires int64             `json:"expires"` // Unix seconds, zero for never
@@ -36,8 +36,8 @@ type output struct {
 	} `json:"error"`
 }
 
-// call runs the executable or calls the service, and reads the answer. Errors that are no
-// refusal have nothing of what came back: it may be a secret.
+// call runs the executable or calls the service, and reads the answer. Errors other than a refusal
+// contain nothing of the output, since it may be a secret.
 func (k *Kind) call(ctx context.Context, p *Policy, c call) (a hostapi.Answer, err error) {
 	in, err := json.Marshal(c)
 	if err != nil {
@@ -60,7 +60,7 @@ func (k *Kind) call(ctx context.Context, p *Policy, c call) (a hostapi.Answer, e
 	return a, err
 }
 
-// read reads an answer, which has the values that the policy names.
+// read parses an answer, which must have the values that the policy names.
 func read(b []byte, values []string, now time.Time) (a hostapi.Answer, err error) {
 	var out output
 	switch err := strictjson.Decode(b, &out); {
@@ -92,7 +92,7 @@ func read(b []byte, values []string, now time.Time) (a hostapi.Answer, err error
 	return hostapi.Answer{Values: out.Values, Expires: out.Expires}, nil
 }
 
-// refusal is what the host receives instead of an answer.
+// refusal returns the error that the host receives in place of an answer.
 func refusal(kind hostapi.Class, message string, after int) error {
 	switch kind {
 	case hostapi.Transient, hostapi.Denied, hostapi.Invalid:
@@ -105,10 +105,10 @@ func refusal(kind hostapi.Class, message string, after int) error {
 	return hostapi.Errorf(hostapi.Refused(kind), "%s", terminal.Text(message)).After(time.Duration(min(max(after, 0), 3600)) * time.Second)
 }
 
-// socket starts the URL of a service at a Unix socket.
+// socket is the prefix of the URL of a service at a Unix socket.
 const socket = "unix:"
 
-// post calls a service, over a connection of its own.
+// post calls a service over a new connection.
 func post(ctx context.Context, at string, in []byte) ([]byte, error) {
 	t := &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 16 << 10}
 	url := at

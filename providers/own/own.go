@@ -81,7 +81,7 @@ func New(c Config) *Kind {
 // Name returns the name of the kind.
 func (k *Kind) Name() string { return k.Config.Name }
 
-// call is what the executable reads.
+// call is the JSON that the executable reads.
 type call struct {
 	Key        string            `json:"key"`
 	Caller     spiffe.ID         `json:"caller"`
@@ -138,23 +138,23 @@ func (k *Kind) Answer(ctx context.Context, policy *Policy, c server.Call) (serve
 	return d, nil
 }
 
-// secret is derived, so that it is the same whenever the same is requested: a crash between
-// what the executable does and the commit loses nothing.
+// secret derives the secret of a call, so that the same request has the same one. A crash between
+// the executable's work and the commit loses nothing.
 func (k *Kind) secret(r Request, c server.Call) string {
 	purpose := fmt.Sprintf("florete own secret v1\n%s\n%s\n%s\n%d\n%d", k.Name(), r.Service, c.Grant.Need, c.Grant.Generation, c.Rotation.Number)
 	return base64.RawURLEncoding.EncodeToString(k.Key.Derive(purpose, 32))
 }
 
-// rotations starts the keys of rotations, after the kind's name.
+// rotations follows the kind's name in the prefix of the keys of rotations.
 const rotations = "/rotation/"
 
-// place is where the rotation of a need's secret lies. It is the service's, on whichever host
-// that runs: a former secret does not come back with it.
+// place returns the key of the rotation of a need's secret. It belongs to the service and not to
+// its host, so that a former secret does not come back when the service moves.
 func (k *Kind) place(r Request, c server.Call) string {
 	return k.Name() + rotations + r.Service.Short() + "/" + c.Grant.Need
 }
 
-// rotation is the one in force at a place, and the revision that wrote it.
+// rotation returns the rotation in force at a key, and the revision that wrote it.
 func (k *Kind) rotation(ctx context.Context, at string) (r server.Rotation, modified int64, err error) {
 	e, err := k.Store.Get(ctx, at)
 	if errors.Is(err, store.ErrNotFound) {

@@ -30,7 +30,7 @@ type Policy struct {
 	hosts    map[string]int // how many are granted a need's secret, by its place
 }
 
-// settings are those of providers.<kind>.
+// settings are the settings of providers.<kind>.
 type settings struct {
 	Run    string   `json:"run"` // the executable; empty where URL is called
 	URL    string   `json:"url"` // the service: http:// on loopback, or unix:/path

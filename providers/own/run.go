@@ -16,17 +16,17 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// nobody is who the executable runs as where this process is root's.
+// nobody is the account of the executable if this process is root's.
 const nobody = 65534
 
-// maxLog is how much of what the executable writes on standard error is logged, in bytes.
+// maxLog is the number of bytes of the executable's standard error that are logged.
 const maxLog = 4 << 10
 
-// environment is all that the executable gets of it.
+// environment is the whole environment of the executable, except HOME.
 var environment = []string{"LANG=C.UTF-8", "PATH=/run/current-system/sw/bin:/usr/local/bin:/usr/bin:/bin"}
 
-// run runs the executable, once at a time, and returns what it writes. It and all that it
-// started in its process group are killed when they run too long or write too much.
+// run runs the executable, one at a time, and returns its output. The executable's process group is
+// killed if it runs too long or writes too much.
 func (k *Kind) run(ctx context.Context, path string, in []byte, secret string) ([]byte, error) {
 	if err := k.take(ctx); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func check(path string) error {
 	return nil
 }
 
-// bounded keeps so many bytes, and calls over when more come.
+// bounded keeps a number of bytes, and calls over if more are written.
 type bounded struct {
 	b    bytes.Buffer
 	max  int

@@ -68,7 +68,7 @@ func Parse(text string) (u URI, err error) {
 	return u, nil
 }
 
-// attributes reads name=value pairs into the fields that have the names.
+// attributes parses name=value pairs into the fields of these names.
 func attributes(text, separator string, fields map[string]*string) error {
 	if text == "" {
 		return nil
@@ -96,7 +96,7 @@ func attributes(text, separator string, fields map[string]*string) error {
 // Is reports whether a key file contains the URI of a key instead of a key.
 func Is(file []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(file), []byte(Scheme)) }
 
-// pin is what the token is unlocked with; typed reads it from the terminal.
+// pin returns the PIN of the token; typed reads it from the terminal.
 func (u URI) pin(typed func(what, instead string) (string, error)) (string, error) {
 	if u.PINSource == "" {
 		return typed("PIN of token "+u.name(), "?pin-source=FILE in the URI")
@@ -112,7 +112,7 @@ func (u URI) pin(typed func(what, instead string) (string, error)) (string, erro
 	return pin, nil
 }
 
-// name is that of the token, for messages.
+// name describes the token in messages.
 func (u URI) name() string {
 	if u.Token != "" {
 		return fmt.Sprintf("%q", u.Token)
@@ -120,7 +120,7 @@ func (u URI) name() string {
 	return "with serial " + terminal.Text(u.Serial)
 }
 
-// key is the key, for messages.
+// key describes the key in messages.
 func (u URI) key() string {
 	if u.Object != "" {
 		return fmt.Sprintf("%q", u.Object)

@@ -48,14 +48,14 @@ func policyOf(documents []document.Document) *document.Document {
 	return &documents[i]
 }
 
-// receives reports whether the manifest has its host fetch documents.
+// receives reports whether a manifest has its host fetch documents.
 func receives(documents []document.Document) bool {
 	return slices.ContainsFunc(documents, func(d document.Document) bool {
 		return d.Envelope.Kind == document.DocManifest && d.Manifest().Documents() != nil
 	})
 }
 
-// union is the next policy with what of the former one it does not decide.
+// union returns the next policy, with the parts of the former one that it does not decide.
 func union(next, former document.Document, serial int64) (document.Document, error) {
 	var is, was struct {
 		Devices []json.RawMessage `json:"devices"`
@@ -96,8 +96,8 @@ func union(next, former document.Document, serial int64) (document.Document, err
 	return edit(envelope, text, map[string]any{"digest": document.Digest(text), "serial": serial, "format": format})
 }
 
-// merge are the values of next and those of former whose keys next lacks, by key; key may
-// leave some out.
+// merge returns the values of next, and those of former whose keys next lacks. key may leave some
+// out.
 func merge[T any](next, former []json.RawMessage, key func(T) (string, bool)) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	for _, raw := range slices.Concat(former, next) {

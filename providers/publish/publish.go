@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// ahead is how far a serial, the time of a commit, may be ahead of the clock.
-// Hosts that took a serial of the far future would take no other until then.
+// ahead is how far a serial, which is the time of a commit, may be ahead of the clock. Hosts that
+// accepted a serial in the far future would accept no other until then.
 const ahead = 10 * time.Minute
 
 // Tree is the signed documents of each host, all of one serial.
@@ -81,7 +81,7 @@ func NameClosures(hosts map[string][]document.Document, closures map[string]stri
 	return nil
 }
 
-// edit is a document with other fields in its envelope, unsigned.
+// edit returns a document with other fields in its envelope, unsigned.
 func edit(envelope, body []byte, set map[string]any) (document.Document, error) {
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(envelope))

@@ -37,10 +37,10 @@ type Host struct {
 	Documents []hostapi.SignedDocument `json:"documents"`
 }
 
-// maxFollow is how many streams follow at most.
+// maxFollow is the largest number of streams that follow.
 const maxFollow = 2
 
-// want is what a stream that cannot be read should have been.
+// want completes the errors of streams that cannot be read.
 const want = "want what florctl publish of the same release writes, whole"
 
 // Encode writes the tree for a Reader, followed by other trees.

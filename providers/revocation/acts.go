@@ -26,7 +26,7 @@ type Act struct {
 	Targets []string
 }
 
-// forever is when the revocation of an identity or a key ends by itself.
+// forever is the time at which the revocation of an identity or a key ends by itself.
 var forever = time.Unix(1<<40, 0)
 
 // Acts returns the acts that lead from one list, which may be nil, to another. An entry that ended
@@ -65,7 +65,8 @@ func Acts(last, next *trust.Revocations) (acts []Act) {
 	return acts
 }
 
-// revoked is what a list revokes, and when nothing that it concerns can be good any more.
+// revoked returns the targets that a list revokes, with the time after which no matching
+// certificate can be valid.
 func revoked(list *trust.Revocations) map[string]time.Time {
 	all := map[string]time.Time{}
 	if list == nil {
@@ -99,7 +100,7 @@ func suspended(list *trust.Revocations) map[string]bool {
 	return all
 }
 
-// issuedBefore is which certificates of an identity are revoked, empty for all.
+// issuedBefore describes the revoked certificates of an identity; empty for all.
 func issuedBefore(list *trust.Revocations, id string) string {
 	for _, e := range list.Entries {
 		if e.ID.String() == id && !e.ValidAfter.IsZero() {

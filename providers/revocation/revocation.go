@@ -184,7 +184,8 @@ func removeKey(list *trust.Revocations, key string) (removed bool) {
 	return removed
 }
 
-// entry is that of an identity, or of keys alone, which is added where there is none.
+// entry returns the entry of an identity, or the one for keys alone, after adding it if it is
+// missing.
 func entry(list *trust.Revocations, id spiffe.ID) *trust.Revocation {
 	i, found := slices.BinarySearchFunc(list.Entries, id, func(e trust.Revocation, id spiffe.ID) int { return cmp.Compare(e.ID.String(), id.String()) })
 	if !found {

@@ -35,7 +35,7 @@ func ProblemsOf(r hostreport.Kept, within time.Duration, now time.Time) Problems
 	return found
 }
 
-// judge returns why a host that is offered something stops the rollout, or why that waits.
+// judge returns the problems of a host for which the rollout stops, and those for which it waits.
 func (s State) judge(now time.Time, h Host, r hostreport.Kept) (fails, waits []string) {
 	report, _ := r.Decode()
 	if u := report.Undone; u != nil && serialOf(u.Documents, h.document()) == h.Serial {
@@ -79,7 +79,7 @@ func (h Host) document() string {
 	return document.DocManifest
 }
 
-// excuses reports whether the host had the problem before, no less than now.
+// excuses reports whether the host had the problem before the rollout, at least as badly.
 func (h Host) excuses(problem string, lasting bool) bool {
 	was, had := h.Before[problem]
 	return had && (was || !lasting)

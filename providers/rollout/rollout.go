@@ -100,8 +100,7 @@ func (s State) Offers(wave int, group string) bool {
 	return wave <= s.Wave
 }
 
-// open offers the wave to those whose window is open, and reports whether there were any to
-// whom it was not.
+// open offers the wave to the groups whose window is open, and reports whether it opened any.
 func (s *State) open(now time.Time) (opened bool) {
 	for group, w := range s.Windows {
 		if s.Opened[group] < s.Wave && w.Open(now) {
@@ -177,7 +176,7 @@ func (s State) advance(now time.Time) State {
 	return s
 }
 
-// offered starts the times anew.
+// offered starts the periods anew.
 func (s *State) offered(now time.Time) {
 	s.Since, s.Steady, s.Unsteady, s.Reason = unixtime.Of(now), unixtime.Time{}, unixtime.Time{}, ""
 }
@@ -203,7 +202,7 @@ func (s State) Resume(now time.Time) State {
 	return s
 }
 
-// some are the first of a list, and how many more there are.
+// some lists the first names of a list and the number of the others.
 func some(all []string) string {
 	const most = 5
 	slices.Sort(all)

@@ -112,8 +112,8 @@ func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingRe
 	return err
 }
 
-// rest is the shortest time between two rotations: within it all replicas have taken up the
-// first, so that none seals with a secret that the second drops.
+// rest is the shortest time between two rotations. Within it, all replicas adopt the first, so that
+// none seals with a secret that the second drops.
 const rest = 15 * time.Second
 
 // Rotate makes a new secret, encrypted to the named replicas alone. The former secret opens
@@ -133,8 +133,8 @@ func (r Ring) Rotate(ctx context.Context, s store.Store, k RingKeys, named RingR
 	return r.write(ctx, s, RingKeys{Secrets: secrets}, named, true)
 }
 
-// write puts the ring in place of the one that was read: with other secrets for those that are
-// named alone.
+// write replaces the ring that was read. With anew, the secrets are encrypted to the named replicas
+// alone.
 func (r Ring) write(ctx context.Context, s store.Store, k RingKeys, named RingReplicas, anew bool, then ...store.Op) (RingKeys, error) {
 	if named.Serial < r.Serial {
 		return k, fmt.Errorf("%s: a replica keeps it by its policy of serial %d, the policy here has %d: deploy this provider", RingAt, r.Serial, named.Serial)

@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// resealPage is how many values are in memory at once.
+// resealPage is the number of values that are in memory at once.
 const resealPage = 100
 
 // Walk seals anew the values below a prefix that an older secret sealed. reseal returns the new

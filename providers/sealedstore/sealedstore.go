@@ -115,7 +115,7 @@ func Of(ctx context.Context, path string, s store.Store) (*Key, error) {
 
 var errOther = errors.New("the sealing key is not the one that this store was made with: restore that one, or remove the store to begin anew")
 
-// bound is where a store keeps what tells its key from another.
+// bound is the key of the value that ties a store to its sealing key.
 const bound = "seal/bound"
 
 // Bind ties the key to a store at their first use. It returns an error if the store is tied to

@@ -116,8 +116,8 @@ func (k SigningKeys) Keep(ctx context.Context, now time.Time, generation int) er
 	return err
 }
 
-// next is what a ring is to be at a time, and whether that is another: a key signs until the
-// next one does, one of a lower generation nothing any more.
+// next returns the ring that is due at a time, and whether it differs. A key signs until the next
+// one does. A key of a lower generation no longer signs.
 func (k SigningKeys) next(r SigningRing, now time.Time, generation int) (next SigningRing, changed bool, err error) {
 	for i, key := range r {
 		over := i+1 < len(r) && now.After(r[i+1].Begins().Add(k.Lingers))

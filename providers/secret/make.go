@@ -15,10 +15,10 @@ import (
 
 // generator makes secrets of one form.
 type generator struct {
-	// text makes one of so many characters; nil for a key pair.
+	// text returns a secret of the given length; nil for a key pair.
 	text func(length int) string
 
-	// pair makes the two halves of a key pair, each as the tool that reads it writes it.
+	// pair returns the halves of a key pair, each in the form of the tool that reads it.
 	pair func() (private, public string, err error)
 }
 
@@ -33,10 +33,10 @@ var generators = map[string]generator{
 // letters need no quotes in a shell, a URL or a file of settings.
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// longest is far above what the language allows.
+// longest is far above the limit of the language.
 const longest = 4096
 
-// pick draws n characters, each as likely as any other.
+// pick draws n characters with equal probability.
 func pick(from string, n int) string {
 	var out strings.Builder
 	bound := byte(256 / len(from) * len(from) % 256) // 0 where every byte will do
@@ -68,7 +68,7 @@ func sshPair() (string, string, error) {
 	return string(secret), string(ssh.MarshalAuthorizedKey(public)), nil
 }
 
-// wireGuardPair is what wg genkey and wg pubkey make.
+// wireGuardPair returns a key pair in the form of wg genkey and wg pubkey.
 func wireGuardPair() (string, string, error) {
 	b := make([]byte, 32)
 	rand.Read(b)
@@ -81,7 +81,7 @@ func wireGuardPair() (string, string, error) {
 	return base64.StdEncoding.EncodeToString(b) + "\n", base64.StdEncoding.EncodeToString(key.PublicKey().Bytes()) + "\n", nil
 }
 
-// make makes the secret that a spec wants. A text has no public half.
+// make makes the secret of a spec. A text has no public half.
 func (s spec) make() (private, public string, err error) {
 	g := generators[s.Generate]
 	if g.text != nil {

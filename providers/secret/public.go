@@ -42,7 +42,7 @@ func (s *Secrets) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// publics are the public halves of all secrets that were made.
+// publics returns the public halves of all existing secrets.
 func (v values) publics(ctx context.Context, now time.Time) ([]Public, error) {
 	all := []Public{}
 	for after := ""; ; {

@@ -11,10 +11,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// prefix starts the keys under which secrets are, sealed.
+// prefix is the prefix of the keys of sealed secrets.
 const prefix = "secret/values/"
 
-// version is one secret of a name.
+// version is one secret with a name.
 type version struct {
 	Generation int    `json:"generation"`
 	Generate   string `json:"generate"`
@@ -26,10 +26,10 @@ type version struct {
 	Serial     int64  `json:"serial,omitempty"` // of the policy that it was made by
 }
 
-// ring is the one in use and at most one other, in the order of their use.
+// ring is the version in use and at most one other, in the order of their use.
 type ring []version
 
-// at is the index of the version that is in use at a time.
+// at returns the index of the version in use at a time.
 func (r ring) at(now time.Time) int {
 	use := 0 // also where the clock went back
 	for i, v := range r {
@@ -40,7 +40,8 @@ func (r ring) at(now time.Time) int {
 	return use
 }
 
-// other is the one beside that in use: the next one, or the former one; none most of the time.
+// other returns the version beside the one in use: the next one, the former one, or, most of the
+// time, none.
 func (r ring) other(now time.Time) version {
 	use := r.at(now)
 	switch {
@@ -52,9 +53,9 @@ func (r ring) other(now time.Time) version {
 	return version{}
 }
 
-// next is what the ring is to be at a time, and whether that is another. Readers that hold two
-// have the next one for Overlap before it is in use, and the former one for as long after: so
-// one change begins when the one before has ended.
+// next returns the ring that is due at a time, and whether it differs. Readers that hold two values
+// have the next version for Overlap before it is in use, and the former one for as long afterwards.
+// So a change begins when the one before has ended.
 func (r ring) next(now time.Time, s spec) (next ring, changed bool, err error) {
 	for i, v := range r {
 		if i+1 == len(r) || now.Unix() < r[i+1].Uses+s.Overlap {
@@ -92,14 +93,14 @@ func (r ring) next(now time.Time, s spec) (next ring, changed bool, err error) {
 	return append(next, v), true, nil
 }
 
-// made reports whether a version is what a spec wants. A lower generation brings no former one
-// back, nor does the policy of a replica that lags behind that by which the version was made: two
-// replicas would replace it in turn.
+// made reports whether a version fulfils a spec. A lower generation brings no former version back.
+// Neither does the policy of a replica that lags behind the one by which the version was made;
+// otherwise two replicas would replace it in turn.
 func (s spec) made(v version) bool {
 	return v.Generation >= s.Generation && (v.Generate == s.Generate && v.Length == s.Length || v.Serial > s.Serial)
 }
 
-// until is until when the ring stays as it is.
+// until returns the time until which the ring stays as it is.
 func (r ring) until(now time.Time, s spec) time.Time {
 	end := now.Add(repeated)
 	before := func(at int64) {
@@ -119,7 +120,7 @@ func (r ring) until(now time.Time, s spec) time.Time {
 	return end
 }
 
-// values are the secrets in a store.
+// values accesses the secrets in a store.
 type values struct {
 	db  store.Store
 	key *sealedstore.Key
@@ -146,7 +147,7 @@ func (v values) open(e store.Entry) (r ring, err error) {
 	return r, err
 }
 
-// due is the ring that is due at a time, with the change that brings it about, if any.
+// due returns the ring that is due at a time, with the change that stores it, if any.
 func (v values) due(ctx context.Context, now time.Time, s spec) (ring, server.Decision, error) {
 	r, revision, err := v.read(ctx, s.Secret)
 	if err != nil {

@@ -39,7 +39,7 @@ import (
 // Name is the name of the kind.
 const Name = "secret"
 
-// repeated is how long the same request has the recorded answer.
+// repeated is how long the same request receives the recorded answer.
 const repeated = 30 * time.Second
 
 // Settings is the kind's section of the settings file.
@@ -102,7 +102,7 @@ type Request struct {
 	Two      bool   `json:"two"`      // this reader does
 }
 
-// spec is what a policy wants of one secret.
+// spec is the form of one secret in a policy.
 type spec struct {
 	Request
 	Generation int
@@ -142,8 +142,8 @@ func (s *Secrets) Compile(p document.Policy) (*Policy, error) {
 	return policy, err
 }
 
-// before orders what grants of one secret want, so that every process of a policy prefers the
-// same.
+// before reports whether a spec takes precedence over another grant's of the same secret, so that
+// every process with a policy chooses the same.
 func (s spec) before(other spec) bool {
 	return cmp.Or(
 		cmp.Compare(s.Generation, other.Generation), cmp.Compare(s.Overlap, other.Overlap), cmp.Compare(s.Rotate, other.Rotate),

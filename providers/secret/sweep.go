@@ -15,11 +15,12 @@ import (
 const (
 	sweepEvery = time.Hour
 
-	// kept is how long a secret is kept that no policy names any more.
+	// kept is how long a secret is kept after no policy names it any more.
 	kept = 30 * 24 * time.Hour
 )
 
-// unnamed starts the keys that have since when no policy names a secret, in Unix seconds.
+// unnamed is the prefix of the keys that record since when no policy names a secret, in Unix
+// seconds.
 const unnamed = "secret/unnamed/"
 
 // retain sweeps until ctx ends.
@@ -32,8 +33,8 @@ func (s *Secrets) retain(ctx context.Context) {
 	}, "secrets that no policy names stay until the next try")
 }
 
-// sweep notes which secrets a policy does not name, and removes those that none has named for
-// long enough. What changes meanwhile is left to the next sweep.
+// sweep records which secrets a policy does not name, and removes those that none has named for
+// long enough. Secrets that change meanwhile are left to the next sweep.
 func (s *Secrets) sweep(ctx context.Context, now time.Time, p *Policy) error {
 	for after := ""; ; {
 		entries, err := s.db.Page(ctx, prefix, after, store.MaxOps)
@@ -61,7 +62,7 @@ func (s *Secrets) sweep(ctx context.Context, now time.Time, p *Policy) error {
 	}
 }
 
-// over is what is due for one secret, whose note is at a key.
+// over returns the transaction that is due for one secret, whose note is at a key.
 func (s *Secrets) over(ctx context.Context, now time.Time, e store.Entry, at string, named bool) (txn store.Txn, err error) {
 	note, err := s.db.Get(ctx, at)
 	noted := err == nil

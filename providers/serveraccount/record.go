@@ -21,7 +21,7 @@ type Kept struct {
 
 func (k *Kept) kept() *Kept { return k }
 
-// Where accounts of a kind are in the store, and their secrets.
+// state returns the key of an account's record.
 func (a *Accounts[R, B]) state(of string) string { return Prefix(a.kind.Name) + of }
 func (a *Accounts[R, B]) secrets(of string) string {
 	return a.kind.Name + "/" + a.kind.Secrets + "/" + of

@@ -192,7 +192,7 @@ func (a *Accounts[R, B]) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, a.Store, a.secrets(""), a.Key.Reseal)
 }
 
-// serverError is of a server, in words for people; no secrets.
+// serverError is an error that the server caused. Its text is for people and contains no secrets.
 type serverError struct{ error }
 
 func (e *serverError) Unwrap() error { return e.error }

@@ -9,13 +9,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// turnEnds is after how long another process goes on where one died at a server: longer than
-// anything there takes.
+// turnEnds is the time after which another process continues if one died while it worked at a
+// server. It is longer than any work there takes.
 const turnEnds = 2 * Deadline
 
-// turn waits until this is the only process of the store that works at a server, or on an account
-// of it, and returns what ends that. The lock is in the provider's own store: one at the server
-// could be held by whoever logs in there.
+// turn waits until no other process of the store works at a server, or on an account of it. release
+// ends the turn. The lock is in the provider's own store, because anybody with a login could hold
+// one at the server.
 func (a *Accounts[R, B]) turn(ctx context.Context, at string) (release func(), err error) {
 	lease, err := a.Store.Lease(ctx, turnEnds)
 	if err != nil {

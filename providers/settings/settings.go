@@ -96,7 +96,7 @@ func Load(path string, kinds Kinds, kind string) (*Settings, error) {
 	return s, nil
 }
 
-// parse returns errors that begin with a place: ":line:column: …" or ": …".
+// parse parses the settings. Its errors begin with a place: ":line:column: …" or ": …".
 func parse(b []byte, kinds Kinds, kind string) (*Settings, error) {
 	v, err := hujson.Parse(b)
 	if err != nil {
@@ -160,7 +160,7 @@ func each(section any, f func(reflect.StructField, reflect.Value)) {
 	}
 }
 
-// absent is what must be written and is not.
+// absent returns the required settings that are missing.
 func absent(section any, place string) (missing []string) {
 	each(section, func(f reflect.StructField, v reflect.Value) {
 		if want := f.Tag.Get("want"); want != "" && v.String() == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// auditPage is how many rows of a log are in memory at once.
+// auditPage is the number of rows of a log that are in memory at once.
 const auditPage = 1000
 
 // auditCmd prints the audit logs of the processes of this host. It may run beside them, and also
@@ -56,7 +56,7 @@ func (k kindState) auditLog(s *settings.Settings) tlog.Local {
 	return tlog.NewLocal(logPath(s.Dir(k.kind)), k, server.AuditPrefix, s.Retention.Rows)
 }
 
-// readLog yields the rows that a store has of what was decided after a time.
+// readLog yields the rows of a store about decisions after a time.
 func readLog(ctx context.Context, db store.Store, since auditview.Moment) iter.Seq2[auditview.Row, error] {
 	return auditview.Read("", func(after string) (rows []json.RawMessage, next string, err error) {
 		if after == "" && !since.IsZero() {

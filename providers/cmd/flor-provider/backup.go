@@ -73,11 +73,11 @@ separately.`,
 	return cmd
 }
 
-// stateOf says what the keys of a kind are.
+// stateOf returns the description of a kind's keys.
 func stateOf(kind string) server.State { return server.StateOf(section(kind)) }
 
-// spooled is a copy of what in has, which is removed at once and goes when it is closed: it is
-// verified first, then read again.
+// spooled copies in to a temporary file that is removed when it is closed, so that the content can
+// be verified first and then read again.
 func spooled(in io.Reader, dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, ".restore-")
 	if err != nil {

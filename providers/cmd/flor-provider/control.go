@@ -69,7 +69,7 @@ Without METHOD and PATH, serve the API on standard input and output, for florctl
 	return cmd
 }
 
-// importCmd makes the documents of a cluster those that this provider serves.
+// importCmd makes this provider serve the documents of a cluster.
 func importCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
@@ -99,7 +99,7 @@ or not signed by a key in its policy. To undo it, run florctl rollback.`,
 	})
 }
 
-// callControl makes a request, and hands on the answer. The error is the API's refusal.
+// callControl makes a request and passes the answer to with. The error is the API's refusal.
 func callControl(ctx context.Context, c *http.Client, method, path string, body io.Reader, with func(io.Reader) error) error {
 	r, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, body)
 	if err != nil {
@@ -120,8 +120,8 @@ func callControl(ctx context.Context, c *http.Client, method, path string, body 
 	return errors.New(terminal.Text(refusal.Message))
 }
 
-// withControl is a command that calls the control API as the account that runs it: by a client,
-// or on the connection. The API works on the state itself, beside the provider or without it.
+// withControl completes a command that calls the control API as the account that runs it, with a
+// client or on a connection. The API works on the state itself, beside the provider or without it.
 func (t *target) withControl(cmd *cobra.Command, run func(*cobra.Command, *http.Client, net.Conn) error) *cobra.Command {
 	return t.withSettings(distribution.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		db, err := t.existingOf(cmd.Context(), s, distribution.Name)

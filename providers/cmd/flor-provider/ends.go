@@ -10,8 +10,9 @@ import (
 	"github.com/florete/florete/providers/cert"
 )
 
-// warnOfEnds logs once a day, until ctx ends, what a person has to sign anew: the issuing
-// certificate, whose request lies ready, the certificates of a shared store, and the roots of the policy.
+// warnOfEnds logs once a day, until ctx ends, which certificates a person must sign again: the
+// issuing certificate, whose request is ready, those of a shared store, and the roots of the
+// policy.
 func (p *process) warnOfEnds(ctx context.Context) {
 	tick := time.NewTicker(24 * time.Hour)
 	defer tick.Stop()

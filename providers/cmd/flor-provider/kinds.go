@@ -21,8 +21,8 @@ import (
 	"github.com/florete/florete/providers/token"
 )
 
-// kinds are the kinds of need that flor-provider can answer by itself; nix/kinds/default.nix
-// lists the same. Any other is one of the topology's own.
+// kinds has the kinds of need that are built in. nix/kinds/default.nix lists the same. Any other
+// kind is the topology's own.
 var kinds = settings.Kinds{
 	cert.Name:         func() server.Section { return new(cert.Settings) },
 	distribution.Name: func() server.Section { return new(distribution.Settings) },
@@ -37,7 +37,7 @@ var kinds = settings.Kinds{
 	token.Name:        func() server.Section { return new(token.Settings) },
 }
 
-// section is an empty one of a kind.
+// section returns an empty section of a kind.
 func section(kind string) server.Section {
 	if of, ok := kinds[kind]; ok {
 		return of()
@@ -45,8 +45,8 @@ func section(kind string) server.Section {
 	return own.Section(kind)
 }
 
-// load reads the settings of the process of a kind. Of one of the topology's own the policy has
-// them all.
+// load reads the settings of the process of a kind. A kind of the topology's own has all its
+// settings in the policy.
 func (t *target) load(kind string) (*settings.Settings, error) {
 	if _, ok := kinds[kind]; ok {
 		return settings.Load(t.settings, kinds, kind)

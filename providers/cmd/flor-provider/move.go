@@ -15,19 +15,21 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
-// keep is how many revisions of a file can be watched: the audit log reads those of a moment.
+// keep is the number of revisions of a file that can be watched, for the audit log, which reads
+// recent ones.
 const keep = 1000
 
-// errMoved is of a process whose state is in the shared store now.
+// errMoved is the error of a process whose state has moved to the shared store.
 var errMoved = errors.New("the state is in the store that provider hosts share now")
 
-// elsewhere is of a state that is not served from here, perhaps not yet: whoever needs it waits.
+// elsewhere is the error of a state that is not served from here, or not yet. Callers that need it
+// wait.
 type elsewhere struct{ error }
 
 func (e elsewhere) Unwrap() error { return e.error }
 
-// open opens the state of the process of a kind: of what the policy names, and the file that it
-// is moved from, the one that has it.
+// open opens the state of a kind's process: the tree that the policy names, or the file from which
+// it is moved, whichever has the state.
 func (s state) open(ctx context.Context, kind string) (store.Store, error) {
 	file, mark, err := s.openFile(ctx, kind)
 	shared := s.policy.Store
@@ -68,8 +70,8 @@ func (s state) open(ctx context.Context, kind string) (store.Store, error) {
 	return db, nil
 }
 
-// unmoved refuses a file where the tree has a state that moved there: an older one of this host,
-// that came from a copy, or that of another.
+// unmoved refuses a file if the tree has a state that moved there. The file is an older copy of
+// this host's, or another host's.
 func (s state) unmoved(ctx context.Context, kind string) error {
 	to, err := s.openTree(kind)
 	if err != nil {
@@ -84,14 +86,14 @@ func (s state) unmoved(ctx context.Context, kind string) error {
 		storePath(s.Dir(kind)), kind, there.Host, there.Time.Format("2006-01-02"), s.aside(kind))}
 }
 
-// aside is the command that takes a file out of the way.
+// aside returns the command that moves a file out of the way.
 func (s state) aside(kind string) string {
 	dir := s.Dir(kind)
 	return fmt.Sprintf("run: mkdir -m 700 %[1]s/aside && mv %[1]s/state.db* %[1]s/seal.key %[1]s/aside", dir)
 }
 
-// gone returns an error where a state that was in a file is not there any more. Its sealing key, which
-// is made after it and never without it, tells that from a first start.
+// gone returns an error if a state file has disappeared. The sealing key, which is made after it,
+// tells that from a first start.
 func (s state) gone(kind string) error {
 	dir := s.Dir(kind)
 	_, err := os.Stat(keyPath(dir))
@@ -105,7 +107,7 @@ func (s state) gone(kind string) error {
 		storePath(dir), dir)}
 }
 
-// openFile opens the file of a kind where there is one, with where its state has moved.
+// openFile opens the file of a kind, if there is one, and returns the mark of a move.
 func (s state) openFile(ctx context.Context, kind string) (*sqlite.Store, move.Mark, error) {
 	path := storePath(s.Dir(kind))
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +126,7 @@ func (s state) openFile(ctx context.Context, kind string) (*sqlite.Store, move.M
 	return file, mark, nil
 }
 
-// whole refuses a tree that does not have the state of a kind yet, or any more.
+// whole refuses a tree that does not have the state of a kind.
 func (s state) whole(ctx context.Context, db store.Store, kind string) error {
 	host, from := s.policy.Host, s.policy.Store.From[kind]
 	under, err := move.Under(ctx, db)
@@ -157,8 +159,8 @@ func (s state) whole(ctx context.Context, db store.Store, kind string) error {
 	return nil
 }
 
-// openStore opens the state of this process when it is to be served from here. Before that it
-// completes a move that was interrupted.
+// openStore opens the state of this process if it is to be served from here. First it completes a
+// move that was interrupted.
 func (p *process) openStore(ctx context.Context) (db store.Store, err error) {
 	waited := p.wait(ctx, "its state", func() error {
 		if failed := p.openPolicies(); failed != nil {
@@ -177,7 +179,7 @@ func (p *process) openStore(ctx context.Context) (db store.Store, err error) {
 	return db, errors.Join(waited, err)
 }
 
-// complete completes a move of this host whose file is frozen already.
+// complete completes a move of this host's file that is frozen already.
 func (p *process) complete(ctx context.Context) error {
 	s := p.state()
 	file, mark, err := s.openFile(ctx, p.kind)
@@ -199,14 +201,14 @@ func (p *process) complete(ctx context.Context) error {
 	return p.mover(file, to, nil).Run(ctx)
 }
 
-// fromFile is whether the state is served from a file.
+// fromFile reports whether the state is served from a file.
 func (p *process) fromFile() bool {
 	_, file := p.store.(*sqlite.Store)
 	return file
 }
 
-// moveOut moves the state where the policy has it, while it is served. The error is one to be
-// started again with; what may pass is logged, once.
+// moveOut moves the state to the place in the policy while it is served. It returns an error with
+// which the process must be restarted. Temporary failures are logged once.
 func (p *process) moveOut(ctx context.Context, failed *journal.Once) error {
 	s := p.state()
 	switch {

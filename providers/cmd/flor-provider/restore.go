@@ -65,7 +65,7 @@ documents. The providers may run meanwhile. If the restore is interrupted, run i
 	return cmd
 }
 
-// restoration is of a backup that was verified, into states that exist.
+// restoration restores a verified backup into existing states.
 type restoration struct {
 	state
 	target *target
@@ -177,7 +177,7 @@ func (r *restoration) row(kind, code, message string, args ...any) server.Row {
 		Detail: map[string]string{"backup": r.Digest}}
 }
 
-// of is the state of a kind, nil where that is not restored.
+// of returns the state of a kind, or nil if it is not restored.
 func (r *restoration) of(kind string) store.Store {
 	for _, db := range r.states {
 		if db.kind == kind {
@@ -187,8 +187,8 @@ func (r *restoration) of(kind string) store.Store {
 	return nil
 }
 
-// order has hosts request others for the secrets that no state here has answered: their
-// sealing key is gone with the state that has.
+// order makes hosts request new secrets in place of those that no state here has answered, because
+// their sealing key is lost.
 func (r *restoration) order(ctx context.Context, out io.Writer) error {
 	orders := map[string][]string{}
 	for _, g := range r.policy.Grants {

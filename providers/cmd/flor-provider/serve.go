@@ -28,10 +28,10 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// poll is how often files that come from elsewhere are looked for.
+// poll is the interval at which files from elsewhere are looked for.
 const poll = time.Second
 
-// process is one of a provider host: it answers one kind of need, and has a state and an
+// process is one process of a provider host. It answers one kind of need, and has a state and an
 // identity of its own.
 type process struct {
 	*settings.Settings
@@ -129,7 +129,7 @@ func (p *process) serve(ctx context.Context) error {
 	return err
 }
 
-// auditLog is that of the rows in the store, in the directory of this host's process.
+// auditLog returns the tamper-evident log of the rows in the store.
 func (p *process) auditLog(db store.Store) *tlog.Log {
 	klog.SetSlogLogger(slog.New(quiet{p.log.Handler()}))
 	policy := p.policies.Current()
@@ -139,12 +139,12 @@ func (p *process) auditLog(db store.Store) *tlog.Log {
 	})
 }
 
-// quiet is a log of errors: of Tessera, by klog, all else is of level info.
+// quiet passes on errors only. Tessera, through klog, logs everything else at level info.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
 
-// dir has what is this process's alone.
+// dir returns the directory of this process.
 func (p *process) dir() string { return p.Dir(p.kind) }
 
 func storePath(dir string) string { return filepath.Join(dir, "state.db") }
@@ -153,15 +153,15 @@ func keyPath(dir string) string { return filepath.Join(dir, "seal.key") }
 
 func logPath(dir string) string { return filepath.Join(dir, "log") }
 
-// ready notifies systemd that the start is over: also when a person has something to do
-// first, so that neither boot nor a deployment waits for that.
+// ready tells systemd that the start is complete. It does so even if a person must act first, so
+// that neither boot nor a deployment waits for that.
 func ready(status string) {
 	// Without systemd nobody is to be notified.
 	daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+status)
 }
 
-// followList has the status of the unit say that nothing is issued, since the revocation list is an
-// older one: flor doctor of this host shows it.
+// followList shows in the unit's status that nothing is issued because the revocation list is too
+// old. flor doctor reads it.
 func (p *process) followList(ctx context.Context, srv *server.Server) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -182,8 +182,7 @@ func (p *process) followList(ctx context.Context, srv *server.Server) {
 	}
 }
 
-// prepare waits until there is a policy that the process can answer by, and it has what it
-// presents itself with.
+// prepare waits until there is a policy for the process, and the certificate that it presents.
 func (p *process) prepare(ctx context.Context) (srv *server.Server, err error) {
 	if s, ok := p.Section.(*cert.Settings); ok {
 		err = p.issuing(ctx, s)
@@ -203,7 +202,7 @@ func (p *process) prepare(ctx context.Context) (srv *server.Server, err error) {
 	return srv, err
 }
 
-// server answers by the policies that were opened last.
+// server returns a server for the policies that were opened last.
 func (p *process) server() (*server.Server, error) {
 	kind, certificate := p.provider()
 	list := distribution.List(p.kind, p.store, p.leftList(), p.log)
@@ -216,12 +215,12 @@ func (p *process) server() (*server.Server, error) {
 	})
 }
 
-// leftList is the file in which the process of kind config leaves the revocation list.
+// leftList returns the file in which the process of kind config leaves the revocation list.
 func (p *process) leftList() string {
 	return cmp.Or(p.List, filepath.Join("/run", p.instance.Unit("provider-"+distribution.Name), "revocations.json"))
 }
 
-// provider is the kind, and where the process's own SVID is.
+// provider returns the kind, and a function that returns the process's own SVID.
 func (p *process) provider() (server.AnyKind, func() (*tls.Certificate, error)) {
 	of := server.Process{Instance: p.instance, Dir: p.dir(), Store: p.store, Key: p.key, Policies: p.policies, Audit: p.audit, Log: p.tlog, Logger: p.log}
 	if s, ok := p.Section.(*cert.Settings); ok {

@@ -11,15 +11,15 @@ import (
 	"github.com/florete/florete/providers/settings"
 )
 
-// target is the provider that a command is about: of which of this host's clusters, and
-// its settings file, whose default follows that.
+// target is the provider on which a command acts: one of this host's clusters, and its settings
+// file, whose default depends on that.
 type target struct {
 	hostdir.Instance
 	settings string
 }
 
-// flags adds those that all commands have. Called flor-provider_NAME it has --instance
-// before its arguments.
+// flags adds the flags of all commands. If the program is called flor-provider_NAME, it inserts
+// --instance before its arguments.
 func (t *target) flags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	file := func() string { return filepath.Join(t.Etc(), "provider.hujson") }
@@ -37,8 +37,8 @@ func (t *target) flags(root *cobra.Command) {
 	}
 }
 
-// withSettings is a command that runs on the settings of a kind, or with none on what all
-// have in common.
+// withSettings completes a command that runs with the settings of a kind, or, without one, with the
+// common settings.
 func (t *target) withSettings(kind string, cmd *cobra.Command, run func(*cobra.Command, *settings.Settings) error) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/providers/store/etcd"
 )
 
-// state is where the state of this host's processes is: a file of each, or trees of the store
+// state is the place of the state of this host's processes: a file for each, or trees of the store
 // that the policy names.
 type state struct {
 	*settings.Settings
@@ -47,8 +47,8 @@ func (s state) openTree(kind string) (store.Store, error) {
 	return etcd.Open(etcd.Config{Endpoints: shared.Endpoints, TLS: config, Tree: s.policy.TrustDomain + "/" + kind})
 }
 
-// tls is for the members of the store, which an operator's CA of its own certified, as it did
-// this client. Both are read anew for each connection.
+// tls returns the configuration for calling members of the store, which, like this client, an
+// operator's separate CA has certified. Certificates are read anew for each connection.
 func (s state) tls() (*tls.Config, error) {
 	file := s.certificates()
 	pem, err := os.ReadFile(file("ca.crt"))
@@ -77,8 +77,8 @@ func (s state) tls() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, GetClientCertificate: own}, nil
 }
 
-// certificates names the files of the store's certificates: credentials of the unit, or what
-// they are made from, which root can read.
+// certificates returns a function that names the files of the store's certificates: credentials of
+// the unit, or their sources, which root can read.
 func (s state) certificates() func(name string) string {
 	dir := s.Store
 	if dir == "" {
@@ -92,7 +92,7 @@ func (s state) certificates() func(name string) string {
 	return func(name string) string { return filepath.Join(dir, name) }
 }
 
-// stateOf is the state of this host for a command. Without a policy in force it can only be
+// stateOf returns the state of this host for a command. Without a policy in force it can only be
 // files.
 func (t *target) stateOf(s *settings.Settings) (state, error) {
 	doc, err := document.Read(s.Policy(), document.DocPolicy)
@@ -143,7 +143,7 @@ func (t *target) existing(ctx context.Context, s *settings.Settings) (all []kind
 	return all, nil
 }
 
-// existingOf opens the state of the process of a kind, which has run here.
+// existingOf opens the state of a kind's process that has run here.
 func (t *target) existingOf(ctx context.Context, s *settings.Settings, kind string) (store.Store, error) {
 	st, err := t.stateOf(s)
 	if err != nil {

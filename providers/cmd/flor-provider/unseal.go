@@ -24,15 +24,14 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
-// look is how often a process compares policy and keyring.
+// look is the interval at which a process compares the policy and the keyring.
 const look = 5 * time.Second
 
-// opened is the file in which a process has the keys of its ring, opened by root: no process
+// opened returns the file with the keys of a process's ring, which root has decrypted. No process
 // reads the SSH host key.
 func opened(dir string) string { return filepath.Join(dir, "seal.ring") }
 
-// openKey opens the sealing key: a file beside a store of its own, the ring of one that is
-// shared.
+// openKey opens the sealing key: a file beside a store of its own, or the ring of a shared store.
 func (p *process) openKey(ctx context.Context) (err error) {
 	if p.fromFile() {
 		p.key, err = sealedstore.Of(ctx, keyPath(p.dir()), p.store)
@@ -58,10 +57,10 @@ func (p *process) openKey(ctx context.Context) (err error) {
 	return p.wait(ctx, "the store", func() error { return p.key.Bind(ctx, p.store) })
 }
 
-// errRoot is of a ring that this host can open, with a key that only root reads.
+// errRoot is the error of a ring that this host can open, but only as root.
 var errRoot = errors.New("the sealing key was made or rotated by another replica: it is opened when this process is started again")
 
-// openRing opens the ring, and makes it where there is none.
+// openRing decrypts the ring, or makes it if there is none.
 func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys sealedstore.RingKeys, err error) {
 	dir, named := s.Dir(kind), s.named(kind)
 	if err := s.whole(ctx, db, kind); err != nil {
@@ -105,7 +104,7 @@ func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys 
 	return keys, err
 }
 
-// named are the replicas of a kind by the policy in force.
+// named returns the replicas of a kind in the policy in force.
 func (s state) named(kind string) sealedstore.RingReplicas {
 	return sealedstore.RingReplicas{Replicas: s.policy.Store.Replicas[kind], Serial: s.serial}
 }
@@ -117,7 +116,7 @@ func (s state) hostKey() string {
 	return "/etc/ssh/ssh_host_ed25519_key"
 }
 
-// save puts the keys of a ring where the process of a directory finds them, as its own.
+// save writes the keys of a ring for the process of a directory, which then owns them.
 func save(dir string, keys sealedstore.RingKeys) error {
 	b, err := json.Marshal(keys)
 	if err != nil {
@@ -137,8 +136,8 @@ func save(dir string, keys sealedstore.RingKeys) error {
 	return os.Chown(opened(dir), int(owner.Uid), int(owner.Gid))
 }
 
-// keepState lets replicas in that the policy names, rotates the key when its time is over, and
-// ends with an error when the process has to be started again with another key or store.
+// keepState admits replicas that the policy names, rotates the key when it is due, and returns an
+// error when the process must be restarted with another key or store.
 func (p *process) keepState(ctx context.Context) error {
 	began := p.policies.Current().Store
 	tick := time.NewTicker(look)
@@ -205,9 +204,9 @@ func (p *process) keepRing(ctx context.Context) error {
 	return err
 }
 
-// rotate makes a new sealing key for the replicas that the policy names, and seals anew what
-// the one before it sealed. What was left to that one is first: a replica may have written with
-// the key of before while others rotated, or a rotation have been interrupted.
+// rotate makes a new sealing key for the replicas in the policy, and seals anew the values that the
+// former key sealed. It does the same for the former key first: a replica may have written with an
+// older key during a rotation, or a rotation may have been interrupted.
 func (s state) rotate(ctx context.Context, db store.Store, kind string, ring sealedstore.Ring, keys sealedstore.RingKeys) error {
 	if err := s.reseal(ctx, db, kind, keys); err != nil && !errors.Is(err, sealedstore.ErrUnreadable) {
 		return err
@@ -222,7 +221,7 @@ func (s state) rotate(ctx context.Context, db store.Store, kind string, ring sea
 	return s.reseal(ctx, db, kind, keys)
 }
 
-// reseal seals anew what the newest of the secrets has not sealed.
+// reseal seals anew the values that the newest secret has not sealed.
 func (s state) reseal(ctx context.Context, db store.Store, kind string, keys sealedstore.RingKeys) error {
 	key, err := keys.Key()
 	if err != nil {
@@ -244,7 +243,7 @@ func (s state) reseal(ctx context.Context, db store.Store, kind string, keys sea
 	return unreadable
 }
 
-// withRing is a command that root runs on the keyring of a kind.
+// withRing completes a command that root runs on the keyring of a kind.
 func withRing(t *target, cmd *cobra.Command, run func(cmd *cobra.Command, s state, kind string, db store.Store) error) *cobra.Command {
 	cmd.Args, cmd.ValidArgs = cobra.ExactArgs(1), kinds.Names()
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -269,7 +268,7 @@ func withRing(t *target, cmd *cobra.Command, run func(cmd *cobra.Command, s stat
 	return cmd
 }
 
-// unsealCmd is what the units of processes run as root before them.
+// unsealCmd is the command that units run as root before their process.
 func unsealCmd(t *target) *cobra.Command {
 	return withRing(t, &cobra.Command{
 		Use:   "unseal KIND",

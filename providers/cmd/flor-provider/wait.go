@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/settings"
 )
 
-// openPolicies opens the policy in force, which is the closure's or the network's.
+// openPolicies opens the policy in force, from the closure or the network.
 func (p *process) openPolicies() error {
 	policies, err := server.OpenPolicies(p.Policy(), p.Activation.Revocations(), p.kind, p.log)
 	if err == nil {
@@ -28,7 +28,7 @@ func (p *process) openPolicies() error {
 	return notInForce(err)
 }
 
-// notInForce is the error of reading a policy, with the remedy where there is none.
+// notInForce returns the error of reading a policy, with the remedy if there is none.
 func notInForce(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: flor activate puts it in force", err)
@@ -42,7 +42,7 @@ func readPolicy(s *settings.Settings) (document.Policy, error) {
 	return doc.Policy(), notInForce(err)
 }
 
-// request makes the issuing key and its certificate request, where the process has those.
+// request makes the issuing key and its certificate request, if the process has these.
 func (p *process) request() error {
 	if _, ok := p.Section.(*cert.Settings); !ok {
 		return nil
@@ -62,13 +62,13 @@ func (p *process) issuing(ctx context.Context, s *cert.Settings) error {
 
 func (p *process) csr() string { return filepath.Join(p.dir(), "issuing.csr") }
 
-// sign is the command that has the issuing certificate signed.
+// sign returns the command that signs the issuing certificate.
 func (p *process) sign() string {
 	return fmt.Sprintf("ssh %s cat %s | florctl ca sign | ssh %[1]s %[3]s install-cert", p.policies.Current().Host, p.csr(), p.instance.Program("flor-provider"))
 }
 
-// trusted refuses an issuing certificate that hosts would refuse: under the policy read
-// at the start, and the one that has come since.
+// trusted refuses an issuing certificate that hosts would refuse, under the policy read at the
+// start and under a newer one.
 func (p *process) trusted(s *cert.Settings) error {
 	a, err := s.Authority(p.dir())
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *process) identity() (*tls.Certificate, error) {
 	return &svid.Cert, nil
 }
 
-// wait polls until there is what it waits for, and logs why it waits when that changes.
+// wait polls until the awaited thing exists, and logs the reason of the wait when it changes.
 func (p *process) wait(ctx context.Context, what string, there func() error) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

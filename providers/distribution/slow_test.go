@@ -85,11 +85,7 @@ func TestWatchNeverRead(t *testing.T) {
 func TestWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	e := startWatch(t, 50*time.Millisecond)
-	publish(t, e, 1000)
-	has, err := e.Client(ursula).Artifact(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, has := published(t, e)
 	path := hostapi.PathWatch + "?from=0"
 	c := get(t, e, path, has.Tag())
 	for range 3 {

@@ -61,15 +61,22 @@ func waits(t *testing.T, n int, answer <-chan watched) {
 	}
 }
 
-// TestWatch: what is published is pushed, and a watch that goes on has no version twice.
-func TestWatch(t *testing.T) {
-	e := start(t)
+// published publishes documents, and returns a client of ursula with the answer that it has.
+func published(t *testing.T, e *providertest.Env) (*hostapi.Client, hostapi.Artifact) {
+	t.Helper()
 	publish(t, e, 1000)
 	c := e.Client(ursula)
 	has, err := c.Artifact(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c, has
+}
+
+// TestWatch: what is published is pushed, and a watch that goes on has no version twice.
+func TestWatch(t *testing.T) {
+	e := start(t)
+	c, has := published(t, e)
 	for serial := int64(1001); serial < 1004; serial++ {
 		answer := watch(t, c, has)
 		waits(t, 1, answer)
@@ -94,12 +101,7 @@ func TestWatch(t *testing.T) {
 // TestWatchOver: an answer comes although there is nothing new, and names the revision.
 func TestWatchOver(t *testing.T) {
 	e := startWatch(t, 50*time.Millisecond)
-	publish(t, e, 1000)
-	c := e.Client(ursula)
-	has, err := c.Artifact(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, has := published(t, e)
 	a := answered(t, watch(t, c, has))
 	if !a.NotModified || a.Revision == 0 {
 		t.Errorf("got %+v", a)
@@ -114,12 +116,7 @@ func TestWatchOver(t *testing.T) {
 // TestWatchCompacted: who was away for longer than revisions are kept has a snapshot.
 func TestWatchCompacted(t *testing.T) {
 	e := start(t)
-	publish(t, e, 1000)
-	c := e.Client(ursula)
-	has, err := c.Artifact(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, has := published(t, e)
 	has = hostapi.Artifact{Documents: has.Documents, Revision: 1}
 	publish(t, e, 1001)
 	for i := range 200 {
@@ -147,11 +144,7 @@ func TestWatchCompacted(t *testing.T) {
 // restored and have come to the same number with other documents.
 func TestWatchRestored(t *testing.T) {
 	e := start(t)
-	publish(t, e, 1000)
-	older, err := e.Client(ursula).Artifact(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, older := published(t, e)
 	publish(t, e, 1001)
 	newer := answered(t, watch(t, e.Client(ursula), older))
 	e.Stop()
@@ -165,12 +158,7 @@ func TestWatchRestored(t *testing.T) {
 // TestWatchRestart: a provider that ends cuts no watch off late, and a host goes on where it was.
 func TestWatchRestart(t *testing.T) {
 	e := start(t)
-	publish(t, e, 1000)
-	c := e.Client(ursula)
-	has, err := c.Artifact(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, has := published(t, e)
 	answer := watch(t, c, has)
 	waits(t, 1, answer)
 	e.Stop()
@@ -188,12 +176,7 @@ func TestWatchRestart(t *testing.T) {
 // TestWatchImport: what flor-provider import brings, another process, is pushed too.
 func TestWatchImport(t *testing.T) {
 	e := start(t)
-	publish(t, e, 1000)
-	c := e.Client(ursula)
-	has, err := c.Artifact(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, has := published(t, e)
 	answer := watch(t, c, has)
 	waits(t, 1, answer)
 	other, err := sqlite.Open(filepath.Join(e.Dir, "state.db"), sqlite.Options{})
@@ -209,15 +192,10 @@ func TestWatchImport(t *testing.T) {
 // to wait for is refused.
 func TestWatchRefused(t *testing.T) {
 	e := start(t)
-	publish(t, e, 1000)
-	c := e.Client(ursula)
-	has, err := c.Artifact(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, has := published(t, e)
 	p := c.Calls()
 	defer p.Close()
-	_, err = p.Watch(t.Context(), -1)
+	_, err := p.Watch(t.Context(), -1)
 	providertest.WantError(t, err, hostapi.CodeMalformed)
 	_, err = watchOnce(t, e.Client(kit.ID("node/nobody")), has)
 	providertest.WantError(t, err, hostapi.CodeNotGranted)

@@ -47,6 +47,20 @@ func (e *env) openStore() {
 	e.Cleanup(func() { db.Close() })
 }
 
+// lose empties the store, and returns the rows that it had.
+func (e *env) lose() []store.Entry {
+	entries, _, err := e.db.List(e.Context(), "audit/")
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.db.Close()
+	if err := os.Remove(e.path()); err != nil {
+		e.Fatal(err)
+	}
+	e.openStore()
+	return entries
+}
+
 func (e *env) log() *Log {
 	return New(Config{
 		Dir: filepath.Join(e.dir, "log"), Name: "demo.flor/cert/forge", Store: e.db, Prefix: "audit/", Logger: slog.New(slog.DiscardHandler),
@@ -184,15 +198,7 @@ func TestAnotherStore(t *testing.T) {
 	e.rows(20, time.Hour)
 	l := e.log()
 	e.while(l, func() { e.has(l, 20) })
-	entries, _, err := e.db.List(t.Context(), "audit/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.db.Close()
-	if err := os.Remove(e.path()); err != nil {
-		t.Fatal(err)
-	}
-	e.openStore()
+	entries := e.lose()
 	rand.Shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] })
 	for i, row := range entries {
 		if i == 10 {
@@ -222,15 +228,7 @@ func TestPutBack(t *testing.T) {
 		e.rows(250, time.Hour)
 		l := e.log()
 		e.while(l, func() { e.has(l, 250) })
-		entries, _, err := e.db.List(t.Context(), "audit/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.db.Close()
-		if err := os.Remove(e.path()); err != nil {
-			t.Fatal(err)
-		}
-		e.openStore()
+		entries := e.lose()
 		l = e.log()
 		e.rows(2, 0)
 		restore := func() {

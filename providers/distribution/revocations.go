@@ -37,7 +37,8 @@ func List(kind string, s store.Store, file string, log *slog.Logger) *server.Lis
 }
 
 // leave returns a function that writes each list to a file that everybody on this host can read; it
-// is signed and not secret. It first removes the file of an earlier process.
+// is signed and not secret. The file of an earlier process may stay, since a reader treats an older
+// list as what it is.
 func leave(file string, log *slog.Logger) func(*trust.Revocations) {
 	return func(list *trust.Revocations) {
 		if list == nil {

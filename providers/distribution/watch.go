@@ -227,8 +227,9 @@ func (d *Distribution) watch(rw http.ResponseWriter, r *http.Request) {
 	answer(rw)
 }
 
-// readSince decides on a node that has documents with a tag. Up to a revision of this process the
-// answer is a comparison; any other revision may have any content.
+// readSince decides on a node that has documents with a tag and has seen the revision w.from. If
+// that is the current revision, nothing can have changed. Otherwise the documents are compared,
+// because the node's revision may be an older one or another process's.
 func (w *watching) readSince(revision int64) (any, server.Change, error) {
 	quiet := server.Change{Unrecorded: true}
 	if w.from == revision {

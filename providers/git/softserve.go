@@ -67,8 +67,8 @@ func (s *softServe) login(ctx context.Context, user string, key ssh.Signer) (*ss
 }
 
 // run runs a command and returns its output. Its words are the provider's own, or consist of
-// characters that the topology allows. If the server undid the command because of another write,
-// run repeats it.
+// characters that the topology allows. If the server's database is locked by another write, run
+// repeats the command.
 func run(c *ssh.Client, words ...string) (out string, err error) {
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
 		out, err = runOnce(c, words...)

@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// patience is how long the forwarder may take to announce a caller.
+// patience is the longest time that the forwarder may take to announce a caller.
 const patience = 5 * time.Second
 
 // conn is a connection of a caller that the forwarder announced.

@@ -349,7 +349,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// fresh is how many keys a tree takes.
+// fresh returns the number of keys that a tree takes.
 func (s *shop) fresh(tree publish.Tree) int {
 	other := newShop(s.t)
 	other.key = s.key

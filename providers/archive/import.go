@@ -133,7 +133,7 @@ func follows(next publish.Head, old Version) error {
 	return nil
 }
 
-// tree is what an import has written so far, except the index.
+// tree is the progress of an import before its index is written.
 type tree struct {
 	hosts               index
 	rev, signer         string

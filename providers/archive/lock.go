@@ -14,7 +14,7 @@ import (
 // Held is the key of the import in progress, which holds it with a lease.
 const Held = everything + "import"
 
-// ttl is how long an import that died holds the lock.
+// ttl is the time for which an import that died holds the lock.
 const ttl = 30 * time.Second
 
 // lock is the right to change an archive. Every transaction of its holder requires it.

@@ -55,7 +55,7 @@ func taken(t *testing.T, stores map[string]store.Store, kinds ...string) string 
 	return out.String()
 }
 
-// values are what a store has, but for a key.
+// values returns the content of a store, without one key.
 func values(t *testing.T, s store.Store) map[string]string {
 	t.Helper()
 	entries, _, err := s.List(t.Context(), "")

@@ -109,7 +109,7 @@ func (e *env) publish(serial int64, closures map[string]string) {
 	providertest.Import(e.t, e.Store, e.key, tree)
 }
 
-// as is how the forwarder calls.
+// as returns the forwarder's way of calling.
 func (e *env) as() agenttest.Announced {
 	return agenttest.Announced{Socket: e.socket, Service: service}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// lookAgain is how long existing files are not looked at again, since each certificate needs the
-// authority.
+// lookAgain is the time for which existing files are not looked at again, since each certificate
+// needs the authority.
 const lookAgain = time.Second
 
 // Kept is an authority in two files. A change of the files is noticed within a second.

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// crlLifetime is how long third-party software accepts a CRL. crlRenewed is the age at which it
-	// is signed again at the latest. When the revocation list itself expires, its CRLs continue to
-	// be signed, as hosts continue to use it.
+	// crlLifetime is the time for which third-party software accepts a CRL. crlRenewed is the age
+	// at which it is signed again at the latest. When the revocation list itself expires, its CRLs
+	// continue to be signed, as hosts continue to use it.
 	crlLifetime = 7 * 24 * time.Hour
 	crlRenewed  = 24 * time.Hour
 

@@ -149,7 +149,7 @@ func TestCRL(t *testing.T) {
 	}
 }
 
-// openssl is what that finds of a chain with a CRL, and others.
+// openssl returns the result of openssl verifying a chain with CRLs.
 func openssl(t *testing.T, root *x509.Certificate, chain []*x509.Certificate, l *x509.RevocationList, at time.Time, more ...*x509.RevocationList) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -19,7 +19,8 @@ import (
 // store.
 const issuedPrefix = "cert/issued/"
 
-// keptAfter is how long a record is kept after the certificate's end, because clocks differ.
+// keptAfter is the time for which a record is kept after the certificate's end, because clocks
+// differ.
 const keptAfter = time.Hour
 
 func issuedBefore(t time.Time) string { return fmt.Sprintf("%s%010x", issuedPrefix, t.Unix()) }

@@ -187,7 +187,7 @@ func TestPoisonedCert(t *testing.T) {
 	}
 }
 
-// lines is what was logged.
+// lines collects log lines.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// nonceLife is how long a nonce can be used.
+// nonceLife is the time for which a nonce can be used.
 const nonceLife = 60 * time.Second
 
 // head is the length of a nonce before its HMAC: Unix milliseconds, random bits.

@@ -92,7 +92,7 @@ func (e *env) dial() error {
 	return err
 }
 
-// as is how the forwarder calls.
+// as returns the forwarder's way of calling.
 func (e *env) as() agenttest.Announced {
 	return agenttest.Announced{Socket: e.socket, Service: service}
 }
@@ -111,7 +111,7 @@ func (e *env) request(method, path string, body io.Reader) *http.Request {
 	return r
 }
 
-// answer is what the caller receives, decoded to v.
+// answer decodes the answer to a caller to v.
 func (e *env) answer(caller spiffe.ID, method, path string, body io.Reader, v any) {
 	e.t.Helper()
 	status, b := e.do(caller, e.request(method, path, body))

@@ -51,7 +51,7 @@ func (e *env) admission(t *testing.T, key signature.SecretKey, device ssh.Signer
 	return &trust.SignedAdmission{Admission: text, Signature: sig.String()}
 }
 
-// decide is what the API says to a decision of alice about elm.
+// decide sends a decision of alice about elm, and returns the API's answer.
 func (e *env) decide(d control.Decision) (int, string) {
 	status, b := e.do(alice, e.request("POST", "/v1/joins/elm", bytes.NewReader(kit.JSON(d))))
 	return status, string(b)

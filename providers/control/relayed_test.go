@@ -34,7 +34,7 @@ func (e *env) others(run, account string) {
 	e.beside = controltest.Others(e.t, e.Env, run, account, slog.New(slog.NewTextHandler(&e.logs, nil)))
 }
 
-// logs are what processes log.
+// logs collects the log lines of processes.
 type logs struct {
 	mu   sync.Mutex
 	text bytes.Buffer

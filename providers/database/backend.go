@@ -11,10 +11,10 @@ import (
 // may be repeated, and continue after an interruption. Errors that the server caused are made with
 // serveraccount.Errorf.
 type backend interface {
-	// user is how a login in a slot of a database is called.
+	// user returns the name of a login in a slot of a database.
 	user(name, slot string) string
 
-	// slots are those of a database that can log in.
+	// slots returns the slots of a database whose logins the server accepts.
 	slots(ctx context.Context, name string) ([]string, error)
 
 	// works reports whether the server has a database and these logins of it, as set makes them.

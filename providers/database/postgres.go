@@ -52,7 +52,7 @@ func openPostgres(ctx context.Context, s serveraccount.Server, password string) 
 	return p, nil
 }
 
-// lockTimeout is how long a statement waits for a lock of another session.
+// lockTimeout is the longest time that a statement waits for a lock of another session.
 const lockTimeout = 2 * time.Second
 
 // prepare returns an error if the role lacks a privilege, and closes the databases to which every

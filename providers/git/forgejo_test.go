@@ -193,7 +193,7 @@ func forgejoAt(t *testing.T) (serveraccount.Server, string) {
 	return f, dir
 }
 
-// has is what an account has: its tokens with their scopes, and its rights.
+// has returns the tokens of an account, with their scopes, and its rights.
 func (c *contract) has(account string) (tokens map[string]string, rights map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

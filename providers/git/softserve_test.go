@@ -48,7 +48,7 @@ func (c clone) does(works bool, words ...string) {
 	}
 }
 
-// pulls is whether the credentials read a repository.
+// pulls checks whether the credentials can read a repository.
 func (c clone) pulls(works bool, repository string) {
 	c.t.Helper()
 	c.does(works, "ls-remote", c.base+"/"+repository+".git")

@@ -36,7 +36,7 @@ const (
 	MaxTokens   = 1000
 )
 
-// kept is how long an ended token stays on record.
+// kept is the time for which an ended token stays on record.
 const kept = 30 * 24 * time.Hour
 
 // Operator is an operator, or an account of the host, that acts under the policy in force.

@@ -44,8 +44,8 @@ const (
 	tokensLive = 5 * time.Minute
 	keysLive   = 10 * time.Minute // of an answer with the keys: hosts fetch them after half of it
 
-	// repeated is how long the same request receives the same tokens. A host renews them after half
-	// of their life.
+	// repeated is the time for which the same request receives the same tokens. A host renews them
+	// after half of their life.
 	repeated = 30 * time.Second
 )
 

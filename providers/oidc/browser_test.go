@@ -68,7 +68,7 @@ func (f *fixture) service(delivered map[string]string) *service {
 
 func (s *service) ctx() context.Context { return oidc.ClientContext(s.t.Context(), s.http) }
 
-// page is what a browser shows.
+// page is the page that a browser shows.
 type page struct {
 	status   int
 	title    string

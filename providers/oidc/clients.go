@@ -21,7 +21,7 @@ import (
 type registration struct {
 	Service      spiffe.ID `json:"service"`
 	RedirectURIs []string  `json:"redirectURIs"`
-	Generation   int       `json:"generation"` // the last that the policy granted
+	Generation   int       `json:"generation"` // the last generation that the policy granted
 
 	// PKCE reports whether sign-ins must have a code challenge. It is set for clients registered
 	// since that is required. Older ones may use a library without PKCE.
@@ -29,7 +29,7 @@ type registration struct {
 
 	Rotation *server.Rotation `json:"-"` // nil before the first
 
-	public bool // of a grant: whether it has no secret
+	public bool // whether the client has no secret; only in grants
 }
 
 // rotation returns the rotation of the client's secret.

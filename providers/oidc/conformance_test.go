@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// client is what ursula is granted.
+// client is the request that ursula is granted.
 var client = Request{Issuer: issuerURL, Service: outline, RedirectURIs: []string{callback}}
 
 var settings = map[string]string{"issuer": issuerURL}

@@ -18,9 +18,9 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// contract is what the API of a server accepts and answers, kept in memory. It is written after
-// the handlers of the release that the README names, as neither server can be built here: it
-// shows that requests are what those handlers take, not that the servers do what they promise.
+// contract is the API of a server, kept in memory. It follows the handlers of the release that the
+// README names, since neither server can be built here. It shows that requests are those that the
+// handlers accept, not that the servers keep their promises.
 type contract struct {
 	t     *testing.T
 	url   string

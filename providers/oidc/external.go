@@ -23,8 +23,8 @@ import (
 const externalPrefix = "oidc/external/"
 
 const (
-	formerLives = time.Hour   // for which a former client works beside the next one
-	endsEvery   = time.Minute // how often those whose time is over are ended
+	formerLives = time.Hour   // time for which a former client works beside the next one
+	endsEvery   = time.Minute // interval at which former clients are ended
 )
 
 // gone lists response statuses after which the issuer will not let the client be deleted.
@@ -32,7 +32,7 @@ var gone = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFo
 
 // external is the record of a service's clients at an external issuer.
 type external struct {
-	Mark    string       `json:"mark"`    // of one that is being registered; empty once it is kept
+	Mark    string       `json:"mark"`    // mark of a client that is being registered; empty once it is stored
 	Clients []registered `json:"clients"` // the one in use, then former ones
 
 	modified int64
@@ -40,8 +40,8 @@ type external struct {
 
 type registered struct {
 	made
-	Version    string `json:"version"`              // of what was requested
-	Credential string `json:"credential,omitempty"` // of that, what another secret is made for
+	Version    string `json:"version"`              // digest of the request
+	Credential string `json:"credential,omitempty"` // digest of the parts on which the secret depends
 	Ends       int64  `json:"ends"`                 // Unix seconds; 0 for the one in use
 }
 

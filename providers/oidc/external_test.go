@@ -125,7 +125,7 @@ func (g *glewlwyd) clients() (ids []string) {
 	return ids
 }
 
-// accepts is whether a client can authenticate: what it presents is no code in any case.
+// accepts reports whether a client can authenticate. The presented code is invalid in any case.
 func (g *glewlwyd) accepts(values map[string]string) bool {
 	g.t.Helper()
 	form := url.Values{"grant_type": {"authorization_code"}, "code": {"none"}, "redirect_uri": {webCallback}}
@@ -165,7 +165,7 @@ func registers(t *testing.T, g *glewlwyd) *fixture {
 	return f
 }
 
-// fetches is what the host of outline has after it fetched it.
+// fetches returns the values that the host of outline has after a fetch.
 func (f *fixture) fetches() (map[string]string, error) {
 	f.t.Helper()
 	policy := f.inForce()

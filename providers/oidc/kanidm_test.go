@@ -128,7 +128,7 @@ func newKanidmContract(t *testing.T) *kanidmContract {
 	return k
 }
 
-// accepts is whether a client can authenticate with what a host has.
+// accepts reports whether a client can authenticate with a host's values.
 func (k *kanidmContract) accepts(values map[string]string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

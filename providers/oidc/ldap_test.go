@@ -158,7 +158,7 @@ func at(connector string) oauth2.AuthCodeOption {
 	return oauth2.SetAuthURLParam("connector_id", connector)
 }
 
-// refusals are how many audit rows have a code.
+// refusals counts the audit rows with a code.
 func (f *fixture) refusals(code string) (n int) {
 	f.t.Helper()
 	for _, r := range f.audit() {

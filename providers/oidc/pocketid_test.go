@@ -132,7 +132,7 @@ func newPocketIDContract(t *testing.T) *pocketIDContract {
 	return p
 }
 
-// accepts is whether a client can authenticate with what a host has.
+// accepts reports whether a client can authenticate with a host's values.
 func (p *pocketIDContract) accepts(values map[string]string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	browserCookie = "florete-browser" // which browser it is
-	knownCookie   = "florete-known"   // that somebody signed in with it
+	browserCookie = "florete-browser" // names the browser
+	knownCookie   = "florete-known"   // marks an account that signed in with the browser
 	cookiesLive   = 90 * 24 * time.Hour
 )
 
@@ -27,13 +27,13 @@ const (
 type signIn struct {
 	from      string // network address
 	browser   string
-	connector string               // where; set when it goes on
+	connector string               // the connector; set when the sign-in continues
 	request   *storage.AuthRequest // nil before it is begun or found, and once it is finished
-	sealed    string               // what stands for request in URLs, when this HTTP request began it
-	signed    func()               // is called when the password was right, before anything is sent
+	sealed    string               // sealed form of request for URLs, if this HTTP request began it
+	signed    func()               // called when the password was right, before anything is sent
 	instead   *instead             // page that is shown instead of Dex's; nil for none
-	outside   string               // client whose groups who signed in is outside of; empty for none
-	account   string               // who that is
+	outside   string               // client whose groups do not include the person; empty for none
+	account   string               // the person's account
 }
 
 type signInKey struct{}

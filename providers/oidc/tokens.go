@@ -29,12 +29,12 @@ const (
 type exchange struct {
 	from            string // network address
 	presented       string // secret of the client
-	refresh, secret string // of the refresh token: which one it is, and its newest part
-	code            string // that it exchanges now
-	account, client string // whose tokens they are
-	user            string // the account's, for ever
+	refresh, secret string // ID and newest part of the refresh token
+	code            string // the code that is being exchanged
+	account, client string // owner of the tokens
+	user            string // the account's permanent ID
 	replayed        bool
-	ended           string // why what it presents has ended; empty where it has not
+	ended           string // reason why the presented code or token has ended; empty if it has not
 }
 
 type exchangeKey struct{}
@@ -57,7 +57,7 @@ type tokens struct {
 
 // spent is the record of an exchanged code.
 type spent struct {
-	Refresh  string `json:"refresh"` // the token that it brought; empty before, and where it brought none
+	Refresh  string `json:"refresh"` // refresh token that came from the code; empty if there is none
 	Replayed bool   `json:"replayed"`
 	Client   string `json:"client"`
 	User     string `json:"user"`

@@ -153,7 +153,7 @@ func TestPresented(t *testing.T) {
 	}
 }
 
-// audit is what was decided at the issuer.
+// audit returns the audit rows of the issuer.
 func (f *fixture) audit() (rows []server.Row) {
 	f.t.Helper()
 	entries, _, err := f.db.List(f.t.Context(), server.AuditPrefix)

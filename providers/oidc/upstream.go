@@ -15,9 +15,9 @@ import (
 type Upstream struct {
 	Title    string   `json:"title"`
 	Issuer   string   `json:"issuer"`
-	ClientID string   `json:"clientId"` // whose secret is in the file; registered with <our issuer>/callback
+	ClientID string   `json:"clientId"` // its secret is in the file; registered with <our issuer>/callback
 	Scopes   []string `json:"scopes"`   // besides openid
-	Groups   string   `json:"groups"`   // the claim that has them; empty for none
+	Groups   string   `json:"groups"`   // claim with the groups; empty for none
 	Roots    string   `json:"roots"`    // PEM, besides those of the system
 }
 

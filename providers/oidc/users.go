@@ -16,7 +16,7 @@ import (
 
 // user is one entry of the users file.
 type user struct {
-	Email    string `json:"email"` // what the user signs in with, in any case
+	Email    string `json:"email"` // for signing in; case does not matter
 	Username string `json:"username"`
 	UserID   string `json:"userID"` // never given to another user
 	Hash     string `json:"hash"`   // bcrypt

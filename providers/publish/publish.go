@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// ahead is how far a serial, which is the time of a commit, may be ahead of the clock. Hosts that
+// ahead is the largest lead of a serial, which is the time of a commit, over the clock. Hosts that
 // accepted a serial in the far future would accept no other until then.
 const ahead = 10 * time.Minute
 

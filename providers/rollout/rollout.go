@@ -43,9 +43,9 @@ const (
 // State is the state of the rollout in progress, or of the last one.
 type State struct {
 	Serial int64  `json:"serial"` // of the version
-	Former int64  `json:"former"` // of the one that hosts not reached are offered
+	Former int64  `json:"former"` // of the version that hosts outside of the reached waves are offered
 	Status Status `json:"status"`
-	Reason string `json:"reason,omitempty"` // why it has that status; of one at work what it waits for
+	Reason string `json:"reason,omitempty"` // reason of the status; while in progress, what the rollout waits for
 
 	Wave    int `json:"wave"` // reached, from 1; 0 while only provider hosts are
 	Waves   int `json:"waves"`
@@ -56,7 +56,7 @@ type State struct {
 	Opened  map[string]int                        `json:"opened,omitempty"`  // the wave that the hosts of a group with a window are offered, by group
 
 	Began    unixtime.Time `json:"began"`
-	Since    unixtime.Time `json:"since"`             // when something was offered last
+	Since    unixtime.Time `json:"since"`             // time of the last offer
 	Steady   unixtime.Time `json:"steady,omitzero"`   // since when all hosts reached are healthy
 	Unsteady unixtime.Time `json:"unsteady,omitzero"` // since when one of them is not
 	Ended    unixtime.Time `json:"ended,omitzero"`
@@ -66,10 +66,10 @@ type State struct {
 type Host struct {
 	Name   string
 	Wave   int    // from 1; 0 for a provider host that receives a policy before
-	Group  string // whose window it keeps to, empty for none
-	Serial int64  // of the manifest, in wave 0 of the policy, that it is to put in force
+	Group  string // group whose maintenance window applies; empty for none
+	Serial int64  // of the manifest, or in wave 0 of the policy, that the host must put in force
 
-	Before Problems // when the rollout began
+	Before Problems // its problems when the rollout began
 }
 
 // New returns a rollout of a version that begins now. With bridged, provider hosts come first.

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// fleet is what the hosts of a rollout report, at a time that passes.
+// fleet has the reports of a rollout's hosts, and the passing time.
 type fleet struct {
 	t       *testing.T
 	now     time.Time

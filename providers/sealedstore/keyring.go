@@ -35,8 +35,8 @@ const RingAt = "seal/ring"
 type Ring struct {
 	ID       string               `json:"id"`       // another with each rotation
 	Made     time.Time            `json:"made"`     // of the newest secret
-	Serial   int64                `json:"serial"`   // of the policy that replicas are from
-	Replicas map[spiffe.ID]string `json:"replicas"` // that can open it, and the SSH host key of each
+	Serial   int64                `json:"serial"`   // of the policy that names the replicas
+	Replicas map[spiffe.ID]string `json:"replicas"` // replicas that can open the ring, with their SSH host keys
 	Sealed   []byte               `json:"sealed"`
 
 	revision int64

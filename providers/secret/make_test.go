@@ -73,8 +73,8 @@ func TestAgeKey(t *testing.T) {
 	}
 }
 
-// run is what a tool prints, given a file and standard input; it skips where the tool is not
-// there.
+// run returns the output of a tool, given a file and standard input. It skips the test if the tool
+// is not installed.
 func run(t *testing.T, in, tool, pkg string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(tool); err != nil {

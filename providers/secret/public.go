@@ -20,12 +20,12 @@ type Public struct {
 	Generate   string        `json:"generate"`
 	Generation int           `json:"generation"` // of the newest
 	Made       unixtime.Time `json:"made"`       // likewise
-	Public     []string      `json:"public"`     // in use first, then the next or the former one
+	Public     []string      `json:"public"`     // public halves: the one in use, then the next or the former one
 }
 
 // Publics is the answer of GET /v1/secrets.
 type Publics struct {
-	Secrets []Public `json:"secrets"` // that were made, sorted by name
+	Secrets []Public `json:"secrets"` // secrets that exist, sorted by name
 }
 
 // Run serves operators, who call through the API of kind config, and drops secrets that no policy

@@ -39,7 +39,7 @@ import (
 // Name is the name of the kind.
 const Name = "secret"
 
-// repeated is how long the same request receives the recorded answer.
+// repeated is the time for which the same request receives the recorded answer.
 const repeated = 30 * time.Second
 
 // Settings is the kind's section of the settings file.

@@ -67,7 +67,7 @@ func grant(node string, generation int, r Request) document.Grant {
 	return document.Grant{Caller: kit.ID("node/" + node), Need: "secret-node-" + r.Secret, Kind: Name, Generation: generation, Request: kit.JSON(r)}
 }
 
-// reads is what the i-th reader of the policy receives at a time, once it is committed.
+// reads returns the values that the i-th reader of the policy receives at a time, after the commit.
 func (f *fixture) reads(i int, now time.Time) map[string]string {
 	f.t.Helper()
 	compiled, err := f.Compile(f.policy)

@@ -15,7 +15,7 @@ import (
 const (
 	sweepEvery = time.Hour
 
-	// kept is how long a secret is kept after no policy names it any more.
+	// kept is the time for which a secret is kept after no policy names it any more.
 	kept = 30 * 24 * time.Hour
 )
 

@@ -76,7 +76,7 @@ type Outcome string
 // Granted and Summed are outcomes. The others are error classes.
 const (
 	Granted Outcome = "granted"
-	Summed  Outcome = "summed" // what one network was answered, or one caller refused, beyond the rows of its own, by code in Detail
+	Summed  Outcome = "summed" // sums, by code in Detail, of the answers to one network, or the refusals of one caller, without rows of their own
 )
 
 // Codes of rows that are not about a request and so have no code on the wire.
@@ -101,7 +101,7 @@ type Row struct {
 	Replayed  bool              `json:"replayed,omitempty"`  // the recorded answer of the same request
 	Detail    map[string]string `json:"detail,omitempty"`
 
-	CountAs string `json:"-"` // what a stranger's row is counted as; empty for Code
+	CountAs string `json:"-"` // code under which a stranger's row is counted; empty for Code
 }
 
 // maxMessage bounds the text that a caller can get into a row by causing a refusal.

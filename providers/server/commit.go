@@ -50,8 +50,8 @@ func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, d
 	Reply(w, answer, err)
 }
 
-// slotPatience is how long a request waits for a slot. When the hosts of a large cluster come at
-// once, they are served one after the other, and none waits in vain.
+// slotPatience is the longest time that a request waits for a slot. When the hosts of a large
+// cluster come at once, they are served one after the other, and none waits in vain.
 const slotPatience = 15 * time.Second
 
 // Commit decides in one of the server's slots, of which one caller may use its share alone, and

@@ -26,7 +26,7 @@ const (
 // Codes of rows with outcome Changed.
 const (
 	CodeInForce  = "in-force"
-	CodeRollback = "rollback" // of a lower serial than what was in force before
+	CodeRollback = "rollback" // the serial is lower than that of the former version
 )
 
 // Alarm is an event that an operator must look at. It has an audit row of its own.
@@ -47,7 +47,7 @@ type Deployed interface {
 
 // Version is one version of something that a person puts in place.
 type Version struct {
-	Name   string            `json:"-"`      // what it is a version of
+	Name   string            `json:"-"`      // the versioned thing
 	Digest string            `json:"digest"` // tells it from any other
 	Serial int64             `json:"serial"` // orders versions; zero where nothing does
 	Detail map[string]string `json:"-"`      // for the audit row; no secrets

@@ -144,7 +144,7 @@ type Runner interface {
 type Call struct {
 	Caller  spiffe.ID         // the node
 	SVID    *x509.Certificate // its own; nil where it proves itself otherwise
-	HostKey ssh.PublicKey     // of a node that enrols: the policy's, or admitted; nil for none
+	HostKey ssh.PublicKey     // of a node that enrols: the key in the policy, or an admitted one; nil otherwise
 	Device  string            // fingerprint of the caller's device key; empty where the policy has its key
 	Until   time.Time         // for a device that joined by a token alone: when it must have enrolled first
 	Request hostapi.Request   // as it came; the zero Request where it is for no need
@@ -154,7 +154,7 @@ type Call struct {
 	Revoked *trust.Revocations // the list in force here, nil for none
 	Now     time.Time          // of the decision
 
-	Rotation Rotation // whose secret to answer with; zero but for a Rotator
+	Rotation Rotation // the rotation whose secret is the answer; zero unless the kind is a Rotator
 
 	last func() (hostapi.Answer, error)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// buffer is what was logged.
+// buffer collects log lines.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -36,7 +36,7 @@ type Request[R any] interface {
 type Server struct {
 	Kind    string `json:"kind"`
 	Address string `json:"address"` // for this provider: unix:/path, a loopback address, or a name of the cluster, with port
-	User    string `json:"user"`    // who this provider is there
+	User    string `json:"user"`    // the provider's own account there
 	Host    string `json:"host"`    // for services
 	Port    int    `json:"port"`    // likewise
 

@@ -44,7 +44,7 @@ const (
 type Config[R Request[R]] struct {
 	Store store.Store
 	Key   *sealedstore.Key
-	Dir   string // of what the provider acts by at servers, a file for each, named as it is
+	Dir   string // directory of the credentials for servers, a file for each, with the server's name
 
 	// Policy returns the policy in force, or nil while that does not include this kind.
 	Policy func() *Policy[R]
@@ -55,11 +55,11 @@ type Config[R Request[R]] struct {
 // requests, B their connection to a server.
 type Kind[R Request[R], B io.Closer] struct {
 	Name     string
-	Account  string // what accounts are called, also in rows of the audit log
-	Server   string // what servers are called, likewise
-	Secrets  string // where those of accounts are in the store, below the name
-	Drops    bool   // whether what no policy names is dropped, after its server's Keep
-	AtServer bool   // whether one at a time works at a server, and not at an account
+	Account  string // word for accounts in messages and audit rows
+	Server   string // word for servers
+	Secrets  string // part of the keys of accounts' secrets, after the kind's name
+	Drops    bool   // whether accounts that no policy names are dropped after their server's Keep
+	AtServer bool   // whether turns are taken for a server instead of an account
 
 	// Open connects to a server, by the server's kind, as the user in the policy, with a secret
 	// that may be empty.

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// gather is how long rows wait to be appended together. Each append costs a few small, flushed
-	// files.
+	// gather is the time for which rows wait to be appended together. Each append costs a few
+	// small, flushed files.
 	gather = time.Second
 
-	// publish is how soon the checkpoint follows.
+	// publish is the delay of the checkpoint after an append.
 	publish = 250 * time.Millisecond
 
 	// most is the largest number of rows that are appended together.
 	most = 4096
 
-	// closeAfter is how long after the last row Tessera is closed, because it looks at its files
-	// twenty times a second. tidy is the interval at which it removes partial files that are
+	// closeAfter is the time after the last row at which Tessera is closed, because it looks at its
+	// files twenty times a second. tidy is the interval at which it removes partial files that are
 	// complete by now.
 	closeAfter = 12 * time.Second
 	tidy       = 5 * time.Second

@@ -19,7 +19,7 @@ const (
 	// to the comparison at its start.
 	compareEvery = time.Hour
 
-	// settle is how long it waits at the start for recent rows.
+	// settle is the time for which it waits at the start for recent rows.
 	settle = 2 * gather
 
 	// rest is the ratio of pauses to work while comparing, so that requests come first.

@@ -13,7 +13,7 @@ import (
 // text is in the store alone.
 type Leaf struct {
 	Key      string // in the store
-	Revision int64  // of the store: the log has all rows of those before
+	Revision int64  // revision of the store; the log has all rows of earlier revisions
 	Hash     [sha256.Size]byte
 }
 

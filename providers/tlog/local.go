@@ -15,7 +15,7 @@ type Head struct {
 	Key        string    `json:"key"` // that verifies it
 	Checkpoint string    `json:"checkpoint"`
 	Kept       time.Time `json:"kept"`            // rows of before may have been archived
-	Fault      string    `json:"fault,omitempty"` // how the process found its rows to differ from the log
+	Fault      string    `json:"fault,omitempty"` // difference that the process found between its rows and the log
 }
 
 // Logged is a leaf with its row as the store or the archive has it now, or nil if neither does.

@@ -32,7 +32,7 @@ type place struct{ time, offset int64 }
 
 func newShelf(log string) *shelf { return &shelf{dir: filepath.Join(log, archiveDir)} }
 
-// idle is how long a shelf remembers a month, which takes 16 bytes for each row.
+// idle is the time for which a shelf remembers a month, which takes 16 bytes for each row.
 const idle = time.Minute
 
 // row returns the archived row of a leaf, or nil if the archive does not have it.

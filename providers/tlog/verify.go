@@ -13,13 +13,13 @@ import (
 type Verdict struct {
 	Log       string    `json:"log"`
 	Rows      uint64    `json:"rows"`
-	Archived  uint64    `json:"archived"`  // of them, which the store has no more
-	Elsewhere uint64    `json:"elsewhere"` // of those, which this host's archive has not either
+	Archived  uint64    `json:"archived"`  // rows that are no longer in the store
+	Elsewhere uint64    `json:"elsewhere"` // archived rows that are not in this host's archive
 	Kept      time.Time `json:"kept"`      // rows of before may be archived
 	Edited    uint64    `json:"edited"`
 	Missing   uint64    `json:"missing"`
-	Doubled   uint64    `json:"doubled"` // which the log has more than once
-	Faults    []string  `json:"faults"`  // what is wrong, the first of it
+	Doubled   uint64    `json:"doubled"` // rows that the log contains more than once
+	Faults    []string  `json:"faults"`  // the first differences
 }
 
 // maxFaults is the largest number of faults in a Verdict.

@@ -119,8 +119,8 @@ func (k *Certificates) overHTTP(ctx context.Context, core *api.Core, authz acme.
 // because it counts failures.
 type notYet struct{ error }
 
-// patient is how long an ingress may take to answer, since it may have learnt the thumbprint just
-// now.
+// patient is the longest time that an ingress may take to answer, since it may have learnt the
+// thumbprint just now.
 const patient = 4 * time.Second
 
 // answers returns an error unless the ingress of a name answers a challenge. If the name cannot be

@@ -38,11 +38,11 @@ import (
 // Name is the name of the kind.
 const Name = "tls"
 
-// patience is how long a request waits for its order. It is shorter than a host waits for the
-// answer.
+// patience is the longest time that a request waits for its order. It is shorter than a host waits
+// for the answer.
 const patience = 12 * time.Second
 
-// repeated is how long the same request receives the recorded answer.
+// repeated is the time for which the same request receives the recorded answer.
 const repeated = 30 * time.Second
 
 // Settings is the kind's section of the settings file.

@@ -178,7 +178,7 @@ func newFixture(t *testing.T, ca *acmetest.CA, s settings, requests ...Request) 
 	return f
 }
 
-// answer is what the i-th grant is answered, once it is committed.
+// answer returns the answer to the i-th grant, after the commit.
 func (f *fixture) answer(i int, b json.RawMessage) (hostapi.Answer, error) {
 	compiled, err := f.Compile(f.policy)
 	if err != nil {

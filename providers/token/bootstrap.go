@@ -35,7 +35,7 @@ const maxAdmins = 20
 
 // Bootstrap is the request of POST /v1/tenants/{tenant}/bootstrap at the bootstrap socket.
 type Bootstrap struct {
-	Admins []spiffe.ID `json:"admins"` // who may change all rules of the tenant from now on
+	Admins []spiffe.ID `json:"admins"` // identities that may change all rules of the tenant from now on
 }
 
 // serveBootstrap serves the bootstrap socket until ctx ends. Only the provider's account and root

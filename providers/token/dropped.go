@@ -24,7 +24,7 @@ const (
 	droppedRulesPrefix = "token/dropped/rules/"
 )
 
-// grace is how long the keys and rules of a tenant are kept after the flake dropped it.
+// grace is the time for which the keys and rules of a tenant are kept after the flake dropped it.
 const grace = 30 * 24 * time.Hour
 
 // codeInUse is the code of the refusal to delete a tenant that may be in use.
@@ -36,8 +36,8 @@ type Kept struct {
 	Policies     int           `json:"policies"`  // the flake's, and those of run time
 	Groupings    int           `json:"groupings"` // likewise
 	RuntimeRules *Quota        `json:"runtimeRules,omitempty"`
-	Dropped      unixtime.Time `json:"dropped,omitzero"` // when the flake dropped it; none while it has it
-	Until        unixtime.Time `json:"until,omitzero"`   // when what is kept of it is deleted
+	Dropped      unixtime.Time `json:"dropped,omitzero"` // time at which the flake dropped the tenant; zero while it has it
+	Until        unixtime.Time `json:"until,omitzero"`   // time at which its state is deleted
 }
 
 // Tenants is the answer of GET /v1/tenants.

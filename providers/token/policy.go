@@ -64,11 +64,11 @@ type Tenant struct {
 // Issuer is an issuer whose tokens a tenant exchanges.
 type Issuer struct {
 	Issuer       string   `json:"issuer"`
-	Audiences    []string `json:"audiences"` // that a token must have one of
+	Audiences    []string `json:"audiences"` // a token must have one of them
 	SubjectClaim string   `json:"subjectClaim"`
 	GroupsClaim  string   `json:"groupsClaim"` // empty for none
 	Discovery    string   `json:"discovery"`   // below which its discovery document is; empty for below Issuer
-	JWKS         string   `json:"jwks"`        // where its keys are; empty for where the discovery document has it
+	JWKS         string   `json:"jwks"`        // address of its keys; empty to use the discovery document's
 }
 
 // longest is the longest lifetime of a token.

@@ -35,9 +35,9 @@ type Rule struct {
 	*rules.Grouping
 
 	Origin  Origin        `json:"origin"`
-	By      string        `json:"by,omitempty"`      // who added it at run time
+	By      string        `json:"by,omitempty"`      // the caller who added it at run time
 	Added   unixtime.Time `json:"added,omitzero"`    // likewise
-	Ignored string        `json:"ignored,omitempty"` // why it counts for nothing; empty where it does
+	Ignored string        `json:"ignored,omitempty"` // reason why it has no effect; empty if it has
 }
 
 // Origin tells rules of the flake from rules of run time.

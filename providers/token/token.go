@@ -56,7 +56,7 @@ const Socket = "token.sock"
 const (
 	keysLive = 10 * time.Minute // of an answer with the keys: hosts fetch them after half of it
 
-	// repeated is how long the same request receives the recorded answer.
+	// repeated is the time for which the same request receives the recorded answer.
 	repeated = 30 * time.Second
 )
 

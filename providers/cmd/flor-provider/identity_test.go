@@ -83,7 +83,7 @@ func TestDelivered(t *testing.T) {
 	}
 }
 
-// lines is what was logged.
+// lines collects log lines.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder

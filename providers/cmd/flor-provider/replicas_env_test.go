@@ -172,7 +172,7 @@ func (c *replicas) both(a, b *replica, kind string, need hostapi.Request) (answe
 	return answers
 }
 
-// decided is how often each request was granted, but for repetitions, by idempotency key.
+// decided counts the grants of each request, without repetitions, by idempotency key.
 func (c *replicas) decided(at *replica, kind string) map[string]int {
 	c.t.Helper()
 	granted := map[string]int{}

@@ -26,7 +26,7 @@ type operation struct {
 	expect int64  // revision that a write depends on; -1 for none
 }
 
-// outcome is what came of it.
+// outcome is the result of an operation.
 type outcome struct {
 	value    string
 	revision int64

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// page has how an operator replaces a member.
+// page is the page on replacing a member.
 const page = "docs/how-to/run-providers-on-three-hosts.md"
 
 // documented returns the lines for etcdctl with which the page has an operator replace a

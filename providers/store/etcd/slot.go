@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// lives is how long the slots of a client that died stay.
+// lives is the time for which the slots of a client that died stay.
 const lives = time.Minute
 
 // slot is a key to which transactions write their IDs one after the other.

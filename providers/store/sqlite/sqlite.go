@@ -24,8 +24,8 @@ type Options struct {
 	Keep int64
 }
 
-// readers is how many connections stay open: making one, with its statements, takes longer
-// than what most are for.
+// readers is the number of connections that stay open, because opening one, with its statements,
+// takes longer than most reads.
 const readers = 16
 
 // Store is a store.Store in a SQLite file.

@@ -71,7 +71,8 @@ func page(t *testing.T, s store.Store) {
 	}
 }
 
-// snapshot is of one revision, whatever changes while it is read, and longer than a page.
+// snapshot checks that a snapshot of several pages is of one revision, whatever changes while it is
+// read.
 func snapshot(t *testing.T, s store.Store) {
 	const keys = 1234
 	var revision int64

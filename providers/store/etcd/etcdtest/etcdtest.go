@@ -91,7 +91,7 @@ func (c *Cluster) pair(dir, name string, issue func(crypto.PublicKey) (*x509.Cer
 	}
 }
 
-// tls is that of a client.
+// tls returns the TLS configuration of a client.
 func (c *Cluster) tls() *tls.Config {
 	if c.ca == nil {
 		return nil
@@ -236,7 +236,7 @@ func (c *Cluster) EndLeases(t testing.TB) {
 	}
 }
 
-// status is what the member reports, nil where it does not answer.
+// status returns the member's status, or nil if it does not answer.
 func (m *Member) status() *clientv3.StatusResponse {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Client}, TLS: m.tls, Logger: zap.NewNop(), MaxUnaryRetries: 1})
 	if err != nil {

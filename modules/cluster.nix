@@ -97,8 +97,8 @@ in
       default = { };
       example = lib.literalExpression ''{ "${florete.unit "agent.service"}".Service.LimitNOFILE = 100000; }'';
       description = ''
-        Florete's units: name, section, directive. A directive set here replaces
-        the one it has; a list is a directive given several times.
+        Directives of Florete's units, by unit, section and directive. A directive here replaces that of the
+        unit. A list sets the directive several times.
       '';
     };
   };

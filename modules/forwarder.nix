@@ -65,9 +65,9 @@ in
         "wiki.example.org" = "127.105.3.4:80";
       };
       description = ''
-        The public names that a reverse proxy on this host takes in strangers for, and the
-        local listener that each leads to: `tlsName` and `tlsAliases` of the services that the host reaches,
-        where it has the capability `ingress`.
+        The public names that a reverse proxy on this host serves, each with the local listener to which the
+        proxy forwards. They are the `tlsName` and `tlsAliases` of the services that the host reaches, if the
+        host has the capability `ingress`.
       '';
     };
 
@@ -79,23 +79,25 @@ in
       settings = florete.flags "flor agent run" { metrics = "127.0.0.1:9464"; };
       openFirewall = florete.asHost "openFirewall" (mkOption {
         type = types.bool;
-        description = "Whether to open the port on which other hosts reach the services of this one, of UDP and TCP.";
+        description = ''
+          Whether to open the UDP and TCP port on which other hosts reach the services of this host.
+        '';
       });
       guard = mkOption {
         type = types.bool;
         default = true;
         description = ''
-          Whether nftables keeps other accounts of this host from connecting to the
-          upstreams of published services on loopback, where no allow list is asked, and
-          proves which account sends a datagram. It has a table of its own.
+          Whether to restrict the upstreams of published services on loopback to the forwarder, root and the
+          account of the service, with an nftables table of its own. Without it, every account of this host
+          can connect to them past the forwarder. The table also records which account sends a datagram.
         '';
       };
       hosts = mkOption {
         type = types.bool;
         default = true;
         description = ''
-          Whether names of services, such as `wiki.demo.flor.rete`, lead to their local
-          listeners, so that programs that know nothing of Florete just connect.
+          Whether to keep names of services, such as `wiki.demo.flor.rete`, in `/etc/hosts`, with the addresses
+          of their local listeners, so that every program can connect by name.
         '';
       };
     };

@@ -46,8 +46,8 @@ in
       type = types.bool;
       default = false;
       description = ''
-        Whether to open the ports that this host listens on, for whatever it runs:
-        the default of the other roles' `openFirewall`. Activation itself listens on none.
+        Whether to open the ports on which this host listens. It is the default of `forwarder.openFirewall`
+        and `provider.openFirewall`. Activation itself listens on no port.
       '';
     };
   };

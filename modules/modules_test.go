@@ -29,6 +29,7 @@ type evaluation struct {
 	Cases        map[string]result
 	Plain        map[string]map[string]map[string]string // units without NixOS, by cluster and host
 	Undocumented []string
+	Options      []option
 }
 
 // TestModules evaluates every configuration in testdata/cases, in one Nix process.
@@ -62,6 +63,7 @@ func TestModules(t *testing.T) {
 			t.Errorf("%s: has %s", name, found)
 		}
 	}
+	checkOptionsPage(t, got.Options)
 	if len(got.Undocumented) > 0 {
 		t.Errorf("options without description, or without an example: %s", got.Undocumented)
 	}

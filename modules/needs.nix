@@ -65,12 +65,16 @@ let
       target = mkOption {
         type = types.str;
         readOnly = true;
-        description = "The target that is reached once the need is fulfilled, to order units after.";
+        description = ''
+          The systemd target that is reached when the need is fulfilled, for `After=` of units.
+        '';
       };
       units = mkOption {
         type = types.listOf types.str;
         example = [ "wiki.service" ];
-        description = "Units that use the files. The default is those that activation tells of a change.";
+        description = ''
+          Units that use the files. The default is the units that activation notifies of a change.
+        '';
       };
       start = mkOption {
         type = types.enum [
@@ -81,24 +85,32 @@ let
         ];
         default = "fulfilled";
         description = ''
-          When `units` start: once the need is fulfilled, at which time activation starts
-          them; at boot, with `placeholders` in the files until then; at boot, waiting
-          until then for their credentials, such as `oidc_client-secret`, which can hold
-          a switch; or at boot, with no files until then. Activation restarts them when
-          the files come.
+          When `units` start. Activation restarts them when the files change.
+
+          - `fulfilled`: activation starts them when the need is fulfilled.
+          - `placeholders`: at boot, with `placeholders` in the files until the need is fulfilled.
+          - `credential`: at boot, waiting for their credentials, such as `oidc_client-secret`. A switch may
+            wait for them.
+          - `always`: at boot, without the files until the need is fulfilled.
         '';
       };
       adopt = mkOption {
         type = types.nullOr types.str;
         default = null;
         example = "/run/secrets/wiki-oidc";
-        description = "Directory with the same files from elsewhere, which are taken over instead of asking for the need. Only before the need is fulfilled for the first time.";
+        description = ''
+          Directory with the same files from another tool. Activation takes them over instead of requesting
+          the need, until the need is fulfilled for the first time.
+        '';
       };
       placeholders = mkOption {
         type = types.attrsOf types.str;
         default = { };
         example.client-secret = "not-yet";
-        description = "What the files hold until then, by name; `placeholder` where nothing is said. Everybody can read it in the Nix store.";
+        description = ''
+          Contents of the files until the need is fulfilled, by name; the default is `placeholder`. Everybody
+          can read them in the Nix store.
+        '';
       };
     };
   };
@@ -151,7 +163,10 @@ in
     type = types.attrsOf (types.attrsOf (types.submodule need));
     default = { };
     example = lib.literalExpression ''{ wiki.oidc.start = "placeholders"; }'';
-    description = "What is delivered for the services of this host: service, then kind, such as `wiki.oidc`, or `wiki.file-smtp-password` for one of its files.";
+    description = ''
+      The needs of the services on this host, by service and kind of need, such as `wiki.oidc`, or
+      `wiki.file-smtp-password` for one of its files.
+    '';
   };
 
   config = mkIf on {

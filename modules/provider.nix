@@ -55,8 +55,8 @@ in
       default = null;
       example = "/run/keys/users.hujson";
       description = ''
-        Who can sign in, with password hashes: a file outside the Nix store. The
-        provider gets its content when it starts; the file may be root's alone.
+        File of the people who can sign in, with hashes of their passwords, outside the Nix store. The
+        provider reads it when it starts. Only root needs to be able to read it.
       '';
     };
     connectorSecrets = mkOption {
@@ -66,13 +66,15 @@ in
         corp = "/run/keys/ldap";
       };
       description = ''
-        With `usersFile`: passwords and client secrets of `providers.oidc.ldap` and `.upstream`, by name: files
-        outside the Nix store, which may be root's alone.
+        Files of the passwords and client secrets of `providers.oidc.ldap` and `providers.oidc.upstream`, by
+        name, outside the Nix store. Only root needs to be able to read them. It requires `usersFile`.
       '';
     };
     openFirewall = florete.asHost "openFirewall" (mkOption {
       type = types.bool;
-      description = "Whether to open the TCP ports on which hosts reach this provider, one for each kind.";
+      description = ''
+        Whether to open the TCP ports on which hosts reach the providers of this host, one for each kind of need.
+      '';
     });
   };
 

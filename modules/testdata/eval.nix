@@ -107,6 +107,29 @@ in
     demo = flake.florete.demo.units;
     blue = (further { }).florete.blue.units;
   };
+  # What docs/reference/nixos-options.md has of each option.
+  options =
+    let
+      text = v: v.text or (if v == null then "" else toString v);
+    in
+    map
+      (o: {
+        inherit (o) name type readOnly;
+        description = text (o.description or "");
+        default = text (o.default or "");
+        example = text (o.example or "");
+      })
+      (
+        filter (o: lib.hasPrefix "services.florete." o.name && !o.internal && o.visible) (
+          lib.optionAttrSetToDocList
+            (lib.evalModules {
+              modules = [
+                nixos
+                modules.default
+              ];
+            }).options
+        )
+      );
   # Without a description, or without what shows how to write one.
   undocumented =
     let

@@ -55,7 +55,7 @@ func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row,
 	if refusal.RetryAfter > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(refusal.RetryAfter))
 	}
-	// What is left of a body is not read.
+	// The rest of a body is not read.
 	w.Header().Set("Connection", "close")
 	return refusal
 }

@@ -52,8 +52,9 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 		return v, false, err
 	}
 	defer func() {
-		// Also of one that failed: what it has written, nobody refers to. What is left over goes with
-		// the next one, and the lock by itself: neither is a failure of what was made.
+		// A failed import is swept as well: nothing refers to its values. A failure here is no
+		// failure of the import, since the next import removes the leftovers, and the lock ends by
+		// itself.
 		left := errors.Join(l.sweep(context.WithoutCancel(ctx), t.Keep), l.release(context.WithoutCancel(ctx)))
 		if err != nil {
 			err = errors.Join(err, left)

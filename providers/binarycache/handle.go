@@ -62,7 +62,7 @@ func (c *cache) routes() http.Handler {
 
 // serve answers a request, or refuses it and records that.
 func (c *cache) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
-	// What the connection's last request left.
+	// Replace the deadline that the connection's last request left.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(announced.Stall))
 	caller := announced.From(r.Context()).ID
 	q := &call{cache: c, w: announced.Answer(w, patience), r: r, policy: c.Policies.Newest(), caller: caller, row: c.refusals.Row(r)}

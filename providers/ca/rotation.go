@@ -85,7 +85,7 @@ func (d Dir) Prepare(root *x509.Certificate) error {
 // Activate makes the next root sign, and keeps the former one.
 func (d Dir) Activate() error {
 	for _, m := range [][2]string{{"ca.key", "old.key"}, {"ca.crt", "old.crt"}, {"next.key", "ca.key"}, {"next.crt", "ca.crt"}} {
-		// What is there was moved before an interruption. The last two are not: ca.* were moved away.
+		// An existing old.* was moved before an interruption. An existing ca.* must be replaced.
 		if m[1] == "old.key" || m[1] == "old.crt" {
 			if _, err := os.Lstat(d.Path(m[1])); err == nil {
 				continue

@@ -21,8 +21,8 @@ type backend interface {
 	// It changes nothing, and sees no password that somebody changed in PostgreSQL.
 	works(ctx context.Context, name string, logins []credential) (bool, error)
 
-	// set makes what is missing of a database, and has exactly these log in. With none it
-	// makes nothing, and ends what is open.
+	// set makes the missing parts of a database, and makes exactly these logins work. Without
+	// logins it makes nothing, and ends open connections.
 	set(ctx context.Context, name string, logins []credential) error
 
 	// drop removes the database with all that is in it.

@@ -120,7 +120,7 @@ func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want R
 		if err := d.Read(ctx, want.Of(), &again); err != nil {
 			return r, err
 		}
-		// What ends a login may be followed by what begins the next.
+		// The end of one login may be followed by the beginning of the next.
 		if again.Modified == r.Modified {
 			if _, due, _ := again.next(now, want, nil); !due {
 				return r, nil

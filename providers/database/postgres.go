@@ -27,14 +27,14 @@ type postgres struct {
 var _ backend = (*postgres)(nil)
 
 func openPostgres(ctx context.Context, s serveraccount.Server, password string) (backend, error) {
-	// What is written here no variable of the environment replaces.
+	// Variables of the environment cannot replace the values in this string.
 	config, err := pgx.ParseConfig("host=localhost port=5432 user=florete dbname=postgres sslmode=disable passfile=/dev/null connect_timeout=10")
 	if err != nil {
 		return nil, err
 	}
 	config.User, config.Password, config.Fallbacks = s.User, password, nil
-	// Names that a statement does not qualify are PostgreSQL's own: what a login made in a schema
-	// would run as this role. A login that holds a lock is not waited for.
+	// Unqualified names are PostgreSQL's own: an object that a login made in a schema would run as
+	// this role. Locks of a login are not waited for.
 	config.RuntimeParams = map[string]string{"search_path": "", "lock_timeout": lockTimeout.String()}
 	config.MaxProtocolMessageBodyLen = 1 << 20
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// watchAnswer bounds how long a node may take to receive what it waited for.
+	// watchAnswer is the longest time that a node may take to receive its answer.
 	watchAnswer = 20 * time.Second
 
 	// watchesOf is the number of watches that one node may have at a time.

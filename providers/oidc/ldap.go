@@ -64,7 +64,7 @@ func (d Directory) config() (c ldap.Config, err error) {
 	groups := &c.GroupSearch
 	groups.BaseDN, groups.Filter, groups.NameAttr = d.Groups.Base, d.Groups.Filter, d.Groups.Name
 	groups.UserMatchers = []ldap.UserMatcher{{UserAttr: d.Groups.Person, GroupAttr: d.Groups.Member}}
-	// What is wrong with the certificates shows at a sign-in, as do those of the directory.
+	// Problems with the certificates show at a sign-in, as those of the directory do.
 	without := c
 	without.RootCAData = nil
 	_, err = without.OpenConnector(slog.New(slog.DiscardHandler))

@@ -31,7 +31,7 @@ func (s *issuerServer) login(w http.ResponseWriter, r *http.Request) {
 		s.page(w, http.StatusForbidden, "Not from here", "This form was sent by a page of another site.")
 		return
 	}
-	// What Dex reads: the body's, or else the URL's.
+	// Dex reads the value in the body, or else the one in the URL.
 	account, password := strings.ToLower(r.FormValue("login")), r.FormValue("password")
 	if len(account) > longestEmail || len(password) > longestPassword {
 		s.page(w, http.StatusBadRequest, "Bad request",

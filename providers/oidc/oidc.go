@@ -80,8 +80,8 @@ type Config struct {
 	// "userID": …, "hash": bcrypt, "groups": […]}]
 	Users string
 
-	// RegistrationToken is the file of what lets register at an issuer of others; need not be
-	// there.
+	// RegistrationToken is the file of the token that authorizes registration at an external issuer.
+	// It may be absent.
 	RegistrationToken string
 
 	// Audit is the log in which sign-ins and tokens are recorded.

@@ -62,7 +62,7 @@ func (p pocketID) register(ctx context.Context, name, mark string, want Request,
 		return c, errors.New("its answer is no list of secrets")
 	}
 	for _, s := range listed {
-		// Of a process that ended before it kept it.
+		// A secret that is not stored here belongs to a process that ended before it stored it.
 		kept := slices.ContainsFunc(former, func(f registered) bool { return strings.HasSuffix(f.URI, "/"+s.ID) })
 		if s.Prefix != mark[:pocketPrefix] || kept {
 			continue

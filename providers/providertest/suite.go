@@ -212,7 +212,7 @@ func denied(t *testing.T, f *fixture) {
 	_, err = f.client.Do(t.Context(), path, r)
 	WantError(t, err, hostapi.CodeMismatch)
 
-	// What is granted is served to a host that is ahead.
+	// A granted request is served even if the host is ahead.
 	f.request.Serial = Serial + 1
 	f.ask(t)
 	f.rows(t, "not-granted", "not-granted", "policy-behind", "mismatch", "granted")

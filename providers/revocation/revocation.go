@@ -106,8 +106,9 @@ func Revoke(list *trust.Revocations, t Target) {
 			e.ValidAfter = list.Signed
 		}
 	}
-	// A serial number does not say when its certificate ends, and that of a CA may last as long
-	// as the root, as florctl ca sign --lifetime has it: forgotten earlier, it were good again.
+	// A serial number does not tell when its certificate ends. The certificate of a CA may last as
+	// long as the root (florctl ca sign --lifetime), and would be valid again if it were forgotten
+	// earlier.
 	until := list.Signed.Add(ca.RootLifetime)
 	for _, serial := range t.Certificates {
 		list.Certificates = slices.DeleteFunc(list.Certificates, func(c trust.RevokedCertificate) bool { return c.Serial == serial })

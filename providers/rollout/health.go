@@ -42,7 +42,7 @@ func (s State) judge(now time.Time, h Host, r hostreport.Kept) (fails, waits []s
 		return []string{h.Name + ": went back by itself"}, nil
 	}
 	if !h.InForce(r) {
-		// What could not be reached before is not waited for.
+		// A host that could not be reached before is not waited for.
 		if h.excuses(silent, false) || h.excuses(hostreport.NoDocuments, false) {
 			return nil, nil
 		}

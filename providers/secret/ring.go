@@ -73,7 +73,7 @@ func (r ring) next(now time.Time, s spec) (next ring, changed bool, err error) {
 		switch {
 		case !s.made(newest):
 			uses += s.Overlap
-			// What is not in use yet never comes to be.
+			// A version that is not in use yet is dropped.
 			if newest.Uses > now.Unix() && len(next) > 1 {
 				next = next[:len(next)-1]
 			}

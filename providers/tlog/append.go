@@ -189,7 +189,7 @@ func (a *appender) appendAll(ctx context.Context, rows <-chan row) error {
 			}
 		}
 		if len(leaves) > 0 {
-			// What was read is appended also when the process ends.
+			// Rows that were read are appended even if the process ends.
 			if err := a.append(context.WithoutCancel(ctx), leaves); err != nil {
 				return err
 			}

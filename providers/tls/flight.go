@@ -107,7 +107,7 @@ func (k *Certificates) fulfil(ctx context.Context, w wanted, former *record) (*r
 		return nil, err
 	}
 	r, err := k.obtained(ctx, w, former)
-	// What came of it is kept also where this process is about to end.
+	// The result is stored even if this process is about to end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	mine := []store.Cond{{Key: at, Modified: revision}}

@@ -158,7 +158,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (f form, err error) {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
 		return f, malformed("Content-Type %.100q, want application/x-www-form-urlencoded", kind)
 	}
-	// A browser sends who it acts as by itself, to whatever page leads it here.
+	// Any web page can make a browser call here with its user's identity.
 	if origin := r.Header.Get("Origin"); origin != "" {
 		return f, hostapi.Errorf(hostapi.CodeUntrusted, "Origin %.100q: pages exchange nothing here", origin)
 	}

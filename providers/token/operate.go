@@ -184,7 +184,7 @@ func (t *Tokens) change(c *relay.Call, remove bool, decode func(*relay.Call) (Ru
 
 // admit refuses a change that the caller may not make, and a rule of another tenant.
 func (f *inForce) admit(r Rule, caller string, remove bool) error {
-	// One of what the flake dropped since is still there to be removed.
+	// A rule whose names the flake dropped can still be removed.
 	if err := r.check(f.tenant.names); err != nil && !remove {
 		return malformed("tenant %s: %v", f.tenant.name, err)
 	}

@@ -81,7 +81,7 @@ func (t *Tokens) handler() http.Handler {
 		deadline := time.Now().Add(patience)
 		_ = http.NewResponseController(w).SetReadDeadline(deadline)
 		_ = http.NewResponseController(w).SetWriteDeadline(deadline)
-		// Another's name that leads here, as DNS rebinding makes it, is none of ours.
+		// Another name may lead here, as in DNS rebinding.
 		if p := t.Policy(); p == nil || !announced.AtIssuer(p.issuer, r.Host) {
 			respond(w, http.StatusMisdirectedRequest, "no-store", Refused{"invalid_request", "no issuer of tokens has this name: want that of providers.token.issuer"})
 			return

@@ -118,7 +118,7 @@ func (t tenants) inForce(ctx context.Context, tenant *Tenant) (*inForce, error) 
 		if err := json.Unmarshal(e.Value, &r); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.Key, err)
 		}
-		// What it names the flake may have dropped since.
+		// The flake may have dropped a name of the rule since.
 		if err := r.check(tenant.names); err != nil {
 			r.Ignored = err.Error()
 		}

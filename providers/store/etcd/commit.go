@@ -76,7 +76,7 @@ func (s *Store) commit(ctx context.Context, txn store.Txn, used *slot) (revision
 			known = true
 			return err
 		}
-		// The caller may have gone; what it began has an end all the same.
+		// The caller may be gone, but its transaction must be resolved.
 		made, at, lookup := s.resolve(context.WithoutCancel(ctx), used, id)
 		switch {
 		case lookup != nil:

@@ -34,9 +34,9 @@ func unanswered(err error) bool {
 		return false // of this package
 	}
 	switch s.GRPCStatus().Code() {
-	// Unknown is how a member returns that its own waiting has ended, and what the transport makes
-	// of a member that ends in the middle of an answer ("unexpected HTTP status code"). No refusal
-	// of etcd's is neither an EtcdError nor has a code of its own.
+	// A member returns Unknown when its own waiting has ended, and the transport does for a member
+	// that ends in the middle of an answer ("unexpected HTTP status code"). A refusal of etcd is an
+	// EtcdError or has a code of its own.
 	case codes.Unknown, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Aborted:
 		return true
 	}

@@ -86,7 +86,7 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.keeper.Wait()
 	if session != 0 {
-		// Where etcd does not answer, it ends by itself.
+		// If etcd does not answer, the lease ends by itself.
 		_ = s.once(context.Background(), func(ctx context.Context) error {
 			_, err := s.client.Revoke(ctx, clientv3.LeaseID(session))
 			return err

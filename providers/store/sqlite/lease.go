@@ -70,7 +70,7 @@ func (s *Store) sweeper() {
 			continue
 		case <-timer.C:
 		}
-		// What fails here is swept at the next change.
+		// Leases that fail to be swept here are swept at the next change.
 		if _, err := s.update(s.ctx, func(*tx) error { return nil }); err != nil && s.ctx.Err() == nil {
 			time.Sleep(time.Second)
 		}

@@ -38,7 +38,7 @@ type Store struct {
 	name        string      // of the file, for those who read
 	keep        int64
 
-	// Of the one writer, which holds the place in writer.
+	// The fields below belong to the only writer, which holds the place in writer.
 	writer  chan struct{}
 	writing *conn
 	clock   int64 // of the last transaction, Unix milliseconds; zero before the first
@@ -65,8 +65,7 @@ func Open(path string, o Options) (*Store, error) {
 	if o.Keep == 0 {
 		o.Keep = 100
 	}
-	// The file holds what others must not read, and SQLite gives its companions
-	// the same mode.
+	// The file's content is not for other accounts. SQLite gives its companion files the same mode.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)

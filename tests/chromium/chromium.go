@@ -20,26 +20,26 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// patience is for pages of programs that make keys on a slow machine.
+// patience bounds the wait for pages of programs that generate keys on a slow machine.
 const patience = time.Minute
 
-// Browser is one without a window, driven by the Chrome DevTools protocol over pipes.
+// Browser is a headless Chromium, driven by the Chrome DevTools Protocol over pipes.
 type Browser struct {
 	t       *testing.T
 	to      *os.File
 	from    *bufio.Reader
 	id      int
 	session string
-	stuck   *time.Timer // kills it, and so ends a Call
+	stuck   *time.Timer // kills the browser, and so ends a Call that hangs
 }
 
-// Config of a browser.
+// Config is the configuration of a browser.
 type Config struct {
-	Names map[string]string // lead to these addresses; "*" for all
-	Roots []string          // files of certificates that it trusts for websites (PEM), beside its own
+	Names map[string]string // addresses by host name; "*" stands for all names
+	Roots []string          // files of certificates (PEM) trusted for websites, in addition to the built-in ones
 }
 
-// Require skips a test where a program is not here.
+// Require returns the path of a program. It skips the test if the program is not installed.
 func Require(t *testing.T, program, in string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -49,7 +49,7 @@ func Require(t *testing.T, program, in string) string {
 	return path
 }
 
-// Start starts a browser, until the test ends.
+// Start starts a browser that runs until the end of the test.
 func Start(t *testing.T, c Config) *Browser {
 	t.Helper()
 	path := Require(t, "chromium", "chromium")
@@ -70,7 +70,7 @@ func Start(t *testing.T, c Config) *Browser {
 	cmd := exec.Command(path, "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--user-data-dir="+filepath.Join(home, "profile"), "--host-resolver-rules="+strings.Join(rules, ","), "--no-proxy-server")
 	cmd.Env = append(os.Environ(), "HOME="+home)
-	cmd.ExtraFiles = []*os.File{in, out} // 3 and 4
+	cmd.ExtraFiles = []*os.File{in, out} // file descriptors 3 and 4
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func Start(t *testing.T, c Config) *Browser {
 	return b
 }
 
-// Call is one command and its answer. Events in between are left out.
+// Call sends one command and decodes its result into into. It skips events in between.
 func (b *Browser) Call(method string, params any, into any) {
 	b.t.Helper()
 	b.stuck.Reset(2 * patience)
@@ -140,7 +140,8 @@ func (b *Browser) Call(method string, params any, into any) {
 	}
 }
 
-// Eval is what a script returns; nil where it throws, as on a page that is being left.
+// Eval returns the value of a script, or nil if the script throws, as it does on a page that is
+// being left.
 func (b *Browser) Eval(script string) any {
 	b.t.Helper()
 	var r struct{ Result struct{ Value any } }
@@ -159,14 +160,14 @@ func (b *Browser) Wait(script string) {
 	})
 }
 
-// Write types into a field.
+// Write focuses the field that the CSS selector field matches and types text.
 func (b *Browser) Write(field, text string) {
 	b.t.Helper()
 	b.Eval(fmt.Sprintf("document.querySelector(%q).focus()", field))
 	b.Call("Input.insertText", map[string]any{"text": text}, nil)
 }
 
-// Visit opens a page, and returns why there is none: "net::ERR_CONNECTION_REFUSED".
+// Visit opens a page. If that fails, it returns the reason, such as "net::ERR_CONNECTION_REFUSED".
 func (b *Browser) Visit(url string) (refusal string) {
 	b.t.Helper()
 	var r struct{ ErrorText string }
@@ -174,7 +175,7 @@ func (b *Browser) Visit(url string) (refusal string) {
 	return r.ErrorText
 }
 
-// Picture writes what the page looks like to the artifacts of the test, and wants it not to be blank.
+// Picture writes a screenshot to the artifacts of the test, and fails the test if it is blank.
 func (b *Browser) Picture(name string) {
 	b.t.Helper()
 	var shot struct{ Data string }
@@ -205,7 +206,7 @@ func colors(p image.Image) int {
 	return len(seen)
 }
 
-// trust has the browser of a home directory believe roots, as somebody who imports them does.
+// trust makes the browser with this home directory trust roots, as if the user had imported them.
 func trust(t *testing.T, home string, roots []string) {
 	t.Helper()
 	if len(roots) == 0 {

@@ -2,7 +2,7 @@ package kit
 
 import "net"
 
-// AfterRead is a connection that does something each time it has read.
+// AfterRead is a connection that calls Do after each Read.
 type AfterRead struct {
 	net.Conn
 	Do func()

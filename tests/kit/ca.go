@@ -16,24 +16,25 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// age is how long ago the certificates of a CA were signed.
+// age is the age of the certificates of a new CA.
 const age = 30 * 24 * time.Hour
 
-// CA is the root of a trust domain and a provider's issuing CA below it, as florctl makes them.
+// CA is the root of a trust domain and the issuing CA of one provider below it, as florctl creates
+// them.
 type CA struct {
 	Root, Issuing *ca.Authority
 }
 
-// NewCA makes a CA of Domain that nobody trusts yet.
+// NewCA creates a CA of Domain.
 func NewCA() *CA { return NewCAOf(Domain) }
 
-// NewCAOf makes one of another trust domain.
+// NewCAOf creates a CA of another trust domain.
 func NewCAOf(domain string) *CA {
 	root := must(ca.NewRoot(domain, time.Now().Add(-age)))
 	return (&CA{Root: root}).Beside()
 }
 
-// Beside is the issuing CA of another provider, below the same root.
+// Beside creates the issuing CA of another provider below the same root.
 func (c *CA) Beside() *CA {
 	key := NewKey()
 	return &CA{c.Root, c.issuing(key, ca.IssuingLifetime-age)}
@@ -47,15 +48,16 @@ func (c *CA) issuing(key crypto.Signer, lifetime time.Duration) *ca.Authority {
 	return &ca.Authority{Certificate: must(c.Root.SignIssuing(csr, lifetime+age, time.Now().Add(-age))), Key: key}
 }
 
-// RootPEM is the root as documents have it.
+// RootPEM returns the root certificate in PEM, as in documents.
 func (c *CA) RootPEM() string { return string(ca.EncodeCertificates(c.Root.Certificate)) }
 
-// Roots is what trusts the CA alone.
+// Roots returns trust in this CA alone.
 func (c *CA) Roots() *trust.Roots {
 	return must(trust.NewRoots(c.Root.TrustDomain(), []string{c.RootPEM()}))
 }
 
-// Bundle is the SPIFFE bundle with the root, and those of others, as bundle endpoints serve it.
+// Bundle returns the SPIFFE bundle with the root of c and those of others, in the format of bundle
+// endpoints.
 func (c *CA) Bundle(sequence uint64, refresh time.Duration, others ...*CA) []byte {
 	b := spiffebundle.New(spiffeid.RequireTrustDomainFromString(c.Root.TrustDomain()))
 	for _, c := range append(others, c) {
@@ -66,20 +68,20 @@ func (c *CA) Bundle(sequence uint64, refresh time.Duration, others ...*CA) []byt
 	return must(b.Marshal())
 }
 
-// Issue makes an SVID, valid until now+lifetime, which may be negative.
+// Issue issues an SVID, valid until now+lifetime. A negative lifetime makes an expired one.
 func (c *CA) Issue(id spiffe.ID, lifetime time.Duration) *tls.Certificate {
 	now := time.Now()
 	return c.IssueAt(id, now.Add(min(lifetime, 0)), now.Add(lifetime))
 }
 
-// IssueAt is Issue by another clock, which shows now.
+// IssueAt is like Issue with another clock, which shows now.
 func (c *CA) IssueAt(id spiffe.ID, now, until time.Time) *tls.Certificate {
 	key := NewKey()
 	leaf := must(c.Issuing.Issue(ca.SVID{ID: id, Key: key.Public(), Until: until}, now))
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, c.Issuing.Certificate.Raw}, PrivateKey: key, Leaf: leaf}
 }
 
-// Deliver issues an SVID and puts it in the directory of its need, as activation does.
+// Deliver issues an SVID and puts it into the directory of its need, as activation does.
 func (c *CA) Deliver(need string, id spiffe.ID, lifetime time.Duration) *tls.Certificate {
 	svid := c.Issue(id, lifetime)
 	chain, key := EncodeSVID(svid)
@@ -89,7 +91,7 @@ func (c *CA) Deliver(need string, id spiffe.ID, lifetime time.Duration) *tls.Cer
 	return svid
 }
 
-// EncodeSVID is an SVID as activation delivers it.
+// EncodeSVID encodes an SVID in the files that activation delivers.
 func EncodeSVID(svid *tls.Certificate) (chain, key []byte) {
 	for _, der := range svid.Certificate {
 		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
@@ -97,8 +99,8 @@ func EncodeSVID(svid *tls.Certificate) (chain, key []byte) {
 	return chain, must(ca.EncodeKey(svid.PrivateKey.(crypto.Signer)))
 }
 
-// NewKey makes a key pair.
+// NewKey generates a key pair.
 func NewKey() *ecdsa.PrivateKey { return must(ca.NewKey()) }
 
-// CSR is a request of the SVID of id for a key, as PEM.
+// CSR returns a certificate signing request for the SVID of id, in PEM.
 func CSR(id spiffe.ID, key crypto.Signer) string { return string(must(ca.NewCSR(id, key))) }

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Document is a manifest or a policy with its envelope, unsigned. Lists that are nil are
-// written as empty ones: a document has no nulls.
+// Document returns an unsigned manifest or policy in its envelope. Nil lists are written as empty
+// ones, since documents contain no null.
 func Document(serial int64, body any) document.Document {
 	raw := bytes.ReplaceAll(JSON(body), []byte(":null"), []byte(":[]"))
 	e := document.Envelope{Schema: document.EnvelopeSchema, Format: document.NewestFormat, Digest: document.Digest(raw), Serial: serial, Rev: "8eeec93"}
@@ -30,21 +30,21 @@ func Document(serial int64, body any) document.Document {
 	return must(document.Open(JSON(e), raw, ""))
 }
 
-// Signed is a document as the network carries it.
+// Signed returns a signed document in the form in which config providers serve it.
 func Signed(serial int64, body any, key signature.SecretKey) hostapi.SignedDocument {
 	envelope, raw, _ := Document(serial, body).Bytes()
 	sig := must(key.Sign(nil, document.SignedText(envelope)))
 	return hostapi.SignedDocument{Envelope: string(envelope), Body: string(raw), Signature: sig.String()}
 }
 
-// Write puts a document in a directory.
+// Write writes a document into a directory.
 func Write(dir string, d document.Document) {
 	check(os.MkdirAll(dir, 0o755))
 	check(d.Write(dir))
 }
 
-// Swap makes link lead to a new generation beside it that holds files. Keys are their
-// owner's alone, as activation delivers them.
+// Swap creates a new generation with files beside link and points link at it. Keys are readable by
+// their owner alone, as activation delivers them.
 func Swap(link string, files map[string][]byte) {
 	check(os.MkdirAll(filepath.Dir(link), 0o755))
 	dir := must(os.MkdirTemp(filepath.Dir(link), "gen-"))

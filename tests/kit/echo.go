@@ -5,7 +5,8 @@ import (
 	"net"
 )
 
-// Accept serves each connection to l with serve, and closes it then, until l is closed.
+// Accept calls serve with each connection to l in a goroutine and then closes it, until l is
+// closed.
 func Accept(l net.Listener, serve func(net.Conn)) {
 	for {
 		conn, err := l.Accept()
@@ -19,7 +20,7 @@ func Accept(l net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// Echo sends back what a connection sends.
+// Echo sends back everything that it reads.
 func Echo(conn net.Conn) {
-	_, _ = io.Copy(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}) // splice(2) has a pipe for each
+	_, _ = io.Copy(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}) // splice(2) would take a pipe for each connection
 }

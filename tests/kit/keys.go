@@ -10,22 +10,22 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// NewHostKey makes an SSH host key.
+// NewHostKey generates an SSH host key.
 func NewHostKey() ssh.Signer { return must(ssh.NewSignerFromKey(newEd25519())) }
 
-// WriteHostKey makes an SSH host key in a file.
+// WriteHostKey generates an SSH host key and writes it to a file.
 func WriteHostKey(path string) ssh.PublicKey {
 	key := newEd25519()
 	check(os.WriteFile(path, pem.EncodeToMemory(must(ssh.MarshalPrivateKey(key, ""))), 0o600))
 	return must(ssh.NewPublicKey(key.Public()))
 }
 
-// Authorized is a host key as documents have it.
+// Authorized returns a host key in the authorized_keys format, as in documents.
 func Authorized(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// SigningKey makes a key that signs documents.
+// SigningKey generates a key that signs documents.
 func SigningKey(name string) signature.SecretKey {
 	secret, _, err := signature.GenerateKeypair(name, nil)
 	return must(secret, err)

@@ -9,23 +9,23 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Domain is the trust domain of everything here.
+// Domain is the trust domain of all IDs and certificates of this package.
 const Domain = "demo.flor"
 
-// ID is the ID in Domain of a short form, "kind/name" or "kind/node/name".
+// ID returns the ID in Domain with the path short, "kind/name" or "kind/node/name".
 func ID(short string) spiffe.ID { return IDIn(Domain, short) }
 
-// IDIn is an ID in another trust domain.
+// IDIn returns an ID in another trust domain.
 func IDIn(domain, short string) spiffe.ID {
 	return must(spiffe.ParseID("spiffe://" + domain + "/" + short))
 }
 
-// ProviderID is what the process of a kind presents on a provider host.
+// ProviderID returns the ID of the server of a provider kind on a host.
 func ProviderID(host, kind string) spiffe.ID {
 	return ID("service/" + host + "/" + spiffe.ProviderService(kind))
 }
 
-// JSON is v as JSON.
+// JSON returns v encoded as JSON.
 func JSON(v any) json.RawMessage { return must(json.Marshal(v)) }
 
 func must[T any](v T, err error) T {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// CopyLibrary copies a directory of this repository without its Go files and test data. Every
-// Nix that is given a copy as a flake reads and hashes all of it: of nix/, whole, ten times what
-// the compiler is made of.
+// CopyLibrary copies a directory of this repository without its Go files and test data. Nix reads
+// and hashes all of a directory that it is given as a flake, and the whole of nix/ is ten times as
+// large as the compiler's Nix files.
 func CopyLibrary(to, from string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && d.Name() == "testdata" {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Names is the only name server of this process until the test ends.
+// Names makes a DNS server with these names the resolver of this process until the end of the test.
 func Names(t testing.TB, names map[string][]string) {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")

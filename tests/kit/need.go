@@ -6,10 +6,10 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Issuer is where people sign in.
+// Issuer is the OIDC issuer of the sign-in.
 const Issuer = "http://auth." + Domain + ".rete"
 
-// CertNeed is a need for an SVID; the node's own comes before any other.
+// CertNeed returns a need for an SVID. All others depend on the node's own.
 func CertNeed(of spiffe.ID, providers ...string) document.Need {
 	n := need("cert-"+string(of.Kind())+"-"+of.Name(), "cert", of, map[string]any{"id": of}, providers)
 	n.Deliver.Files = map[string]document.File{
@@ -24,7 +24,7 @@ func CertNeed(of spiffe.ID, providers ...string) document.Need {
 	return n
 }
 
-// OIDCNeed is a need for the client of a service, which is restarted.
+// OIDCNeed returns a need for the OIDC client of a service, which restarts when it changes.
 func OIDCNeed(id string, service spiffe.ID, providers ...string) document.Need {
 	n := need(id, "oidc", service, map[string]any{
 		"issuer": Issuer, "service": service, "redirectURIs": []string{"http://" + service.Name() + "/callback"},
@@ -41,7 +41,8 @@ func OIDCNeed(id string, service spiffe.ID, providers ...string) document.Need {
 // TokenIssuer is the issuer of JWT-SVIDs.
 const TokenIssuer = "http://tokens." + Domain + ".rete"
 
-// JWTNeed is a need for the JWT-SVIDs of a service, or without audiences of a node for the keys.
+// JWTNeed returns a need for the JWT-SVIDs of a service or, without audiences, a node's need for
+// the verification keys.
 func JWTNeed(of spiffe.ID, audiences ...string) document.Need {
 	r, id := document.JWTRequest{Issuer: TokenIssuer}, "jwt-keys"
 	file, f := document.FileJWTKeys, document.File{Value: "jwks", Mode: "0444"}
@@ -55,14 +56,14 @@ func JWTNeed(of spiffe.ID, audiences ...string) document.Need {
 	return n
 }
 
-// ConfigNeed is the need for a host's own documents.
+// ConfigNeed returns the need for a host's own documents.
 func ConfigNeed(node spiffe.ID, providers ...string) document.Need {
 	n := need("config-documents", "config", node, struct{}{}, providers)
 	n.Renew.Interval = 900
 	return n
 }
 
-// nodeNeed is the need for the node's own SVID.
+// nodeNeed is the ID of the need for the node's own SVID.
 const nodeNeed = "cert-node"
 
 func need(id, kind string, of spiffe.ID, request any, providers []string) document.Need {
@@ -72,7 +73,7 @@ func need(id, kind string, of spiffe.ID, request any, providers []string) docume
 	}
 }
 
-// FederationNeed is for the bundle of a foreign trust domain.
+// FederationNeed returns the need for the bundle of a foreign trust domain.
 func FederationNeed(name, trustDomain string, providers ...string) document.Need {
 	n := need("federation-"+name, document.KindFederation, ID("node/ursula"), map[string]string{"trustDomain": trustDomain}, providers)
 	n.Deliver.Files = map[string]document.File{document.FileTrustBundle: {Value: "bundle", Mode: "0444"}}

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// Pipe is a listener in memory, so that time can be virtual (testing/synctest).
+// Pipe is a listener in memory, for tests with virtual time (testing/synctest).
 type Pipe struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-// NewPipe makes one.
+// NewPipe returns an open Pipe.
 func NewPipe() *Pipe { return &Pipe{conns: make(chan net.Conn), closed: make(chan struct{})} }
 
-// Dial connects to it.
+// Dial connects to the listener.
 func (p *Pipe) Dial(ctx context.Context) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
@@ -29,7 +29,7 @@ func (p *Pipe) Dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Accept, Close and Addr are those of a net.Listener.
+// Accept implements net.Listener.
 func (p *Pipe) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// Revocations is a signed list of cluster demo with a number, which revokes targets.
+// Revocations returns a signed revocation list of cluster demo that revokes targets.
 func Revocations(number int64, key signature.SecretKey, targets ...revocation.Target) trust.SignedRevocations {
 	list := revocation.Next(nil, "demo", time.Now(), revocation.Lifetime)
 	list.Number = number
@@ -24,8 +24,8 @@ func Revocations(number int64, key signature.SecretKey, targets ...revocation.Ta
 	return must(revocation.Sign(list, key))
 }
 
-// Suspensions is one that suspends identities whose certificates of before yesterday are revoked:
-// those of today are refused by their suspension alone.
+// Suspensions returns a signed revocation list that suspends ids. It revokes only certificates
+// issued before yesterday, so that newer ones are refused because of the suspension alone.
 func Suspensions(number int64, key signature.SecretKey, ids ...spiffe.ID) trust.SignedRevocations {
 	list := revocation.Next(nil, "demo", time.Now().Add(-24*time.Hour), revocation.Lifetime)
 	list.Number = number
@@ -36,18 +36,19 @@ func Suspensions(number int64, key signature.SecretKey, ids ...spiffe.ID) trust.
 	return must(revocation.Sign(list, key))
 }
 
-// Continued is the list after another, which revokes nothing more.
+// Continued returns the successor of a list, with the same revocations.
 func Continued(s trust.SignedRevocations, key signature.SecretKey) trust.SignedRevocations {
 	list := must(s.Open())
 	return must(revocation.Sign(revocation.Next(list, list.Cluster, time.Now(), revocation.Lifetime), key))
 }
 
-// RevocationsSigned is list 1 of cluster demo, of a time, which revokes nothing.
+// RevocationsSigned returns list number 1 of cluster demo, created at a time, which revokes
+// nothing.
 func RevocationsSigned(at time.Time) trust.SignedRevocations {
 	return must(revocation.Sign(revocation.Next(nil, "demo", at, revocation.Lifetime), SigningKey("demo-1")))
 }
 
-// ReadFile is the content of a file.
+// ReadFile returns the content of a file.
 func ReadFile(path string) []byte { return must(os.ReadFile(path)) }
 
 // WriteRevocations puts a list in force, as activation does.

@@ -9,25 +9,26 @@ import (
 	"unicode/utf8"
 )
 
-// Validator holds values to JSON schemas: those of files, by name. It knows the keywords that our schemas use and refuses all others.
+// Validator validates values against JSON schemas, which it finds by file name. It implements the
+// keywords that our schemas use and returns an error for any other.
 type Validator struct{ All map[string]Schema }
 
-// Schema is one as JSON has it.
+// Schema is a decoded JSON schema.
 type Schema = map[string]any
 
-// Place is a schema and the file it stands in.
+// Place is a schema and the file that contains it.
 type Place struct {
 	File   string
 	Schema Schema
 }
 
-// Child is what it has for a keyword.
+// Child returns the subschema of a keyword, or an empty Place.
 func (p Place) Child(key string) Place {
 	s, _ := p.Schema[key].(Schema)
 	return Place{p.File, s}
 }
 
-// Follow is where a $ref leads.
+// Follow resolves $ref.
 func (v Validator) Follow(p Place) Place {
 	for {
 		ref, ok := p.Schema["$ref"].(string)
@@ -48,7 +49,7 @@ func (v Validator) Follow(p Place) Place {
 	}
 }
 
-// Check is an error unless the value fits.
+// Check returns an error if the value does not match the schema.
 func (v Validator) Check(p Place, value any) error {
 	p = v.Follow(p)
 	for keyword, arg := range p.Schema {
@@ -154,7 +155,7 @@ func typeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// Strings are those of a list.
+// Strings converts a decoded JSON list of strings.
 func Strings(v any) []string {
 	list, _ := v.([]any)
 	out := make([]string, len(list))

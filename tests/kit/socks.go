@@ -7,8 +7,8 @@ import (
 	"github.com/things-go/go-socks5/statute"
 )
 
-// SOCKSTo starts a SOCKS5 listener (RFC 1928) that connects to one address, whatever it is told, until
-// it is closed.
+// SOCKSTo starts a SOCKS5 listener (RFC 1928) that connects each client to one address, whatever
+// address the client names, until it is closed.
 func SOCKSTo(address string) net.Listener {
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))
 	carry := func(c net.Conn) {

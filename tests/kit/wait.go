@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Patience bounds each wait of a test for an event that must happen. It is so long that a
-// person would call the test hung, however busy the machine is; nothing is tuned to it.
+// Patience bounds each wait of a test for an event that must happen. It is so long that a person
+// would call the test hung, even on a busy machine; no test depends on its value.
 const Patience = 3 * time.Minute
 
-// Eventually waits until holds reports true, and fails the test if that takes longer than
-// Patience. The condition is named by what.
+// Eventually waits until holds returns true, and fails the test if that takes longer than Patience.
+// what names the condition in the failure.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if Poll(context.Background(), func() error {

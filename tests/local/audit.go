@@ -18,12 +18,12 @@ type Decision struct {
 	Code     string `json:"code"`
 	Message  string `json:"message"`
 	Key      string `json:"key"`
-	Replayed bool   `json:"replayed"` // the recorded answer, given once more
+	Replayed bool   `json:"replayed"` // whether the answer repeats a recorded one
 
-	Enrolment bool `json:"enrolment"` // of a host that proved itself, without a certificate
+	Enrolment bool `json:"enrolment"` // whether a host without a certificate proved itself by its host key
 }
 
-// Audit is what a provider decided so far, oldest first.
+// Audit returns the audit log of a provider, oldest first.
 func (o Operator) Audit(ctx context.Context, h *Host) ([]Decision, error) {
 	out, err := o.Run(ctx, "flor-provider", "audit", "--settings", filepath.Join(h.Dir, "provider.hujson"), "--json")
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Begin makes what an operator has before there is a cluster, the root and the key that signs
-// documents, installs the hosts, and returns what the topology has to know of all: facts.json.
+// Begin creates the material that an operator has before there is a cluster, namely the root and
+// the key that signs documents, and installs the hosts. It returns the facts about them that the
+// topology needs: facts.json.
 func (o Operator) Begin(ctx context.Context, signingKey string, hosts ...*Host) (map[string]any, error) {
 	if err := os.MkdirAll(o.Path("operator"), 0o700); err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func (o Operator) Begin(ctx context.Context, signingKey string, hosts ...*Host) 
 	return map[string]any{"account": account.Username, "keys": []string{public}, "sshHostKeys": keys}, nil
 }
 
-// Flake copies a cluster's flake, with the operator's root and these facts, and locks it.
+// Flake copies a cluster's flake, adds the operator's root and the facts, and locks it.
 func (o Operator) Flake(ctx context.Context, cluster string, facts any) error {
 	if err := o.Checkout(cluster); err != nil {
 		return err
@@ -57,8 +58,8 @@ func (o Operator) Flake(ctx context.Context, cluster string, facts any) error {
 	return o.Lock(ctx)
 }
 
-// Install makes the host a machine that has nothing but an SSH host key, and returns its public
-// half. Its hook logs what is asked of systemd.
+// Install makes the host a machine with nothing but an SSH host key, and returns the public half of
+// the key. The host's hook logs its requests to systemd.
 func (h *Host) Install() (public string, err error) {
 	if err := os.RemoveAll(h.Dir); err != nil {
 		return "", err
@@ -73,8 +74,8 @@ func (h *Host) Install() (public string, err error) {
 	return kit.Authorized(kit.WriteHostKey(h.HostKey())), nil
 }
 
-// People writes who can sign in on the pages of a host that is an issuer, with one password:
-// users.hujson, by the names of e-mail addresses in the trust domain.
+// People writes the people who can sign in at a host that is an issuer, all with one password:
+// users.hujson. names are the local parts of their e-mail addresses in the trust domain.
 func (h *Host) People(password string, names ...string) error {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	if err != nil {
@@ -87,7 +88,7 @@ func (h *Host) People(password string, names ...string) error {
 	return Write(filepath.Join(h.Dir, "users.hujson"), users)
 }
 
-// Halt stops all that the host runs, what answers others last.
+// Halt stops all processes of the host, those that answer others last.
 func (h *Host) Halt() error {
 	h.mu.Lock()
 	var parts []string
@@ -105,7 +106,7 @@ func (h *Host) Halt() error {
 	return errors.Join(errs...)
 }
 
-// Write writes a value as JSON, to a file that nobody else reads.
+// Write writes a value as JSON to a file that only its owner can read.
 func Write(path string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

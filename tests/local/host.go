@@ -22,16 +22,15 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Limit is how long anything that takes a second or two may take, on a machine that is
-// slow or busy.
+// Limit is the most that an operation of a second or two may take on a slow or busy machine.
 const Limit = kit.Patience
 
-// Host is one machine of the cluster: its files below Dir, and its processes, whose
-// programs are in Bin.
+// Host is one machine of the cluster, with its files below Dir and its processes, whose programs
+// are in Bin.
 type Host struct {
 	Name, Dir, Bin string
-	Manifest       document.Manifest // of the documents that were deployed last
-	TPM            string            // socket of its TPM; empty for none
+	Manifest       document.Manifest // from the documents deployed last
+	TPM            string            // socket of its TPM; empty if it has none
 
 	mu      sync.Mutex
 	running map[string]*process
@@ -39,10 +38,10 @@ type Host struct {
 
 type process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
+	done chan struct{} // closed when the process has ended
 }
 
-// Where a host has what is its own.
+// Paths of the host's files.
 func (h *Host) Layout() hostdir.Layout { return hostdir.Layout(filepath.Join(h.Dir, "state")) }
 func (h *Host) Closure() string        { return filepath.Join(h.Dir, "closure") }
 func (h *Host) HostKey() string        { return filepath.Join(h.Dir, "ssh_host_ed25519_key") }
@@ -50,8 +49,7 @@ func (h *Host) Socket() string         { return filepath.Join(h.Dir, "agent.sock
 func (h *Host) Refetch() string        { return filepath.Join(h.Dir, "refetch") }
 func (h *Host) Log(part string) string { return filepath.Join(h.Dir, part+".log") }
 
-// Deploy does what nixos-rebuild switch does: the host's closure is now this set of
-// documents.
+// Deploy does the work of nixos-rebuild switch: it makes these documents the host's closure.
 func (h *Host) Deploy(documents string) error {
 	d, err := document.Read(documents, document.DocManifest)
 	if err != nil {
@@ -66,8 +64,8 @@ func (h *Host) Deploy(documents string) error {
 	return os.Rename(tmp, h.Closure())
 }
 
-// Start runs a program of ours as a part of the host, such as "agent", and logs what
-// it prints to Log(part). Stop ends one that runs already.
+// Start runs one of our programs as a part of the host, such as "agent", with its output in
+// Log(part). It first stops the part if it already runs.
 func (h *Host) Start(part string, args ...string) error {
 	if err := h.Stop(part, syscall.SIGTERM); err != nil {
 		return err
@@ -97,7 +95,8 @@ func (h *Host) Start(part string, args ...string) error {
 	return nil
 }
 
-// starts are run on a thread that lasts: a child whose parent's thread ends is killed.
+// starts returns a channel of functions that start processes. They run on a thread that never ends:
+// the kernel kills these children when the thread that started them ends.
 var starts = sync.OnceValue(func() chan func() {
 	c := make(chan func())
 	go func() {
@@ -115,7 +114,7 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// PID is the process of a part that was started.
+// PID returns the process ID of a part that runs.
 func (h *Host) PID(part string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,14 +151,14 @@ func (h *Host) activateArgs(more ...string) []string {
 	return append(args, more...)
 }
 
-// Activate, Agent and Provide start what the units of a host run.
+// Activate, Agent and Provide start the programs of the host's units.
 func (h *Host) Activate() error { return h.Start("activate", h.activateArgs()...) }
 
 func (h *Host) Agent() error {
 	return h.Start("agent", "flor", "agent", "run", "--state", string(h.Layout()), "--socket", h.Socket())
 }
 
-// Provide starts the process of each of these kinds of need, as a part of its own.
+// Provide starts a provider process for each of the kinds, each as a part of its own.
 func (h *Host) Provide(kinds ...string) error {
 	for _, kind := range kinds {
 		if err := h.Start(ProviderPart(kind), "flor-provider", "run", kind, "--settings", filepath.Join(h.Dir, "provider.hujson")); err != nil {
@@ -169,10 +168,10 @@ func (h *Host) Provide(kinds ...string) error {
 	return nil
 }
 
-// ProviderPart is the part of a host that answers a kind of need.
+// ProviderPart returns the name of the part that answers a kind of need.
 func ProviderPart(kind string) string { return "provider-" + kind }
 
-// Once makes one pass of activation and returns its exit code and output.
+// Once runs one pass of activation and returns its exit code and output.
 func (h *Host) Once(ctx context.Context) (int, string, error) {
 	args := h.activateArgs("--once")
 	cmd := exec.CommandContext(ctx, filepath.Join(h.Bin, args[0]), args[1:]...)
@@ -184,7 +183,7 @@ func (h *Host) Once(ctx context.Context) (int, string, error) {
 	return cmd.ProcessState.ExitCode(), string(out), err
 }
 
-// Needs reads the state of every need of the host.
+// Needs reads the states of all needs of the host.
 func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
 	all := map[string]hostdir.NeedState{}
 	for _, n := range h.Manifest.Needs {
@@ -200,7 +199,8 @@ func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
 	return all, nil
 }
 
-// Fulfilled reports whether all needs are, and every unit that waits for one was notified.
+// Fulfilled reports whether all needs are fulfilled and all units that depend on them have been
+// notified.
 func (h *Host) Fulfilled() bool {
 	all, err := h.Needs()
 	for _, n := range h.Manifest.Needs {
@@ -211,20 +211,20 @@ func (h *Host) Fulfilled() bool {
 	return err == nil
 }
 
-// Requesting tells whether a request has no answer yet.
+// Requesting reports whether the host has a request without an answer.
 func (h *Host) Requesting() bool {
 	return slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool {
 		return exists(filepath.Join(h.Layout().Need(n.ID), "pending.json"))
 	})
 }
 
-// Value is a delivered file.
+// Value returns the content of a delivered file.
 func (h *Host) Value(need, file string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(hostdir.Current(h.Layout().Need(need)), file))
 	return string(b), err
 }
 
-// SVID is a delivered certificate with its key.
+// SVID returns a delivered certificate with its key.
 func (h *Host) SVID(need string) (*tls.Certificate, error) {
 	i := slices.IndexFunc(h.Manifest.Needs, func(n document.Need) bool { return n.ID == need })
 	id, err := h.Manifest.Needs[i].CertID()
@@ -238,7 +238,7 @@ func (h *Host) SVID(need string) (*tls.Certificate, error) {
 	return &svid.Cert, nil
 }
 
-// Ended is the last line of each process that ended by itself, by part.
+// Ended returns the last line of output of each process that ended by itself, by part.
 func (h *Host) Ended() map[string]string {
 	last := map[string]string{}
 	h.mu.Lock()

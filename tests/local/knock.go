@@ -11,9 +11,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Knock connects to a forwarder as whoever has the SVID, past the caller's own, and
-// opens a TCP connection
-// to a target. The error is how it was refused; without one the target was reached.
+// Knock connects to a forwarder with an SVID, without a forwarder on the caller's side, and opens a
+// TCP connection to a target. It returns nil if the target was reached, and otherwise the refusal.
 func Knock(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) error {
 	h, err := Hold(ctx, address, target, svid)
 	if err == nil {
@@ -22,10 +21,10 @@ func Knock(ctx context.Context, address string, target spiffe.ID, svid *tls.Cert
 	return err
 }
 
-// Held is a connection that was let in.
+// Held is an open connection that the forwarder accepted.
 type Held struct{ conn *quic.Conn }
 
-// Ended is when the other side ended it, at most a time from now.
+// Ended waits until the other side ends the connection, for at most within, and returns the time.
 func (h Held) Ended(within time.Duration) time.Time {
 	select {
 	case <-h.conn.Context().Done():
@@ -35,7 +34,7 @@ func (h Held) Ended(within time.Duration) time.Time {
 	return time.Now()
 }
 
-// Hold is Knock that stays.
+// Hold is like Knock, but keeps the connection open.
 func Hold(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) (h Held, err error) {
 	dialable, err := spiffe.Dial(target)
 	if err != nil {
@@ -45,7 +44,7 @@ func Hold(ctx context.Context, address string, target spiffe.ID, svid *tls.Certi
 	defer cancel()
 	conn, err := quic.DialAddr(ctx, address, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{wire.ALPN}, ServerName: spiffe.SNI(dialable),
-		Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true, // it is the caller who is on trial
+		Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true, // the test is about the caller's certificate
 	}, &quic.Config{KeepAlivePeriod: time.Second})
 	if err != nil {
 		return h, err

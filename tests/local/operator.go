@@ -14,21 +14,21 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Operator does what people do with a cluster, in the directory Work: the flake is in
-// cluster, what is theirs alone in operator, and the documents of each revision in a
-// directory of its name.
+// Operator does the work of an operator in the directory Work: the flake is in cluster, the
+// operator's own files are in operator, and the documents of each revision are in a directory of
+// its name.
 type Operator struct {
 	Repo string // checkout of Florete
 	Bin  string // directory with flor, florctl and flor-provider
 	Work string
 }
 
-// Path is below the directory that the operator works in.
+// Path returns a path below Work.
 func (o Operator) Path(parts ...string) string {
 	return filepath.Join(append([]string{o.Work}, parts...)...)
 }
 
-// Checkout copies a cluster's flake and the flake that it builds on.
+// Checkout copies a cluster's flake and the flake of Florete that it uses.
 func (o Operator) Checkout(cluster string) error {
 	for _, dir := range []string{"florete", "operator"} {
 		if err := os.MkdirAll(o.Path(dir), 0o700); err != nil {
@@ -47,8 +47,8 @@ func (o Operator) Checkout(cluster string) error {
 	return Copy(cluster, o.Path("cluster"))
 }
 
-// SigningKey makes the key that signs documents, operator/signing.key, and returns its
-// public half.
+// SigningKey generates the key that signs documents, operator/signing.key, and returns its public
+// half.
 func (o Operator) SigningKey(ctx context.Context, name string) (string, error) {
 	secret, err := o.Run(ctx, "nix", "key", "generate-secret", "--key-name", name)
 	if err != nil {
@@ -66,8 +66,8 @@ func (o Operator) SigningKey(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(string(public)), nil
 }
 
-// Lock begins the repository of the cluster and pins the flake that it builds on: an
-// override on each command would make the tree count as changed.
+// Lock creates the git repository of the cluster and locks its inputs: an override on each command
+// would make the tree count as changed.
 func (o Operator) Lock(ctx context.Context) error {
 	if err := o.git(ctx, time.Now(), "init", "--quiet", "--initial-branch=main"); err != nil {
 		return err
@@ -79,8 +79,8 @@ func (o Operator) Lock(ctx context.Context) error {
 	return err
 }
 
-// Commit commits the cluster as of a time, compiles it to the directory of the
-// revision's name, and signs it for Publish.
+// Commit commits the cluster as of a time, compiles it to the directory of the revision's name, and
+// signs the documents for Publish.
 func (o Operator) Commit(ctx context.Context, at time.Time, message, name string) error {
 	if err := o.git(ctx, at, "add", "--all"); err != nil {
 		return err
@@ -95,10 +95,11 @@ func (o Operator) Commit(ctx context.Context, at time.Time, message, name string
 	return err
 }
 
-// Signed is the file of the documents of a revision as Commit signed them.
+// Signed returns the path of a revision's documents as Commit signed them.
 func (o Operator) Signed(name string) string { return o.Path("signed-" + name) }
 
-// Publish has a provider serve what Commit signed, as soon as that runs.
+// Publish makes a provider import a revision that Commit signed. It waits for the provider to have
+// started once.
 func (o Operator) Publish(ctx context.Context, h *Host, name string) error {
 	if err := await(h, filepath.Join(h.Dir, "provider", "config", "state.db")); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (o Operator) Publish(ctx context.Context, h *Host, name string) error {
 	return nil
 }
 
-// await waits for a file that a process of a host makes.
+// await waits until a process of a host has created a file.
 func await(h *Host, path string) error {
 	for end := time.Now().Add(Limit); !exists(path); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -138,9 +139,9 @@ func (o Operator) git(ctx context.Context, at time.Time, args ...string) error {
 	return nil
 }
 
-// Issue lets a provider make its issuing key and signs its CSR with the root. The
-// provider is stopped then; its settings name DIR/issuing.crt and the state DIR/provider.
-// The host's documents are in force afterwards.
+// Issue makes a provider generate its issuing key, and signs its CSR with the root. It stops the
+// provider, and leaves the host's documents in force. The provider's settings must name
+// DIR/issuing.crt and the state DIR/provider.
 func (o Operator) Issue(ctx context.Context, h *Host) error {
 	if _, _, err := h.Once(ctx); err != nil {
 		return err
@@ -175,7 +176,7 @@ func Copy(from, to string) error {
 	return os.WriteFile(to, b, 0o644)
 }
 
-// Run runs one of ours or a command of the machine, and returns what it printed.
+// Run runs one of our programs or a command of the machine, and returns its output.
 func (o Operator) Run(ctx context.Context, name string, args ...string) (string, error) {
 	if own := filepath.Join(o.Bin, name); exists(own) {
 		name = own

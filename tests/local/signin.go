@@ -12,19 +12,19 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// SignIn is a web program's: by OpenID Connect (Core 1.0, code flow with PKCE), with the client
-// that activation delivered on its host.
+// SignIn is the sign-in of a web program by OpenID Connect (Core 1.0, code flow with PKCE), with
+// the client that activation delivered on its host.
 type SignIn struct {
 	Host     *Host
-	Need     string                       // of the client
-	Client   func() (*http.Client, error) // how the issuer is reached
-	Redirect string                       // URI of the client
+	Need     string                       // that delivers the client
+	Client   func() (*http.Client, error) // returns a client that reaches the issuer
+	Redirect string                       // redirect URI of the client
 
 	mu    sync.Mutex
 	begun map[string]string // state → PKCE verifier
 }
 
-// OIDCClient has the files of a client as activation delivered them.
+// OIDCClient returns the files of a client that activation delivered.
 func (h *Host) OIDCClient(need string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, file := range []string{"client-id", "client-secret", "issuer"} {
@@ -37,7 +37,7 @@ func (h *Host) OIDCClient(need string) (map[string]string, error) {
 	return values, nil
 }
 
-// Begin sends a person to the issuer.
+// Begin redirects a person to the issuer.
 func (s *SignIn) Begin(w http.ResponseWriter, r *http.Request) error {
 	_, _, config, err := s.config(r.Context())
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *SignIn) Begin(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// End reads the claims of who comes back.
+// End redeems the code of a person who comes back and decodes the claims.
 func (s *SignIn) End(r *http.Request, claims any) error {
 	state := r.FormValue("state")
 	s.mu.Lock()
@@ -83,7 +83,7 @@ func (s *SignIn) End(r *http.Request, claims any) error {
 	return id.Claims(claims)
 }
 
-// config is read each time: secrets are rotated.
+// config reads the delivered client each time, since secrets are rotated.
 func (s *SignIn) config(ctx context.Context) (context.Context, *oidc.Provider, *oauth2.Config, error) {
 	values, err := s.Host.OIDCClient(s.Need)
 	if err != nil {

@@ -15,27 +15,27 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// A Program is a program of others.
+// A Program is a third-party program.
 type Program struct {
 	Command []string // the command line that starts it
-	Root    string   // the directory that its files lie below; empty where it is installed
+	Root    string   // directory that contains its files; empty if the program is installed
 }
 
-// requirement is the oldest version of a program that does, and the flag that prints a version.
+// requirement is the oldest suitable version of a program, and the flag that prints its version.
 type requirement struct{ oldest, flag string }
 
-// requirements has a program only where an older version that some distribution still has would
-// fail the tests.
+// requirements lists only programs of which some distribution still has a version too old for the
+// tests.
 var requirements = map[string]requirement{
 	"nginx":        {"1.23.2", "-v"}, // variables of the PROXY protocol's TLVs
 	"etcd":         {"3.4.0", "--version"},
 	"redis-server": {"6.0.0", "--version"}, // access lists
 }
 
-// Find returns the program that the variable FLORETE_<NAME> names, with the directory that
-// FLORETE_<NAME>_ROOT names, or else the one in PATH or in a directory of system programs.
-// NAME is the program's name in capitals, up to the first hyphen. It is an error when there is
-// none, or when its version is too old.
+// Find returns the program in the variable FLORETE_<NAME>, with the directory in
+// FLORETE_<NAME>_ROOT, or else the one in PATH or in a directory of system programs. NAME is the
+// program's name in capitals, up to the first hyphen. It returns an error if there is no program or
+// its version is too old.
 func Find(name string) (Program, error) {
 	head, _, _ := strings.Cut(name, "-")
 	variable := "FLORETE_" + strings.ToUpper(head)
@@ -64,7 +64,7 @@ func Find(name string) (Program, error) {
 	return found, nil
 }
 
-// system is a directory of programs that is not in everybody's PATH.
+// system is a directory of programs that is not in every user's PATH.
 var system = "/usr/sbin"
 
 var numbers = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
@@ -83,7 +83,7 @@ func printed(command []string, flag string) (string, error) {
 	return string(version), nil
 }
 
-// Require returns a program, or skips the test where there is none that does.
+// Require returns a program, or skips the test if Find returns an error.
 func Require(t testing.TB, name string) Program {
 	t.Helper()
 	found, err := Find(name)

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Tool compiles a program of others, which is a tool of the Go module in the directory module of
-// tests, and returns its path. Its net and os/user are Go, like those of our programs: what both have
-// in them is then compiled once.
+// Tool compiles a third-party program, which is a tool of the Go module in the directory module of
+// tests, and returns its path. It builds net and os/user without cgo, as for our programs, so that
+// packages which both use are compiled once.
 func Tool(module, name string) (string, error) {
 	_, here, _, _ := runtime.Caller(0)
 	cmd := exec.Command(filepath.Join(filepath.Dir(here), "tool"), name)

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// check holds the laws that are about how a story ends.
+// check checks the laws about the end of a story.
 func (f *Fleet) check() {
 	for _, h := range f.Hosts {
 		h.Stop()
@@ -34,8 +34,8 @@ func (f *Fleet) check() {
 	}
 }
 
-// whole holds the laws "whole": what is delivered is exactly one answer, nothing
-// more or less, and "key": an SVID's key is the certificate's.
+// whole checks the laws "whole" (the delivered files are exactly one answer) and "key" (an SVID's
+// key belongs to its certificate).
 func (h *Host) whole() {
 	state := h.State()
 	for _, n := range h.needs {
@@ -59,7 +59,7 @@ func (h *Host) whole() {
 	}
 }
 
-// delivered reads what is in force for a need, by value.
+// delivered reads the files in force for a need, by value name.
 func delivered(l hostdir.Layout, n document.Need) (map[string]string, error) {
 	dir := hostdir.Current(l.Need(n.ID))
 	entries, err := os.ReadDir(dir)
@@ -99,8 +99,8 @@ func (h *Host) matches(n document.Need, files map[string]string) {
 	}
 }
 
-// source is the answer that files are, nil when they are none. The key is the
-// host's own, and its manifest has the roots.
+// source returns the answer that the files come from, or nil. It ignores the key, which the host
+// generated, and the roots, which are in its manifest.
 func (f *Fleet) source(h *Host, n document.Need, files map[string]string) *answer {
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
@@ -125,8 +125,8 @@ func (f *Fleet) source(h *Host, n document.Need, files map[string]string) *answe
 	return nil
 }
 
-// rotated holds the law "rotated": what is delivered is of the generation that the
-// manifest asks for.
+// rotated checks the law "rotated": the delivered files are of the generation that the manifest
+// requests.
 func (h *Host) rotated() {
 	for _, n := range h.needs {
 		files, err := delivered(h.State(), n)
@@ -139,8 +139,8 @@ func (h *Host) rotated() {
 	}
 }
 
-// attempts is the most attempts that one effort makes in a time: a few while waits
-// grow, then one in half the longest wait, and some more since they are random.
+// attempts returns the most attempts that one effort makes in a time: a few while waits grow, then
+// one per half of the longest wait, and some more since waits are random.
 func (f *Fleet) attempts(d time.Duration) int {
 	longest := f.Backoff.Max
 	if longest == 0 {
@@ -149,8 +149,8 @@ func (f *Fleet) attempts(d time.Duration) int {
 	return 24 + int(1.5*float64(d)/float64(longest/2))
 }
 
-// bounded holds the law "bounded": connections are asked for no more often than
-// backoff allows; each life and each commit may begin anew.
+// bounded checks the law "bounded": hosts dial no more often than backoff allows. Each life and
+// each commit may begin anew.
 func (h *Host) bounded() {
 	d := time.Since(h.f.began)
 	most := len(h.needs) * (h.f.attempts(d) + 2*h.lives)
@@ -159,8 +159,7 @@ func (h *Host) bounded() {
 	}
 }
 
-// idle holds the law "idle": one more activation asks for what is due and for
-// nothing else.
+// idle checks the law "idle": one more activation sends requests only for needs that are due.
 func (h *Host) idle() {
 	due := 0
 	for _, n := range h.needs {

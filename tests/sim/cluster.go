@@ -12,11 +12,11 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// ungranted starts the ids of needs that no policy grants.
+// ungranted is the prefix of the IDs of needs that no policy grants.
 const ungranted = "oidc-ungranted"
 
-// needs are what a host of a fleet requests: SVIDs of its own and of a service, an
-// OIDC client of that, and its documents.
+// needs returns the needs of a host: its own SVID and that of a service, an OIDC client of the
+// service, and its documents.
 func (f *Fleet) needs(host string) []document.Need {
 	node := kit.ID("node/" + host)
 	config := kit.ConfigNeed(node, f.providers()...)
@@ -29,7 +29,7 @@ func (f *Fleet) needs(host string) []document.Need {
 	}
 }
 
-// OIDC is a need for the client of a host's service.
+// OIDC returns a need for the OIDC client of a host's service.
 func (f *Fleet) OIDC(name, host string) document.Need {
 	return kit.OIDCNeed(name, kit.ID("service/"+strings.TrimPrefix(name, "oidc-")+"-"+host), f.providers()...)
 }
@@ -41,7 +41,7 @@ func (f *Fleet) providers() (names []string) {
 	return names
 }
 
-// manifest is the newest one of a host.
+// manifest returns the newest manifest of a host.
 func (f *Fleet) manifest(h *Host) document.Manifest {
 	m := document.Manifest{
 		Cluster: "sim", Host: h.name, TrustDomain: kit.Domain, Trust: f.trust(),
@@ -57,7 +57,7 @@ func (f *Fleet) manifest(h *Host) document.Manifest {
 	return m
 }
 
-// policy is the newest one of a provider.
+// policy returns the newest policy of a provider.
 func (f *Fleet) policy(p *Provider) document.Policy {
 	policy := document.Policy{
 		Cluster: "sim", Host: p.name, TrustDomain: kit.Domain, Trust: f.trust(), Provider: map[string]document.Listening{},
@@ -86,8 +86,8 @@ func (f *Fleet) trust() document.Trust {
 	}
 }
 
-// Commit is a new commit of the flake, in which change is made to each host's
-// needs. Nobody has it yet: see Deploy and Publish.
+// Commit makes a new commit of the flake, in which change is applied to the needs of each host. It
+// has no effect until Deploy and Publish.
 func (f *Fleet) Commit(change func(host string, needs []document.Need) []document.Need) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,8 +99,8 @@ func (f *Fleet) Commit(change func(host string, needs []document.Need) []documen
 	f.log("commit %d", f.serial)
 }
 
-// Rotate is a commit that raises the generation of every need that can have another:
-// certificates are renewed instead, and documents have serials.
+// Rotate makes a commit that raises the generation of every need that can have another.
+// Certificates are renewed instead, and documents have serials.
 func (f *Fleet) Rotate() {
 	f.Commit(func(_ string, needs []document.Need) []document.Need {
 		for i := range needs {
@@ -112,8 +112,7 @@ func (f *Fleet) Rotate() {
 	})
 }
 
-// Publish gives providers the newest policy, and the newest documents of all hosts
-// to hand out.
+// Publish gives providers the newest policy, and the newest documents of all hosts to serve.
 func (f *Fleet) Publish(providers ...*Provider) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,8 +130,7 @@ func (f *Fleet) Publish(providers ...*Provider) {
 	}
 }
 
-// Deploy switches hosts to the newest commit: a new closure, and activation
-// restarted.
+// Deploy switches hosts to the newest commit: it changes their closure and restarts activation.
 func (f *Fleet) Deploy(hosts ...*Host) {
 	for _, h := range hosts {
 		f.mu.Lock()

@@ -19,18 +19,17 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Config of a Fleet.
+// Config is the configuration of a Fleet.
 type Config struct {
-	Hosts     int // zero for 2
-	Providers int // each runs all kinds, and hosts prefer the first; zero for 1
+	Hosts     int // zero means 2
+	Providers int // each runs all kinds, and hosts prefer the first; zero means 1
 	Link      Link
-	Lifetime  time.Duration // of SVIDs; zero for a day
-	Every     time.Duration // how often hosts look for new documents; zero for 15 minutes
+	Lifetime  time.Duration // of SVIDs; zero means a day
+	Every     time.Duration // interval at which hosts fetch new documents; zero means 15 minutes
 	Backoff   needstate.Backoff
 }
 
-// Fleet is hosts and providers in one bubble of virtual time. None of them runs
-// before it is started.
+// Fleet is a set of hosts and providers in one bubble of virtual time. All are stopped at first.
 type Fleet struct {
 	Config
 	Hosts     []*Host
@@ -40,18 +39,18 @@ type Fleet struct {
 	seed    uint64
 	dir     string
 	began   time.Time
-	ca      *kit.CA // whose issuing certificate is of no provider
+	ca      *kit.CA // its issuing certificate belongs to no provider
 	signing signature.SecretKey
 	net     *network
 
-	mu     sync.Mutex // of the documents
+	mu     sync.Mutex // guards the documents
 	serial int64
 
 	lawsMu sync.Mutex
 	laws
 }
 
-// newFleet makes a fleet that is a month old and has had no need fulfilled yet.
+// newFleet returns a fleet that is a month old and has no fulfilled needs yet.
 func newFleet(t testing.TB, c Config, seed uint64) *Fleet {
 	if c.Hosts == 0 {
 		c.Hosts = 2
@@ -79,8 +78,8 @@ func newFleet(t testing.TB, c Config, seed uint64) *Fleet {
 	return f
 }
 
-// disk is a directory in memory where there is one: what is at stake here is order,
-// not durability, and flushing to real disks takes real time.
+// disk returns a directory, in memory if possible: the laws are about order, not durability, and
+// flushing to a real disk takes real time.
 func disk(t testing.TB) string {
 	dir, err := os.MkdirTemp("/dev/shm", "florete-sim-")
 	if err != nil {
@@ -111,8 +110,8 @@ func (f *Fleet) Down() {
 	}
 }
 
-// Calm ends all faults: the network is good, nothing dies any more, clocks are
-// right, and everybody runs on the newest commit.
+// Calm ends all faults: the network is good, nothing dies any more, clocks are right, and all hosts
+// and providers run on the newest commit.
 func (f *Fleet) Calm() {
 	f.log("calm")
 	f.net.calm()
@@ -128,8 +127,8 @@ func (f *Fleet) Calm() {
 	f.Boot()
 }
 
-// Settle waits until every need is as it should be, and calls it a violation when
-// that takes longer.
+// Settle waits until every need is in the right state, and reports a violation if that takes longer
+// than within.
 func (f *Fleet) Settle(within time.Duration) {
 	f.Helper()
 	begin := time.Now()
@@ -151,14 +150,13 @@ func (f *Fleet) settled() bool {
 	return !slices.ContainsFunc(f.Hosts, func(h *Host) bool { return h.open() != "" })
 }
 
-// Sleep lets virtual time pass.
+// Sleep lets virtual time pass and waits until all goroutines are blocked.
 func (f *Fleet) Sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// rand is the source of chance for one purpose. What happens elsewhere does not
-// change what it gives.
+// rand returns the random numbers for one purpose, which depend on the seed and the purpose alone.
 func (f *Fleet) rand(purpose ...any) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprint(h, purpose...)
@@ -172,30 +170,29 @@ func (f *Fleet) must(err error) {
 	}
 }
 
-// log notes what happened, for when a law is violated.
+// log adds a line to the log, which is printed if a law is violated.
 func (f *Fleet) log(format string, args ...any) {
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
 	f.lines = append(f.lines, fmt.Sprintf("%12s  %s", time.Since(f.began).Round(time.Millisecond), fmt.Sprintf(format, args...)))
 }
 
-// count counts a fault or what came of one, so that a scenario can show that it
-// was not idle.
+// count counts a fault or its effect, so that a scenario can prove that it was not idle.
 func (f *Fleet) count(what string) {
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
 	f.seen[what]++
 }
 
-// Seen is how often something happened: "killed", "again" (an answer given once
-// more), or the code of an error that a host was told.
+// Seen returns the count of an event: "killed", "again" (a repeated answer), or the code of an error
+// that a host received.
 func (f *Fleet) Seen(what string) int {
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
 	return f.seen[what]
 }
 
-// Want fails the scenario when something that it is about did not happen.
+// Want fails the scenario if an event happened fewer than least times.
 func (f *Fleet) Want(what string, least int) {
 	f.Helper()
 	if n := f.Seen(what); n < least {
@@ -203,14 +200,14 @@ func (f *Fleet) Want(what string, least int) {
 	}
 }
 
-// tail is the end of the log.
+// tail returns the end of the log.
 func (f *Fleet) tail() string {
 	const most = 400
 	return strings.Join(f.lines[max(0, len(f.lines)-most):], "\n")
 }
 
-// Deaths makes hosts and providers die so often, evenly spread, each time at a
-// moment that the seed draws.
+// Deaths makes hosts and providers die that many times in total, evenly spread, each time at a
+// moment that follows from the seed.
 func (f *Fleet) Deaths(hosts, providers int) {
 	for i := range hosts {
 		f.Hosts[i%len(f.Hosts)].die(1)
@@ -220,13 +217,13 @@ func (f *Fleet) Deaths(hosts, providers int) {
 	}
 }
 
-// Part makes a host and a provider unreachable for each other; nothing tells them.
+// Part makes a host and a provider unreachable for each other, without an error from the network.
 func (f *Fleet) Part(h *Host, p *Provider) {
 	f.log("%s and %s are parted", h.name, p.name)
 	f.net.part(h.name, p.name, true)
 }
 
-// Heal ends what Part began.
+// Heal reverses Part.
 func (f *Fleet) Heal(h *Host, p *Provider) {
 	f.log("%s and %s reach each other", h.name, p.name)
 	f.net.part(h.name, p.name, false)

@@ -28,10 +28,10 @@ type Host struct {
 	publicKey string
 
 	needs  []document.Need // of the newest commit
-	target int64           // serial of the newest commit that it can know of
+	target int64           // serial of the newest commit that was published or deployed to it
 
 	mu     sync.Mutex
-	disk   int   // which of its directories is the host's disk
+	disk   int   // number of the directory that is its disk
 	serial int64 // of the manifest in force
 	status event.Summary
 }
@@ -51,7 +51,7 @@ func (h *Host) path(names ...string) string {
 
 func (h *Host) closure() string { return h.path("closure") }
 
-// State is the host's state directory, until it dies next.
+// State returns the host's state directory, which is valid until the host dies.
 func (h *Host) State() hostdir.Layout {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,14 +60,14 @@ func (h *Host) State() hostdir.Layout {
 
 func (h *Host) state() hostdir.Layout { return hostdir.Layout(h.path(fmt.Sprintf("disk-%d", h.disk))) }
 
-// activate is one life.
+// activate is one life of activation.
 func (h *Host) activate(ctx context.Context, l *life) {
 	c := h.config(l)
 	if _, err := activation.Run(ctx, c); err != nil && l.alive() {
 		h.f.Errorf("%s: activation ended: %v", h.name, err)
 	}
 	if !l.alive() {
-		os.RemoveAll(string(c.State)) // what the dead still wrote
+		os.RemoveAll(string(c.State)) // files written after the death
 	}
 }
 
@@ -95,8 +95,8 @@ func (h *Host) config(l *life) activation.Config {
 	}
 }
 
-// died moves the disk, as it is at this instant, out of reach of the life that has
-// just ended: whatever that still writes is lost. What it left must be whole.
+// died moves the disk in its present state out of reach of the life that has just ended, so that
+// whatever that life still writes is lost. It checks the law "whole" on the disk.
 func (h *Host) died(*life) {
 	h.mu.Lock()
 	old := h.state()
@@ -109,7 +109,7 @@ func (h *Host) died(*life) {
 	h.whole()
 }
 
-// Wipe makes the host lose its disk, as when it is installed anew.
+// Wipe deletes the host's disk, as a new installation does.
 func (h *Host) Wipe() {
 	h.Stop()
 	h.f.log("%s is wiped", h.name)
@@ -118,8 +118,8 @@ func (h *Host) Wipe() {
 	h.Start()
 }
 
-// Clock corrects the host's clock, which was ahead by d, or behind by -d, when it
-// wrote down all that it knows of its needs.
+// Clock simulates the correction of a clock that was ahead by d, or behind by -d, when the host
+// wrote the states of its needs: it shifts the times in these.
 func (h *Host) Clock(d time.Duration) {
 	h.Stop()
 	h.f.log("%s has written its state with a clock %s ahead", h.name, d)
@@ -130,7 +130,7 @@ func (h *Host) Clock(d time.Duration) {
 			continue
 		}
 		renewal := d
-		if !s.Expires.IsZero() { // which is by the provider's clock
+		if !s.Expires.IsZero() { // the expiry is by the provider's clock
 			renewal = d * time.Duration(100-n.Renew.AtPercent) / 100
 		}
 		for at, by := range map[*unixtime.Time]time.Duration{&s.LastAttempt: d, &s.StateSince: d, &s.Fulfilled: d, &s.Next: renewal} {
@@ -144,7 +144,7 @@ func (h *Host) Clock(d time.Duration) {
 	h.Start()
 }
 
-// open says which needs are not as they should be on the newest commit.
+// open lists the needs that are not yet in the right state for the newest commit.
 func (h *Host) open() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,32 +15,32 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// laws are checked while a story is told and after it. Each has a name, under which
-// a violation is reported.
+// laws are the observations with which the laws of the package documentation are checked, during a
+// story and after it. Violations are reported under the name of the law.
 type laws struct {
 	lines   []string
 	seen    map[string]int
-	answers map[string][]answer          // by what was asked: provider, then place of the record
-	granted map[string]time.Time         // by provider and idempotency key, until when
+	answers map[string][]answer          // by provider and place of the record
+	granted map[string]time.Time         // end of validity, by provider and idempotency key
 	rows    map[string]int               // audit rows, by caller, need and outcome
-	told    map[string]int               // what hosts heard, likewise
+	told    map[string]int               // answers that hosts received, likewise
 	quiet   map[string]quiet             // by host and need
 	asking  map[string]string            // key of a request not known to be fulfilled, by host and need
 	inForce map[string]document.Document // manifest, by host
-	opened  map[string]time.Time         // when that was, by host
+	opened  map[string]time.Time         // when the manifest came in force, by host
 }
 
-// answer is one that a provider has committed to.
+// answer is an answer that a provider has committed.
 type answer struct {
 	hostapi.Answer
 	key        string
 	generation int
 }
 
-// quiet is a time in which a host has nothing to ask.
+// quiet is a time in which a need of a host is not due.
 type quiet struct{ from, until time.Time }
 
-// needDocuments is the need that a host's documents answer.
+// needDocuments is the ID of the need for a host's documents.
 const needDocuments = "config-documents"
 
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -58,7 +58,7 @@ func (f *Fleet) violated(law, format string, args ...any) {
 	f.Errorf("law %q: %s", law, text)
 }
 
-// committed takes note of what a provider has decided.
+// committed records the decisions in a transaction that a provider has committed.
 func (p *Provider) committed(txn store.Txn) {
 	for _, op := range txn.Then {
 		if strings.HasPrefix(op.Key, server.AuditPrefix) {
@@ -72,8 +72,7 @@ func (p *Provider) committed(txn store.Txn) {
 	}
 }
 
-// answered holds the law "once": as long as an answer is good, its idempotency key
-// has no other.
+// answered checks the law "once": as long as an answer is valid, its idempotency key has no other.
 func (p *Provider) answered(op store.Op) {
 	var record struct {
 		Key        string
@@ -100,9 +99,9 @@ func (p *Provider) answered(op store.Op) {
 
 func expired(unix int64) bool { return unix != 0 && time.Now().Unix() >= unix }
 
-// decided holds the laws "once", for answers that are not on record, "same": what has
-// no answer yet is asked again with the same key, "quiet": no request for a need that is
-// fulfilled, and "alone": no host is taken for two.
+// decided checks, for a row of the audit log, the laws "once" (for answers that are not recorded),
+// "same" (a request without an answer is repeated with the same key), "quiet" (no request for a
+// need that is fulfilled and not due) and "alone" (no host is mistaken for two machines).
 func (f *Fleet) decided(p *Provider, row server.Row) {
 	caller, need := host(row.Caller), row.Need
 	outcome := string(row.Outcome) + row.Code
@@ -138,13 +137,13 @@ func (f *Fleet) decided(p *Provider, row server.Row) {
 	if anew && before && time.Now().Before(until) {
 		f.violated("once", "%s decides anew on key %s of %s, need %s", p.name, row.Key, caller, need)
 	}
-	// Documents that a watch brought have a row, and nobody knows before when they come.
+	// A watch delivers documents at any time and records a row.
 	if need != needDocuments && at.After(q.from) && at.Before(q.until) {
 		f.violated("quiet", "%s asks %s for %s, fulfilled at %s and not due before %s", caller, p.name, need, f.since(q.from), f.since(q.until))
 	}
 }
 
-// end is when what a row grants ends.
+// end returns the time at which the grant in an audit row ends.
 func end(row server.Row) time.Time {
 	if at, err := time.Parse(time.RFC3339, row.Detail["until"]); err == nil {
 		return at
@@ -152,7 +151,7 @@ func end(row server.Row) time.Time {
 	return never
 }
 
-// host is the host that a caller is.
+// host returns the name of a caller's host, or "nobody".
 func host(caller string) string {
 	id, err := spiffe.ParseID(caller)
 	if err != nil {
@@ -163,7 +162,7 @@ func host(caller string) string {
 
 func (f *Fleet) since(t time.Time) time.Duration { return t.Sub(f.began).Round(time.Second) }
 
-// event takes note of what a host says of itself.
+// event records an event that a host reports.
 func (h *Host) event(e event.Event) {
 	f := h.f
 	f.log("%s: %s", h.name, strings.SplitN(e.String(), "\n", 2)[0])
@@ -179,7 +178,7 @@ func (h *Host) event(e event.Event) {
 		defer f.lawsMu.Unlock()
 		delete(f.quiet, at)
 		switch e.Code {
-		case hostapi.CodeClock.Name, hostapi.CodeUntrusted.Name: // what was answered is of no use
+		case hostapi.CodeClock.Name, hostapi.CodeUntrusted.Name: // the answer is of no use
 			delete(f.asking, at)
 		case hostapi.CodePolicyBehind.Name, hostapi.CodeDeviceKey.Name, hostapi.CodeNotGranted.Name, hostapi.CodeMismatch.Name, hostapi.CodeRotated.Name, hostapi.CodeReplayed.Name, hostapi.CodeBadNonce.Name:
 			f.told[at+" "+string(e.Kind)+e.Code]++
@@ -199,8 +198,8 @@ func (h *Host) event(e event.Event) {
 	}
 }
 
-// documents holds the law "forward": what is in force never goes back, but by the
-// operator's act. A new manifest may give a need something to ask.
+// documents checks the law "forward": the serial in force never decreases unless the operator rolls
+// back. A new manifest may also make a need due.
 func (h *Host) documents() {
 	d, err := h.State().Manifest()
 	if err != nil {
@@ -232,7 +231,7 @@ func (h *Host) documents() {
 	}
 }
 
-// forget ends what is known of when the host's needs are due.
+// forget forgets when the host's needs are due.
 func (h *Host) forget() {
 	f := h.f
 	f.lawsMu.Lock()

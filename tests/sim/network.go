@@ -19,9 +19,9 @@ type network struct {
 	link      Link
 	listeners map[string]*listener // by address
 	wires     map[*wire]bool
-	apart     map[[2]string]bool   // host and provider that do not reach each other
+	apart     map[[2]string]bool   // host and provider that cannot reach each other
 	dials     map[string]int       // by host
-	dialled   map[string]time.Time // by the host's address on the wire
+	dialled   map[string]time.Time // by the host's simulated address
 	perSecond map[int64]int        // dials by Unix second
 }
 
@@ -32,8 +32,8 @@ func newNetwork(f *Fleet, l Link) *network {
 	}
 }
 
-// dial connects a life of a host to a provider, or fails as TCP does: refused when
-// nobody listens, nothing at all when the network is parted.
+// dial connects a life of a host to a provider, or fails like TCP: with a refusal if nobody
+// listens, and with silence if the network is parted.
 func (n *network) dial(ctx context.Context, host string, l *life, address string) (net.Conn, error) {
 	if err := l.moment("dial"); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (n *network) dial(ctx context.Context, host string, l *life, address string
 	return w.ends[0], nil
 }
 
-// newWire makes the next wire of a host, with the fate that the seed has for it.
+// newWire returns the next wire of a host, with the fate that follows from the seed.
 func (n *network) newWire(host, provider string) *wire {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -90,7 +90,7 @@ func (n *network) cut(name string) {
 	}
 }
 
-// of lists wires and forgets those listed.
+// of removes the wires for which which returns true from the network, and returns them.
 func (n *network) of(which func(*wire) bool) []*wire {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -101,7 +101,7 @@ func (n *network) of(which func(*wire) bool) []*wire {
 	return found
 }
 
-// part makes a host and a provider unreachable for each other, or heals that.
+// part makes a host and a provider unreachable for each other, or reachable again.
 func (n *network) part(host, provider string, apart bool) {
 	n.mu.Lock()
 	n.apart[[2]string{host, provider}] = apart
@@ -113,7 +113,7 @@ func (n *network) part(host, provider string, apart bool) {
 	}
 }
 
-// calm makes the network good.
+// calm ends the faults of the network.
 func (n *network) calm() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,7 +121,7 @@ func (n *network) calm() {
 	clear(n.apart)
 }
 
-// Dials is how often a host has asked for a connection, of all hosts with "".
+// count returns the number of dials of a host, or of all hosts if host is "".
 func (n *network) count(host string) (all int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,7 +133,7 @@ func (n *network) count(host string) (all int) {
 	return all
 }
 
-// listener is where one life of a provider accepts.
+// listener accepts the connections to one life of a provider.
 type listener struct {
 	n     *network
 	at    string // its address
@@ -169,7 +169,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close resets what nobody has accepted.
+// Close resets connections that have not been accepted.
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		l.n.mu.Lock()
@@ -193,14 +193,14 @@ func (l *listener) Close() error {
 
 func (l *listener) Addr() net.Addr { return addr(l.at) }
 
-// when is when the connection of a host's address was dialled.
+// when returns the time at which the connection from a host's address was dialled.
 func (n *network) when(from string) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.dialled[from]
 }
 
-// Peak is the most connections that were asked for in one second of a time.
+// Peak returns the most dials in any one second between from and until.
 func (f *Fleet) Peak(from, until time.Time) (most int) {
 	f.net.mu.Lock()
 	defer f.net.mu.Unlock()

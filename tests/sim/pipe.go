@@ -8,19 +8,18 @@ import (
 	"time"
 )
 
-// pipe is one direction of a connection. What is written arrives in order, each
-// piece at its time.
+// pipe is one direction of a connection. Writes arrive in order, each at its time.
 type pipe struct {
 	mu       sync.Mutex
 	pieces   []piece
-	last     time.Time     // when the newest piece arrives
-	broken   error         // what both ends see from now on
-	stalled  bool          // nothing written from now on arrives
+	last     time.Time     // arrival of the newest piece
+	broken   error         // error of both ends from now on
+	stalled  bool          // whether later writes are lost
 	deadline time.Time     // of the reader
 	changed  chan struct{} // closed and replaced at each change
 }
 
-// piece is what one write sent; nil is the end of the stream.
+// piece is the data of one write, or the end of the stream if data is nil.
 type piece struct {
 	at   time.Time
 	data []byte
@@ -28,7 +27,7 @@ type piece struct {
 
 func newPipe() *pipe { return &pipe{changed: make(chan struct{})} }
 
-// change alters the pipe and wakes its reader.
+// change changes the pipe and wakes its reader.
 func (p *pipe) change(alter func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +51,7 @@ func (p *pipe) read(b []byte) (int, error) {
 	}
 }
 
-// look reads what has arrived, or says what to wait for.
+// look reads data that has arrived. If there is none, it returns what to wait for.
 func (p *pipe) look(b []byte) (n int, changed <-chan struct{}, next time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +82,7 @@ func (p *pipe) look(b []byte) (n int, changed <-chan struct{}, next time.Time, e
 	return 0, p.changed, next, nil
 }
 
-// write sends data, or with nil the end of the stream.
+// write sends data, or the end of the stream if data is nil.
 func (p *pipe) write(data []byte, after time.Duration) (err error) {
 	p.change(func() {
 		switch {

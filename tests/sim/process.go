@@ -7,42 +7,42 @@ import (
 	"time"
 )
 
-// errKilled is what a dead process gets from everything it touches.
+// errKilled is the error of every operation of a dead process.
 var errKilled = errors.New("killed")
 
-// process is what runs on a machine: it is started and stopped, it dies, and comes
-// back within a minute as a new life on what the last one left.
+// process is a process on a machine. It is started and stopped; if it dies, it comes back within a
+// minute as a new life with the files of the last one.
 type process struct {
 	f    *Fleet
 	name string
-	run  func(context.Context, *life) // returns when all it started has ended
-	dead func(*life)                  // what death leaves behind, at that very moment
+	run  func(context.Context, *life) // returns when everything it started has ended
+	dead func(*life)                  // called at the moment of death, for its effects
 
 	mu     sync.Mutex
 	lives  int
-	deaths int // that it still has to die
+	deaths int // deaths still to come
 	life   *life
 	quit   chan struct{}
 	ended  chan struct{}
 }
 
-// moments is over how many moments of a life its death is drawn: about as many as
-// a host has until all its needs are fulfilled.
+// moments is the range from which the moment of a death is drawn: about the number of moments until
+// a host has all needs fulfilled.
 const moments = 160
 
-// life is one life of a process. It is made of moments: each read and write of a
-// connection, each step of a delivery, each commit. It can end at any.
+// life is one life of a process. It consists of moments, namely each read and write of a
+// connection, each step of a delivery and each commit, and can end at any of them.
 type life struct {
 	*process
 	cancel context.CancelFunc
 
 	mu    sync.Mutex
 	count int
-	fatal int // the moment it dies at; zero for never
+	fatal int // the moment of death; zero means none
 	over  bool
 }
 
-// moment lets a moment pass; the error says that the process has died.
+// moment counts a moment. It returns errKilled if the process has died.
 func (l *life) moment(what string) error {
 	l.mu.Lock()
 	l.count++
@@ -79,7 +79,7 @@ func (l *life) alive() bool {
 	return !l.over
 }
 
-// Start runs the process until Stop; it does nothing when it runs already.
+// Start runs the process until Stop. It does nothing if the process already runs.
 func (p *process) Start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +144,7 @@ func (p *process) Restart() {
 	p.Start()
 }
 
-// Kill ends the process without any cleanup; it comes back within a minute.
+// Kill ends the process without any cleanup. It comes back within a minute.
 func (p *process) Kill() {
 	p.mu.Lock()
 	l := p.life

@@ -26,12 +26,11 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// kinds are those that a provider runs, each at an address of its own.
+// kinds are the kinds that a provider runs, each at an address of its own.
 var kinds = []string{cert.Name, distribution.Name, oidc.Name}
 
-// Provider is a provider host that runs the kinds cert, config and oidc, each on a real
-// state of its own; they die together. Of oidc it runs the registration, not the issuer's
-// pages.
+// Provider is a provider host that runs the kinds cert, config and oidc, each with a real state of
+// its own. All die together. Of oidc it runs the registration of clients, not the issuer's pages.
 type Provider struct {
 	process
 	dir string
@@ -61,8 +60,8 @@ func (p *Provider) self(kind string) document.Provider {
 	return document.Provider{ID: kit.ProviderID(p.name, kind), Addresses: document.Addresses{at}}
 }
 
-// Skew sets the clock by which the provider issues: certificates, its own too, and
-// nonces. Its other decisions keep the fleet's clock.
+// Skew sets the offset of the clock with which the provider issues certificates, also its own, and
+// nonces. Its other decisions use the fleet's clock.
 func (p *Provider) Skew(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +75,7 @@ func (p *Provider) ahead() time.Duration {
 	return p.skew
 }
 
-// serve is one life: what flor-provider does, on the fleet's network.
+// serve is one life of the provider: it does the work of flor-provider on the fleet's network.
 func (p *Provider) serve(ctx context.Context, l *life) {
 	var all sync.WaitGroup
 	for _, kind := range kinds {
@@ -125,7 +124,7 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 	return s.Serve(ctx, p.f.net.listen(p.self(kind).Addresses[0], l))
 }
 
-// publish does what flor-provider import does, beside the provider or without it.
+// publish does the work of flor-provider import, whether the provider runs or not.
 func (p *Provider) publish(tree publish.Tree, key string) error {
 	db, err := sqlite.Open(p.path(distribution.Name+".db"), sqlite.Options{})
 	if err != nil {
@@ -144,13 +143,13 @@ func (p *Provider) publish(tree publish.Tree, key string) error {
 	return err
 }
 
-// svid is one of the process of a kind, by the provider's clock.
+// svid returns a new SVID for the process of a kind, by the provider's clock.
 func (p *Provider) svid(kind string) (*tls.Certificate, error) {
 	now := time.Now().Add(p.ahead())
 	return p.ca.IssueAt(p.self(kind).ID, now, now.Add(p.f.Lifetime)), nil
 }
 
-// skewed is kind cert by the provider's clock.
+// skewed is the kind cert with the provider's clock.
 type skewed struct {
 	*cert.Issuer
 	p *Provider
@@ -175,7 +174,7 @@ func (s skewed) Certificate() (*tls.Certificate, error) {
 	return s.p.svid(cert.Name)
 }
 
-// mortal is the state as a process has it, which may die before and after each use.
+// mortal is the store of a process that may die before and after each use.
 type mortal struct {
 	store.Store
 	provider *Provider
@@ -203,7 +202,7 @@ func (m mortal) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return revision, err
 }
 
-// writer takes lines.
+// writer calls itself with each line that is written.
 type writer func(line string)
 
 func (w writer) Write(b []byte) (int, error) {

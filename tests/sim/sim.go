@@ -13,14 +13,13 @@ var (
 	runsFlag = flag.Int("sim.runs", 1, "how many seeds each scenario runs with")
 )
 
-// Recovery is how long it may take at most until all needs are fulfilled when the
-// faults have ended: a quarter of an hour until a host looks for new documents, the
-// longest backoff before each of two needs that come after each other, and the
-// timeouts of requests that nobody will answer.
+// Recovery is the limit for fulfilling all needs after the faults have ended: a quarter of an hour
+// until a host fetches new documents, the longest backoff before each of two needs in succession,
+// and the timeouts of requests without an answer.
 const Recovery = 30 * time.Minute
 
-// Run tells a story about a fleet with each seed. When the story is over the faults
-// end, every need has to be fulfilled, and the laws are checked.
+// Run runs a story about a fleet once per seed. After the story, it ends the faults, waits until
+// every need is fulfilled, and checks the laws.
 func Run(t *testing.T, c Config, story func(*Fleet)) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -42,7 +41,7 @@ func Run(t *testing.T, c Config, story func(*Fleet)) {
 	}
 }
 
-// end stops everybody, and tells what happened if that was against the law.
+// end stops all hosts and providers, and prints the log if a law was violated.
 func (f *Fleet) end() {
 	for _, h := range f.Hosts {
 		h.Stop()

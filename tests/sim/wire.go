@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// Link says how bad the way between hosts and providers is. The zero Link is good.
+// Link describes the faults between hosts and providers. The zero Link is good.
 type Link struct {
-	Latency time.Duration // most of one way; each connection has its own. Zero for 20 ms
-	Cuts    float64       // share of connections that are reset at some write, which is lost
+	Latency time.Duration // upper limit for one direction; each connection has its own. Zero means 20 ms
+	Cuts    float64       // share of connections that are reset at some write, whose data is lost
 	Stalls  float64       // share of connections that fall silent at some write
 }
 
-// fate is what becomes of one connection. Writes are counted over both ends.
+// fate describes the faults of one connection. Writes are counted over both ends.
 type fate struct {
 	latency    time.Duration
-	cut, stall int // the write at which; zero for never
+	cut, stall int // number of the write; zero means never
 }
 
-// writes is how many writes a request with its handshake and answer has, and a few
-// more, so that some connections outlive their fate.
+// writes is the range from which the write of a fault is drawn: slightly more than a request with
+// handshake and answer takes, so that some connections end before their fault.
 const writes = 12
 
 func (l Link) fate(r *rand.Rand) fate {
@@ -62,8 +62,8 @@ func (w *wire) stalls() {
 	}
 }
 
-// conn is one end of a wire, as a process has it: each read and write is a moment
-// at which that may die.
+// conn is one end of a wire, used by one life of a process. Each read and write is a moment at
+// which the process may die.
 type conn struct {
 	*wire
 	life          *life
@@ -103,7 +103,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close ends the stream for the other end when it has read what came before.
+// Close ends the stream for the other end, after the data sent before.
 func (c *conn) Close() error {
 	c.close.Do(func() {
 		c.closed.Store(true)
@@ -122,7 +122,7 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// addr is "forge:4600", or of a host the connection: "h01#17".
+// addr is an address such as "forge:4600", or of a host the number of its connection: "h01#17".
 type addr string
 
 func (a addr) Network() string { return "sim" }

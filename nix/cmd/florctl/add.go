@@ -13,9 +13,9 @@ import (
 	"github.com/florete/florete/nix/operator/scaffold"
 )
 
-// adding is the command "WHAT add" of one that is for things in a cluster's folder. It writes the
-// files that make gives for the cluster as it is, unless there would be faults, and prints them
-// with what they change.
+// adding makes cmd the command "WHAT add", which adds things such as hosts to the folder of a
+// cluster. It writes the files that make returns for the evaluated cluster, unless the cluster
+// would then have faults, and prints the files and their effect.
 func adding(of, cmd *cobra.Command, there func(t compile.Topology, name string) bool, make func(compile.Topology, []string) ([]scaffold.File, error)) *cobra.Command {
 	dir := cmd.Flags().String("flake", ".", "`DIR` of the cluster")
 	args := cmd.Args
@@ -141,7 +141,7 @@ edit the file of a host.`,
 	})
 }
 
-// distinct returns words each once, in the order of their first places.
+// distinct returns the words without repetitions, in order of first occurrence.
 func distinct(words []string) (once []string) {
 	for _, w := range words {
 		if !slices.Contains(once, w) {

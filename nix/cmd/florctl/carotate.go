@@ -13,7 +13,8 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// rotating adds the flags. The function it returns examines the cluster of the arguments.
+// rotating adds the flags of the commands that rotate the certificate authority. The function it
+// returns examines the rotation of the cluster that the arguments name.
 func rotating(cmd *cobra.Command) (dir *string, examine func(args []string) (*authority.Rotation, error)) {
 	cluster := ofCluster(cmd)
 	dir = cmd.Flags().String("dir", ".", "`DIR` of ca.crt")

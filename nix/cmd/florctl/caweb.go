@@ -46,7 +46,7 @@ the certificate from the browser.`,
 	})
 }
 
-// explainRoot prints what people do with a root.
+// explainRoot prints how people add the root certificate to their browsers.
 func explainRoot(w io.Writer, file string, root tls.Root) {
 	var pairs []string
 	for i := 0; i+2 <= len(root.Fingerprint); i += 2 {

@@ -30,7 +30,7 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// examples has the examples of commands that have none where they are made.
+// examples are the help examples of commands, by path, that define none in their constructor.
 var examples = map[string]string{
 	"audit":        `florctl audit --outcome denied`,
 	"bundle":       `florctl bundle --host ursula --out ursula.tar.gz`,

@@ -34,7 +34,7 @@ The answer comes from the flake alone. florctl revocations prints who is revoked
 	})
 }
 
-// question makes cmd one about access, in so many words after the flake.
+// question makes cmd a question about access, with count words that may be followed by the flake.
 func question(cmd *cobra.Command, count int, answer func(*explain.Access, []string) (fmt.Stringer, error)) *cobra.Command {
 	from := source(cmd)
 	cmd.Args = words(count, count+1)

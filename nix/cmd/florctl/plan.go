@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/nix/operator/plan"
 )
 
-// errWidens ends florctl with 2.
+// errWidens makes florctl exit with status 2.
 var errWidens = errors.New("access widens")
 
 func newPlanCmd() *cobra.Command {
@@ -61,7 +61,7 @@ review; exits 0 otherwise.`,
 	})
 }
 
-// showPlan prints a plan, and fails where access widens.
+// showPlan prints a plan, and returns errWidens if the plan widens access.
 func showPlan(show showing, p plan.Plan) error {
 	err := show(p, func(w io.Writer) error { return p.Text(w, terminal.Colours(os.Stdout)) })
 	if err == nil && p.Widens {

@@ -73,7 +73,7 @@ The others serve the former documents until you publish the same commit again.`,
 	})
 }
 
-// signing adds the flags that name the key which signs. The function it returns reads it.
+// signing adds the flags for the signing key. The function it returns reads the key.
 func signing(cmd *cobra.Command) func() (published.Key, error) {
 	file := cmd.Flags().String("key", "", "`FILE` of the secret signing key, in Nix format")
 	record := cmd.Flags().String("signed", "", "`FILE` that records what the key has signed, to compare a provider's answers with (default: that of --key, with .signed)")

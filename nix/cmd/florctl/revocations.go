@@ -30,7 +30,7 @@ Exits 2 when there are such hosts, or a newer list is due, and 0 otherwise.`,
 		}
 		err = show(struct {
 			List  *trust.Revocations `json:"list"`
-			Hosts map[string]string  `json:"hosts"` // that have it not yet, and what they have
+			Hosts map[string]string  `json:"hosts"` // hosts that do not have the list yet, and the revision that they have
 		}{list, late}, func(w io.Writer) error { return published.PrintRevocations(w, list, late, time.Now()) })
 		if err == nil && (len(late) > 0 || list.Reported().Overdue(time.Now()) > 0) {
 			err = fleet.ErrAttention

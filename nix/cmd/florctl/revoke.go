@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// revoking has the flags and steps that all commands share which sign a revocation list.
+// revoking holds the flags and steps shared by all commands that sign a revocation list.
 type revoking struct {
 	published.Revising
 	cmd     *cobra.Command
@@ -35,10 +35,10 @@ func newRevoking(cmd *cobra.Command) *revoking {
 	return r
 }
 
-// named reports whether flags name what is meant, so that all arguments are the flake.
+// named reports whether flags name the target, so that the only argument is the flake.
 func (r *revoking) named() bool { return r.host != "" || len(r.keys) > 0 || len(r.serials) > 0 }
 
-// target reads the cluster and the key, and returns what the arguments and flags name.
+// target reads the cluster and the key, and returns the target that the arguments and flags name.
 func (r *revoking) target(args []string) (t revocation.Target, c published.Cluster, err error) {
 	id := ""
 	if !r.named() {

@@ -63,8 +63,8 @@ when you raise the generation of the file in the flake. florctl secret unset und
 	return cmd
 }
 
-// readSecret reads a secret that is no argument: others see those. Whoever types it sees none
-// of it.
+// readSecret reads the content of a secret from a file, standard input or the terminal: other users
+// of the machine can see arguments. The terminal does not echo it.
 func readSecret(cmd *cobra.Command, ref, from string) (string, error) {
 	var content []byte
 	stdin, err := os.Stdin.Stat()

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/nix/operator/published"
 )
 
-// source adds the flags that say which cluster is meant. The function it returns
-// gives the answer once flags and arguments are parsed.
+// source adds the flags that select a cluster. The function it returns must be called after flags
+// and arguments are parsed.
 func source(cmd *cobra.Command) func(args []string) (compile.Source, error) {
 	cluster := cmd.Flags().String("cluster", "", "`NAME` of the cluster, when the flake has several")
 	overrides := cmd.Flags().StringArray("override-input", nil, "use another flake for an input, as `NAME=FLAKE`; may be repeated")
@@ -36,7 +36,7 @@ func source(cmd *cobra.Command) func(args []string) (compile.Source, error) {
 	}
 }
 
-// onSource has a command run on a flake, which may be its word.
+// onSource makes cmd run on a flake, which may be its only argument.
 func onSource(cmd *cobra.Command, run func(compile.Source) error) *cobra.Command {
 	from := source(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -49,7 +49,7 @@ func onSource(cmd *cobra.Command, run func(compile.Source) error) *cobra.Command
 	return cmd
 }
 
-// words wants so many arguments.
+// words accepts between least and most arguments.
 func words(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch n := len(args); {
@@ -62,14 +62,15 @@ func words(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// evaluated returns what is read of a cluster, and says meanwhile on a terminal what takes its time.
+// evaluated returns the result of read for a cluster, and shows progress on a terminal meanwhile.
 func evaluated[T any](cmd *cobra.Command, src compile.Source, read func(context.Context, compile.Source) (T, error)) (T, error) {
 	defer terminal.Progress("evaluating the cluster")()
 	return read(cmd.Context(), src)
 }
 
-// via adds the flag for how config providers are reached. The function it returns gives those of a
-// cluster. What the command prints may be their words, so nothing of it steers a terminal.
+// via adds the flag --via. The function it returns returns the config providers of a cluster,
+// reached in that way. The command may print text that providers sent, so its output is stripped of
+// terminal control sequences.
 func via(cmd *cobra.Command) func(compile.Topology) (published.Cluster, error) {
 	cmd.SetOut(terminal.Writer(os.Stdout))
 	cmd.SetErr(terminal.Writer(os.Stderr))
@@ -84,8 +85,8 @@ func console(cmd *cobra.Command) terminal.Console {
 	return terminal.Console{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
 }
 
-// ofCluster adds the flags for which cluster is meant and how its config providers are reached. The function
-// it returns reads the cluster from the flake of args.
+// ofCluster adds the flags that select a cluster and the way to its config providers. The function
+// it returns reads the cluster from the flake in args.
 func ofCluster(cmd *cobra.Command) func(args []string) (published.Cluster, error) {
 	from, reach := source(cmd), via(cmd)
 	return func(args []string) (published.Cluster, error) {
@@ -101,7 +102,7 @@ func ofCluster(cmd *cobra.Command) func(args []string) (published.Cluster, error
 	}
 }
 
-// onCluster has a command run on a cluster, whose flake may follow so many words.
+// onCluster makes cmd run on a cluster, with count words that may be followed by the flake.
 func onCluster(cmd *cobra.Command, count int, run func(c published.Cluster, args []string) error) *cobra.Command {
 	cluster := ofCluster(cmd)
 	cmd.Args = words(count, count+1)
@@ -115,8 +116,8 @@ func onCluster(cmd *cobra.Command, count int, run func(c published.Cluster, args
 	return cmd
 }
 
-// noteUnseen prints notes of files and submodules that Nix does not read, and of inputs that nothing
-// pins.
+// noteUnseen prints notes about files and submodules that Nix does not read, and about inputs that
+// are not locked.
 func noteUnseen(ctx context.Context, src compile.Source) {
 	if unseen := src.Unseen(ctx); len(unseen) > 0 {
 		fmt.Fprintf(os.Stderr, "note: git does not know %s, so neither does Nix: git add it\n", strings.Join(unseen, ", "))

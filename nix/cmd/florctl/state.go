@@ -16,8 +16,8 @@ func newStateCmd() *cobra.Command {
 	return cmd
 }
 
-// providerHost adds the flags for which cluster is meant. The function it returns is one of
-// its provider hosts, where the operator is root.
+// providerHost adds the flags that select a cluster. The function it returns returns one of its
+// provider hosts, on which the operator is root.
 func providerHost(cmd *cobra.Command) func(name string, args []string) (client.Root, error) {
 	from := source(cmd)
 	return func(name string, args []string) (client.Root, error) {

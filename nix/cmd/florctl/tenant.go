@@ -34,7 +34,8 @@ func newTenantCmd() *cobra.Command {
 	return cmd
 }
 
-// subject is one as rules have it: an identity of the cluster may be written as in the flake.
+// subject returns a rule's subject as a full ID: an identity of the cluster may be given by its
+// path alone, as in the flake.
 func subject(trustDomain, s string) string {
 	if strings.Contains(s, ":") {
 		return s
@@ -42,7 +43,8 @@ func subject(trustDomain, s string) string {
 	return "spiffe://" + trustDomain + "/" + s
 }
 
-// newRuleCmd adds rules or removes them: one each time, of which the words are what.
+// newRuleCmd returns the command that adds one rule to a tenant, or removes it. what names the
+// words of a rule.
 func newRuleCmd(remove bool, noun, nouns string, what []string, rule func(trustDomain string, args []string) any) *cobra.Command {
 	verb, path, short := "add", nouns, "Add a "+noun+" to a tenant"
 	if remove {
@@ -104,7 +106,7 @@ func newTenantListCmd() *cobra.Command {
 	})
 }
 
-// when is a time for people, if there is one.
+// when formats a time for people, and an absent one as "-".
 func when(t unixtime.Time) string {
 	if t.IsZero() {
 		return "-"

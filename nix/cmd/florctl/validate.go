@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/nix/operator/published"
 )
 
-// faultsPage explains every fault.
+// faultsPage is the reference page that explains every fault.
 const faultsPage = "causes and cures: https://github.com/florete/florete/blob/main/docs/reference/faults.md"
 
 func newValidateCmd() *cobra.Command {
@@ -66,10 +66,10 @@ share a host.`,
 	})
 }
 
-// printFaults prints those of all clusters as one list.
+// printFaults prints the faults of all clusters as one list.
 func printFaults(cmd *cobra.Command, reports []compile.Report, strict bool) error {
 	type fault struct {
-		Cluster string `json:"cluster,omitempty"` // of several
+		Cluster string `json:"cluster,omitempty"` // if there are several clusters
 		compile.Fault
 	}
 	faults := []fault{}

@@ -1,4 +1,4 @@
-// Command compiler measures the cost of compiling a cluster, see measure.nix.
+// Command compiler measures the cost of compiling a cluster; see measure.nix.
 package main
 
 import (
@@ -84,7 +84,7 @@ func run() error {
 	return os.WriteFile(*file, append(b, '\n'), 0o644)
 }
 
-// compare sets our types beside those of nixpkgs' module system.
+// compare measures our types beside those of the module system of nixpkgs.
 func compare() error {
 	lib := os.Getenv("NIXPKGS_LIB")
 	if lib == "" {
@@ -100,13 +100,13 @@ func compare() error {
 	return m.err
 }
 
-// cost is what one process took. Seconds are those of the processor: a machine with
-// other things to do shows the same, and Nix waits for nothing.
+// cost is the resource use of one process. seconds is processor time, which does not depend on the
+// load of the machine: Nix waits for nothing else.
 type cost struct{ seconds, megabytes float64 }
 
 type measurer struct{ err error }
 
-// best is the cheapest of several evaluations of a function of measure.nix.
+// best returns the least cost of several evaluations of a function of measure.nix.
 func (m *measurer) best(call string) cost {
 	var least cost
 	for i := range *runs {

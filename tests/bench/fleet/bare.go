@@ -19,8 +19,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// call is what a host cannot do without on one connection: proofs and requests for
-// certificates, and the certificates.
+// call is the least that a host must send on one connection: its proof and its certificate
+// requests.
 type call struct {
 	Node   string
 	Key    []byte // SSH public key, in its wire form
@@ -29,9 +29,9 @@ type call struct {
 	CSRs   []string // PEM
 }
 
-// minimum is how long the handshakes and signatures of all hosts take, and nothing else:
-// a connection of each to enrol, one for the certificates of its services, and one for its
-// documents, with their proofs.
+// minimum measures the handshakes and signatures of all hosts alone: per host, one connection for
+// enrolment, one for the certificates of its services, and one for its documents, with their
+// proofs.
 func (c cluster) minimum() (time.Duration, error) {
 	began := time.Now()
 	work := make(chan node)
@@ -72,7 +72,7 @@ func (c cluster) bareHost(n node) error {
 	return err
 }
 
-// bareCall is one connection of a host.
+// bareCall makes one connection of a host and returns the certificate chains it got.
 func (c cluster) bareCall(n node, svid *tls.Certificate, csrs ...string) (chains [][][]byte, err error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, VerifyConnection: func(cs tls.ConnectionState) error {
 		_, err := hostapi.Peer(cs.PeerCertificates, c.roots, x509.ExtKeyUsageServerAuth)
@@ -107,7 +107,7 @@ func (c cluster) bareCall(n node, svid *tls.Certificate, csrs ...string) (chains
 	return chains, json.NewDecoder(conn).Decode(&chains)
 }
 
-// listenBare answers them.
+// listenBare starts the listener that answers bareCall.
 func (c cluster) listenBare() (net.Listener, error) {
 	svid := c.ca.Issue(kit.ProviderID(provider, "cert"), time.Hour)
 	l, err := tls.Listen("tcp", c.address(portBare), &tls.Config{

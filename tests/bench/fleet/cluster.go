@@ -24,15 +24,15 @@ import (
 
 const provider = "forge"
 
-// shape is of what a cluster consists.
+// shape describes the size and kind of a cluster.
 type shape struct {
 	hosts     int
-	services  int  // of each host
-	documents bool // from the provider
+	services  int  // per host
+	documents bool // whether hosts fetch documents from the provider
 	engine    string
 }
 
-// cluster is what the operator of one has, in a directory.
+// cluster is the operator's material of one cluster, in a directory.
 type cluster struct {
 	shape
 	dir     string
@@ -49,7 +49,7 @@ type node struct {
 	name     string
 	id       spiffe.ID
 	services []spiffe.ID
-	needs    []document.Need // its own SVID, those of its services, and its documents where the cluster has them
+	needs    []document.Need // its own SVID, those of its services, and its documents if shape.documents
 	dir      string
 	key      ssh.Signer
 }
@@ -95,19 +95,20 @@ func (c cluster) path(name string) string { return filepath.Join(c.dir, name) }
 func (n node) hostKey() string            { return filepath.Join(n.dir, "host_key") }
 func (n node) closure() string            { return filepath.Join(n.dir, "closure") }
 
-// serial is that of a version; -1 is what hosts were installed with.
+// serial returns the serial of a version. Hosts are installed with version -1.
 func (c cluster) serial(version int) int64 { return c.began + int64(version) }
 
 func (c cluster) address(port int) string { return fmt.Sprintf("%s:%d", c.ip, port) }
 
-// ports of the provider.
+// Ports of the provider.
 const (
 	portCert = 4600 + iota
 	portConfig
 	portBare
 )
 
-// manifest is one with a service, whose name for callers another version changes.
+// manifest returns the manifest of a host with one service, whose name for callers depends on the
+// version.
 func (c cluster) manifest(n node, version int) document.Manifest {
 	return document.Manifest{
 		Cluster: "demo", Host: n.name, TrustDomain: kit.Domain,
@@ -119,7 +120,7 @@ func (c cluster) manifest(n node, version int) document.Manifest {
 	}
 }
 
-// providers are the provider's, by kind.
+// providers returns the addresses of the provider, by kind.
 func (c cluster) providers() map[string]document.Provider {
 	return map[string]document.Provider{
 		cert.Name:         {ID: kit.ProviderID(provider, cert.Name), Addresses: document.Addresses{c.address(portCert)}},
@@ -156,7 +157,7 @@ func (c cluster) policy() document.Policy {
 	return p
 }
 
-// write writes a version as florctl publish does, for the provider to import.
+// write writes a version in the layout of florctl publish, for the provider to import.
 func (c cluster) write(version int) error {
 	all := map[string][]document.Document{}
 	for _, n := range c.nodes {

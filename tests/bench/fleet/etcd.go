@@ -14,17 +14,17 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// engines are the stores that a provider has its state in.
+// The stores in which a provider keeps its state.
 const (
 	engineSQLite = "sqlite"
 	engineEtcd   = "etcd"
 )
 
-// members are how many of etcd there are, on this machine all of them.
+// members is the number of etcd members, which all run on this machine.
 const members = 3
 
-// open is how a provider opens the store of a kind, whose files are in a directory, and how it
-// ends what that needs.
+// open starts the engine with its files in dir. It returns a function that opens the store of a
+// provider kind, and one that stops the engine.
 func open(engine, dir string) (kind func(string) (store.Store, error), end func(), err error) {
 	if engine == engineSQLite {
 		return func(kind string) (store.Store, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// fleet is hosts that run activation.
+// fleet is a set of hosts that run activation.
 type fleet struct {
 	configs []activation.Config
 	stop    func()
@@ -29,13 +29,13 @@ type fleet struct {
 
 	mu       sync.Mutex
 	changed  chan struct{}
-	ready    []time.Duration       // to have all needs fulfilled
+	ready    []time.Duration       // until all needs of a host were fulfilled
 	inForce  map[int64][]time.Time // by serial
 	failures map[string]int        // by code and end of the message
 	hosts    int
 }
 
-// newFleet is those of a cluster.
+// newFleet returns the hosts of a cluster.
 func newFleet(c cluster) *fleet {
 	f := &fleet{changed: make(chan struct{}, 1), inForce: map[int64][]time.Time{}, failures: map[string]int{}, hosts: len(c.nodes)}
 	for i, n := range c.nodes {
@@ -58,8 +58,9 @@ func (f *fleet) start() {
 	f.stop = func() { cancel(); all.Wait() }
 }
 
-// dial connects from an address of a host's own, and counts. Hosts share processors here: two seconds
-// would be a measure of those.
+// dial returns a dial function that connects from an address of its own for host i, and counts
+// connections. It ignores the caller's timeout of two seconds, since all hosts share the processors
+// of this machine.
 func dial(i int, count *atomic.Int64) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 100, byte(i>>8), byte(i))}}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -68,7 +69,7 @@ func dial(i int, count *atomic.Int64) func(ctx context.Context, network, address
 	}
 }
 
-// config is a host's, whose disk is memory.
+// config returns the configuration of a host whose disk is in memory.
 func (f *fleet) config(c cluster, i int, n node) activation.Config {
 	done, last := false, int64(0)
 	var needs []hostreport.Need
@@ -78,7 +79,7 @@ func (f *fleet) config(c cluster, i int, n node) activation.Config {
 	return activation.Config{
 		State: hostdir.Layout(filepath.Join(n.dir, "state")), Closure: n.closure(), HostKey: n.hostKey(), Undivided: true,
 		Dial:   dial(i, &f.dialed),
-		Arm:    func(context.Context) error { return nil }, // what starts a process on a host
+		Arm:    func(context.Context) error { return nil }, // on a real host this starts a process
 		Notify: func(context.Context, string) error { return nil },
 		Report: func(e event.Event) {
 			f.note(func() {
@@ -117,7 +118,7 @@ func (f *fleet) note(change func()) {
 	}
 }
 
-// until waits until all hosts have done something.
+// until waits until done has counted all hosts.
 func (f *fleet) until(what string, done func() int) error {
 	progress := time.NewTicker(5 * time.Second)
 	defer progress.Stop()
@@ -142,15 +143,15 @@ func (f *fleet) until(what string, done func() int) error {
 	}
 }
 
-// arrival is what it took until all hosts had all needs fulfilled.
+// arrival is the cost of the time until all hosts had all needs fulfilled.
 type arrival struct {
 	took        time.Duration
-	used        time.Duration // of the processor, by the hosts
+	used        time.Duration // processor time of the hosts
 	allocations uint64
 	connections int64
 }
 
-// arrive starts the hosts, and waits until all have all needs fulfilled.
+// arrive starts the hosts, and waits until all of them have all needs fulfilled.
 func (f *fleet) arrive() (a arrival, err error) {
 	own, allocated := ownUse(), allocations()
 	f.start()
@@ -163,7 +164,7 @@ func (f *fleet) arrive() (a arrival, err error) {
 	return a, nil
 }
 
-// fulfilled is how long the slowest took.
+// fulfilled waits for all hosts, and returns the time of the slowest.
 func (f *fleet) fulfilled() (time.Duration, error) {
 	if err := f.until("fulfilled", func() int { return len(f.ready) }); err != nil {
 		return 0, err
@@ -173,7 +174,7 @@ func (f *fleet) fulfilled() (time.Duration, error) {
 	return slices.Max(f.ready), nil
 }
 
-// applied is how long each took to put a version in force.
+// applied returns the time that each host took to put a version in force.
 func (f *fleet) applied(serial int64, since time.Time) (took []time.Duration, err error) {
 	err = f.until("applied", func() int { return len(f.inForce[serial]) })
 	f.mu.Lock()

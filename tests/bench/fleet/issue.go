@@ -22,8 +22,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// issue measures certificates over connections that are kept, with their state and audit row
-// on disk before the answer, beside the bare work of them; and hosts that come all at once.
+// issue measures certificates issued over kept connections, with state and audit row on disk before
+// each answer, beside the bare cryptography; then hosts that come all at once.
 func issue(f figures) error {
 	err := with(shape{hosts: max(1, *workers), services: 1, engine: engineSQLite}, func(c cluster, p *process) error { return issued(f, c, p) })
 	if err != nil || *hosts == 0 {
@@ -71,8 +71,8 @@ func issued(f figures, c cluster, p *process) error {
 	return nil
 }
 
-// caller is a node that has enrolled, and requests that it has ready. It sends them in turn:
-// no two that follow one another are the same, so each has a certificate of its own.
+// caller is an enrolled node with prepared requests. It sends them in turn, so that successive
+// requests differ and each gets a certificate of its own.
 type caller struct {
 	client   *hostapi.Client
 	requests []hostapi.Request
@@ -95,13 +95,13 @@ func (c cluster) callers() (all []caller, err error) {
 	return all, nil
 }
 
-// request is one for the certificate that is needed.
+// request returns the request for the certificate of a need.
 func (c cluster) request(id spiffe.ID, need document.Need, key crypto.Signer) hostapi.Request {
 	return hostapi.Request{Need: need.ID, Serial: c.serial(-1), Generation: 1, Body: kit.JSON(hostapi.CertBody{ID: id, CSR: kit.CSR(id, key)})}
 }
 
-// raw is how many certificates one core makes in a second with crypto/x509 alone: the request
-// parsed and its signature checked, the certificate signed.
+// raw returns how many certificates per second one core makes with crypto/x509 alone: it parses the
+// request, checks its signature and signs the certificate.
 func (c cluster) raw(r hostapi.Request) (float64, error) {
 	var body hostapi.CertBody
 	if err := strictjson.Decode(r.Body, &body); err != nil {
@@ -130,7 +130,8 @@ func (c cluster) raw(r hostapi.Request) (float64, error) {
 	return float64(n) / time.Since(began).Seconds(), nil
 }
 
-// durable is how long each certificate took that callers requested, one after the other each.
+// durable returns the time of each certificate that callers requested, each caller one after the
+// other.
 func durable(callers []caller) ([]time.Duration, error) {
 	var all sync.WaitGroup
 	took, errs := make([][]time.Duration, len(callers)), make([]error, len(callers))

@@ -1,7 +1,7 @@
 // Command fleet measures the load of a fleet of hosts on one provider: a process with the kinds
 // cert and config on SQLite, and hosts in another process, over TLS. The hosts of the scale
-// benchmark run activation; those of the issue benchmark only make the requests that a provider
-// sees.
+// benchmark run activation; those of the issue benchmark only send the requests of an activating
+// host.
 package main
 
 import (
@@ -41,13 +41,13 @@ func run(what string, args []string) error {
 	return all.write(*file)
 }
 
-// figures are what was measured, by key.
+// figures are the measurements, by key.
 type figures struct {
 	values map[string]float64
 	suffix string // of keys
 }
 
-// note: %s in the key stands for how many hosts there are.
+// note records a figure. %s in the key stands for the number of hosts.
 func (f figures) note(key, unit string, v float64) {
 	size := fmt.Sprint(*hosts)
 	if *hosts%1000 == 0 {

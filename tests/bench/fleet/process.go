@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// process is the provider's, as the fleet's has it.
+// process is the provider's process, as seen by the process of the fleet.
 type process struct {
 	cmd   *exec.Cmd
 	lines io.WriteCloser
@@ -44,7 +44,7 @@ func (p *process) stop() {
 	p.cmd.Wait()
 }
 
-// publish has the provider import a version, and returns when that began.
+// publish makes the provider import a version, and returns the time when the import began.
 func (p *process) publish(c cluster, version int) (at time.Time, err error) {
 	if err := c.write(version); err != nil {
 		return at, err
@@ -63,10 +63,10 @@ func (p *process) publish(c cluster, version int) (at time.Time, err error) {
 	return time.Unix(0, nano), nil
 }
 
-// used is the processor time of the provider so far.
+// used returns the processor time of the provider so far.
 func (p *process) used() time.Duration { return usedBy(p.cmd.Process.Pid) }
 
-// ownUse is that of the hosts.
+// ownUse returns the processor time of this process, which runs the hosts.
 func ownUse() time.Duration { return usedBy(os.Getpid()) }
 
 func usedBy(pid int) time.Duration {
@@ -81,7 +81,7 @@ func usedBy(pid int) time.Duration {
 	return time.Duration(user+system) * time.Second / 100
 }
 
-// resident is the memory of the provider, in MiB.
+// resident returns the resident memory of the provider in MiB.
 func (p *process) resident() float64 {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	_, rest, _ := strings.Cut(string(b), "VmRSS:")

@@ -30,8 +30,8 @@ import (
 
 const roleProvider = "provider"
 
-// provide is the provider's process. Each line that it reads is a publication to import,
-// answered by when that began and how long it took.
+// provide runs the provider's process. Each line that it reads is a version to import; it answers
+// with the time when the import began and its duration.
 func provide(c cluster) error {
 	server.TuneRuntime()
 	state, err := os.MkdirTemp("", "fleet") // a disk that flushes
@@ -110,7 +110,7 @@ func provide(c cluster) error {
 	return nil
 }
 
-// answers waits until a store does: members of etcd elect a leader first.
+// answers waits until a store answers: the members of etcd elect a leader first.
 func answers(ctx context.Context, s store.Store) error {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		_, _, err := s.List(ctx, "")
@@ -120,7 +120,7 @@ func answers(ctx context.Context, s store.Store) error {
 	}
 }
 
-// server is that of one kind, and where it listens.
+// server returns the server of one provider kind and its listener.
 func (c cluster) server(kind, state string, db store.Store) (*server.Server, net.Listener, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	policies, err := server.OpenPolicies(c.path("policy"), c.path("revocations.json"), kind, log)
@@ -166,8 +166,8 @@ func importVersion(ctx context.Context, a archive.Archive, path, key string) err
 	return err
 }
 
-// profile writes one of the processor from now on, and of the memory at the end, under names
-// that begin with that of the process.
+// profile starts a processor profile and returns the function that stops it and writes a memory
+// profile. The file names begin with that of the process.
 func profile(process string) (stop func(), err error) {
 	dir := os.Getenv(pair.ProfileEnv)
 	if dir == "" {

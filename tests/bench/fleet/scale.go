@@ -12,8 +12,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// scale measures hosts that come at once, documents that are published to them, and hosts to
-// which nothing happens.
+// scale measures hosts that come all at once, documents published to them, and idle hosts.
 func scale(f figures) error {
 	for _, engine := range strings.Split(*engines, ",") {
 		if engine == engineEtcd {
@@ -63,10 +62,10 @@ func scaled(f figures, c cluster, p *process) error {
 	return nil
 }
 
-// quiet is a time after which what hosts do when something has come in force is over.
+// quiet is long enough for hosts to finish the work that follows when something comes in force.
 const quiet = 20 * time.Second
 
-// with has a cluster and its provider for as long as f runs.
+// with sets up a cluster and its provider, runs f and stops them.
 func with(s shape, f func(cluster, *process) error) error {
 	dir, err := os.MkdirTemp(memory(), "fleet")
 	if err != nil {
@@ -85,7 +84,8 @@ func with(s shape, f func(cluster, *process) error) error {
 	return f(c, p)
 }
 
-// memory is a directory where flushing takes no time: hosts have disks of their own.
+// memory returns a directory in memory if there is one, where flushing takes no time: real hosts
+// have a disk each.
 func memory() string {
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		return "/dev/shm"
@@ -93,12 +93,12 @@ func memory() string {
 	return ""
 }
 
-// quickGC is that of hosts: each is a process elsewhere, too small to collect garbage while it
-// starts.
+// quickGC is the GOGC of the process of hosts: a real host is a process of its own, too small to
+// collect garbage while it starts.
 const quickGC = 400
 
-// cold has all hosts come at once, and notes what that takes beside the handshakes and signatures
-// of that alone.
+// cold starts all hosts at once, and notes the cost beside that of the handshakes and signatures
+// alone.
 func cold(f figures, key string, c cluster, p *process, arrive func() (arrival, error)) error {
 	debug.SetGCPercent(quickGC)
 	used, own := p.used(), ownUse()
@@ -133,7 +133,8 @@ func cold(f figures, key string, c cluster, p *process, arrive func() (arrival, 
 	return nil
 }
 
-// allocations are those of the hosts so far. Unlike their processor time they hardly vary.
+// allocations returns the number of allocations of this process so far, which runs the hosts.
+// Unlike processor time it hardly varies between runs.
 func allocations() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

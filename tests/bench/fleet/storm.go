@@ -19,13 +19,13 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// atOnce is how many hosts have a connection at a time. They share the provider's processors: more
-// would wait for each other.
+// atOnce is the number of hosts connected at a time. More would only wait for each other, since all
+// share the provider's processors.
 const atOnce = 64
 
-// storm has all hosts come at once, each as its provider sees it: keys, requests and proofs of its
-// own, a connection to enrol, and another for the certificates of its services. What a host does
-// beside that, with files above all, scale measures.
+// storm makes all hosts come at once, as far as their provider can see: each with keys, requests
+// and proofs of its own, one connection to enrol and another for the certificates of its services.
+// It leaves out the other work of a host, mostly with files; scale measures that.
 func (c cluster) storm() (a arrival, err error) {
 	own, allocated, began := ownUse(), allocations(), time.Now()
 	free := make(chan struct{}, atOnce)
@@ -44,7 +44,7 @@ func (c cluster) storm() (a arrival, err error) {
 	return a, errors.Join(errs...)
 }
 
-// come is one host of a storm.
+// come runs one host of a storm.
 func (c cluster) come(n node, dial func(context.Context, string, string) (net.Conn, error)) error {
 	client, err := c.enrol(n, dial)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c cluster) come(n node, dial func(context.Context, string, string) (net.Co
 	return nil
 }
 
-// enrol is a client with the SVID of a node.
+// enrol enrols a node and returns a client with its SVID.
 func (c cluster) enrol(n node, dial func(context.Context, string, string) (net.Conn, error)) (*hostapi.Client, error) {
 	client := &hostapi.Client{Node: n.id, Roots: c.roots, HostKey: n.key, Provider: c.providers()[cert.Name], Dial: dial}
 	key := kit.NewKey()
@@ -79,7 +79,7 @@ func (c cluster) enrol(n node, dial func(context.Context, string, string) (net.C
 	return client, nil
 }
 
-// svid is that of an answer, which must be for a key.
+// svid returns the SVID in an answer. It is an error if it is not for key.
 func svid(answer hostapi.Answer, key crypto.Signer) (*tls.Certificate, error) {
 	c := &tls.Certificate{PrivateKey: key}
 	for block, rest := pem.Decode([]byte(answer.Values["svid"])); block != nil; block, rest = pem.Decode(rest) {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// length of one measurement.
+// length is the duration of one measurement.
 const length = 2 * time.Second
 
-// echo sends back what comes to its address.
+// echo starts a UDP server that sends each datagram back.
 func echo() (addr string, err error) {
 	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -30,7 +30,7 @@ func echo() (addr string, err error) {
 	return c.LocalAddr().String(), nil
 }
 
-// asker exchanges datagrams over one socket.
+// asker exchanges datagrams with an echo server over one socket.
 type asker struct {
 	net.Conn
 	b []byte
@@ -41,7 +41,7 @@ func ask(addr string, size int) (*asker, error) {
 	return &asker{c, make([]byte, size)}, err
 }
 
-// once waits for an answer, and asks again when it does not come.
+// once sends a datagram and waits for the answer. It tries again if none comes.
 func (a *asker) once() error {
 	for tries := 0; ; tries++ {
 		if _, err := a.Write(a.b); err != nil {
@@ -54,7 +54,7 @@ func (a *asker) once() error {
 	}
 }
 
-// latency is the median round trip in microseconds.
+// latency returns the median round trip in microseconds.
 func latency(addr string, size int) (float64, error) {
 	a, err := ask(addr, size)
 	if err != nil {
@@ -72,7 +72,7 @@ func latency(addr string, size int) (float64, error) {
 	return median(took), nil
 }
 
-// exchanges is how many there are each second when so many sockets ask at once.
+// exchanges returns the number of exchanges per second of that many sockets together.
 func exchanges(addr string, size, sockets int) (float64, error) {
 	return perSecond(sockets, func(another func() bool) error {
 		a, err := ask(addr, size)
@@ -87,7 +87,8 @@ func exchanges(addr string, size, sockets int) (float64, error) {
 	})
 }
 
-// newFlows is exchanges of sockets that ask once, as name resolvers do.
+// newFlows returns the number per second of exchanges that each use a new socket, as name resolvers
+// do.
 func newFlows(addr string, sockets int) (float64, error) {
 	return perSecond(sockets, func(another func() bool) error {
 		for another() {
@@ -105,7 +106,8 @@ func newFlows(addr string, sockets int) (float64, error) {
 	})
 }
 
-// perSecond runs work that many times side by side, and counts what it begins.
+// perSecond runs work in that many goroutines, and returns how many times per second they call
+// another.
 func perSecond(workers int, work func(another func() bool) error) (float64, error) {
 	var count atomic.Int64
 	var failed atomic.Pointer[error]

@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// measures are what is measured at an address that echoes.
+// measures are measured at the address of an echo server.
 var measures = []struct {
 	key, what, unit string
 	of              func(addr string) (float64, error)

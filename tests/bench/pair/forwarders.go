@@ -20,13 +20,14 @@ import (
 )
 
 const (
-	// agentEnv makes this program the forwarder of a state directory.
+	// agentEnv names the state directory of the forwarder that this program then runs as.
 	agentEnv = "FLORETE_BENCH_AGENT"
-	// ProfileEnv is a directory for profiles of what forwarders do from their start to their end.
+	// ProfileEnv names a directory for profiles of the forwarders, taken over their whole lifetime.
 	ProfileEnv = "FLORETE_BENCH_PROFILE"
 )
 
-// Child is the forwarder, where this process is one, and ends it.
+// Child runs the forwarder and exits if the environment says that this process is one. Otherwise it
+// returns.
 func Child() {
 	dir := os.Getenv(agentEnv)
 	if dir == "" {
@@ -48,11 +49,11 @@ func Child() {
 	os.Exit(0)
 }
 
-// Forwarders are two that carry a protocol over a transport to upstream.
+// Forwarders starts two forwarders that carry a protocol over a transport to upstream.
 func Forwarders(upstream string, protocol document.Protocol, over document.Transport) (p *Pair, err error) {
 	p = &Pair{}
 	defer func() {
-		if r := recover(); r != nil { // of tb
+		if r := recover(); r != nil { // from tb
 			err = fmt.Errorf("%v", r)
 		}
 		if err != nil {
@@ -68,10 +69,11 @@ func Forwarders(upstream string, protocol document.Protocol, over document.Trans
 	return p, p.StartForwarders(c.Ursula, c.Laptop)
 }
 
-// TB makes hosts of agenttest without a test; it panics where a test would fail.
+// TB returns a testing.TB with which agenttest can make hosts outside of a test. It panics where a
+// test would fail.
 func (p *Pair) TB() testing.TB { return &tb{pair: p} }
 
-// StartForwarders starts those of hosts, and waits until they run.
+// StartForwarders starts the forwarders of hosts, and waits until they run.
 func (p *Pair) StartForwarders(hosts ...*agenttest.Host) error {
 	for _, h := range hosts {
 		if err := p.StartSelf(agentEnv + "=" + string(h.Layout)); err != nil {
@@ -91,7 +93,7 @@ func (p *Pair) StartForwarders(hosts ...*agenttest.Host) error {
 	return nil
 }
 
-// tb makes a test's cluster without a test.
+// tb is a testing.TB outside of a test.
 type tb struct {
 	testing.TB
 	pair *Pair
@@ -107,7 +109,7 @@ func (t *tb) TempDir() string {
 	return dir
 }
 
-// profile begins profiles, where they are wanted.
+// profile starts profiles if ProfileEnv is set, and returns the function that ends them.
 func profile(name string) (end func(), err error) {
 	dir := os.Getenv(ProfileEnv)
 	if dir == "" {

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Pair is two processes; what is sent to Addr goes through both to an upstream.
+// Pair is two processes between Addr and an upstream.
 type Pair struct {
 	Addr    string
 	started []*exec.Cmd
 	dirs    []string
 }
 
-// Start starts one of the processes, with more in its environment.
+// Start starts one of the processes, with env added to its environment.
 func (p *Pair) Start(env []string, command ...string) error {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
@@ -31,17 +31,17 @@ func (p *Pair) Start(env []string, command ...string) error {
 	return nil
 }
 
-// StartSelf starts this program.
+// StartSelf starts this program as one of the processes.
 func (p *Pair) StartSelf(env ...string) error { return p.Start(env, "/proc/self/exe") }
 
-// Dir is a directory that Stop removes.
+// Dir creates a directory that Stop removes.
 func (p *Pair) Dir() (string, error) {
 	dir, err := os.MkdirTemp("", "bench")
 	p.dirs = append(p.dirs, dir)
 	return dir, err
 }
 
-// Stop ends the processes.
+// Stop ends the processes and removes their directories.
 func (p *Pair) Stop() {
 	for _, cmd := range p.started {
 		cmd.Process.Signal(syscall.SIGTERM)
@@ -52,7 +52,7 @@ func (p *Pair) Stop() {
 	}
 }
 
-// Snapshot has forwarders write profiles of what they hold, where ProfileEnv is set.
+// Snapshot makes forwarders write memory profiles, if ProfileEnv is set.
 func (p *Pair) Snapshot() {
 	if os.Getenv(ProfileEnv) == "" {
 		return
@@ -63,7 +63,7 @@ func (p *Pair) Snapshot() {
 	time.Sleep(time.Second)
 }
 
-// Resident is the memory of both, in MiB.
+// Resident returns the resident memory of both processes, in MiB.
 func (p *Pair) Resident() (float64, error) {
 	kib := 0
 	for _, cmd := range p.started {
@@ -82,7 +82,7 @@ func (p *Pair) Resident() (float64, error) {
 	return float64(kib) / 1024, nil
 }
 
-// CPU is the processor time that both have taken.
+// CPU returns the processor time of both processes so far.
 func (p *Pair) CPU() (time.Duration, error) {
 	var all time.Duration
 	for _, cmd := range p.started {
@@ -90,7 +90,7 @@ func (p *Pair) CPU() (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // proc_pid_stat(5), from the third on
+		fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // proc_pid_stat(5), from the third field on
 		for _, field := range fields[11:13] {
 			ticks, err := strconv.Atoi(field)
 			if err != nil {
@@ -102,10 +102,10 @@ func (p *Pair) CPU() (time.Duration, error) {
 	return all, nil
 }
 
-// within is how long what Wait waits for may take.
+// within is the limit of Wait.
 const within = 10 * time.Second
 
-// Wait waits until there is no error any more.
+// Wait calls check until it returns nil, and returns its last error after 10 seconds.
 func Wait(check func() error) error {
 	for deadline := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
 		if err := check(); err == nil || time.Now().After(deadline) {

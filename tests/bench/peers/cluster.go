@@ -14,15 +14,15 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// cluster is two forwarders that publish, and those of a quiet and a noisy peer, each a
-// process.
+// cluster consists of two forwarders that publish services, and those of a quiet and a noisy peer,
+// each in a process of its own.
 type cluster struct {
 	pair.Pair
-	quiet             string // where the quiet peer's processes reach the first one's service
-	beside, elsewhere target // where the noisy one's reach both of them
+	quiet             string // where processes of the quiet peer reach the service of the first forwarder
+	beside, elsewhere target // where processes of the noisy peer reach the services of the first and second forwarder
 }
 
-// target is a service's listeners, of TCP and of UDP.
+// target holds the addresses of a service's TCP and UDP listeners.
 type target struct{ tcp, udp string }
 
 var calm, loud = kit.ID("user/calm"), kit.ID("user/loud")
@@ -85,7 +85,7 @@ func start(over document.Transport) (c *cluster, err error) {
 	return c, c.StartForwarders(hosts["still"], hosts["noise"])
 }
 
-// noisyUpstream is a process that serves the noise.
+// noisyUpstream starts a process that serves the noise, and returns its address.
 func (c *cluster) noisyUpstream() (string, error) {
 	at := kit.Address()
 	if err := c.StartSelf(roleEnv+"=upstream", atEnv+"="+at); err != nil {
@@ -100,7 +100,7 @@ func (c *cluster) noisyUpstream() (string, error) {
 	})
 }
 
-// noise has a process make some until stop is called.
+// noise starts a process that makes noise until stop is called.
 func (c *cluster) noise(kind string, to target) (stop func(), err error) {
 	at := to.tcp
 	if kind == datagrams {

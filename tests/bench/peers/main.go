@@ -78,7 +78,8 @@ func run() error {
 	return os.WriteFile(*file, append(b, '\n'), 0o644)
 }
 
-// compare measures one thing alone, while the noise goes elsewhere, and beside it, in turns.
+// compare measures q alone, while the noise goes to the other forwarder, and while it goes to the
+// same one, in turns.
 func (c *cluster) compare(q measure, noise string) (alone, elsewhere, beside float64, err error) {
 	var figures [3][]float64
 	for range *runs {
@@ -105,7 +106,8 @@ func (c *cluster) measure(q measure, noise string, to *target) (float64, error) 
 	return q.of(c.quiet, *lasting)
 }
 
-// settling is how long noise, and what is left of it, goes on before something is measured.
+// settling is the time that noise runs before a measurement begins, so that the rest of earlier
+// noise is over.
 const settling = 300 * time.Millisecond
 
 func median(all []float64) float64 {

@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// roleEnv makes this program the noise, or what serves it, at an address.
+	// roleEnv makes this program the source of noise or its upstream, at the address in atEnv.
 	roleEnv = "FLORETE_BENCH_ROLE"
 	atEnv   = "FLORETE_BENCH_AT"
 
 	datagrams = "datagrams"
 )
 
-// noises are as much of something as can be, for ever.
+// noises are functions that put the highest possible load of one kind on an address and do not
+// return.
 var noises = map[string]func(at string){
 	"bulk": func(at string) {
 		forever(8, func() {
@@ -38,7 +39,7 @@ var noises = map[string]func(at string){
 			if err != nil {
 				return
 			}
-			// One that is reset before its answer may never get to the peer, as it happens.
+			// If the connection is reset before the answer, the request may never reach the peer.
 			conn.Write([]byte{0})
 			conn.Read(make([]byte, 1))
 			conn.(*net.TCPConn).SetLinger(0)
@@ -60,7 +61,7 @@ var noises = map[string]func(at string){
 	},
 }
 
-// forever does something at so many places at once, again and again.
+// forever calls f in n goroutines, again and again.
 func forever(n int, f func()) {
 	var all sync.WaitGroup
 	for range n {
@@ -73,7 +74,7 @@ func forever(n int, f func()) {
 	all.Wait()
 }
 
-// child is what the environment names, where it does.
+// child takes the role that the environment names, if any.
 func child() {
 	role, at := os.Getenv(roleEnv), os.Getenv(atEnv)
 	switch role {
@@ -89,10 +90,10 @@ func child() {
 	noises[role](at)
 }
 
-// sink is the first byte of what is not sent back.
+// sink is the first byte of a connection that the upstream only reads.
 const sink = 1
 
-// upstream is what serves the quiet peer.
+// upstream starts the upstream of the quiet peer and returns its address.
 func upstream() (string, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -102,7 +103,7 @@ func upstream() (string, error) {
 	return ln.Addr().String(), nil
 }
 
-// serve takes connections and datagrams at an address.
+// serve serves TCP connections and UDP datagrams at an address.
 func serve(at string) error {
 	ln, err := net.Listen("tcp", at)
 	if err != nil {

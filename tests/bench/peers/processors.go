@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processors are those that this program may use. The two forwarders that publish have the
-// first, all else, their load, the others: else the kernel, which gives a thread that has run
-// more its turn later, would hold their peers' noise against them.
+// processors are the processors that this program may use. The two forwarders that publish get the
+// first, and their load and all else the others. Otherwise the scheduler, which delays threads that
+// have run more, would count the peers' noise against the forwarders.
 var processors = func() (all []int) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
@@ -24,7 +24,7 @@ var processors = func() (all []int) {
 	return all
 }()
 
-// onFirst calls start, whose processes have the first processor alone, where there are more.
+// onFirst calls start, whose processes run on the first processor alone, if there are several.
 func onFirst(start func() error) error {
 	if len(processors) < 2 {
 		return start()
@@ -38,7 +38,7 @@ func onFirst(start func() error) error {
 	return start()
 }
 
-// onOthers has this program use the others, where there are more.
+// onOthers makes this program run on all processors but the first, if there are several.
 func onOthers() error {
 	if len(processors) < 2 {
 		return nil

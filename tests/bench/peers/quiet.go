@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// measure is something that a quiet peer does, as often as it can in a time.
+// measure is something that a quiet peer does as often as it can.
 type measure struct {
 	key, what string
 	of        func(at string, lasting time.Duration) (perSecond float64, err error)
@@ -60,7 +60,7 @@ var quiet = []measure{
 				}
 			}()
 			for b := make([]byte, 256<<10); time.Now().Before(until); {
-				m, err := conn.Read(b) // what was sent is sent back
+				m, err := conn.Read(b) // the upstream echoes
 				if n += m; err != nil {
 					return n / 1000, err
 				}
@@ -79,7 +79,7 @@ func exchange(conn net.Conn, b []byte) error {
 	return err
 }
 
-// repeat has several do something until a time, and returns how often in a second.
+// repeat runs f in several goroutines until a deadline, and returns the rate per second.
 func repeat(workers int, lasting time.Duration, f func(until time.Time) (int, error)) (float64, error) {
 	began := time.Now()
 	var total atomic.Int64

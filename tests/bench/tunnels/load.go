@@ -15,8 +15,8 @@ import (
 type measure struct {
 	key   string
 	of    func(*running) (float64, error)
-	cpu   string  // what the processor time for each of a rate is called, if it is one
-	scale float64 // of seconds
+	cpu   string  // for a rate, the name of the figure for processor time per unit; otherwise empty
+	scale float64 // from seconds to the unit of cpu
 }
 
 var measures = []measure{
@@ -29,7 +29,7 @@ var measures = []measure{
 	{"idle1000_mb", idle, "", 0},
 }
 
-// dial connects, and has the upstream do something.
+// dial connects and selects a behaviour of the upstream by its first byte.
 func dial(addr string, what byte) (*net.TCPConn, error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -39,8 +39,8 @@ func dial(addr string, what byte) (*net.TCPConn, error) {
 	return c.(*net.TCPConn), err
 }
 
-// bulk sends for half of the time over so many connections, and receives for the other, and
-// returns Gbit/s that arrive.
+// bulk sends over conns connections for half of the time and receives for the other half. It
+// returns the Gbit/s that arrive.
 func bulk(addr string, conns int) (float64, error) {
 	var received atomic.Int64
 	up, err := rate(&sunk, conns, func(until time.Time) error { return upload(addr, until) })
@@ -51,7 +51,7 @@ func bulk(addr string, conns int) (float64, error) {
 	return (up + down) / 2 * 8 / 1e9, err
 }
 
-// rate is how much is counted a second while so many work.
+// rate returns the increase of counted per second while work runs in conns goroutines.
 func rate(counted *atomic.Int64, conns int, work func(until time.Time) error) (float64, error) {
 	began, before := time.Now(), counted.Load()
 	err := parallel(conns, func() error { return work(began.Add(*length / 2)) })
@@ -79,7 +79,8 @@ func download(addr string, until time.Time, received *atomic.Int64) error {
 	return cut(c, discard(c, received))
 }
 
-// cut resets a connection when its time is over: what is under way is not for the next.
+// cut resets a connection when its time is over, so that no data in flight disturbs the next
+// measurement.
 func cut(c *net.TCPConn, err error) error {
 	c.SetLinger(0)
 	c.Close()
@@ -89,7 +90,7 @@ func cut(c *net.TCPConn, err error) error {
 	return err
 }
 
-// once opens a connection, has one byte come back, and closes it.
+// once opens a connection, exchanges one byte and closes it.
 func once(addr string) error {
 	c, err := dial(addr, echo)
 	if err != nil {
@@ -100,7 +101,7 @@ func once(addr string) error {
 	return err
 }
 
-// opens is how many connections are opened a second, by 64 workers.
+// opens returns the number of connections opened per second by 64 workers.
 func opens(addr string) (float64, error) {
 	return perSecond(64, func(another func() bool) error {
 		for another() {
@@ -112,7 +113,7 @@ func opens(addr string) (float64, error) {
 	})
 }
 
-// openLatency is the median of one worker's, in microseconds.
+// openLatency returns the median time of once for one worker, in microseconds.
 func openLatency(addr string) (float64, error) {
 	var took []float64
 	for end := time.Now().Add(*length); time.Now().Before(end); {
@@ -126,7 +127,7 @@ func openLatency(addr string) (float64, error) {
 	return took[len(took)/2], nil
 }
 
-// requests is how many of HTTP are answered a second, over 32 connections.
+// requests returns the number of HTTP requests answered per second over 32 connections.
 func requests(addr string) (float64, error) {
 	return perSecond(32, func(another func() bool) error {
 		c, err := net.Dial("tcp", addr)
@@ -146,11 +147,11 @@ func requests(addr string) (float64, error) {
 	})
 }
 
-// settle is after how long what is idle has what it keeps.
+// settle is the time after which an idle tunnel holds only the memory that it keeps.
 const settle = 3 * time.Second
 
-// idle is what a thousand connections, each of which has carried a byte, add to the memory of
-// both ends of a tunnel of its own.
+// idle returns the memory that a thousand connections, each of which has carried a byte, add to
+// both ends of a tunnel started for this.
 func idle(t *running) (float64, error) {
 	p, err := t.start(t.upstream)
 	if err != nil {
@@ -181,7 +182,8 @@ func idle(t *running) (float64, error) {
 	return with - without, err
 }
 
-// perSecond runs work that many times side by side, and counts what it begins.
+// perSecond runs work in that many goroutines, and returns how many times per second they call
+// another.
 func perSecond(workers int, work func(another func() bool) error) (float64, error) {
 	var count atomic.Int64
 	began := time.Now()
@@ -192,7 +194,7 @@ func perSecond(workers int, work func(another func() bool) error) (float64, erro
 	return float64(count.Load()) / time.Since(began).Seconds(), err
 }
 
-// parallel runs work that many times and returns one of its errors.
+// parallel runs work in that many goroutines and returns one of their errors.
 func parallel(workers int, work func() error) error {
 	var failed atomic.Pointer[error]
 	var all sync.WaitGroup

@@ -70,7 +70,7 @@ func run() error {
 	return figures.report()
 }
 
-// running is a tunnel with its two ends.
+// running is a tunnel whose two ends run.
 type running struct {
 	tunnel
 	*pair.Pair

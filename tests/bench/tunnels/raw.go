@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/tests/bench/pair"
 )
 
-// rawEnv makes this program an end of the minimal tunnel: each TCP connection is a stream of
-// one QUIC connection, copied as io.Copy does. It checks nothing but certificates.
+// rawEnv makes this program an end of the minimal tunnel: each TCP connection is a stream of one
+// QUIC connection, copied with io.Copy. It checks nothing but certificates.
 const rawEnv = "FLORETE_BENCH_RAW"
 
 func startRaw(upstream string) (*pair.Pair, error) {

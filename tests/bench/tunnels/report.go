@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// table is figures by tunnel and measure, one for each run.
+// table holds figures by tunnel and measure, one per run.
 type table map[string]map[string][]float64
 
 func (t table) add(tunnel, measure string, f float64) {
@@ -19,8 +19,7 @@ func (t table) add(tunnel, measure string, f float64) {
 	t[tunnel][measure] = append(t[tunnel][measure], f)
 }
 
-// measure adds a figure and, of what is a rate, the processor time that both ends took for
-// each.
+// measure measures m and adds the figure and, for a rate, the processor time of both ends per unit.
 func (t table) measure(x *running, m measure) error {
 	before, err := x.CPU()
 	if err != nil {
@@ -39,7 +38,7 @@ func (t table) measure(x *running, m measure) error {
 	return err
 }
 
-// median is zero where nothing was measured.
+// median returns the median of a measure, or zero if there is none.
 func (t table) median(tunnel, measure string) float64 {
 	all := slices.Sorted(slices.Values(t[tunnel][measure]))
 	if len(all) == 0 {
@@ -48,21 +47,21 @@ func (t table) median(tunnel, measure string) float64 {
 	return all[len(all)/2]
 }
 
-// suffixes are tunnels in the names of figures in JSON.
+// suffixes are the parts of the names of figures in JSON that stand for tunnels.
 var suffixes = map[string]string{quic: "", raw: "_raw", stunnel: "_stunnel", tcp: "_tcp", ghostunnel: "_ghostunnel", direct: "_direct"}
 
-// inJSON are the figures that are written there.
+// inJSON names the figures that are written as JSON.
 var inJSON = strings.Fields(`bulk_gbps bulk_raw_gbps bulk_stunnel_gbps bulk_tcp_gbps bulk4_gbps
 	open64_per_s open64_raw_per_s open64_stunnel_per_s open64_tcp_per_s open1_p50_us open1_raw_p50_us
 	http32_rps http32_raw_rps http32_stunnel_rps http32_tcp_rps idle1000_mb rss_mb`)
 
-// key is a figure's name in JSON: the tunnel is in front of the unit.
+// key returns a figure's name in JSON, with the tunnel in front of the unit.
 func key(tunnel, measure string) string {
 	what, unit, _ := strings.Cut(measure, "_")
 	return what + suffixes[tunnel] + "_" + unit
 }
 
-// goals are ratios that are wanted: of the first tunnel by the second.
+// goals are limits for the ratio of a tunnel's figure to that of another (by).
 var goals = []struct {
 	tunnel, by, measure string
 	least, most         float64
@@ -135,7 +134,7 @@ func (t table) row(measure string) {
 	fmt.Println()
 }
 
-// number has three digits, as far as they are there.
+// number formats f with three significant digits.
 func number(f float64) string {
 	switch {
 	case f == 0:

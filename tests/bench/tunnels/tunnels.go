@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// tunnel is what goes between a client and the upstream.
+// tunnel is a kind of connection between a client and the upstream.
 type tunnel struct {
 	name  string
 	start func(upstream string) (*pair.Pair, error)
@@ -33,7 +33,7 @@ const (
 	direct     = "direct"
 )
 
-// tunnels are measured one after the other, again and again.
+// tunnels are measured one after the other, in each run.
 var tunnels = []tunnel{
 	{quic, func(u string) (*pair.Pair, error) { return pair.Forwarders(u, "", document.OverQUIC) }},
 	{raw, startRaw},
@@ -43,13 +43,14 @@ var tunnels = []tunnel{
 	{direct, func(u string) (*pair.Pair, error) { return &pair.Pair{Addr: u}, nil }},
 }
 
-// keys are files that prove who both ends are: of a chain, its key, and the root.
+// keys are the files with which both ends authenticate: certificate chain, private key and root
+// certificate.
 type keys struct{ chain, key, root string }
 
 func newKeys(dir string) (k keys, err error) {
 	ca := kit.NewCA()
 	svid := ca.Issue(agenttest.Outline, time.Hour)
-	svid.Leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} // ghostunnel wants a host name or address too
+	svid.Leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} // ghostunnel requires a host name or an address as well
 	svid.Certificate[0], err = x509.CreateCertificate(rand.Reader, svid.Leaf, ca.Issuing.Certificate, svid.Leaf.PublicKey, ca.Issuing.Key)
 	if err != nil {
 		return k, err
@@ -59,7 +60,7 @@ func newKeys(dir string) (k keys, err error) {
 	return k, errors.Join(os.WriteFile(k.chain, chain, 0o600), os.WriteFile(k.key, key, 0o600), os.WriteFile(k.root, []byte(ca.RootPEM()), 0o600))
 }
 
-// config is TLS between two that have the keys. SVIDs have no host names.
+// config returns the TLS configuration of an end. It checks no host name, since SVIDs have none.
 func (k keys) config() (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(k.chain, k.key)
 	if err != nil {
@@ -85,7 +86,7 @@ func (k keys) config() (*tls.Config, error) {
 	}, nil
 }
 
-// ends are a new pair that begins at Addr and meets at between.
+// ends prepares a pair that listens at Addr and whose two ends meet at between.
 func ends() (p *pair.Pair, k keys, between string, err error) {
 	p = &pair.Pair{}
 	dir, err := p.Dir()
@@ -99,7 +100,7 @@ func ends() (p *pair.Pair, k keys, between string, err error) {
 	return p, k, kit.Address(), nil
 }
 
-// ready waits until a pair works, and ends it if it does not.
+// ready waits until a pair works, and stops it if it does not.
 func ready(p *pair.Pair, err error) (*pair.Pair, error) {
 	if err == nil {
 		err = pair.Wait(func() error { return once(p.Addr) })
@@ -110,7 +111,7 @@ func ready(p *pair.Pair, err error) (*pair.Pair, error) {
 	return p, err
 }
 
-// program is where a script has put a program.
+// program returns the path that a script has put in the environment variable env.
 func program(env string) (string, error) {
 	if path := os.Getenv(env); path != "" {
 		return path, nil

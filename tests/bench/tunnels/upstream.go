@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// What the first byte of a connection wants of the upstream.
+// The first byte of a connection, which selects the behaviour of the upstream.
 const (
-	echo   = 'e' // of each byte
-	sink   = 'u' // takes all
+	echo   = 'e' // sends each byte back
+	sink   = 'u' // reads everything
 	source = 'd' // sends until the connection ends
-	http   = 'G' // answers requests
+	http   = 'G' // answers HTTP requests
 )
 
-// block is what bulk is written in.
+// block is the size of one write of bulk data.
 const block = 256 << 10
 
 var (
@@ -23,7 +23,7 @@ var (
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
 )
 
-// serve starts the upstream of all tunnels.
+// serve starts the upstream of all tunnels and returns its address.
 func serve() (addr string, err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -80,10 +80,10 @@ func answer(c net.Conn) {
 	}
 }
 
-// sunk counts the bytes that sink has taken.
+// sunk counts the bytes read by sink.
 var sunk atomic.Int64
 
-// discard counts what it reads.
+// discard reads a connection to its end and counts the bytes.
 func discard(c net.Conn, count *atomic.Int64) error {
 	b := make([]byte, block)
 	for {

@@ -1,4 +1,4 @@
-// Package toy is a kind of need that is added by a test:
+// Package toy is a kind of need that a test adds to the provider:
 //
 //	POST /toy/request {"name":"outline"} → {"greeting":"hello outline!"}
 package toy
@@ -13,15 +13,15 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Name of the kind.
+// Name is the name of the kind.
 const Name = "toy"
 
-// Settings are the kind's section of the settings file.
+// Settings is the kind's section of the settings file.
 type Settings struct {
 	Mark string `json:"mark" want:"name what a greeting ends with"`
 }
 
-// Kind makes the kind.
+// Kind returns the kind with these settings.
 func (s *Settings) Kind(server.Process) server.AnyKind { return server.Any(toy{s.Mark}) }
 
 type toy struct{ mark string }
@@ -30,7 +30,7 @@ type request struct {
 	Name string `json:"name"`
 }
 
-// policy is what a policy has for the kind.
+// policy is the kind's section of a policy.
 type policy struct {
 	Word     string `json:"word"`
 	requests server.Requests[request]

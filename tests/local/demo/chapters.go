@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// arrive deploys every host while its provider is down, that of the provider in the
-// revision before. The provider comes up, and has the right policy from what is published.
+// arrive deploys all hosts while their provider is down, the provider's own host in the previous
+// revision. Then the provider starts, and gets the right policy from the published documents.
 func (s *demo) arrive(ctx context.Context) error {
 	s.heading("five hosts activate; the provider is down")
 	for _, name := range hostNames {
@@ -89,7 +89,7 @@ func (s *demo) arrive(ctx context.Context) error {
 	return s.secret()
 }
 
-// talk reaches services as the roles say.
+// talk reaches services as the roles allow.
 func (s *demo) talk(ctx context.Context) error {
 	s.heading("hosts and people reach what their roles give them")
 	for _, host := range []string{"mgmt01", newcomer} {
@@ -107,7 +107,7 @@ func (s *demo) talk(ctx context.Context) error {
 	return nil
 }
 
-// reaches tries a path until it is there: an agent starts with its identity.
+// reaches calls try until it returns want: an agent needs its identity first.
 func (s *demo) reaches(ctx context.Context, name, want string, try func() (string, error)) {
 	var got string
 	var err error
@@ -122,14 +122,14 @@ func (s *demo) reaches(ctx context.Context, name, want string, try func() (strin
 	s.held(&s.paths, name, wait == nil, found)
 }
 
-// logInOnce logs alice in to outline with the credentials that were delivered.
+// logInOnce logs alice in to outline with the delivered credentials.
 func (s *demo) logInOnce(ctx context.Context) error {
 	s.heading("alice logs in to outline by OIDC")
 	s.reaches(ctx, "alice's login", "logged in as "+alicesMail, func() (string, error) { return s.logIn(ctx) })
 	return nil
 }
 
-// again activates every host a second time: all is there, so nothing is asked.
+// again activates every host a second time: all needs are fulfilled, so no host sends a request.
 func (s *demo) again(ctx context.Context) error {
 	s.heading("every host activates again")
 	before, err := s.audit(ctx)

@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// demo is the cluster and what was found out about it so far.
+// demo is the cluster and the results so far.
 type demo struct {
 	options
 	hosts    map[string]*local.Host
@@ -33,14 +33,14 @@ type demo struct {
 	seconds  float64
 }
 
-// check is one thing that had to hold.
+// check is one condition and its result.
 type check struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
 	Found string `json:"found"`
 }
 
-// runDemo runs the demo and returns whether all of it held.
+// runDemo runs the demo and reports whether all conditions held.
 func runDemo(ctx context.Context, o options) (ok bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -92,7 +92,7 @@ func (s *demo) heading(format string, args ...any) {
 	fmt.Printf("%5.1fs  %s\n", at, fmt.Sprintf(format, args...))
 }
 
-// held records that something had to hold, in one of the lists of checks.
+// held records the result of a condition in one of the lists of checks.
 func (s *demo) held(list *[]check, name string, ok bool, found string) {
 	*list = append(*list, check{name, ok, found})
 	mark := "ok"
@@ -102,10 +102,10 @@ func (s *demo) held(list *[]check, name string, ok bool, found string) {
 	s.heading("  %-6s %s: %s", mark, name, found)
 }
 
-// kinds are those of need that forge answers.
+// kinds are the kinds of need that forge answers.
 var kinds = []string{"cert", "config", "file", "oidc"}
 
-// parts are its processes.
+// parts returns the names of forge's provider processes.
 func parts() (all []string) {
 	for _, kind := range kinds {
 		all = append(all, local.ProviderPart(kind))
@@ -123,13 +123,13 @@ func (s *demo) stopAll() {
 	}
 }
 
-// publish makes a revision what the config provider serves.
+// publish makes the config provider serve a revision.
 func (s *demo) publish(ctx context.Context, name string) error {
 	return s.Publish(ctx, s.hosts[forge], name)
 }
 
-// breakIn has the config provider serve what its own import refuses, while do runs: who
-// broke into it has put a store of their own in the place of its.
+// breakIn simulates an intruder at the config provider: while do runs, the provider's store is
+// replaced by one with a publication that its own import would refuse.
 func (s *demo) breakIn(ctx context.Context, stream io.Reader, keys []string, do func() error) error {
 	h, part := s.hosts[forge], local.ProviderPart(distribution.Name)
 	dir := filepath.Join(h.Dir, "provider", distribution.Name)

@@ -16,8 +16,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// strangers come to the beacon, which receives the name by which they know a service and where
-// that is. The name they ask for (RFC 6066) is all the reverse proxy there looks at.
+// strangers visits the services behind the beacon from outside. The reverse proxy there knows the
+// TLS name of each service and its address, and looks only at the name in the ClientHello (RFC
+// 6066).
 func (s *demo) strangers(ctx context.Context) error {
 	s.heading("strangers come to the ingress on raishan")
 	names := map[string]string{}
@@ -67,7 +68,7 @@ func (s *demo) strangers(ctx context.Context) error {
 	return nil
 }
 
-// publicCertificates stand for those that an authority of the web would issue.
+// publicCertificates makes certificates in place of those of a public CA.
 func publicCertificates(names map[string]string) (*x509.CertPool, map[string]*tls.Certificate) {
 	roots, all := x509.NewCertPool(), map[string]*tls.Certificate{}
 	for name := range names {

@@ -13,14 +13,14 @@ import (
 
 const (
 	forge      = "drhorrible" // runs every provider
-	newcomer   = "laptop"     // the host that the first revision does not have
+	newcomer   = "laptop"     // absent in the first revision
 	alicesMail = "alice@demo.flor"
 )
 
 var hostNames = []string{forge, "raishan", "ursula", "mgmt01", newcomer}
 
-// prepare does what an operator does once: keys, root CA, three revisions of the
-// flake, the issuing certificate.
+// prepare does the operator's initial work: keys, root CA, three revisions of the flake, the
+// issuing certificate.
 func (s *demo) prepare(ctx context.Context) error {
 	var hosts []*local.Host
 	for _, name := range hostNames {
@@ -44,9 +44,8 @@ func (s *demo) prepare(ctx context.Context) error {
 	return s.issuer(ctx)
 }
 
-// revisions commits the cluster, first without the newcomer, last with a raised
-// generation of a secret, and compiles each: the older one is what the provider
-// will still have when the hosts start.
+// revisions commits and compiles the cluster three times: first without the newcomer, last with a
+// raised generation of a secret. When the hosts start, the provider still has the first revision.
 func (s *demo) revisions(ctx context.Context) error {
 	entry := s.Path("cluster", "hosts", newcomer+".nix")
 	held, err := os.ReadFile(entry)
@@ -79,7 +78,7 @@ func (s *demo) revisions(ctx context.Context) error {
 	return s.Commit(ctx, now, "rotate the password of wiki", "rotated")
 }
 
-// issuer lets the provider make its issuing key and signs its CSR with the root.
+// issuer makes the provider generate its issuing key, and signs its CSR with the root.
 func (s *demo) issuer(ctx context.Context) error {
 	h := s.hosts[forge]
 	if err := h.Deploy(s.Path("older", forge)); err != nil {

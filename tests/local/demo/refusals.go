@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// refuse tries what nobody may do.
+// refuse tries things that must be refused.
 func (s *demo) refuse(ctx context.Context) error {
 	s.heading("what nobody may do is refused")
 	_, err := s.curlSOCKS(ctx, "raishan", "user/bob", "wiki")
@@ -77,7 +77,7 @@ func (s *demo) refuse(ctx context.Context) error {
 	return s.tamper(ctx)
 }
 
-// refused records that err is there and is about what it should be about.
+// refused records whether err is an error that contains all of about.
 func (s *demo) refused(name string, err error, about ...string) {
 	found := "was let in"
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *demo) refused(name string, err error, about ...string) {
 	s.held(&s.refusals, name, ok, found)
 }
 
-// client speaks to the provider as a host does.
+// client returns a client of the provider, as a host has it.
 func (s *demo) client(host, kind string) (*hostapi.Client, error) {
 	h := s.hosts[host]
 	roots, err := trust.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
@@ -121,8 +121,7 @@ func (s *demo) knock(ctx context.Context, service string, svid *tls.Certificate)
 	return local.Knock(ctx, s.hosts["ursula"].Manifest.Forwarder.Listen[0], target, svid)
 }
 
-// replay enrols with a proof, then sends the same proof once more on the same
-// connection.
+// replay enrols with a proof, then sends the same proof again on the same connection.
 func (s *demo) replay(ctx context.Context) error {
 	h := s.hosts["raishan"]
 	client, err := s.client(h.Name, "cert")
@@ -200,8 +199,8 @@ func (s *demo) replay(ctx context.Context) error {
 	return nil
 }
 
-// tamper lets a config provider that was broken into serve a manifest with another
-// role, digest and all, which a key of the attacker's signed.
+// tamper makes an intruder at the config provider serve a manifest with another role and a matching
+// digest, signed with the intruder's own key.
 func (s *demo) tamper(ctx context.Context) error {
 	mallory, _, err := signature.GenerateKeypair("demo-1", nil)
 	if err != nil {
@@ -242,7 +241,7 @@ func (s *demo) tamper(ctx context.Context) error {
 	return s.until(ctx, "the documents of raishan", func() bool { return s.refetch(ctx, "raishan") == nil })
 }
 
-// promoted is the manifest of raishan with the role of an operator.
+// promoted returns the manifest of raishan with the role of an operator.
 func promoted(d document.Document) (document.Document, error) {
 	envelope, body, _ := d.Bytes()
 	evil := bytes.Replace(body, []byte(`"roles":["beacon"`), []byte(`"roles":["operator"`), 1)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// watch notes when needs become fulfilled and how often they were asked for.
+// watch records when needs become fulfilled and after how many attempts.
 func (s *demo) watch() {
 	for _, h := range s.hosts {
 		all, err := h.Needs()
@@ -27,7 +27,7 @@ func (s *demo) watch() {
 	}
 }
 
-// unfulfilled says what is still open, with the reason.
+// unfulfilled lists the needs that are not fulfilled, with the reasons.
 func (s *demo) unfulfilled() string {
 	var b strings.Builder
 	for _, name := range hostNames {
@@ -50,7 +50,7 @@ func (s *demo) unfulfilled() string {
 
 var wait = regexp.MustCompile(`next in ([0-9.a-zµ]+)`)
 
-// waits are the pauses between attempts that an activation log tells of a need.
+// waits returns the pauses between attempts of a need, from an activation log.
 func waits(log, need string) string {
 	b, err := os.ReadFile(log)
 	if err != nil {
@@ -74,7 +74,7 @@ type row struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// report prints the table and the counts, and tells whether all held.
+// report prints the table and the counts, and reports whether all conditions held.
 func (s *demo) report() (bool, error) {
 	var rows []row
 	fulfilled := 0

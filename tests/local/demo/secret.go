@@ -13,7 +13,8 @@ import (
 // wikisPassword is the need that delivers a secret which the topology only names.
 const wikisPassword, wikisFile = "file-wiki-smtp-password", "smtp-password"
 
-// putPassword is the operator's act: the secret lies at the provider, for it alone.
+// putPassword puts the secret into the provider's directory as an operator would, readable by the
+// provider alone.
 func (s *demo) putPassword(secret string) error {
 	at := filepath.Join(s.hosts[forge].Dir, "files", "wiki", wikisFile)
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
@@ -22,7 +23,7 @@ func (s *demo) putPassword(secret string) error {
 	return os.WriteFile(at, []byte(secret), 0o600)
 }
 
-// wikisSecret is what wiki would read, and whether that is the account's alone.
+// wikisSecret returns the secret delivered to wiki, and whether only its account can read it.
 func (s *demo) wikisSecret() (secret string, private bool, err error) {
 	h := s.hosts["ursula"]
 	info, err := os.Stat(filepath.Join(hostdir.Current(h.Layout().Need(wikisPassword)), wikisFile))
@@ -33,13 +34,13 @@ func (s *demo) wikisSecret() (secret string, private bool, err error) {
 	return secret, info.Mode().Perm() == 0o400, err
 }
 
-// notified is how often a unit of ursula was notified that something came for it.
+// notified returns the number of notifications to a unit of ursula.
 func (s *demo) notified(unit string) int {
 	b, _ := os.ReadFile(s.hosts["ursula"].Log("hook"))
 	return strings.Count(string(b), unit)
 }
 
-// secret finds that what lay at the provider is now on the host of wiki.
+// secret checks that the secret has come from the provider to the host of wiki.
 func (s *demo) secret() error {
 	secret, private, err := s.wikisSecret()
 	if err != nil {
@@ -50,8 +51,8 @@ func (s *demo) secret() error {
 	return nil
 }
 
-// rotate replaces the secret: another file at the provider, and a raised generation,
-// which someone reviewed.
+// rotate replaces the secret: with another file at the provider, and a raised generation in the
+// flake.
 func (s *demo) rotate(ctx context.Context) error {
 	s.heading("the secret of wiki is replaced, and its generation raised")
 	if err := s.putPassword("marlin"); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// serve runs the programs that the example cluster's services stand for.
+// serve runs the programs behind the example cluster's services.
 func (s *demo) serve(ctx context.Context) error {
 	outline := &outline{local.SignIn{Host: s.hosts["ursula"], Need: "oidc-outline", Redirect: "http://outline." + kit.Domain + ".rete:4654/auth/oidc.callback",
 		Client: func() (*http.Client, error) { return s.through("ursula", "service/outline") }}}
@@ -34,7 +34,7 @@ func says(what string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, what) })
 }
 
-// outline is a web program that people log in to.
+// outline is a web program with a login.
 type outline struct{ local.SignIn }
 
 func (o *outline) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// since1900 is how much later Unix time begins.
+// since1900 is the number of seconds from 1900 to the Unix epoch.
 const since1900 = 2_208_988_800
 
 // tellTime answers every datagram with the time (RFC 868).
@@ -30,7 +30,7 @@ func tellTime(ctx context.Context, address string) error {
 	return nil
 }
 
-// askTime asks with an empty datagram, as RFC 868 has it.
+// askTime asks for the time with an empty datagram (RFC 868).
 func (s *demo) askTime(host string) (string, error) {
 	address, err := s.local(host, "service/time")
 	if err != nil {

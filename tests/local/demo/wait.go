@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// until asks again and again until ok holds. When it does not, the error tells what is
-// unfulfilled and which processes ended.
+// until waits until ok returns true. The error after the limit lists unfulfilled needs and
+// processes that ended.
 func (s *demo) until(ctx context.Context, what string, ok func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, local.Limit)
 	defer cancel()
@@ -26,7 +26,7 @@ func (s *demo) until(ctx context.Context, what string, ok func() bool) error {
 	return nil
 }
 
-// ended is the last line of each process that ended by itself.
+// ended returns the last line of output of each process that ended by itself.
 func (s *demo) ended() string {
 	var b strings.Builder
 	for _, name := range hostNames {

@@ -68,6 +68,9 @@
         florete = (pkgs system).callPackage ./modules/package.nix { };
         florctl-pkcs11 = (pkgs system).callPackage ./modules/package.nix { pkcs11 = true; };
         default = florete;
+        docs = (pkgs system).runCommand "florete-docs" { nativeBuildInputs = [ (pkgs system).mdbook ]; } ''
+          bash ${self}/docs/build $out
+        '';
       });
       overlays.default = final: _: { florete = final.callPackage ./modules/package.nix { }; };
 

@@ -20,6 +20,8 @@ func TestFlake(t *testing.T) {
 		    lib.platforms.linux = [ ];
 		    mkShell = s: "shell: " + builtins.concatStringsSep " " s.packages;
 		    writeShellApplication = a: "${a.name}: ${toString a.runtimeInputs}";
+		    mdbook = "mdbook";
+		    runCommand = name: a: script: "${name}: ${toString a.nativeBuildInputs}: ${builtins.unsafeDiscardStringContext script}";
 		    callPackage = f: args: import f { inherit (pkgs) lib; buildGoModule = p: p.pname; };
 		  };
 		  flake = (import ../flake.nix).outputs {
@@ -28,6 +30,7 @@ func TestFlake(t *testing.T) {
 		  };
 		  each = map (system: [
 		    flake.packages.${system}.default flake.devShells.${system}.default flake.formatter.${system} flake.apps.${system}.demo.program
+		    flake.packages.${system}.docs
 		  ]);
 		in
 		[
@@ -48,7 +51,7 @@ func TestFlake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := `["florete","shell: findutils go nixfmt apacheHttpd curl dpkg e2fsprogs gcc git iproute2 mmdebstrap nftables nix openssh python3 ruff shellcheck systemd util-linux","florete-fmt: findutils go nixfmt","` + root + `/tests/demo"]`
+	one := `["florete","shell: findutils go nixfmt apacheHttpd curl dpkg e2fsprogs gcc git iproute2 mmdebstrap nftables nix openssh python3 ruff shellcheck systemd util-linux","florete-fmt: findutils go nixfmt","` + root + `/tests/demo","florete-docs: mdbook: bash ` + root + `/docs/build $out\n"]`
 	want := "[[" + one + "," + one + `],"florete",["default","forwarder","host","provider"],["florete_blue/host.nix","florete_blue/forwarder.nix","florete_blue/provider.nix"],true,true,true]`
 	if got := strings.TrimSpace(string(out)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

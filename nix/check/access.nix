@@ -43,7 +43,7 @@ let
       (fault {
         id = "FL097";
         place = "${kind}.${n}.${attribute}";
-        problem = "it has itself in it, by way of";
+        problem = "it contains itself, by way of";
         value = concatStringsSep ", " (filter (m: elem n all.${m}.${attribute}) inside);
         remedy = if elem n all.${n}.${attribute} then "take it out of itself" else "take one out of the other";
       })

@@ -76,7 +76,7 @@ let
       fault {
         id = "FL072";
         place = "providers.store.from";
-        problem = "what moves into the store is the state of a host that provides something; not of";
+        problem = "only hosts that provide something have state that moves into the store, not";
         value = "host ${h}";
         remedy = "name those that had it in files, or none where there never was any";
       }

@@ -23,7 +23,7 @@ let
     fault {
       id = "FL070";
       place = "hosts.${n}.drain";
-      problem = "what names this host does not move:";
+      problem = "services and providers that name this host do not move:";
       inherit value;
       remedy = "name another host in ${at}, or acknowledge this";
     };
@@ -47,7 +47,7 @@ let
       fault {
         id = "FL071";
         place = "hosts.${n}.cordon";
-        problem = "it moves what is or would be placed here, and nothing says that it stays:";
+        problem = "it moves services that are or would be placed here, and that keeps does not name:";
         value = "service ${s}";
         remedy = "write hosts.${n}.keeps = [ ${names} ]; without what is new, or drain = true; where all are to move";
       }
@@ -69,7 +69,7 @@ in
       (fault {
         id = "FL148";
         place = "hosts.${n}.keeps";
-        problem = "a host with cordon or drain keeps services, others take all that is placed there:";
+        problem = "keeps has an effect only with cordon or drain:";
         value = concatStringsSep ", " written.keeps;
         remedy = "write cordon = true;, or take it out; of a service that is to be here write placement.pins = [ ${toJSON n} ];";
       })

@@ -78,7 +78,7 @@ concatMap (
     (fault {
       id = "FL136";
       place = at;
-      problem = "${show "${s}@${n}"} is also what each host has its own of, there:";
+      problem = "${show "${s}@${n}"} also means the part of a service here, by the name";
       value = show n;
       remedy = "call ${place} something that no host, group of hosts or tag is called";
     })

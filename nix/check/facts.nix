@@ -13,7 +13,7 @@ lib.when (entry.facts != { }) (
     lib.fault {
       id = "FL124";
       place = "${place}.facts.${lib.attribute fact}";
-      problem = "everybody who reads the flake reads the fact, whose name speaks of a secret:";
+      problem = "everybody who reads the flake reads this fact, and its name suggests a secret:";
       value = fact;
       remedy = "take it out and deliver it with services.<name>.files or secrets, give it the name of what it is, or acknowledge this";
     }

@@ -45,7 +45,7 @@ let
           fault {
             id = "FL048";
             place = "roles.${n}";
-            problem = "it names what visibility = \"host\" hides:";
+            problem = "it names a service that nobody reaches, with visibility = \"host\":";
             value = "service ${s.name}";
             remedy = "set services.${s.name}.visibility = \"cluster\";, or take it out of the role";
           }
@@ -76,7 +76,7 @@ let
         (fault {
           id = "FL098";
           place = "teams.${n}";
-          problem = "nobody reaches anything by the team, having";
+          problem = "the team gives nobody access, having";
           value = if nobody of then "no people" else "no role";
           remedy = "write teams.${n}.users and roles, or take the team out";
         })

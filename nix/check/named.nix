@@ -93,7 +93,7 @@ let
     else if at == null then
       [ ]
     else if readings == [ ] then
-      bad "FL113" "no host, group of hosts or tag is called like what follows the @ in"
+      bad "FL113" "no host, group of hosts or tag has the name after the @ in"
         (suggest "such service" n written)
     else if hosts == [ ] && length readings > 1 then
       bad "FL114"

@@ -136,9 +136,9 @@ let
       count = a: length (left.${a} or [ ]);
       groups = length (attrNames (groupBy (h: clean.hosts.${h}.group) (left.free or [ ])));
       because =
-        when (count "apart" > 0) [ "${toString (count "apart")} taken by what it is apart from (${others})" ]
+        when (count "apart" > 0) [ "${toString (count "apart")} taken by services that it must be apart from (${others})" ]
         ++ when (count "apartByGroup" > 0) [
-          "${toString (count "apartByGroup")} in a group taken by what it is apart from (${others})"
+          "${toString (count "apartByGroup")} in a group taken by services that it must be apart from (${others})"
         ]
         ++ when (count "capacity" > 0) [ "${toString (count "capacity")} full" ]
         ++ when (p.spread == "one-per-group" && groups < count "free") [
@@ -204,9 +204,9 @@ let
     else if !elem h (t.placement.candidates s) then
       [ ]
     else if elem h (left.apart or [ ]) then
-      fault' "what it is to be apart from (${before}) runs on" "take one of the two away from there"
+      fault' "a service that it must be apart from (${before}) runs on" "take one of the two away from there"
     else if elem h (left.apartByGroup or [ ]) then
-      fault' "what it is to be apart from (${before}) runs in the group of" "take one of the two away from there"
+      fault' "a service that it must be apart from (${before}) runs in the group of" "take one of the two away from there"
     else if elem h (left.capacity or [ ]) then
       fault' "others fill" "write a higher hosts.${h}.capacity, or take the pin out"
     else

@@ -144,7 +144,7 @@ severity "error" {
   FL110 = "public service without a name at an ingress";
   FL116 = "exception without effect";
   FL118 = "role or member whose time is over";
-  FL124 = "fact whose name speaks of a secret";
+  FL124 = "fact whose name suggests a secret";
   FL142 = "token of a forge that its service cannot reach";
   FL148 = "attribute without effect";
   FL150 = "token that is denied";

@@ -53,7 +53,7 @@ let
       (fault {
         id = "FL037";
         place = "${place}.protocol";
-        problem = "a Unix socket takes connections alone, not";
+        problem = "a Unix socket takes connections only, not";
         value = show "udp";
         remedy = "write where it takes datagrams, upstream = \"127.0.0.1:53\";";
       })

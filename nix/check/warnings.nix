@@ -96,7 +96,7 @@ let
     fault {
       id = "FL046";
       place = "hostGroups.${attribute g}";
-      problem = "what it has is given to";
+      problem = "the group applies to";
       value = "no host";
       remedy =
         if removeAttrs inhabited [ "" ] == { } then
@@ -115,7 +115,7 @@ let
       (fault {
         id = "FL067";
         place = "providers.store.hosts";
-        problem = "of an even number of members no more may fail than of one fewer: found";
+        problem = "an even number of members tolerates no more failures than one member fewer: found";
         value = concatStringsSep ", " t.store.hosts;
         remedy = "name one more, or one fewer";
       })
@@ -129,7 +129,7 @@ let
       fault {
         id = "FL058";
         place = "providers.${kind}.hosts";
-        problem = "others wait for what comes and goes, a device:";
+        problem = "others would wait for a device, which comes and goes:";
         value = "host ${h}";
         remedy = "name a server, or write hosts.${h}.kind = \"server\"; if it is always there";
       }

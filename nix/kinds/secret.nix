@@ -204,7 +204,7 @@ in
             (fault {
               id = "FL093";
               place = "${place}.rotate";
-              problem = "it would be replaced by itself, and the flake has a former public half until somebody records the next one: found";
+              problem = "the key would be replaced by itself, and the flake would have a former public half until somebody records the next one: found";
               value = toString s.rotate;
               remedy = "take rotate out and raise ${place}.generation, then run florctl secret record";
             })

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -80,17 +79,9 @@ func faultExamples(t *testing.T) map[string]string {
 			shown[f.ID] = f.String()
 		}
 	}
-	reports, err := filepath.Glob(golden + "/fl*/expected.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range reports {
-		report, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		id, _, _ := strings.Cut(strings.ToUpper(filepath.Base(filepath.Dir(path))), "-")
-		for line := range strings.Lines(string(report)) {
+	for name, files := range evaluate() {
+		id, _, _ := strings.Cut(strings.ToUpper(name), "-")
+		for line := range strings.Lines(files["topology.nix"].Report) {
 			line = strings.TrimSpace(line)
 			if shown[id] == "" && strings.HasPrefix(line, id+" ") {
 				shown[id] = line

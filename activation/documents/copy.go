@@ -72,7 +72,8 @@ func (s *Store) recover(damage error) (newest Set, err error) {
 // they are not known.
 func (s *Store) roots() (roots []string, known bool) {
 	b, err := os.ReadFile(filepath.Join(hostdir.Current(s.layout.DocumentsCopy()), rootsFile))
-	return roots, err == nil && json.Unmarshal(b, &roots) == nil
+	known = err == nil && json.Unmarshal(b, &roots) == nil
+	return roots, known
 }
 
 // foreignRoot reports whether a set has a root that is not among the accepted ones.

@@ -185,7 +185,8 @@ func (k *Certificates) attempt(ctx context.Context, at string) (a attempt, revis
 	if err != nil {
 		return a, 0, err
 	}
-	return a, e.Modified, json.Unmarshal(e.Value, &a)
+	err = json.Unmarshal(e.Value, &a)
+	return a, e.Modified, err
 }
 
 // failed returns the attempt after an error. The next one waits as long as the CA asks, or else 10

@@ -126,12 +126,14 @@ func (p *Provider) Tokens(ctx context.Context) ([]join.Token, error) {
 
 // CreateToken records a join token.
 func (p *Provider) CreateToken(ctx context.Context, t join.Token) (made join.Token, err error) {
-	return made, p.Post(ctx, "/v1/tokens", t, &made)
+	err = p.Post(ctx, "/v1/tokens", t, &made)
+	return made, err
 }
 
 // RevokeToken revokes a join token.
 func (p *Provider) RevokeToken(ctx context.Context, id string) (t join.Token, err error) {
-	return t, p.Post(ctx, "/v1/tokens/"+url.PathEscape(id)+"/revoke", nil, &t)
+	err = p.Post(ctx, "/v1/tokens/"+url.PathEscape(id)+"/revoke", nil, &t)
+	return t, err
 }
 
 // Joins returns the last join requests of hosts.
@@ -143,7 +145,8 @@ func (p *Provider) Joins(ctx context.Context) ([]join.Request, error) {
 
 // DecideJoin approves or rejects the join request of a host.
 func (p *Provider) DecideJoin(ctx context.Context, host string, d control.Decision) (r join.Request, err error) {
-	return r, p.Post(ctx, "/v1/joins/"+url.PathEscape(host), d, &r)
+	err = p.Post(ctx, "/v1/joins/"+url.PathEscape(host), d, &r)
+	return r, err
 }
 
 // Issued records certificates of an identity file in the provider's audit log.

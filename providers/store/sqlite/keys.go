@@ -139,7 +139,8 @@ func (s *Store) Snapshot(ctx context.Context, prefix string, read func(int64, it
 }
 
 func scan(r *sql.Rows) (e store.Entry, err error) {
-	return e, r.Scan(&e.Key, &e.Value, &e.Created, &e.Modified)
+	err = r.Scan(&e.Key, &e.Value, &e.Created, &e.Modified)
+	return e, err
 }
 
 func (s *Store) Page(ctx context.Context, prefix, after string, most int) (_ []store.Entry, err error) {

@@ -40,7 +40,8 @@ func explain(t *testing.T, query string, args ...any) []string {
 	}
 	plan, err := collect(rows, func(r *sql.Rows) (detail string, err error) {
 		var id, parent, unused int
-		return detail, r.Scan(&id, &parent, &unused, &detail)
+		err = r.Scan(&id, &parent, &unused, &detail)
+		return detail, err
 	})
 	if err != nil || len(plan) == 0 {
 		t.Fatalf("plan %q, %v", plan, err)

@@ -95,5 +95,8 @@ func triggers(tx *sql.Tx) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(r *sql.Rows) (text string, err error) { return text, r.Scan(&text) })
+	return collect(rows, func(r *sql.Rows) (text string, err error) {
+		err = r.Scan(&text)
+		return text, err
+	})
 }

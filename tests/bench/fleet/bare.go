@@ -104,7 +104,8 @@ func (c cluster) bareCall(n node, svid *tls.Certificate, csrs ...string) (chains
 	if err := json.NewEncoder(conn).Encode(q); err != nil {
 		return nil, err
 	}
-	return chains, json.NewDecoder(conn).Decode(&chains)
+	err = json.NewDecoder(conn).Decode(&chains)
+	return chains, err
 }
 
 // listenBare starts the listener that answers bareCall.

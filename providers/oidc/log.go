@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// linesEach is how often a message is logged in an hour. Dex logs each refused request, and anybody
+// linesEach limits how often a message is logged in an hour. Dex logs each refused request, and anybody
 // can cause those.
 const linesEach = 20
 

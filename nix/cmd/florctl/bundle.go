@@ -22,7 +22,7 @@ named florete, or florete-NAME where the topology gives the host an instance. No
 the host: florctl deploy does that.`,
 	}
 	host := cmd.Flags().String("host", "", "`HOST` to pack the bundle of")
-	out := cmd.Flags().String("out", "", "write the bundle to `FILE`, or to standard output (-)")
+	out := cmd.Flags().String("out", "", "write the bundle to `FILE`, or to standard output for -")
 	format := cmd.Flags().String("format", "tar.gz", "`FORMAT` of the bundle: tar.gz or deb")
 	bin := cmd.Flags().String("bin", "", "`DIR` of flor and flor-provider (default: that of florctl)")
 	cmd.MarkFlagRequired("host")

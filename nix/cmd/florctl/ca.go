@@ -64,7 +64,7 @@ pass its serial number to florctl revoke --serial.`,
 	}
 	crt := cmd.Flags().String("ca-cert", "ca.crt", "`FILE` of the root certificate")
 	key := cmd.Flags().String("ca-key", "ca.key", "`FILE` of the root key")
-	out := cmd.Flags().String("out", atomicfile.Stdout, "write the issuing certificate to `FILE`, or to standard output (-)")
+	out := cmd.Flags().String("out", atomicfile.Stdout, "write the issuing certificate to `FILE`, or to standard output for -")
 	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "lifetime of the certificate, at most that of the root")
 	open := agefile.Opening(cmd, "", "a sealed key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -24,7 +24,7 @@ domains alone, so that a browser that trusts it trusts it for no other name. To 
 the certificate from the browser.`,
 	}
 	const defaultFile = "web-ca.crt"
-	out := cmd.Flags().String("out", defaultFile, "write the certificate to `FILE`, or to standard output (-)")
+	out := cmd.Flags().String("out", defaultFile, "write the certificate to `FILE`, or to standard output for -")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var root tls.Root
 		if _, err := c.Ask(cmd.Context(), tls.Name, "/v1/tls/root", nil, &root); err != nil {

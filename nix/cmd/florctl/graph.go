@@ -20,7 +20,7 @@ and Mermaid for Markdown, where viewers draw at most 500 edges. For a large clus
 	}
 	format := cmd.Flags().String("format", "svg", "`FORMAT` of the drawing: svg, dot or mermaid")
 	host := cmd.Flags().String("host", "", "draw only this `HOST`, its neighbours and what is between them")
-	out := cmd.Flags().String("out", atomicfile.Stdout, "write the drawing to `FILE`, or to standard output (-)")
+	out := cmd.Flags().String("out", atomicfile.Stdout, "write the drawing to `FILE`, or to standard output for -")
 	formats := map[string]func(graph.Cluster) []byte{"svg": graph.SVG, "dot": graph.DOT, "mermaid": graph.Mermaid}
 	return onSource(cmd, func(src compile.Source) error {
 		draw, ok := formats[*format]

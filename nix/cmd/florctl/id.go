@@ -61,7 +61,7 @@ log of a provider. florctl id list prints them, and florctl revoke takes them ba
 	cmd.MarkFlagsOneRequired("host", "request", "id")
 	cmd.MarkFlagsMutuallyExclusive("host", "request", "id")
 	cmd.MarkFlagRequired("key")
-	out := f.String("out", "", "write the identity file to `FILE`, or to standard output (-)")
+	out := f.String("out", "", "write the identity file to `FILE`, or to standard output for -")
 	cmd.MarkFlagRequired("out")
 	f.StringVar((*string)(&i.Dir), "dir", ".", "`DIR` of enrol.crt and enrol.key")
 	f.DurationVar(&i.Lifetime, "lifetime", 7*24*time.Hour, "lifetime of the certificates, at most 90 days")

@@ -40,7 +40,7 @@ The others serve the former documents until you publish the same commit again.`,
 	f.BoolVar(&how.AtOnce, "at-once", false, "offer the documents to all hosts at once, without waves, and end a rollout that is under way")
 	f.StringArrayVar(&how.Without, "without", nil, "leave this `HOST` behind with a root that the flake no longer has; may be repeated")
 	foreign := f.Bool("replace-roots", false, "publish although the former version shares no root with the flake, and deploy every host by hand")
-	out := f.String("out", "", "write the signed documents to `FILE`, or to standard output (-), and publish nothing")
+	out := f.String("out", "", "write the signed documents to `FILE`, or to standard output for -, and publish nothing")
 	cmd.MarkFlagRequired("key")
 	cmd.MarkFlagsMutuallyExclusive("via", "out")
 	return onSource(cmd, func(src compile.Source) error {

@@ -13,6 +13,8 @@ import (
 func TestCommands(t *testing.T) {
 	commands.Test(t, func() *cobra.Command { return newRoot("flor", &instance{}) }, `For whoever looks after a host: every command of flor, which runs on each host of a cluster. Most of
 the last group are units of systemd, which you do not run yourself. On a host of several clusters,
-flor_NAME is the program of the instance NAME. The same text is in `+"`flor COMMAND --help`"+` and in the manual
-pages, such as flor-ping(1).`)
+flor_NAME is the program of the instance NAME.
+
+The same text is in `+"`flor COMMAND --help`"+` and in the manual pages, such as
+flor-ping(1). The Nix package installs these; elsewhere, `+"`flor man DIR`"+` writes them to a directory.`)
 }

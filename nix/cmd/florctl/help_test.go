@@ -11,6 +11,8 @@ import (
 func TestCommands(t *testing.T) {
 	commands.Test(t, newRoot, `For operators: every command of florctl, which you run on your own machine, with the flake of
 the cluster. FLAKE is a directory or a reference of a flake; the default is the current directory.
-The guides in *How-to* show the commands at work. The same text is in `+"`florctl COMMAND --help`"+` and in the
-manual pages, such as florctl-publish(1).`)
+The guides in *How-to* show the commands at work.
+
+The same text is in `+"`florctl COMMAND --help`"+` and in the manual pages, such as
+florctl-publish(1). The Nix package installs these; elsewhere, `+"`florctl man DIR`"+` writes them to a directory.`)
 }

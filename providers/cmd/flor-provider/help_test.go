@@ -13,6 +13,8 @@ import (
 func TestCommands(t *testing.T) {
 	commands.Test(t, func() *cobra.Command { return newRoot("flor-provider", &target{}) }, `For operators who work on a provider host as root: every command of flor-provider. Most tasks have a
 command of [florctl](florctl.md), which you run on your own machine. On a host of several clusters,
-flor-provider_NAME is the program of the instance NAME. The same text is in
-`+"`flor-provider COMMAND --help`"+` and in the manual pages, such as flor-provider-audit(1).`)
+flor-provider_NAME is the program of the instance NAME.
+
+The same text is in `+"`flor-provider COMMAND --help`"+` and in the manual pages, such as
+flor-provider-audit(1). The Nix package installs these; elsewhere, `+"`flor-provider man DIR`"+` writes them to a directory.`)
 }

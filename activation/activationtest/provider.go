@@ -29,8 +29,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Provider answers any proven request, and repeated requests in the same way, unless the function
-// of SetRefuse refuses it.
+// Provider grants every request with a valid proof, and gives a repeated request the same answer.
+// SetRefuse sets a function that refuses requests.
 type Provider struct {
 	Lifetime time.Duration // lifetime of SVIDs; zero for a day
 

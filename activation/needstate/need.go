@@ -76,8 +76,8 @@ func (n *Need) Begin(resumed bool) {
 	}
 }
 
-// Look updates the knowledge about the files on disk. It returns the current generation, zero for
-// none.
+// Look reads which files of the need are on disk, unless it did so a moment ago. It returns the
+// number of the current generation, zero if there is none.
 func (n *Need) Look(now time.Time) (generation int) {
 	if now.Sub(n.seen.at).Abs() < lookAgain {
 		return n.seen.generation

@@ -11,7 +11,8 @@ import (
 // needs the authority.
 const lookAgain = time.Second
 
-// Kept is an authority in two files. A change of the files is noticed within a second.
+// Kept is an authority that is kept in a certificate file and a key file, and read again within a
+// second after they change.
 type Kept struct {
 	Certificate, Key string
 

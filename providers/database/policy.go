@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// Request is the request of a need.
+// Request contains the parameters of a need of kind database, as the policy grants them.
 type Request struct {
 	Server  string `json:"server"`
 	Name    string `json:"name"`    // of the database there, and what names of roles and keys start with

@@ -75,7 +75,7 @@ var (
 // Name returns the name of the kind.
 func (f Files) Name() string { return Name }
 
-// Request is the request of a need.
+// Request contains the parameters of a need of kind file, as the policy grants them.
 type Request struct {
 	Ref string `json:"ref"` // name of the file, with slashes
 }

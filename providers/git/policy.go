@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// Request is the request of a need.
+// Request contains the parameters of a need of kind git, as the policy grants them.
 type Request struct {
 	Forge        string   `json:"forge"`
 	Account      string   `json:"account"` // of the token there

@@ -25,7 +25,7 @@ type Issued struct {
 	Certificates []IssuedSVID  `json:"certificates"`
 }
 
-// IssuedSVID is one of these certificates.
+// IssuedSVID is a certificate in an Issued.
 type IssuedSVID struct {
 	ID     spiffe.ID `json:"id"`
 	Serial string    `json:"serial"` // in hex

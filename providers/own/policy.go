@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request is the request of a need. The compiler has checked it against the topology, and the
-// policy grants it unchanged.
+// Request contains the parameters of a need of a kind that the topology declares. The compiler has
+// checked them, and the policy grants them as the topology has them.
 type Request struct {
 	Service spiffe.ID       `json:"service"`
 	Request json.RawMessage `json:"request"`

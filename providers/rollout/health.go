@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// Problems maps the problems of a host, by hostreport.Problem.Name, to whether they persist until
-// somebody acts.
+// Problems contains the problems of a host by hostreport.Problem.Name. The value is true if the
+// problem persists until somebody acts.
 type Problems map[string]bool
 
 // silent is the problem of a host that does not report.

@@ -41,7 +41,7 @@ type SigningKeys struct {
 	Lingers time.Duration
 }
 
-// SigningKey is one of these keys.
+// SigningKey is a key that signs tokens from the time Signs until the next key of the ring does.
 type SigningKey struct {
 	ID         string `json:"id"` // RFC 7638 thumbprint
 	Generation int    `json:"generation"`

@@ -92,7 +92,7 @@ func New(c Config) *Secrets {
 // Name returns the name of the kind.
 func (s *Secrets) Name() string { return Name }
 
-// Request is the request of a need.
+// Request contains the parameters of a need of kind secret, as the policy grants them.
 type Request struct {
 	Secret   string `json:"secret"`   // its name
 	Generate string `json:"generate"` // its form

@@ -89,8 +89,8 @@ func (a *Request) IdentifyNode(r *http.Request) error {
 	return err
 }
 
-// Granted returns the call of a node. The policy must grant the node a need of the kind, and the
-// node's device must have signed the connection.
+// Granted authorizes a request of a node and returns its Call. It fails unless the policy grants the
+// node a need of the kind and the node's device key has signed the connection.
 func (a *Request) Granted() (Call, error) {
 	f := a.Policies.now.Load()
 	if err := a.verifyDevice(f); err != nil {

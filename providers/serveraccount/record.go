@@ -13,7 +13,7 @@ import (
 // JSON, and its secrets in a separate, sealed value, which backups do not contain.
 type Record interface{ kept() *Kept }
 
-// Kept is the part of a record that belongs to its place in a store.
+// Kept contains the fields of a Record that are not part of its JSON.
 type Kept struct {
 	Secrets  map[string]string `json:"-"` // nil where the state has none
 	Modified int64             `json:"-"` // the revision that wrote it

@@ -30,7 +30,7 @@ const grace = 30 * 24 * time.Hour
 // codeInUse is the code of the refusal to delete a tenant that may be in use.
 var codeInUse = hostapi.Code{Name: "in-use", Class: hostapi.Denied}
 
-// Kept is a tenant of which the store holds something.
+// Kept is a tenant with data in the store, whether or not the flake still has the tenant.
 type Kept struct {
 	Tenant       string        `json:"tenant"`
 	Policies     int           `json:"policies"`  // the flake's, and those of run time

@@ -14,9 +14,9 @@ func newHostsFileCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hosts-file",
 		Short: "Keep the names of services in /etc/hosts",
-		Long: `Keep a block in /etc/hosts in which the names of the services that this host may reach have the
-addresses of their local listeners, until the command is stopped. No other line is changed. The
-block stays when the command stops; --remove removes it.`,
+		Long: `Write the names of the services that this host may reach into a block of /etc/hosts, with the
+addresses of their local listeners, and keep the block up to date until the command is stopped. No
+other line is changed. The block stays when the command stops. To remove it, pass --remove.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Instance = m.Instance

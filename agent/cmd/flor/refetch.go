@@ -26,8 +26,8 @@ func newRotateCmd(m *instance) *cobra.Command {
 		Use:   "rotate NEED…",
 		Short: "Rotate the secrets of needs",
 		Long: `Request another secret for needs within ten seconds. The new secret is delivered, and units are
-notified. The old one stops working; that of an OIDC client stays valid for 15 minutes, so that no
-login fails. A rotation cannot be undone.
+notified. The old secret stops working at once. Only the old secret of an OIDC client stays valid for
+15 minutes, so that no login fails. A rotation cannot be undone.
 
 If an OIDC secret may be known to others, raise its generation in the topology instead, which ends
 it at once. The provider accepts one rotation of a secret in ten minutes, and audits it.

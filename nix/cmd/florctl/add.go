@@ -45,7 +45,7 @@ to the host; the change takes effect when you deploy or publish. To undo it, rem
 
 The SSH host key is fetched from the first address and printed. Compare it with the key that
 the console of the host shows, and confirm. For a host that cannot be reached, pass the key with
---ssh-host-key; for one that has no key yet, pass --join. The first host of a cluster also
+--ssh-host-key. For a host that has no key yet, pass --join. The first host of a cluster also
 becomes its first provider host.`,
 		Args: words(1, 9),
 	}

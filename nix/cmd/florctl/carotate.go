@@ -28,9 +28,10 @@ func newCAStatusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [FLAKE] --dir DIR",
 		Short: "Print the roots of the cluster and the state of a rotation",
-		Long: `Print the roots in the flake and those in the directory of the root; how many hosts trust each,
-and have certificates that lead to it, by their last reports; and the hosts that the next step of
-a rotation waits for. Exits 2 when it waits for a host, and 0 otherwise. Nothing is changed.`,
+		Long: `Print the roots in the flake and in the directory of the root. For each root, print how many hosts
+trust it and how many have certificates that lead to it, as hosts last reported. During a rotation,
+also print the hosts that its next step waits for. Exits 2 when it waits for a host, and 0
+otherwise. Nothing is changed.`,
 	}
 	_, examine := rotating(cmd)
 	show := shown(cmd, "print JSON")

@@ -20,8 +20,8 @@ func newDeployCmd() *cobra.Command {
 flake's nixosConfigurations is switched by nixos-rebuild; to any other host florctl copies its
 bundle and installs it. It then waits until the host reports the new documents to a provider.
 
-A host that does not report within --timeout goes back to its former state by itself; on NixOS,
-where services.florete.commitConfirm.enable is set. Exits 1 if a host failed. To undo a
+A host that does not report within --timeout goes back to its former state by itself. A NixOS host
+does so only if services.florete.commitConfirm.enable is set. Exits 1 if a host failed. To undo a
 deployment, deploy the former revision of the flake.
 
 SSH reaches a host as ssh_config(5) says, and otherwise at its address in the topology. The host

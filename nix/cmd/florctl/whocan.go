@@ -12,7 +12,7 @@ func newWhoCanCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "who-can [FLAKE] SERVICE",
 		Short: "List who reaches a service or has a secret",
-		Long: `List who reaches a service, and through which roles; for secret/NAME, list who has the secret. The
+		Long: `List who reaches a service, and through which roles. For secret/NAME, list who has the secret. The
 answer comes from the flake alone: florctl revocations prints who is revoked or suspended.`,
 	}
 	return question(cmd, 1, func(a *explain.Access, words []string) (fmt.Stringer, error) {

@@ -295,7 +295,7 @@ func (a Archive) body(ctx context.Context, digest string) ([]byte, error) {
 		err = errors.New("another digest")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: is not what was imported: %w: publish anew", prefix, err)
+		return nil, fmt.Errorf("%s: differs from what was imported: %w: publish again", prefix, err)
 	}
 	return b, nil
 }

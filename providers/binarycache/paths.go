@@ -38,7 +38,7 @@ func (c *cache) path(hash string) *path {
 	}
 	i, file, err := parseInfo(hash, b)
 	if err != nil {
-		c.Logger.Error("a narinfo is not what was written: remove it, and copy its path again", "file", c.infoFile(hash), "error", err)
+		c.Logger.Error("a narinfo has changed since it was written: remove it, and copy its path again", "file", c.infoFile(hash), "error", err)
 		return nil
 	}
 	p := &path{file: file, signed: verify(i, strings.Split(c.keys, "\n")) == nil}

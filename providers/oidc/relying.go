@@ -140,7 +140,7 @@ func (p *relyingParty) HandleCallback(_ dexconn.Scopes, data []byte, r *http.Req
 func (p *relyingParty) Refresh(ctx context.Context, _ dexconn.Scopes, id dexconn.Identity) (dexconn.Identity, error) {
 	var k kept
 	if err := json.Unmarshal(id.ConnectorData, &k); err != nil {
-		return id, fmt.Errorf("what was kept of the sign-in: %w", err)
+		return id, fmt.Errorf("stored state of the sign-in: %w", err)
 	}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, p.http)
 	token, err := p.oauth.TokenSource(ctx, &oauth2.Token{RefreshToken: string(k.RefreshToken)}).Token()

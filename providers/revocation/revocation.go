@@ -123,7 +123,7 @@ func Reinstate(list *trust.Revocations, t Target) error {
 	if !t.ID.IsZero() {
 		i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == t.ID })
 		if i < 0 {
-			return fmt.Errorf("%s is not revoked: florctl revocations has what is", t.ID.Short())
+			return fmt.Errorf("%s is not revoked: florctl revocations lists those that are", t.ID.Short())
 		}
 		if list.Entries[i].Suspended {
 			return fmt.Errorf("%s is suspended: florctl resume", t.ID.Short())
@@ -132,7 +132,7 @@ func Reinstate(list *trust.Revocations, t Target) error {
 	} else {
 		for _, key := range t.Keys {
 			if !removeKey(list, key) {
-				return fmt.Errorf("SSH host key %s is not revoked: florctl revocations has what is", key)
+				return fmt.Errorf("SSH host key %s is not revoked: florctl revocations lists those that are", key)
 			}
 			list.NameReinstated(trust.Reinstated{Key: key})
 		}
@@ -140,7 +140,7 @@ func Reinstate(list *trust.Revocations, t Target) error {
 	for _, serial := range t.Certificates {
 		i := slices.IndexFunc(list.Certificates, func(c trust.RevokedCertificate) bool { return c.Serial == serial })
 		if i < 0 {
-			return fmt.Errorf("certificate %s is not revoked: florctl revocations has what is", serial)
+			return fmt.Errorf("certificate %s is not revoked: florctl revocations lists those that are", serial)
 		}
 		list.Certificates = slices.Delete(list.Certificates, i, i+1)
 		list.NameReinstated(trust.Reinstated{Certificate: serial})
@@ -164,7 +164,7 @@ func Suspend(list *trust.Revocations, id spiffe.ID) error {
 func Resume(list *trust.Revocations, id spiffe.ID) error {
 	i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == id && e.Suspended })
 	if i < 0 {
-		return fmt.Errorf("%s is not suspended: florctl revocations has what is", id.Short())
+		return fmt.Errorf("%s is not suspended: florctl revocations lists those that are", id.Short())
 	}
 	if list.Entries[i].Suspended = false; list.Entries[i].ValidAfter.IsZero() {
 		list.Entries = slices.Delete(list.Entries, i, i+1)
@@ -228,7 +228,7 @@ func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevoc
 		err = s.Verify(read, list.Cluster, []string{key.ToPublicKey().String()})
 	}
 	if err != nil && len(b) > trust.MaxRevocations {
-		err = errors.Join(err, errors.New("reinstate what no longer matters: florctl revocations"))
+		err = errors.Join(err, errors.New("reinstate entries that no longer matter: florctl revocations lists them"))
 	}
 	return s, err
 }

@@ -185,7 +185,7 @@ func (s *Server) tls() *tls.Config {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			c, err := s.Certificate()
 			if err != nil {
-				s.Logger.Error("nothing to show who this provider is", "error", err)
+				s.Logger.Error("no certificate for this provider", "error", err)
 			}
 			return c, err
 		},

@@ -33,7 +33,7 @@ func (t *Tokens) Run(ctx context.Context, ready func()) error {
 	if t.Bootstrap != "" {
 		owned.Go(func() {
 			if err := t.serveBootstrap(ctx); err != nil {
-				t.Logger.Error("nobody names the first administrators of tenants here", "setting", "token.bootstrap", "error", err)
+				t.Logger.Error("the bootstrap socket is not served", "setting", "token.bootstrap", "error", err)
 			}
 		})
 	}
@@ -59,7 +59,7 @@ func (t *Tokens) upkeep(ctx context.Context) {
 				}
 			}
 			if err := t.sweep(ctx, time.Now(), p); err != nil && ctx.Err() == nil {
-				t.Logger.Error("what is left of tenants that the policy dropped stays until the next try", "error", err)
+				t.Logger.Error("the state of tenants that the policy dropped is kept until the next try", "error", err)
 			}
 		}
 		select {

@@ -34,7 +34,7 @@ func TestTakesWhatWasLeft(t *testing.T) {
 	}
 }
 
-// What cannot take the place of another leaves nothing behind.
+// TestFails checks that a failed replacement leaves nothing behind.
 func TestFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "directory")
@@ -49,7 +49,8 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// FileIn makes what is missing above a file, and nothing where that cannot be.
+// TestMakesDirectory checks that FileIn makes missing directories above a file, and nothing if it
+// cannot.
 func TestMakesDirectory(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "needs", "cert-node", "state.json")

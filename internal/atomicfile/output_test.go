@@ -17,13 +17,13 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// hello is output that a command writes.
+// hello writes the output of a command.
 func hello(f *os.File) error {
 	_, err := f.WriteString("hello")
 	return err
 }
 
-// special makes one of each type of file that nothing may replace, and returns their paths.
+// special makes one file of each type that must not be replaced, and returns their paths.
 func special(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func special(t *testing.T) map[string]string {
 	return all
 }
 
-// TestOnlyFiles: nothing but a regular file is replaced, and what is refused stays what it is.
+// TestOnlyFiles checks that only regular files are replaced, and that other files stay unchanged.
 func TestOnlyFiles(t *testing.T) {
 	for name, path := range special(t) {
 		before, err := os.Lstat(path)
@@ -81,8 +81,8 @@ func TestOnlyFiles(t *testing.T) {
 	}
 }
 
-// TestOutput: output goes into a file in place of another, to standard output, or into what is
-// there and takes it. Nothing else is touched.
+// TestOutput checks that output replaces a regular file, and goes to standard output or into an
+// existing special file that can take it. Nothing else is touched.
 func TestOutput(t *testing.T) {
 	all := special(t)
 	for name, want := range map[string]string{
@@ -140,7 +140,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestOutputPrinted: "-", and a link to standard output, is standard output.
+// TestOutputPrinted checks that "-" and a link to standard output count as standard output.
 func TestOutputPrinted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, path := range []string{atomicfile.Stdout, special(t)["fd"]} {

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// site is an HTTP server within a limit. Requests for /vouched are of verified callers;
-// those for /held wait.
+// site is an HTTP server behind a limit. Connections with requests for /vouched count as those of
+// verified callers; requests for /held wait.
 type site struct {
 	*testing.T
 	address string
@@ -45,7 +45,7 @@ func serve(t *testing.T, limit conns.Limit) *site {
 	return s
 }
 
-// open connects from an address and sends what it says.
+// open connects from an address and sends the text says.
 func (s *site) open(from, says string) net.Conn {
 	s.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -62,7 +62,7 @@ func (s *site) open(from, says string) net.Conn {
 
 func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n" }
 
-// answered wants an answer on a connection.
+// answered checks that a connection receives an answer.
 func (s *site) answered(what string, c net.Conn) {
 	s.Helper()
 	c.SetDeadline(time.Now().Add(kit.Patience))
@@ -71,7 +71,7 @@ func (s *site) answered(what string, c net.Conn) {
 	}
 }
 
-// closed wants the end of a connection.
+// closed checks that a connection ends.
 func (s *site) closed(what string, c net.Conn) {
 	s.Helper()
 	c.SetDeadline(time.Now().Add(kit.Patience))
@@ -80,7 +80,7 @@ func (s *site) closed(what string, c net.Conn) {
 	}
 }
 
-// kept wants a connection that is still served.
+// kept checks that a connection is still served.
 func (s *site) kept(what string, c net.Conn) {
 	s.Helper()
 	if _, err := io.WriteString(c, get("/")); err != nil {
@@ -90,8 +90,8 @@ func (s *site) kept(what string, c net.Conn) {
 	s.answered(what, c)
 }
 
-// TestSilent: who says nothing, half a request or one whose answer takes long makes room,
-// in the order of their last progress.
+// TestSilent checks that connections that send nothing, send half a request or take long to answer
+// are closed to make room, in the order of their last progress.
 func TestSilent(t *testing.T) {
 	s := serve(t, conns.Limit{Total: 4, Prefix: 4})
 	for _, c := range []struct{ what, says string }{
@@ -101,7 +101,8 @@ func TestSilent(t *testing.T) {
 		if c.what == "idle" {
 			s.answered(c.what, slow)
 		}
-		// That an answer was the last one shows later than it comes: some more may be needed.
+		// The limit learns that an answer was the last one only after it was sent, so more
+		// connections may be needed.
 		for gone := false; !gone; {
 			s.answered("new", s.open("127.0.0.1", get("/")))
 			slow.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -111,7 +112,8 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestGreedy: the network with the most connections makes room, however new they are.
+// TestGreedy checks that the network with the most connections loses one, even if its connections
+// are newer.
 func TestGreedy(t *testing.T) {
 	s := serve(t, conns.Limit{Total: 4, Prefix: 4})
 	old := s.open("127.0.0.2", "")
@@ -123,7 +125,7 @@ func TestGreedy(t *testing.T) {
 	s.kept("alone of its network", old)
 }
 
-// TestPrefix: beyond its share a network makes room itself.
+// TestPrefix checks that a network at its share loses connections of its own.
 func TestPrefix(t *testing.T) {
 	s := serve(t, conns.Limit{Total: 8, Prefix: 2})
 	other := s.open("127.0.0.2", "")
@@ -135,7 +137,8 @@ func TestPrefix(t *testing.T) {
 	s.kept("other", other)
 }
 
-// TestVouched: nobody takes the room of a verified caller, and it is free after it ends.
+// TestVouched checks that nobody takes the place of a verified caller, and that the place is free
+// once the caller ends.
 func TestVouched(t *testing.T) {
 	s := serve(t, conns.Limit{Total: 2, Prefix: 2})
 	a, b := s.open("127.0.0.1", get("/vouched")), s.open("127.0.0.1", get("/vouched"))
@@ -165,7 +168,8 @@ func TestPrefixOf(t *testing.T) {
 	}
 }
 
-// roomForOne has room for one that is silent, and one that has begun. It connects peers.
+// roomForOne has room for one silent connection and one that has begun. The function it returns
+// connects peers.
 func roomForOne(t *testing.T) (s *site, connect func() (theirs, ours net.Conn)) {
 	t.Helper()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
@@ -186,8 +190,8 @@ func roomForOne(t *testing.T) (s *site, connect func() (theirs, ours net.Conn)) 
 	}
 }
 
-// TestBegin: silent peers take the room of silent ones alone, and those who begin that of
-// others who have begun. One whose peer is verified takes no room.
+// TestBegin checks that a silent peer takes the place only of a silent one, and a peer that begins
+// only that of another that has begun. A verified peer takes no place.
 func TestBegin(t *testing.T) {
 	s, connect := roomForOne(t)
 	open := func(what string, theirs, ours net.Conn) {
@@ -223,7 +227,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestBeginFull: where all who have begun are vouched for, the new one is closed.
+// TestBeginFull checks that a new connection is closed if all that have begun are verified.
 func TestBeginFull(t *testing.T) {
 	s, connect := roomForOne(t)
 	for _, first := range []bool{true, false} {
@@ -239,8 +243,8 @@ func TestBeginFull(t *testing.T) {
 	}
 }
 
-// TestTurns: connections that begin together have their turns in order, and one that is slow
-// keeps its own for half a second.
+// TestTurns checks that connections that begin together get turns in order, and that a slow one
+// keeps its turn for half a second.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := kit.NewPipe()
@@ -272,7 +276,8 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestTurnsPace: where verified callers take long, turns do; silent strangers make none longer.
+// TestTurnsPace checks that turns last longer if verified callers take long, and that silent
+// strangers do not prolong them.
 func TestTurnsPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := kit.NewPipe()

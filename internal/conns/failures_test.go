@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/internal/conns"
 )
 
-// TestFailures: however many listeners fail for how long, the log has a line a minute, with how many
-// failures it stands for.
+// TestFailures checks that the log gets one line a minute with the number of failures, whatever the
+// number of failing listeners and the duration.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -39,7 +39,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// failing is a listener that fails for some tries, then is closed.
+// failing is a listener whose Accept fails a number of times. After that it is closed.
 type failing struct {
 	net.Listener
 	tries int
@@ -55,8 +55,8 @@ func (f *failing) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 }
 
-// TestPatient: a server whose process is out of file descriptors for ten minutes has a line a minute
-// in the log, and ends with its listener.
+// TestPatient checks that a server whose process is out of file descriptors for ten minutes logs
+// one line a minute, and ends with its listener.
 func TestPatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log, own bytes.Buffer

@@ -18,21 +18,22 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// served is a host's visit to a provider that had its turn.
+// served is a host whose turn at a provider has come.
 type served struct {
 	host, turnedAway, left int
 	at                     time.Duration
 }
 
-// A host waits for patience until it has its turn; wait is that of package server.
+// A host waits for its turn for at most patience. wait is the value in package server.
 const (
 	wait     = 30 * time.Second
 	patience = time.Minute
 )
 
-// storm has hosts come to a listener with one turn at a time, in order, each a while after the one
-// before, and come back when they are told to, or a second after their patience ended. A turn takes what takes says of the time since the first host came. It returns
-// the hosts in the order of their turns.
+// storm makes hosts connect in order, one per interval every, to a listener with one turn at a
+// time. They come back when the provider tells them to, or a second after their patience ended.
+// takes returns the duration of a turn, given the time since the first host came. It returns the
+// hosts in the order of their turns.
 func storm(t *testing.T, hosts int, every time.Duration, takes func(since time.Duration) time.Duration) (all []served) {
 	inner := kit.NewPipe()
 	l := conns.Listen(inner, conns.Limit{Total: hosts, Prefix: hosts, Turns: 1, Wait: wait})
@@ -89,7 +90,7 @@ func storm(t *testing.T, hosts int, every time.Duration, takes func(since time.D
 	return all
 }
 
-// left reports whether a peer in memory, of which Begin cannot see it, has closed its connection.
+// left reports whether a peer in memory has closed its connection, which Begin cannot see.
 func left(c net.Conn) bool {
 	c.SetReadDeadline(time.Now())
 	_, err := c.Read(make([]byte, 1))
@@ -108,8 +109,9 @@ func visit(ctx context.Context, p *kit.Pipe) (*http.Response, error) {
 	return http.ReadResponse(bufio.NewReader(c), nil)
 }
 
-// TestFull: of hosts that come more quickly than they are served, nobody waits for a handshake until
-// its patience ends, few are turned away, and not often, and the provider is busy until all are served.
+// TestFull checks a provider to which hosts come more quickly than it can serve them: no host waits
+// for a handshake until its patience ends, few hosts are turned away, none of them often, and the
+// provider is busy until all are served.
 func TestFull(t *testing.T) {
 	always := func(d time.Duration) func(time.Duration) time.Duration {
 		return func(time.Duration) time.Duration { return d }
@@ -118,8 +120,8 @@ func TestFull(t *testing.T) {
 		name       string
 		hosts      int
 		takes      func(since time.Duration) time.Duration
-		busy, last time.Duration // until when it would be, at best, and may be
-		often      int           // that a host is turned away
+		busy, last time.Duration // time when all are served at best, and at worst
+		often      int           // limit for the number of times that one host is turned away
 	}{
 		{"as quick as was guessed", 5000, always(6 * time.Millisecond), 30 * time.Second, 31 * time.Second, 0},
 		{"half as quick", 5000, always(12 * time.Millisecond), time.Minute, 66 * time.Second, 1},
@@ -151,8 +153,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// inOrder checks that hosts that were turned away once come back in the order in which they came, but
-// for hundreds that come together: times to come back are in whole seconds.
+// inOrder checks that hosts that were turned away once come back in the order in which they came.
+// Hundreds that come together may change places, since the times to come back are in whole seconds.
 func inOrder(t *testing.T, all []served) {
 	t.Helper()
 	latest := 0
@@ -166,7 +168,7 @@ func inOrder(t *testing.T, all []served) {
 	}
 }
 
-// TestNotFull: hosts that find room within the bound are not turned away.
+// TestNotFull checks that hosts for which there is room are not turned away.
 func TestNotFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, s := range storm(t, 40, 0, func(time.Duration) time.Duration { return 100 * time.Millisecond }) {
@@ -177,7 +179,7 @@ func TestNotFull(t *testing.T) {
 	})
 }
 
-// TestGone: a connection whose peer closed it while it waited has no turn.
+// TestGone checks that a connection gets no turn if its peer closed it while it waited.
 func TestGone(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -202,7 +204,7 @@ func TestGone(t *testing.T) {
 	}
 	left, ours := connect()
 	left.Close()
-	if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // its end is here
+	if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // the end of the connection has arrived
 		t.Fatal(err)
 	}
 	if err := conns.Begin(ours); !errors.Is(err, conns.ErrGone) {

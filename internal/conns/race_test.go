@@ -15,14 +15,14 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// attempt is what comes of an address, and after how long.
+// attempt is the result of dialling an address, and the time until it.
 type attempt struct {
 	after time.Duration
 	err   error
-	deaf  bool // does not heed the end of its context
+	deaf  bool // ignores the end of its context
 }
 
-// run races in virtual time and returns who was tried when, and who was discarded.
+// run races addresses in virtual time, and returns when each was tried and which were discarded.
 func run(t *testing.T, addresses []string, plan map[string]attempt) (won string, began map[string]time.Duration, discarded []string, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestFirstFails(t *testing.T) {
 	}
 }
 
-// TestCanceled: what is raced ends with its context, and says so.
+// TestCanceled checks that Race ends with its context and returns its error.
 func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := conns.Race(ctx, []string{"a", "b"}, func(ctx context.Context, _ string) (int, error) {
@@ -139,7 +139,7 @@ func TestResolve(t *testing.T) {
 	if err != nil || len(got) != 4 {
 		t.Fatalf("%v, %v, want four addresses", got, err)
 	}
-	// Which family is first is the host's own policy.
+	// The host's own policy determines which family comes first.
 	if six := slices.IndexFunc(got, func(a netip.AddrPort) bool { return a.Addr().Is6() }); six > 1 || got[0].Port() != 4610 {
 		t.Errorf("%v: the families do not take turns", got)
 	}

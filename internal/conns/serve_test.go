@@ -23,7 +23,8 @@ func fetch(l *kit.Pipe) (*http.Response, error) {
 	return c.Get("http://server/")
 }
 
-// What is under way when a process ends is served, for as long as the grace.
+// TestServe checks that requests under way when a process ends are served for the duration of the
+// grace.
 func TestServe(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -72,7 +73,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// What is cut off ends before the process does, and what is said of it, unless it hangs.
+// TestServeWaits checks that handlers that were cut off end, and log, before the process ends,
+// unless they hang.
 func TestServeWaits(t *testing.T) {
 	for takes, want := range map[time.Duration]time.Duration{time.Second: 6 * time.Second, time.Minute: 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -93,7 +95,7 @@ func TestServeWaits(t *testing.T) {
 			if d := time.Since(began); d != want {
 				t.Errorf("it ended after %s, want %s", d, want)
 			}
-			time.Sleep(takes) // until nothing is left of the test
+			time.Sleep(takes) // until all goroutines of the test have ended
 		})
 	}
 }
@@ -104,7 +106,7 @@ var errBroken = errors.New("too many open files")
 
 func (broken) Accept() (net.Conn, error) { return nil, errBroken }
 
-// A listener that fails ends it with the reason.
+// TestServeFails checks that Serve returns the error of a listener that fails.
 func TestServeFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if err := conns.Serve(t.Context(), &http.Server{}, broken{kit.NewPipe()}); !errors.Is(err, errBroken) {

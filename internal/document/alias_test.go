@@ -6,7 +6,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// TestAliases: a name itself comes before the wildcard for it, which has one label.
+// TestAliases checks that a name itself has precedence over the wildcard that matches it, and that
+// a wildcard stands for one label.
 func TestAliases(t *testing.T) {
 	dial := func(path string) spiffe.Dialable {
 		id, err := spiffe.ParseID("spiffe://demo.flor/service/" + path)

@@ -31,7 +31,7 @@ func need(id, extra string) string {
 	return fmt.Sprintf(`{"dependsOn":[],"deliver":{"files":{},"owner":""},"for":"spiffe://demo.flor/node/ursula","generation":1,"id":%q,"kind":"cert","onChange":[],"providers":["forge"],"renew":{},"request":{}%s}`, id, extra)
 }
 
-// forwarder is the plain body with something published or reached.
+// forwarder returns the plain body with something published or reached.
 func forwarder(publish, reach string) string {
 	return strings.NewReplacer(`"publish":[]`, `"publish":[`+publish+`]`, `"reach":[]`, `"reach":[`+reach+`]`).Replace(fmt.Sprintf(body, need("cert-node", "")))
 }
@@ -108,8 +108,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestReadOneGeneration: a link that is switched between two documents leads to one of
-// them, whole, at any moment.
+// TestReadOneGeneration checks that a link that is switched between two documents is always read as
+// one of them, whole.
 func TestReadOneGeneration(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "current")
@@ -183,7 +183,7 @@ func TestVerify(t *testing.T) {
 			t.Errorf("%s: verified", name)
 		}
 	}
-	// A key of small order: signatures of one message in four are made by nobody.
+	// A key of small order: a forged signature is valid for one message in four.
 	zero := signature.PublicKey{Name: "demo-1", Data: make([]byte, ed25519.PublicKeySize)}
 	forged := signature.Signature{Name: "demo-1", Data: append([]byte{1}, make([]byte, ed25519.SignatureSize-1)...)}
 	serial := int64(4000000000)
@@ -242,8 +242,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestRereadDecodesWhatChanged: a reader that comes again gets the very document that it
-// has, until any byte of it is another.
+// TestRereadDecodesWhatChanged checks that Reread returns the very document that it was given until
+// any byte of the files changes.
 func TestRereadDecodesWhatChanged(t *testing.T) {
 	l := hostdir.Layout(t.TempDir())
 	if _, err := l.Manifest(); !errors.Is(err, fs.ErrNotExist) {

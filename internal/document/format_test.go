@@ -33,7 +33,8 @@ func TestFormatOrder(t *testing.T) {
 	}
 }
 
-// A document of a newer format is no tampered one, whatever its body has.
+// TestNewerFormat checks that a document of a newer format is reported as such and not as tampered,
+// whatever its body contains.
 func TestNewerFormat(t *testing.T) {
 	newer := document.Format{document.NewestFormat.Major, document.NewestFormat.Minor + 1}
 	raw := `{"anything":"new"}`

@@ -10,12 +10,12 @@ func TestWindow(t *testing.T) {
 	for at, open := range map[string]bool{
 		"2026-07-18T23:29:59Z":      false,
 		"2026-07-18T23:30:00Z":      true,
-		"2026-07-19T00:29:59Z":      true, // Saturday's
+		"2026-07-19T00:29:59Z":      true, // of Saturday
 		"2026-07-19T00:30:00Z":      false,
 		"2026-07-19T23:45:00Z":      true,
-		"2026-07-20T00:15:00Z":      true, // Sunday's
+		"2026-07-20T00:15:00Z":      true, // of Sunday
 		"2026-07-20T23:45:00Z":      false,
-		"2026-07-18T00:15:00Z":      false, // Friday has none
+		"2026-07-18T00:15:00Z":      false, // Friday has no window
 		"2026-07-19T02:00:00+02:00": true,
 	} {
 		now, err := time.Parse(time.RFC3339, at)

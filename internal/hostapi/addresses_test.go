@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// listen is a TCP listener of an address of this machine.
+// listen returns a TCP listener at an address of this machine.
 func listen(t *testing.T, address string) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -25,8 +25,9 @@ func listen(t *testing.T, address string) net.Listener {
 	return l
 }
 
-// TestAddresses: the address counts at which the provider proves itself first. One that
-// leads to another machine, or takes connections and never answers, keeps no other waiting.
+// TestAddresses checks that the address is used at which the provider proves itself first. An
+// address of another machine, or one that accepts connections and never answers, does not delay the
+// others.
 func TestAddresses(t *testing.T) {
 	d := domain{t, kit.NewCA()}
 	empty := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"values":{"a":"b"}}`) }

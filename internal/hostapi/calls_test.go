@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// callsTo returns calls of a client in virtual time whose provider answers with h, and counts
-// connections.
+// callsTo returns calls of a client in virtual time whose provider answers with h, and the number
+// of connections.
 func callsTo(t *testing.T, h http.HandlerFunc) (*hostapi.Calls, *atomic.Int32) {
 	d := domain{t, kit.NewCA()}
 	svid := d.Issue(provider, time.Hour)
@@ -37,7 +37,7 @@ func callsTo(t *testing.T, h http.HandlerFunc) (*hostapi.Calls, *atomic.Int32) {
 	return p, dials
 }
 
-// all runs a number of calls at once and returns what each failed with, and after how long.
+// all runs n calls at once, and returns the error and the duration of each.
 func all(n int, call func(need string) error) (failed []error, took []time.Duration) {
 	failed, took = make([]error, n), make([]time.Duration, n)
 	begin := time.Now()
@@ -74,7 +74,7 @@ func answerNeed(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"values":{"need":%q}}`, q.Need)
 }
 
-// TestCalls: calls that begin together need one handshake, refused ones too.
+// TestCalls checks that calls that begin together share one handshake, also if they are refused.
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused atomic.Int32
@@ -100,7 +100,7 @@ func TestCalls(t *testing.T) {
 	})
 }
 
-// TestPassBreaks: a connection that breaks fails the call under way, no other.
+// TestPassBreaks checks that a connection that breaks fails only the call under way.
 func TestPassBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
@@ -123,7 +123,7 @@ func TestPassBreaks(t *testing.T) {
 	})
 }
 
-// TestPassStalls: a request that hangs holds up the others for half a second, not for its
+// TestPassStalls checks that a request that hangs delays the others by half a second, not by its
 // own thirty.
 func TestPassStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestPassStalls(t *testing.T) {
 	})
 }
 
-// TestSwallowed: a provider that swallows what it is sent costs two seconds, and several
-// calls the same two.
+// TestSwallowed checks that a provider that reads everything and never answers costs two seconds,
+// and several calls together the same two.
 func TestSwallowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := domain{t, kit.NewCA()}
@@ -174,8 +174,8 @@ func TestSwallowed(t *testing.T) {
 	})
 }
 
-// TestSilentHandshake: one that accepts connections and sends nothing may have others to
-// answer before, and costs more; but not where there is another provider.
+// TestSilentHandshake checks that a provider that accepts connections and sends nothing gets more
+// time, since it may have others to answer first, but not if there is another provider.
 func TestSilentHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := domain{t, kit.NewCA()}
@@ -194,8 +194,8 @@ func TestSilentHandshake(t *testing.T) {
 	})
 }
 
-// TestHedge: beside a provider that is silent the next one is tried after two seconds, and
-// whichever answers first is used.
+// TestHedge checks that the next provider is tried after two seconds beside a silent one, and that
+// the first answer is used.
 func TestHedge(t *testing.T) {
 	for name, wants := range map[string]struct {
 		after time.Duration // until the first provider answers; zero for never

@@ -33,7 +33,7 @@ type domain struct {
 	*kit.CA
 }
 
-// client asks a server that presents a certificate and answers with h.
+// client returns a client whose server presents a certificate and answers with h.
 func (d domain) client(server *tls.Certificate, h http.HandlerFunc) *hostapi.Client {
 	d.t.Helper()
 	return &hostapi.Client{
@@ -58,7 +58,7 @@ func (d domain) serve(l net.Listener, svid *tls.Certificate, h http.HandlerFunc)
 	d.t.Cleanup(func() { s.Close(); ended.Wait() })
 }
 
-// memory is a listener whose connections are pipes, which virtual time needs.
+// memory is a listener whose connections are pipes, as virtual time requires.
 type memory chan net.Conn
 
 func (m memory) dial(context.Context, string, string) (net.Conn, error) {
@@ -77,7 +77,7 @@ func (m memory) Accept() (net.Conn, error) {
 func (m memory) Close() error   { close(m); return nil }
 func (m memory) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestProviders: only the provider itself is asked.
+// TestProviders checks that requests are sent only to the provider itself.
 func TestProviders(t *testing.T) {
 	d, stranger := domain{t, kit.NewCA()}, kit.NewCA()
 	for name, c := range map[string]struct {
@@ -103,7 +103,8 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestOddAnswers: whatever a provider sends is an answer, a refusal, or transient.
+// TestOddAnswers checks that anything a provider sends is an answer, a refusal or a transient
+// error.
 func TestOddAnswers(t *testing.T) {
 	d := domain{t, kit.NewCA()}
 	svid := d.Issue(provider, time.Hour)
@@ -153,7 +154,8 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// TestLongDocuments: documents may be long, and have a bound; what follows them counts.
+// TestLongDocuments checks that documents may be long up to a limit, and that bytes after them
+// count towards it.
 func TestLongDocuments(t *testing.T) {
 	d := domain{t, kit.NewCA()}
 	long := func(n int) error {
@@ -173,7 +175,8 @@ func TestLongDocuments(t *testing.T) {
 	}
 }
 
-// TestNotModified: 304 is an answer to who named what it has, and to nobody else.
+// TestNotModified checks that 304 is accepted only if the request named the documents that the host
+// has.
 func TestNotModified(t *testing.T) {
 	d := domain{t, kit.NewCA()}
 	c := d.client(d.Issue(provider, time.Hour), func(w http.ResponseWriter, r *http.Request) {
@@ -226,7 +229,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestTimeout runs in virtual time: a provider that never answers costs 30 seconds.
+// TestTimeout checks, in virtual time, that a provider that never answers costs 30 seconds.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := domain{t, kit.NewCA()}

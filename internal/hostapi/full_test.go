@@ -18,7 +18,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// answerPlainly answers what begins a handshake.
+// answerPlainly returns a dial function whose connections answer the beginning of a handshake with
+// a text.
 func answerPlainly(answer string) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		near, far := net.Pipe()
@@ -31,8 +32,8 @@ func answerPlainly(answer string) func(context.Context, string, string) (net.Con
 	}
 }
 
-// TestForgedPlace: whoever is between a host and its provider can write that the provider is full.
-// However often and whatever it writes, that keeps the host waiting for two minutes at most.
+// TestForgedPlace checks that an attacker between a host and its provider, who can forge the answer
+// that the provider is full, delays the host by two minutes at most.
 func TestForgedPlace(t *testing.T) {
 	const full = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: "
 	for name, v := range map[string]struct {
@@ -65,9 +66,9 @@ func TestForgedPlace(t *testing.T) {
 	}
 }
 
-// TestFull: a provider that has more hosts waiting than it serves soon tells the next one when to
-// come back, before either of them computes anything. Where others answer as well as it does, the
-// host has its answer of those, at once.
+// TestFull checks that a provider with too long a queue tells the next host when to come back,
+// before either of them computes anything. If another provider can answer as well, the host gets
+// its answer there at once.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := domain{t, kit.NewCA()}
@@ -80,7 +81,7 @@ func TestFull(t *testing.T) {
 			GetCertificate:     func(*tls.ClientHelloInfo) (*tls.Certificate, error) { signed++; return svid, nil },
 		}))
 		defer s.Close()
-		// One has its turn and is silent, another waits behind it.
+		// One connection has its turn and is silent, another waits behind it.
 		end := make(chan struct{})
 		defer close(end)
 		for range 2 {

@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// vectors reads a file of wire vectors, which also other implementations must meet.
+// vectors reads a file of wire vectors, which other implementations must satisfy too.
 func vectors(t testing.TB, name string, v any) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("../../tests/golden/wire/provider", name))
@@ -146,7 +146,7 @@ func TestProofVector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Ed25519 signatures are deterministic (RFC 8032), so this one is to the byte.
+	// Ed25519 signatures are deterministic (RFC 8032), so this one must be equal byte for byte.
 	proof, err := st.Sign(private)
 	if err != nil || *proof != v.Proof {
 		t.Errorf("got %+v, %v, want %+v", proof, err, v.Proof)
@@ -220,8 +220,8 @@ func TestDeviceVector(t *testing.T) {
 	}
 }
 
-// FuzzCanonical: Canonical(Canonical(x)) == Canonical(x), and what a host adds is
-// no part of what it asks for.
+// FuzzCanonical checks that Canonical(Canonical(x)) == Canonical(x), and that fields that the host
+// adds are not part of the canonical request.
 func FuzzCanonical(f *testing.F) {
 	f.Add(`{"b":1,"a":["x",{"d":true,"c":"<&>\u2028"}]}`)
 	f.Add(`{"csr":"x","id":"y"}`)
@@ -246,7 +246,7 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// FuzzRequest: a request that is read is written and read as the same request.
+// FuzzRequest checks that a request that was read is unchanged after writing and reading it again.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"need":"a","serial":1,"generation":1,"body":{"x":1}}`))
 	f.Add([]byte(`{"need":"a","serial":1,"generation":1,"body":{},"proof":{"node":"spiffe://demo.flor/node/a","nonce":"n","signature":"s"}}`))

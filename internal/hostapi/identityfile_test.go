@@ -10,16 +10,16 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// identityVector is identity.json.
+// identityVector is the content of identity.json.
 type identityVector struct {
 	PrivateKey string                        `json:"privateKey"` // of the device
 	Request    hostapi.SignedIdentityRequest `json:"request"`
 	Key        string                        `json:"key"` // of an operator
 	File       hostapi.SignedIdentityFile    `json:"file"`
-	One        hostapi.SignedIdentityFile    `json:"one"` // for a machine that is no host
+	One        hostapi.SignedIdentityFile    `json:"one"` // for a machine that is not a host
 }
 
-// TestIdentityVector holds what device and operator sign.
+// TestIdentityVector checks the signatures of device and operator against the vector.
 func TestIdentityVector(t *testing.T) {
 	var v identityVector
 	vectors(t, "identity.json", &v)
@@ -80,7 +80,7 @@ func TestIdentityVector(t *testing.T) {
 	}
 }
 
-// FuzzIdentityFile: what is accepted was signed, for that node.
+// FuzzIdentityFile checks that an accepted file was signed, and for that node.
 func FuzzIdentityFile(f *testing.F) {
 	var v identityVector
 	vectors(f, "identity.json", &v)

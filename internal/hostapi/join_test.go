@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// joinVector is join.json.
+// joinVector is the content of join.json.
 type joinVector struct {
 	Provider   spiffe.ID             `json:"provider"`
 	Binding    string                `json:"binding"`
@@ -25,7 +25,7 @@ type joinVector struct {
 	ByToken    trust.SignedAdmission `json:"byToken"`
 }
 
-// TestJoinVector holds what device, token and operator sign.
+// TestJoinVector checks the signatures of device, token and operator against the vector.
 func TestJoinVector(t *testing.T) {
 	var v joinVector
 	vectors(t, "join.json", &v)
@@ -105,7 +105,8 @@ func TestJoinVector(t *testing.T) {
 	}
 }
 
-// FuzzJoinToken: ParseJoinToken(x).String() == x, and an error has nothing of the token.
+// FuzzJoinToken checks that ParseJoinToken(x).String() == x, and that an error contains nothing of
+// the token.
 func FuzzJoinToken(f *testing.F) {
 	token, err := hostapi.NewJoinToken("drhorrible")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestNoNull: an identity file of one identity has no documents, but the revocation list where the
-// cluster has one. What is written is read again, null is not.
+// TestNoNull checks an identity file of one identity, which contains no documents except the
+// revocation list if the cluster has one: it can be read again, and one with null cannot.
 func TestNoNull(t *testing.T) {
 	f := hostapi.IdentityFile{Format: document.NewestFormat, SVIDs: []hostapi.IdentitySVID{{ID: kit.ID("vertex/gate")}}}
 	f.Artifact.Revocations = &trust.SignedRevocations{}

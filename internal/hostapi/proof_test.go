@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// nobody signs for a key of small order, without a private one.
+// nobody forges signatures for a key of small order, which need no private key.
 type nobody struct{ key ed25519.PublicKey }
 
 func (n nobody) Public() crypto.PublicKey { return n.key }
@@ -27,7 +27,7 @@ func (n nobody) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return append([]byte{1}, make([]byte, ed25519.SignatureSize-1)...), nil
 }
 
-// TestWeakHostKeys: a proof that sshsig takes is refused for its key.
+// TestWeakHostKeys checks that a proof that package sshsig accepts is refused if its key is weak.
 func TestWeakHostKeys(t *testing.T) {
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
@@ -48,7 +48,7 @@ func TestWeakHostKeys(t *testing.T) {
 		}
 		st := hostapi.Statement{Node: kit.ID("node/ursula"), Provider: provider}
 		var proof *hostapi.Proof
-		for i := 0; ; i++ { // nobody's signature is right for one message in four
+		for i := 0; ; i++ { // a forged signature is valid for one message in four
 			st.Nonce = fmt.Sprint(i)
 			if proof, err = st.Sign(signer); err != nil {
 				t.Fatal(err)

@@ -49,7 +49,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestAnotherAccounts: what is delivered to another account is not the forwarder's.
+// TestAnotherAccounts checks that the forwarder ignores SVIDs delivered to another account.
 func TestAnotherAccounts(t *testing.T) {
 	ca, h := svidSetup(t)
 	h.Deliver(ca, alice, time.Hour)
@@ -77,7 +77,8 @@ func TestSameUntilRenewed(t *testing.T) {
 	}
 }
 
-// TestUnusable: what cannot be used is a problem, and what was there stays.
+// TestUnusable checks that an unusable SVID is reported as a problem and the previous one stays in
+// use.
 func TestUnusable(t *testing.T) {
 	ca, h := svidSetup(t)
 	h.Deliver(ca, alice, time.Hour)
@@ -125,11 +126,12 @@ func TestExpiredIsLoaded(t *testing.T) {
 	}
 }
 
-// A host may start with its clock years behind.
+// TestNotYetValidIsLoaded checks that an SVID is loaded although it is not yet valid: a host may
+// start with a clock that is years behind.
 func TestNotYetValidIsLoaded(t *testing.T) {
 	ca, h := svidSetup(t)
 	h.Deliver(ca, alice, time.Hour)
-	synctest.Test(t, func(t *testing.T) { // where it is the year 2000
+	synctest.Test(t, func(t *testing.T) { // in the bubble it is the year 2000
 		if svid := h.Identities(t).SVID(alice); svid == nil || svid.Valid(time.Now()) {
 			t.Errorf("SVID %+v, want one that is not valid", svid)
 		}

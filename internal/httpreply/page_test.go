@@ -38,7 +38,7 @@ func TestOwnPage(t *testing.T) {
 	}
 }
 
-// What an answer of one kind says of caching stays.
+// TestJSON checks that a Cache-Control header that the handler has set is kept.
 func TestJSON(t *testing.T) {
 	w := httptest.NewRecorder()
 	w.Header().Set("Cache-Control", "max-age=60")

@@ -29,7 +29,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestJournal: a file stands for the stream that systemd connects.
+// TestJournal uses a file in place of the stream that systemd connects.
 func TestJournal(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "stream"))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// TestEvery: an error is logged when it begins, when it changes, and when it comes back; what
-// ended with the loop is none.
+// TestEvery checks that an error is logged when it begins, when it changes and when it comes back,
+// and that an error because the loop ended is not logged.
 func TestEvery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// output is what a log writes, from any goroutine.
+// output is the output of a log, safe for concurrent use.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -47,8 +47,8 @@ func lines(b *output, with string) (n int) {
 	return n
 }
 
-// TestStrangersAndPeers: strangers of many addresses write few lines, a peer's own line
-// comes at once beside them, and nothing is kept when they are gone.
+// TestStrangersAndPeers checks that strangers of many addresses cause few lines, that a peer's own
+// line is written at once beside them, and that no state is kept once they are gone.
 func TestStrangersAndPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output
@@ -76,7 +76,7 @@ func TestStrangersAndPeers(t *testing.T) {
 	})
 }
 
-// TestFew: what comes rarely is written each time that an interval has gone by without it.
+// TestFew checks that a rare event is written each time if an interval has passed without it.
 func TestFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output
@@ -92,7 +92,7 @@ func TestFew(t *testing.T) {
 	})
 }
 
-// TestClose: what was counted is not lost.
+// TestClose checks that counts are written by Close and not lost.
 func TestClose(t *testing.T) {
 	var out output
 	l := journal.NewSummary(slog.New(slog.NewTextHandler(&out, nil)), time.Hour)

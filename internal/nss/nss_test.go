@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// dirEnv makes this binary the process that looks up, in a mount namespace of its own.
+// dirEnv makes this binary the process that looks up accounts, in a mount namespace of its own.
 const dirEnv = "FLORETE_TEST_NSS"
 
 func TestMain(m *testing.M) {
@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSource: an account that only a source of nsswitch.conf(5) has is found, by name and by uid,
-// and so is a group. The source is libnss-extrausers, whose files are this test's alone.
+// TestSource checks that an account and a group that only one source of nsswitch.conf(5) has are
+// found, by name and by ID. The source is libnss-extrausers with files of this test.
 func TestSource(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT RUN: needs root, for a mount namespace")
@@ -91,7 +91,7 @@ func inside(dir string) error {
 	if err != nil || g.Gid != "61002" {
 		return fmt.Errorf("group ada is %+v, %w", g, err)
 	}
-	// getent would take these for IDs.
+	// getent would take these names for IDs.
 	if u, err := nss.Lookup("61001"); err == nil {
 		return fmt.Errorf("name 61001 is %+v", u)
 	}

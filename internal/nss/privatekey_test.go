@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// TestPrivateKey: a key that its owner's group can read, as OpenSSH's programs do on Fedora, is private;
-// one that others can read is not, nor one that is of a group of its own.
+// TestPrivateKey checks that a key counts as private if only its owner's own group can read it, as
+// OpenSSH's programs create it on Fedora, but not if others can, or another group.
 func TestPrivateKey(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	for mode, private := range map[os.FileMode]bool{0o600: true, 0o640: true, 0o604: false, 0o644: false} {

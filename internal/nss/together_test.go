@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestTogether: a directory that takes long for each account is asked for all of them at once. This
-// getent answers once as many wait for it.
+// TestTogether checks that accounts are looked up concurrently, for the sake of slow directories.
+// The getent of this test answers only when as many processes wait for it.
 func TestTogether(t *testing.T) {
 	dir := t.TempDir()
 	script := fmt.Sprintf(`#!/bin/sh

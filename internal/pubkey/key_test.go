@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEd25519: every encoding of a point of small order, canonical or not, is refused, and
-// nothing beside them.
+// TestEd25519 checks that every encoding of a point of small order, canonical or not, is refused,
+// and nothing else.
 func TestEd25519(t *testing.T) {
 	p := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 255), big.NewInt(19))
 	encode := func(y *big.Int, sign byte) ed25519.PublicKey {
@@ -24,7 +24,7 @@ func TestEd25519(t *testing.T) {
 			if err := CheckEd25519(encode(y, sign)); err == nil {
 				t.Errorf("%x, sign %d, is accepted", y, sign)
 			}
-			for _, next := range []int64{-2, 2} { // 1 from 0 and -1 is small as well
+			for _, next := range []int64{-2, 2} { // not 1: beside 0 and -1 are others of small order
 				near := new(big.Int).Add(y, big.NewInt(next))
 				if near.Sign() > 0 && near.Cmp(p) < 0 {
 					if err := CheckEd25519(encode(near, sign)); err != nil {
@@ -46,9 +46,10 @@ func TestEd25519(t *testing.T) {
 	}
 }
 
-// TestSmallOrderIsForged: for every such key, somebody who has no private key signs.
+// TestSmallOrderIsForged checks that for every such key a signature can be forged without a private
+// key.
 func TestSmallOrderIsForged(t *testing.T) {
-	var points [][]byte // as signatures have them
+	var points [][]byte // in the form of signatures
 	for _, y := range smallOrder {
 		for _, sign := range []byte{0, 0x80} {
 			p := slices.Clone(y)

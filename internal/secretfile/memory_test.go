@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 )
 
-// roleEnv has a copy of this program be the process that is protected, or the one that looks.
+// roleEnv makes a copy of this program the protected process or the one that tries to read it.
 const roleEnv = "FLORETE_TEST_MEMORY"
 
 func TestMain(m *testing.M) {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "protected":
 		secretfile.ProtectMemory()
-		// What programs of ours read of themselves.
+		// Our programs read these files of their own.
 		_, err := os.ReadDir("/proc/self/fd")
 		for _, name := range []string{"exe", "fd/0"} {
 			if _, e := os.Readlink("/proc/self/" + name); e != nil {
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	case "plain":
 		fmt.Println("ready")
 		os.Stdin.Read(make([]byte, 1))
-	default: // the process to look at
+	default: // the process to inspect
 		_, err := os.ReadFile("/proc/" + role + "/environ")
 		if errors.Is(err, fs.ErrPermission) {
 			os.Exit(3)
@@ -55,15 +55,15 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// TestProtect: another process of the same account cannot read the memory of one that is
-// protected, and can that of one that is not.
+// TestProtect checks that another process of the same account cannot read the memory of a protected
+// process, and can read that of an unprotected one.
 func TestProtect(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	account := &syscall.SysProcAttr{}
-	if os.Geteuid() == 0 { // who may read everything
+	if os.Geteuid() == 0 { // root may read everything
 		account.Credential = &syscall.Credential{Uid: 64999, Gid: 64999}
 		dir, err := os.MkdirTemp("/tmp", "memory")
 		if err != nil {

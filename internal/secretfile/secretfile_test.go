@@ -33,7 +33,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestStore reads a secret through a link into the Nix store, where there is one.
+// TestStore reads a secret through a link into the Nix store, if there is one.
 func TestStore(t *testing.T) {
 	found, err := filepath.Glob("/nix/store/*")
 	if err != nil || len(found) == 0 {
@@ -48,8 +48,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestCredential: systemd may give a unit its credentials by an ACL, which looks
-// like a mode that lets the group read.
+// TestCredential checks that a credential is accepted although systemd may grant it by an ACL,
+// which looks like a mode with read permission for the group.
 func TestCredential(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("CREDENTIALS_DIRECTORY", dir)

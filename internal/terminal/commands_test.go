@@ -21,7 +21,7 @@ func TestCommand(t *testing.T) {
 		"host ad --help":      "",
 		"host --odd":          "",
 		"host add ad":         "",
-		"hots":                "", // which cobra refuses
+		"hots":                "", // cobra refuses it
 		"--odd":               "",
 		"":                    "",
 	} {

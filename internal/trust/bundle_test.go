@@ -39,7 +39,7 @@ func bundleOf(t *testing.T, ca *kit.CA, sequence uint64, others ...*kit.CA) *tru
 	return b
 }
 
-// free is a root without name constraints, so that the roots that verify decide alone.
+// free returns a CA without name constraints, so that only the roots of the verifier decide.
 func free(domain string) *kit.CA {
 	key := kit.NewKey()
 	return &kit.CA{Root: &ca.Authority{Key: key, Certificate: kit.SelfSigned(&x509.Certificate{
@@ -48,7 +48,7 @@ func free(domain string) *kit.CA {
 	}, key)}}
 }
 
-// Each CA vouches for the identities of its own trust domain, and for no others.
+// TestFederatedRoots checks that each CA vouches for the identities of its own trust domain only.
 func TestFederatedRoots(t *testing.T) {
 	cas := map[string]*kit.CA{kit.Domain: free(kit.Domain), blue: free(blue), green: free(green)}
 	roots, err := cas[kit.Domain].Roots().Federated([]*trust.Bundle{bundleOf(t, cas[blue], 1), bundleOf(t, cas[green], 1)})
@@ -60,7 +60,7 @@ func TestFederatedRoots(t *testing.T) {
 			free := &kit.CA{Issuing: kit.OddIssuing(ca.Root, kit.NewKey(), func(c *x509.Certificate) {
 				c.URIs[0].Host = domain
 				if domain == kit.Domain {
-					return // whose own rule wants one
+					return // the domain itself has a stricter rule
 				}
 				c.PermittedURIDomains, c.PermittedDNSDomainsCritical = nil, false
 			})}
@@ -147,8 +147,8 @@ func FuzzParseBundle(f *testing.F) {
 	})
 }
 
-// The manifest's bundle is in force until a newer one is delivered; what cannot be read, or is
-// older, is no reason to trust less or more.
+// TestForeign checks that the manifest's bundle is in force until a newer one is delivered, and
+// that a bundle that is older or cannot be read changes nothing.
 func TestForeign(t *testing.T) {
 	ca, next := kit.NewCAOf(blue), kit.NewCAOf(blue)
 	l := hostdir.Layout(t.TempDir())

@@ -18,7 +18,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// A list refuses, at verification, what it revokes and what a revoked node was given.
+// TestRevoked checks that verification refuses revoked certificates, and those that a revoked node
+// requested.
 func TestRevoked(t *testing.T) {
 	authority, key := kit.NewCA(), kit.SigningKey("demo-1")
 	now := time.Now()
@@ -43,7 +44,7 @@ func TestRevoked(t *testing.T) {
 	for name, x := range map[string]struct {
 		target revocation.Target
 		chain  []*x509.Certificate
-		want   string // empty for good
+		want   string // empty if accepted
 	}{
 		"another":                          {revocation.Target{ID: kit.ID("user/bob")}, alice, ""},
 		"itself":                           {revocation.Target{ID: kit.ID("user/alice")}, alice, "user/alice is revoked, by revocation list 7"},
@@ -71,7 +72,8 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-// What was reinstated, issued anew and suspended is refused, until it is resumed.
+// TestSuspended checks that an identity that was reinstated, got a new certificate and was then
+// suspended is refused until it is resumed.
 func TestSuspended(t *testing.T) {
 	key, elm, alice := kit.SigningKey("demo-1"), kit.ID("node/elm"), kit.ID("user/alice")
 	list, err := kit.Suspensions(7, key, elm).Open()
@@ -109,7 +111,8 @@ func TestSuspended(t *testing.T) {
 	}
 }
 
-// Only a list of the cluster, signed by a pinned key, is good, and one of a newer format says so.
+// TestRevocationsSigned checks that only a list of the cluster that is signed by a pinned key is
+// accepted, and that the error for a list of a newer format says so.
 func TestRevocationsSigned(t *testing.T) {
 	key, other := kit.SigningKey("demo-1"), kit.SigningKey("demo-2")
 	s := kit.Revocations(3, key, revocation.Target{ID: kit.ID("node/elm"), Keys: []string{"SHA256:x"}})
@@ -147,7 +150,8 @@ func opens(list string) error {
 	return err
 }
 
-// A file that has not changed is not decoded again; without one there is no list.
+// TestReadRevocations checks that an unchanged file is not decoded again, and that a missing file
+// means no list.
 func TestReadRevocations(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "revocations.json")
 	if list, err := trust.ReadRevocations(path, nil); list != nil || err != nil {
@@ -169,7 +173,8 @@ func TestReadRevocations(t *testing.T) {
 	}
 }
 
-// What was revoked long ago, and reinstated, leaves the list; what stays revoked does not.
+// TestNextList checks that entries that were revoked long ago and then reinstated leave the list,
+// and that revoked ones stay.
 func TestNextList(t *testing.T) {
 	now := time.Now()
 	list := revocation.Next(nil, "demo", now, time.Hour)
@@ -197,8 +202,8 @@ func TestNextList(t *testing.T) {
 	}
 }
 
-// A certificate stays revoked for as long as that of a CA can live; one that a list has for a
-// shorter time is revoked for that long again.
+// TestRevokedCertificateLasts checks that a certificate stays revoked for the longest lifetime of a
+// CA certificate, and that revoking it again extends a shorter entry to that.
 func TestRevokedCertificateLasts(t *testing.T) {
 	now := time.Now()
 	list := revocation.Next(nil, "demo", now, time.Hour)
@@ -216,7 +221,7 @@ func TestRevokedCertificateLasts(t *testing.T) {
 	}
 }
 
-// TestRevocationsVector holds the bytes that are signed, and what they mean.
+// TestRevocationsVector checks the signed bytes of a list and their meaning against the vector.
 func TestRevocationsVector(t *testing.T) {
 	var v struct {
 		Key, Text string

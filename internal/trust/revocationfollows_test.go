@@ -13,9 +13,10 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Whatever operators do, each list follows all lists before it, however many a host missed. A list
-// that continues one of before, as a provider that hides the newer ones has it, follows none that
-// revokes more; with what it lacks added it does.
+// TestFollows checks that each list follows all lists before it, whatever operators do and however
+// many a host missed. A list that continues an earlier one, as a provider that hides newer lists
+// would serve it, does not follow a list that revokes more. It does once the missing entries are
+// added.
 func TestFollows(t *testing.T) {
 	key := kit.SigningKey("demo-1")
 	sign := func(next *trust.Revocations) *trust.Revocations {
@@ -29,7 +30,7 @@ func TestFollows(t *testing.T) {
 		}
 		return list
 	}
-	// revoked returns the targets of this test that hosts refuse by a list.
+	// revoked returns the targets of this test that a list refuses.
 	ids := []spiffe.ID{kit.ID("user/alice"), kit.ID("node/elm"), kit.ID("service/wiki")}
 	keys, serials := []string{"SHA256:a", "SHA256:b"}, []string{"3f9a", "77"}
 	revoked := func(list *trust.Revocations) (all []string) {
@@ -58,7 +59,7 @@ func TestFollows(t *testing.T) {
 			next := revocation.Next(lists[len(lists)-1], "demo", now, time.Hour)
 			id, k, serial := ids[r.IntN(len(ids))], keys[r.IntN(len(keys))], serials[r.IntN(len(serials))]
 			target := []revocation.Target{{ID: id}, {ID: id, Keys: []string{"SHA256:" + id.Name()}}, {Keys: []string{k}}, {Keys: []string{k}, Before: []spiffe.ID{id}}, {Certificates: []string{serial}}}[r.IntN(5)]
-			switch r.IntN(4) { // errors are of what is not there
+			switch r.IntN(4) { // errors mean that the target is not in the list
 			case 0, 1:
 				revocation.Revoke(next, target)
 			case 2:
@@ -109,7 +110,7 @@ func TestFollows(t *testing.T) {
 	b := beside(func(*trust.Revocations) {})
 	c := beside(func(l *trust.Revocations) { revocation.Revoke(l, revocation.Target{ID: ids[0]}) })
 	next := sign(revocation.Next(c, "demo", time.Now(), time.Hour))
-	for _, list := range []*trust.Revocations{c, next} { // neither drops anything
+	for _, list := range []*trust.Revocations{c, next} { // neither drops any entry
 		if err := list.Follows(b); err == nil || !strings.Contains(err.Error(), "florctl revoke --renew") {
 			t.Errorf("list %d beside list %d: %v", list.Number, b.Number, err)
 		}

@@ -83,7 +83,7 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// FuzzLeafID: what is an identity has the URI SAN that says so.
+// FuzzLeafID checks that a returned identity is the URI SAN of the certificate.
 func FuzzLeafID(f *testing.F) {
 	f.Add(kit.NewCA().Issue(kit.ID("node/ursula"), time.Hour).Certificate[0])
 	f.Fuzz(func(t *testing.T, der []byte) {

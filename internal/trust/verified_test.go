@@ -12,13 +12,14 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// What is remembered is that chain, by those roots, while it is valid, and nothing else of it.
+// TestVerified checks that the cache remembers a chain with the roots that verified it, while it is
+// valid, and nothing else.
 func TestVerified(t *testing.T) {
 	authority, id, now := kit.NewCA(), kit.ID("node/fern"), time.Now()
 	chain := func(id spiffe.ID) []*x509.Certificate {
 		return []*x509.Certificate{authority.Issue(id, time.Hour).Leaf, authority.Issuing.Certificate}
 	}
-	// unsigned is the same bytes, with a signature that nobody can verify.
+	// unsigned returns the same chain with an invalid signature.
 	unsigned := func(chain []*x509.Certificate) []*x509.Certificate {
 		leaf := *chain[0]
 		leaf.Signature = make([]byte, len(leaf.Signature))
@@ -65,7 +66,7 @@ func TestVerified(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for range 4 { // of which it holds two at least
+	for range 4 { // the cache holds at least two of them
 		if _, err := roots.Verify(chain(id), now); err != nil {
 			t.Fatal(err)
 		}

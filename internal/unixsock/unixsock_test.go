@@ -9,7 +9,8 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// TestLongSocket: a path that the kernel has no room for is refused by name, with the limit.
+// TestLongSocket checks that the error for a path longer than the kernel allows contains the path
+// and the limit.
 func TestLongSocket(t *testing.T) {
 	dir, err := os.MkdirTemp("", "s")
 	if err != nil {

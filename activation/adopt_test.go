@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// pushed is a directory as something else has delivered it.
+// pushed returns a directory of files, as another tool would deliver them.
 func pushed(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -22,7 +22,7 @@ func pushed(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// old has all that the OIDC need of tests delivers.
+// old returns a directory with all files that the OIDC need of the tests delivers.
 func old(t *testing.T, h *host) (dir string, files map[string]string) {
 	files = map[string]string{}
 	for name, f := range h.need("oidc-outline").Deliver.Files {
@@ -31,7 +31,7 @@ func old(t *testing.T, h *host) (dir string, files map[string]string) {
 	return pushed(t, files), files
 }
 
-// A host moves from files that were pushed to it, one need at a time.
+// TestAdopt checks that a host moves from files that were pushed to it, one need at a time.
 func TestAdopt(t *testing.T) {
 	h := newHost(t)
 	dir, files := old(t, h)
@@ -72,7 +72,8 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// Adoption that dies between delivering and recording it is done again.
+// TestAdoptAfterDying checks that an adoption is repeated if activation died between delivering and
+// recording it.
 func TestAdoptAfterDying(t *testing.T) {
 	h := newHost(t)
 	dir, _ := old(t, h)

@@ -7,8 +7,8 @@ import (
 	"github.com/florete/florete/activation/distribution"
 )
 
-// TestSetBack: a clock that was ahead for a while and is right again leaves no wait longer than
-// it was meant; one that is set ahead, or a machine that slept, moves none.
+// TestSetBack checks that waits are not prolonged when a clock that was ahead is corrected, and
+// that they do not change when a clock is set ahead or a machine slept.
 func TestSetBack(t *testing.T) {
 	from := time.Unix(1_800_000_000, 0)
 	for name, c := range map[string]struct{ went, passed, want time.Duration }{

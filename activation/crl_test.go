@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestCRL: a host keeps the CRL of its provider of certificates for other software, and no
-// older or forged one in its place.
+// TestCRL checks that a host keeps the CRL of its certificate provider for other software, and does
+// not replace it by an older or forged one.
 func TestCRL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -49,8 +49,8 @@ func TestCRL(t *testing.T) {
 	})
 }
 
-// TestCRLConnection: the first CRL comes over the connection that brings a certificate, and with
-// one of several.
+// TestCRLConnection checks that the first CRL comes over the connection that brings a certificate,
+// also if there are several.
 func TestCRLConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		connections := func(crl bool) int {

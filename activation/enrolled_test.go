@@ -46,8 +46,8 @@ func leave(t *testing.T, l hostdir.Layout, documents []hostapi.SignedDocument, s
 	}
 }
 
-// TestEnrolled: a running host without a network delivers an identity file as soon as it is
-// there, and with the network it renews by its provider. An older file changes nothing.
+// TestEnrolled checks that a running host without a network delivers an identity file as soon as it
+// appears, that it later renews through its provider, and that an older file changes nothing.
 func TestEnrolled(t *testing.T) {
 	h := newHost(t)
 	h.forge.SetDown(true)
@@ -90,8 +90,8 @@ func TestEnrolled(t *testing.T) {
 	}
 }
 
-// TestEnrolledKilled kills activation before each change that an identity file has it
-// make. The next run completes it, without a network.
+// TestEnrolledKilled kills activation before each change that it makes for an identity file. The
+// next run completes it, without a network.
 func TestEnrolledKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -114,7 +114,7 @@ func TestEnrolledKilled(t *testing.T) {
 	}
 }
 
-// enrolledKilledAt reports whether activation was done before it was killed.
+// enrolledKilledAt reports whether activation completed before it was killed.
 func enrolledKilledAt(t *testing.T, at int64) (done bool) {
 	c := NewCluster(t)
 	m := c.Manifest()

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// host is one under test, with its cluster and its providers forge and spare.
+// host is the host under test, with its cluster and its providers forge and spare.
 type host struct {
 	t *testing.T
 	*Cluster
@@ -58,7 +58,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// deploy puts the manifest in the closure, and at the provider.
+// deploy puts the manifest into the closure, and on the provider.
 func (h *host) deploy() {
 	h.t.Helper()
 	kit.Write(h.config.Closure, kit.Document(h.serial, h.manifest))
@@ -70,7 +70,7 @@ func (h *host) publish(serial int64, m document.Manifest) {
 	h.forge.Offer(kit.Signed(serial, m, h.Signing))
 }
 
-// once makes one pass.
+// once runs one pass.
 func (h *host) once() event.Summary {
 	h.t.Helper()
 	c := h.config
@@ -123,7 +123,7 @@ func (h *host) file(need, name string) string {
 	return string(b)
 }
 
-// lines are the events as people read them.
+// lines returns the events as text.
 func (h *host) lines() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

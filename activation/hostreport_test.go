@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// reporting is a host that reports how its needs stand, with its release in place of facts.
+// reporting returns a host that reports the state of its needs, with its release in place of facts.
 func reporting(t *testing.T) *host {
 	h := newHost(t)
 	h.config.HostReport = func(context.Context) hostreport.Report {
@@ -37,7 +37,8 @@ func reporting(t *testing.T) *host {
 	return h
 }
 
-// A host reports once it is enrolled and its needs stand, then every five minutes or so.
+// TestReports checks that a host reports once it is enrolled and its needs are settled, then about
+// every five minutes.
 func TestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := reporting(t)
@@ -66,7 +67,8 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// What changes is reported within seconds; attempts alone are no change.
+// TestReportsChanges checks that changes are reported within seconds, and that attempts alone do
+// not count as changes.
 func TestReportsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := reporting(t)
@@ -104,7 +106,8 @@ func TestReportsChanges(t *testing.T) {
 	})
 }
 
-// A provider that is down has the report sent to another, and what one has already is passed.
+// TestReportsElsewhere checks that a report goes to another provider if one is down, and not to one
+// that already has it.
 func TestReportsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := reporting(t)

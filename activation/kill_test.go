@@ -19,8 +19,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// victimConfig tells a copy of this test binary to make one pass, and to die by
-// SIGKILL before a step of it.
+// victimConfig makes a copy of this test binary run one pass, and die by SIGKILL before one of the
+// steps.
 const victimConfig = "ACTIVATION_VICTIM"
 
 type victim struct {
@@ -62,7 +62,7 @@ func (v victim) run() {
 	os.Exit(s.Exit())
 }
 
-// start runs a victim and returns its exit code, -1 when it was killed.
+// start runs a victim and returns its exit code, -1 if it was killed.
 func (v victim) start(t *testing.T) (int, string) {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -76,9 +76,8 @@ func (v victim) start(t *testing.T) (int, string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// TestKilledAtEachStep kills a whole first activation before each change it makes
-// to the disk. The next one completes it: nothing is issued twice, nothing is
-// left over, and units were told.
+// TestKilledAtEachStep kills a first activation before each change that it makes to the disk. The
+// next one completes it: nothing is issued twice, nothing is left over, and units were notified.
 func TestKilledAtEachStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -102,7 +101,7 @@ func TestKilledAtEachStep(t *testing.T) {
 	}
 }
 
-// killAt reports whether the activation was done before it was killed.
+// killAt reports whether the activation completed before it was killed.
 func killAt(t *testing.T, at int64) (done bool) {
 	c := NewCluster(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -8,7 +8,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// TestLockIsOurs: who cannot open the file cannot keep activation from running.
+// TestLockIsOurs checks that an account that cannot open the lock file cannot keep activation from
+// running.
 func TestLockIsOurs(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "activation.lock")

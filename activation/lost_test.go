@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// TestLostState: what a provider lost with its state is requested again within minutes, once, and
-// without a command on the host.
+// TestLostState checks that values that a provider lost with its state are requested again within
+// minutes, once, without a command on the host.
 func TestLostState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

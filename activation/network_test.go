@@ -17,7 +17,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// A newer manifest from the network is in force without a restart.
+// TestNetworkManifestReloads checks that a newer manifest from the network comes in force without a
+// restart.
 func TestNetworkManifestReloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -51,7 +52,8 @@ func TestNetworkManifestReloads(t *testing.T) {
 	})
 }
 
-// Documents are requested with the serial of the manifest in force.
+// TestDocumentsRequestSerial checks that documents are requested with the serial of the manifest in
+// force.
 func TestDocumentsRequestSerial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -67,8 +69,9 @@ func TestDocumentsRequestSerial(t *testing.T) {
 	})
 }
 
-// The SSH host key of a running host changes. What is renewed waits until the flake declares
-// the new one: the manifest with it comes by that key, and nobody restarts anything.
+// TestHostKeyChanges checks that when the SSH host key of a running host changes, renewal waits
+// until the flake declares the new key: the manifest with it is fetched with that key, without a
+// restart.
 func TestHostKeyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -92,8 +95,8 @@ func TestHostKeyChanges(t *testing.T) {
 	})
 }
 
-// The flake declares another SSH host key before the host has it: with the former one the
-// host receives nothing.
+// TestHostKeyDeclaredBefore checks that if the flake declares another SSH host key before the host
+// has it, the host receives nothing with the former one.
 func TestHostKeyDeclaredBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -126,8 +129,8 @@ func TestHostKeyDeclaredBefore(t *testing.T) {
 	})
 }
 
-// One pass goes on with the manifest it fetched. A request under way has a second to end; one
-// that the new manifest cuts off is sent again.
+// TestNetworkManifestInOnePass checks that one pass continues with the manifest it fetched. A
+// request under way gets a second to end; one that the new manifest cuts off is sent again.
 func TestNetworkManifestInOnePass(t *testing.T) {
 	for took, requests := range map[time.Duration]int{time.Second: 1, 3 * time.Second: 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -200,8 +203,8 @@ func TestRefusedDocuments(t *testing.T) {
 	}
 }
 
-// An older document is what a host sees that was deployed before its provider:
-// when the provider has caught up, so has the host, within minutes.
+// TestOlderDocumentCatchesUp checks a host that was deployed before its provider and therefore
+// receives an older document: once the provider has caught up, so does the host, within minutes.
 func TestOlderDocumentCatchesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -216,8 +219,8 @@ func TestOlderDocumentCatchesUp(t *testing.T) {
 	})
 }
 
-// Going back by the closure holds: the network does not bring back what the
-// operator went back from, but what is published afterwards.
+// TestClosureGoesBack checks that after a return by the closure the network does not bring back the
+// reverted version, but does bring later ones.
 func TestClosureGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

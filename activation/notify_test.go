@@ -32,8 +32,8 @@ func TestUnitsAreToldOfChangesAlone(t *testing.T) {
 	})
 }
 
-// Units that could not be notified are notified later, after a restart too, and nobody is
-// asked for the need again.
+// TestUntoldUnits checks that units that could not be notified are notified later, also after a
+// restart, without another request for the need.
 func TestUntoldUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -60,8 +60,8 @@ func TestUntoldUnits(t *testing.T) {
 	})
 }
 
-// TestOneUnitOfTwo: a unit that cannot be told, or takes long, does not have the other
-// restarted again and again.
+// TestOneUnitOfTwo checks that one unit that cannot be notified, or takes long, does not cause
+// repeated restarts of the other.
 func TestOneUnitOfTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

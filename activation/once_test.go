@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/activation/event"
 )
 
-// TestOnlyTheFirstActivationAsks makes a hundred passes, of which the first alone asks for something.
+// TestOnlyTheFirstActivationAsks runs a hundred passes, of which only the first may send requests.
 func TestOnlyTheFirstActivationAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

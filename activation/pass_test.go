@@ -13,9 +13,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestOneConnectionForAPass: what is due at the same time takes one connection to each
-// process of a provider, however many needs it answers, and certificates come over the one on
-// which the host enrolled.
+// TestOneConnectionForAPass checks that needs that are due at the same time share one connection to
+// each process of a provider, and that certificates come over the connection on which the host
+// enrolled.
 func TestOneConnectionForAPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -42,8 +42,8 @@ func TestOneConnectionForAPass(t *testing.T) {
 	})
 }
 
-// TestSwallowedProvider: a provider that swallows packets costs two seconds before the
-// next one is tried, each time.
+// TestSwallowedProvider checks that a provider whose packets are lost delays the attempt at the
+// next one by two seconds, each time.
 func TestSwallowedProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// newProving is a host whose documents go back by themselves. Whoever goes back is the test:
-// a deadline is of a clock that does not go here.
+// newProving returns a host whose documents are reverted automatically. The test itself reverts
+// them, since deadlines use a clock that is not virtual.
 func newProving(t *testing.T) *host {
 	h := reporting(t)
 	h.config.Arm = func(context.Context) error {
@@ -63,7 +63,7 @@ func (h *host) wantInForce(serial int64) {
 	}
 }
 
-// goBack is the deadline.
+// goBack acts as the deadline.
 func (h *host) goBack() {
 	h.t.Helper()
 	if c := h.pending(); c == nil || !c.Unattended {
@@ -80,7 +80,7 @@ func (h *host) offer(serial int64, m document.Manifest) {
 	h.spare.Offer(kit.Signed(serial, m, h.Signing))
 }
 
-// elsewhere is the manifest with another provider.
+// elsewhere returns the manifest with another provider.
 func (h *host) elsewhere(provider string) document.Manifest {
 	m := h.Manifest()
 	for i := range m.Needs {
@@ -89,8 +89,8 @@ func (h *host) elsewhere(provider string) document.Manifest {
 	return m
 }
 
-// Documents are confirmed at once, over one new connection, which then serves the report and
-// the watch. Their version alone is nothing to confirm.
+// TestProved checks that documents are confirmed at once, over one new connection, which then
+// serves the report and the watch, and that a new version alone needs no confirmation.
 func TestProved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newProving(t)
@@ -126,7 +126,8 @@ func TestProved(t *testing.T) {
 	})
 }
 
-// Documents that cut the host off go back for good: only newer ones come after them.
+// TestCutOff checks that documents that cut the host off are reverted for good, and that only newer
+// ones follow.
 func TestCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newProving(t)
@@ -162,15 +163,15 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// foreignRoot is the manifest with a root that signed nobody's certificate.
+// foreignRoot returns the manifest with a root that signed no certificate in use.
 func (h *host) foreignRoot() document.Manifest {
 	m := h.Manifest()
 	m.Trust.Roots = []string{kit.NewCA().RootPEM()}
 	return m
 }
 
-// A root that no provider has a certificate of goes back, however long the certificate had to
-// wait under it: each change of documents has what is waited for tried at once.
+// TestForeignRoot checks that a root below which no provider has a certificate is reverted, even
+// after a long wait: needs that wait are tried at once after each change of documents.
 func TestForeignRoot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newProving(t)
@@ -191,8 +192,9 @@ func TestForeignRoot(t *testing.T) {
 	})
 }
 
-// Where the provider is down meanwhile, too, a host does not stay with a root that did not sign
-// its certificate: both are tried in turn until a provider answers under one of them.
+// TestForeignRootWhileProviderIsDown checks that a host does not stay with a root that did not sign
+// its certificate even if the provider is down meanwhile: both versions are tried in turn until a
+// provider answers under one of them.
 func TestForeignRootWhileProviderIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newProving(t)
@@ -226,8 +228,9 @@ func TestForeignRootWhileProviderIsDown(t *testing.T) {
 	})
 }
 
-// Where the provider is silent under the documents before as well, it is not for the new ones:
-// the host has them again, once and for good, and what it tries meanwhile is little.
+// TestProviderIsDown checks that a provider that is also silent under the previous documents does
+// not count against the new ones: the host puts them in force again, once and for good, with few
+// attempts meanwhile.
 func TestProviderIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newProving(t)
@@ -267,7 +270,8 @@ func TestProviderIsDown(t *testing.T) {
 	})
 }
 
-// An activation that starts while a commit is pending, or after it went back, goes on.
+// TestProvedAfterRestart checks an activation that starts while a commit is pending, or after it
+// was reverted.
 func TestProvedAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newProving(t)
@@ -296,7 +300,7 @@ func TestProvedAfterRestart(t *testing.T) {
 	})
 }
 
-// Without whoever goes back nothing comes in force.
+// TestUnarmed checks that no documents come in force without a supervisor that can revert them.
 func TestUnarmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newProving(t)
@@ -320,8 +324,8 @@ func TestUnarmed(t *testing.T) {
 	})
 }
 
-// A provider that is full is no provider that documents cut a host off from: they stay until it
-// has a place for this host, for ten minutes at most.
+// TestProvedWhileProviderIsFull checks that a provider that is full does not count as unreachable:
+// documents stay until it has a place for this host, for ten minutes at most.
 func TestProvedWhileProviderIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newProving(t)

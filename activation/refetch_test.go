@@ -18,7 +18,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// A touched file requests a need again: soon, once, and no more than every ten seconds.
+// TestRefetch checks that touching a file requests a need again: soon, once, and at most every ten
+// seconds.
 func TestRefetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -58,8 +59,9 @@ func TestRefetch(t *testing.T) {
 	})
 }
 
-// A request that comes at whatever instant after the last attempt began is served, also
-// one of the same second, and although new documents have state read from disk again.
+// TestRefetchLosesNoRequest checks that a request at any instant after the last attempt began is
+// served, also in the same second, and although new documents make activation read the state from
+// disk again.
 func TestRefetchLosesNoRequest(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Nanosecond, 10 * time.Millisecond, 990 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -86,7 +88,7 @@ func TestRefetchLosesNoRequest(t *testing.T) {
 	}
 }
 
-// inForce is the serial of the documents in force.
+// inForce returns the serial of the documents in force.
 func (h *host) inForce() int64 {
 	h.t.Helper()
 	d, err := h.config.State.Manifest()
@@ -96,7 +98,7 @@ func (h *host) inForce() int64 {
 	return d.Envelope.Serial
 }
 
-// touch requests a need, at a time.
+// touch requests a need again, at a time.
 func (h *host) touch(id string, at time.Time) {
 	h.t.Helper()
 	made := filepath.Join(h.t.TempDir(), id) // with its time before anybody sees it
@@ -105,7 +107,8 @@ func (h *host) touch(id string, at time.Time) {
 	}
 }
 
-// Where a link leads is not looked at: it may be where looking takes for ever.
+// TestRefetchFollowsNoLink checks that links are not followed, since their targets may block for
+// ever.
 func TestRefetchFollowsNoLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

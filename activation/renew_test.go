@@ -53,7 +53,8 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
-// While renewal fails, what was delivered is good, and what comes after goes on.
+// TestRenewalFailsWhileTheOldIsGood checks that while renewal fails, delivered values stay in use
+// and needs that depend on them proceed.
 func TestRenewalFailsWhileTheOldIsGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -86,8 +87,8 @@ func TestExpiredSVIDEnrolsAgain(t *testing.T) {
 	})
 }
 
-// Where the provider's clock says that the SVID is of the past, the proof, which
-// no clock is part of, comes next.
+// TestRefusedSVIDEnrolsAgain checks that a host whose SVID is expired by the provider's clock
+// enrols with its proof, which does not depend on a clock.
 func TestRefusedSVIDEnrolsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -188,8 +189,8 @@ func TestMissingFileIsFetchedAgain(t *testing.T) {
 	})
 }
 
-// An answer that was lost on the way is asked for again with the same key and
-// body, and it fits the private key that waited on disk.
+// TestLostAnswer checks that a lost answer is requested again with the same key and body, and
+// matches the private key on disk.
 func TestLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -218,7 +219,7 @@ func TestLostAnswer(t *testing.T) {
 	})
 }
 
-// The request of a renewal that was cut off is sent again as it was.
+// TestCutOffRenewal checks that the request of a renewal that was cut off is repeated unchanged.
 func TestCutOffRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -246,8 +247,8 @@ func TestCutOffRenewal(t *testing.T) {
 	})
 }
 
-// An answer that has expired in the meantime is not asked for with the same
-// request for ever.
+// TestExpiredAnswerIsNotAskedForAgain checks that the request for an answer that has expired
+// meanwhile is not repeated for ever.
 func TestExpiredAnswerIsNotAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -282,7 +283,8 @@ func TestHostKeyOfAnotherHost(t *testing.T) {
 	})
 }
 
-// TestHostKeyComes: a key that is not there yet, or not whole, delays the host by seconds.
+// TestHostKeyComes checks that a host key that is missing or incomplete at first delays the host by
+// seconds.
 func TestHostKeyComes(t *testing.T) {
 	for name, edit := range map[string]func(own []byte) []byte{
 		"missing":   func([]byte) []byte { return nil },

@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestRootRotation: a host follows the replacement of its root by the two manifests alone. The
-// bundles come with the manifest, without a request, and SVIDs are renewed once their provider
-// issues below the newer root.
+// TestRootRotation checks that a host follows the replacement of its root by the two manifests
+// alone. The bundles come with the manifest, without a request, and SVIDs are renewed once their
+// provider issues below the newer root.
 func TestRootRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -71,8 +71,8 @@ func TestRootRotation(t *testing.T) {
 	})
 }
 
-// TestRootMovesByProviders: of two providers, one of which issues below the former root still,
-// the host renews nothing until both issue below the newer one.
+// TestRootMovesByProviders checks that while one of two providers still issues below the former
+// root, the host renews nothing.
 func TestRootMovesByProviders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

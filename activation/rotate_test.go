@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// outlineRestarts is how often the unit of outline was notified.
+// outlineRestarts returns the number of notifications to the unit of outline.
 func (h *host) outlineRestarts() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,8 +36,8 @@ func (h *host) wantRotation(secret string, rotations, restarts int) {
 	}
 }
 
-// TestRotate: a request for another secret makes one, delivers it and notifies once, also
-// when the answer is lost and activation dies; further fetches leave it.
+// TestRotate checks that a request for another secret creates one, delivers it and notifies once,
+// also if the answer is lost and activation dies, and that later fetches do not change it.
 func TestRotate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -70,7 +70,7 @@ func TestRotate(t *testing.T) {
 	})
 }
 
-// wantOneRotationSent: a rotation is one request, however often it was sent.
+// wantOneRotationSent checks that a rotation is one request, however often it was sent.
 func (h *host) wantOneRotationSent() {
 	h.t.Helper()
 	var keys []string
@@ -85,8 +85,8 @@ func (h *host) wantOneRotationSent() {
 	}
 }
 
-// TestRotateRefused: a host whose rotation is refused, since there is no secret or its state
-// is older than the provider's, fetches what is in force.
+// TestRotateRefused checks that a host whose rotation is refused, since there is no secret or its
+// state is older than the provider's, fetches the secret in force.
 func TestRotateRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -109,7 +109,7 @@ func TestRotateRefused(t *testing.T) {
 	})
 }
 
-// TestRotateByAge: a secret is replaced when it is as old as the manifest lets it become,
+// TestRotateByAge checks that a secret is replaced when it reaches the maximum age in the manifest,
 // however often it is fetched.
 func TestRotateByAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -129,7 +129,8 @@ func TestRotateByAge(t *testing.T) {
 	})
 }
 
-// TestRotateByAgeRefused: a provider that refuses it has the next request an age later, not at once.
+// TestRotateByAgeRefused checks that after a refusal the next request comes a maximum age later,
+// not at once.
 func TestRotateByAgeRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -144,8 +145,8 @@ func TestRotateByAgeRefused(t *testing.T) {
 	})
 }
 
-// TestRotateOrdered: what an operator orders in the answer to a report is done once, however
-// often the order comes, and what a provider refuses is not requested again.
+// TestRotateOrdered checks that a rotation that an operator orders in the answer to a report is
+// done once, however often the order comes, and that a refused one is not requested again.
 func TestRotateOrdered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := reporting(t)
@@ -177,8 +178,8 @@ func TestRotateOrdered(t *testing.T) {
 	})
 }
 
-// TestRotateOfLostState: where a provider has lost how often it rotated, the order has the host
-// fetch what is in force there, and later orders are followed as they were before.
+// TestRotateOfLostState checks that if a provider has lost its count of rotations, an order makes
+// the host fetch the secret in force there, and later orders work as before.
 func TestRotateOfLostState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := reporting(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// A host that nobody answers about its documents raises an alarm, once, and ends it.
+// TestStaleDocuments checks that a host whose requests for documents get no answer raises an alarm,
+// once, and ends it.
 func TestStaleDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

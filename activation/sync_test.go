@@ -16,8 +16,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Documents that flor sync puts in force are activation's within a minute, and so are those
-// before when they went back, which then stay. While the commit is pending nothing newer comes.
+// TestCommitBesideActivation checks that activation uses documents that flor sync puts in force
+// within a minute, and likewise the previous ones when they are reverted, which then stay. Nothing
+// newer comes while the commit is pending.
 func TestCommitBesideActivation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

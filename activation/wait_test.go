@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// gaps are the times between calls.
+// gaps returns the times between calls.
 func gaps(calls []Call) (all []time.Duration) {
 	for i := 1; i < len(calls); i++ {
 		all = append(all, calls[i].At.Sub(calls[i-1].At))
@@ -66,8 +66,8 @@ func TestProviderDownForHours(t *testing.T) {
 	})
 }
 
-// TestEnded: a certificate that has ended is requested again within seconds, however long the
-// provider was down: a host without it does nothing.
+// TestEnded checks that an expired certificate is requested again within seconds, however long the
+// provider was down, since a host cannot do anything without it.
 func TestEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -92,7 +92,8 @@ func TestEnded(t *testing.T) {
 	})
 }
 
-// TestOwnProvider: a host that waits for its own provider is there soon after that is.
+// TestOwnProvider checks that a host that waits for a provider on itself is served soon after that
+// starts.
 func TestOwnProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -165,8 +166,8 @@ func TestDeniedIsAskedHourly(t *testing.T) {
 	})
 }
 
-// TestReinstated: with a new certificate a host requests at once what the revoked one was denied,
-// also when it ends, or gets other documents, before the answer comes.
+// TestReinstated checks that with a new certificate a host requests at once the needs that were
+// denied to the revoked one, also if it stops, or gets other documents, before the answer comes.
 func TestReinstated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -199,9 +200,9 @@ func TestReinstated(t *testing.T) {
 	})
 }
 
-// TestInvalidToOneProvider: what one provider cannot make out, of an older release for
-// one, another is asked for; when neither can, that is the end of it, but not while one
-// of them is down.
+// TestInvalidToOneProvider checks that a request that one provider finds invalid, such as one of an
+// older release, goes to another, and that it is given up if both do, but not while one of them is
+// down.
 func TestInvalidToOneProvider(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -284,8 +285,9 @@ func TestRestartResumesWaits(t *testing.T) {
 	})
 }
 
-// TestOperatorRestarts: an activation that is stopped in order and started again requests at once what
-// waits or was refused, but not before the provider wants to be asked again, nor after a reboot.
+// TestOperatorRestarts checks that an activation that is stopped cleanly and started again requests
+// at once the needs that wait or were refused, but not before the time that the provider named, nor
+// after a reboot.
 func TestOperatorRestarts(t *testing.T) {
 	for name, c := range map[string]struct {
 		refusal *hostapi.Error
@@ -427,7 +429,8 @@ func TestProvidersTakeTurns(t *testing.T) {
 	})
 }
 
-// Whoever set the clock does not wait for it: what failed for that is asked for at once.
+// TestClockIsSet checks that requests that failed because of the clock are repeated at once when it
+// is set.
 func TestClockIsSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

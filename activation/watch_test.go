@@ -12,15 +12,15 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// with is the manifest with one need more.
+// with returns the manifest with one more need.
 func (h *host) with(id string) document.Manifest {
 	m := h.Manifest()
 	m.Needs = append(m.Needs, kit.OIDCNeed(id, m.Needs[1].For, "forge"))
 	return m
 }
 
-// TestWatch: what is published is in force within a second, again and again, and over the
-// connection that is there.
+// TestWatch checks that published documents are in force within a second, repeatedly, and over the
+// existing connection.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -52,7 +52,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestWatchCut: a watch that was cut off goes on where it was.
+// TestWatchCut checks that a watch that was cut off resumes.
 func TestWatchCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -77,8 +77,8 @@ func TestWatchCut(t *testing.T) {
 	})
 }
 
-// TestWatchNotOffered: at a provider of an older release a host polls as ever, and does not
-// insist.
+// TestWatchNotOffered checks that a host polls a provider of an older release, without trying to
+// watch it again and again.
 func TestWatchNotOffered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -102,7 +102,7 @@ func TestWatchNotOffered(t *testing.T) {
 	})
 }
 
-// TestWatchOne: of several providers one is watched, and the others are polled.
+// TestWatchOne checks that one of several providers is watched, and the others are polled.
 func TestWatchOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -141,8 +141,8 @@ func TestWatchOne(t *testing.T) {
 	})
 }
 
-// TestWatchRefused: documents that a watch brings and that are refused leave what is in force,
-// and are not requested on and on.
+// TestWatchRefused checks that documents from a watch that are refused leave the present ones in
+// force, and are not requested again and again.
 func TestWatchRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -171,7 +171,7 @@ func TestWatchRefused(t *testing.T) {
 	})
 }
 
-// TestWatchReports: a host that watches reports over the same connection.
+// TestWatchReports checks that a host that watches reports over the same connection.
 func TestWatchReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := reporting(t)
@@ -191,8 +191,8 @@ func TestWatchReports(t *testing.T) {
 	})
 }
 
-// TestConnections: documents, the report of what they bring about, and the watch for the next
-// ones go over one connection.
+// TestConnections checks that documents, the report of their effect and the watch for the next ones
+// share one connection.
 func TestConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := reporting(t)

@@ -8,8 +8,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// That a jump is told is shown where there is a clock to set: tests/scenarios/clock.py.
-// Whoever sets this machine's clock meanwhile does so once.
+// TestWatchEndsAndTellsNoJumpThatWasNot checks that no jump is reported unless the clock was set.
+// tests/scenarios/clock.py checks that a jump is reported. Setting this machine's clock during the
+// test is tolerated once.
 func TestWatchEndsAndTellsNoJumpThatWasNot(t *testing.T) {
 	for range 3 {
 		if !told(t) {
@@ -19,7 +20,7 @@ func TestWatchEndsAndTellsNoJumpThatWasNot(t *testing.T) {
 	t.Fatal("tells a jump each time, although nobody sets the clock")
 }
 
-// told watches for a while.
+// told watches for a while, and reports whether it saw a jump.
 func told(t *testing.T) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// TestWitness: a host keeps what it has seen of its provider's audit logs, over restarts, and
-// reports one that is not what it was until a person has seen to it.
+// TestWitness checks that a host keeps its observations of its provider's audit logs over restarts,
+// and reports a log that was changed until a person has examined it.
 func TestWitness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
@@ -77,8 +77,8 @@ func TestWitness(t *testing.T) {
 	})
 }
 
-// TestWithheld: a provider that showed its audit log once must go on to do so for as long as it
-// answers, whatever it returns instead. One that is down is no fault of its log.
+// TestWithheld checks that a provider that showed its audit log once must continue to do so for as
+// long as it answers, whatever it returns instead, and that a provider that is down is not blamed.
 func TestWithheld(t *testing.T) {
 	const withheld = "it has returned no checkpoint of its audit log since "
 	for name, hide := range map[string]func() *hostapi.Error{
@@ -151,8 +151,8 @@ func TestWithheld(t *testing.T) {
 	}
 }
 
-// TestWithheldSilently: a provider that fulfils needs, and is down whenever a host looks at its
-// audit log, withholds that, too.
+// TestWithheldSilently checks that a provider that fulfils needs but is down whenever a host reads
+// its audit log is found to withhold it.
 func TestWithheldSilently(t *testing.T) {
 	hour := func(n int) unixtime.Time { return unixtime.Unix(int64(1_800_000_000 + 3600*n)) }
 	w := hostdir.Witnessed{Provider: "forge", Kind: "cert", Key: "key", Seen: hour(0)}
@@ -167,8 +167,8 @@ func TestWithheldSilently(t *testing.T) {
 	}
 }
 
-// TestWitnessAccepted: once a person accepted the log that a provider has, the host goes on from
-// that one, and raises the alarm again for another. It witnesses at once when it is to.
+// TestWitnessAccepted checks that once a person accepted a provider's log, the host continues from
+// that one, and raises the alarm again for another. Witnessing can be requested at once.
 func TestWitnessAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// settles reports whether nothing is left to decide of documents from the network.
+// settles reports whether no document from the network is left to decide on.
 func settles(l hostdir.Layout) bool {
 	d, err := l.Manifest()
 	p, unread := l.PendingCommit()
@@ -24,7 +24,7 @@ func settles(l hostdir.Layout) bool {
 	return err == nil && unread == nil && unreadable == nil && p == nil && (d.Envelope.Serial > 1 || u != nil && !u.Answered.IsZero())
 }
 
-// activate is activation without a supervisor, until nothing is left to decide.
+// activate runs activation without a supervisor, until there is nothing left to decide.
 func activate(l hostdir.Layout, hostKey string, step func(string)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 	defer cancel()
@@ -49,8 +49,8 @@ func activate(l hostdir.Layout, hostKey string, step func(string)) error {
 	return err
 }
 
-// TestSupervisedActivation: what cuts a host off goes back by itself, held to it by a real
-// supervisor, and is left; what is right comes after it, and is confirmed.
+// TestSupervisedActivation checks that documents that cut a host off are reverted by a real
+// supervisor and not tried again, and that good ones that follow are confirmed.
 func TestSupervisedActivation(t *testing.T) {
 	h := newHost(t)
 	h.forge.SetWatch(true)

@@ -31,8 +31,8 @@ func TestConfirmed(t *testing.T) {
 	h.clean()
 }
 
-// What went back does not come again, neither by itself nor when it is requested: what is
-// newer does.
+// TestGoesBack checks that reverted documents do not come in force again, neither automatically nor
+// on request, and that newer ones do.
 func TestGoesBack(t *testing.T) {
 	h := newHost(t)
 	c := h.begin()
@@ -61,7 +61,8 @@ func TestGoesBack(t *testing.T) {
 	}
 }
 
-// While a commit is pending no other begins, and activation puts nothing in force.
+// TestOneAtATime checks that no commit begins while another is pending, and that activation puts
+// nothing in force meanwhile.
 func TestOneAtATime(t *testing.T) {
 	h := newHost(t)
 	c := h.begin()
@@ -85,7 +86,7 @@ func TestOneAtATime(t *testing.T) {
 	h.want(2)
 }
 
-// Without whoever goes back nothing begins.
+// TestNotArmed checks that no commit begins without a supervisor that can revert it.
 func TestNotArmed(t *testing.T) {
 	h := newHost(t)
 	var before error
@@ -136,7 +137,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// Healthy is who has fulfilled the needs of the new documents and reaches their provider.
+// TestHealthy checks that a host is healthy once it has fulfilled the needs of the new documents
+// and reaches their provider.
 func TestHealthy(t *testing.T) {
 	h := newHost(t)
 	change, err := h.Fetch(t.Context())
@@ -158,8 +160,8 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// The record of what came from the network cannot be read, which stops activation, and does
-// not stop going back.
+// TestGoesBackWithoutRecord checks that an unreadable record of the documents from the network
+// stops activation, but not the return to the previous documents.
 func TestGoesBackWithoutRecord(t *testing.T) {
 	h := newHost(t)
 	h.begin()
@@ -176,7 +178,8 @@ func TestGoesBackWithoutRecord(t *testing.T) {
 	}
 }
 
-// A disk on which nothing can be armed again after a reboot does not stop going back.
+// TestGoesBackUnarmed checks that documents are reverted although the disk does not allow rearming
+// after a reboot.
 func TestGoesBackUnarmed(t *testing.T) {
 	h := newHost(t)
 	c := h.begin()

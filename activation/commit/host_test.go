@@ -54,7 +54,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// publish makes the provider offer a manifest whose roles differ with its serial.
+// publish makes the provider offer a manifest whose roles depend on its serial.
 func (h *host) publish(serial int64) {
 	h.forge.Offer(h.version(serial))
 }
@@ -67,7 +67,7 @@ func (h *host) version(serial int64) hostapi.SignedDocument {
 	return kit.Signed(serial, m, h.Signing)
 }
 
-// copy is the host with a copy of its state.
+// copy returns the host with a copy of its state.
 func (h *host) copy(t *testing.T) *host {
 	c := *h
 	c.T, c.State = t, hostdir.Layout(filepath.Join(t.TempDir(), "state"))
@@ -86,7 +86,7 @@ func (h *host) sync() (*hostdir.Commit, error) {
 	return h.Begin(h.Context(), c, longest)
 }
 
-// begin is sync that works.
+// begin runs sync and expects success.
 func (h *host) begin() hostdir.Commit {
 	h.Helper()
 	c, err := h.sync()
@@ -96,7 +96,7 @@ func (h *host) begin() hostdir.Commit {
 	return *c
 }
 
-// serial is that of the manifest in force, which must be whole.
+// serial returns the serial of the manifest in force, which must be whole.
 func (h *host) serial() int64 {
 	h.Helper()
 	d, err := h.State.Manifest()
@@ -131,7 +131,7 @@ func (h *host) undone() *hostdir.Commit {
 	return c
 }
 
-// expire lets the deadline of the pending commit be over, if there is one.
+// expire moves the deadline of the pending commit, if any, into the past.
 func (h *host) expire() {
 	h.Helper()
 	c := h.pending()
@@ -152,7 +152,7 @@ func (h *host) expire() {
 	}
 }
 
-// supervise is a supervisor that finds the deadline over.
+// supervise runs a supervisor after the deadline.
 func (h *host) supervise() {
 	h.Helper()
 	h.expire()
@@ -165,7 +165,7 @@ func (h *host) supervise() {
 	}
 }
 
-// poll is what activation does with what the provider has.
+// poll handles the provider's documents as activation does.
 func (h *host) poll(serial int64) *hostapi.Error {
 	h.Helper()
 	s, _, err := documents.Open(h.State, "", nil)
@@ -175,7 +175,7 @@ func (h *host) poll(serial int64) *hostapi.Error {
 	return s.Accept(h.Context(), hostapi.Artifact{Documents: []hostapi.SignedDocument{h.version(serial)}})
 }
 
-// clean checks that nothing is left over.
+// clean checks that no temporary files are left.
 func (h *host) clean() {
 	h.Helper()
 	entries, err := os.ReadDir(h.State.Documents())

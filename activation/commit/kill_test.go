@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// victimConfig has a copy of this test binary change documents, and die by SIGKILL before a
-// step of that.
+// victimConfig makes a copy of this test binary change documents, and die by SIGKILL before one of
+// the steps.
 const victimConfig = "COMMIT_VICTIM"
 
 type victim struct {
@@ -83,8 +83,9 @@ func (h *host) start(do string, at int) (killed bool) {
 	return cmd.ProcessState.ExitCode() == -1
 }
 
-// TestKilledAtEachStep kills a commit that is confirmed before each change that it makes to
-// the disk: what was is in force, or what is new and goes back, or what is new and stays.
+// TestKilledAtEachStep kills a confirmed commit before each of its changes to the disk. Afterwards
+// the old documents are in force, or the new ones and they are reverted, or the new ones and they
+// stay.
 func TestKilledAtEachStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -129,9 +130,10 @@ func TestKilledAtEachStep(t *testing.T) {
 	}
 }
 
-// TestKilledActivating kills an activation that puts documents in force and confirms them,
-// before each change to the disk: what was is in force, or what is new and goes back, or what
-// is new and stays. The next activation ends with what is new, or with what went back.
+// TestKilledActivating kills an activation that puts documents in force and confirms them, before
+// each change to the disk. Afterwards the old documents are in force, or the new ones and they are
+// reverted, or the new ones and they stay. The next activation ends with the new or with the
+// reverted documents.
 func TestKilledActivating(t *testing.T) {
 	whole := newHost(t)
 	whole.forge.SetWatch(true)
@@ -171,8 +173,8 @@ func TestKilledActivating(t *testing.T) {
 	}
 }
 
-// TestKilledGoingBack kills whoever goes back before each change to the disk: the next one
-// ends it.
+// TestKilledGoingBack kills the process that reverts documents before each change to the disk. The
+// next one completes the work.
 func TestKilledGoingBack(t *testing.T) {
 	whole := newHost(t)
 	whole.begin()

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/activation/documents"
 )
 
-// write makes a file below dir.
+// writeFile writes a file and the directories above it.
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
@@ -23,14 +23,15 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// process has begun at a time since boot, in proc_pid_stat(5).
+// process writes a proc_pid_stat(5) file of a process that began at a time since boot.
 func process(t *testing.T, k login, pid int, at time.Duration) {
 	t.Helper()
 	writeFile(t, filepath.Join(k.proc, fmt.Sprint(pid), "stat"),
 		fmt.Sprintf("%d (sshd: a) b) S 1 2 2 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 %d 17 18 19\n", pid, at/clockTick))
 }
 
-// A login began when the first of its processes did, whatever was started in it since.
+// TestLoginBegan checks that a login began with the first of its processes, whatever was started in
+// it since.
 func TestLoginBegan(t *testing.T) {
 	for name, c := range map[string]struct {
 		cgroup, procs string
@@ -59,7 +60,8 @@ func TestLoginBegan(t *testing.T) {
 	}
 }
 
-// TestOldLogin: who was there before the change cannot confirm it, who came after can.
+// TestOldLogin checks that a login from before the change cannot confirm it, and that a later one
+// can.
 func TestOldLogin(t *testing.T) {
 	real := kernel
 	t.Cleanup(func() { kernel = real })
@@ -78,7 +80,7 @@ func TestOldLogin(t *testing.T) {
 	}
 }
 
-// The start of this very process is when the kernel has it.
+// TestStarted compares the start time of this process with the kernel's.
 func TestStarted(t *testing.T) {
 	stat, err := os.ReadFile("/proc/self/stat")
 	if err != nil {

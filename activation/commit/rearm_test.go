@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/activation/documents"
 )
 
-// A supervisor of another boot writes the deadline by its own clock.
+// TestRearm checks that a supervisor of another boot writes the deadline by its own clock.
 func TestRearm(t *testing.T) {
 	h := newHost(t)
 	c := h.begin()

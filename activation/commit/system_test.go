@@ -14,15 +14,15 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// switcherScript stands for the one that NixOS makes: it puts its own system in force, and
-// notes what it was called with.
+// switcherScript stands for NixOS's switch script: it puts its own system in force and records its
+// arguments.
 const switcherScript = `#!/bin/sh
 echo "$(basename "$(dirname "$(dirname "$0")")") $1 $NIXOS_NO_CHECK" >> %[1]s/called
 ln -sfn "$(dirname "$(dirname "$0")")" %[1]s/run/current-system
 exit 4
 `
 
-// nixos is a host that has enrolled, on a machine with three generations of a system.
+// nixos is an enrolled host on a machine with three generations of a system.
 type nixos struct {
 	*host
 	root string
@@ -131,7 +131,8 @@ func TestSystemConfirmed(t *testing.T) {
 	n.wantSystem("second", "second", "")
 }
 
-// What was only tested is no generation: it becomes one, since it is what to go back to.
+// TestSystemTested checks that a system that was only tested becomes a generation, so that there is
+// one to return to.
 func TestSystemTested(t *testing.T) {
 	n := newNixOS(t)
 	n.run("third")
@@ -167,7 +168,8 @@ func TestSystemNotArmed(t *testing.T) {
 	}
 }
 
-// Of a host that has no documents yet nothing is null, which providers refuse in reports.
+// TestSystemOfNewHost checks that the record of a host without documents contains no null, which
+// providers refuse in reports.
 func TestSystemOfNewHost(t *testing.T) {
 	n := newNixOS(t)
 	n.State = hostdir.Layout(t.TempDir())
@@ -183,7 +185,8 @@ func TestSystemOfNewHost(t *testing.T) {
 	n.wantSystem("first", "first", "first switch 1\n")
 }
 
-// The documents that were in force are again, though the closure that came back is older.
+// TestSystemGoesBackToDocuments checks that the previous documents are in force again although the
+// closure that came back is older.
 func TestSystemGoesBackToDocuments(t *testing.T) {
 	n := newNixOS(t)
 	if e := n.poll(2); e != nil {
@@ -204,7 +207,7 @@ func TestSystemGoesBackToDocuments(t *testing.T) {
 	n.clean()
 }
 
-// Activation was not there while it went back.
+// TestSystemGoesBackUnseen checks a return during which activation did not run.
 func TestSystemGoesBackUnseen(t *testing.T) {
 	n := newNixOS(t)
 	if e := n.poll(2); e != nil {
@@ -220,7 +223,7 @@ func TestSystemGoesBackUnseen(t *testing.T) {
 	n.want(2)
 }
 
-// A bundle goes back to the one before, the first to none.
+// TestBundle checks that a bundle is reverted to the previous one, and the first one to none.
 func TestBundle(t *testing.T) {
 	h := newHost(t)
 	root := t.TempDir()
@@ -253,7 +256,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// closure is a directory with documents.
+// closure returns a directory with documents.
 func (h *host) closure(serial int64) string {
 	h.Helper()
 	dir := h.TempDir()
@@ -266,7 +269,7 @@ func (h *host) closure(serial int64) string {
 	return dir
 }
 
-// open is activation that starts with a closure.
+// open starts an activation with a closure.
 func (h *host) open(closure string) {
 	h.Helper()
 	if _, _, err := documents.Open(h.State, closure, nil); err != nil {

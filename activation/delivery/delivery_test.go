@@ -36,7 +36,8 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
-// A reader that has opened a generation reads on while the next one arrives.
+// TestReaderKeepsItsGeneration checks that a reader that has opened a generation can still read it
+// after the next one arrives.
 func TestReaderKeepsItsGeneration(t *testing.T) {
 	d := Dir{Path: t.TempDir()}
 	if _, err := d.Deliver(version("old")); err != nil {
@@ -133,7 +134,8 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// What is restored is whole, with its modes, and has a number of its own.
+// TestRestore checks that a restored generation is whole, keeps its modes and has a number of its
+// own.
 func TestRestore(t *testing.T) {
 	d := Dir{Path: filepath.Join(t.TempDir(), "need")}
 	for _, text := range []string{"old", "new"} {

@@ -13,15 +13,15 @@ import (
 	"github.com/florete/florete/internal/atomicfile"
 )
 
-// diskDir tells a copy of this test binary, in a mount namespace of its own, to
-// mount a small disk there and to run one of the tests below.
+// diskDir makes a copy of this test binary, in a mount namespace of its own, mount a small disk
+// there and run one of the tests below.
 const diskDir = "DELIVERY_DISK_DIR"
 
-// noMount is what a part says where security modules forbid it (AppArmor's
+// noMount is the output of a part that security modules do not allow to mount (AppArmor's
 // restriction of unprivileged user namespaces).
 const noMount = "may not mount"
 
-// TestDisk runs its parts where they may mount.
+// TestDisk runs its parts if they may mount.
 func TestDisk(t *testing.T) {
 	if os.Getenv(diskDir) != "" {
 		t.Skip("is the inner one")
@@ -47,7 +47,7 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// disk mounts 128 KiB.
+// disk mounts a file system of 128 KiB.
 func disk(t *testing.T) string {
 	dir := os.Getenv(diskDir)
 	if dir == "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// killStep and killDir tell a copy of this test binary to deliver generation
-// "new" to a directory and to die before a step.
+// killStep and killDir make a copy of this test binary deliver generation "new" to a directory and
+// die before a step.
 const (
 	killStep = "DELIVERY_KILL_STEP"
 	killDir  = "DELIVERY_KILL_DIR"
@@ -48,7 +48,7 @@ func victim(dir string) {
 	os.Exit(0)
 }
 
-// version is a generation with two files that say the same.
+// version returns a generation with two files of the same content.
 func version(text string) map[string]File {
 	return map[string]File{
 		"key":  {Data: []byte("key " + text), Mode: 0o400, UID: -1, GID: -1},
@@ -56,7 +56,7 @@ func version(text string) map[string]File {
 	}
 }
 
-// whole is what is in force: "", or what every file says.
+// whole returns the content in force, which must be the same in all files, or "" if there is none.
 func whole(t *testing.T, dir string) string {
 	t.Helper()
 	gen, err := hostdir.OpenCurrent(dir)
@@ -81,7 +81,7 @@ func whole(t *testing.T, dir string) string {
 	return texts[0]
 }
 
-// generations are the names in dir.
+// generations returns the names in dir.
 func generations(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -94,8 +94,8 @@ func generations(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestKilledAtEachStep delivers in a process that dies by SIGKILL before each of
-// its steps, on top of nothing, of one generation and of more.
+// TestKilledAtEachStep delivers in a process that dies by SIGKILL before each of its steps, to a
+// directory with no, one or more generations.
 func TestKilledAtEachStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -153,7 +153,7 @@ func TestKilledAtEachStep(t *testing.T) {
 	}
 }
 
-// kill delivers in a process that dies before a step, which it tells.
+// kill delivers in a process that dies before a step, and reports whether it died.
 func kill(t *testing.T, dir string, at int) bool {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// host is one with a directory for its key.
+// host returns the state directory of a host, without a device key.
 func host(t *testing.T) hostdir.Layout {
 	t.Helper()
 	l := hostdir.Layout(t.TempDir())
@@ -37,7 +37,7 @@ func host(t *testing.T) hostdir.Layout {
 	return l
 }
 
-// made is a host whose key is in a TPM.
+// made returns the state directory of a host whose device key is in a TPM.
 func made(t *testing.T, tpm string) hostdir.Layout {
 	t.Helper()
 	l := host(t)
@@ -50,7 +50,7 @@ func made(t *testing.T, tpm string) hostdir.Layout {
 	return l
 }
 
-// load is a host's key as proofs are signed with it.
+// load returns the host's key as a signer of proofs.
 func load(l hostdir.Layout, tpm string) (ssh.Signer, error) {
 	key, err := devicekey.Load(l, tpm)
 	if err != nil {
@@ -72,8 +72,8 @@ func sign(l hostdir.Layout, tpm string) error {
 	return key.PublicKey().Verify(text, sig)
 }
 
-// TestTPM: a TPM's key signs, from many sides at once, and after it started again; it is made
-// once, and the file has no private key.
+// TestTPM checks that a TPM's key signs, concurrently and after a restart, that it is created once,
+// and that the file does not contain the private key.
 func TestTPM(t *testing.T) {
 	tpm, _ := TPM(t)
 	l := made(t, tpm)
@@ -102,7 +102,7 @@ func TestTPM(t *testing.T) {
 	}
 }
 
-// TestTLS: the key is a crypto.Signer that crypto/tls and crypto/x509 sign with.
+// TestTLS checks that crypto/tls and crypto/x509 can sign with the key as a crypto.Signer.
 func TestTLS(t *testing.T) {
 	tpm, _ := TPM(t)
 	signer, err := devicekey.Load(made(t, tpm), tpm)
@@ -131,8 +131,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestLost: what is copied to another machine signs nothing there, nor does it here once the
-// TPM is cleared or away; the error has what to do.
+// TestLost checks that a key file does not sign on another machine, nor on its own once the TPM is
+// cleared or gone, and that the error names the remedy.
 func TestLost(t *testing.T) {
 	tpm, stop := TPM(t)
 	l := made(t, tpm)
@@ -167,8 +167,8 @@ func TestLost(t *testing.T) {
 	refused("switched off", devicekey.None, false, "there is none at none")
 }
 
-// TestMake: a TPM that fails is not passed over for a file; where there is none, or none is
-// wanted, there is a file.
+// TestMake checks that a TPM that fails is not replaced by a file, and that the key is in a file if
+// there is no TPM or none is wanted.
 func TestMake(t *testing.T) {
 	tpm, stop := TPM(t)
 	device, err := linuxudstpm.Open(tpm)
@@ -205,7 +205,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestKeyFile: what is no key file of ours is refused with what to do.
+// TestKeyFile checks that anything but a key file of ours is refused, with the remedy.
 func TestKeyFile(t *testing.T) {
 	tpm, _ := TPM(t)
 	l := made(t, tpm)
@@ -242,7 +242,7 @@ func TestKeyFile(t *testing.T) {
 	}
 }
 
-// FuzzKeyFile reads anything.
+// FuzzKeyFile loads arbitrary files.
 func FuzzKeyFile(f *testing.F) {
 	f.Add([]byte("-----BEGIN TSS2 PRIVATE KEY-----\nMAA=\n-----END TSS2 PRIVATE KEY-----\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// TestRewind: a clock that was ahead for a while and is right again leaves no wait longer than it was
-// meant.
+// TestRewind checks that waits are not prolonged when a clock that was ahead is corrected.
 func TestRewind(t *testing.T) {
 	from := time.Unix(1_800_000_000, 0)
 	f := new(Follower)

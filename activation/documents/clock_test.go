@@ -7,8 +7,8 @@ import (
 
 var began = time.Unix(1_784_011_430, 0)
 
-// While a boot lasts no jump of the wall clock changes the deadline; after it the wall clock
-// decides, and never for longer than the whole timeout.
+// TestLeft checks that during a boot no jump of the wall clock changes the deadline, and that
+// afterwards the wall clock decides, within the whole timeout.
 func TestLeft(t *testing.T) {
 	c := Clock{"a", time.Hour, began}.Commit(5 * time.Minute)
 	for name, x := range map[string]struct {
@@ -33,7 +33,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// A deadline is extended as often as it is asked for, and never beyond its bound.
+// TestExtend checks that a deadline can be extended repeatedly, but not beyond its limit.
 func TestExtend(t *testing.T) {
 	c := Clock{"a", time.Hour, began}.Commit(time.Minute)
 	for _, x := range []struct{ after, left, want time.Duration }{

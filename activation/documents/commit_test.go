@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// noArm stands for a supervisor that the test itself is.
+// noArm arms no supervisor: the test itself is the supervisor.
 func noArm(context.Context) error { return nil }
 
 // begin puts documents in force as a commit.
@@ -30,7 +30,8 @@ func (o *origins) begin(docs ...hostapi.SignedDocument) {
 	}
 }
 
-// A closure that is deployed while a commit is pending comes in force when that has ended.
+// TestClosureWaits checks that a closure that is deployed while a commit is pending comes in force
+// once that has ended.
 func TestClosureWaits(t *testing.T) {
 	o := newOrigins(t)
 	o.deploy(kit.Document(5, o.version("a")))
@@ -61,7 +62,7 @@ func TestClosureWaits(t *testing.T) {
 	o.want(4, "c")
 }
 
-// A policy is part of what goes back.
+// TestPolicyGoesBack checks that a policy is reverted with the manifest.
 func TestPolicyGoesBack(t *testing.T) {
 	o := newOrigins(t)
 	o.deploy(kit.Document(5, o.version("a")), kit.Document(5, o.policy("cert")))
@@ -86,7 +87,8 @@ func TestPolicyGoesBack(t *testing.T) {
 	}
 }
 
-// Documents that another process put in force since they were verified are not replaced.
+// TestBeginsOnWhatWasVerified checks that documents that another process has put in force since the
+// verification are not replaced.
 func TestBeginsOnWhatWasVerified(t *testing.T) {
 	o := newOrigins(t)
 	o.deploy(kit.Document(5, o.version("a")))
@@ -109,7 +111,7 @@ func TestBeginsOnWhatWasVerified(t *testing.T) {
 	o.want(7, "c")
 }
 
-// holdLock has a copy of this test binary hold the lock of a state directory.
+// holdLock makes a copy of this test binary hold the lock of a state directory.
 const holdLock = "DOCUMENTS_HOLD_LOCK"
 
 func TestMain(m *testing.M) {
@@ -123,7 +125,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A process that stands still with the lock holds up all but what goes back.
+// TestHungProcess checks that a process that hangs with the lock blocks everything except the
+// return to previous documents.
 func TestHungProcess(t *testing.T) {
 	was := patience
 	patience = 50 * time.Millisecond

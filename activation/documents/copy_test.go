@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// damage changes one byte of a file, as a disk does.
+// damage changes one byte of a file, as a disk error would.
 func damage(t *testing.T, path string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -22,16 +22,16 @@ func damage(t *testing.T, path string) {
 	overwrite(t, path, string(b))
 }
 
-// rooted is a manifest with other roots.
+// rooted returns a manifest with other roots.
 func (o *origins) rooted(role string, roots ...string) document.Manifest {
 	m := o.version(role)
 	m.Trust.Roots = roots
 	return m
 }
 
-// TestDamaged: what a disk damages of documents is replaced by the copy, then by the newest good
-// generation, and by an older closure only where no root comes back with it; the network brings
-// what was lost once more.
+// TestDamaged checks that damaged documents are replaced by the copy, else by the newest good
+// generation, else by an older closure if that does not bring back a removed root, and that the
+// network delivers the lost documents again.
 func TestDamaged(t *testing.T) {
 	was, is := kit.NewCA().RootPEM(), kit.NewCA().RootPEM()
 	both := []string{was, is}

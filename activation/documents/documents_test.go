@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// origins are the two origins of one host, and its store.
+// origins are the two origins of one host's documents, and its store.
 type origins struct {
 	t *testing.T
 	*Cluster
@@ -29,14 +29,14 @@ func newOrigins(t *testing.T) *origins {
 	return &origins{t: t, Cluster: NewCluster(t), layout: hostdir.Layout(t.TempDir()), closure: t.TempDir()}
 }
 
-// version is a manifest that differs from others by its role.
+// version returns a manifest that differs from others in its role.
 func (o *origins) version(role string) document.Manifest {
 	m := o.Manifest()
 	m.Roles = []string{role}
 	return m
 }
 
-// policy is one for this host, which differs from others by its kind.
+// policy returns a policy for this host that differs from others in its kind.
 func (o *origins) policy(kind string) document.Policy {
 	m := o.Manifest()
 	return document.Policy{Cluster: m.Cluster, Host: m.Host, TrustDomain: m.TrustDomain, Trust: m.Trust,
@@ -52,7 +52,7 @@ func (o *origins) deploy(docs ...document.Document) {
 	}
 }
 
-// open is a new activation.
+// open starts a new activation.
 func (o *origins) open() string {
 	o.t.Helper()
 	s, note, err := Open(o.layout, o.closure, nil)
@@ -67,7 +67,7 @@ func (o *origins) accept(docs ...hostapi.SignedDocument) *hostapi.Error {
 	return o.store.Accept(o.t.Context(), hostapi.Artifact{Documents: docs})
 }
 
-// want checks what is in force, now and for the next activation.
+// want checks the documents in force, now and for the next activation.
 func (o *origins) want(serial int64, role string) {
 	o.t.Helper()
 	for _, when := range []string{"now", "after a restart"} {
@@ -128,8 +128,8 @@ func TestOrigins(t *testing.T) {
 	o.want(5, "c")
 }
 
-// A host is deployed before its documents are published: what the provider still has changes
-// nothing, and is no error, unless that goes back.
+// TestClosureAhead checks a host that is deployed before its documents are published: the older
+// documents of the provider change nothing and are no error, unless the closure is reverted.
 func TestClosureAhead(t *testing.T) {
 	o := newOrigins(t)
 	o.deploy(kit.Document(7, o.version("ahead")))
@@ -146,8 +146,8 @@ func TestClosureAhead(t *testing.T) {
 	o.want(6, "back")
 }
 
-// What the operator goes back from does not come again from a provider that serves
-// it, also when this host had it from the closure alone.
+// TestGoingBackHolds checks that a version that the operator has reverted does not come back from a
+// provider that serves it, even if this host had it only from the closure.
 func TestGoingBackHolds(t *testing.T) {
 	o := newOrigins(t)
 	good, bad := o.version("good"), o.version("bad")
@@ -168,8 +168,8 @@ func TestGoingBackHolds(t *testing.T) {
 	o.want(7, "good")
 }
 
-// TestTag: the tag of what is in force is that of the artifact it came from, wherever
-// it came from.
+// TestTag checks that the tag of the documents in force is that of the artifact, whichever origin
+// it has.
 func TestTag(t *testing.T) {
 	o := newOrigins(t)
 	m, p := o.version("a"), o.policy("cert")
@@ -278,7 +278,8 @@ func TestRefusedFromTheNetwork(t *testing.T) {
 	}
 }
 
-// A set is all of it or nothing, and policies are ordered as manifests are.
+// TestPolicies checks that a set comes in force whole or not at all, and that policies are ordered
+// like manifests.
 func TestPolicies(t *testing.T) {
 	o := newOrigins(t)
 	o.deploy(kit.Document(1, o.version("a")), kit.Document(1, o.policy("cert")))
@@ -343,14 +344,14 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// newer is an envelope as a newer release writes it.
+// newer returns an envelope as a newer release would write it.
 func newer(envelope string) string {
 	f := document.NewestFormat
 	return strings.Replace(envelope, `"format":"`+f.String()+`"`, fmt.Sprintf(`"format":"%d.%d"`, f.Major, f.Minor+1), 1)
 }
 
-// What only a newer release understands leaves in force what is, and is no tampered
-// document.
+// TestNewerFormat checks that documents that only a newer release understands leave the present
+// ones in force and are not reported as tampered.
 func TestNewerFormat(t *testing.T) {
 	o := newOrigins(t)
 	o.deploy(kit.Document(5, o.version("a")))
@@ -384,7 +385,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
-// What is in force may be lost; the closure is there.
+// TestHeldIsBroken checks that the closure replaces documents in force that were lost.
 func TestHeldIsBroken(t *testing.T) {
 	o := newOrigins(t)
 	o.deploy(kit.Document(1, o.version("a")))
@@ -396,7 +397,7 @@ func TestHeldIsBroken(t *testing.T) {
 	o.want(1, "a")
 }
 
-// Without a closure a host lives on what it has.
+// TestWithoutClosure checks that a host without a closure keeps the documents that it has.
 func TestWithoutClosure(t *testing.T) {
 	o := newOrigins(t)
 	o.deploy(kit.Document(1, o.version("a")))
@@ -414,8 +415,8 @@ func overwrite(t *testing.T, path, text string) {
 	}
 }
 
-// FuzzAccept offers whatever bytes as an artifact: nothing of it may come in force
-// without a signature.
+// FuzzAccept offers arbitrary bytes as an artifact, of which nothing may come in force without a
+// signature.
 func FuzzAccept(f *testing.F) {
 	c := NewCluster(f)
 	layout, closure := hostdir.Layout(f.TempDir()), f.TempDir()

@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// What an operator holds comes in force by a commit of theirs, or when the hold ends, which it
-// does whatever the clock is set to.
+// TestHold checks that held documents come in force by a commit of the operator or at the end of
+// the hold, whatever the clock shows.
 func TestHold(t *testing.T) {
 	o := newOrigins(t)
 	o.deploy(kit.Document(5, o.version("a")))

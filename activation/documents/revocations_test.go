@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// wantList checks which list is in force, now and for the next activation.
+// wantList checks which revocation list is in force, now and for the next activation.
 func (o *origins) wantList(number int64) {
 	o.t.Helper()
 	for _, when := range []string{"now", "after a restart"} {
@@ -21,7 +21,8 @@ func (o *origins) wantList(number int64) {
 	}
 }
 
-// A list only ever gives way to one with a higher number, whatever documents go back.
+// TestRevocations checks that a list is replaced only by one with a higher number, even if
+// documents are reverted.
 func TestRevocations(t *testing.T) {
 	o := newOrigins(t)
 	list := func(number int64) *trust.SignedRevocations {

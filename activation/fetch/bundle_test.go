@@ -11,7 +11,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// A provider cannot have a host trust what it no longer does.
+// TestBundles checks that a provider cannot make a host trust a root that the host no longer
+// trusts.
 func TestBundles(t *testing.T) {
 	h, a := newHost(t)
 	a.Need = kit.FederationNeed("blue", "blue.example", "forge")

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestFinishEnrolment: the device key is put in its place once, and never replaced; that it
-// cannot be is an error, and there is no admission without it.
+// TestFinishEnrolment checks that the device key is put in its place once and never replaced, that
+// a failure is an error, and that there is no admission without it.
 func TestFinishEnrolment(t *testing.T) {
 	l := hostdir.Layout(filepath.Join(t.TempDir(), "state"))
 	f := hostapi.IdentityFile{DeviceKey: "a key\n", Admission: &trust.SignedAdmission{Admission: "{}", Signature: "x"}}

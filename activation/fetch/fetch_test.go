@@ -27,7 +27,8 @@ func newHost(t *testing.T) (*Host, Attempt) {
 	return h, Attempt{Need: m.Needs[0], Provider: "forge", Digest: "d"}
 }
 
-// What is sent is on disk before anybody is called, and root alone reads it.
+// TestPendingComesFirst checks that a request is on disk, readable by root alone, before it is
+// sent.
 func TestPendingComesFirst(t *testing.T) {
 	h, a := newHost(t)
 	h.Dial = func(context.Context, string, string) (net.Conn, error) {
@@ -89,7 +90,8 @@ func TestDiskRefuses(t *testing.T) {
 	}
 }
 
-// An SVID of another key, or of somebody else, is not delivered.
+// TestAnswersThatAreNotOurs checks that an SVID for another key or another identity is not
+// delivered.
 func TestAnswersThatAreNotOurs(t *testing.T) {
 	h, a := newHost(t)
 	p, err := h.pending(a)
@@ -144,7 +146,7 @@ func TestHostKeyRefuses(t *testing.T) {
 	}
 }
 
-// TestHostKeyOfGroup: a key that its owner's group may read is used, as Fedora has it.
+// TestHostKeyOfGroup checks that a host key is used that its owner's group may read, as on Fedora.
 func TestHostKeyOfGroup(t *testing.T) {
 	h, _ := newHost(t)
 	if err := os.Chmod(h.HostKey, 0o640); err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestBeginJoin: whoever begins, and however often, there is one device key; what is refused
-// leaves nothing on disk.
+// TestBeginJoin checks that there is one device key, whoever begins to join and however often, and
+// that a refused beginning leaves nothing on disk.
 func TestBeginJoin(t *testing.T) {
 	token, err := hostapi.NewJoinToken("drhorrible")
 	if err != nil {

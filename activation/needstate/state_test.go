@@ -18,7 +18,7 @@ var (
 	invalid   = hostapi.Errorf(hostapi.CodeMalformed, "what")
 )
 
-// observed is of a need that has not changed, at a time after now.
+// observed returns the observation of an unchanged need, at a time after now.
 func observed(after time.Duration) Observed {
 	n := document.Need{ID: "a", Generation: 2, Renew: document.Renew{AtPercent: 66}}
 	return Observed{Need: n, Digest: "d", Manifest: "m", Present: true, Now: now.Add(after)}
@@ -82,7 +82,7 @@ func TestRenewalIsDue(t *testing.T) {
 	}
 }
 
-// A manifest that asks for earlier renewal is heard at once.
+// TestRenewalChanges checks that a manifest with an earlier renewal takes effect at once.
 func TestRenewalChanges(t *testing.T) {
 	s := fulfilled(100 * time.Hour)
 	if got := due(t, s, document.Renew{AtPercent: 10}); got > 10*time.Hour {
@@ -139,7 +139,8 @@ func TestRetryLocal(t *testing.T) {
 	}
 }
 
-// TestLocalDenial: what this host denies itself does not wait for an hour, as a provider's denial does.
+// TestLocalDenial checks that a denial by this host itself is not followed by a wait of an hour,
+// unlike a provider's denial.
 func TestLocalDenial(t *testing.T) {
 	for provider, most := range map[string]time.Duration{"": 5 * time.Minute, "forge": Slow + Slow/20} {
 		var s State
@@ -153,7 +154,7 @@ func TestLocalDenial(t *testing.T) {
 	}
 }
 
-// However the clock jumps, the wait is no longer than it was meant to be.
+// TestClockJumps checks that no jump of the clock prolongs the wait.
 func TestClockJumps(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	for _, e := range []*hostapi.Error{transient, denied} {
@@ -229,8 +230,9 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
-// TestAgeOfASecret: it is on record where the secret rotates, from the last answer on where that
-// is new in the topology; else the state is one that releases before rotation read.
+// TestAgeOfASecret checks that the age is recorded for a secret that rotates, from the last answer
+// if the rotation is new in the topology, and that otherwise releases without rotation can read the
+// state.
 func TestAgeOfASecret(t *testing.T) {
 	var s State
 	fulfil := func(after time.Duration, rotate int, values map[string]string) {
@@ -263,8 +265,8 @@ func TestAgeOfASecret(t *testing.T) {
 	}
 }
 
-// FuzzState: what is read is written back the same, and leads to no wait that no
-// rule makes.
+// FuzzState checks that a state is unchanged after reading and writing, and leads only to waits
+// that the rules allow.
 func FuzzState(f *testing.F) {
 	for _, s := range []State{fulfilled(time.Hour), failed(denied), failed(invalid)} {
 		b, err := json.Marshal(s.NeedState)

@@ -35,7 +35,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// decide has the provider refuse something, and write a row.
+// decide makes the provider refuse something, and write a row.
 func (c *cluster) decide() {
 	c.Helper()
 	calls := c.Client(ursula).Calls()
@@ -46,8 +46,8 @@ func (c *cluster) decide() {
 	}
 }
 
-// see witnesses until the log has so many rows more than it had, and with them all that the
-// store has, and returns what is wrong.
+// see witnesses until the log has that many more rows, including all in the store, and returns what
+// is wrong with it.
 func (c *cluster) see(more int64) string {
 	c.Helper()
 	was := c.knows
@@ -99,7 +99,7 @@ func (c *cluster) copyTo(from, to string) {
 	}
 }
 
-// TestHonest: a log that grows, over restarts, is right.
+// TestHonest checks that a log that grows is accepted, over restarts.
 func TestHonest(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -112,7 +112,7 @@ func TestHonest(t *testing.T) {
 	}
 }
 
-// TestFound: whatever is done to what a provider decided, a host finds it.
+// TestFound checks that a host finds every kind of manipulation of a provider's log.
 func TestFound(t *testing.T) {
 	const oldest = "(SELECT min(key) FROM kv WHERE key > 'audit/')"
 	for name, attack := range map[string]struct {

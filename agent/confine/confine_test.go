@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestAgent: a process that is confined as the agent is tries what that needs, which it may, and
-// what somebody would who took it over, which it may not, from every thread.
+// TestAgent checks, in a process confined like the agent and from each of its threads, that
+// operations of the agent succeed and those of an attacker fail.
 func TestAgent(t *testing.T) {
 	if abi, _, errno := syscall.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); errno != 0 || abi == 0 {
 		t.Skip("NOT RUN: this kernel has no Landlock")

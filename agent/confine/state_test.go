@@ -27,8 +27,8 @@ func (w *written) Write(b []byte) (int, error) {
 	return w.Buffer.Write(b)
 }
 
-// TestAwait: the agent waits for a state directory that it cannot make, reports so once, and has it
-// once it can.
+// TestAwait checks that the agent waits for a state directory that it cannot create, reports that
+// once, and uses the directory once it can.
 func TestAwait(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "lib")
 	if err := os.WriteFile(parent, nil, 0o600); err != nil {

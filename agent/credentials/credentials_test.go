@@ -40,7 +40,7 @@ func (l *lines) String() string {
 	return l.Buffer.String()
 }
 
-// served is Ursula, who gives credentials on socket.
+// served is ursula with credentials served on socket.
 type served struct {
 	*agenttest.Host
 	socket string
@@ -49,7 +49,7 @@ type served struct {
 	ended  chan error
 }
 
-// serve needs root, as whom systemd asks.
+// serve requires root, since systemd connects as root.
 func serve(t *testing.T, limit time.Duration) *served {
 	agenttest.Root(t, "gets credentials")
 	c := agenttest.NewCluster(t, "127.0.0.1:1")
@@ -88,7 +88,8 @@ func (s *served) load(t *testing.T, unit, credential string) *net.UnixConn {
 	return conn
 }
 
-// take reads to the end, as systemd does; ok when a credential may be that long.
+// take reads to the end, as systemd does. ok reports whether the length is allowed for a
+// credential.
 func take(t *testing.T, conn *net.UnixConn) (text string, ok bool) {
 	t.Helper()
 	b, err := io.ReadAll(conn)
@@ -182,7 +183,7 @@ func TestGivesUp(t *testing.T) {
 	})
 }
 
-// asked is a connection whose other end systemd has.
+// asked returns a connection whose other end systemd has.
 func asked(t *testing.T) *net.UnixConn {
 	t.Helper()
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unix"})
@@ -214,7 +215,8 @@ func TestStoppedRefuses(t *testing.T) {
 	}
 }
 
-// TestIdle ends by itself, but not while somebody waits, and hears others meanwhile.
+// TestIdle checks that the process ends by itself when idle, but not while a caller waits, and
+// serves others meanwhile.
 func TestIdle(t *testing.T) {
 	s := serve(t, 0)
 	s.stop()
@@ -257,7 +259,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestWithoutBus waits for as long as systemd does, and gives what is there.
+// TestWithoutBus checks that without a bus the process waits as long as systemd does, and returns
+// the credentials that exist.
 func TestWithoutBus(t *testing.T) {
 	var log lines
 	c := Config{Log: slog.New(slog.NewTextHandler(&log, nil)), StartTimeout: func(context.Context, string) (time.Duration, error) { return 0, os.ErrNotExist }}
@@ -271,7 +274,7 @@ func TestWithoutBus(t *testing.T) {
 	}
 }
 
-// TestBegun is of a process that has run for a while.
+// TestBegun uses a process that has run for a while.
 func TestBegun(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	before := time.Now()

@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// need delivers files for a service; notify are units that hear of a change.
+// need returns a need that delivers files to a service and notifies units of a change.
 func need(id, kind, of, files string, notify ...string) document.Need {
 	n := document.Need{ID: id, Kind: kind, For: kit.ID(of), Deliver: document.Deliver{Files: map[string]document.File{}}}
 	for _, f := range strings.Fields(files) {

@@ -407,7 +407,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestSilence has a forwarder that does not answer at all, and a name that nobody has.
+// TestSilence checks a forwarder that never answers, and a name that does not exist.
 func TestSilence(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -454,7 +454,8 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestUDPDoesNotPass: a forwarder that answers over TCP alone, which nobody wanted.
+// TestUDPDoesNotPass checks that a forwarder that answers over TCP alone is a finding, unless the
+// manifest wants TCP alone.
 func TestUDPDoesNotPass(t *testing.T) {
 	p := newPatient(t)
 	p.Publish.Transport = document.OverTCP
@@ -469,7 +470,7 @@ func TestUDPDoesNotPass(t *testing.T) {
 	}
 }
 
-// member has the host of a policy keep a member of the store.
+// member makes the host of a policy a member of the store.
 func member(p *document.Policy) {
 	p.Store = &document.SharedStore{
 		Kind: "etcd", Endpoints: []string{"https://127.0.0.1:2379"}, Replicas: map[string][]document.Device{},

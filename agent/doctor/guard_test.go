@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// TestGuard: what every account of the host can connect to is named, unless it is
-// guarded or no such thing.
+// TestGuard checks that listeners to which every account of the host can connect are reported,
+// unless they are guarded or need no guard.
 func TestGuard(t *testing.T) {
 	p := newPatient(t)
 	c := p.Config

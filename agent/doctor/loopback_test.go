@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLoopback: an address that the host lost has its finding, with the command that brings it
-// back.
+// TestLoopback checks that the loss of an address is found, with the command that restores it.
 func TestLoopback(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[string]string{
@@ -25,7 +24,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// TestNoLoopback: a host that lost the network of its loopback addresses.
+// TestNoLoopback checks a host that lost the network of its loopback addresses.
 func TestNoLoopback(t *testing.T) {
 	if _, err := exec.LookPath("ip"); err != nil || os.Getuid() != 0 {
 		t.Skip("NOT RUN: a network namespace needs root, and ip")

@@ -27,10 +27,10 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// ursula is her address.
+// ursula is the address of ursula.
 var ursula = agenttest.LoopbackIP.String()
 
-// patient is laptop of a cluster, whose agents run and whose provider answers.
+// patient is the host laptop of a cluster whose agents run and whose provider answers.
 type patient struct {
 	*testing.T
 	*agenttest.Cluster
@@ -75,7 +75,7 @@ func newPatient(t *testing.T) *patient {
 	return p
 }
 
-// serve is a provider that presents an SVID.
+// serve starts a provider that presents an SVID.
 func (p *patient) serve(as string) {
 	p.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -132,12 +132,12 @@ func (p *patient) write(path, text string, mode os.FileMode) {
 
 func (p *patient) state(need, text string) { p.write(p.Laptop.Layout.NeedStateFile(need), text, 0o644) }
 
-// file is what is delivered for the node.
+// file returns the path of a file delivered for the node.
 func (p *patient) file(name string) string {
 	return filepath.Join(hostdir.Current(p.Laptop.Layout.Need("cert-node")), name)
 }
 
-// sh runs a fix.
+// sh runs the command of a fix.
 func (p *patient) sh(command string) {
 	p.Helper()
 	if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
@@ -145,7 +145,7 @@ func (p *patient) sh(command string) {
 	}
 }
 
-// findings are those of all checks but kernel, which is this machine's.
+// findings returns the findings of all checks but kernel, which depends on this machine.
 func (p *patient) findings() (found []string) {
 	for _, c := range doctor.Run(p.Context(), p.Config).Checks {
 		for _, f := range c.Findings {
@@ -157,8 +157,8 @@ func (p *patient) findings() (found []string) {
 	return found
 }
 
-// finds wants exactly one finding, that begins and ends so; the agent may have
-// noticed the same of a need.
+// finds checks that there is exactly one finding, with this beginning and fix. A finding of the
+// agent about the same need is ignored.
 func (p *patient) finds(begin, fix string) {
 	p.Helper()
 	found := slices.DeleteFunc(p.findings(), func(f string) bool { return strings.HasPrefix(f, "agent: agent: need ") })
@@ -167,7 +167,7 @@ func (p *patient) finds(begin, fix string) {
 	}
 }
 
-// fixed runs the only finding's command, after which there is none.
+// fixed runs the command of the only finding and checks that no finding is left.
 func (p *patient) fixed() {
 	p.Helper()
 	for _, f := range p.findings() {

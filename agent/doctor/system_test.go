@@ -27,7 +27,7 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// TestFixes: what is done outside of systemd names the instance too.
+// TestFixes checks that commands outside of systemd name the instance too.
 func TestFixes(t *testing.T) {
 	conn, err := net.ListenUDP("udp", nil)
 	if err != nil {

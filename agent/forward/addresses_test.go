@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestBehindNAT: what is called is not what is listened on. The address of its own network
-// leads a caller elsewhere, to where nobody answers.
+// TestBehindNAT checks that the address to call may differ from the address to listen on. The
+// address of the service's own network leads callers elsewhere, where nobody answers.
 func TestBehindNAT(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	nat, _ := newLossy(t, c.Publish.Listen[0])
@@ -28,8 +28,8 @@ func TestBehindNAT(t *testing.T) {
 	}
 }
 
-// TestNameOfTheOwnMachine: a name that leads callers to 127.0.1.1, as Debian writes it into
-// hosts(5), or to several addresses, decides nothing about what is listened on.
+// TestNameOfTheOwnMachine checks that a name that resolves to 127.0.1.1, as Debian writes it into
+// hosts(5), or to several addresses does not affect the addresses to listen on.
 func TestNameOfTheOwnMachine(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	free, err := net.ListenPacket("udp", ":0") // ports of agenttest are those of one address, here and in other processes
@@ -55,7 +55,8 @@ func TestNameOfTheOwnMachine(t *testing.T) {
 	}
 }
 
-// TestAddressThatIsNotTheHosts: it is a problem, and keeps no other from being listened on.
+// TestAddressThatIsNotTheHosts checks that an address that the host does not have is a problem, and
+// that the others are listened on.
 func TestAddressThatIsNotTheHosts(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Listen = append([]string{"203.0.113.5:4611", "203.0.113.6:4611"}, c.Publish.Listen...)

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// announcing is a running cluster whose service learns who calls.
+// announcing returns a running cluster whose service learns the caller.
 func announcing(t *testing.T, upstream string, a document.Announcement) *cluster {
 	t.Helper()
 	c := newCluster(t, upstream)
@@ -26,7 +26,8 @@ func announcing(t *testing.T, upstream string, a document.Announcement) *cluster
 	return c
 }
 
-// TestProxyHeader: before anything that a caller sends, a PROXY header of its own too.
+// TestProxyHeader checks that the header comes before anything that the caller sends, even before a
+// PROXY header of the caller's.
 func TestProxyHeader(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -81,7 +82,7 @@ func TestProxyHeader(t *testing.T) {
 	}
 }
 
-// TestUnannounced: a service that does not want to know gets the caller's bytes alone, as
+// TestUnannounced checks that a service without an announcement gets only the caller's bytes, as
 // soon as the documents say so.
 func TestUnannounced(t *testing.T) {
 	c := announcing(t, agenttest.Echo(t), document.ProxyV2)

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// associate asks a SOCKS5 listener for UDP, and gives the socket to send to.
+// associate requests a UDP association from a SOCKS5 listener, and returns the socket to send to.
 func associate(t *testing.T, proxy string) (control, relay net.Conn) {
 	t.Helper()
 	control = dial(t, proxy)
@@ -31,7 +31,7 @@ func associate(t *testing.T, proxy string) (control, relay net.Conn) {
 	return control, dialUDP(t, at.String())
 }
 
-// to is a SOCKS5 datagram to a name.
+// to returns a SOCKS5 datagram to a name.
 func to(name, payload string) []byte {
 	b := append([]byte{0, 0, 0, 3, byte(len(name))}, name...)
 	return append(binary.BigEndian.AppendUint16(b, 53), payload...)
@@ -93,7 +93,8 @@ func TestAssociateRefuses(t *testing.T) {
 	}
 }
 
-// TestAssociateChange: who is no longer the identity's caller is not heard.
+// TestAssociateChange checks that datagrams of a user who is no longer a caller of the identity are
+// dropped.
 func TestAssociateChange(t *testing.T) {
 	upstream, _ := echoUDP(t)
 	c := newUDPCluster(t, upstream)
@@ -109,7 +110,8 @@ func TestAssociateChange(t *testing.T) {
 	refusals(t, c.Laptop, "not-caller", 1)
 }
 
-// TestAssociations: a user has so many and no more, and another when one has ended.
+// TestAssociations checks the limit of associations of a user, and that another is possible once
+// one has ended.
 func TestAssociations(t *testing.T) {
 	upstream, _ := echoUDP(t)
 	c := newUDPCluster(t, upstream)

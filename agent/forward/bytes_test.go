@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// hashing is a service that answers, once the caller has ended its side, with the hash of
-// what it got, as many bytes as that requests, and their hash.
+// hashing starts a service that reads until the caller ends its side. It answers with the hash of
+// the bytes it got, the requested number of bytes, and their hash.
 func hashing(t *testing.T) string {
 	return agenttest.Upstream(t, func(c *net.TCPConn) {
 		defer c.Close()
@@ -42,8 +42,8 @@ func hashing(t *testing.T) string {
 	})
 }
 
-// exchangeHashes sends random bytes, in random pieces, and compares hashes of both ways. Where
-// abandoned, it resets the connection under way.
+// exchangeHashes sends random bytes in random pieces, and compares hashes in both directions. If
+// abandoned, it resets the connection before the end.
 func exchangeHashes(addr string, random *rand.Rand, abandoned bool) error {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -88,8 +88,8 @@ func exchangeHashes(addr string, random *rand.Rand, abandoned bool) error {
 	return nil
 }
 
-// TestBytesUnderLoad: whatever is reset beside them, all bytes of the other connections
-// arrive, over either transport.
+// TestBytesUnderLoad checks that all bytes arrive although other connections are reset, over either
+// transport.
 func TestBytesUnderLoad(t *testing.T) {
 	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		t.Run(string(over), func(t *testing.T) {

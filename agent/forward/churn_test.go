@@ -1,6 +1,6 @@
 //go:build !race
 
-// Under the race detector this would take an hour; tests/run runs it without.
+// With the race detector this would take an hour. tests/run runs it without.
 
 package forward_test
 
@@ -23,12 +23,12 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// churned is so many times what a connection lets be open at a time that whatever is not
-// given back ends it long before, and of memory 200 bytes of each are seen.
+// churned is so many times the number of connections open at a time that leaked streams would end
+// the test long before, and that leaks of 200 bytes each are visible.
 const churned = 10 * transport.MaxStreams
 
-// TestGivesBack: of many short connections through one connection between forwarders, or
-// through some over TCP, nothing remains: no stream, goroutine, file or memory.
+// TestGivesBack checks that many short connections, over one QUIC connection between forwarders or
+// over TCP, leave no stream, goroutine, file or memory behind.
 func TestGivesBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -86,7 +86,7 @@ func TestGivesBack(t *testing.T) {
 	}
 }
 
-// churn is many short connections of a sort.
+// churn is a kind of short connections.
 type churn struct {
 	name  string
 	times int
@@ -111,15 +111,15 @@ func (x churn) run(t *testing.T) {
 	}
 }
 
-// footprint is what the process has.
+// footprint is the resource use of the process.
 type footprint struct {
 	goroutines, files int
 	heap              uint64
 	streams, live     int64
 }
 
-// settled is the footprint once it is no more than before, apart from what the runtime and
-// the test keep for reuse.
+// settled returns the footprint once it is no more than before, apart from memory that the runtime
+// and the test keep for reuse.
 func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
 	t.Helper()
 	const slack = 8 << 20
@@ -161,7 +161,7 @@ func peerConnections(t *testing.T, c *cluster) (all []usage.Row) {
 	return all
 }
 
-// repeat does f n times, some at once.
+// repeat calls f n times, several at once.
 func repeat(t *testing.T, n int, f func() error) {
 	t.Helper()
 	var left atomic.Int64
@@ -201,7 +201,7 @@ func once(f func(*net.TCPConn) error) func(*cluster) error {
 	return func(c *cluster) error { return with(c.Local, f) }
 }
 
-// wantOnly wants a connection to end, and how.
+// wantOnly checks that a connection ends with a certain error.
 func wantOnly(c net.Conn, end error) error {
 	if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, end) {
 		return fmt.Errorf("read %d bytes, %v, want %v", n, err, end)
@@ -234,7 +234,7 @@ func startUDPEcho(t *testing.T) *cluster {
 	return c
 }
 
-// onceUDP is a session of its own: a socket that sends once.
+// onceUDP uses a session of its own: a new socket that sends once.
 func onceUDP(c *cluster) error {
 	conn, err := net.Dial("udp", c.Local)
 	if err != nil {

@@ -38,8 +38,8 @@ func newCluster(t *testing.T, upstream string) *cluster {
 	return &cluster{Cluster: agenttest.NewCluster(t, upstream)}
 }
 
-// acceptUrsula and acceptLaptop write the host's manifest as c says and wait until
-// a running agent has it in force.
+// acceptUrsula and acceptLaptop write the host's manifest as c describes it, and wait until a
+// running agent has it in force.
 func (c *cluster) acceptUrsula(t *testing.T) {
 	t.Helper()
 	c.AcceptUrsula()
@@ -72,8 +72,8 @@ func (c *cluster) start(t *testing.T) {
 	c.running = true
 }
 
-// run starts the agent of one host; stop ends it and waits. Only watching tells
-// it of changes.
+// run starts the agent of one host. stop ends it and waits. The agent learns of changes by watching
+// alone.
 func run(t *testing.T, h *agenttest.Host) (stop func()) {
 	t.Helper()
 	return runWith(t, forward.Config{Layout: h.Layout, Socket: h.Socket(), Poll: time.Hour})
@@ -114,7 +114,7 @@ func hello(t *testing.T) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// get asks over one connection of its own.
+// get reads an answer over a new connection.
 func get(addr string) (string, error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: kit.Patience}
 	res, err := client.Get("http://" + addr + "/docs")

@@ -23,8 +23,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// refusals waits until a host has counted n refusals for a reason, and returns the
-// last one.
+// refusals waits until a host has counted n refusals for a reason, and returns the last one.
 func refusals(t *testing.T, h *agenttest.Host, reason string, n int64) (detail string, peer string) {
 	t.Helper()
 	var r status.Report
@@ -40,7 +39,7 @@ func refusals(t *testing.T, h *agenttest.Host, reason string, n int64) (detail s
 	return detail, peer
 }
 
-// refused tells whether a process of a user is among a host's last refusals.
+// refused reports whether a process of a user is among a host's last refusals.
 func refused(t *testing.T, h *agenttest.Host, reason string, uid uint32) bool {
 	t.Helper()
 	return slices.ContainsFunc(report(t, h).RecentRefusals, func(r refusal) bool {
@@ -59,7 +58,7 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// reaches tells whether an echo answers at addr.
+// reaches reports whether an echo server answers at addr.
 func reaches(addr string) bool {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -70,7 +69,7 @@ func reaches(addr string) bool {
 	return agenttest.Ping(c) == nil
 }
 
-// wantReset wants the connection to be reset, not ended.
+// wantReset checks that the connection is reset, and not ended.
 func wantReset(t *testing.T, c net.Conn) {
 	t.Helper()
 	_, err := io.Copy(io.Discard, c)
@@ -79,7 +78,7 @@ func wantReset(t *testing.T, c net.Conn) {
 	}
 }
 
-// wantRefused wants a new connection to be reset, which may be seen at once.
+// wantRefused checks that a new connection is reset, possibly before it is established.
 func wantRefused(t *testing.T, addr string) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -205,8 +204,8 @@ func TestAllowListChange(t *testing.T) {
 	refusals(t, c.Ursula, "denied", 1)
 }
 
-// TestAllowListChangeBesideAFault: what cannot be published keeps nothing else from
-// being denied, nor from being reached.
+// TestAllowListChangeBesideAFault checks that a service that cannot be published does not prevent
+// changes of other allow lists, in either direction.
 func TestAllowListChangeBesideAFault(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}, {ID: bob}}
@@ -248,8 +247,8 @@ func TestReachableChange(t *testing.T) {
 	}
 }
 
-// TestRotateThenReconnect would catch a resumed session that skips verification:
-// the second handshake is with the same pair of processes.
+// TestRotateThenReconnect would detect a resumed session that skips verification, since the second
+// handshake is between the same two processes.
 func TestRotateThenReconnect(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)

@@ -14,21 +14,21 @@ import (
 
 const blue = "blue.example"
 
-// federate has a host's next manifests federate with the trust domain of a CA.
+// federate makes a host's next manifests federate with the trust domain of a CA.
 func federate(h *agenttest.Host, with *kit.CA, sequence uint64) {
 	domain := with.Root.TrustDomain()
 	h.Federation = []document.Foreign{{TrustDomain: domain, Bundle: string(with.Bundle(sequence, time.Minute)), Need: "federation-other"}}
 	h.Needs = []document.Need{kit.FederationNeed("other", domain, "forge")}
 }
 
-// bundle delivers one to a host.
+// bundle delivers a trust bundle to a host.
 func bundle(h *agenttest.Host, text []byte) {
 	kit.Swap(hostdir.Current(h.Layout.Need("federation-other")), map[string][]byte{document.FileTrustBundle: text})
 }
 
-// TestFederation: two clusters with CAs of their own. A foreign caller reaches the service that
-// its role leads to, and no other; roots that either side replaces are followed; without the
-// role its connections end.
+// TestFederation uses two clusters with CAs of their own. A foreign caller must reach the service
+// to which its role leads, and no other. Root rotations of either side must be followed, and
+// without the role the caller's connections must end.
 func TestFederation(t *testing.T) {
 	caller, other := kit.IDIn(blue, "user/alice"), kit.ID("service/other")
 	red, blueCA := kit.NewCA(), kit.NewCAOf(blue)
@@ -122,10 +122,10 @@ func TestFederation(t *testing.T) {
 	}
 }
 
-// TestNeighbours: two clusters of one trust domain, each with an issuing CA of its own below the
-// root that both have, and no bundle. A caller of one reaches the service of the other that its
-// role leads to, by a name of the trust domain, and no other; who has the service's ID by another
-// root is an impostor.
+// TestNeighbours uses two clusters of one trust domain, each with an issuing CA below their common
+// root, and no bundle. A caller of one must reach the service of the other to which its role leads,
+// by a name of the trust domain, and no other. A process with the service's ID below another root
+// must be refused as an impostor.
 func TestNeighbours(t *testing.T) {
 	caller, other := kit.ID("user/bob"), kit.ID("service/other")
 	red := kit.NewCA()
@@ -175,8 +175,8 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// TestFederatedImpostor: a foreign service must prove its ID by the bundle of its own trust domain.
-// Neither a stranger's CA vouches for it, nor that of the caller's trust domain.
+// TestFederatedImpostor checks that a foreign service must prove its ID by the bundle of its own
+// trust domain. Certificates of an unknown CA or of the caller's own trust domain must be refused.
 func TestFederatedImpostor(t *testing.T) {
 	caller := kit.IDIn(blue, "user/alice")
 	red, blueCA, own := kit.NewCA(), kit.NewCAOf(blue), kit.NewCA()

@@ -20,10 +20,10 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// The accounts of these tests.
+// Accounts of these tests.
 const alicesUID, bobsUID = 4001, 4002
 
-// ownTables is agenttest.OwnNetwork, where there is the program that makes tables.
+// ownTables is agenttest.OwnNetwork, if the program that makes tables is installed.
 func ownTables(t *testing.T) bool {
 	t.Helper()
 	if _, err := exec.LookPath("nft"); err != nil {
@@ -32,7 +32,7 @@ func ownTables(t *testing.T) bool {
 	return agenttest.OwnNetwork(t)
 }
 
-// guarded keeps the table of a host, in a network of the test's own.
+// guarded keeps the table of a host in force, in a network of the test's own.
 func guarded(t *testing.T, h *agenttest.Host) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -70,8 +70,7 @@ func sockaddr(addr string) *unix.SockaddrInet4 {
 	return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
 }
 
-// TestGuardUpstream: no other account of the service's host connects past the allow
-// list.
+// TestGuardUpstream checks that no other account of the service's host can bypass the allow list.
 func TestGuardUpstream(t *testing.T) {
 	if !ownTables(t) {
 		return
@@ -113,7 +112,7 @@ func TestGuardUpstream(t *testing.T) {
 	kit.Eventually(t, "the table to be put back", func() bool { return errors.Is(dialAs(t, alicesUID, at), syscall.ECONNREFUSED) })
 }
 
-// socketOf is a UDP socket of an account at an address, which others may share.
+// socketOf returns a UDP socket of an account at an address, which others may share.
 func socketOf(t *testing.T, uid uint32, at string, shared bool) int {
 	t.Helper()
 	var s int
@@ -133,8 +132,8 @@ func socketOf(t *testing.T, uid uint32, at string, shared bool) int {
 	return s
 }
 
-// TestGuardSenders: what bob sends never goes as alice, whatever he writes as its source,
-// and she hears none of it.
+// TestGuardSenders checks that bob's datagrams are never carried as alice's, whatever source
+// address they have, and that no answers to them reach alice.
 func TestGuardSenders(t *testing.T) {
 	if !ownTables(t) {
 		return
@@ -236,7 +235,8 @@ func TestGuardSenders(t *testing.T) {
 	wait("alice in the end")
 }
 
-// TestGuardUDPUpstream: neither datagrams to a service nor forged answers of it.
+// TestGuardUDPUpstream checks that other accounts can neither send datagrams to a service nor forge
+// its answers.
 func TestGuardUDPUpstream(t *testing.T) {
 	if !ownTables(t) {
 		return

@@ -13,10 +13,10 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// TestIdleCloseMeetsRequest: a service closes its idle connection as the next request comes. Callers
-// see a connection that ends, as at the service itself, and no answer that the service did not give;
-// a request that may be repeated has its answer over another connection. A service that fails the
-// first request on a connection does not answer.
+// TestIdleCloseMeetsRequest checks a service that closes its idle connection just as the next
+// request comes. Callers must see a connection that ends, as at the service itself, and no answer
+// that the service did not give. A request that may be repeated must be answered over another
+// connection. A service that fails the first request on a connection must not get it again.
 func TestIdleCloseMeetsRequest(t *testing.T) {
 	upstream := agenttest.Upstream(t, func(conn *net.TCPConn) {
 		r := bufio.NewReader(conn)
@@ -63,8 +63,8 @@ func TestIdleCloseMeetsRequest(t *testing.T) {
 	}
 }
 
-// TestInformational: an informational answer has no header of the connection to the service, and the
-// final one none that the service left out.
+// TestInformational checks that an informational answer contains no header about the connection to
+// the service, and that the final answer contains none that the service omitted.
 func TestInformational(t *testing.T) {
 	upstream := agenttest.Upstream(t, func(conn *net.TCPConn) {
 		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {

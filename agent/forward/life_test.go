@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
 
-// TestUIDs: the process's user decides, and root is no exception.
+// TestUIDs checks that the user of a process decides, and that root is no exception.
 func TestUIDs(t *testing.T) {
 	agenttest.Root(t, "can start a process of another user")
 	const alicesUID, nobodysUID = 64998, 64999
@@ -48,8 +48,8 @@ func TestUIDs(t *testing.T) {
 	}
 }
 
-// TestUnits: the process's unit of the system decides where that is among the callers, and
-// one of a user by the same name is none.
+// TestUnits checks that the system unit of a process decides if it is among the callers, and that a
+// user unit of the same name does not count.
 func TestUnits(t *testing.T) {
 	const unit = "florete-test-forward.service"
 	system := agenttest.Cgroup(t, "/system.slice/"+unit)
@@ -93,7 +93,8 @@ func TestWaitsForManifestAndIdentity(t *testing.T) {
 	kit.Eventually(t, "alice to reach outline", func() bool { return reaches(c.Local) })
 }
 
-// TestStateDirectoryComesLater: the place where it will be is watched.
+// TestStateDirectoryComesLater checks that the agent watches for a state directory that does not
+// exist yet.
 func TestStateDirectoryComesLater(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	there := string(c.Laptop.Layout)
@@ -117,7 +118,8 @@ func looksInVain(t *testing.T, socket string) {
 	})
 }
 
-// TestPolls: where a symlink above the state directory points to is not watched.
+// TestPolls checks that the agent polls if a symlink above the state directory changes, since its
+// target is not watched.
 func TestPolls(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	link := filepath.Join(t.TempDir(), "link")
@@ -137,7 +139,7 @@ func TestPolls(t *testing.T) {
 	kit.Eventually(t, "alice to reach outline", func() bool { return reaches(c.Local) })
 }
 
-// TestBadManifest: what cannot be read changes nothing.
+// TestBadManifest checks that an unreadable manifest changes nothing.
 func TestBadManifest(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
@@ -210,7 +212,7 @@ func TestListenMoves(t *testing.T) {
 	})
 }
 
-// TestRestart: a stopped agent says so to its peers, and the next one is found at
+// TestRestart checks that a stopping agent tells its peers, and that its successor is found at
 // once.
 func TestRestart(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
@@ -230,8 +232,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestConnectWhileStopping: who connects while an agent stops finds the next one, and
-// does not wait for the one that is gone.
+// TestConnectWhileStopping checks that a caller who connects while an agent stops reaches its
+// successor without waiting for the old one.
 func TestConnectWhileStopping(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}, {ID: bob}}
@@ -263,7 +265,7 @@ func TestConnectWhileStopping(t *testing.T) {
 	}
 }
 
-// TestDrain: what is under way when an agent stops may end within the grace.
+// TestDrain checks that connections may end within the grace when an agent stops.
 func TestDrain(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
@@ -317,7 +319,7 @@ func TestSocketInUse(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft: after Run no goroutine and no file of it is there.
+// TestNothingIsLeft checks that Run leaves no goroutine and no file open.
 func TestNothingIsLeft(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	leavesNothing(t, c, func() (live net.Conn) {
@@ -335,7 +337,7 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
-// leavesNothing runs the agents of c, and uses them, again and again.
+// leavesNothing runs the agents of c repeatedly with use, and checks that nothing is left.
 func leavesNothing(t *testing.T, c *cluster, use func() (live net.Conn)) {
 	t.Helper()
 	cycle := func() {
@@ -382,7 +384,7 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
-// TestBytesAreCountedOnBothSides, in the direction from caller to target.
+// TestBytesAreCountedOnBothSides checks the counts in both directions, seen from the caller.
 func TestBytesAreCountedOnBothSides(t *testing.T) {
 	c := newCluster(t, agenttest.Upstream(t, func(c *net.TCPConn) {
 		io.CopyN(io.Discard, c, 1000)

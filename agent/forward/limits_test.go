@@ -33,7 +33,8 @@ func (c *cluster) limit(t *testing.T, service, caller document.Limits) {
 	c.acceptUrsula(t)
 }
 
-// overLimit wants a connection to be refused, and both sides to have counted it, with what is exceeded.
+// overLimit checks that a connection is refused, and that both sides have counted it for the limit
+// of whose.
 func overLimit(t *testing.T, c *cluster, n int64, whose spiffe.ID) {
 	t.Helper()
 	wantRefused(t, c.Local)

@@ -43,7 +43,7 @@ http {
 }
 `
 
-// TestNginx: what a real one makes of what it gets.
+// TestNginx checks the headers that a real nginx understands and passes on.
 func TestNginx(t *testing.T) {
 	command := program.Require(t, "nginx").Command
 	dir := t.TempDir()

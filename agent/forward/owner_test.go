@@ -12,11 +12,11 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// stranger is an account that somebody logs in with.
+// stranger is an account of a person who logs in.
 const stranger = 4711
 
-// TestSquatter: who takes the service's port while it is down gets nothing, and is
-// counted with a reason of its own on both hosts.
+// TestSquatter checks that a process that takes the service's port while the service is down gets
+// nothing, and is counted with a reason of its own on both hosts.
 func TestSquatter(t *testing.T) {
 	agenttest.Root(t, "can listen as another account")
 	addr := agenttest.Loopback().String()
@@ -72,7 +72,7 @@ func TestSquatter(t *testing.T) {
 	}
 }
 
-// TestSquatterOfUDP takes the place of a service within a session.
+// TestSquatterOfUDP replaces a service within a session.
 func TestSquatterOfUDP(t *testing.T) {
 	agenttest.Root(t, "can listen as another account")
 	addr := agenttest.Loopback().String()
@@ -99,8 +99,8 @@ func TestSquatterOfUDP(t *testing.T) {
 	}
 }
 
-// TestUnknownOwner: an account that the host does not have is a problem, and root alone
-// may be there.
+// TestUnknownOwner checks that an account that the host does not have is a problem, and that only
+// root may serve in its place.
 func TestUnknownOwner(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	c.Publish.Publish[0].User = "no-such-account"

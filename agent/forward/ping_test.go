@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// pinged is what flor ping finds out on c's laptop, whose programs resolve names of the
-// cluster to the given address.
+// pinged returns the result of flor ping on c's laptop, on which names of the cluster resolve to
+// the given address.
 func pinged(t *testing.T, c *cluster, service, resolved string) ping.Result {
 	t.Helper()
 	r, err := ping.Run(t.Context(), ping.Config{
@@ -42,7 +42,8 @@ func steps(r ping.Result) (names []string) {
 
 var allSteps = []string{ping.Name, ping.Listener, ping.Caller, ping.Dial, ping.Identity, ping.Upstream}
 
-// TestPing: all is well, and the service got a connection that ended in order, without a byte.
+// TestPing checks that all steps succeed, and that the service got a connection that ended cleanly
+// without a byte.
 func TestPing(t *testing.T) {
 	got := make(chan error, 1)
 	c := newCluster(t, agenttest.Upstream(t, func(c *net.TCPConn) {
@@ -69,7 +70,7 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// TestPingSeveral: faults that have nothing to do with each other are seen at once, each with what to do.
+// TestPingSeveral checks that independent faults are all found at once, each with a remedy.
 func TestPingSeveral(t *testing.T) {
 	c := newCluster(t, agenttest.RefusingTCP(t))
 	taken(t, c.Local)
@@ -90,7 +91,8 @@ func TestPingSeveral(t *testing.T) {
 	}
 }
 
-// TestPingBroken: the step that is broken is named, with what to do, and what needs it is not tried.
+// TestPingBroken checks that the broken step is named, with a remedy, and that steps that depend on
+// it are not tried.
 func TestPingBroken(t *testing.T) {
 	for want, c := range map[string]struct {
 		change   func(*testing.T, *cluster)
@@ -144,7 +146,7 @@ func TestPingBroken(t *testing.T) {
 	}
 }
 
-// taken keeps an address from the agent.
+// taken occupies an address so that the agent cannot listen on it.
 func taken(t *testing.T, addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", addr)
@@ -154,7 +156,7 @@ func taken(t *testing.T, addr string) {
 	t.Cleanup(func() { ln.Close() })
 }
 
-// TestPingUDP: it reports what is not proven, and sends nothing.
+// TestPingUDP checks that ping over UDP reports what it could not prove, and sends nothing.
 func TestPingUDP(t *testing.T) {
 	service, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

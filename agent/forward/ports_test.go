@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// sending is an upstream that sends a word, and then what it receives.
+// sending starts an upstream that sends a word, and then echoes.
 func sending(t *testing.T, word string) string {
 	t.Helper()
 	return agenttest.Upstream(t, func(c *net.TCPConn) {
@@ -22,7 +22,7 @@ func sending(t *testing.T, word string) string {
 	})
 }
 
-// firstWord is what an upstream of sending sends first.
+// firstWord returns the first word that an upstream of sending sends.
 func firstWord(t *testing.T, c net.Conn) string {
 	t.Helper()
 	b := make([]byte, 4)
@@ -32,8 +32,8 @@ func firstWord(t *testing.T, c net.Conn) string {
 	return string(b)
 }
 
-// newPortsCluster is a Cluster whose outline has the ports http, metrics, and dns over both
-// protocols, at one address. Both publish, but for alice bob reaches metrics alone.
+// newPortsCluster returns a Cluster whose outline has the ports http, metrics, and dns over both
+// protocols, and the addresses of their listeners. Alice may reach all ports, bob only metrics.
 func newPortsCluster(t *testing.T) (c *cluster, at map[string]string) {
 	t.Helper()
 	c = newCluster(t, agenttest.Echo(t))
@@ -73,7 +73,8 @@ func portOf(t *testing.T, addr string) uint16 {
 	return netip.MustParseAddrPort(addr).Port()
 }
 
-// TestPorts: each port of a service leads to its own upstream, at a listener and over SOCKS5.
+// TestPorts checks that each port of a service leads to its own upstream, at a listener and over
+// SOCKS5.
 func TestPorts(t *testing.T) {
 	t.Parallel()
 	c, at := newPortsCluster(t)
@@ -113,9 +114,9 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestPortAllow: who may reach one port of a service is refused at the others, by the host that
-// publishes it, whatever the caller's own manifest has; and a connection ends when its port
-// is denied, while those to others go on.
+// TestPortAllow checks that a caller of one port of a service is refused at the others by the
+// publishing host, whatever its own manifest contains, and that connections to a port end when it
+// is denied while those to others continue.
 func TestPortAllow(t *testing.T) {
 	t.Parallel()
 	c, at := newPortsCluster(t)

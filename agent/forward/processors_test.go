@@ -27,8 +27,8 @@ func TestEnough(t *testing.T) {
 	}
 }
 
-// TestAdapt: there is one processor at first, all of them while many goroutines have work, and
-// one when they have none.
+// TestAdapt checks that the process uses one processor at first, all of them while many goroutines
+// have work, and one again when they have none.
 func TestAdapt(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "") // or it decides
 	before, is := most, runtime.GOMAXPROCS(0)
@@ -67,7 +67,7 @@ func TestAdapt(t *testing.T) {
 	until("afterwards", 4)
 }
 
-// TestPinned: who sets GOMAXPROCS has decided.
+// TestPinned checks that GOMAXPROCS in the environment has precedence.
 func TestPinned(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "3")
 	was := runtime.GOMAXPROCS(0)

@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// backend is a service that answers what its handler answers.
+// backend starts a service with a handler.
 func backend(t *testing.T, h http.HandlerFunc) (*cluster, *httptest.Server) {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -28,7 +28,7 @@ func backend(t *testing.T, h http.HandlerFunc) (*cluster, *httptest.Server) {
 	return announcing(t, strings.TrimPrefix(s.URL, "http://"), document.HTTPHeaders), s
 }
 
-// showHeaders answers with what the service got.
+// showHeaders answers with the headers that the service got.
 func showHeaders(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -41,8 +41,8 @@ func showHeaders(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "\n%s", body)
 }
 
-// talk writes bytes on a connection of alice, and returns so many answers to them at most: with
-// unknown, those that come without a pause.
+// talk writes bytes on a connection of alice, and returns at most n answers to them. If n is
+// unknown, it returns those that come without a pause.
 func talk(t *testing.T, c *cluster, requests string, n int) (answers []string) {
 	t.Helper()
 	p := dial(t, c.Local)
@@ -69,7 +69,7 @@ func talk(t *testing.T, c *cluster, requests string, n int) (answers []string) {
 
 const unknown = -1
 
-// named checks that an answer of showHeaders has the headers that alice should have, once.
+// named checks that an answer of showHeaders has alice's headers exactly once.
 func named(t *testing.T, c *cluster, answer string) {
 	t.Helper()
 	leaf := c.Laptop.Identities(t).SVID(alice).Cert.Leaf
@@ -84,7 +84,8 @@ func named(t *testing.T, c *cluster, answer string) {
 	}
 }
 
-// TestRequestsAreNamed: each of a kept-alive connection, whatever it claims.
+// TestRequestsAreNamed checks that each request on a kept-alive connection names the caller,
+// whatever headers it claims.
 func TestRequestsAreNamed(t *testing.T) {
 	c, _ := backend(t, showHeaders)
 	claims := []string{
@@ -118,8 +119,8 @@ func TestRequestsAreNamed(t *testing.T) {
 	}
 }
 
-// TestHostileBytes: what forwarder and service may read differently. Whatever the service
-// takes for a request names alice.
+// TestHostileBytes sends bytes that forwarder and service may interpret differently. Everything
+// that the service takes for a request must name alice.
 func TestHostileBytes(t *testing.T) {
 	forged := "GET /admin HTTP/1.1\r\nHost: outline\r\nX-Forwarded-Client-Cert: URI=" + bob.String() + "\r\n\r\n"
 	chunk := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(forged), forged)
@@ -184,7 +185,7 @@ func TestHostileBytes(t *testing.T) {
 	}
 }
 
-// TestRequestBodies: lengths, chunks, trailers, and what both ends send at once.
+// TestRequestBodies checks lengths, chunks, trailers, and bodies sent in both directions at once.
 func TestRequestBodies(t *testing.T) {
 	const size = 24 << 20
 	page := 480 << 10 // fits in a stream's window, and not in buffers of the kernel
@@ -324,8 +325,8 @@ func TestRequestBodies(t *testing.T) {
 	})
 }
 
-// TestWebSocket: after the upgrade bytes are carried as they are, and each end sees the other's
-// end.
+// TestWebSocket checks that after the upgrade bytes are carried unchanged, and that each side sees
+// the end of the other.
 func TestWebSocket(t *testing.T) {
 	c, _ := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
@@ -365,8 +366,8 @@ func TestWebSocket(t *testing.T) {
 	}
 }
 
-// TestServiceEndsConnections: between two requests, before the first and in the midst of an
-// answer.
+// TestServiceEndsConnections covers a service that ends connections between two requests, before
+// the first and in the middle of an answer.
 func TestServiceEndsConnections(t *testing.T) {
 	c, s := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/cut" {
@@ -417,7 +418,7 @@ func TestServiceEndsConnections(t *testing.T) {
 	wantRefused(t, c.Local)
 }
 
-// TestRequestsGiveBack: streams of requests leave nothing.
+// TestRequestsGiveBack checks that streams of requests leave nothing behind.
 func TestRequestsGiveBack(t *testing.T) {
 	c, _ := backend(t, showHeaders)
 	for range 50 {

@@ -14,7 +14,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// What a list revokes is cut by whichever end has it first, and reaches nothing then.
+// TestRevoked checks that connections of a revoked identity are cut by whichever end has the list
+// first, and that new ones are refused.
 func TestRevoked(t *testing.T) {
 	key := kit.SigningKey("demo-1")
 	revokes := func(id spiffe.ID) trust.SignedRevocations {
@@ -73,7 +74,8 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-// A UDP session of what is revoked or suspended ends likewise, and another is not opened.
+// TestUDPRevoked checks that UDP sessions of a revoked or suspended identity end, and that new ones
+// are refused.
 func TestUDPRevoked(t *testing.T) {
 	key := kit.SigningKey("demo-1")
 	for name, list := range map[string]trust.SignedRevocations{
@@ -89,7 +91,8 @@ func TestUDPRevoked(t *testing.T) {
 	}
 }
 
-// The status raises the alarm when a newer list is due; the old one stays in force.
+// TestListOverdue checks that the status raises an alarm when a newer list is due, and that the old
+// one stays in force.
 func TestListOverdue(t *testing.T) {
 	c := newCluster(t, hello(t))
 	kit.WriteRevocations(c.Ursula.Layout.Revocations(), kit.Revocations(1, kit.SigningKey("demo-1")))

@@ -39,8 +39,8 @@ func scrape(t *testing.T, h *agenttest.Host, host string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-// TestMetrics: each number of one connection that is served and one that is not, at both
-// ends.
+// TestMetrics checks every metric for one connection that is served and one that is refused, at
+// both ends.
 func TestMetrics(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
@@ -92,7 +92,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsPublished: whom a role lets in reads them by the service's name.
+// TestMetricsPublished checks that callers with a role can read the metrics by the service's name.
 func TestMetricsPublished(t *testing.T) {
 	c := newCluster(t, "")
 	c.Publish.Publish[0].Upstream = "unix:" + status.MetricsBeside(c.Ursula.Socket())
@@ -116,7 +116,7 @@ func TestMetricsPublished(t *testing.T) {
 	}
 }
 
-// refusedAs connects over SOCKS as one who is not allowed.
+// refusedAs connects over SOCKS as an identity that is not allowed.
 func refusedAs(t *testing.T, c *cluster, id spiffe.ID) {
 	t.Helper()
 	if _, code := socksDial(t, c.SOCKS[id], "outline.demo.flor.rete", c.port(t)); code == 0 {
@@ -124,7 +124,7 @@ func refusedAs(t *testing.T, c *cluster, id spiffe.ID) {
 	}
 }
 
-// lines is a file of lines that several write.
+// lines is a file of lines with several writers.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -150,7 +150,8 @@ func (l *lines) entries(t *testing.T) (all []telemetry.Access) {
 	return all
 }
 
-// TestAccessLog: a line for each connection that has ended, and why; none without it.
+// TestAccessLog checks the line for each connection that has ended, with the reason, and that there
+// are none if the log is off.
 func TestAccessLog(t *testing.T) {
 	var log lines
 	c := newCluster(t, agenttest.Echo(t))

@@ -122,7 +122,7 @@ func TestSOCKSReplies(t *testing.T) {
 	}
 }
 
-// TestSOCKSNeverAsksDNS fails every look-up that the process makes.
+// TestSOCKSNeverAsksDNS makes every DNS look-up of the process fail.
 func TestSOCKSNeverAsksDNS(t *testing.T) {
 	old := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = old })
@@ -154,8 +154,8 @@ func TestSOCKSEarlyData(t *testing.T) {
 	}
 }
 
-// TestNotSOCKS5: a client that speaks something else to the SOCKS5 port is told so at once, in its
-// own protocol.
+// TestNotSOCKS5 checks that a client that speaks another protocol to the SOCKS5 port gets an error
+// at once, in its own protocol.
 func TestNotSOCKS5(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// The status says of documents that nobody has answered about them.
+// TestStaleDocuments checks that the status reports documents that no provider has answered about.
 func TestStaleDocuments(t *testing.T) {
 	c := newCluster(t, hello(t))
 	c.Laptop.StaleAfter = 3600

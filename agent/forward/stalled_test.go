@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestStalled: connections whose data nobody takes do not stop others of the same
-// caller to the same service, in neither direction.
+// TestStalled checks that connections whose data is not read do not block others of the same caller
+// to the same service, in either direction.
 func TestStalled(t *testing.T) {
 	const stalled = 8
 	var moved atomic.Int64

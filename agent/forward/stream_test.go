@@ -92,8 +92,8 @@ func TestReset(t *testing.T) {
 	})
 }
 
-// TestResetAfterHalfClose: the end that still sends must learn of it without
-// having to write.
+// TestResetAfterHalfClose checks that the end that still sends learns of a reset without having to
+// write.
 func TestResetAfterHalfClose(t *testing.T) {
 	ways(t, func(t *testing.T, a, b *net.TCPConn) {
 		send(t, b, a, "question")
@@ -112,8 +112,7 @@ func TestResetAfterHalfClose(t *testing.T) {
 	})
 }
 
-// TestIdle: once nobody waits for a connection in which nothing happens, bytes, ends and
-// resets pass as before, and again.
+// TestIdle checks that bytes, ends and resets pass on a connection after it was idle, repeatedly.
 func TestIdle(t *testing.T) {
 	ways(t, func(t *testing.T, a, b *net.TCPConn) {
 		for range 2 {
@@ -134,7 +133,7 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestResetByTheOtherHalf: a has ended its direction, b is reset.
+// TestResetByTheOtherHalf ends the direction of a, then resets b.
 func TestResetByTheOtherHalf(t *testing.T) {
 	ways(t, func(t *testing.T, a, b *net.TCPConn) {
 		send(t, b, a, "question")
@@ -145,7 +144,7 @@ func TestResetByTheOtherHalf(t *testing.T) {
 	})
 }
 
-// TestResetWhileBlocked: a writes until nothing more goes, then b is reset.
+// TestResetWhileBlocked writes at a until writes block, then resets b.
 func TestResetWhileBlocked(t *testing.T) {
 	ways(t, func(t *testing.T, a, b *net.TCPConn) {
 		failed := make(chan error, 1)
@@ -168,7 +167,7 @@ func TestResetWhileBlocked(t *testing.T) {
 	})
 }
 
-// TestEndNeverComesAsReset: closing in order loses nothing.
+// TestEndNeverComesAsReset checks that nothing is lost if both sides close cleanly.
 func TestEndNeverComesAsReset(t *testing.T) {
 	ways(t, func(t *testing.T, a, b *net.TCPConn) {
 		const size = 4 << 20

@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// span is what a collector reads of one.
+// span is a span as a collector reads it.
 type span struct {
 	TraceID, SpanID, ParentSpanID, Name string
 	Kind                                int
@@ -33,8 +33,8 @@ type span struct {
 	}
 }
 
-// collector is one of traces: it returns the pairs of spans that are of one trace, the
-// caller's first.
+// collector starts a collector of traces. It returns the pairs of spans of one trace, the caller's
+// first.
 func collector(t *testing.T) (url string, pairs func() [][2]span) {
 	t.Helper()
 	var mu sync.Mutex
@@ -71,8 +71,8 @@ func collector(t *testing.T) (url string, pairs func() [][2]span) {
 	}
 }
 
-// TestTraces: over both transports, the publishing side's span is below the caller's, and
-// within its time.
+// TestTraces checks, over both transports, that the publishing side's span is a child of the
+// caller's, and within its time.
 func TestTraces(t *testing.T) {
 	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		t.Run(string(over), func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// TestOverTCP: what holds over QUIC holds where forwarders reach each other over TCP alone.
+// TestOverTCP repeats tests over QUIC with forwarders that reach each other over TCP alone.
 func TestOverTCP(t *testing.T) {
 	agenttest.Transport = document.OverTCP
 	defer func() { agenttest.Transport = document.AnyTransport }()

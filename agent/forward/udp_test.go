@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// newUDPCluster is a Cluster whose outline speaks UDP.
+// newUDPCluster returns a Cluster whose outline speaks UDP.
 func newUDPCluster(t *testing.T, upstream string) *cluster {
 	t.Helper()
 	c := newCluster(t, upstream)
@@ -31,7 +31,7 @@ func newUDPCluster(t *testing.T, upstream string) *cluster {
 	return c
 }
 
-// startUDP has a session through such a cluster.
+// startUDP starts such a cluster with a session.
 func startUDP(t *testing.T) (*cluster, net.Conn) {
 	t.Helper()
 	upstream, _ := echoUDP(t)
@@ -44,7 +44,7 @@ func startUDP(t *testing.T) (*cluster, net.Conn) {
 	return c, conn
 }
 
-// echoUDP is an upstream that sends back what it gets, and tells from where.
+// echoUDP starts an upstream that echoes datagrams and returns their senders.
 func echoUDP(t *testing.T) (addr string, senders chan net.Addr) {
 	t.Helper()
 	senders = make(chan net.Addr, 1<<16)
@@ -84,10 +84,10 @@ func dialUDP(t *testing.T, addr string) net.Conn {
 	return c
 }
 
-// exchange sends a datagram and wants it back.
+// exchange sends a datagram and expects it back.
 func exchange(c net.Conn, payload []byte) error { return exchangeIn(kit.Patience, c, payload) }
 
-// exchangeIn reads over what was sent earlier and comes late.
+// exchangeIn is like exchange with a limit. It skips late answers to earlier datagrams.
 func exchangeIn(limit time.Duration, c net.Conn, payload []byte) error {
 	if _, err := c.Write(payload); err != nil {
 		return err
@@ -100,16 +100,16 @@ func exchangeIn(limit time.Duration, c net.Conn, payload []byte) error {
 	}
 }
 
-// reachesUDP is to be tried again and again: a session that was refused is not answered for
-// a second.
+// reachesUDP may have to be repeated, since datagrams of a refused session are dropped for a
+// second.
 func reachesUDP(c net.Conn) bool { return exchangeIn(time.Second, c, []byte("anybody?")) == nil }
 
-// refusesUDP tells whether nobody listens.
+// refusesUDP reports whether nobody listens.
 func refusesUDP(c net.Conn) bool {
 	return errors.Is(exchangeIn(time.Second, c, []byte("anybody?")), syscall.ECONNREFUSED)
 }
 
-// sendInVain sends what nobody is to answer any more.
+// sendInVain sends a datagram that must not be answered any more.
 func sendInVain(t *testing.T, c net.Conn, payload []byte) {
 	t.Helper()
 	raw, err := c.(*net.UDPConn).SyscallConn()
@@ -164,7 +164,7 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
-// TestUnconnectedSender: one socket sends to two services, and has a session with each.
+// TestUnconnectedSender checks that one socket that sends to two services has a session with each.
 func TestUnconnectedSender(t *testing.T) {
 	upstream, _ := echoUDP(t)
 	c := newUDPCluster(t, upstream)
@@ -184,7 +184,7 @@ func TestUnconnectedSender(t *testing.T) {
 	}
 }
 
-// TestUDPCallers: the owner of the socket decides, root is no exception.
+// TestUDPCallers checks that the owner of the socket decides, and that root is no exception.
 func TestUDPCallers(t *testing.T) {
 	agenttest.Root(t, "can start a process of another user")
 	const alicesUID, bobsUID, nobodysUID = 64997, 64998, 64999
@@ -209,7 +209,7 @@ func TestUDPCallers(t *testing.T) {
 	}
 }
 
-// TestPortTakenOver: an address belongs to whoever has it now, not to whoever had it
+// TestPortTakenOver checks that an address is attributed to its present owner, not to the owner
 // when its session began.
 func TestPortTakenOver(t *testing.T) {
 	agenttest.Root(t, "can start a process of another user")
@@ -264,7 +264,7 @@ func TestUDPReachableChange(t *testing.T) {
 	refusals(t, c.Laptop, "not-reachable", 1)
 }
 
-// TestManySenders: a user with too many sessions loses the one that is idle longest.
+// TestManySenders checks that a user with too many sessions loses the one that is idle longest.
 func TestManySenders(t *testing.T) {
 	upstream, _ := echoUDP(t)
 	c := newUDPCluster(t, upstream)
@@ -302,8 +302,8 @@ func TestManySenders(t *testing.T) {
 	}
 }
 
-// TestProtocolChange: a service is carried as both ends' manifests say, and no
-// connection stands in the way.
+// TestProtocolChange checks that a service is carried as the manifests of both ends say, also if
+// connections exist.
 func TestProtocolChange(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
 	c.start(t)
@@ -324,7 +324,7 @@ func TestProtocolChange(t *testing.T) {
 	kit.Eventually(t, "outline over UDP", func() bool { return reachesUDP(conn) })
 }
 
-// TestUDPUpstreamIsGone, which a datagram finds out, and comes back.
+// TestUDPUpstreamIsGone checks an upstream whose absence a datagram reveals, and that comes back.
 func TestUDPUpstreamIsGone(t *testing.T) {
 	at := agenttest.Loopback().String()
 	c := newUDPCluster(t, at)
@@ -351,8 +351,8 @@ func TestUDPUpstreamIsGone(t *testing.T) {
 	}
 }
 
-// TestUDPRestart: sessions find the next agent by themselves, and neither side waits for
-// them when it stops.
+// TestUDPRestart checks that sessions move to the next agent by themselves, and that no side waits
+// for them when it stops.
 func TestUDPRestart(t *testing.T) {
 	upstream, _ := echoUDP(t)
 	c := newUDPCluster(t, upstream)
@@ -387,7 +387,7 @@ func TestNothingIsLeftOfUDP(t *testing.T) {
 	})
 }
 
-// TestLoss: what is lost on the way is lost, and what comes behind it does not wait.
+// TestLoss checks that lost datagrams are not sent again, and do not delay later ones.
 func TestLoss(t *testing.T) {
 	upstream, senders := echoUDP(t)
 	c := newUDPCluster(t, upstream)
@@ -432,18 +432,18 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// lossySize is of the datagrams that are lost. Nothing else of QUIC has packets of that
-// size: others are smaller, probes of the path larger.
+// lossySize is the size of the packets that are lost. QUIC sends no other packets of that size:
+// others are smaller, and probes of the path larger.
 const lossySize = 1000
 
-// lossy is one direction of a way that loses such packets when it is told to.
+// lossy is one direction of a path that loses such packets on demand.
 type lossy struct {
 	addr   string
 	losing atomic.Bool
 	lost   atomic.Int64
 }
 
-// newLossy is a way to an address, and back.
+// newLossy returns a path to an address, and back.
 func newLossy(t *testing.T, to string) (there, back *lossy) {
 	t.Helper()
 	front, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// openUnix is open for a service on a Unix socket.
+// openUnix is like open for a service on a Unix socket.
 func openUnix(t *testing.T) (process *net.TCPConn, service *net.UnixConn) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "service.sock")

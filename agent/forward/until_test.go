@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// TestAllowUntil: what is allowed for a time ends at its hour, connections too, and no manifest
-// comes for that.
+// TestAllowUntil checks that access for a limited time ends at its hour, for open connections too,
+// without a new manifest.
 func TestAllowUntil(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, agenttest.Echo(t))

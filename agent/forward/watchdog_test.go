@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestWatchdog: every turn of the loop tells systemd, and turns come often enough
-// whatever Poll says.
+// TestWatchdog checks that every turn of the loop notifies systemd, and that turns come often
+// enough whatever Poll is.
 func TestWatchdog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})

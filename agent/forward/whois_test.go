@@ -23,8 +23,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// asking is a running cluster whose service, of the account daemon, asks about each connection
-// as soon as it has it.
+// asking starts a cluster whose service, of the account daemon, asks about each connection as soon
+// as it accepts it.
 func asking(t *testing.T, ask func(socket string, from, to netip.AddrPort) string) *cluster {
 	t.Helper()
 	agenttest.Root(t, "can ask as another account")
@@ -80,7 +80,7 @@ func askAs(t *testing.T, uid uint32, socket string, q whois.Query) (a whois.Answ
 	return a, err
 }
 
-// read is what the service says of a connection of alice.
+// read returns the service's answer on a connection of alice.
 func read(t *testing.T, c *cluster) string {
 	t.Helper()
 	p := dial(t, c.Local)
@@ -138,7 +138,8 @@ func TestWhois(t *testing.T) {
 	}
 }
 
-// TestWhoisAtOnce: services ask before the forwarder knows that it is connected.
+// TestWhoisAtOnce checks queries that come before the forwarder knows that its connection is
+// established.
 func TestWhoisAtOnce(t *testing.T) {
 	c := asking(t, func(socket string, from, _ netip.AddrPort) string {
 		a, err := whois.Fetch(context.Background(), socket, whois.Query{From: from})
@@ -154,7 +155,7 @@ func TestWhoisAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhoisOfDatagrams: each session has an address of its own.
+// TestWhoisOfDatagrams checks that each session has an address of its own.
 func TestWhoisOfDatagrams(t *testing.T) {
 	agenttest.Root(t, "may ask of a service without an account")
 	service, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -195,7 +196,7 @@ func TestWhoisOfDatagrams(t *testing.T) {
 	}
 }
 
-// TestWhoisRefuses: what is no question.
+// TestWhoisRefuses checks invalid queries.
 func TestWhoisRefuses(t *testing.T) {
 	agenttest.Root(t, "may ask of a service without an account")
 	c := newCluster(t, agenttest.Echo(t))

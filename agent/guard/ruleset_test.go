@@ -11,8 +11,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// The forwarder, root and the account of a service alone connect to its upstream on loopback; an
-// account that the host does not have is an error, and gets no access.
+// TestRuleset checks that only the forwarder, root and the account of a service may connect to its
+// upstream on loopback, and that an account that the host does not have is an error and gets no
+// access.
 func TestRuleset(t *testing.T) {
 	const forwarder = 901
 	me, err := user.Current()

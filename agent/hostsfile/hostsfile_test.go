@@ -102,7 +102,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// TestRewriteMangled: whatever people did to the block, their lines stay.
+// TestRewriteMangled checks that lines of people are kept, however they changed the block.
 func TestRewriteMangled(t *testing.T) {
 	one := block("", reach("service/wiki", "service/auth"))
 	for name, text := range map[string]string{
@@ -209,7 +209,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunFails says once what is wrong, and does not try it all the time.
+// TestRunFails checks that an error is reported once, and not retried all the time.
 func TestRunFails(t *testing.T) {
 	c := agenttest.NewCluster(t, "127.0.0.1:1")
 	path := filepath.Join(t.TempDir(), "hosts")

@@ -14,7 +14,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestMembers: each instance has a block, where it first was, and none touches another's.
+// TestMembers checks that each instance has a block that stays in place, and that none changes
+// another's.
 func TestMembers(t *testing.T) {
 	path := file(t, others)
 	one, blue := Config{Hosts: path}, Config{Hosts: path, Instance: "blue"}
@@ -42,7 +43,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestMembersMangled: a block without its end takes no line of the next.
+// TestMembersMangled checks that a block without an end does not swallow lines of the next.
 func TestMembersMangled(t *testing.T) {
 	wiki, blue := block("", reach("service/wiki")), block("blue", reach("service/db"))
 	for _, text := range []string{
@@ -59,7 +60,7 @@ func TestMembersMangled(t *testing.T) {
 	}
 }
 
-// TestMembersRun: two that keep the same file come to an end.
+// TestMembersRun checks that two instances that maintain the same file become stable.
 func TestMembersRun(t *testing.T) {
 	c := agenttest.NewCluster(t, "127.0.0.1:1")
 	path := file(t, others)
@@ -93,7 +94,7 @@ func TestMembersRun(t *testing.T) {
 	}
 }
 
-// TestMembersAtOnce: whoever reads sees whole blocks, even if one of them is an older one.
+// TestMembersAtOnce checks that readers see whole blocks, even if one of them is older.
 func TestMembersAtOnce(t *testing.T) {
 	path := file(t, others+"\n")
 	ended := make(chan error, 2)

@@ -48,8 +48,9 @@ func mount(t *testing.T, source, target, kind string, flags uintptr, data string
 	}
 }
 
-// TestMounted: a file that is a mount of its own is written to, as containers have it; one that
-// cannot be written to, or has no room, stays as it is and is not said to be up to date.
+// TestMounted checks that a file that is a mount of its own, as in containers, is written in place,
+// and that a file that cannot be written, or has no space, stays unchanged and is not reported as
+// up to date.
 func TestMounted(t *testing.T) {
 	one, none := block("", reach("service/wiki")), ""
 	withMounts(t, func() {
@@ -87,7 +88,7 @@ func TestMounted(t *testing.T) {
 	})
 }
 
-// TestRunReadOnly: what failed is never said to be done.
+// TestRunReadOnly checks that a failed update is never reported as done.
 func TestRunReadOnly(t *testing.T) {
 	cluster := agenttest.NewCluster(t, "127.0.0.1:1")
 	withMounts(t, func() {

@@ -2,5 +2,6 @@
 
 package ingress
 
-// bodySize is how long what a stranger sends is, in bytes: the race detector is slow to look at more.
+// bodySize is the size of a stranger's request body in bytes: the race detector is too slow for
+// more.
 const bodySize = 24 << 20

@@ -2,5 +2,5 @@
 
 package ingress
 
-// bodySize is how long what a stranger sends is, in bytes.
+// bodySize is the size of a stranger's request body in bytes.
 const bodySize = 1 << 30

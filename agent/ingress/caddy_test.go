@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/providers/tls/acmetest"
 )
 
-// TestCaddyKeys holds that nobody but Caddy's account reads private keys: none is in its
-// configuration, none lies on disk once Caddy has it, and no other account may use its admin API.
+// TestCaddyKeys checks that only Caddy's account can read private keys: none is in its
+// configuration, none is on disk once Caddy has it, and no other account may use its admin API.
 func TestCaddyKeys(t *testing.T) {
 	t.Parallel()
 	ports := acmetest.Ports(t, 2)
@@ -54,7 +54,8 @@ func TestCaddyKeys(t *testing.T) {
 	}
 }
 
-// TestCaddyHandsOver holds that files of keys are those of Caddy's account, and of nobody else.
+// TestCaddyHandsOver checks that key files belong to Caddy's account, and are readable by nobody
+// else.
 func TestCaddyHandsOver(t *testing.T) {
 	t.Parallel()
 	agenttest.Root(t, "can give files to another account")
@@ -77,8 +78,8 @@ func TestCaddyHandsOver(t *testing.T) {
 	}
 }
 
-// TestCaddyOnTCP holds that an admin API on TCP, which has no authentication, is refused with
-// what to write instead.
+// TestCaddyOnTCP checks that an admin API on TCP, which has no authentication, is refused with the
+// remedy.
 func TestCaddyOnTCP(t *testing.T) {
 	for _, admin := range []string{"localhost:2019", "127.0.0.1:2019", ":2019", "", "admin.sock"} {
 		c := &Caddy{Admin: admin}

@@ -18,7 +18,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestEnsure: a proxy outside the cluster serves what it is sent, once for each need.
+// TestEnsure checks that a proxy outside the cluster serves the configuration it is sent, once per
+// need.
 func TestEnsure(t *testing.T) {
 	t.Parallel()
 	ports := acmetest.Ports(t, 2)

@@ -17,7 +17,7 @@ import (
 
 const claimed = "198.51.100.66"
 
-// claims are headers by which a stranger claims to be another client.
+// claims returns headers by which a stranger pretends to be another client.
 func claims() map[string]string {
 	all := map[string]string{}
 	for _, name := range append([]string{"X-Real-IP", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X_Real_IP", "X-Real_IP", "X.Real.IP", "True_Client_IP"}, strangersClaims...) {
@@ -26,7 +26,7 @@ func claims() map[string]string {
 	return all
 }
 
-// claimed holds that a service learns nothing that a stranger claims about itself.
+// claimed checks that a service does not receive a stranger's claims about itself.
 func (c *cluster) claimed(t *testing.T) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, "https://outline.example/headers", nil)
@@ -52,7 +52,7 @@ func (c *cluster) claimed(t *testing.T) {
 	unclaimed(t, got)
 }
 
-// unclaimed holds that headers have no claim of a stranger, and the address that it has.
+// unclaimed checks that headers contain no claim of a stranger, but its true address.
 func unclaimed(t *testing.T, got map[string][]string) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(got)) {
@@ -67,7 +67,7 @@ func unclaimed(t *testing.T, got map[string][]string) {
 	}
 }
 
-// learned are the metadata of a call, under names that a proxy passes back.
+// learned returns the metadata of a call, under names that a proxy passes back.
 func learned(ctx context.Context) metadata.MD {
 	md, _ := metadata.FromIncomingContext(ctx)
 	all := metadata.MD{}

@@ -38,8 +38,8 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// cluster is a host that takes in strangers for two services: its activation gets certificates
-// of a provider, and that of a real CA, which validates them at the ingress.
+// cluster is a host that is an ingress for two services: its activation gets certificates from a
+// provider, and from a real CA that validates names at the ingress.
 type cluster struct {
 	t        *testing.T
 	ca       *acmetest.CA
@@ -126,7 +126,7 @@ func (c *cluster) reach(name string, at net.Addr, grpc bool) {
 	})
 }
 
-// backend returns what it learns of a request.
+// backend starts a service that returns the headers of each request.
 func (c *cluster) backend() net.Addr {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "websocket" {
@@ -176,7 +176,8 @@ func (c *cluster) grpcBackend() net.Addr {
 	return l.Addr()
 }
 
-// browser is a stranger who trusts the CA, and looks all names up to be the ingress.
+// browser returns the client of a stranger who trusts the CA, and for whom all names resolve to the
+// ingress.
 func (c *cluster) browser(serverName string) *http.Client {
 	return &http.Client{
 		Timeout:       kit.Patience,
@@ -204,9 +205,9 @@ func (c *cluster) get(serverName, url string) (status int, body string, header h
 	return resp.StatusCode, string(b), resp.Header
 }
 
-// TestPublicName is https://outline.example from end to end, through each proxy: an order at a
-// real CA, which validates at the ingress, a stranger who reaches what is published and nothing
-// else, and a proxy that is restarted meanwhile.
+// TestPublicName checks https://outline.example from end to end, through each proxy: an order at a
+// real CA, which validates at the ingress, a stranger who reaches published names and nothing else,
+// and a restart of the proxy meanwhile.
 func TestPublicName(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T, *cluster) started{
@@ -245,8 +246,8 @@ func TestPublicName(t *testing.T) {
 	}
 }
 
-// settles waits until something holds for a while: nginx takes connections by workers of before,
-// too, for as long as these know of no others.
+// settles waits until something holds for a while: old workers of nginx accept connections, too,
+// until they learn of newer ones.
 func settles(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	times := 0
@@ -313,7 +314,8 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// refused: names that are not published, whether the handshake or the request has them.
+// refused checks that names that are not published are refused, in the handshake and in the
+// request.
 func (c *cluster) refused(t *testing.T) {
 	if status, body, _ := c.get("", "https://secret.example/"); status != 0 {
 		t.Errorf("a name that is not published: %d %s", status, body)
@@ -352,7 +354,8 @@ func (c *cluster) grpc(t *testing.T) {
 	unclaimed(t, got)
 }
 
-// TestTakenBack: what nginx does not accept, of ours or beside it, leaves the file as it was.
+// TestTakenBack checks that if nginx does not accept our configuration, or one beside it, the file
+// stays as it was.
 func TestTakenBack(t *testing.T) {
 	t.Parallel()
 	ports := acmetest.Ports(t, 2)

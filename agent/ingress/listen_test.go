@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestListens: a port that local listeners have, too, is listened on at the host's own addresses.
+// TestListens checks that a port that local listeners use too is listened on at the host's own
+// addresses.
 func TestListens(t *testing.T) {
 	s := Sites{Local: []uint16{80, 4443}, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}}
 	for _, c := range []struct {

@@ -26,7 +26,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// certificate is a self-signed one for names, in files, and the pool that trusts it.
+// certificate returns the files of a self-signed certificate for names, and the pool that trusts
+// it.
 func certificate(t *testing.T, names ...string) (crt, key string, roots *x509.CertPool) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -55,7 +56,8 @@ func certificate(t *testing.T, names ...string) (crt, key string, roots *x509.Ce
 	return crt, key, roots
 }
 
-// TestWildcard: a name of its own comes before the wildcard for it, and a wildcard has one label.
+// TestWildcard checks that a name itself has precedence over the wildcard that matches it, and that
+// a wildcard stands for one label.
 func TestWildcard(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T, []int) started{
@@ -117,7 +119,8 @@ func TestWildcard(t *testing.T) {
 	}
 }
 
-// TestSites: a service has a site for each of its names, and what is of many comes last.
+// TestSites checks that a service has a site for each of its names, and that shared parts come
+// last.
 func TestSites(t *testing.T) {
 	var m document.Manifest
 	at := netip.MustParseAddrPort("127.1.1.1:80")

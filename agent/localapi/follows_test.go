@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestFollowsGiveWay: a reader that follows as many journals as there may be keeps others out for
-// a minute, and not for an hour.
+// TestFollowsGiveWay checks that a reader that follows the maximum number of journals blocks others
+// for a minute, and not for an hour.
 func TestFollowsGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &follows{}

@@ -31,7 +31,7 @@ type host struct {
 	url, admin string // of both handlers
 }
 
-// newHost is Ursula, whose journals are a script's.
+// newHost returns ursula with journals from a script.
 func newHost(t *testing.T, journal string) *host {
 	c := agenttest.NewCluster(t, "unix:/run/florete-host.sock")
 	dir := t.TempDir()
@@ -112,7 +112,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestNames: a page whose own name leads here is refused, whatever it asks.
+// TestNames checks that a page whose own name resolves to this address is refused, whatever it
+// requests.
 func TestNames(t *testing.T) {
 	h := newHost(t, "echo here")
 	for _, host := range []string{"evil.example", "evil.example:80", "127.0.0.1", "localhost", "outline.demo.flor.rete.evil.example", "demo.flor.rete", "[::1]:80"} {
@@ -138,7 +139,8 @@ func TestNames(t *testing.T) {
 	h.want(421, "", "GET", "/manifest")
 }
 
-// TestRefetchFollowsNoLinkOut: root may be the caller, and the directory is not root's.
+// TestRefetchFollowsNoLinkOut checks that links are not followed, since the caller may be root and
+// the directory does not belong to root.
 func TestRefetchFollowsNoLinkOut(t *testing.T) {
 	outside, dir := filepath.Join(t.TempDir(), "shadow"), t.TempDir()
 	if err := os.WriteFile(outside, []byte("kept"), 0o600); err != nil {
@@ -183,7 +185,7 @@ func TestRefuses(t *testing.T) {
 	h.want(404, "", "POST", "/rotate?need=cert-node")
 }
 
-// TestRotate: the request is another file than one to fetch again.
+// TestRotate checks that a rotation uses another file than a refetch.
 func TestRotate(t *testing.T) {
 	dir := t.TempDir()
 	m := document.Manifest{Needs: []document.Need{{ID: "oidc-outline", Kind: "oidc"}}}
@@ -199,7 +201,8 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// TestInstance: journals of the host's other cluster are not for those of this one.
+// TestInstance checks that journals of the host's other cluster are not readable for members of
+// this one.
 func TestInstance(t *testing.T) {
 	h := newHost(t, `echo "$@"`)
 	h.Instance = "blue"
@@ -239,7 +242,8 @@ func TestJournalIsBounded(t *testing.T) {
 	cancel()
 }
 
-// TestFollow: each line as it comes, and the program ends with who followed.
+// TestFollow checks that each line arrives when it is written, and that the program ends with its
+// reader.
 func TestFollow(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, fmt.Sprintf("touch %[1]s/$$; echo first; while [ ! -e %[1]s/go ]; do sleep 0.01; done; echo second; exec sleep 60", dir))
@@ -270,8 +274,8 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestThroughTheForwarder is how it is used: published from a Unix socket, and
-// asked by whom the allow list lets in.
+// TestThroughTheForwarder uses the API as intended: published from a Unix socket, and called by
+// identities in the allow list.
 func TestThroughTheForwarder(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "host.sock")
 	h := newHost(t, "")

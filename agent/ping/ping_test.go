@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// The agent knows who pings, and the name is looked up where the program runs.
+// TestRun checks that the agent knows the caller, and that the name is resolved where the program
+// runs.
 func TestRun(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "ping.sock")
 	ln, err := net.Listen("unix", socket)

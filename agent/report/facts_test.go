@@ -39,7 +39,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFoundCapabilities: what the flake may demand is what a host looks for.
+// TestFoundCapabilities checks that a host looks for exactly the capabilities that the flake can
+// require.
 func TestFoundCapabilities(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(devices)); !slices.Equal(got, hostreport.FoundCapabilities) {
 		t.Errorf("looks for %v, want %v", got, hostreport.FoundCapabilities)

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestRoots follows a rotation on a host: a root is trusted where everything that verifies
-// has it, and SVIDs lead to roots.
+// TestRoots follows a rotation on a host: a root counts as trusted once everything that verifies
+// has it, and SVIDs are attributed to roots.
 func TestRoots(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.RefusingTCP(t))
 	h := c.Laptop

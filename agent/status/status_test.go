@@ -27,7 +27,7 @@ import (
 
 var now = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
-// full has something everywhere.
+// full returns a report with a value everywhere.
 func full() status.Report {
 	expires := now.Add(3 * time.Hour)
 	r := status.Report{
@@ -120,7 +120,7 @@ func TestPrintOfAnAgentThatWaits(t *testing.T) {
 	}
 }
 
-// A serial that is a commit's time says how old the documents are.
+// TestPrintAge checks that the age of documents follows from a serial that is a commit's time.
 func TestPrintAge(t *testing.T) {
 	for want, v := range map[string]status.Version{
 		"cluster demo, manifest 1785326400 8eeec93, of 72h0m0s ago\n": {Serial: now.Add(-72 * time.Hour).Unix(), Rev: "8eeec93"},
@@ -167,7 +167,7 @@ func TestFetchGivesWhatWasServed(t *testing.T) {
 	}
 }
 
-// TestListenReplacesADeadSocket as a killed agent leaves it.
+// TestListenReplacesADeadSocket checks that a socket that a killed agent left is replaced.
 func TestListenReplacesADeadSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "socket")
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})

@@ -49,7 +49,8 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// Ports of a service have a row each; what is between forwarders is of all of them.
+// TestPortsApart checks that ports of a service have a row each, and that the connections between
+// forwarders are counted over all of them.
 func TestPortsApart(t *testing.T) {
 	before, after := topReports()
 	port := after.Paths[0]

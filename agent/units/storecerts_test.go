@@ -65,8 +65,8 @@ func (h *host) config(dir string, restart func()) units.StoreCertificates {
 	}
 }
 
-// TestApply: what started before the files changed restarts once, the member first, and what
-// does not run stays so.
+// TestApply checks that units that started before the files changed restart once, the member first,
+// and that stopped ones stay stopped.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -83,7 +83,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestMeanwhile: files that change while units restart have these restart again.
+// TestMeanwhile checks that units restart again if files change during the restart.
 func TestMeanwhile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -100,7 +100,8 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// TestHalf: a certificate without its key, of a copy that was interrupted, restarts nothing.
+// TestHalf checks that a certificate without its key, as from a copy that was interrupted, restarts
+// nothing.
 func TestHalf(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -115,7 +116,7 @@ func TestHalf(t *testing.T) {
 	}
 }
 
-// TestWithoutStore: a host that has no certificates yet has nothing to restart.
+// TestWithoutStore checks that a host without certificates has nothing to restart.
 func TestWithoutStore(t *testing.T) {
 	t.Parallel()
 	h := &host{started: map[string]time.Time{"oidc": time.Now().Add(-time.Hour)}}

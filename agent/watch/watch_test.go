@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// long is a poll that does not come in a test.
+// long is a poll interval that does not elapse in a test.
 const long = time.Hour
 
-// Follow reads again when something changes in a directory, also in one that was not there before.
+// TestFollow checks that a change in a directory causes a new read, also if the directory did not
+// exist before.
 func TestFollow(t *testing.T) {
 	dir := t.TempDir()
 	sub := filepath.Join(dir, "a", "b")
@@ -67,7 +68,7 @@ func TestFollow(t *testing.T) {
 	<-done
 }
 
-// Without inotify, the poll alone reads again.
+// TestPoll checks that without inotify reads follow from the poll alone.
 func TestPoll(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -82,7 +83,7 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// What is not wanted any more is not watched.
+// TestWatch checks that a removed path is no longer watched.
 func TestWatch(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
 	w := New(slog.New(slog.DiscardHandler))

@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// TestBeside: agents whose sockets share a directory share no other.
+// TestBeside checks that agents whose sockets share a directory share nothing else.
 func TestBeside(t *testing.T) {
 	for status, want := range map[string]string{
 		hostdir.Instance("").Agent():     "/run/florete/agent/whois.sock",

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// connection has the addresses of one and nothing else.
+// connection is a connection with addresses and nothing else.
 type connection struct {
 	net.Conn
 	from, to netip.AddrPort
@@ -34,8 +34,8 @@ func upstreamOf(caller spiffe.ID, uid uint32) whois.Upstream {
 	return whois.Upstream{Caller: caller, Service: agenttest.Outline, MayQuery: func(u uint32) bool { return u == uid }}
 }
 
-// TestSharedPort: the kernel gives connections to different services the same port, and an
-// account learns of its own alone.
+// TestSharedPort checks that an account learns only of its own connections although the kernel
+// gives connections to different services the same port.
 func TestSharedPort(t *testing.T) {
 	var table whois.Table
 	add := func(caller spiffe.ID, uid uint32, to netip.AddrPort) (forget func()) {
@@ -74,8 +74,8 @@ func TestSharedPort(t *testing.T) {
 	}
 }
 
-// TestAskedBeforeConnected: an answer waits for connections that are being made, for those of
-// the account's own services alone.
+// TestAskedBeforeConnected checks that an answer waits for connections that are being made, but
+// only those of the account's own services.
 func TestAskedBeforeConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var table whois.Table

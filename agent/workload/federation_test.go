@@ -17,14 +17,14 @@ const blue = "blue.example"
 
 var blueDomain = spiffeid.RequireTrustDomainFromString(blue)
 
-// federate has the host's next manifests federate with a trust domain.
+// federate makes the host's next manifests federate with a trust domain.
 func (h *host) federate(first []byte) {
 	h.Federation = []document.Foreign{{TrustDomain: blue, Bundle: string(first), Need: "federation-blue"}}
 	h.Needs = append(h.Needs, kit.FederationNeed("blue", blue, "forge"))
 }
 
-// TestFederated: who is called by identities of a foreign trust domain has its bundle, the
-// newest one, and verifies its tokens; others have and do neither.
+// TestFederated checks that callees of identities of a foreign trust domain get its newest bundle
+// and can verify its tokens, and that others cannot.
 func TestFederated(t *testing.T) {
 	for name, federates := range map[string][]string{"federates": {blue}, "does not": nil} {
 		t.Run(name, func(t *testing.T) {

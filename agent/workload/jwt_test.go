@@ -78,7 +78,7 @@ func (h *host) put(need, file string, v any) {
 	kit.Swap(hostdir.Current(h.Layout.Need(need)), map[string][]byte{file: kit.JSON(v)})
 }
 
-// jwtHost has tokens for vault, of wiki and of blog.
+// jwtHost returns a host with tokens for vault, of wiki and of blog.
 func jwtHost(t *testing.T) (*host, signer) {
 	t.Helper()
 	may := []document.Caller{{ID: wiki, UIDs: me(), Workload: true}, {ID: blog, UIDs: me(), Workload: true}, {ID: db, UIDs: me()}}
@@ -102,8 +102,8 @@ func (h *host) source(t *testing.T) *workloadapi.JWTSource {
 	return source
 }
 
-// TestJWTSVIDs: a process gets tokens of all callers that it is of and that may have them, or
-// of the one that it names.
+// TestJWTSVIDs checks that a process gets tokens of all callers whose identity it has and that may
+// have them, or of the one that it names.
 func TestJWTSVIDs(t *testing.T) {
 	h, _ := jwtHost(t)
 	h.serve(t)
@@ -157,7 +157,8 @@ func TestJWTRefused(t *testing.T) {
 	}
 }
 
-// TestJWTStranger: who is no caller gets neither tokens nor keys, and has nothing verified.
+// TestJWTStranger checks that a process that is no caller gets neither tokens nor keys, and cannot
+// have a token verified.
 func TestJWTStranger(t *testing.T) {
 	h, s := jwtHost(t)
 	h.accept(document.Caller{ID: wiki, UIDs: me()})
@@ -199,7 +200,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestJWTUpdates: keys that are new reach whoever watches at once, and what is revoked ends.
+// TestJWTUpdates checks that new keys reach watchers at once, and that a revocation takes effect.
 func TestJWTUpdates(t *testing.T) {
 	h, s := jwtHost(t)
 	h.serve(t)
@@ -242,7 +243,7 @@ func (h *host) validate(t *testing.T, token string) error {
 	return err
 }
 
-// TestTokensUnreadable are no reason for the others to end.
+// TestTokensUnreadable checks that unreadable tokens do not affect others.
 func TestTokensUnreadable(t *testing.T) {
 	h, _ := jwtHost(t)
 	h.serve(t)
@@ -255,8 +256,8 @@ func TestTokensUnreadable(t *testing.T) {
 	}
 }
 
-// TestSpiffeHelperTokens: programs that know nothing of SPIFFE have token and keys in files,
-// and another token before the first has ended.
+// TestSpiffeHelperTokens checks that programs that know nothing of SPIFFE have a token and keys in
+// files, and a new token before the first has expired.
 func TestSpiffeHelperTokens(t *testing.T) {
 	helper := tool(t, "tools/spiffe-helper", "spiffe-helper")
 	h, s := jwtHost(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// tool builds a program from its own module, of which it is a tool.
+// tool builds a program that is a tool of its own module.
 func tool(t *testing.T, module, name string) string {
 	t.Helper()
 	path, err := program.Tool(module, name)
@@ -42,8 +42,8 @@ func run(t *testing.T, args ...string) {
 	})
 }
 
-// TestSpiffeHelper, which writes files for programs that know nothing of SPIFFE, has the newest
-// ones there.
+// TestSpiffeHelper checks that spiffe-helper, which writes files for programs that know nothing of
+// SPIFFE, keeps them up to date.
 func TestSpiffeHelper(t *testing.T) {
 	helper := tool(t, "tools/spiffe-helper", "spiffe-helper")
 	h := newHost(t, document.Caller{ID: wiki, UIDs: me(), Workload: true}, document.Caller{ID: blog, UIDs: me(), Workload: true})
@@ -87,8 +87,8 @@ svid_bundle_file_name = "bundle.pem"
 	kit.Eventually(t, "the renewed ones are written", func() bool { s := written(); return s != nil && !s.Chain[0].Equal(first.Chain[0]) })
 }
 
-// TestGhostunnel: two ends with no certificate of their own accept each other by SPIFFE ID,
-// and no other.
+// TestGhostunnel checks that two ends without certificates of their own accept each other by SPIFFE
+// ID, and no other.
 func TestGhostunnel(t *testing.T) {
 	ghostunnel := tool(t, "bench/ghostunnel", "ghostunnel")
 	h := newHost(t, document.Caller{ID: wiki, UIDs: me(), Workload: true})

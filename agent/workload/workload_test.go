@@ -36,8 +36,7 @@ var (
 	db   = kit.ID("service/db")
 )
 
-// fetchEnv has this test binary fetch an SVID from a socket and print its ID, or what it
-// was refused with.
+// fetchEnv makes this test binary fetch an SVID from a socket and print its ID or the error.
 const fetchEnv = "FLORETE_TEST_FETCH"
 
 func TestMain(m *testing.M) {
@@ -55,7 +54,7 @@ func TestMain(m *testing.M) {
 	agenttest.Main(m)
 }
 
-// host has a Workload API, which is of these callers.
+// host is a host with a Workload API for these callers.
 type host struct {
 	*agenttest.Host
 	ca     *kit.CA
@@ -122,7 +121,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// stub is a client of the Workload API with no header of its own.
+// stub returns a client of the Workload API that sends no header of its own.
 func (h *host) stub(t *testing.T) api.SpiffeWorkloadAPIClient {
 	t.Helper()
 	conn, err := grpc.NewClient(h.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -140,8 +139,8 @@ func withHeader(ctx context.Context, value ...string) context.Context {
 	return ctx
 }
 
-// TestSVIDs: a process gets the SVIDs of all callers that it is of and that may have them,
-// that of the first one first.
+// TestSVIDs checks that a process gets the SVIDs of all callers whose identity it has and that may
+// have them, in order.
 func TestSVIDs(t *testing.T) {
 	h := newHost(t, document.Caller{ID: db, UIDs: me()}, document.Caller{ID: wiki, UIDs: me(), Workload: true}, document.Caller{ID: blog, UIDs: me(), Workload: true})
 	h.deliver(wiki, blog, db)
@@ -172,7 +171,7 @@ func TestSVIDs(t *testing.T) {
 	}
 }
 
-// updates are what a watcher of go-spiffe's is given.
+// updates records the updates of a watcher of go-spiffe.
 type updates struct {
 	contexts chan *workloadapi.X509Context
 	errs     chan error
@@ -208,7 +207,7 @@ func (u updates) refused(t *testing.T, code codes.Code) {
 	}
 }
 
-// TestUpdates: what is renewed, trusted or taken away is so at once for whoever watches.
+// TestUpdates checks that renewals and changes of trust or access reach watchers at once.
 func TestUpdates(t *testing.T) {
 	may := document.Caller{ID: wiki, UIDs: me(), Workload: true}
 	h := newHost(t, may)
@@ -255,7 +254,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestNothingNew is nothing sent: documents that change nothing for a caller.
+// TestNothingNew checks that documents that change nothing for a caller send nothing.
 func TestNothingNew(t *testing.T) {
 	may := document.Caller{ID: wiki, UIDs: me(), Workload: true}
 	h := newHost(t, may)
@@ -286,7 +285,7 @@ func TestNothingNew(t *testing.T) {
 	}
 }
 
-// TestRefusals have the codes of the specification, and a way out.
+// TestRefusals checks that refusals have the codes of the specification, and a remedy.
 func TestRefusals(t *testing.T) {
 	may := document.Caller{ID: wiki, UIDs: me(), Workload: true}
 	for name, c := range map[string]struct {
@@ -331,7 +330,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestProbe: a refusal is an answer, and nobody there is none.
+// TestProbe checks that a refusal counts as an answer, and that an absent server does not.
 func TestProbe(t *testing.T) {
 	h := newHost(t)
 	if err := workload.Probe(within(t), h.socket); err == nil || !strings.Contains(err.Error(), "no such file") {
@@ -343,7 +342,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestExpired is not sent.
+// TestExpired checks that an expired SVID is not sent.
 func TestExpired(t *testing.T) {
 	h := newHost(t, document.Caller{ID: wiki, UIDs: me(), Workload: true})
 	h.Deliver(h.ca, wiki, -time.Minute)
@@ -353,7 +352,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestAttestation by account and by unit: the whole control group, and not its name alone.
+// TestAttestation checks attestation by account and by unit, with the whole control group and not
+// its name alone.
 func TestAttestation(t *testing.T) {
 	const unit = "florete-test-workload.service"
 	system := agenttest.Cgroup(t, "/system.slice/"+unit)

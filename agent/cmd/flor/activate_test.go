@@ -51,7 +51,7 @@ func newMachine(t *testing.T) *machine {
 	return &machine{t, p, []string{"--closure", closure, "--state", t.TempDir(), "--ssh-host-key", c.HostKey, "--hook", hook}, told}
 }
 
-// TestReportInJournal: a file stands for the stream that systemd connects.
+// TestReportInJournal uses a file in place of the stream that systemd connects.
 func TestReportInJournal(t *testing.T) {
 	log, err := os.Create(filepath.Join(t.TempDir(), "stream"))
 	if err != nil {
@@ -80,7 +80,7 @@ func TestReportInJournal(t *testing.T) {
 	}
 }
 
-// activate is flor activate: its exit code and what it wrote.
+// activate runs flor activate and returns its exit code and output.
 func (m *machine) activate(ctx context.Context, more ...string) (code int, stdout, stderr string) {
 	var out, log bytes.Buffer
 	cmd := newActivateCmd(&instance{})
@@ -138,8 +138,8 @@ func TestActivateExits(t *testing.T) {
 	}
 }
 
-// The forwarder's account gets the certificates, so that it reads its keys without
-// privileges, and nothing else.
+// TestActivateOwner checks that the forwarder's account owns the certificates, so that it can read
+// its keys without privileges, and nothing else.
 func TestActivateOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: only root can give files away")
@@ -161,8 +161,8 @@ func TestActivateOwner(t *testing.T) {
 	}
 }
 
-// TestActivateUmask: a person's umask, which may be a strict one, is not for what other
-// accounts are to find.
+// TestActivateUmask checks that a strict umask of the person who runs activation does not apply to
+// files that other accounts must read.
 func TestActivateUmask(t *testing.T) {
 	m := newMachine(t)
 	defer syscall.Umask(syscall.Umask(0o077))
@@ -193,8 +193,9 @@ func TestActivateJSON(t *testing.T) {
 	}
 }
 
-// As a unit of Type=notify it is ready when the documents are verified, whatever
-// the providers do, and its status says what it waits for.
+// TestActivateTellsSystemd checks that as a unit of Type=notify activation is ready once the
+// documents are verified, independent of the providers, and that its status names the needs that it
+// waits for.
 func TestActivateTellsSystemd(t *testing.T) {
 	m := newMachine(t)
 	m.provider.Stop()

@@ -10,7 +10,7 @@ import (
 	agentstatus "github.com/florete/florete/agent/status"
 )
 
-// TestAgentIsConfined: flor agent run confines itself, and reports it where it cannot.
+// TestAgentIsConfined checks that flor agent run confines itself, and reports if it cannot.
 func TestAgentIsConfined(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.Echo(t))
 	s := newService(t, c.Ursula)

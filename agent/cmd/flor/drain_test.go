@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// upgraded is a cluster with a connection whose processes were replaced at both ends.
+// upgraded returns a cluster with a connection whose processes were replaced at both ends.
 func upgraded(t *testing.T, prepare func(*agenttest.Cluster)) (c *agenttest.Cluster, ursula, laptop *service, open net.Conn) {
 	t.Helper()
 	c = agenttest.NewCluster(t, agenttest.Echo(t))
@@ -48,7 +48,7 @@ func draining(t *testing.T, h *agenttest.Host) []agentstatus.Draining {
 	return r.Draining
 }
 
-// wantCut wants a connection that does nothing to be reset.
+// wantCut checks that an idle connection is reset.
 func wantCut(t *testing.T, c net.Conn) {
 	t.Helper()
 	c.SetDeadline(time.Now().Add(kit.Patience))
@@ -57,7 +57,8 @@ func wantCut(t *testing.T, c net.Conn) {
 	}
 }
 
-// TestDenied: a new list ends what it denies in older processes too.
+// TestDenied checks that a new allow list ends the connections that it denies in older processes
+// too.
 func TestDenied(t *testing.T) {
 	c, ursula, laptop, open := upgraded(t, func(*agenttest.Cluster) {})
 	for _, s := range []*service{ursula, laptop} {
@@ -71,7 +72,8 @@ func TestDenied(t *testing.T) {
 	wantCut(t, open)
 }
 
-// TestDrainTime: what has not ended by then is cut, and its caller's next connection is served.
+// TestDrainTime checks that connections that have not ended by then are cut, and that the caller's
+// next connection is served.
 func TestDrainTime(t *testing.T) {
 	c, ursula, _, open := upgraded(t, func(c *agenttest.Cluster) {
 		c.Publish.Drain = 1
@@ -87,7 +89,8 @@ func TestDrainTime(t *testing.T) {
 	}
 }
 
-// TestOlderKilled: who sends to it learns of that from the newest process, in a moment.
+// TestOlderKilled checks that after an older process is killed, its callers learn that promptly
+// from the newest process.
 func TestOlderKilled(t *testing.T) {
 	c, ursula, _, open := upgraded(t, func(*agenttest.Cluster) {})
 	if err := ursula.cmd.Process.Kill(); err != nil {
@@ -103,7 +106,8 @@ func TestOlderKilled(t *testing.T) {
 	}
 }
 
-// TestBadRelease: a process that cannot serve, or is killed before it does, changes nothing.
+// TestBadRelease checks that a process that cannot serve, or is killed before it does, changes
+// nothing.
 func TestBadRelease(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.Echo(t))
 	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestHostIsPassedSockets: systemd's socket is known by the name that the instance's unit
-// gives it, and answers of that instance.
+// TestHostIsPassedSockets checks that the socket from systemd is recognised by the name in the
+// instance's unit, and serves that instance.
 func TestHostIsPassedSockets(t *testing.T) {
 	layout := agenttest.NewCluster(t, "unix:/run/florete-host.sock").Ursula.Layout
 	program, err := os.Executable()

@@ -46,7 +46,7 @@ func (l *load) more(t *testing.T, n int64) {
 	kit.Eventually(t, "connections", func() bool { return l.done.Load() >= n })
 }
 
-// end wants that none failed.
+// end checks that no connection failed.
 func (l *load) end(t *testing.T) {
 	t.Helper()
 	close(l.stop)
@@ -56,7 +56,7 @@ func (l *load) end(t *testing.T) {
 	}
 }
 
-// exchange wants an answer on a connection of its own.
+// exchange opens a connection and expects an answer.
 func exchange(addr string) error {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// The scripts run the real program, each process of its own; get and unixget are
-// curl, running waits until the agents behind some sockets run, until for a text in a file.
+// The scripts run the real program, each process of its own. get and unixget are curl, running
+// waits until the agents behind some sockets run, and until waits for a text in a file.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"flor": main, "flor_blue": main, "get": get, "unixget": unixget, "running": running, "until": until})
 }
@@ -97,7 +97,7 @@ func running() {
 	}
 }
 
-// until waits for a file to hold a text.
+// until waits until a file contains a text.
 func until() {
 	poll(func() error {
 		b, _ := os.ReadFile(os.Args[1])
@@ -108,7 +108,7 @@ func until() {
 	})
 }
 
-// poll ends the program if try does not succeed.
+// poll exits with an error if try does not succeed in time.
 func poll(try func() error) {
 	if err := kit.Poll(context.Background(), try); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -24,8 +24,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// reload is systemctl reload: the process that systemd would have as the main one is
-// another then.
+// reload does the work of systemctl reload, after which the unit has another main process.
 func (s *service) reload() {
 	s.Helper()
 	s.mu.Lock()
@@ -47,7 +46,7 @@ func (s *service) reloadCommand() *exec.Cmd {
 	return cmd
 }
 
-// transfer sends bytes to an echo, slowly, and wants all of them back.
+// transfer sends bytes slowly to an echo server, and expects all of them back.
 type transfer struct {
 	conn net.Conn
 	stop chan struct{}
@@ -103,7 +102,7 @@ func (x *transfer) run() error {
 	}
 }
 
-// end wants all that was sent to have come back.
+// end checks that all bytes sent have come back.
 func (x *transfer) end(t *testing.T) {
 	t.Helper()
 	close(x.stop)
@@ -117,7 +116,7 @@ func (x *transfer) end(t *testing.T) {
 	}
 }
 
-// TestReload: a transfer, and requests one after another, live through three upgrades in a
+// TestReload checks that a transfer, and requests one after another, survive three upgrades in a
 // row at each side.
 func TestReload(t *testing.T) {
 	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
@@ -176,7 +175,7 @@ func testReload(t *testing.T) {
 	}
 }
 
-// mainPID is the main process that a notification names, zero when it names none.
+// mainPID returns the main process that a notification names, or zero.
 func mainPID(message string) int {
 	text, ok := strings.CutPrefix(message, "MAINPID=")
 	pid, err := strconv.Atoi(text)
@@ -186,7 +185,7 @@ func mainPID(message string) int {
 	return pid
 }
 
-// older is how many processes drain. Systemd reaps them.
+// older returns the number of processes that drain. Systemd reaps them.
 func (s *service) older() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +202,7 @@ func (s *service) older() (n int) {
 	return n
 }
 
-// endAll ends what reload has started, as systemd does.
+// endAll ends the processes that reload has started, as systemd does.
 func (s *service) endAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +213,8 @@ func (s *service) endAll() {
 	s.pids = map[int]bool{}
 }
 
-// TestWhoisWhileDraining: a service learns who calls of connections that older processes have.
+// TestWhoisWhileDraining checks that a service learns the callers of connections in older
+// processes.
 func TestWhoisWhileDraining(t *testing.T) {
 	seen := make(chan netip.AddrPort, 1)
 	c := agenttest.NewCluster(t, agenttest.Upstream(t, func(conn *net.TCPConn) {

@@ -19,8 +19,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// service runs flor agent run as systemd does, and keeps its files from one process to
-// the next.
+// service runs flor agent run as systemd does, and keeps its files from one process to the next.
 type service struct {
 	*testing.T
 	host   *agenttest.Host
@@ -48,7 +47,7 @@ func newService(t *testing.T, h *agenttest.Host) *service {
 	return s
 }
 
-// keep takes the files that the process hands over.
+// keep stores the files that the process hands over.
 func (s *service) keep() {
 	b, oob := make([]byte, 4096), make([]byte, 4096)
 	for {
@@ -80,7 +79,7 @@ func (s *service) keep() {
 	}
 }
 
-// program is the test binary by the name of flor.
+// program returns the path of the test binary under the name flor.
 func (s *service) program() string {
 	s.Helper()
 	program, err := os.Executable()
@@ -131,8 +130,8 @@ func (s *service) end(how syscall.Signal) {
 	}
 }
 
-// TestRestartUnderLoad: the agent of a busy service's host is started again, while one of
-// its connections stays open, and no new one fails.
+// TestRestartUnderLoad checks that no new connection fails when the agent of a busy service's host
+// is restarted, and that an open one survives.
 func TestRestartUnderLoad(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.Echo(t))
 	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)
@@ -162,9 +161,9 @@ func TestRestartUnderLoad(t *testing.T) {
 	load.end(t)
 }
 
-// TestKilled: who waits for an answer when the agent is killed is told by the next one,
-// though the node's certificate was renewed meanwhile, and does not wait until QUIC gives
-// up.
+// TestKilled checks that a caller that waits for an answer when the agent is killed gets an error
+// from the next agent, although the node's certificate was renewed meanwhile, and does not wait for
+// QUIC to time out.
 func TestKilled(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.Echo(t))
 	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)

@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// An acceptance stands with the log that it is about.
+// TestWitnessedLogs checks that an acceptance is shown with its log.
 func TestWitnessedLogs(t *testing.T) {
 	log := func(provider, kind string) hostdir.Witnessed {
 		return hostdir.Witnessed{Provider: provider, Kind: kind}

@@ -108,7 +108,7 @@ func TestGateClosesWhatANewRuleDenies(t *testing.T) {
 	}
 }
 
-// TestGateLaw admits and changes rules at the same time: what is in use under the
+// TestGateLaw admits connections and changes rules at the same time: connections open under the
 // last rule must be allowed by it.
 func TestGateLaw(t *testing.T) {
 	var g acl.Gate[int]

@@ -25,7 +25,7 @@ func apply(t *acl.Limits, service, caller document.Limits) {
 	})
 }
 
-// open wants a connection to be counted in, or refused for somebody.
+// open checks that a connection is admitted, or refused with want.
 func open(t *testing.T, s *acl.Share, want string) (release func()) {
 	t.Helper()
 	release, err := s.Open()
@@ -42,7 +42,8 @@ func words(err error) string {
 	return strings.TrimSuffix(err.Error(), " here, which is its limit")
 }
 
-// The lower of both limits decides, and what one of them refuses is counted at neither.
+// TestConnections checks that the lower of both limits decides, and that a refused connection is
+// counted at neither.
 func TestConnections(t *testing.T) {
 	var table acl.Limits
 	s, other, elsewhere := table.Share(wiki, ann), table.Share(wiki, bob), table.Share(chat, ann)
@@ -84,7 +85,7 @@ func TestOpens(t *testing.T) {
 	})
 }
 
-// carry is how many bytes streams of a share carry until a time.
+// carry returns the number of bytes that the streams of a share carry until a time.
 func carry(s *acl.Share, streams int, end time.Time) (total int) {
 	stop := make(chan struct{})
 	time.AfterFunc(time.Until(end), func() { close(stop) })
@@ -105,7 +106,8 @@ func carry(s *acl.Share, streams int, end time.Time) (total int) {
 	return total
 }
 
-// Callers of a service get the same of its bytes, however many streams each has.
+// TestBytesAreShared checks that callers of a service get equal shares of its bytes, however many
+// streams each has.
 func TestBytesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, seconds = 1_000_000, 100
@@ -126,7 +128,7 @@ func TestBytesAreShared(t *testing.T) {
 	})
 }
 
-// A stream that waits goes by the limits in force.
+// TestBytesOfANewLimit checks that a stream that waits follows new limits.
 func TestBytesOfANewLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var table acl.Limits

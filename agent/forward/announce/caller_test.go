@@ -59,8 +59,8 @@ func TestProxyHeader(t *testing.T) {
 	}
 }
 
-// TestProxyHeaderIsShort: readers have small buffers; nginx one of 4096 bytes, agentgateway
-// one of 512.
+// TestProxyHeaderIsShort checks that the header fits the small buffers of readers: 4096 bytes in
+// nginx, 512 in agentgateway.
 func TestProxyHeaderIsShort(t *testing.T) {
 	long := kit.ID("service/" + strings.Repeat("n", 63) + "/" + strings.Repeat("s", 50))
 	b, err := announce.Caller{ID: long, Service: long, Leaf: &x509.Certificate{}, From: netip.MustParseAddrPort("[2001:db8::7]:1"), To: netip.MustParseAddrPort("[2001:db8::8]:1")}.ProxyHeader()

@@ -41,7 +41,7 @@ func accept(t *testing.T, ln net.Listener) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// here are addresses, less those of IPv6 where this machine has none.
+// here returns the addresses without those of IPv6 if this machine has no IPv6.
 func here(t *testing.T, addrs ...string) []string {
 	t.Helper()
 	ln, err := net.ListenPacket("udp", "[::1]:0")
@@ -53,7 +53,7 @@ func here(t *testing.T, addrs ...string) []string {
 	return slices.DeleteFunc(addrs, func(a string) bool { return strings.HasPrefix(a, "[") })
 }
 
-// inet6 is a socket of IPv6, which takes no address of it to speak IPv4.
+// inet6 returns an IPv6 socket that accepts IPv4-mapped addresses.
 func inet6(t *testing.T, kind int) int {
 	t.Helper()
 	s, err := unix.Socket(unix.AF_INET6, kind|unix.SOCK_CLOEXEC, 0)
@@ -82,7 +82,7 @@ func TestUIDOfThisProcess(t *testing.T) {
 	}
 }
 
-// TestUIDOfAnIPv4ConnectionOnAnIPv6Socket is how some runtimes connect to IPv4.
+// TestUIDOfAnIPv4ConnectionOnAnIPv6Socket connects to IPv4 as some runtimes do.
 func TestUIDOfAnIPv4ConnectionOnAnIPv6Socket(t *testing.T) {
 	ln := listen(t, "127.0.0.1:0")
 	s := inet6(t, unix.SOCK_STREAM)
@@ -116,7 +116,8 @@ func TestUIDOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestGoneIsNotRoot: the kernel says uid 0 for a socket that nobody holds.
+// TestGoneIsNotRoot checks that uid 0, which the kernel reports for a socket that no process holds,
+// is not taken for root.
 func TestGoneIsNotRoot(t *testing.T) {
 	ln := listen(t, "127.0.0.1:0")
 	c, err := net.Dial("tcp", ln.Addr().String())
@@ -136,8 +137,8 @@ func TestGoneIsNotRoot(t *testing.T) {
 	}
 }
 
-// TestNextAtTheSameAddress: what one user has sent before a reset is not taken for
-// that of the user who connects from the same address next.
+// TestNextAtTheSameAddress checks that bytes that one user sent before a reset are not attributed
+// to the user who connects from the same address next.
 func TestNextAtTheSameAddress(t *testing.T) {
 	ln := listen(t, "127.0.0.1:0")
 	from := net.TCPAddrFromAddrPort(agenttest.Loopback())

@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/agent/forward/caller"
 )
 
-// connectEnv has this test binary connect to a Unix socket, and do then what its standard
-// input has.
+// connectEnv makes this test binary connect to a Unix socket, and then follow the commands on its
+// standard input.
 const connectEnv = "FLORETE_TEST_CONNECT"
 
 func TestMain(m *testing.M) {
@@ -32,8 +32,7 @@ func TestMain(m *testing.M) {
 	agenttest.Main(m)
 }
 
-// connected connects, and leaves the connection to a process that goes on, or is another
-// account from then on.
+// connected connects, and leaves the connection to a process that continues or changes its account.
 func connected(socket string) error {
 	conn, err := net.Dial("unix", socket)
 	if err != nil {
@@ -60,7 +59,7 @@ func connected(socket string) error {
 	return left.Start()
 }
 
-// client is a process that is connected.
+// client is a process with a connection.
 type client struct {
 	*exec.Cmd
 	*caller.Peer
@@ -68,7 +67,7 @@ type client struct {
 	stdout io.Reader
 }
 
-// start starts a client in a control group, unless that is nil.
+// start starts a client, in a control group unless group is nil.
 func start(t *testing.T, group *os.File) client {
 	t.Helper()
 	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
@@ -109,7 +108,7 @@ func start(t *testing.T, group *os.File) client {
 	return client{cmd, peer, in, out}
 }
 
-// end leaves the connection to another process.
+// end ends the process and leaves the connection to another one.
 func (c client) end(t *testing.T) {
 	t.Helper()
 	fmt.Fprintln(c.stdin, "end")
@@ -130,7 +129,8 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// TestPeerThatEnded is gone, whoever has its connection, or its number, from then on.
+// TestPeerThatEnded checks that a peer that ended is reported as gone, even if another process has
+// its connection or its process ID.
 func TestPeerThatEnded(t *testing.T) {
 	agenttest.Root(t, "can start processes in control groups")
 	c := start(t, nil)
@@ -147,7 +147,7 @@ func TestPeerThatEnded(t *testing.T) {
 	}
 }
 
-// reuse has another process have a number, whosever it is.
+// reuse makes a new process get a process ID.
 func reuse(t *testing.T, pid int) {
 	t.Helper()
 	for range 100 {
@@ -173,7 +173,7 @@ func reuse(t *testing.T, pid int) {
 	t.Fatalf("no process has the number %d again", pid)
 }
 
-// TestPeerThatIsAnotherAccountNow is refused.
+// TestPeerThatIsAnotherAccountNow checks that a peer that changed its account is refused.
 func TestPeerThatIsAnotherAccountNow(t *testing.T) {
 	agenttest.Root(t, "can become another account")
 	c := start(t, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// receiver tells whose datagrams come to it.
+// receiver finds the senders of the datagrams that it receives.
 type receiver struct{ *net.UDPConn }
 
 func receive(t *testing.T, addr string) *receiver {
@@ -29,7 +29,7 @@ func receive(t *testing.T, addr string) *receiver {
 	return &receiver{c}
 }
 
-// next is who has the address of the next datagram's sender when then has run.
+// next returns the owner of the next datagram's source address after then has run.
 func (r *receiver) next(t *testing.T, then func(from netip.AddrPort)) (uint32, error) {
 	t.Helper()
 	_, from, err := r.ReadFromUDPAddrPort(make([]byte, 16))
@@ -72,7 +72,7 @@ func TestSendersOfThisProcess(t *testing.T) {
 	}
 }
 
-// TestSenderOnAnIPv6Socket is how some runtimes send to IPv4.
+// TestSenderOnAnIPv6Socket sends to IPv4 as some runtimes do.
 func TestSenderOnAnIPv6Socket(t *testing.T) {
 	r := receive(t, "127.0.0.1:0")
 	s := inet6(t, unix.SOCK_DGRAM)
@@ -90,7 +90,7 @@ func TestSenderOnAnIPv6Socket(t *testing.T) {
 	r.wantMe(t, "connected")
 }
 
-// TestSenderOfAnotherUser, whose process still waits for the answer.
+// TestSenderOfAnotherUser uses a process of another user that waits for the answer.
 func TestSenderOfAnotherUser(t *testing.T) {
 	agenttest.Root(t, "can start a process of another user")
 	const other = 64999
@@ -108,8 +108,8 @@ func TestSenderOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestSenderIsGone, also when TCP, or somebody who talks to others alone, has the
-// address.
+// TestSenderIsGone checks that a sender is reported as gone, even if TCP, or a socket connected to
+// another address, has its source address.
 func TestSenderIsGone(t *testing.T) {
 	for name, then := range map[string]func(t *testing.T, from netip.AddrPort){
 		"nobody": func(*testing.T, netip.AddrPort) {},

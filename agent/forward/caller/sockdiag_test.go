@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/internal/sockdiag"
 )
 
-// TestOneSocketForAllLookups: lookups at the same time share one netlink socket, and each
+// TestOneSocketForAllLookups checks that concurrent lookups share one netlink socket, and that each
 // gets its own answer.
 func TestOneSocketForAllLookups(t *testing.T) {
 	found := map[sockdiag.Listener]string{}

@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestUnits: a process acts as what its unit of the system acts as, by its whole control
-// group, and not by the name at its end.
+// TestUnits checks that a process acts with the identity of its system unit, determined by the
+// whole path of its control group and not by the last name alone.
 func TestUnits(t *testing.T) {
 	wiki, db := kit.ID("service/wiki"), kit.ID("service/db")
 	table, problems := caller.NewTable([]document.Caller{
@@ -57,7 +57,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestUnitThatDoesNotRun: nobody is in it, least of all who has no known control group.
+// TestUnitThatDoesNotRun checks that no process belongs to a unit that does not run, in particular
+// none whose control group is unknown.
 func TestUnitThatDoesNotRun(t *testing.T) {
 	table, _ := caller.NewTable([]document.Caller{{ID: kit.ID("service/wiki"), Units: []string{"florete-test-none.service"}, Workload: true}})
 	if id, ok := table.Identity(caller.Process{UID: 0}); ok {

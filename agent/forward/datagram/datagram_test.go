@@ -32,7 +32,7 @@ func listen(t *testing.T) net.PacketConn {
 	return c
 }
 
-// memory is a network for virtual time (testing/synctest).
+// memory returns a network in memory, for virtual time (testing/synctest).
 func memory(t *testing.T) (here, there net.PacketConn) {
 	t.Helper()
 	n := &simnet.Simnet{Router: &simnet.PerfectRouter{}}
@@ -45,7 +45,7 @@ func memory(t *testing.T) (here, there net.PacketConn) {
 	return here, there
 }
 
-// connect makes a QUIC connection of two ends.
+// connect makes a QUIC connection and returns its two ends.
 func connect(t *testing.T, here, there net.PacketConn, config *quic.Config) (client, server *quic.Conn) {
 	t.Helper()
 	tlsConfig := &tls.Config{Certificates: []tls.Certificate{*kit.NewCA().Issue(agenttest.Outline, time.Hour)}, NextProtos: []string{"test"}, InsecureSkipVerify: true}
@@ -66,7 +66,7 @@ func connect(t *testing.T, here, there net.PacketConn, config *quic.Config) (cli
 	return client, server
 }
 
-// end is one end of a connection, and of its sessions.
+// end is one end of a connection and its sessions.
 type end struct {
 	conn  *datagram.Mux
 	quic  *quic.Conn
@@ -90,7 +90,7 @@ func endsOn(t *testing.T, here, there net.PacketConn, config *quic.Config) (clie
 	return client, server
 }
 
-// session is an end of a session that runs.
+// session is one end of a running session.
 type session struct {
 	*datagram.Session
 	got                         chan []byte
@@ -116,7 +116,7 @@ func (e *end) begin(t *testing.T, st *quic.Stream, idle time.Duration, answer fu
 	return f
 }
 
-// sessions makes both ends of a new session.
+// sessions returns both ends of a new session.
 func sessions(t *testing.T, c, s *end, idle time.Duration) (a, b *session) {
 	t.Helper()
 	st, err := c.quic.OpenStream()
@@ -196,7 +196,7 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
-// TestBeforeTheAnswer: what is sent goes at once, and frames wait for the answer.
+// TestBeforeTheAnswer checks that datagrams are sent at once, but frames only after the answer.
 func TestBeforeTheAnswer(t *testing.T) {
 	c, s := ends(t, enabled)
 	st, err := c.quic.OpenStream()
@@ -269,7 +269,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNothingWaits: who sends more than goes is told by nobody, and holds up nobody.
+// TestNothingWaits checks that excess datagrams are dropped silently, without blocking the sender.
 func TestNothingWaits(t *testing.T) {
 	c, s := ends(t, enabled)
 	a, _ := sessions(t, c, s, time.Minute)
@@ -297,7 +297,8 @@ func TestNothingWaits(t *testing.T) {
 	}
 }
 
-// TestStreamIsStuck: a peer that takes nothing off the stream costs a bounded queue.
+// TestStreamIsStuck checks that a peer that does not read its stream costs only a queue of limited
+// size.
 func TestStreamIsStuck(t *testing.T) {
 	c, _ := ends(t, enabled)
 	st, err := c.quic.OpenStream()
@@ -317,7 +318,7 @@ func TestStreamIsStuck(t *testing.T) {
 	}
 }
 
-// TestMaxSessions: a session too many ends the one that was idle longest.
+// TestMaxSessions checks that one session too many ends the one that was idle longest.
 func TestMaxSessions(t *testing.T) {
 	c, s := ends(t, enabled)
 	first, there := sessions(t, c, s, time.Minute)
@@ -343,7 +344,7 @@ func TestMaxSessions(t *testing.T) {
 	there.want(t, "y")
 }
 
-// TestStrayFrames of sessions that are not there hurt nobody.
+// TestStrayFrames checks that frames of unknown sessions do no harm.
 func TestStrayFrames(t *testing.T) {
 	c, s := ends(t, enabled)
 	_, b := sessions(t, c, s, time.Minute)
@@ -355,7 +356,7 @@ func TestStrayFrames(t *testing.T) {
 	b.want(t, "here")
 }
 
-// TestConnectionLost ends its sessions with the reason.
+// TestConnectionLost checks that the loss of a connection ends its sessions with the reason.
 func TestConnectionLost(t *testing.T) {
 	c, s := ends(t, enabled)
 	a, _ := sessions(t, c, s, time.Minute)

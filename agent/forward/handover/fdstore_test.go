@@ -21,9 +21,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// childEnv makes the test binary a process that listens on the addresses it names,
-// TCP, or UDP with "/udp" behind, and with "accept" before them says a word to one
-// caller of each.
+// childEnv makes the test binary listen on the addresses it names: TCP, or UDP with "/udp" at the
+// end. With "accept" in front of them it sends a word to one caller of each.
 const childEnv = "FLORETE_TEST_LISTEN"
 
 func TestMain(m *testing.M) {
@@ -107,7 +106,7 @@ func serveUDP(s *handover.Store, addr netip.AddrPort, accept bool) error {
 	return err
 }
 
-// manager does what systemd does with the files of a service.
+// manager handles the stored files of a service as systemd does.
 type manager struct {
 	*testing.T
 	conn *net.UnixConn
@@ -124,7 +123,7 @@ func newManager(t *testing.T) *manager {
 	return &manager{T: t, conn: conn, held: map[string]*os.File{}}
 }
 
-// start runs a process to its end with what is held, and takes its messages.
+// start runs a process with the stored files to its end, and handles its messages.
 func (m *manager) start(what string) (output string) {
 	m.Helper()
 	self, err := os.Executable()
@@ -148,7 +147,7 @@ func (m *manager) start(what string) (output string) {
 	return out.String()
 }
 
-// hear takes the messages that were sent.
+// hear handles the messages that were sent.
 func (m *manager) hear() {
 	m.Helper()
 	m.log = nil
@@ -193,7 +192,7 @@ func (m *manager) take(message string, oob []byte) {
 	}
 }
 
-// Who connects while no process is there is served by the next.
+// TestRestart checks that a caller who connects while no process runs is served by the next.
 func TestRestart(t *testing.T) {
 	m := newManager(t)
 	a, b := agenttest.Loopback().String(), agenttest.Loopback().String()
@@ -220,8 +219,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// Who sends while no process is there is heard by the next. TCP at the same address is
-// another matter.
+// TestRestartOverUDP checks that a datagram sent while no process runs is received by the next. TCP
+// at the same address is independent.
 func TestRestartOverUDP(t *testing.T) {
 	m := newManager(t)
 	a, b := agenttest.Loopback().String(), agenttest.Loopback().String()
@@ -262,8 +261,8 @@ func TestRestartOverUDP(t *testing.T) {
 	}
 }
 
-// What other hosts send to is the next process's too, at all addresses or one, and so is a
-// secret; local listeners come and go without it.
+// TestRestartOverQUIC checks that the next process gets the socket of other hosts, at all addresses
+// or one, and a secret, and that local listeners come and go independently.
 func TestRestartOverQUIC(t *testing.T) {
 	for _, ip := range []string{"", "0.0.0.0", "[::]", agenttest.LoopbackIP.String()} {
 		m := newManager(t)
@@ -292,8 +291,8 @@ func TestRestartOverQUIC(t *testing.T) {
 	}
 }
 
-// What peers connect to over TCP is theirs alone: local listeners of the same address are
-// others, and it is dropped when it moves.
+// TestTLS checks that the TCP listener for peers is not mixed up with a local listener of the same
+// address, and that it is dropped when its address changes.
 func TestTLS(t *testing.T) {
 	m := newManager(t)
 	at := agenttest.Loopback().String()
@@ -312,7 +311,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A connection that is held stays open though its process has closed it.
+// TestHold checks that a held connection stays open after its process has closed it.
 func TestHold(t *testing.T) {
 	m := newManager(t)
 	t.Setenv("NOTIFY_SOCKET", m.conn.LocalAddr().String())
@@ -344,7 +343,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A socket that systemd holds too is closed like any other.
+// TestCloseEndsAccept checks that a socket that systemd holds too can be closed like any other.
 func TestCloseEndsAccept(t *testing.T) {
 	m := newManager(t)
 	t.Setenv("NOTIFY_SOCKET", m.conn.LocalAddr().String())

@@ -25,8 +25,7 @@ import (
 
 func TestMain(m *testing.M) { agenttest.Main(m) }
 
-// cluster has a server of outline that lets alice and bob have two of
-// everything.
+// cluster has a server of outline that allows alice and bob two connections and two streams each.
 type cluster struct {
 	t *testing.T
 	*agenttest.Cluster
@@ -48,7 +47,7 @@ func start(t *testing.T, upstream string) *cluster {
 	return c
 }
 
-// pool makes connections of QUIC, one for each caller.
+// pool returns a new pool of QUIC connections.
 func (c *cluster) pool() *transport.Pool {
 	c.t.Helper()
 	laptop := c.Laptop.Identities(c.t)
@@ -60,7 +59,7 @@ func (c *cluster) pool() *transport.Pool {
 	return p
 }
 
-// open opens a stream, and returns what is answered.
+// open opens a stream and returns the answer.
 func (c *cluster) open(p *transport.Pool, as spiffe.ID) (*transport.Stream, error) {
 	c.t.Helper()
 	outline, err := spiffe.Dial(agenttest.Outline)
@@ -77,7 +76,7 @@ func (c *cluster) open(p *transport.Pool, as spiffe.ID) (*transport.Stream, erro
 	return st, st.Answer(ctx)
 }
 
-// wantBusy wants alice to be refused so at both sides.
+// wantBusy checks that alice is refused as busy at both sides.
 func (c *cluster) wantBusy(err error) {
 	c.t.Helper()
 	var refused *transport.RefusedError
@@ -89,14 +88,14 @@ func (c *cluster) wantBusy(err error) {
 	}
 }
 
-// wantRoom waits until alice is let in again.
+// wantRoom waits until alice is admitted again.
 func (c *cluster) wantRoom(p *transport.Pool) {
 	c.t.Helper()
 	kit.Eventually(c.t, "room after one has ended", func() bool { _, err := c.open(p, agenttest.Alice); return err == nil })
 }
 
-// TestStreams: a peer has as many connections to services as it may, and others have
-// theirs.
+// TestStreams checks the limit of a peer's connections to services, and that other peers have
+// limits of their own.
 func TestStreams(t *testing.T) {
 	c := start(t, agenttest.Echo(t))
 	p := c.pool()
@@ -116,7 +115,7 @@ func TestStreams(t *testing.T) {
 	c.wantRoom(p)
 }
 
-// TestConnections: the same of connections of QUIC, without anything in them.
+// TestConnections checks the limit of a peer's QUIC connections, without any streams.
 func TestConnections(t *testing.T) {
 	c := start(t, agenttest.Echo(t))
 	var pools []*transport.Pool
@@ -139,7 +138,8 @@ func TestConnections(t *testing.T) {
 	c.wantRoom(third)
 }
 
-// TestBusyUpstream: an upstream whose queue is full is busy, not unreachable.
+// TestBusyUpstream checks that an upstream with a full queue is reported as busy and not as
+// unreachable.
 func TestBusyUpstream(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "outline.sock")
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

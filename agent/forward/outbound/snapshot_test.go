@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// accepted is a connection to alice's SOCKS5 listener whose request is yet to come.
+// accepted returns a connection to alice's SOCKS5 listener on which no request was sent yet.
 func (s *servers) accepted(t *testing.T) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", s.SOCKS[agenttest.Alice])
@@ -41,8 +41,8 @@ func request(t *testing.T, c net.Conn) byte {
 	return reply[1]
 }
 
-// TestSnapshotOfAccept: a connection is dialled by the manifest in force when it was
-// accepted, whatever the next one has for names and endpoints.
+// TestSnapshotOfAccept checks that a connection is dialled by the manifest that was in force when
+// it was accepted, whatever names and endpoints the next one has.
 func TestSnapshotOfAccept(t *testing.T) {
 	s := start(t, 0)
 	before := s.accepted(t)
@@ -58,7 +58,8 @@ func TestSnapshotOfAccept(t *testing.T) {
 	}
 }
 
-// TestNewerManifestDenies: what a newer manifest does not allow ends all the same.
+// TestNewerManifestDenies checks that a connection ends nevertheless if a newer manifest does not
+// allow it.
 func TestNewerManifestDenies(t *testing.T) {
 	s := start(t, 0)
 	before := s.accepted(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestSpread: callers begin with different forwarders, each always with the same, and only
-// those of one that is gone with another.
+// TestSpread checks that callers begin with different forwarders, each always with the same one,
+// and that only the callers of a forwarder that is gone move to another.
 func TestSpread(t *testing.T) {
 	const hosts, forwarders = 300, 3
 	var all []document.Addresses

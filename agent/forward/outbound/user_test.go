@@ -10,7 +10,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestUserTakesNoMore: a user has as many connections as it may, and others have theirs.
+// TestUserTakesNoMore checks the limit of a user's connections, and that other users have limits of
+// their own.
 func TestUserTakesNoMore(t *testing.T) {
 	agenttest.Root(t, "can start a process of another user")
 	const other = 64998

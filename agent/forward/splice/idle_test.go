@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// reader counts what comes to a socket, as package splice reads it.
+// reader counts the bytes read from a socket in the way of package splice.
 type reader struct {
 	socket       *splice.Socket
 	received     atomic.Int64
@@ -52,7 +52,7 @@ func (r *reader) read() {
 	}
 }
 
-// connected are both ends of a connection.
+// connected returns both ends of a connection.
 func connected(t *testing.T) (here, there *net.TCPConn) {
 	t.Helper()
 	accepted := make(chan *net.TCPConn, 1)
@@ -68,8 +68,8 @@ func connected(t *testing.T) (here, there *net.TCPConn) {
 	return c.(*net.TCPConn), <-accepted
 }
 
-// TestParked: no goroutine waits for idle sockets, bytes, the end and a reset are noticed, and
-// a socket that is closed here is too.
+// TestParked checks that no goroutine waits for idle sockets, and that bytes, the end, a reset and
+// closing the socket locally are noticed.
 func TestParked(t *testing.T) {
 	var lot splice.Lot
 	type pair struct {
@@ -112,7 +112,7 @@ func TestParked(t *testing.T) {
 	}
 }
 
-// TestEmpty: a lot without sockets holds nothing.
+// TestEmpty checks that a lot without sockets holds nothing.
 func TestEmpty(t *testing.T) {
 	before, files := runtime.NumGoroutine(), openFiles(t)
 	var lot splice.Lot

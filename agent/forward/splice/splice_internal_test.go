@@ -14,8 +14,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestInterrupted: whatever a stream is about when it is taken for one that waits, all bytes
-// pass, and the end.
+// TestInterrupted checks that all bytes and the end pass even if a busy stream is treated as idle.
 func TestInterrupted(t *testing.T) {
 	near, far := streams(t)
 	local, process := connections(t)
@@ -54,7 +53,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestWrittenTogether: what many processes write at once goes in few packets.
+// TestWrittenTogether checks that concurrent writes of many processes are sent in few packets.
 func TestWrittenTogether(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const many = 32
@@ -102,7 +101,7 @@ func TestWrittenTogether(t *testing.T) {
 	}
 }
 
-// streams are the two ends of one over QUIC.
+// streams returns the two ends of a stream over QUIC.
 func streams(t *testing.T) (near, far *quic.Stream) {
 	t.Helper()
 	accepted, dialled := connected(t)
@@ -122,7 +121,7 @@ func streams(t *testing.T) (near, far *quic.Stream) {
 	return near, far
 }
 
-// connected are the two ends of a connection over QUIC.
+// connected returns the two ends of a connection over QUIC.
 func connected(t *testing.T) (accepted, dialled *quic.Conn) {
 	t.Helper()
 	cert := kit.NewCA().Issue(kit.ID("service/echo"), time.Hour)
@@ -141,7 +140,7 @@ func connected(t *testing.T) (accepted, dialled *quic.Conn) {
 	return accepted, dialled
 }
 
-// connections are the two ends of one over TCP.
+// connections returns the two ends of a connection over TCP.
 func connections(t *testing.T) (local *net.TCPConn, process net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// ends are the two of a connection over loopback.
+// ends are the two ends of a connection over loopback.
 type ends struct {
 	opener, acceptor *tcpstream.Conn
 	idle             chan struct{} // the opener may open a stream
@@ -166,7 +166,7 @@ func receive(r wire.Stream, random *rand.Rand, sum hash.Hash) error {
 	}
 }
 
-// TestBytes: both directions of fifty streams, one after another over one connection,
+// TestBytes checks that both directions of fifty streams, one after another over one connection,
 // arrive whole, whichever direction ends first.
 func TestBytes(t *testing.T) {
 	e := connect(t)
@@ -198,8 +198,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestReset: whichever end resets which direction, and whatever is under way, the other end
-// gets the code, and the connection carries the next stream.
+// TestReset checks that when either end resets either direction, with any data in flight, the other
+// end gets the code and the connection carries the next stream.
 func TestReset(t *testing.T) {
 	e := connect(t)
 	for i := range 100 {
@@ -249,8 +249,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestHalfClose: a direction that has ended leaves the other, in which a reset is noticed
-// although nobody reads any more.
+// TestHalfClose checks that after one direction has ended the other continues, and that a reset is
+// noticed in it although nobody reads any more.
 func TestHalfClose(t *testing.T) {
 	e := connect(t)
 	for range 20 {
@@ -285,7 +285,7 @@ func read(t *testing.T, s wire.Stream, n int) []byte {
 	return b
 }
 
-// TestStalled: a reset that cannot go by bytes that nobody reads resets the connection.
+// TestStalled checks that a reset that cannot pass bytes that nobody reads resets the connection.
 func TestStalled(t *testing.T) {
 	e := connect(t)
 	from, _ := e.pair(t)
@@ -314,8 +314,8 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestClose: why a connection is closed reaches the other end, behind and before whatever is
-// under way, and ends a write that nobody reads.
+// TestClose checks that the reason for closing a connection reaches the other end with any data in
+// flight, and ends a write that nobody reads.
 func TestClose(t *testing.T) {
 	for _, opener := range []bool{true, false} {
 		e := connect(t)
@@ -340,7 +340,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestDeadline: a read that a deadline interrupts, even within a frame, goes on.
+// TestDeadline checks that a read that a deadline interrupts can be continued, even within a frame.
 func TestDeadline(t *testing.T) {
 	e := connect(t)
 	from, to := e.pair(t)
@@ -362,7 +362,7 @@ func TestDeadline(t *testing.T) {
 	_ = from
 }
 
-// TestViolations: what no peer of ours sends ends the connection.
+// TestViolations checks that frames that no peer of ours sends end the connection.
 func TestViolations(t *testing.T) {
 	for why, frames := range map[string][]byte{
 		"an unknown type":         {9, 0, 0, 0},
@@ -395,7 +395,7 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-// TestNothingStays: a connection that ended leaves no goroutine.
+// TestNothingStays checks that a connection that ended leaves no goroutine.
 func TestNothingStays(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("streams", func(t *testing.T) {
@@ -418,7 +418,7 @@ func TestNothingStays(t *testing.T) {
 	})
 }
 
-// TestGoneWhileNobodyReads: an end that waits for its local one notices a reset all the same.
+// TestGoneWhileNobodyReads checks that an end that waits for its local connection notices a reset.
 func TestGoneWhileNobodyReads(t *testing.T) {
 	e := connect(t)
 	from, _ := e.pair(t)
@@ -435,7 +435,8 @@ func TestGoneWhileNobodyReads(t *testing.T) {
 	})
 }
 
-// TestLateStop: a request to send no more of a stream that is over does not concern the next.
+// TestLateStop checks that a request to stop sending that arrives after its stream has ended does
+// not affect the next stream.
 func TestLateStop(t *testing.T) {
 	e := connect(t)
 	first, to := e.pair(t)
@@ -452,7 +453,8 @@ func TestLateStop(t *testing.T) {
 	read(t, from, 1)
 }
 
-// TestUnanswered: an end that does not agree that a stream is over keeps no connection.
+// TestUnanswered checks that a connection is closed if the other end does not confirm the end of a
+// stream.
 func TestUnanswered(t *testing.T) {
 	e := connect(t)
 	_, to := e.pair(t) // whose opener does not read

@@ -20,7 +20,7 @@ var anAccess = Access{
 	Begun: time.Unix(1, 0).UTC(), Duration: 1500 * time.Microsecond, Sent: 12, Received: 34, End: "done",
 }
 
-// A caller of another trust domain is not taken for one of ours.
+// TestForeignCaller checks that a caller of another trust domain is not mistaken for one of ours.
 func TestForeignCaller(t *testing.T) {
 	e := anAccess
 	e.Caller = kit.IDIn("blue.example", "user/alice")
@@ -41,7 +41,7 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
-// An entry of one of several ports names it.
+// TestAccessLogPort checks that an entry names the port if a service has several.
 func TestAccessLogPort(t *testing.T) {
 	e := anAccess
 	e.Port = "metrics"
@@ -50,7 +50,8 @@ func TestAccessLogPort(t *testing.T) {
 	}
 }
 
-// TestStorm: a storm has so many lines and no more, and their number is known.
+// TestStorm checks that a storm of connections causes a limited number of lines, and that the
+// number of omitted ones is logged.
 func TestStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, log bytes.Buffer

@@ -30,7 +30,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestLatency: each is in the bucket of the first bound that it is within.
+// TestLatency checks that each latency is counted in the bucket of the smallest bound that is not
+// below it.
 func TestLatency(t *testing.T) {
 	var c telemetry.Counters
 	conn := c.Begin(telemetry.In, agenttest.Outline, "", agenttest.Bob)
@@ -46,7 +47,7 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// TestKnown: who is refused is counted apart where the manifest names both.
+// TestKnown checks that refusals are counted per caller and service if the manifest names both.
 func TestKnown(t *testing.T) {
 	var c telemetry.Counters
 	for i := range 3 {
@@ -62,7 +63,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestLast: all are counted, the latest are kept.
+// TestLast checks that all refusals are counted, and the latest are kept.
 func TestLast(t *testing.T) {
 	var c telemetry.Counters
 	if s := c.Summary(); s.Paths == nil || s.Refusals == nil || s.Refused == nil || s.RecentRefusals == nil {
@@ -77,7 +78,7 @@ func TestLast(t *testing.T) {
 	}
 }
 
-// TestReasons: a peer that makes up codes does not make the tally grow.
+// TestReasons checks that a peer that invents codes does not make the tally grow.
 func TestReasons(t *testing.T) {
 	var c telemetry.Counters
 	c.Refuse(telemetry.Refusal{Reason: "denied"})

@@ -31,7 +31,8 @@ func TestNewTracer(t *testing.T) {
 	}
 }
 
-// TestTracerSamples: one in so many, and the same ones at both ends.
+// TestTracerSamples checks that one in so many connections is traced, and the same ones at both
+// ends.
 func TestTracerSamples(t *testing.T) {
 	one, _ := telemetry.NewTracer("http://x", 10, nil, nil)
 	other, _ := telemetry.NewTracer("http://y", 10, nil, nil)
@@ -50,8 +51,8 @@ func TestTracerSamples(t *testing.T) {
 	}
 }
 
-// TestTracer: what waits at the end is sent; a collector that does not answer holds nobody up,
-// and is logged once.
+// TestTracer checks that spans that are still queued at the end are sent, and that a collector that
+// does not answer blocks nothing and is logged once.
 func TestTracer(t *testing.T) {
 	var spans, calls atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

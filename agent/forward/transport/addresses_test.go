@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// silent is an address where nobody answers.
+// silent returns an address at which nobody answers.
 func silent(t *testing.T) string {
 	t.Helper()
 	c, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -29,7 +29,7 @@ func silent(t *testing.T) string {
 	return c.LocalAddr().String()
 }
 
-// several is a route to one forwarder with several addresses.
+// several returns a route to one forwarder with several addresses.
 func several(t *testing.T, addresses ...string) transport.Route {
 	t.Helper()
 	r := route(t, outline, "127.0.0.1:1")
@@ -37,8 +37,8 @@ func several(t *testing.T, addresses ...string) transport.Route {
 	return r
 }
 
-// TestAddressesOfOneForwarder: those that are dead, four here, are not waited for, each of
-// which would take as long as a handshake may, and all together longer than connecting may.
+// TestAddressesOfOneForwarder checks that dead addresses, here four, are not waited for. Each would
+// take as long as a handshake may, and all together longer than connecting may.
 func TestAddressesOfOneForwarder(t *testing.T) {
 	ca := kit.NewCA()
 	s := server{addr: net.JoinHostPort("::1", "0")}
@@ -54,8 +54,8 @@ func TestAddressesOfOneForwarder(t *testing.T) {
 	}
 }
 
-// TestImpostorAtAnAddress: in a network with the same addresses another forwarder answers,
-// or the right one cannot be reached.
+// TestImpostorAtAnAddress covers a network with the same addresses in which another forwarder
+// answers, or the right one cannot be reached.
 func TestImpostorAtAnAddress(t *testing.T) {
 	ca := kit.NewCA()
 	var other, s server
@@ -68,7 +68,7 @@ func TestImpostorAtAnAddress(t *testing.T) {
 	}
 }
 
-// TestNameWithSeveralAddresses: also one that, as Debian has it, leads to the own machine.
+// TestNameWithSeveralAddresses includes a name that, as in Debian, leads to the own machine.
 func TestNameWithSeveralAddresses(t *testing.T) {
 	kit.Names(t, map[string][]string{"ursula.example.org": {"127.0.1.1", "127.0.0.1"}})
 	ca := kit.NewCA()
@@ -87,8 +87,8 @@ func TestNameWithSeveralAddresses(t *testing.T) {
 	}
 }
 
-// TestBlackHoleOfAFamily: where a name leads to IPv6 and IPv4, and one of them to nothing, the
-// other connects, whichever the resolver has first.
+// TestBlackHoleOfAFamily checks that if a name has IPv6 and IPv4 addresses and one family leads
+// nowhere, the other connects, whichever the resolver lists first.
 func TestBlackHoleOfAFamily(t *testing.T) {
 	for _, c := range []struct{ first, serves, swallows string }{
 		{"::1", "127.0.0.1", "::1"}, {"127.0.0.1", "127.0.0.1", "::1"}, {"127.0.0.1", "::1", "127.0.0.1"},
@@ -117,8 +117,8 @@ func TestBlackHoleOfAFamily(t *testing.T) {
 	}
 }
 
-// TestOrder: the forwarder that answered comes first, with the address where it did; the
-// one that failed comes last.
+// TestOrder checks that the forwarder that answered comes first, with the address at which it did,
+// and the one that failed last.
 func TestOrder(t *testing.T) {
 	ca := kit.NewCA()
 	var s server
@@ -148,7 +148,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// heard remembers who sent what came.
+// heard records the sender of each datagram.
 type heard struct {
 	net.PacketConn
 	mu   sync.Mutex
@@ -165,8 +165,8 @@ func (h *heard) ReadFrom(b []byte) (int, net.Addr, error) {
 	return n, from, err
 }
 
-// TestAllAddresses: who listens on all addresses answers from the one that was called, or
-// no NAT and no firewall would let the answer through.
+// TestAllAddresses checks that a listener on all addresses answers from the address that was
+// called. Otherwise a NAT or a firewall would drop the answer.
 func TestAllAddresses(t *testing.T) {
 	ca := kit.NewCA()
 	s := server{addr: ":0"}

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestAnchors: the roots of the peers that new streams go to, whatever carries them.
+// TestAnchors checks the roots of the peers that new streams go to, over every transport.
 func TestAnchors(t *testing.T) {
 	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		n := newNetwork(t)
@@ -51,8 +51,8 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// TestSuperseded: connections to a target that proved itself below the former root take no new
-// streams once the caller has an SVID below the newer one, and open streams go on.
+// TestSuperseded checks that connections to a target that proved itself below the former root get
+// no new streams once the caller has an SVID below the newer one, and that open streams continue.
 func TestSuperseded(t *testing.T) {
 	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		n := newNetwork(t)

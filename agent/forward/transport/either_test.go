@@ -41,7 +41,7 @@ func newEcho(t *testing.T, ca *kit.CA, ip string) *echo {
 	return newService(t, ca, ip, func(st wire.Stream) { io.Copy(st, st) })
 }
 
-// newService has another answer than an echo's.
+// newService starts a service with another answer than an echo.
 func newService(t *testing.T, ca *kit.CA, ip string, answer func(wire.Stream)) *echo {
 	t.Helper()
 	set := host(t, "ursula", ca, outline)
@@ -99,7 +99,7 @@ func serve(in *transport.Incoming, serving *sync.WaitGroup, answer func(wire.Str
 	}
 }
 
-// border is one address for both, at which UDP may be dropped.
+// border is one address for QUIC and TCP, at which UDP may be dropped.
 type border struct {
 	addr    string
 	drop    atomic.Bool
@@ -138,7 +138,7 @@ func newBorder(t *testing.T, e *echo) *border {
 	return b
 }
 
-// both listens at one port of UDP and TCP.
+// both listens on one port over UDP and TCP.
 func both(t *testing.T) (net.PacketConn, net.Listener) {
 	t.Helper()
 	for {
@@ -211,7 +211,7 @@ func newNetwork(t *testing.T) *network {
 	return newNetworkAt(t, "127.0.0.1")
 }
 
-// newNetworkAt has the echo at an address.
+// newNetworkAt returns a network whose echo has an address.
 func newNetworkAt(t *testing.T, ip string) *network {
 	t.Helper()
 	ca := kit.NewCA()
@@ -227,7 +227,7 @@ func newNetworkAt(t *testing.T, ip string) *network {
 	return n
 }
 
-// open opens a stream that is answered.
+// open opens a stream and waits for the answer.
 func (n *network) open(t *testing.T, over document.Transport) (*transport.Stream, error) {
 	t.Helper()
 	r := route(t, outline, n.addr)
@@ -243,7 +243,7 @@ func (n *network) open(t *testing.T, over document.Transport) (*transport.Stream
 	return st, nil
 }
 
-// exchange sends bytes and wants them back.
+// exchange sends bytes and expects them back.
 func exchange(t *testing.T, st *transport.Stream, size int) {
 	t.Helper()
 	st.SetDeadline(time.Now().Add(kit.Patience))
@@ -269,7 +269,7 @@ func finish(t *testing.T, st *transport.Stream) {
 	st.Release()
 }
 
-// goes opens a stream, exchanges something, and returns what it went over.
+// goes opens a stream, exchanges something, and returns the transport.
 func (n *network) goes(t *testing.T, over document.Transport) document.Transport {
 	t.Helper()
 	st, err := n.open(t, over)
@@ -286,8 +286,8 @@ func (n *network) wait(t *testing.T, over document.Transport) {
 	kit.Eventually(t, fmt.Sprintf("streams over %s", over), func() bool { return n.goes(t, document.AnyTransport) == over })
 }
 
-// TestQUICComesFirst: where both lead to a forwarder, streams go over QUIC; where somebody
-// wants one, over that.
+// TestQUICComesFirst checks that streams go over QUIC if both transports lead to a forwarder, and
+// over the configured one if there is one.
 func TestQUICComesFirst(t *testing.T) {
 	n := newNetwork(t)
 	for _, c := range []struct{ over, want document.Transport }{
@@ -304,8 +304,8 @@ func TestQUICComesFirst(t *testing.T) {
 	}
 }
 
-// TestUDPBlocked: TCP leads where UDP never did, without a wait from the second stream on,
-// until UDP does.
+// TestUDPBlocked checks that streams go over TCP if UDP never passed, without a wait from the
+// second stream on, and over QUIC once UDP passes.
 func TestUDPBlocked(t *testing.T) {
 	n := newNetwork(t)
 	n.drop.Store(true)
@@ -330,8 +330,8 @@ func TestUDPBlocked(t *testing.T) {
 	}
 }
 
-// TestUDPFallsSilent: a connection over QUIC gives way to TCP while its streams wait for
-// what may come, and go on when it does.
+// TestUDPFallsSilent checks that new streams go over TCP when a QUIC connection falls silent, while
+// its open streams wait, and continue once packets pass again.
 func TestUDPFallsSilent(t *testing.T) {
 	n := newNetwork(t)
 	old, err := n.open(t, document.AnyTransport)
@@ -360,7 +360,7 @@ func TestUDPFallsSilent(t *testing.T) {
 	n.wait(t, document.OverQUIC)
 }
 
-// TestUDPLoses: where UDP loses half of what is sent, TCP takes over.
+// TestUDPLoses checks that TCP takes over if half of the UDP packets are lost.
 func TestUDPLoses(t *testing.T) {
 	n := newNetwork(t)
 	st, err := n.open(t, document.AnyTransport)
@@ -393,8 +393,8 @@ func TestUDPLoses(t *testing.T) {
 	sending.Wait()
 }
 
-// TestTCPConnectionsAreReused: streams one after another go over one connection, as many as
-// are open at a time need one each.
+// TestTCPConnectionsAreReused checks that successive streams share one connection, and that streams
+// open at the same time need one each.
 func TestTCPConnectionsAreReused(t *testing.T) {
 	n := newNetwork(t)
 	for range 20 {

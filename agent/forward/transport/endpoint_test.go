@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// replicas are forwarders that publish outline, and the pool and route of a caller.
+// replicas returns forwarders that publish outline, and the pool and route of a caller.
 func replicas(t *testing.T, n int) ([]*server, *transport.Pool, transport.Route) {
 	t.Helper()
 	ca := kit.NewCA()
@@ -33,7 +33,7 @@ func replicas(t *testing.T, n int) ([]*server, *transport.Pool, transport.Route)
 	return all, pool(t, func() *hostdir.SVIDSet { return laptop }), r
 }
 
-// open opens a stream that is served, which ends with the test unless it is released.
+// open opens a stream that is served. It ends with the test unless it is released.
 func open(t *testing.T, p *transport.Pool, r transport.Route) *transport.Stream {
 	t.Helper()
 	st, err := p.Open(t.Context(), r, wire.TCP)
@@ -56,7 +56,7 @@ func streams(all []*server) (n []int64) {
 	return n
 }
 
-// TestSpread: streams of one caller go to all healthy endpoints, in about equal shares,
+// TestSpread checks that streams of one caller go to all healthy endpoints in about equal shares,
 // whether they stay open or come one after the other.
 func TestSpread(t *testing.T) {
 	const total, servers = 300, 3
@@ -81,7 +81,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestLoad: an endpoint that has more streams gets none until the others have as many.
+// TestLoad checks that an endpoint with more streams than others gets none until they have as many.
 func TestLoad(t *testing.T) {
 	all, p, r := replicas(t, 2)
 	p.EquallyFar()
@@ -93,8 +93,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLatency: an endpoint is remembered with the time that its answers take. TestSlow has
-// what follows from it.
+// TestLatency checks that the time of an endpoint's answers is remembered. TestSlow checks the
+// effect.
 func TestLatency(t *testing.T) {
 	const delay = 60 * time.Millisecond
 	all, p, r := replicas(t, 1)
@@ -105,8 +105,8 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// TestFewConnections: a service on many hosts costs each caller a few connections. How long
-// one takes to connect does not count here: meanwhile another may be connected to.
+// TestFewConnections checks that a service on many hosts costs each caller few connections. The
+// time to connect does not count here, since another endpoint may be connected to meanwhile.
 func TestFewConnections(t *testing.T) {
 	laptop := host(t, "laptop", kit.NewCA(), alice)
 	p, r := pool(t, func() *hostdir.SVIDSet { return laptop }), route(t, outline, "h1:1", "h2:1", "h3:1", "h4:1", "h5:1", "h6:1", "h7:1", "h8:1")
@@ -119,8 +119,8 @@ func TestFewConnections(t *testing.T) {
 	}
 }
 
-// TestDeadEndpoint: a new connection is made beside it, long before it counts as failed, however
-// many addresses it has, and later streams do not try it.
+// TestDeadEndpoint checks that a new connection is made beside a dead endpoint, long before it
+// counts as failed, however many addresses it has, and that later streams do not try it.
 func TestDeadEndpoint(t *testing.T) {
 	_, p, r := replicas(t, 1)
 	p.InOrder()
@@ -136,8 +136,8 @@ func TestDeadEndpoint(t *testing.T) {
 	}
 }
 
-// TestFailedEndpointIsAvoided: while one refuses, the streams of all go to another, also
-// those that are opened at the same time.
+// TestFailedEndpointIsAvoided checks that while one endpoint refuses, all streams go to another,
+// also those that are opened at the same time.
 func TestFailedEndpointIsAvoided(t *testing.T) {
 	all, p, r := replicas(t, 3)
 	all[0].broken.Store(true)
@@ -152,7 +152,7 @@ func TestFailedEndpointIsAvoided(t *testing.T) {
 	}
 }
 
-// relay passes UDP on to an address, as a network does, until it is cut.
+// relay forwards UDP to an address until it is cut.
 func relay(t *testing.T, to string) (addr string, cut func()) {
 	t.Helper()
 	front, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -189,8 +189,8 @@ func relay(t *testing.T, to string) (addr string, cut func()) {
 	return front.LocalAddr().String(), func() { silent.Store(true) }
 }
 
-// TestSilentEndpoint: a host that is gone without a word gets no new streams, long before
-// the connection to it ends.
+// TestSilentEndpoint checks that a host that vanishes silently gets no new streams, long before the
+// connection to it ends.
 func TestSilentEndpoint(t *testing.T) {
 	ca := kit.NewCA()
 	var gone, s server

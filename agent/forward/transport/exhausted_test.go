@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestExhausted: when the other forwarder lets no further stream be opened, that is what
-// is said, at once.
+// TestExhausted checks that the error says so, at once, if the other forwarder allows no further
+// stream.
 func TestExhausted(t *testing.T) {
 	ca := kit.NewCA()
 	svid := host(t, "ursula", ca, outline).SVID(outline)

@@ -14,7 +14,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestEndpointThatRefusesIsAvoided: the next stream goes to the other endpoint.
+// TestEndpointThatRefusesIsAvoided checks that after a refusal the next stream goes to the other
+// endpoint.
 func TestEndpointThatRefusesIsAvoided(t *testing.T) {
 	ca := kit.NewCA()
 	var bad, good server
@@ -50,7 +51,8 @@ func TestEndpointThatIsNoLongerListed(t *testing.T) {
 	}
 }
 
-// mortal is a server, and who reaches it: kill ends it without a word, again starts the next one.
+// mortal starts a server and a pool of a caller. kill ends the server silently, again starts the
+// next one.
 func mortal(t *testing.T) (p *transport.Pool, r transport.Route, kill, again func()) {
 	t.Helper()
 	ca := kit.NewCA()
@@ -61,9 +63,9 @@ func mortal(t *testing.T) (p *transport.Pool, r transport.Route, kill, again fun
 	return pool(t, func() *hostdir.SVIDSet { return laptop }), route(t, outline, s.addr), func() { s.ln.Close() }, func() { next.start(t, ursula) }
 }
 
-// TestWaitingForAKilledServer: one that waits and sends nothing finds out by a reset: what keeps
-// its connection alive is too small for the server's answer to a connection that it does not
-// know. Where the server is away for longer, the connection has migrated meanwhile.
+// TestWaitingForAKilledServer checks that a caller that waits and sends nothing learns of the end
+// by a reset, although its keep-alive packets are too small for a stateless reset. If the server is
+// away for longer, the connection has migrated meanwhile.
 func TestWaitingForAKilledServer(t *testing.T) {
 	for name, migrates := range map[string]bool{"back at once": false, "back after the connection migrated": true} {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +95,8 @@ func TestWaitingForAKilledServer(t *testing.T) {
 	}
 }
 
-// TestKilledServer: a server that vanished without a word and came back makes its
-// peers connect again, by a reset and not when the connection is idle.
+// TestKilledServer checks that peers of a server that vanished silently and came back connect again
+// because of a reset, and not of the idle timeout.
 func TestKilledServer(t *testing.T) {
 	p, r, kill, again := mortal(t)
 	if err := try(t, p, r); err != nil {

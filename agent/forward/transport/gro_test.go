@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// sockets are two that are connected: datagrams that the second one sends come to the first.
+// sockets returns two connected sockets. Datagrams that the second one sends arrive at the first.
 func sockets(t *testing.T, ip string) (*merging, *net.UDPConn) {
 	t.Helper()
 	to, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.ParseIP(ip)})
@@ -33,7 +33,7 @@ func sockets(t *testing.T, ip string) (*merging, *net.UDPConn) {
 	return merged, from
 }
 
-// segmented has a socket send what is written in datagrams of that size.
+// segmented makes a socket divide what is written into datagrams of that size.
 func segmented(t *testing.T, c *net.UDPConn, size int) {
 	t.Helper()
 	raw, err := c.SyscallConn()
@@ -45,7 +45,7 @@ func segmented(t *testing.T, c *net.UDPConn, size int) {
 	}
 }
 
-// receive returns so many datagrams, read in batches of eight as QUIC does.
+// receive returns n datagrams, read in batches of eight as quic-go does.
 func receive(t *testing.T, c *merging, from *net.UDPConn, n int) (all [][]byte) {
 	t.Helper()
 	for len(all) < n {
@@ -67,8 +67,7 @@ func receive(t *testing.T, c *merging, from *net.UDPConn, n int) (all [][]byte) 
 	return all
 }
 
-// TestDatagramsAreWhatWasSent: also those that do not fit in a batch, and that are shorter
-// than the others.
+// TestDatagramsAreWhatWasSent includes datagrams that do not fit in a batch, and shorter ones.
 func TestDatagramsAreWhatWasSent(t *testing.T) {
 	for _, ip := range []string{"127.0.0.1", "::1"} {
 		t.Run(ip, func(t *testing.T) {
@@ -104,7 +103,7 @@ func TestDatagramsAreWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestMerged: the kernel does merge, or all of it is for nothing.
+// TestMerged checks that the kernel does merge datagrams; otherwise the type would be useless.
 func TestMerged(t *testing.T) {
 	to, from := sockets(t, "127.0.0.1")
 	segmented(t, from, 1000)

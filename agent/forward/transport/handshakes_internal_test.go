@@ -2,7 +2,7 @@ package transport
 
 import "testing"
 
-// Handshakes is how many handshakes are under way.
+// Handshakes returns the number of handshakes under way.
 func (l *Listener) Handshakes() int64 { return l.handshakes.n.Load() }
 
 func TestHandshakes(t *testing.T) {

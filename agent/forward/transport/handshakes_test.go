@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestHandshakesEnd: one that is over, either way, does not count any more.
+// TestHandshakesEnd checks that a handshake that succeeded or failed is no longer counted.
 func TestHandshakesEnd(t *testing.T) {
 	ca := kit.NewCA()
 	var s server
@@ -36,7 +36,7 @@ func TestHandshakesEnd(t *testing.T) {
 	kit.Eventually(t, "the refused handshake to end", func() bool { return s.ln.Handshakes() == 0 })
 }
 
-// deaf sends and hears nothing, like one who writes another's address on what it sends.
+// deaf sends and receives nothing, like a sender with a forged address.
 type deaf struct {
 	net.PacketConn
 	closed chan struct{}
@@ -47,8 +47,8 @@ func (d deaf) ReadFrom([]byte) (int, net.Addr, error) {
 	return 0, nil, net.ErrClosed
 }
 
-// TestForgedAddresses: who does not hear what is answered takes little, however often it
-// begins, and others are let in meanwhile.
+// TestForgedAddresses checks that senders that cannot receive answers take few resources, however
+// often they begin, and that others are admitted meanwhile.
 func TestForgedAddresses(t *testing.T) {
 	const forged, bound = 400, 128
 	ca := kit.NewCA()

@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestEndpointThatIsNotResolved: a name server that says nothing keeps no other
-// endpoint waiting.
+// TestEndpointThatIsNotResolved checks that a silent name server does not delay the other
+// endpoints.
 func TestEndpointThatIsNotResolved(t *testing.T) {
 	was, asked, done := net.DefaultResolver, make(chan struct{}, 64), make(chan struct{})
 	t.Cleanup(func() { net.DefaultResolver = was }) // after the pool is closed, which uses it
@@ -41,8 +41,8 @@ func TestEndpointThatIsNotResolved(t *testing.T) {
 	}
 }
 
-// TestNoAnswer: a target's side that says nothing is waited for as long as the caller
-// wants, and avoided then.
+// TestNoAnswer checks that a silent target is waited for as long as the caller wants, and then
+// avoided.
 func TestNoAnswer(t *testing.T) {
 	ca := kit.NewCA()
 	mute, err := quic.ListenAddr("127.0.0.1:0", &tls.Config{

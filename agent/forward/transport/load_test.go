@@ -26,8 +26,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// hashed returns, once the caller has ended its side, the hash of what it got, as many bytes as
-// its first four request, and their hash.
+// hashed reads until the caller ends its side. It answers with the hash of the bytes it got, as
+// many bytes as their first four request, and the hash of these.
 func hashed(st wire.Stream) {
 	got := sha256.New()
 	var want [4]byte
@@ -45,8 +45,8 @@ func hashed(st wire.Stream) {
 	st.Write(sum[:])
 }
 
-// hashes sends up to 64 KiB, in pieces, and compares hashes of both ways. A stream that is
-// abandoned is reset under way.
+// hashes sends up to 64 KiB in pieces, and compares hashes in both directions. If abandoned, it
+// resets the stream before the end.
 func hashes(st wire.Stream, random *mrand.Rand, abandoned bool) error {
 	b := make([]byte, 4+random.IntN(1<<random.IntN(17)))
 	rand.Read(b)
@@ -84,8 +84,8 @@ func hashes(st wire.Stream, random *mrand.Rand, abandoned bool) error {
 	return nil
 }
 
-// TestTenThousand: of so many streams at once, of which a quarter is reset, all bytes of the
-// others arrive, and nothing remains afterwards: no goroutine, file or memory.
+// TestTenThousand checks that of that many streams at once, of which a quarter is reset, all bytes
+// of the others arrive, and that no goroutine, file or memory remains afterwards.
 func TestTenThousand(t *testing.T) {
 	callers := []spiffe.ID{alice, kit.ID("user/bob"), kit.ID("user/carol")} // each has 4,096 at most
 	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
@@ -152,7 +152,7 @@ func TestTenThousand(t *testing.T) {
 	}
 }
 
-// atOnce is ten thousand, or as many as this process may have files for.
+// atOnce returns ten thousand, or as many as the process may have files for.
 func atOnce(t *testing.T, over document.Transport) int {
 	const all = 10_000
 	var limit syscall.Rlimit
@@ -167,7 +167,7 @@ func atOnce(t *testing.T, over document.Transport) int {
 	return all
 }
 
-// footprint is what the process has.
+// footprint is the resource use of the process.
 type footprint struct {
 	goroutines, files int
 	heap              uint64
@@ -185,7 +185,7 @@ func measured(t *testing.T) footprint {
 	return footprint{runtime.NumGoroutine(), len(files), m.HeapAlloc + m.StackInuse}
 }
 
-// within allows for what the runtime keeps of each goroutine that there was.
+// within allows for memory that the runtime keeps for each former goroutine.
 func (f footprint) within(before footprint) bool {
 	return f.goroutines <= before.goroutines+8 && f.files <= before.files+8 && f.heap <= before.heap+32<<20
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// fits is the size of UDP datagrams that go through a tunnel below another: the smallest that
-// QUIC needs and some more, and less than what it has found out to pass.
+// fits is the size of UDP datagrams that pass a tunnel below another: slightly more than the
+// smallest that QUIC needs, and less than the size that it has found to pass.
 const fits = 1250
 
-// TestNATForgets: a NAT that forgets a connection, which goes on behind another port.
+// TestNATForgets covers a NAT that forgets a connection, which continues with another port.
 func TestNATForgets(t *testing.T) {
 	n := newNetwork(t)
 	st, err := n.open(t, document.OverQUIC)
@@ -37,8 +37,8 @@ func TestNATForgets(t *testing.T) {
 	}
 }
 
-// TestPacketsBecomeTooLarge: a path that drops large packets from some moment on, and returns
-// no word of it, in each direction.
+// TestPacketsBecomeTooLarge covers a path that begins to drop large packets silently, in each
+// direction.
 func TestPacketsBecomeTooLarge(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -63,8 +63,7 @@ func TestPacketsBecomeTooLarge(t *testing.T) {
 	}
 }
 
-// TestSmallPacketsFromTheStart: QUIC connects where no more than the least that it needs
-// passes.
+// TestSmallPacketsFromTheStart checks that QUIC connects if only packets of its minimum size pass.
 func TestSmallPacketsFromTheStart(t *testing.T) {
 	n := newNetwork(t)
 	n.in.Store(1200)
@@ -74,7 +73,7 @@ func TestSmallPacketsFromTheStart(t *testing.T) {
 	}
 }
 
-// TestOneDirectionIsDropped: TCP takes over long before QUIC finds out.
+// TestOneDirectionIsDropped checks that TCP takes over long before QUIC detects the loss.
 func TestOneDirectionIsDropped(t *testing.T) {
 	for name, drop := range map[string]func(*border){
 		"to the forwarder":   func(b *border) { b.in.Store(1) },
@@ -107,8 +106,8 @@ func TestOneDirectionIsDropped(t *testing.T) {
 	}
 }
 
-// TestHostMoves: a host loses its address in the middle of a transfer, has none for a while,
-// and then another one. Nothing but the route to the forwarder leads to the new one.
+// TestHostMoves covers a host that loses its address in the middle of a transfer, has none for a
+// while, and then another one, to which only the route to the forwarder leads.
 func TestHostMoves(t *testing.T) {
 	if !agenttest.OwnNetwork(t) {
 		return

@@ -14,7 +14,7 @@ func (p *Pool) InOrder() { p.random = func(int) int { return 0 } }
 // EquallyFar makes latencies not count: on a busy machine, some are long by chance.
 func (p *Pool) EquallyFar() { p.near = time.Hour }
 
-// Order is in which order addresses are tried.
+// Order returns the order in which addresses are tried.
 func (p *Pool) Order(r Route) (all []string) {
 	for _, e := range p.order(r) {
 		all = append(all, e.ordered()...)
@@ -22,12 +22,12 @@ func (p *Pool) Order(r Route) (all []string) {
 	return all
 }
 
-// Sort is the same of what one of them led to.
+// Sort is like Order for the results of resolving one of them.
 func (p *Pool) Sort(r Route, found []netip.AddrPort) []netip.AddrPort {
 	return p.sort(p.order(r)[0], found)
 }
 
-// RetryQUIC is after how long QUIC is tried again.
+// RetryQUIC sets the time after which QUIC is tried again.
 func (p *Pool) RetryQUIC(after time.Duration) { p.retryQUIC = after }
 
 // Prepared reports whether all connections over QUIC have a path to migrate to.
@@ -42,13 +42,13 @@ func (p *Pool) Prepared() bool {
 	return true
 }
 
-// RetireSuperseded does at a given time what the pool does every few seconds.
+// RetireSuperseded does the periodic retirement of connections at a given time.
 func (p *Pool) RetireSuperseded(now time.Time) { p.retireSuperseded(now) }
 
-// Latency is that of a route's first endpoint.
+// Latency returns the latency of a route's first endpoint.
 func (p *Pool) Latency(r Route) time.Duration { return p.first(r).latency }
 
-// Failures are those in a row of a route's first endpoint.
+// Failures returns the number of successive failures of a route's first endpoint.
 func (p *Pool) Failures(r Route) int { return p.first(r).failures }
 
 func (p *Pool) first(r Route) endpoint {
@@ -57,7 +57,7 @@ func (p *Pool) first(r Route) endpoint {
 	return *p.endpoints(r)[0]
 }
 
-// overQUIC reports whether a connection over QUIC has what is asked for.
+// overQUIC reports whether a connection over QUIC satisfies has.
 func (p *Pool) overQUIC(has func(*conn, *quicLink) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *Pool) Migrates() bool {
 	return p.overQUIC(func(_ *conn, l *quicLink) bool { return !l.paths.begun.IsZero() && !l.paths.busy.Load() })
 }
 
-// Packets is how many packets all connections have sent and received.
+// Packets returns the number of packets that all connections have sent and received.
 func (p *Pool) Packets() (n int64) {
 	p.overQUIC(func(_ *conn, l *quicLink) bool {
 		s := l.ConnectionStats()
@@ -89,7 +89,7 @@ func (p *Pool) Packets() (n int64) {
 	return n
 }
 
-// TestSlow: an endpoint that takes long to answer gets few streams, until that is long ago.
+// TestSlow checks that a slow endpoint gets few streams until its last answer is long ago.
 func TestSlow(t *testing.T) {
 	p := &Pool{near: near, targets: map[targetKey]map[string]*endpoint{}}
 	turn := 0

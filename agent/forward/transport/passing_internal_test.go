@@ -70,7 +70,7 @@ func long(id []byte, text string) []byte {
 	return append(append([]byte{0xc0, 0, 0, 0, 1, byte(len(id))}, id...), text...)
 }
 
-// next is what another process makes of what a socket offers.
+// next returns the socket that another process makes of those that s offers.
 func next(t *testing.T, s *socket) *socket {
 	t.Helper()
 	files, err := s.offer()
@@ -103,8 +103,9 @@ func next(t *testing.T, s *socket) *socket {
 	return n
 }
 
-// TestGenerations: each of three processes gets the packets of its connections, in order and
-// with the sender's address, and those of nobody are the newest's, as those of a process that is gone.
+// TestGenerations checks that each of three processes gets the packets of its connections, in order
+// and with the sender's address, and that packets of unknown connections and of processes that are
+// gone go to the newest.
 func TestGenerations(t *testing.T) {
 	bound, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {

@@ -36,8 +36,8 @@ func TestRegistryRefuses(t *testing.T) {
 	}
 }
 
-// FuzzLookup holds the law that an SNI finds the identity it was made from and
-// that nothing else finds one.
+// FuzzLookup checks that an SNI finds the identity it was made from, and that no other SNI finds
+// one.
 func FuzzLookup(f *testing.F) {
 	r := registry(f)
 	for _, sni := range []string{"", "outline.demo.flor.rete", "_vertex.outline.demo.flor.rete", "outline.ursula.demo.flor.rete", "OUTLINE.demo.flor.rete", "outline.demo.flor.rete."} {

@@ -13,7 +13,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestRevokedCaller: a caller that is revoked reads so, and not that its SVID was not delivered.
+// TestRevokedCaller checks that a revoked caller gets the error that it is revoked, and not that
+// its SVID was not delivered.
 func TestRevokedCaller(t *testing.T) {
 	n := newNetwork(t)
 	laptop := agenttest.NewHost(t, "laptop", n.ca)

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestWatch: addresses and routes that come and go are each a change.
+// TestWatch checks that each added or removed address or route is reported as a change.
 func TestWatch(t *testing.T) {
 	if !agenttest.OwnNetwork(t) {
 		return

@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestSilentOverTCP: of those who begin no handshake, or do not end it, as many as there is
-// room for stay for a while, and whoever comes makes room for itself.
+// TestSilentOverTCP checks that peers that begin no handshake, or do not finish it, may stay for a
+// while up to a limit, and that each new peer gets a place.
 func TestSilentOverTCP(t *testing.T) {
 	const room = 256
 	n := newNetwork(t)
@@ -49,8 +49,8 @@ func TestSilentOverTCP(t *testing.T) {
 	}
 }
 
-// TestHandshakesOverTCP: who is not the target, or not trusted, or speaks another protocol is
-// refused as over QUIC, and who it was is reported.
+// TestHandshakesOverTCP checks that a peer that is not the target, not trusted or speaks another
+// protocol is refused as over QUIC, with its identity in the error.
 func TestHandshakesOverTCP(t *testing.T) {
 	ca, other := kit.NewCA(), kit.NewCA()
 	rejected := make(chan transport.Rejection, 16)
@@ -115,8 +115,8 @@ func TestHandshakesOverTCP(t *testing.T) {
 	}
 }
 
-// TestBegunOverTCP: who has begun a handshake is let in, however many silent ones connect from
-// the same address before it ends.
+// TestBegunOverTCP checks that a peer that has begun a handshake is admitted, however many silent
+// ones connect from the same address before it ends.
 func TestBegunOverTCP(t *testing.T) {
 	ca := kit.NewCA()
 	ursula := host(t, "ursula", ca, outline)
@@ -152,7 +152,7 @@ func TestBegunOverTCP(t *testing.T) {
 	}
 }
 
-// flood connects until it has made room for itself.
+// flood connects until its connections have displaced others.
 func flood(t *testing.T, address string) {
 	var all []net.Conn
 	for range 600 {

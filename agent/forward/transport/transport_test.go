@@ -27,7 +27,7 @@ var (
 	alice   = kit.ID("user/alice")
 )
 
-// host has SVIDs of all ids.
+// host returns a host with SVIDs of all ids.
 func host(t *testing.T, name string, ca *kit.CA, ids ...spiffe.ID) *hostdir.SVIDSet {
 	t.Helper()
 	h := agenttest.NewHost(t, name, ca)
@@ -202,8 +202,8 @@ func TestRenewedSVIDGetsANewConnection(t *testing.T) {
 	kit.Eventually(t, "the old connection to end with its last stream", func() bool { return s.ended.Load() == 1 })
 }
 
-// TestRenewedWhileConnecting: what is made with the SVID of before may be retired before
-// anybody has used it.
+// TestRenewedWhileConnecting checks that a connection made with the previous SVID may be retired
+// before its first use.
 func TestRenewedWhileConnecting(t *testing.T) {
 	ca := kit.NewCA()
 	var s server
@@ -230,8 +230,8 @@ func TestRenewedWhileConnecting(t *testing.T) {
 	}
 }
 
-// TestRefusalIsSeenWhicheverWay: both directions end, and this side reacts to the end
-// of the one before it has seen the other.
+// TestRefusalIsSeenWhicheverWay checks that a refusal is reported although both directions end, and
+// this side may notice the end of either first.
 func TestRefusalIsSeenWhicheverWay(t *testing.T) {
 	for name, s := range map[string]*server{
 		"of the stream":     {refuse: wire.Unreachable},
@@ -258,8 +258,8 @@ func TestRefusalIsSeenWhicheverWay(t *testing.T) {
 	}
 }
 
-// TestCut: of the streams of a connection that is cut, those that were not served are tried
-// again, and no other.
+// TestCut checks that of the streams of a connection that is cut, only those that were not served
+// are tried again.
 func TestCut(t *testing.T) {
 	ca := kit.NewCA()
 	var s server
@@ -303,7 +303,7 @@ func TestAnswerToAStreamGivenUp(t *testing.T) {
 	}
 }
 
-// TestWrongSAN: the certificate is by the right CA, for another service.
+// TestWrongSAN uses a certificate of the right CA for another service.
 func TestWrongSAN(t *testing.T) {
 	ca := kit.NewCA()
 	other := host(t, "raishan", ca, wiki).SVID(wiki).Cert
@@ -406,7 +406,7 @@ func TestALPNIsRequired(t *testing.T) {
 	}
 }
 
-// tickets counts what a server gives for resumption.
+// tickets counts the session tickets of a server.
 type tickets struct {
 	tls.ClientSessionCache
 	n atomic.Int64
@@ -417,7 +417,7 @@ func (c *tickets) Put(key string, s *tls.ClientSessionState) {
 	c.ClientSessionCache.Put(key, s)
 }
 
-// TestNoResumption: a client that wants to resume gets nothing to do it with.
+// TestNoResumption checks that a client that wants to resume gets no session ticket.
 func TestNoResumption(t *testing.T) {
 	ca := kit.NewCA()
 	var s server

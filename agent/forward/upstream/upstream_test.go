@@ -24,7 +24,7 @@ const (
 	patient = kit.Patience
 )
 
-// serve listens under an account and says its name to whoever connects or sends.
+// serve listens under an account and sends its name to everybody who connects or sends.
 func serve(t *testing.T, uid uint32, network, addr, name string) io.Closer {
 	t.Helper()
 	var ln net.Listener
@@ -85,7 +85,7 @@ func dial(t *testing.T, addr, user string) (string, error) {
 	return string(b), err
 }
 
-// owners are whose a socket is, and whose it should be.
+// owners are pairs of a socket's owner and the required one.
 var owners = []struct {
 	uid     uint32
 	user    string
@@ -157,7 +157,7 @@ func TestOwnerOfUDP(t *testing.T) {
 	}
 }
 
-// TestUnknownAccount: root alone will do.
+// TestUnknownAccount checks that only root is accepted for an unknown account.
 func TestUnknownAccount(t *testing.T) {
 	owner, err := upstream.NewOwner("no-such-account")
 	if err == nil {
@@ -170,8 +170,8 @@ func TestUnknownAccount(t *testing.T) {
 	}
 }
 
-// TestReplaced: another account takes the port again and again while the service is
-// started again. What is connected to is the service's each time.
+// TestReplaced checks that connections go to the service alone although another account takes its
+// port repeatedly while it restarts.
 func TestReplaced(t *testing.T) {
 	agenttest.Root(t, "can listen as another account")
 	addr := agenttest.Loopback().String()

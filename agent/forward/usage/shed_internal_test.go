@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// pair is a connection, whose server's end is in the table.
+// pair returns a connection whose server end is in the table.
 func pair(t *testing.T, table *Table, caller spiffe.ID, close func()) (client, server *quic.Conn, c *Conn) {
 	t.Helper()
 	config := &tls.Config{Certificates: []tls.Certificate{*kit.NewCA().Issue(kit.ID("service/outline"), time.Hour)}, NextProtos: []string{"test"}, InsecureSkipVerify: true}
@@ -41,7 +41,7 @@ func pair(t *testing.T, table *Table, caller spiffe.ID, close func()) (client, s
 	return client, server, c
 }
 
-// stream is a stream, at both ends.
+// stream returns both ends of a stream.
 func stream(t *testing.T, client, server *quic.Conn, c *Conn) (from, to *quic.Stream) {
 	t.Helper()
 	from, err := client.OpenStreamSync(t.Context())
@@ -71,8 +71,8 @@ func read(c *Conn, st *quic.Stream, each func([]byte)) {
 	}
 }
 
-// TestEstimate: a connection whose data is read holds nothing, whatever goes over it; what
-// nobody reads is found beside it.
+// TestEstimate checks that a connection whose data is read is estimated to hold nothing, whatever
+// goes over it, and that unread data is found.
 func TestEstimate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -143,7 +143,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestTheHeaviestCaller loses its connections, and nobody else.
+// TestTheHeaviestCaller checks that the caller that holds the most memory loses its connections,
+// and nobody else.
 func TestTheHeaviestCaller(t *testing.T) {
 	var table Table
 	closed := map[string]int{}
@@ -165,7 +166,7 @@ func TestTheHeaviestCaller(t *testing.T) {
 	}
 }
 
-// TestWaiting: what a peer opens and nobody accepts is held.
+// TestWaiting checks that streams that a peer opens and nobody accepts are counted.
 func TestWaiting(t *testing.T) {
 	var table Table
 	client, _, c := pair(t, &table, kit.ID("user/alice"), nil)

@@ -61,7 +61,7 @@ func parse(b []byte) error {
 	return err
 }
 
-// A reason that is too long for a frame is cut.
+// TestLongReason checks that a reason that is too long for a frame is truncated.
 func TestLongReason(t *testing.T) {
 	b := wire.AppendClose(nil, 1<<62-1, string(make([]byte, 1000)))
 	if _, length, err := wire.ParseFrame(b); err != nil || length != len(b)-wire.FrameHeader {

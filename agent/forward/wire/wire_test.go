@@ -191,7 +191,7 @@ func TestUnservedVectors(t *testing.T) {
 	}
 }
 
-// FuzzRead holds the law that what Read takes is what Append writes.
+// FuzzRead checks that Append writes the bytes that Read accepts.
 func FuzzRead(f *testing.F) {
 	v := load(f)
 	for _, p := range append(v.Preambles, v.UDP.Preambles...) {
@@ -214,8 +214,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzCutStreamID holds the law that CutStreamID(AppendStreamID(x)) is x, for any x that it gives:
-// a varint may be longer than it need be.
+// FuzzCutStreamID checks that CutStreamID(AppendStreamID(x)) is x for any x that it returns. A
+// varint may be longer than necessary.
 func FuzzCutStreamID(f *testing.F) {
 	v := load(f).UDP
 	for _, x := range v.Frames {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// limits pairs the text of a constant in the code with the row of docs/explain/limits.md that states it.
+// limits pairs the text of a constant in the code with the row of docs/explain/limits.md, or of
+// docs/reference/units.md, that states it.
 var limits = []struct{ file, code, row string }{
 	{"../agent/forward/inbound/peers.go", "Connections: 512, Total: 4096,", "| Connections of a peer over QUIC; of all peers | 512; 4,096 |"},
 	{"../agent/forward/inbound/peers.go", "OverTCP: 4096, TotalOverTCP: 1 << 14", "| Connections of a peer over TCP; of all peers | 4,096; 16,384 |"},
@@ -43,17 +44,22 @@ var limits = []struct{ file, code, row string }{
 	{"../providers/server/server.go", "turns = 256", "| 256, half a second each |"},
 	{"../activation/needstate/backoff.go", "const LongestWait = 5 * time.Minute", "at most 5 minutes after `transient`"},
 	{"../nix/kinds/cert.nix", "86400", "| SVID of a node, service or user | 1 day; 90 days at most |"},
-	{"../nix/units/agent.nix", "MemoryMax = \"1G\"", "| the forwarder (its process keeps within 512 MiB"},
-	{"../nix/units/store.nix", "MemoryMax = \"2G\"", "| a member of the shared store | 2 GiB |"},
+	{"../nix/units/agent.nix", "MemoryMax = \"1G\"", "| `florete-agent.service` | `florete` | 1 GiB |"},
+	{"../nix/units/store.nix", "MemoryMax = \"2G\"", "| `florete-store.service` | `florete-store`, dynamic | 2 GiB |"},
 }
 
-// TestLimitsPage checks that the page of limits states what the code has: a constant that changes takes its row along.
+// TestLimitsPage checks that the pages state what the code has: a constant that changes takes its row along.
 func TestLimitsPage(t *testing.T) {
 	const page = "../docs/explain/limits.md"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
+	units, err := os.ReadFile("../docs/reference/units.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, units...)
 	for _, l := range limits {
 		source, err := os.ReadFile(l.file)
 		if err != nil {

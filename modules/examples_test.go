@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestExamples evaluates what other tools that deploy are given, with stand-ins for what
-// their flakes bring.
+// TestExamples evaluates the examples for other deployment tools, with stand-ins for the modules of
+// their flakes.
 func TestExamples(t *testing.T) {
 	out, err := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "--expr", `
 		let

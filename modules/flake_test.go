@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestFlake evaluates what the flake takes from nixpkgs, with a nixpkgs that answers
-// with what it was asked.
+// TestFlake evaluates the uses of nixpkgs in the flake, with a nixpkgs that returns its arguments.
 func TestFlake(t *testing.T) {
 	cmd := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "--expr", `
 		let
@@ -61,7 +60,7 @@ func TestFlake(t *testing.T) {
 	}
 }
 
-// TestInstanceName: what cannot be an instance is refused where it is written.
+// TestInstanceName checks that an invalid instance name is refused where it is written.
 func TestInstanceName(t *testing.T) {
 	out, err := exec.Command("nix-instantiate", "--eval", "--expr", `(import ./. null "Blue").default`).CombinedOutput()
 	want := `florete.lib.instance "Blue": want a short name`

@@ -17,8 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the cases expect")
 
-// result is what testdata/eval.nix gives for one configuration: what is wrong with
-// it, or what it makes.
+// result is the output of testdata/eval.nix for one configuration: its errors, or its options.
 type result struct {
 	Errors []string
 	Units  map[string]string
@@ -95,10 +94,10 @@ func (r result) check(t *testing.T, path string) {
 	}
 }
 
-// only are directives that a plain host has no settings for.
+// only matches directives for which a host without NixOS has no settings.
 var only = regexp.MustCompile(`(?m)^(X-Settings|LoadCredential)=.*\n`)
 
-// first are names and paths of what is no further cluster's.
+// first matches names and paths that do not belong to a further cluster.
 var first = regexp.MustCompile(`"[^"]*\bflorete[-/][^"]*"`)
 
 func sameUnits(t *testing.T, got, plain map[string]string) {
@@ -140,7 +139,7 @@ func evaluate(t *testing.T, lib string) (e evaluation) {
 	return e
 }
 
-// nixpkgsLib is where nixpkgs' lib is: $NIXPKGS_LIB, or in the Nix path.
+// nixpkgsLib returns the path of nixpkgs' lib: $NIXPKGS_LIB, or one in the Nix path.
 func nixpkgsLib(t *testing.T) string {
 	if dir := os.Getenv("NIXPKGS_LIB"); dir != "" {
 		for _, at := range []string{dir, filepath.Join(dir, "lib")} {

@@ -25,7 +25,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// exposed are the metrics of a forwarder that has something of everything, with their labels.
+// exposed returns the metrics, with their labels, of a forwarder that exposes every metric.
 func exposed(t *testing.T) map[string][]string {
 	t.Helper()
 	service, caller := kit.ID("service/wiki"), kit.ID("user/alice")
@@ -77,7 +77,7 @@ func families(t *testing.T, text io.Reader, all map[string][]string) {
 	}
 }
 
-// ofStore adds the metrics of a member of the store, which has written something.
+// ofStore adds the metrics of a member of the store that has written something.
 func ofStore(t *testing.T, all map[string][]string) {
 	t.Helper()
 	c := etcdtest.Start(t, 1)
@@ -92,8 +92,8 @@ func ofStore(t *testing.T, all map[string][]string) {
 	families(t, res.Body, all)
 }
 
-// TestMonitoring: the alerts and the dashboard parse, and read nothing that neither a forwarder
-// nor a member of the store exposes.
+// TestMonitoring checks that the alerts and the dashboard parse, and read only metrics that a
+// forwarder or a member of the store exposes.
 func TestMonitoring(t *testing.T) {
 	promql, err := program.Tool("tools/promql", "promql")
 	if err != nil {

@@ -16,7 +16,7 @@ type option struct {
 
 const optionsPage = "../docs/reference/nixos-options.md"
 
-// optionGroups are the headings of the page, by how names begin after services.florete.
+// optionGroups are the headings of the page, by the prefix of names after services.florete.
 var optionGroups = []struct{ prefix, title string }{
 	{"", "The cluster of a host"},
 	{"host.", "Activation"},
@@ -83,7 +83,7 @@ with ` + "`services.florete_NAME`" + `: see
 	return b.String()
 }
 
-// heading escapes a name, of which a part such as <name> would be HTML.
+// heading escapes a name, since a part such as <name> would be HTML.
 func heading(name string) string { return strings.ReplaceAll(name, "<", `\<`) }
 
 // value writes a value in the line of a list, or in a block of code below it.

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPackage holds package.nix to the repository: what nixpkgs will find when it
-// vendors the modules, and the commands there are.
+// TestPackage compares package.nix with the repository: the hash of the vendored modules, and the
+// commands.
 func TestPackage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -52,7 +52,7 @@ func TestPackage(t *testing.T) {
 	}
 }
 
-// vendorHash is the hash of what nixpkgs' buildGoModule vendors.
+// vendorHash returns the hash of the modules that nixpkgs' buildGoModule vendors.
 func vendorHash(t *testing.T) string {
 	vendor := filepath.Join(t.TempDir(), "vendor")
 	cmd := exec.Command("go", "mod", "vendor", "-o", vendor)

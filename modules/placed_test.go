@@ -13,8 +13,8 @@ import (
 
 var nixBlock = regexp.MustCompile("(?s)```nix\n(.*?)```")
 
-// TestRuns evaluates the example of the how-to on every host of a cluster: the program is where
-// the compiler placed the service, and nowhere else.
+// TestRuns evaluates the example of the how-to on every host of a cluster: the program runs only
+// where the compiler placed the service.
 func TestRuns(t *testing.T) {
 	lib := nixpkgsLib(t)
 	_, page, _ := strings.Cut(read(t, "../docs/how-to/add-a-nixos-host.md"), "\n## Run a service where the compiler places it\n")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// vmSystem is a host of a VM test, or what one of its specialisations makes of it.
+// vmSystem is a host of a VM test, or one of its specialisations.
 type vmSystem struct {
 	Errors          []string
 	Units           []string
@@ -20,8 +20,8 @@ type vmSystem struct {
 	Specialisations map[string]vmSystem
 }
 
-// TestVMSystems evaluates the VM tests whole, with nixpkgs' lib and a stand-in for the rest of
-// nixpkgs: every host in every revision is a system that its modules accept.
+// TestVMSystems evaluates the VM tests with nixpkgs' lib and a stand-in for the rest of nixpkgs:
+// every host in every revision must be a system that its modules accept.
 func TestVMSystems(t *testing.T) {
 	lib := nixpkgsLib(t)
 	cmd := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "--expr",
@@ -76,7 +76,7 @@ func (s vmSystem) check(t *testing.T, what string) {
 	}
 }
 
-// vmKeys is a directory with what tests/vm/keys.nix makes, as far as it is evaluated.
+// vmKeys returns a directory with the files of tests/vm/keys.nix that the evaluation reads.
 func vmKeys(t *testing.T) string {
 	t.Helper()
 	hosts := regexp.MustCompile(`for host in (.+) next; do`).FindStringSubmatch(read(t, vm, "keys.nix"))

@@ -39,8 +39,8 @@ func glob(t *testing.T, pattern string) []string {
 	return files
 }
 
-// TestVM evaluates what of the VM tests needs no nixpkgs: that they are Nix, and that each
-// has the revisions that its script deploys, in that order.
+// TestVM evaluates the parts of the VM tests that need no nixpkgs: they must be valid Nix, and each
+// must have the revisions that its script deploys, in that order.
 func TestVM(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")

@@ -47,7 +47,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// What compiles is accepted: by the code that hosts, providers and forwarders run.
+// TestWhatCompilesIsAccepted checks that documents without faults are accepted by the code of
+// hosts, providers and forwarders.
 func TestWhatCompilesIsAccepted(t *testing.T) {
 	r := newReaders(t)
 	for _, s := range samples(t) {
@@ -89,7 +90,7 @@ func newReaders(t *testing.T) *readers {
 	return r
 }
 
-// refusal is why a program refuses documents, nil where none does.
+// refusal returns the error with which a program refuses documents, or nil.
 func (r *readers) refusal(c compiled) error {
 	for _, host := range slices.Sorted(maps.Keys(c.Documents)) {
 		dir := r.t.TempDir()
@@ -118,7 +119,7 @@ func (r *readers) refusal(c compiled) error {
 	return nil
 }
 
-// host is what activation does with documents before it calls anybody.
+// host reads documents as activation does before it calls a provider.
 func (r *readers) host(dir string) (document.Manifest, error) {
 	store, _, err := documents.Open(hostdir.Layout(r.t.TempDir()), dir, func(string) {})
 	if err != nil {
@@ -129,8 +130,8 @@ func (r *readers) host(dir string) (document.Manifest, error) {
 	return m, errors.Join(problems...)
 }
 
-// forwarder has the forwarder put the rules in force, but for what a machine must have:
-// addresses and accounts.
+// forwarder puts the rules in force in a forwarder, without the addresses and accounts of a
+// machine.
 func (r *readers) forwarder(m document.Manifest) error {
 	f := m.Forwarder
 	f.Listen, f.Publish, f.Callers = nil, slices.Clone(f.Publish), slices.Clone(f.Callers)
@@ -157,7 +158,7 @@ func (r *readers) forwarder(m document.Manifest) error {
 	return errors.Join(errs...)
 }
 
-// numeric is a host:port whose host needs no resolver.
+// numeric replaces the host of host:port by one that needs no resolver.
 func numeric(hostport string) string {
 	host, port, err := net.SplitHostPort(hostport)
 	if err == nil && net.ParseIP(host) == nil {
@@ -166,7 +167,7 @@ func numeric(hostport string) string {
 	return hostport
 }
 
-// provider has the process of each kind put a policy in force, and answer all that it
+// provider puts a policy in force in the process of each kind, and requests everything that it
 // grants.
 func (r *readers) provider(dir string) error {
 	doc, err := document.Read(dir, document.DocPolicy)
@@ -214,7 +215,7 @@ func (r *readers) kind(name string, policies *server.Policies) error {
 	return answers(r, p, custom.New(custom.Config{Name: name, Store: r.store, Key: r.key, Dir: r.t.TempDir()}))
 }
 
-// answers has a kind compile a policy and answer all of its needs that the policy grants.
+// answers makes a kind compile a policy and answer all of its needs that the policy grants.
 func answers[P any](r *readers, p document.Policy, k server.Kind[P]) error {
 	compiled, err := k.Compile(p)
 	if err != nil {
@@ -234,8 +235,8 @@ func answers[P any](r *readers, p document.Policy, k server.Kind[P]) error {
 	return nil
 }
 
-// answer requests what is granted. A file, an executable, a database server or a forge that
-// nobody put there is no refusal.
+// answer requests a grant. It is no refusal if a file, an executable, a database server or a forge
+// is missing.
 func (r *readers) answer(p document.Policy, g document.Grant, ask func(server.Call) error) error {
 	r.answers++
 	body := g.Request
@@ -278,7 +279,7 @@ func (r *readers) answer(p document.Policy, g document.Grant, ask func(server.Ca
 	return err
 }
 
-// withCSR is the request for a certificate as a host sends it.
+// withCSR returns the request for a certificate as a host sends it.
 func withCSR(request json.RawMessage) (json.RawMessage, error) {
 	var of hostapi.CertBody
 	if err := json.Unmarshal(request, &of); err != nil {

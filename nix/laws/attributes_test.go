@@ -176,8 +176,9 @@ func list(v any) []any {
 	return l
 }
 
-// TestNothingMoreGoesUnseen: whatever attribute of the language is another, where documents say
-// more than before, access widens. A new attribute needs a golden case, or a reason.
+// TestNothingMoreGoesUnseen changes each attribute of the language. If documents then grant more
+// than before, the plan must report that access widens. A new attribute needs a golden case, or a
+// reason.
 func TestNothingMoreGoesUnseen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")

@@ -19,7 +19,8 @@ func (s *service) port() int {
 	return s.Port
 }
 
-// Both ends carry a service as it says, from the port that callers dial to where it listens.
+// TestCarried checks that both ends carry a service as the topology says, from the port that
+// callers dial to the upstream.
 func TestCarried(t *testing.T) {
 	total := map[document.Protocol]int{}
 	for _, s := range samples(t) {
@@ -117,7 +118,7 @@ func (s *service) carried() document.Protocol {
 	return document.TCP
 }
 
-// Nothing of the language is left out of what the laws are held on.
+// TestGeneratesEverything checks that the generated topologies use every attribute of the language.
 func TestGeneratesEverything(t *testing.T) {
 	count := map[string]int{}
 	see := func(what string, is bool) {

@@ -56,8 +56,8 @@ func (generator) constrain(c *cluster, name string) {
 	}
 }
 
-// What placement demands holds of every service that is placed, or the topology is refused;
-// where there is nothing to demand, nothing is.
+// TestConstraints checks that the requirements of placement hold for every placed service, or the
+// topology is refused, and that a topology without requirements is not refused.
 func TestConstraints(t *testing.T) {
 	const rounds = 60
 	var all []json.RawMessage
@@ -153,8 +153,9 @@ func (c *cluster) breaches() (all []string) {
 	return all
 }
 
-// A host of three times the weight has about three times the share, and more weight moves
-// services to it alone. Replicas are spread over groups as evenly as hosts allow.
+// TestWeightAndSpread checks that a host of three times the weight has about three times the share,
+// that more weight moves services to that host alone, and that replicas are spread over groups as
+// evenly as hosts allow.
 func TestWeightAndSpread(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(*seed, 3))}
 	light := g.fleet(8, "minimize-movement")

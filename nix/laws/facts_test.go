@@ -23,7 +23,7 @@ func (c *cluster) facts() {
 	}
 }
 
-// What others may read at evaluation is in nobody's documents.
+// TestFactsAreInNoDocument checks that facts that others may read at evaluation are in no document.
 func TestFactsAreInNoDocument(t *testing.T) {
 	for _, s := range samples(t) {
 		for host, docs := range s.is.Documents {

@@ -91,8 +91,8 @@ func same(a, b map[string]map[string]compile.Raw) bool {
 	return maps.EqualFunc(a, b, maps.Equal[map[string]compile.Raw, map[string]compile.Raw])
 }
 
-// The same input gives the same bytes, in another process, and with another Nix
-// when $FLORETE_OTHER_NIX names its nix-instantiate.
+// TestSameInputSameBytes checks that the same input gives the same bytes, in another process, and
+// with another Nix if $FLORETE_OTHER_NIX names its nix-instantiate.
 func TestSameInputSameBytes(t *testing.T) {
 	var all []json.RawMessage
 	for _, s := range samples(t) {
@@ -115,7 +115,7 @@ func TestSameInputSameBytes(t *testing.T) {
 	})
 }
 
-// The order of definition does not matter.
+// TestOrderDoesNotMatter checks that the order of definitions does not affect documents.
 func TestOrderDoesNotMatter(t *testing.T) {
 	for _, s := range samples(t) {
 		if !same(s.is.Documents, s.other.Documents) {
@@ -124,7 +124,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A host compiled alone gets the bytes that it gets among all.
+// TestAloneAsAmongAll checks that a host that is compiled alone gets the same bytes as among all.
 func TestAloneAsAmongAll(t *testing.T) {
 	for _, s := range samples(t) {
 		for _, c := range []compiled{s.is, s.more, s.less} {
@@ -168,7 +168,8 @@ func TestAddedHostLeavesOthersAlone(t *testing.T) {
 // mention finds the generator's names, and the addresses of its hosts and of what is outside.
 var mention = regexp.MustCompile(`\b([hsurgnitkmq]\d+x|10\.[89]\.\d+\.\d+|fd09::\d+|203\.0\.113\.\d+)\b`)
 
-// A manifest names no host, user, service, role or group that it does not need.
+// TestNeedToKnow checks that a manifest names no host, user, service, role or group that it does
+// not need.
 func TestNeedToKnow(t *testing.T) {
 	hidden := 0
 	for _, s := range samples(t) {
@@ -288,9 +289,9 @@ func (c *cluster) called(from, to string, need map[string]bool) {
 	}
 }
 
-// What a service allows, what callers are told they reach, and what everyone
-// tried with everything gives, are the same pairs, and callers are told of every
-// host that publishes. So is what explain says.
+// TestAccessAgrees checks that the callers that services allow, the services that callers are told
+// of, the result of trying every pair, and the output of explain are the same pairs, and that
+// callers are told of every host that publishes.
 func TestAccessAgrees(t *testing.T) {
 	total := 0
 	for _, s := range samples(t) {
@@ -378,8 +379,8 @@ func differ(t *testing.T, s *sample, who string, got, want map[pair]bool) {
 	}
 }
 
-// Every need of a host is granted by each of its providers, as it requests it,
-// and nothing else is granted.
+// TestGrantsAreNeeds checks that every need of a host is granted by each of its providers, as it
+// requests it, and that nothing else is granted.
 func TestGrantsAreNeeds(t *testing.T) {
 	for _, s := range samples(t) {
 		for _, docs := range []compiled{s.is, s.more, s.less} {
@@ -406,7 +407,7 @@ func TestGrantsAreNeeds(t *testing.T) {
 	}
 }
 
-// Less in a role, or one role less, only ever narrows access.
+// TestRemovingARoleNarrows checks that removing a role, or part of one, never widens access.
 func TestRemovingARoleNarrows(t *testing.T) {
 	narrowed := 0
 	for _, s := range samples(t) {
@@ -444,8 +445,8 @@ func allowedBy(manifests map[string]document.Manifest) map[pair]bool {
 	return pairs
 }
 
-// A plan opens and closes just what everyone tried with everything gains and
-// loses, and names just the hosts whose bytes change.
+// TestPlanTellsTheDifference checks that a plan opens and closes exactly the pairs that differ when
+// every pair is tried, and names exactly the hosts whose bytes change.
 func TestPlanTellsTheDifference(t *testing.T) {
 	for _, s := range samples(t) {
 		before, after := s.c.brute(), s.grown.brute()

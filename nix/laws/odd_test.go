@@ -327,7 +327,8 @@ func put(set map[string]any, place string, value any) {
 	put(set[first].(map[string]any), rest, value)
 }
 
-// Of one odd value, either the compiler refuses it or no program does.
+// TestOddValuesAreRefusedOrAccepted checks that for each odd value either the compiler refuses it
+// or every program accepts it.
 func TestOddValuesAreRefusedOrAccepted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")

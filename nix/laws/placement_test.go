@@ -111,7 +111,8 @@ func (c *cluster) runs(host string) (names []string) {
 	return names
 }
 
-// Replicas are as many as wanted, on hosts that fit; "all" are on all that do.
+// TestReplicasFit checks that there are as many replicas as wanted, on hosts that fit, and that
+// "all" means all hosts that fit.
 func TestReplicasFit(t *testing.T) {
 	some, every := 0, 0
 	for _, s := range samples(t) {
@@ -164,8 +165,9 @@ func (g generator) fleet(n int, strategy string) *cluster {
 	return c
 }
 
-// A host that comes takes only its share of what is placed to move little, and one
-// that goes gives away only its own. What is balanced differs by one at most.
+// TestPlacement checks that a new host takes only its share of services that are placed to move
+// little, that a removed one gives away only its own, and that balanced counts differ by at most
+// one.
 func TestPlacement(t *testing.T) {
 	const rounds = 10
 	var all []json.RawMessage

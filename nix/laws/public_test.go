@@ -96,7 +96,8 @@ func (c *cluster) ingress(service string) (hosts []string) {
 	return hosts
 }
 
-// Every ingress is told by what name strangers know what it reaches.
+// TestIngressIsTold checks that every ingress is told the public names of the services that it
+// reaches.
 func TestIngressIsTold(t *testing.T) {
 	total := 0
 	for _, s := range samples(t) {
@@ -138,8 +139,8 @@ func (c *cluster) aliases() {
 	}
 }
 
-// Whoever reaches a service by the identity that all share has its other names, and they lead to
-// nothing else.
+// TestAliasesLead checks that the callers of the identity that all hosts of a service share have
+// its other names, and that these lead nowhere else.
 func TestAliasesLead(t *testing.T) {
 	total := 0
 	for _, s := range samples(t) {

@@ -79,8 +79,8 @@ func (c *cluster) waveOf(t *testing.T, docs compiled) (waves map[string]int, pol
 	return waves, policy
 }
 
-// Every host that fetches documents is in one wave, no other is, and a host more changes the
-// order of no two others.
+// TestWavesLeadToEveryHost checks that exactly the hosts that fetch documents are in one wave each,
+// and that a new host does not change the order of the others.
 func TestWavesLeadToEveryHost(t *testing.T) {
 	for _, s := range samples(t) {
 		waves, policy := s.c.waveOf(t, s.is)

@@ -108,7 +108,8 @@ func (c *cluster) end(p principal, role string) (end int64, has bool) {
 	return end, has
 }
 
-// What is allowed has the last end of what leads there, none where something does for good.
+// TestEnds checks that access ends with the last end of the roles that lead to it, and never if one
+// of them has none.
 func TestEnds(t *testing.T) {
 	total := 0
 	for _, s := range samples(t) {

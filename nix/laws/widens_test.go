@@ -296,8 +296,9 @@ func hash(text string) uint64 {
 	return h.Sum64()
 }
 
-// Exit 0 of a plan means that nobody may do, read or be more: what the documents say is what
-// they had before, or less. And it opens nothing when that is so.
+// TestPlanWidensWhenAnythingMore checks that exit status 0 of a plan means that nobody may do, read
+// or be more: the documents say the same as before, or less. It also checks that such a plan opens
+// nothing.
 func TestPlanWidensWhenAnythingMore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")

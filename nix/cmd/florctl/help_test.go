@@ -6,8 +6,8 @@ import (
 	"github.com/florete/florete/tests/docs/commands"
 )
 
-// TestCommands: every command has help, from which docs/reference/florctl.md is made, and pages call
-// florctl with commands and flags that exist.
+// TestCommands checks that every command has help, from which docs/reference/florctl.md is made,
+// and that pages call florctl with commands and flags that exist.
 func TestCommands(t *testing.T) {
 	commands.Test(t, newRoot, `For operators: every command of florctl, which you run on your own machine, with the flake of
 the cluster. FLAKE is a directory or a reference of a flake; the default is the current directory.

@@ -49,7 +49,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// scripts runs the stories in a directory, once more is set. $TOP is the repository.
+// scripts runs the stories in a directory. more adds to their environment. $TOP is the repository.
 func scripts(t *testing.T, dir string, more func(*testscript.Env) error) {
 	t.Helper()
 	top, err := filepath.Abs("../../..")

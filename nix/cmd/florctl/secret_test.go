@@ -28,8 +28,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestSecretScript runs the stories of florctl secret and florctl tenant against the processes of
-// a provider host: a proxy is the forwarder, which announces alice.
+// TestSecretScript runs the stories of florctl secret and florctl tenant against the processes of a
+// provider host. A proxy stands for the forwarder, and announces alice.
 func TestSecretScript(t *testing.T) {
 	me, err := user.Current()
 	if err != nil {

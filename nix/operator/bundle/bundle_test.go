@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// program is a Linux program as far as its header goes.
+// program returns the header of a Linux program, with text behind it.
 func program(m elf.Machine, dynamic bool, text string) []byte {
 	h := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(m), Version: 1, Ehsize: 64, Phentsize: 56, Phoff: 64}
 	copy(h.Ident[:], "\x7fELF\x02\x01\x01")
@@ -34,7 +34,7 @@ func program(m elf.Machine, dynamic bool, text string) []byte {
 	return out.Bytes()
 }
 
-// write makes files in a new directory.
+// write writes files into a new directory.
 func write(t *testing.T, files map[string][]byte) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func write(t *testing.T, files map[string][]byte) string {
 	return dir
 }
 
-// example is the bundle of a host of the example cluster.
+// example returns the bundle of a host of the example cluster.
 func example(t *testing.T, host, text string) Bundle {
 	t.Helper()
 	var b Bundle
@@ -81,7 +81,7 @@ func units(m hostdir.Instance, text string) compile.Units {
 	}
 }
 
-// blue is the bundle of the same host in cluster blue, under this instance.
+// blue returns the bundle of the same host in cluster blue, under this instance.
 func blue(t *testing.T, m hostdir.Instance, host, text string) Bundle {
 	t.Helper()
 	b := rename(t, example(t, host, text), `"cluster":"demo"`, `"cluster":"blue"`, "demo.flor", "blue.flor")
@@ -89,7 +89,7 @@ func blue(t *testing.T, m hostdir.Instance, host, text string) Bundle {
 	return b
 }
 
-// rename puts other words into the documents of a bundle.
+// rename replaces words in the documents of a bundle.
 func rename(t *testing.T, b Bundle, oldnew ...string) Bundle {
 	t.Helper()
 	replacer := strings.NewReplacer(oldnew...)

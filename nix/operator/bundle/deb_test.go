@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// pack writes a package, and again, to the same bytes.
+// pack writes a package twice, and checks that the bytes are equal.
 func pack(t *testing.T, b Bundle) (path string) {
 	t.Helper()
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
@@ -38,7 +38,7 @@ func dpkgDeb(t *testing.T, args ...string) string {
 	return string(b)
 }
 
-// TestDeb asks dpkg what it makes of the package.
+// TestDeb inspects the package with dpkg.
 func TestDeb(t *testing.T) {
 	deb := pack(t, example(t, "drhorrible", "one"))
 	if got := dpkgDeb(t, "--field", deb, "Package", "Architecture", "Depends", "Description"); got != `Package: florete
@@ -86,8 +86,8 @@ Description: host drhorrible of cluster demo
 	}
 }
 
-// TestDebOfInstance: packages of two instances share no file, and the scripts of one
-// know nothing of the other.
+// TestDebOfInstance checks that packages of two instances share no file, and that the scripts of
+// one do not mention the other.
 func TestDebOfInstance(t *testing.T) {
 	one, other := pack(t, example(t, "ursula", "one")), pack(t, blue(t, "blue", "ursula", "one"))
 	if got := dpkgDeb(t, "--field", other, "Package"); got != "florete-blue\n" {
@@ -142,8 +142,8 @@ func TestPreinst(t *testing.T) {
 	}
 }
 
-// TestPostinst: a unit that does not start leaves no half configured package, and the
-// others are started all the same.
+// TestPostinst checks that a unit that does not start leaves no half-configured package, and that
+// the others are started.
 func TestPostinst(t *testing.T) {
 	b := example(t, "drhorrible", "one")
 	control := b.control("amd64", "demo.flor", nil)

@@ -16,15 +16,15 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// machine is a root that install.sh installs into. The programs it changes things
-// with can be told to fail.
+// machine is a root directory into which install.sh installs. The programs that change it can be
+// made to fail.
 type machine struct {
 	*testing.T
 	root, shims string
 }
 
-// shim runs the program it stands for, but for the call that is to fail. It keeps
-// systemd's programs to what they are told.
+// shim runs the program it stands for, except for the call that is to fail. For systemd's programs
+// it only records the arguments.
 const shim = `#!/bin/sh
 name=${0##*/}
 read -r calls <"$SHIMS/calls"
@@ -51,7 +51,7 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// clone is another machine like m.
+// clone returns another machine like m.
 func (m *machine) clone(t *testing.T) *machine {
 	t.Helper()
 	c := &machine{t, t.TempDir(), shims(t)}
@@ -72,7 +72,7 @@ func (m *machine) write(path, text string) {
 	}
 }
 
-// run runs a script; the fail-th program that it calls fails, 0 for none.
+// run runs a script. The program call number fail fails; 0 means none.
 func (m *machine) run(script string, fail int, args ...string) (string, error) {
 	if err := os.WriteFile(filepath.Join(m.shims, "calls"), []byte("0\n"), 0o644); err != nil {
 		m.Fatal(err)
@@ -84,7 +84,7 @@ func (m *machine) run(script string, fail int, args ...string) (string, error) {
 	return string(out), err
 }
 
-// want runs a script that must succeed and print text at last.
+// want runs a script that must succeed and print text at the end.
 func (m *machine) want(text, script string, args ...string) string {
 	m.Helper()
 	out, err := m.run(script, 0, args...)
@@ -94,7 +94,7 @@ func (m *machine) want(text, script string, args ...string) string {
 	return out
 }
 
-// calls is how many programs the last run called.
+// calls returns the number of programs that the last run called.
 func (m *machine) calls() int {
 	b, err := os.ReadFile(filepath.Join(m.shims, "calls"))
 	if err != nil {
@@ -112,7 +112,7 @@ func (m *machine) told() string {
 	return strings.ReplaceAll(string(b), m.root, "ROOT")
 }
 
-// tree is everything in the root: paths with contents or targets.
+// tree returns everything in the root: paths with contents or targets.
 func (m *machine) tree() string {
 	m.Helper()
 	var out strings.Builder
@@ -137,12 +137,12 @@ func (m *machine) tree() string {
 	return out.String()
 }
 
-// installed is where florete-install leads.
+// installed returns the target of florete-install.
 func (m *machine) installed(of hostdir.Instance) string {
 	return filepath.Join(m.root, "usr/local/lib", of.String(), "current/install.sh")
 }
 
-// unpack is a bundle as it lies on a host: its install.sh, and its version.
+// unpack unpacks a bundle as on a host, and returns its install.sh and its version.
 func unpack(t *testing.T, b Bundle) (script, version string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -164,14 +164,13 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// instances are those of a host, each with a function that makes its bundles.
+// instances are the instances of a host, each with a function that makes its bundles.
 var instances = map[hostdir.Instance]func(*testing.T, string) Bundle{
 	"":     func(t *testing.T, text string) Bundle { return example(t, "drhorrible", text) },
 	"blue": func(t *testing.T, text string) Bundle { return blue(t, "blue", "drhorrible", text) },
 }
 
-// beside runs a test for each instance of a host, on a machine where the other one
-// is installed.
+// beside runs a test for each instance of a host, on a machine where the other one is installed.
 func beside(t *testing.T, test func(t *testing.T, m *machine, of hostdir.Instance)) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -282,13 +281,13 @@ func testInstall(t *testing.T, m *machine, of hostdir.Instance) {
 	}
 }
 
-// without is a tree without what begins with a path.
+// without returns a tree without the entries below a path.
 func without(tree, path string) string {
 	return regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(path)+`.*\n`).ReplaceAllString(tree, "")
 }
 
-// TestCutShort lets every program that a run calls fail, one at a time; the next
-// run must finish what was begun.
+// TestCutShort makes each program that a run calls fail, one at a time. The next run must finish
+// the work.
 func TestCutShort(t *testing.T) { beside(t, testCutShort) }
 
 func testCutShort(t *testing.T, fresh *machine, of hostdir.Instance) {
@@ -338,8 +337,8 @@ func testCutShort(t *testing.T, fresh *machine, of hostdir.Instance) {
 	}
 }
 
-// TestUndoneAfterCut: a run that was cut short at any step and undone, by installing what
-// was there, leaves something else to go back to.
+// TestUndoneAfterCut checks that after a run that was cut short at any step and undone, by
+// installing the previous bundle, an earlier version is left to return to.
 func TestUndoneAfterCut(t *testing.T) {
 	needRoot(t)
 	before := newMachine(t)
@@ -400,14 +399,14 @@ func TestInstallRefuses(t *testing.T) {
 	m.want("installed", other, "--any-host")
 }
 
-// joining is a bundle of a host that joins: its documents declare no SSH host key.
+// joining returns a bundle of a host that joins: its documents declare no SSH host key.
 func joining(t *testing.T, host, text string) Bundle {
 	b := example(t, host, text)
 	return rename(t, b, `"sshHostKey":"`+b.Documents[0].Manifest().Identity.SSHHostKey+`"`, `"joins":true`)
 }
 
-// TestInstallJoins: a host that joins installs its bundle whatever its SSH host key, and later
-// ones of its own alone.
+// TestInstallJoins checks that a host that joins installs its bundle whatever its SSH host key is,
+// and later only bundles of its own.
 func TestInstallJoins(t *testing.T) {
 	needRoot(t)
 	m := newMachine(t)
@@ -422,8 +421,8 @@ func TestInstallJoins(t *testing.T) {
 	m.want("installed", other, "--any-host")
 }
 
-// encounter is a bundle that comes to where another one is, and why it is refused if
-// it is.
+// encounter is a bundle that is installed where another one is, and the reason for which it is
+// refused, if any.
 type encounter struct {
 	there, comes Bundle
 	refused      string
@@ -464,8 +463,8 @@ func TestInstallWhereAnotherIs(t *testing.T) {
 	}
 }
 
-// TestNameIsFree: where the removal of a cluster was cut short, another takes its name
-// or is refused, and never goes back to what was there before.
+// TestNameIsFree checks that after the removal of a cluster was cut short, another one takes its
+// name or is refused, and never returns to the former files.
 func TestNameIsFree(t *testing.T) {
 	needRoot(t)
 	before := newMachine(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/florete/florete/providers/auditview"
 )
 
-// TestAuditOfSome: what can be read of several providers is, and that none answers is an error.
+// TestAuditOfSome checks that the logs of those providers that answer are read, and that it is an
+// error if none does.
 func TestAuditOfSome(t *testing.T) {
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := `{"kinds":["config"]}`

@@ -30,7 +30,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestUnread: what is not read is named, of the kinds that have hosts.
+// TestUnread checks that logs that are not read are named, if their kinds have hosts.
 func TestUnread(t *testing.T) {
 	forge := compile.Provider{Hosts: []string{"forge"}}
 	topology := compile.Topology{Providers: map[string]compile.Provider{"oidc": forge, "config": forge, "cert": forge, "tls": {}}}
@@ -92,7 +92,7 @@ func (h *host) decide(t *testing.T, kind string, at time.Time, need string) {
 	}
 }
 
-// run runs a mode, and returns what it prints.
+// run runs a mode, and returns its output.
 func run(ctx context.Context, p Providers, m auditview.Mode, out interface{ Write([]byte) (int, error) }) error {
 	cmd := &cobra.Command{}
 	cmd.SetContext(ctx)
@@ -100,7 +100,8 @@ func run(ctx context.Context, p Providers, m auditview.Mode, out interface{ Writ
 	return p.RunMode(cmd, &m, &auditview.Filter{}, true)
 }
 
-// TestSeveralKinds: root of a host reads the rows of all kinds as one log, however many pages each has.
+// TestSeveralKinds checks that root on a host reads the rows of all kinds as one log, however many
+// pages each has.
 func TestSeveralKinds(t *testing.T) {
 	h := startHost(t)
 	begin := time.Now().Add(time.Minute)
@@ -127,7 +128,8 @@ func TestSeveralKinds(t *testing.T) {
 	}
 }
 
-// TestVerifyKinds: the log of each kind is verified here, and a row that was edited is found.
+// TestVerifyKinds checks that the log of each kind is verified locally, and that an edited row is
+// found.
 func TestVerifyKinds(t *testing.T) {
 	h := startHost(t)
 	at := time.Now()
@@ -179,7 +181,8 @@ func TestVerifyKinds(t *testing.T) {
 	}
 }
 
-// TestFollowKinds: rows of all kinds are printed as they come, whatever other providers lack.
+// TestFollowKinds checks that rows of all kinds are printed as they are written, even if other
+// providers do not answer.
 func TestFollowKinds(t *testing.T) {
 	h := startHost(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -219,7 +222,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// TestOneDown: what one provider lacks keeps nobody from the logs of the others.
+// TestOneDown checks that a provider that is down does not prevent reading the logs of the others.
 func TestOneDown(t *testing.T) {
 	h := startHost(t)
 	at := time.Now()

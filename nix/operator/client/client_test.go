@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestUnreachable: errors on the way to a config provider have a remedy.
+// TestUnreachable checks that errors on the way to a config provider have a remedy.
 func TestUnreachable(t *testing.T) {
 	hangUp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -52,7 +52,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestSocksListener: of all proxies, requests go to a SOCKS5 listener of this host alone.
+// TestSocksListener checks that requests use only a SOCKS5 listener of this host, and no other
+// proxy.
 func TestSocksListener(t *testing.T) {
 	for value, taken := range map[string]bool{
 		"": false, "http://proxy.example.com:3128": false, "http://127.0.0.1:3128": false, "https://127.0.0.1": false, "127.0.0.1:1080": false,

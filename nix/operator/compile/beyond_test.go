@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestBeyond: a file that leads out of the flake's tree is named, where Nix names none.
+// TestBeyond checks that a file outside of the flake's tree is named, which Nix does not do.
 func TestBeyond(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, link string

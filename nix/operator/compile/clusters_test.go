@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Two clusters keep members of their stores on one machine, which have ports of their own.
+// TestStoresOfClusters checks that two clusters with members of their stores on one machine use
+// different ports.
 func TestStoresOfClusters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -37,8 +38,8 @@ func TestStoresOfClusters(t *testing.T) {
 	}
 }
 
-// Clusters of one flake are validated together, and compared where they mean one machine or
-// one identity.
+// TestSeveralClusters checks that clusters of one flake are validated together, and compared where
+// they share a machine or an identity.
 func TestSeveralClusters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -84,7 +85,8 @@ func TestSeveralClusters(t *testing.T) {
 	}
 }
 
-// Clusters of one flake agree on names, on trust domains and on each other's identities.
+// TestClustersTogether checks that clusters of one flake agree on names, trust domains and each
+// other's identities.
 func TestClustersTogether(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// flake is a flake with the library beside it and the given output florete.
+// flake returns a flake with the library beside it and the given output florete.
 func flake(t *testing.T, output string) Source {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,8 +73,8 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// Faults are told in the very words of Nix, which is what those who run Nix
-// themselves see.
+// TestFaultsAreNixsOwnWords checks that faults are printed exactly as Nix prints them, since people
+// who run Nix directly see these.
 func TestFaultsAreNixsOwnWords(t *testing.T) {
 	src := flake(t, `{ one = mkCluster (base // { services.wiki = { host = "bta"; prot = 1; port = 2; }; }); }`)
 	_, err := Compile(t.Context(), src)
@@ -121,8 +121,8 @@ func TestSerialAndRevComeFromTheFlake(t *testing.T) {
 	}
 }
 
-// The directory in the store holds the very documents. Nix reads them: a store may
-// lie elsewhere than its paths say.
+// TestDirectory checks that the directory in the store holds the documents themselves. It reads
+// them with Nix, since a store may be elsewhere than its paths say.
 func TestDirectory(t *testing.T) {
 	src := flake(t, `{ one = mkCluster base; }`)
 	c, err := Compile(t.Context(), src)
@@ -149,7 +149,7 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// runNix is what a command of Nix prints.
+// runNix returns the output of a command of Nix.
 func runNix(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "nix", append([]string{"--extra-experimental-features", "nix-command flakes"}, args...)...)
@@ -162,7 +162,7 @@ func runNix(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// Of what Nix says, what is no news to the reader is left out.
+// TestExplain checks that lines of Nix's messages that do not help the reader are left out.
 func TestExplain(t *testing.T) {
 	said := `warning: the group 'nixbld' specified in 'build-users-group' does not exist
 warning: Git tree '/c' is dirty
@@ -219,7 +219,8 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// The flake's own directory is no certificate: Nix shows nobody what lies beside it.
+// TestFlakeForACertificate checks the error if the flake's directory is given for a certificate:
+// Nix does not list the files in it.
 func TestFlakeForACertificate(t *testing.T) {
 	src := flake(t, `{ one = mkCluster (base // { trust = base.trust // { roots = [ ./. ]; }; users.ann.roles = [ "reder" ]; }); }`)
 	var faults *FaultsError

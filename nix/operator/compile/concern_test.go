@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A host's documents wait for what concerns the host: all of it, and nothing else.
+// TestWhatConcernsAHost checks that faults withhold a host's documents exactly if they concern the
+// host.
 func TestWhatConcernsAHost(t *testing.T) {
 	// Cert is provided by alpha, wiki runs on beta and is reached by ann there; gamma and
 	// delta have nothing to do with either.
@@ -63,8 +64,8 @@ func TestWhatConcernsAHost(t *testing.T) {
 	}
 }
 
-// A host that is a member of two clusters is two hosts: nothing of one cluster is in
-// the documents of the other.
+// TestInstancesAreIsolated checks that a host in two clusters counts as two hosts: the documents of
+// one cluster contain nothing of the other.
 func TestInstancesAreIsolated(t *testing.T) {
 	src := flake(t, `let
 		key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ./nix/lib/names.nix).sri name);
@@ -100,7 +101,7 @@ func TestInstancesAreIsolated(t *testing.T) {
 	}
 }
 
-// The laws of placement, on eight hosts and their like.
+// TestPlacement checks the laws of placement on eight hosts and variants of them.
 func TestPlacement(t *testing.T) {
 	prelude := `let
 		inherit (builtins) all attrNames concatLists elem filter genList length listToAttrs map mapAttrs;
@@ -135,7 +136,8 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// evalEach evaluates expressions behind a prelude, each as the argument of a function, in one Nix.
+// evalEach evaluates expressions after a prelude, each as the argument of a function, in one Nix
+// process.
 func evalEach[T any](t *testing.T, prelude, function string, expressions []string) map[string]T {
 	t.Helper()
 	var values []T

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestConstantsAreCurrent holds the constants in Go to those of the compiler.
+// TestConstantsAreCurrent compares the constants in Go with those of the compiler.
 func TestConstantsAreCurrent(t *testing.T) {
 	var packages map[string]map[string]string
 	nixEval(t, "import ../../lib/constants.nix", &packages)

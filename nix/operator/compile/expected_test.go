@@ -35,7 +35,7 @@ hosts (mkCluster (merge base {
   "databases" "minimal" "shared-store" "tls" "workload"
 ]`
 
-// TestUnitsOfManifests: a manifest names the units that start at boot, and no other.
+// TestUnitsOfManifests checks that a manifest names exactly the units that start at boot.
 func TestUnitsOfManifests(t *testing.T) {
 	out, err := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "-E", startedAtBoot).Output()
 	if err != nil {

@@ -37,8 +37,8 @@ are stable: no number is used again for another fault.
 | --- | --- | --- |
 `
 
-// The page of faults has every rule, with an example that its golden case or florctl's own check
-// gives.
+// TestFaultsPage checks that the page of faults lists every rule, with an example from its golden
+// case or from florctl's own check.
 func TestFaultsPage(t *testing.T) {
 	all, shown := rules(t), faultExamples(t)
 	var causes map[string]string

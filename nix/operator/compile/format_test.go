@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// since are the formats of the attributes that a document has, by the schemas.
+// since reports the formats of the attributes that a document has, from the schemas.
 func (v validator) since(at kit.Place, value any, found func(document.Format)) {
 	at = v.Follow(at)
 	if text, ok := at.Schema["since"].(string); ok {
@@ -45,8 +45,8 @@ func (v validator) since(at kit.Place, value any, found func(document.Format)) {
 	}
 }
 
-// TestFormat: an envelope has the newest format among its body's attributes, and none is
-// newer than what this release understands.
+// TestFormat checks that an envelope has the newest format among its body's attributes, and that
+// none is newer than this release understands.
 func TestFormat(t *testing.T) {
 	v := validator{kit.Validator{All: schemas(t)}}
 	envelopes, err := filepath.Glob("../../../tests/golden/compiler/*/expected/*/*.envelope.json")
@@ -86,8 +86,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestNewerAttribute: a document has the format of its newest attribute. The schema of a release to
-// come, made up here, has one.
+// TestNewerAttribute checks that a document has the format of its newest attribute, with the
+// made-up schema of a later release.
 func TestNewerAttribute(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../..")); err != nil {

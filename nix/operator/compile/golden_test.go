@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite what the golden cases expect")
 
 const golden = "../../../tests/golden/compiler"
 
-// result is what tests/golden/compiler/default.nix gives for one topology.
+// result is the output of tests/golden/compiler/default.nix for one topology.
 type result struct {
 	Report    string
 	Documents map[string]map[string]Raw
@@ -40,7 +40,7 @@ var evaluate = sync.OnceValue(func() map[string]map[string]result {
 	return cases
 })
 
-// TestGolden holds the compiler's output byte for byte.
+// TestGolden compares the compiler's output byte for byte.
 func TestGolden(t *testing.T) {
 	for name, files := range evaluate() {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ var readRules = sync.OnceValues(func() (all map[string]struct{ Severity, Title s
 	return all, err
 })
 
-// produced is a result as files. Documents are opened strictly on the way.
+// produced returns a result as files. It decodes the documents strictly.
 func produced(t *testing.T, r result) map[string]string {
 	files := map[string]string{}
 	if r.Report != "" {
@@ -172,7 +172,7 @@ func rewrite(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// around cuts two texts to where they first differ.
+// around cuts two texts to the surroundings of their first difference.
 func around(a, b string) (string, string) {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestInputs: each input is named by its path, and leads where flake.lock says, through those
-// that follow others.
+// TestInputs checks that each input is named by its path and resolves as in flake.lock, through
+// inputs that follow others.
 func TestInputs(t *testing.T) {
 	var l lockFile
 	err := json.Unmarshal([]byte(`{

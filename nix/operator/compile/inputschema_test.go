@@ -12,7 +12,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// inputSchema returns the schema of a topology, as nix/language/inputschema.nix makes it of the language.
+// inputSchema returns the schema of a topology that nix/language/inputschema.nix derives from the
+// language.
 func inputSchema(t *testing.T) (kit.Validator, kit.Place) {
 	t.Helper()
 	var s schema
@@ -191,7 +192,7 @@ func TestInputSchemaIsTheLanguage(t *testing.T) {
 	}
 }
 
-// hasText is whether strings are in a value: what formats they have, the language alone knows.
+// hasText reports whether a value contains strings: only the language knows their formats.
 func hasText(v any) bool {
 	switch v := v.(type) {
 	case string:

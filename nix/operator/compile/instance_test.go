@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestInstance: the units and accounts of a further instance are those of a host's
-// only one, called otherwise, and their commands are told. So no name, path or account of
-// one is in the other's.
+// TestInstance checks that the units and accounts of a further instance are those of a host's only
+// one under other names, also in commands. No name, path or account may be shared.
 func TestInstance(t *testing.T) {
 	others := strings.NewReplacer(
 		"cert-service-florete-provider", "cert-service-florete-provider", // a need, called as the service
@@ -38,7 +37,7 @@ func TestInstance(t *testing.T) {
 	}
 }
 
-// unitsAs are all units of each host, and its accounts, where every host has this instance.
+// unitsAs returns all units of each host, and its accounts, if every host has this instance.
 func unitsAs(t *testing.T, instance, output string) (all map[string]map[string]string) {
 	t.Helper()
 	src := flake(t, `let

@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// TestKeys: Nix refuses by its text every key that Go refuses, and no other.
+// TestKeys checks that Nix, from the text alone, refuses exactly the keys that Go refuses.
 func TestKeys(t *testing.T) {
 	var keys []any
 	for _, y := range []string{
@@ -102,7 +102,7 @@ func encodings(y *big.Int) (both []any) {
 	return both
 }
 
-// sound tells which texts are what a word of the language wants.
+// sound reports which texts are valid for a type of the language.
 func sound(t *testing.T, word string, texts []string) (ok []bool) {
 	t.Helper()
 	arg, err := json.Marshal(texts)
@@ -122,7 +122,7 @@ func sound(t *testing.T, word string, texts []string) (ok []bool) {
 	return ok
 }
 
-// TestTrustDomains: a name constraint cannot hold an address.
+// TestTrustDomains checks that an address is refused, since a name constraint cannot contain one.
 func TestTrustDomains(t *testing.T) {
 	if got := sound(t, "trustDomain", []string{"demo.flor", "cluster", "1.2.3", "10.0.0.1", "demo..flor"}); !slices.Equal(got, []bool{true, true, true, false, false}) {
 		t.Errorf("got %v", got)

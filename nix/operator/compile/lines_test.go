@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestLines: three faults and more that differ by their places are one line, which has a bounded number of these.
+// TestLines checks that three or more faults that differ only by their places are one line with a
+// limited number of places.
 func TestLines(t *testing.T) {
 	fault := func(place string) Fault {
 		return Fault{"FL041", "warning", place, "it may be reached by", "no principal", "name it in a role"}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Of a few hosts all are named, of many the one that was probably meant.
+// TestNoHost checks that a similar name is suggested, and that otherwise a few hosts are listed and
+// many are counted.
 func TestNoHost(t *testing.T) {
 	var many []string
 	for i := range 300 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// repository is one of git with a flake in it, committed, and files that git does not know.
+// repository returns a git repository with a committed flake and with files that git does not know.
 func repository(t *testing.T, unknown ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,7 +35,8 @@ func repository(t *testing.T, unknown ...string) string {
 	return dir
 }
 
-// Of what git does not know, what belongs to the cluster or looks so has no effect.
+// TestUnseen checks that files that git does not know are reported if they seem to belong to the
+// cluster.
 func TestUnseen(t *testing.T) {
 	want := []string{
 		"ca.crt", "hosts/eu/web.json", "hosts/größe.nix", "hosts/web.nix", "hosts/ww.yaml", "ignored/services/a.json", "roles/#a.nix#", "services/docs",
@@ -57,7 +58,7 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// The folders that git is asked about are those that the compiler reads.
+// TestFolders checks that git is asked about exactly the folders that the compiler reads.
 func TestFolders(t *testing.T) {
 	var want []string
 	nixEval(t, `builtins.attrNames (import ../../language).entries ++ [ "hostGroups" "providers" ]`, &want)
@@ -67,7 +68,8 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// Started by a hook of git, florctl reads the flake that it is given and not the repository of the hook.
+// TestHook checks that florctl in a git hook reads the given flake and not the repository of the
+// hook.
 func TestHook(t *testing.T) {
 	dir, other := repository(t, "hosts/new.nix"), repository(t)
 	t.Setenv("GIT_DIR", filepath.Join(other, ".git"))
@@ -84,7 +86,7 @@ func TestHook(t *testing.T) {
 	}
 }
 
-// The name of a directory that Nix cannot take is what the error speaks of.
+// TestDirectoryName checks that the error names a directory whose name Nix cannot handle.
 func TestDirectoryName(t *testing.T) {
 	for _, name := range []string{"a#b", "a?b"} {
 		dir := filepath.Join(t.TempDir(), name)
@@ -105,7 +107,7 @@ func TestDirectoryName(t *testing.T) {
 	}
 }
 
-// What is in a submodule is not part of the flake.
+// TestSubmodules checks that files in a submodule are not part of the flake.
 func TestSubmodules(t *testing.T) {
 	dir, other := repository(t), repository(t)
 	if _, err := git(t.Context(), dir, "-c", "protocol.file.allow=always", "submodule", "add", "-q", other, "in/hosts/eu"); err != nil {
@@ -121,7 +123,8 @@ func TestSubmodules(t *testing.T) {
 	}
 }
 
-// A clone of a part of the history lacks revisions, and says how to get them.
+// TestShallowClone checks that the error about a revision that a shallow clone lacks says how to
+// fetch it.
 func TestShallowClone(t *testing.T) {
 	dir, clone := repository(t), filepath.Join(t.TempDir(), "clone")
 	for range 2 {
@@ -138,7 +141,7 @@ func TestShallowClone(t *testing.T) {
 	}
 }
 
-// From a folder in it, a flake is found as Nix finds it.
+// TestSubfolder checks that a flake is found from a folder in it, as Nix does.
 func TestSubfolder(t *testing.T) {
 	dir := repository(t)
 	src := Source{Flake: filepath.Join(dir, "in/hosts")}

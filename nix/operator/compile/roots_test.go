@@ -40,7 +40,7 @@ func rootOf(key crypto.Signer, change func(*x509.Certificate)) string {
 	return string(ca.EncodeCertificates(kit.SelfSigned(c, key)))
 }
 
-// Every rule about roots fires, and does not on what is nearly as bad.
+// TestRoots checks that every rule about roots reports its fault, and nothing for a near miss.
 func TestRoots(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	good := root(func(*x509.Certificate) {})
@@ -94,7 +94,7 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// Warnings are told, and withhold nothing.
+// TestValidate checks that warnings are reported, and withhold no documents.
 func TestValidate(t *testing.T) {
 	src := flake(t, `{
 		one = mkCluster (base // { users.ann = { roles = [ "reader" ]; }; users.bob = { }; });

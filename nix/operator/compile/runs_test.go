@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRuns: a host has the services that the topology puts there, by name or by placement,
-// and of each the units that it names for it.
+// TestRuns checks that a host has the services that the topology puts there, by name or by
+// placement, and the units named for each.
 func TestRuns(t *testing.T) {
 	src := flake(t, `let key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + builtins.substring 8 42 ((import ./nix/lib/names.nix).sri name); in
 	{ one = mkCluster (base // {
@@ -54,7 +54,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestRunsPorts: a service with several ports listens at each of them.
+// TestRunsPorts checks that a service with several ports listens on each of them.
 func TestRunsPorts(t *testing.T) {
 	src := flake(t, `{ one = mkCluster (base // { services = base.services // {
 		several = { host = "beta"; visibility = "host"; ports = { http = 8099; dns = { port = 53; protocol = [ "tcp" "udp" ]; }; }; };

@@ -35,8 +35,8 @@ func schemas(t *testing.T) map[string]schema {
 	return all
 }
 
-// TestSchemaIsTheTypes: schemas and Go types have the same fields, and require the
-// same ones, all the way down.
+// TestSchemaIsTheTypes checks that schemas and Go types have the same fields and the same required
+// ones, at every level.
 func TestSchemaIsTheTypes(t *testing.T) {
 	v := validator{kit.Validator{All: schemas(t)}}
 	for name, typ := range map[string]reflect.Type{
@@ -85,8 +85,8 @@ func compare(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// TestGoldenDocumentsMatchSchemas, and no longer do after any one change that the
-// schemas are there to find.
+// TestGoldenDocumentsMatchSchemas also checks that documents no longer match after any one change
+// of the kinds that the schemas must detect.
 func TestGoldenDocumentsMatchSchemas(t *testing.T) {
 	v := validator{kit.Validator{All: schemas(t)}}
 	seen := map[string]int{}

@@ -22,7 +22,7 @@ func TestReadTopology(t *testing.T) {
 	}
 }
 
-// Nobody computes with the topology of a cluster that has faults.
+// TestFaultsWithholdEverything checks that the topology of a cluster with faults is not available.
 func TestFaultsWithholdEverything(t *testing.T) {
 	src := flake(t, `{ one = mkCluster (base // { users.ann.roles = [ "reder" ]; }); }`)
 	var faults *FaultsError
@@ -34,7 +34,7 @@ func TestFaultsWithholdEverything(t *testing.T) {
 	}
 }
 
-// A service leads outside when its upstream is on no host of its own.
+// TestOutside checks that a service leads outside if its upstream is not on one of its own hosts.
 func TestOutside(t *testing.T) {
 	upstreams := map[string]string{ // where it leads, "" for inside
 		"127.0.0.1:80": "", "127.1.2.3:80": "", "[::1]:80": "", "[::]:80": "", "0.0.0.0:80": "", "localhost:80": "", "unix:/run/a:80": "",

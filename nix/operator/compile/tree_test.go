@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// keyTexts are private keys in every form that is looked for.
+// keyTexts returns private keys in every form that is detected.
 func keyTexts(t *testing.T) map[string]string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -65,7 +65,8 @@ func keyTexts(t *testing.T) map[string]string {
 	}
 }
 
-// TestPrivateKeys: every file with a private key is a fault, which does not show it.
+// TestPrivateKeys checks that every file with a private key is a fault, which does not contain the
+// key.
 func TestPrivateKeys(t *testing.T) {
 	dir := t.TempDir()
 	keys := keyTexts(t)
@@ -118,7 +119,8 @@ func TestPrivateKeys(t *testing.T) {
 	}
 }
 
-// A name that a JSON file of the cluster has twice is a fault, with its line: Nix takes the last one.
+// TestNamesTwice checks that a duplicate name in a JSON file of the cluster is a fault, with its
+// line. Nix uses the last one silently.
 func TestNamesTwice(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
@@ -144,7 +146,8 @@ func TestNamesTwice(t *testing.T) {
 	}
 }
 
-// TestValidateFindsKeys: what git has not seen, nobody publishes.
+// TestValidateFindsKeys checks that private keys in files that git does not know are ignored, since
+// they are not published.
 func TestValidateFindsKeys(t *testing.T) {
 	src := flake(t, "{ golden = mkCluster base; }")
 	key := filepath.Join(src.Flake, "ca.key")

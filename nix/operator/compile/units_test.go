@@ -52,7 +52,7 @@ func readUnits(t *testing.T, cluster string, hosts ...string) map[string]Units {
 	return all
 }
 
-// TestUnits: what a host's units depend on.
+// TestUnits checks the units of a host.
 func TestUnits(t *testing.T) {
 	all := readVarious(t)
 	for _, c := range []struct{ host, unit, line string }{
@@ -143,8 +143,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestExposure asks systemd how exposed each service is, and whether it knows
-// every directive.
+// TestExposure asks systemd for the exposure of each service, and whether it knows every directive.
 func TestExposure(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("NOT RUN: no systemd-analyze in PATH, on Debian it is in the package systemd")
@@ -171,8 +170,8 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// TestUnitsWrite: over what an earlier call left, beside what others put there and the
-// units of another instance.
+// TestUnitsWrite writes units over those of an earlier call, beside files of others and units of
+// another instance.
 func TestUnitsWrite(t *testing.T) {
 	dir := t.TempDir()
 	blue := Units{Instance: "blue", Files: map[string]string{"florete_blue-agent.service": "blue"}}
@@ -213,9 +212,9 @@ func TestUnitsWrite(t *testing.T) {
 	}
 }
 
-// TestUnitsRecover: no number of crashes keeps a service down, none takes the host's
-// memory, and a socket takes its service along when it stops, without which it could not
-// start again.
+// TestUnitsRecover checks that no number of crashes keeps a service down, that none takes the
+// host's memory, and that a socket stops its service with it, without which it could not start
+// again.
 func TestUnitsRecover(t *testing.T) {
 	for host, units := range readVarious(t) {
 		for name, text := range units.Files {

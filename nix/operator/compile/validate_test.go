@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// What no SPIFFE ID can be made of is a fault like any other, beside all others.
+// TestValidateWithoutIDs checks that a name from which no SPIFFE ID can be made is reported with
+// all other faults.
 func TestValidateWithoutIDs(t *testing.T) {
 	src := flake(t, `{
 		host = mkCluster (base // { hosts = base.hosts // { Web_1 = base.hosts.beta // { address = "192.0.2.9"; }; }; });
@@ -33,8 +34,8 @@ func TestValidateWithoutIDs(t *testing.T) {
 	}
 }
 
-// Several clusters are evaluated together. One that cannot be evaluated is named, as is one
-// that mkCluster did not make.
+// TestValidateNamesTheCluster checks that several clusters are evaluated together, and that one
+// that cannot be evaluated, or that mkCluster did not make, is named.
 func TestValidateNamesTheCluster(t *testing.T) {
 	for output, want := range map[string]string{
 		`{ a = mkCluster base; b = throw "not there"; }`: "cluster b: nix eval ",

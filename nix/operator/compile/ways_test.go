@@ -28,7 +28,7 @@ func nixEval(t *testing.T, expr string, v any) {
 	}
 }
 
-// The reference of the topology has what the language has.
+// TestReferenceIsCurrent checks that the reference of the topology matches the language.
 func TestReferenceIsCurrent(t *testing.T) {
 	var want string
 	nixEval(t, "import ../../language/reference.nix", &want)
@@ -47,7 +47,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-// library is this repository's library as a flake that needs nothing.
+// library returns this repository's library as a flake without inputs.
 func library(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func library(t *testing.T) string {
 	return dir
 }
 
-// A new cluster is made from the template and passes its checks as it is.
+// TestTemplate checks that a cluster made from the template passes its checks unchanged.
 func TestTemplate(t *testing.T) {
 	lib, dir := library(t), t.TempDir()
 	nix := func(args ...string) {
@@ -89,7 +89,7 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// writeFiles makes files below dir.
+// writeFiles writes files below dir.
 func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -103,7 +103,7 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// A folder of files is the same topology as one attribute set.
+// TestFolder checks that a folder of files is the same topology as one attribute set.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
@@ -160,7 +160,8 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// What a folder would hide is refused, what it misspells is a fault among the others.
+// TestFolderRefuses checks that files that a folder would hide are refused, and that misspelt ones
+// are faults among the others.
 func TestFolderRefuses(t *testing.T) {
 	top := t.TempDir()
 	cases := map[string]string{
@@ -240,7 +241,8 @@ func TestFolderRefuses(t *testing.T) {
 	}
 }
 
-// A symbolic link to a folder of the flake is read like that folder; one that leads nowhere is refused.
+// TestFolderFollowsLinks checks that a symbolic link to a folder of the flake is read like the
+// folder, and that a dangling one is refused.
 func TestFolderFollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
@@ -272,7 +274,8 @@ func TestFolderFollowsLinks(t *testing.T) {
 	}
 }
 
-// A file that is no JSON is named with its line, which Nix does not do.
+// TestFilesThatAreNoJSON checks that an invalid JSON file is named with the line, which Nix does
+// not do.
 func TestFilesThatAreNoJSON(t *testing.T) {
 	for file, c := range map[string]struct{ text, want string }{
 		"services/b.json": {"{\n \"host\": \"b\",\n}", "services/b.json:3: invalid character '}' looking for beginning of object key string"},
@@ -310,8 +313,8 @@ func nixpkgsLib(t *testing.T) string {
 	return lib
 }
 
-// The same topology as typed options gives the same documents, and what no option is
-// there for is refused.
+// TestModules checks that the same topology as typed options gives the same documents, and that
+// unknown options are refused.
 func TestModules(t *testing.T) {
 	lib := nixpkgsLib(t)
 	prelude := `let
@@ -404,7 +407,8 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// namesOf are the attributes of a schema as options are called, and whether they have examples.
+// namesOf collects the attributes of a schema under their option names, and whether they have
+// examples.
 func namesOf(place string, s schema, all map[string]bool) {
 	properties, _ := s["properties"].(schema)
 	for name, p := range properties {
@@ -425,7 +429,7 @@ func namesOf(place string, s schema, all map[string]bool) {
 	}
 }
 
-// For flake-parts: outputs and checks.
+// TestFlakeModule checks the outputs and checks of the module for flake-parts.
 func TestFlakeModule(t *testing.T) {
 	lib := nixpkgsLib(t)
 	var names []string

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// A wrong value is a fault wherever it is written, and never an error of the evaluation, which
-// would hide all other faults: what stands for it is compared and computed with like a right one.
+// TestWrongValuesAreFaults checks that a wrong value is a fault wherever it is written, and never
+// an evaluation error, which would hide all other faults: a value in its place is compared and
+// computed with like a right one.
 func TestWrongValuesAreFaults(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "nix-instantiate", "--eval", "--strict", "-E",
 		`import ./testdata/wrong.nix { cases = [ "cordon" "facts" "limits" "placement" "until" ]; }`)

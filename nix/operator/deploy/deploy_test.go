@@ -82,8 +82,8 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// tools puts stand-ins for ssh and nixos-rebuild in PATH, which cannot run here: what they are
-// called with is in the file that is returned. After a switch a commit is pending.
+// tools puts stand-ins for ssh and nixos-rebuild into PATH, and returns the file that records their
+// arguments. After a switch a commit is pending.
 func tools(t *testing.T, rebuild string) (calls string) {
 	dir := t.TempDir()
 	calls = filepath.Join(dir, "calls")
@@ -107,7 +107,7 @@ esac`,
 
 const switched = "nixos-rebuild switch --flake .#forge --target-host root@forge\n"
 
-// A NixOS host is switched, and confirmed when it reports the commit.
+// TestRebuild checks that a NixOS host is switched, and confirmed when it reports the commit.
 func TestRebuild(t *testing.T) {
 	deadline := time.Now().Add(time.Second).UTC().Unix()
 	commit, err := json.Marshal(hostdir.Commit{ID: "abc", Deadline: unixtime.Unix(deadline)})

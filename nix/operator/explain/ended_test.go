@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A role that ended by the clock opens nothing, whatever Nix compiled before, and is named as ended.
+// TestEnded checks that a role whose end has passed opens nothing, although Nix compiled the
+// topology earlier, and that it is named as ended.
 func TestEnded(t *testing.T) {
 	top := read(t, "testdata/links").t
 	end := time.Unix(1780272000, 0)

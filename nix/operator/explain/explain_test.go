@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// example is a cluster in the form that Nix gives it.
+// example returns a cluster in the form in which Nix evaluates it.
 func example(t *testing.T) *Access { return read(t, "testdata") }
 
 func read(t *testing.T, dir string) *Access {
@@ -85,8 +85,9 @@ func ask(a *Access, words []string) (string, error) {
 	return a.Explain(who, service).String(), err
 }
 
-// A remedy opens the way, and opens just what it says besides, of each service whatever part. Where
-// roles have exceptions only what Nix need not compile again is tried: who has them.
+// TestRemediesAreTrue checks that a remedy opens the way and otherwise exactly the access that it
+// names, for each part of a service. If roles have exceptions, it tries only remedies that need no
+// new compilation: who has the role.
 func TestRemediesAreTrue(t *testing.T) {
 	for dir, least := range map[string]int{"testdata": 60, "testdata/parts": 40, "testdata/ports": 100, "testdata/links": 100} {
 		a, tried := read(t, dir), 0
@@ -103,7 +104,7 @@ func TestRemediesAreTrue(t *testing.T) {
 	}
 }
 
-// partsOf are the names of a service's faces.
+// partsOf returns the names of a service's faces.
 func (a *Access) partsOf(service string) (names []string) {
 	for _, f := range a.faces(service) {
 		if f.ID.Node() == "" && f.Port == "" || a.foreign[service] != "" {
@@ -176,7 +177,7 @@ func (a *Access) note(set map[right]bool, pairs []Pair) {
 	}
 }
 
-// opens checks that a change opens what is wanted and nothing else.
+// opens checks that a change opens the wanted access and nothing else.
 func opens(t *testing.T, before, after compile.Topology, want map[right]bool) {
 	t.Helper()
 	had, got := New(before).reaching(), map[right]bool{}
@@ -190,7 +191,7 @@ func opens(t *testing.T, before, after compile.Topology, want map[right]bool) {
 	}
 }
 
-// reaching is who reaches what.
+// reaching returns all pairs of a caller and a service that it reaches.
 func (a *Access) reaching() map[right]bool {
 	all := map[right]bool{}
 	for service := range a.t.Services {
@@ -323,7 +324,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Programs find a list where one is empty, never null.
+// TestListsAreLists checks that empty lists are encoded as such, never as null.
 func TestListsAreLists(t *testing.T) {
 	a := example(t)
 	for id, p := range a.principals {
@@ -341,8 +342,8 @@ func TestListsAreLists(t *testing.T) {
 	}
 }
 
-// TestBothNames: a service that has an identity of its own on each host and one that they
-// share is the shared one by its name, and one host's by that host's.
+// TestBothNames checks a service with an identity of its own on each host and one that they share:
+// its name means the shared one, and the name with a host means that host's.
 func TestBothNames(t *testing.T) {
 	a := example(t)
 	top := a.t

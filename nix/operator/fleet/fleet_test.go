@@ -31,7 +31,7 @@ func manifest(t *testing.T, serial int64, role string) compile.Raw {
 	return compile.Raw{Body: body, Envelope: string(b)}
 }
 
-// well is a report of a host that runs a document and has nothing to note.
+// well returns a report of a host that runs a document and has no problem.
 func well(t *testing.T, raw compile.Raw) hostreport.Report {
 	t.Helper()
 	e, err := raw.Head()
@@ -146,7 +146,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// with is a report of a host that runs another document.
+// with returns a report of a host that runs another document.
 func with(r *hostreport.Report, raw compile.Raw, t *testing.T) hostreport.Report {
 	other := *r
 	other.Documents = well(t, raw).Documents
@@ -160,7 +160,7 @@ func TestNeverReported(t *testing.T) {
 	}
 }
 
-// TestUnreadable: a host that reports nonsense does not hide the others.
+// TestUnreadable checks that an invalid report of one host does not hide the others.
 func TestUnreadable(t *testing.T) {
 	s := compile.Snapshot{Topology: compile.Topology{Hosts: map[string]compile.Host{"a": {}, "b": {}}}}
 	all, err := Join(s, map[string]hostreport.Kept{"a": {Received: unixtime.Of(now), Report: json.RawMessage(`{"needs": 3}`)}}, now)

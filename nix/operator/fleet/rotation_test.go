@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/nix/operator/fleet"
 )
 
-// TestRoots: who is waited for, by what hosts report.
+// TestRoots checks which hosts a rotation waits for, according to their reports.
 func TestRoots(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	topology := compile.Topology{Name: "demo", Hosts: map[string]compile.Host{}}

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Foreign identities and services are in the picture, with the trust domain that they are of,
-// and around a host when its services or its people have to do with them.
+// TestForeign checks that foreign identities and services are drawn with their trust domains, and
+// around a host if its services or people are connected with them.
 func TestForeign(t *testing.T) {
 	whole, err := New(compile.Snapshot{Topology: compile.Topology{
 		Hosts: map[string]compile.Host{"forge": {Services: []string{"wiki"}}, "lab": {}, "laptop": {Users: []string{"bob"}}},

@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 var formats = map[string]func(Cluster) []byte{"svg": SVG, "dot": DOT, "mmd": Mermaid}
 
-// team is a cluster of ten hosts.
+// team returns a cluster of ten hosts.
 func team(t *testing.T) Cluster {
 	t.Helper()
 	b, err := os.ReadFile("testdata/team.json")
@@ -43,7 +43,7 @@ func team(t *testing.T) Cluster {
 	return c
 }
 
-// TestGolden: a change of what is drawn is a change that someone looked at.
+// TestGolden compares pictures with golden files, so that every change is reviewed.
 func TestGolden(t *testing.T) {
 	whole := team(t)
 	part, err := whole.Around("mon")
@@ -94,8 +94,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// What a large picture shows of services that hold roles, of strangers and of datagrams,
-// and that a provider alone has no line to itself.
+// TestMarks checks the marks of a large picture for services that hold roles, for strangers and for
+// datagrams, and that providers get no lines of their own.
 func TestMarks(t *testing.T) {
 	long := strings.Repeat("proxy", 6)
 	c := Cluster{Topology: compile.Topology{
@@ -163,7 +163,7 @@ func TestAroundNobody(t *testing.T) {
 	}
 }
 
-// own are the identities of a service that each host has its own of.
+// own returns the identities of a service that are specific to hosts.
 func own(name string, hosts ...string) (ids []spiffe.ID) {
 	for _, h := range hosts {
 		ids = append(ids, kit.ID("service/"+h+"/"+name))
@@ -171,7 +171,8 @@ func own(name string, hosts ...string) (ids []spiffe.ID) {
 	return ids
 }
 
-// A role that leads to one host's own is joined with that alone.
+// TestReachesPart checks that a role that leads to one host's identity is connected with that
+// alone.
 func TestReachesPart(t *testing.T) {
 	c := Cluster{Topology: compile.Topology{
 		Hosts:    map[string]compile.Host{"a": {Services: []string{"shell"}}, "b": {Services: []string{"shell"}, Roles: []string{"ops"}}},
@@ -187,7 +188,7 @@ func TestReachesPart(t *testing.T) {
 	}
 }
 
-// Of what each host has its own of, others' are drawn where they matter.
+// TestAroundOwn checks that host-specific identities of other hosts are drawn where they matter.
 func TestAroundOwn(t *testing.T) {
 	c := Cluster{Topology: compile.Topology{
 		Hosts: map[string]compile.Host{
@@ -226,7 +227,7 @@ func TestAroundOwn(t *testing.T) {
 	}
 }
 
-// In detail boxes are as wide as what is in them, and not too wide.
+// TestWidest checks that boxes are as wide as their contents, up to a limit.
 func TestWidest(t *testing.T) {
 	for name, want := range map[string]int{"wiki": 210, strings.Repeat("n", 30): 260, strings.Repeat("n", 63): 420} {
 		c := Cluster{Topology: compile.Topology{
@@ -240,7 +241,7 @@ func TestWidest(t *testing.T) {
 	}
 }
 
-// What a name holds is told, not obeyed.
+// TestEscaped checks that markup in names is escaped.
 func TestEscaped(t *testing.T) {
 	odd := "a\"]<b>&'\\\n#;--{}"
 	c := team(t)
@@ -262,8 +263,8 @@ func TestEscaped(t *testing.T) {
 	mermaid(t, Mermaid(c))
 }
 
-// Whatever the cluster, its picture is sound: nothing overlaps, nothing is out of
-// the picture, everything has its name.
+// TestLayout checks that in the picture of any cluster nothing overlaps or is outside, and
+// everything has its name.
 func TestLayout(t *testing.T) {
 	for seed := range uint64(60) {
 		c := random(rand.New(rand.NewPCG(seed, 0)), int(seed))
@@ -352,7 +353,7 @@ func apart(t *testing.T, seed uint64, a, b rect) {
 	}
 }
 
-// random is a cluster of n hosts.
+// random returns a random cluster of n hosts.
 func random(r *rand.Rand, n int) Cluster {
 	c := Cluster{Topology: compile.Topology{
 		Name: "random", TrustDomain: "random.flor", Hosts: map[string]compile.Host{}, Services: map[string]compile.Service{},

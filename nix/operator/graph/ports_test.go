@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// A role that leads to one port of a service ends there, one that leads to all of them at the
-// service; ports that no role leads to alone are not drawn.
+// TestPorts checks that a role for one port of a service ends there, that one for all ports ends at
+// the service, and that ports without roles of their own are not drawn.
 func TestPorts(t *testing.T) {
 	wiki := kit.ID("service/wiki")
 	c, err := New(compile.Snapshot{Topology: compile.Topology{
@@ -73,7 +73,7 @@ func around(t *testing.T, whole Cluster, hosts ...string) (all []Cluster) {
 	return all
 }
 
-// rowAt is what is drawn in a place.
+// rowAt returns the content drawn at a place.
 func rowAt(p *picture, at rect) string {
 	for _, b := range p.boxes {
 		for _, r := range b.rows {

@@ -22,8 +22,9 @@ var harmless = map[string]*regexp.Regexp{
 	"the publishing host decides":                   regexp.MustCompile(`^forwarder\.reach\.\[\]\.(protocol|grpc)$`),
 }
 
-// What changes in a document opens something, or is harmless: whatever value is another,
-// whatever is new in an object, and whatever a field that nobody knows says, or no longer.
+// TestWhatIsNotHarmlessOpens checks that every change in a document opens something or is harmless:
+// another value, a new field of an object, and an unknown field that appears, changes or
+// disappears.
 func TestWhatIsNotHarmlessOpens(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -81,7 +82,7 @@ func TestWhatIsNotHarmlessOpens(t *testing.T) {
 
 const another = "-----BEGIN CERTIFICATE-----\nYW5vdGhlcg==\n-----END CERTIFICATE-----\n"
 
-// edit makes every edit in turn: another scalar, a field that nobody knows.
+// edit makes every edit in turn: another scalar, an unknown field.
 func edit(v any, place string, try func(where string)) {
 	at := func(key string) string {
 		if place == "" {
@@ -129,7 +130,8 @@ func edit(v any, place string, try func(where string)) {
 	}
 }
 
-// A field that nobody knows may be what keeps someone out: without it, access may be wider.
+// TestUnknownFieldGoes checks that the removal of an unknown field counts as widening, since the
+// field may have restricted access.
 func TestUnknownFieldGoes(t *testing.T) {
 	c := cases()["service-moves.nix"]
 	with := compile.Snapshot{Topology: c.After.Topology, Documents: map[string]documents{}}
@@ -145,7 +147,8 @@ func TestUnknownFieldGoes(t *testing.T) {
 	}
 }
 
-// What another right brings with it is left out; that right never is.
+// TestSomethingIsToldOfWhatOpens checks that a plan omits consequences of another right that it
+// reports, but never that right.
 func TestSomethingIsToldOfWhatOpens(t *testing.T) {
 	for name, c := range cases() {
 		d := newDelta()

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 type pair struct{ Before, After compile.Snapshot }
 
-// cases are testdata/*.nix, each two topologies, evaluated by one Nix.
+// cases are testdata/*.nix, each two topologies, evaluated in one Nix process.
 var cases = sync.OnceValue(func() map[string]pair {
 	cmd := exec.Command("nix-instantiate", "--eval", "--strict", "--json", "testdata")
 	cmd.Stderr = os.Stderr
@@ -33,7 +33,7 @@ var cases = sync.OnceValue(func() map[string]pair {
 	return all
 })
 
-// TestPlan: each case's plan is the text beside it.
+// TestPlan compares each case's plan with the text beside it.
 func TestPlan(t *testing.T) {
 	if len(cases()) < 10 {
 		t.Fatalf("found %d cases", len(cases()))
@@ -68,7 +68,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// A plan as data, and in colour.
+// TestForms checks a plan as data, and in colour.
 func TestForms(t *testing.T) {
 	c := cases()["service-moves.nix"]
 	p, err := Compare(c.Before, c.After)
@@ -96,7 +96,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Backwards, what opens closes. Nothing changes between equals.
+// TestBackAndForth checks that the reverse of a plan closes what the plan opens, and that equal
+// topologies have an empty plan.
 func TestBackAndForth(t *testing.T) {
 	for name, c := range cases() {
 		there, err := Compare(c.Before, c.After)
@@ -122,7 +123,8 @@ func equal(a, b []Right) bool {
 	return string(x) == string(y)
 }
 
-// What is a host's own is not what is another's whose name begins alike.
+// TestOwn checks that host-specific names are not confused with those of a host whose name has the
+// same prefix.
 func TestOwn(t *testing.T) {
 	for words, want := range map[string]string{
 		"publishes service/h1/wiki":             "publishes its own service/wiki",
@@ -136,8 +138,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// No byte changes unseen: whatever value of a document is another, the plan has a
-// line for it.
+// TestEveryValueIsSeen checks that the plan has a line for every changed value of a document.
 func TestEveryValueIsSeen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")

@@ -18,11 +18,16 @@ func (h *host) accounts(context.Context) (string, []Finding) {
 	var found []Finding
 	missing := h.missing()
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		problem := fmt.Sprintf("there is no account %s, which is of %s", name, missing[name])
+		if strings.HasPrefix(name, h.Instance.Unit("provider-")) { // it comes with its unit
+			found = append(found, do(problem, install))
+			continue
+		}
 		kind := "--system"
 		if strings.HasPrefix(missing[name], string(spiffe.KindUser)+"/") { // for a person who signs in
 			kind = "--create-home"
 		}
-		found = append(found, fix(fmt.Sprintf("there is no account %s, which is of %s", name, missing[name]), "useradd "+kind+" --user-group "+name))
+		found = append(found, fix(problem, "useradd "+kind+" --user-group "+name))
 	}
 	return fmt.Sprintf("%d missing", len(missing)), found
 }

@@ -305,6 +305,17 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "accounts: there is no account no-such-account, which is of user/bob", fix: "useradd --create-home --user-group no-such-account",
 		},
+		"an account of a provider that is not installed": {
+			hurt: func(p *patient) {
+				p.Reach.Callers = append(p.Reach.Callers, document.Caller{ID: agenttest.Bob, Users: []string{"florete-provider-none"}, UIDs: []uint32{}})
+				p.AcceptLaptop()
+				kit.Eventually(p, "the agent to report a problem", func() bool {
+					r, _, err := status.Fetch(p.Context(), p.Laptop.Socket())
+					return err == nil && len(r.Problems) > 0
+				})
+			},
+			begin: "accounts: there is no account florete-provider-none, which is of user/bob", fix: "run install.sh of this host's bundle (florctl bundle)",
+		},
 		"a format that only a newer release knows": {
 			hurt: func(p *patient) {
 				p.state("cert-user-bob", `{"state":"waiting","error":{"kind":"transient","code":"newer-format","message":"upgrade the provider's programs"}}`)

@@ -81,6 +81,9 @@ func (h *host) commits() (found []Finding) {
 	return found
 }
 
+// install is the remedy for a unit or an account of Florete itself that is missing.
+const install = "run install.sh of this host's bundle (florctl bundle)"
+
 // upgrade tells a person how to upgrade the programs of a host.
 const upgrade = "nixos-rebuild switch, or install its newest bundle"
 

@@ -44,7 +44,7 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 	judged := hostreport.Unit{Name: u.Name, Active: u.Active, Sub: u.Sub, Text: u.Text}
 	switch {
 	case u.Load == "not-found":
-		return do(u.Name+" is not installed", "run install.sh of this host's bundle (florctl bundle)"), false
+		return do(u.Name+" is not installed", install), false
 	case u.Load == "masked":
 		return fix(u.Name+" is masked", fmt.Sprintf("systemctl unmask %s && systemctl start %[1]s", u.Name)), false
 	case judged.Waits():

@@ -56,7 +56,7 @@ var cures = map[string]remedy{
 	wire.Stopping.String():     {ping.Dial, "ping again: the forwarder there is being started again"},
 	becauseImpostor:            {ping.Identity, "on the host there: flor doctor; another program may have its address"},
 	wire.Untrusted.String():    {ping.Identity, "flor doctor, here and there: one host does not trust what the other's certificate leads to"},
-	wire.Denied.String():       {ping.Identity, "deploy the host that publishes it: its allow list does not have the caller"},
+	wire.Denied.String():       {ping.Identity, "an operator: florctl explain says whether a role leads there, and until when; if one does, deploy the host that publishes it: its allow list does not have the caller"},
 	wire.NotPublished.String(): {ping.Identity, "deploy the host that publishes it: its documents do not have the service"},
 	wire.Refused.String():      {ping.Upstream, "start the service there: nothing listens at its upstream"},
 	wire.Unreachable.String():  {ping.Upstream, "on the host there: flor doctor names the upstream that does not answer"},

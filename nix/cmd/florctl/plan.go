@@ -51,11 +51,11 @@ review; exits 0 otherwise.`,
 		done := terminal.Progress("evaluating the cluster, then and now")
 		p, err := plan.Since(cmd.Context(), *rev, src, now)
 		done()
+		if *to == "" { // also before a fault, which a forgotten file may be the reason for
+			noteUnseen(cmd.Context(), src)
+		}
 		if err != nil {
 			return err
-		}
-		if *to == "" {
-			noteUnseen(cmd.Context(), src)
 		}
 		return showPlan(show, p)
 	})

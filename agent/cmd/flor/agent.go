@@ -43,7 +43,7 @@ have two seconds to end.`,
 		Short: "Replace the forwarder without closing connections",
 		Long: `Start a new forwarder with the same flags from the installed program, and let it take over all new
 connections. The former process carries its connections until they end, for at most ten minutes
-(hosts.<name>.drain). ExecReload= of the unit runs this command. If it fails, nothing has changed.`,
+(hosts.<name>.drainTimeout). ExecReload= of the unit runs this command. If it fails, nothing has changed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			args := slices.Clone(os.Args[1:])

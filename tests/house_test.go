@@ -24,15 +24,15 @@ type pkg struct {
 
 const module = "github.com/florete/florete"
 
-// internal is the part whose packages all others import; they import each other alone. What two
-// parts share is there. Mains and tests put all parts together.
+// internal contains the packages that all other parts may import, and that import only each other.
+// Code that several parts share belongs there. Main packages and tests may import all parts.
 const internal = "internal"
 
-// operator is the Go of nix. It calls the control API of providers and signs what they serve, so
-// that it alone imports another part; providers import nothing of it.
+// operator contains the Go code of nix. It calls the control API of providers and signs the
+// documents they serve, so it alone imports another part. Providers do not import it.
 const operator = "nix/operator/"
 
-// parts are the others with Go: none imports another but operator.
+// parts are the other parts with Go code. None but operator imports another.
 var parts = []string{"nix", "providers", "activation", "agent", "tests"}
 
 func allowed(from, to string) bool {

@@ -48,7 +48,7 @@ var limits = []struct{ file, code, row string }{
 	{"../nix/units/store.nix", "MemoryMax = \"2G\"", "| `florete-store.service` | `florete-store`, dynamic | 2 GiB |"},
 }
 
-// TestLimitsPage checks that the pages state what the code has: a constant that changes takes its row along.
+// TestLimitsPage checks that the page of limits states the constants in the code.
 func TestLimitsPage(t *testing.T) {
 	const page = "../docs/explain/limits.md"
 	text, err := os.ReadFile(page)

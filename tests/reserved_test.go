@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// reserved are functions and variables of other packages that only some of ours use, and why.
+// reserved lists functions and variables of other packages that only some of our packages may use,
+// with the reason.
 var reserved = []struct {
 	path   string // of the package
 	names  []string
@@ -27,12 +28,13 @@ var reserved = []struct {
 		"static programs see /etc/passwd alone: internal/nss asks LDAP and SSSD, too"},
 }
 
-// defaulted are the places of an http.Client without a transport, which then is http.DefaultTransport.
+// defaulted are the folders that use an http.Client without a transport, which means
+// http.DefaultTransport.
 var defaulted = []string{
 	"providers/oidc", // the registration endpoint of an issuer elsewhere
 }
 
-// TestReserved holds where the table reserved says so.
+// TestReserved checks that reserved functions are used only in the folders listed.
 func TestReserved(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -64,7 +66,7 @@ func cmpErr(err, otherwise error) error {
 	return otherwise
 }
 
-// misused returns what a file in a folder uses that is reserved for others.
+// misused returns the uses in a file that are reserved for other folders.
 func misused(t *testing.T, path, folder string) (faults []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)

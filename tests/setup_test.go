@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestRaceExceptions: each flag that leaves packages out of the race detector matches packages that
-// are compiled. Go says nothing about a pattern that matches none, and bcrypt takes twelve times as
-// long with the detector.
+// TestRaceExceptions checks that each flag that excludes packages from the race detector matches
+// packages that are compiled. Go does not report patterns without matches, and bcrypt takes twelve
+// times as long with the detector.
 func TestRaceExceptions(t *testing.T) {
 	out, err := exec.Command("bash", "-c", `. ./setup && printf '%s\n' "${race[@]}"`, "setup").Output()
 	if err != nil {
@@ -42,8 +42,8 @@ func TestRaceExceptions(t *testing.T) {
 	}
 }
 
-// TestWithoutRace: tests/run names each test that is not compiled with the race detector, or nobody
-// would run it.
+// TestWithoutRace checks that tests/run names each test that is not compiled with the race
+// detector. Otherwise nobody would run it.
 func TestWithoutRace(t *testing.T) {
 	run, err := os.ReadFile("run")
 	if err != nil {
@@ -80,8 +80,8 @@ func TestWithoutRace(t *testing.T) {
 	}
 }
 
-// TestCompiledOnce: each command of tests/run that compiles has the flags of our programs or those
-// of the race detector. One with others would compile nearly everything once more.
+// TestCompiledOnce checks that each command of tests/run that compiles has the flags of our
+// programs or those of the race detector. Other flags would compile nearly everything again.
 func TestCompiledOnce(t *testing.T) {
 	compiles := regexp.MustCompile(`\bgo (build|test) |\btested [^(]`)
 	seen := 0

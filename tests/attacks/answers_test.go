@@ -48,7 +48,7 @@ func instead(answer *http.Response, body []byte) error {
 	return nil
 }
 
-// TestAnswers: a config provider that answers operators with lies.
+// TestAnswers attacks operators with a config provider that answers with lies.
 func TestAnswers(t *testing.T) {
 	c := start(t)
 	key := c.Path("operator", "signing.key")
@@ -122,7 +122,8 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// anotherVersion has dora go back to a version, where the provider says that it has a newer one.
+// anotherVersion makes dora roll back to a version while the provider claims that it has a newer
+// one.
 func (c *cluster) anotherVersion(t *testing.T) error {
 	out, err := c.florctl(t, "versions", "--json")
 	if err != nil {
@@ -162,8 +163,8 @@ func (c *cluster) anotherVersion(t *testing.T) error {
 	return err
 }
 
-// hiddenList has dora revoke two keys, where the provider shows the list before the first one
-// when she revokes the second. What she signs then revokes the first one, too.
+// hiddenList makes dora revoke two keys. When she revokes the second, the provider shows the list
+// from before the first. Her signature must cover both.
 func (c *cluster) hiddenList(t *testing.T) error {
 	revoke := func(lie func(*http.Response) error, words ...string) {
 		t.Helper()

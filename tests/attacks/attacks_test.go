@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// attack is a row of the table. It passes when what was tried is refused as it should
-// be, and whoever reads the audit log later can see it.
+// attack is a row of the table. It passes if the action is refused as expected, and the audit log
+// shows it.
 type attack struct {
 	name string
 
@@ -62,7 +62,7 @@ func run(t *testing.T, table []attack) {
 	}
 }
 
-// matches tells whether a row has what the fields of want say that are set.
+// matches reports whether a row equals want in all fields that want sets.
 func matches(row, want local.Decision) bool {
 	same := func(got, want string) bool { return want == "" || got == want }
 	return same(row.Caller, want.Caller) && same(row.Kind, want.Kind) && same(row.Need, want.Need) &&

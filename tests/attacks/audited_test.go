@@ -22,8 +22,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestAudited: each kind of act has a row, whoever does it: of hosts, of providers by
-// themselves, of operators, and of people on hosts. Joins have theirs in TestJoin.
+// TestAudited checks that each kind of action has a row, whoever takes it: hosts, providers by
+// themselves, operators, and people on hosts. Rows of joins are checked in TestJoin.
 func TestAudited(t *testing.T) {
 	c := start(t)
 	const b = "spiffe://demo.flor/node/b"
@@ -176,7 +176,7 @@ func (c *cluster) wantRow(t *testing.T, before int, row local.Decision) {
 	})
 }
 
-// refused is an error unless there is one.
+// refused returns an error unless err is one.
 func refused(err error) error {
 	if err == nil {
 		return errors.New("it was not refused")
@@ -184,7 +184,7 @@ func refused(err error) error {
 	return nil
 }
 
-// post is an act of dora through the forwarders.
+// post sends a request of dora's through the forwarders.
 func (c *cluster) post(t *testing.T, path, body string) error {
 	text := fmt.Sprintf("POST %s HTTP/1.1\r\nConnection: close\r\nHost: florete-control.p.demo.flor.rete\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 	return kit.Poll(t.Context(), func() error {
@@ -212,7 +212,7 @@ func (c *cluster) bootstrap(t *testing.T) error {
 	return nil
 }
 
-// acceptLog accepts, on b, what b found of an audit log of p.
+// acceptLog accepts, on b, the state that b found in an audit log of p.
 func (c *cluster) acceptLog(t *testing.T) error {
 	l := c.b.Layout()
 	before, _ := os.ReadFile(l.WitnessedFile())

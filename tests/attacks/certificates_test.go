@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestCertificates attacks p and the forwarder of b with what the cluster's own root
-// signed, for something else, and with chains that cost much.
+// TestCertificates attacks p and the forwarder of b with certificates that the cluster's own root
+// signed for other purposes, and with chains that are expensive to verify.
 func TestCertificates(t *testing.T) {
 	unconstrained := func(c *x509.Certificate) { c.PermittedURIDomains = nil }
 	foreign := func(c *x509.Certificate) { c.PermittedURIDomains = []string{"other.flor"} }
@@ -139,7 +139,7 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
-// root is the operator's.
+// root returns the operator's root.
 func (c *cluster) root(t *testing.T) *ca.Authority {
 	t.Helper()
 	root, err := ca.Load(c.Path("operator", "ca.crt"), c.Path("operator", "ca.key"))
@@ -149,13 +149,13 @@ func (c *cluster) root(t *testing.T) *ca.Authority {
 	return root
 }
 
-// issue makes an SVID below a CA that the operator's root signed, changed.
+// issue issues an SVID below a CA that the operator's root signed after change.
 func (c *cluster) issue(t *testing.T, id spiffe.ID, change func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	return (&kit.CA{Issuing: kit.OddIssuing(c.root(t), kit.NewKey(), change)}).Issue(id, time.Hour)
 }
 
-// leafCA is a certificate of id that could sign others, by the operator's root.
+// leafCA returns a certificate of id that could sign others, by the operator's root.
 func (c *cluster) leafCA(t *testing.T, id spiffe.ID) *tls.Certificate {
 	t.Helper()
 	u, err := url.Parse(id.String())
@@ -169,8 +169,8 @@ func (c *cluster) leafCA(t *testing.T, id spiffe.ID) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{leaf.Certificate.Raw}, PrivateKey: leaf.Key, Leaf: leaf.Certificate}
 }
 
-// equalNames is an SVID of a CA whose root has all of the operator's but the key, and comes
-// with the chain.
+// equalNames returns an SVID of a CA whose root equals the operator's except for the key, with the
+// root in the chain.
 func (c *cluster) equalNames(t *testing.T, id spiffe.ID) *tls.Certificate {
 	t.Helper()
 	key, template := kit.NewKey(), *c.root(t).Certificate
@@ -181,7 +181,7 @@ func (c *cluster) equalNames(t *testing.T, id spiffe.ID) *tls.Certificate {
 	return svid
 }
 
-// lookAlikes is an SVID with n CAs behind it, each of which could have signed it.
+// lookAlikes returns an SVID followed by n CAs, each of which could be its issuer.
 func lookAlikes(id spiffe.ID, n int) *tls.Certificate {
 	by := kit.NewCA()
 	svid := by.Issue(id, time.Hour)

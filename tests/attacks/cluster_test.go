@@ -29,7 +29,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// Accounts that nobody has: processes of alice, of bob, of carol, and of none of them.
+// Unused account IDs for processes of alice, of bob, of carol, and of none of them.
 const (
 	uidAlice    = 64001
 	uidBob      = 64002
@@ -39,13 +39,13 @@ const (
 	uidErin     = 64006
 )
 
-// What is secret in the cluster.
+// Secrets in the cluster.
 const (
 	password = "correct horse" // of alice and of bob, at the issuer
 	secret   = "swordfish"     // the file that wiki is given
 )
 
-// cluster is what the attacks are tried on.
+// cluster is the target of the attacks.
 type cluster struct {
 	local.Operator
 	p, b, c  *local.Host
@@ -57,8 +57,8 @@ type cluster struct {
 	instance hostdir.Instance // of p, whose directory in /run is its alone
 }
 
-// shared is the cluster of all tables, which each may attack once: a test that comes again, by
-// -count, has another.
+// shared is the cluster of all tables, which each table may attack once: a repetition with -count
+// uses a new one.
 var shared struct {
 	*cluster
 	err      error
@@ -130,7 +130,7 @@ func (c *cluster) hosts() []*local.Host { return []*local.Host{c.p, c.b, c.c} }
 
 func (c *cluster) build(ctx context.Context) error { return kit.Programs(ctx, c.Repo, c.Bin) }
 
-// prepare does what an operator does once: root, keys, the flake and its documents.
+// prepare does the operator's initial work: root, keys, the flake and its documents.
 func (c *cluster) prepare(ctx context.Context) error {
 	facts, err := c.Begin(ctx, "sec-1", c.hosts()...)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 	return c.Commit(ctx, time.Now(), "the cluster", "documents")
 }
 
-// kinds are those of need that p answers.
+// kinds are the kinds of need that p answers.
 var kinds = []string{"cert", "config", "federation", "file", "jwt", "oidc", "token"}
 
 // bootstrapSocket is where p's process of kind token has administrators of tenants named.
@@ -205,8 +205,7 @@ func (c *cluster) provide(ctx context.Context) error {
 	return c.Publish(ctx, c.p, "documents")
 }
 
-// serve runs what the services of b stand for: each sends back what it gets, except one
-// that does not even read it.
+// serve runs the services of b: each echoes, except one that does not even read.
 func (c *cluster) serve(context.Context) error {
 	deaf, err := c.listen("tcp", c.loopback+".0.2:8906")
 	if err != nil {
@@ -241,7 +240,7 @@ func (c *cluster) listen(network, address string) (net.Listener, error) {
 	return l, err
 }
 
-// activate waits until every host has what it needs and its forwarder is up.
+// activate waits until every host has its needs and its forwarder is up.
 func (c *cluster) activate(ctx context.Context) error {
 	for _, h := range c.hosts() {
 		if err := h.Activate(); err != nil {
@@ -301,7 +300,7 @@ func (c *cluster) stop() {
 	_ = os.RemoveAll(filepath.Dir(c.controlSocket()))
 }
 
-// audit is what p decided so far.
+// audit returns the audit log of p.
 func (c *cluster) audit(t *testing.T) []local.Decision {
 	t.Helper()
 	all, err := c.Audit(t.Context(), c.p)
@@ -329,7 +328,7 @@ func (c *cluster) client(t *testing.T, h *local.Host, kind string) *hostapi.Clie
 	return &hostapi.Client{Node: h.Manifest.Identity.ID, Provider: c.b.Manifest.Providers["p"][kind], Roots: roots, SVID: c.svid(t, h, "cert-node"), HostKey: key}
 }
 
-// svid is what a thief copied from a host.
+// svid returns an SVID as a thief would copy it from a host.
 func (c *cluster) svid(t *testing.T, h *local.Host, need string) *tls.Certificate {
 	t.Helper()
 	svid, err := h.SVID(need)
@@ -339,7 +338,7 @@ func (c *cluster) svid(t *testing.T, h *local.Host, need string) *tls.Certificat
 	return svid
 }
 
-// knock opens a stream to a service of b with an SVID, past the forwarder of the caller.
+// knock opens a stream to a service of b with an SVID, without the caller's forwarder.
 func (c *cluster) knock(ctx context.Context, service string, svid *tls.Certificate) error {
 	target, err := spiffe.NewID(kit.Domain, spiffe.KindService, "", service)
 	if err != nil {
@@ -348,7 +347,7 @@ func (c *cluster) knock(ctx context.Context, service string, svid *tls.Certifica
 	return local.Knock(ctx, c.b.Manifest.Forwarder.Listen[0], target, svid)
 }
 
-// listener is where a service is reached on c.
+// listener returns the address at which c reaches a service.
 func (c *cluster) listener(t *testing.T, service string) string {
 	t.Helper()
 	for _, r := range c.c.Manifest.Forwarder.Reach {

@@ -16,13 +16,14 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// controlSocket is where p's forwarder leads operators: the place is the instance's.
+// controlSocket returns the path of the socket to which p's forwarder connects operators, which
+// depends on the instance.
 func (c *cluster) controlSocket() string {
 	return filepath.Join("/run", c.instance.Unit("provider-config"), "control.sock")
 }
 
-// controlDir makes what a unit would. What is in it has a group that the threads of this
-// process, which are of root's, are not in.
+// controlDir does the work of a unit. The directory's group is not a group of this process, which
+// runs as root.
 func (c *cluster) controlDir() error {
 	if os.Getuid() != 0 {
 		return nil // the table is not run
@@ -40,7 +41,7 @@ func (c *cluster) operate(t *testing.T, uid uint32, request string, headers ...s
 	return c.sayAs(t, uid, spiffe.ControlService, text)
 }
 
-// TestControl: others than operators at the config provider.
+// TestControl attacks the config provider as identities that are not operators.
 func TestControl(t *testing.T) {
 	const as = "can run processes of another user"
 	t.Run("dora herself is let through", func(t *testing.T) {

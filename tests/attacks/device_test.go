@@ -20,9 +20,10 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestJoinTPM: a host whose device key is in its TPM joins, and reads its documents, like any
-// other; all its files are of no use on another machine, nor on its own once the TPM is
-// cleared. It runs before TestJoin, which uses up what tokens of this network may be refused.
+// TestJoinTPM checks that a host whose device key is in its TPM joins, and reads its documents,
+// like any other, and that its files are useless on another machine, and on its own once the TPM is
+// cleared. It runs before TestJoin, which uses up the refusals of tokens that this network is
+// allowed.
 func TestJoinTPM(t *testing.T) {
 	tpm, _ := activationtest.TPM(t)
 	c := start(t)

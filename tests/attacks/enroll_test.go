@@ -29,7 +29,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// identityFiles makes identity files of hosts, and others of them.
+// identityFiles creates identity files of hosts, and modified ones.
 type identityFiles struct {
 	*cluster
 	opens *age.X25519Identity // in identity.key
@@ -37,7 +37,7 @@ type identityFiles struct {
 
 func (c identityFiles) keyFile() string { return c.Path("operator", "identity.key") }
 
-// issue has florctl make one of a host.
+// issue runs florctl to create an identity file of a host.
 func (c identityFiles) issue(t *testing.T, host string) []byte {
 	t.Helper()
 	out := c.Path("operator", host+".age")
@@ -49,7 +49,7 @@ func (c identityFiles) issue(t *testing.T, host string) []byte {
 	return kit.ReadFile(out)
 }
 
-// edit is an identity file with something else in it, signed and sealed by whoever.
+// edit changes an identity file, and signs and seals it with other keys.
 func (c identityFiles) edit(t *testing.T, sealed []byte, by *signature.SecretKey, change func(*hostapi.IdentityFile)) []byte {
 	t.Helper()
 	var signed hostapi.SignedIdentityFile
@@ -75,7 +75,7 @@ func (c identityFiles) edit(t *testing.T, sealed []byte, by *signature.SecretKey
 	return sealed
 }
 
-// enroll runs flor enroll on a host. What it refuses leaves nothing there.
+// enroll runs flor enroll on a host, and checks that a refused file leaves nothing there.
 func (c identityFiles) enroll(t *testing.T, h *local.Host, sealed []byte) error {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "identity.age")
@@ -95,7 +95,7 @@ func (c identityFiles) enroll(t *testing.T, h *local.Host, sealed []byte) error 
 	return errors.New(problem.String())
 }
 
-// listing are the files of a directory with what is in them.
+// listing returns the files of a directory with their contents.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	all, err := os.ReadDir(dir)
@@ -109,8 +109,8 @@ func listing(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// TestEnroll: a host comes in by an identity file without a provider, renews at one, and takes
-// nothing else for such a file.
+// TestEnroll checks that a host enrols with an identity file without a provider, renews at one, and
+// accepts nothing else as such a file.
 func TestEnroll(t *testing.T) {
 	c := identityFiles{cluster: start(t)}
 	var err error

@@ -1,7 +1,6 @@
 //go:build !race
 
-// Under the race detector the attacker is too slow to be one: tests/run runs these
-// without.
+// With the race detector the attacker is too slow. tests/run runs these tests without.
 
 package attacks
 
@@ -27,8 +26,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestExhaustion: alice, who is let in, takes as much of b's forwarder as she can. In the
-// meantime others are served, and in the end the memory is given back.
+// TestExhaustion makes alice, who has access, use as much of b's forwarder as she can. Meanwhile
+// others must be served, and in the end the memory must be given back.
 func TestExhaustion(t *testing.T) {
 	run(t, []attack{
 		{
@@ -168,7 +167,7 @@ func churn(t *testing.T, c *cluster, over document.Transport) error {
 	return nil
 }
 
-// letIn waits until alice is let in: who took much memory is not, for a while.
+// letIn waits until alice is admitted: a caller that used much memory is refused for a while.
 func (c *cluster) letIn(t *testing.T, over document.Transport) {
 	t.Helper()
 	p := c.pool(t)
@@ -291,7 +290,8 @@ func (c *cluster) openFor(t *testing.T, p *transport.Pool, caller, service strin
 	return p.Open(ctx, transport.Route{Caller: kit.ID(caller), Target: target, Endpoints: []document.Addresses{c.b.Manifest.Forwarder.Listen}, Transport: over}, carries)
 }
 
-// bounded tries an attack, in which b's forwarder may take so many MiB, and afterwards.
+// bounded returns a test of an attack, during which b's forwarder may use peak MiB, and afterwards
+// after MiB.
 func bounded(peak, after int64, over document.Transport, try func(*testing.T, *cluster) error) func(*testing.T, *cluster) error {
 	return func(t *testing.T, c *cluster) error {
 		before, highest := c.logged(t), int64(0)
@@ -324,9 +324,9 @@ func bounded(peak, after int64, over document.Transport, try func(*testing.T, *c
 	}
 }
 
-// others are let in until ctx ends, each time with a connection of its own, and never refused.
-// On a busy machine one may have to try again, as every process does, and c's forwarder where TCP
-// has taken over.
+// others connects until ctx ends, each time with a new connection, and expects no refusal. On a
+// busy machine a connection may have to be retried, as every process does, and c's forwarder after
+// a change to TCP.
 func (c *cluster) others(ctx context.Context, t *testing.T, over document.Transport) {
 	times, again := 0, 0
 	for ctx.Err() == nil {
@@ -366,7 +366,7 @@ func (c *cluster) others(ctx context.Context, t *testing.T, over document.Transp
 	}
 }
 
-// logged is how many bytes b's forwarder has logged.
+// logged returns the number of bytes that b's forwarder has logged.
 func (c *cluster) logged(t *testing.T) int64 {
 	t.Helper()
 	info, err := os.Stat(c.b.Log("agent"))
@@ -376,7 +376,7 @@ func (c *cluster) logged(t *testing.T) int64 {
 	return info.Size()
 }
 
-// rss is the memory of b's forwarder, in MiB.
+// rss returns the memory of b's forwarder, in MiB.
 func (c *cluster) rss(t *testing.T) (kib int64) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.b.PID("agent")))
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 
 const blueDomain = "blue.example"
 
-// blueID is an identity of it.
+// blueID returns an identity of the trust domain blue.
 func blueID(short string) spiffe.ID {
 	id, err := spiffe.ParseID("spiffe://" + blueDomain + "/" + short)
 	if err != nil {
@@ -38,8 +38,8 @@ func blueID(short string) spiffe.ID {
 	return id
 }
 
-// foreign is a trust domain with a CA of its own, whose root and issuing certificate have no
-// name constraints, and with a bundle endpoint.
+// foreign is a trust domain with a CA of its own, whose root and issuing certificate have no name
+// constraints, and with a bundle endpoint.
 type foreign struct {
 	ca       *kit.CA
 	endpoint string
@@ -51,7 +51,7 @@ type foreign struct {
 	served int
 }
 
-// newBlue is a CA of blue.
+// newBlue returns a CA of blue.
 func newBlue() *kit.CA {
 	key := kit.NewKey()
 	root := kit.SelfSigned(&x509.Certificate{
@@ -63,7 +63,7 @@ func newBlue() *kit.CA {
 	return b
 }
 
-// issuing is a CA below a root that issues identities of a trust domain.
+// issuing returns a CA below a root that issues identities of a trust domain.
 func issuing(of *kit.CA, domain string) *ca.Authority {
 	return kit.OddIssuing(of.Root, kit.NewKey(), func(c *x509.Certificate) {
 		c.URIs, c.PermittedURIDomains, c.PermittedDNSDomainsCritical = []*url.URL{{Scheme: "spiffe", Host: domain}}, nil, false
@@ -93,14 +93,15 @@ func newForeign(at string) (*foreign, error) {
 	return f, nil
 }
 
-// present has the endpoint show another identity, and serve another bundle, from now on.
+// present makes the endpoint show another identity, and serve another bundle, from now on.
 func (f *foreign) present(by *kit.CA, as string, bundle []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cert, f.bundle = by.Issue(blueID(as), time.Hour), bundle
 }
 
-// read waits until the endpoint was called twice: what it served before is decided on.
+// read waits until the endpoint was called twice: the bundle it served before has then been
+// processed.
 func (f *foreign) read(t *testing.T) {
 	t.Helper()
 	at := func() int { f.mu.Lock(); defer f.mu.Unlock(); return f.served }
@@ -113,7 +114,7 @@ func (f *foreign) read(t *testing.T) {
 	})
 }
 
-// TestForeign attacks p and b by a trust domain that they federate with.
+// TestForeign attacks p and b from a trust domain that they federate with.
 func TestForeign(t *testing.T) {
 	t.Run("its guest is let through", func(t *testing.T) {
 		c := start(t)
@@ -214,8 +215,8 @@ func TestForeign(t *testing.T) {
 	})
 }
 
-// TestForeignRevoked: an operator shuts out an identity of a foreign trust domain here, whatever
-// its own CA does, and lets it in again.
+// TestForeignRevoked checks that an operator can revoke an identity of a foreign trust domain
+// locally, whatever its own CA does, and reinstate it.
 func TestForeignRevoked(t *testing.T) {
 	agenttest.Root(t, "can run processes of another user")
 	c := start(t)
@@ -256,8 +257,8 @@ func TestForeignRevoked(t *testing.T) {
 	kit.Succeeds(t, "the guest by a later certificate", func() error { return c.knock(t.Context(), "echo", c.blue.ca.Issue(guest, time.Hour)) })
 }
 
-// TestForeignLife: the cluster's own bundle is there for others, a foreign root that is
-// replaced is followed, and a role that is taken from a foreign identity is gone.
+// TestForeignLife checks that the cluster's own bundle is served to others, that the replacement of
+// a foreign root is followed, and that a role taken from a foreign identity no longer works.
 func TestForeignLife(t *testing.T) {
 	c := start(t)
 	td := spiffeid.RequireTrustDomainFromString(kit.Domain)

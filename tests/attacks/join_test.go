@@ -46,7 +46,7 @@ func (c *cluster) control(ctx context.Context, about, v any, method, path string
 	return json.Unmarshal(out, v)
 }
 
-// token makes one for hosts, and has p record it.
+// token creates a token for hosts, and records it at p.
 func (c *cluster) token(t *testing.T, hosts string, uses int, lifetime time.Duration, approves bool) hostapi.JoinToken {
 	t.Helper()
 	token, err := hostapi.NewJoinToken("p")
@@ -84,20 +84,20 @@ func sign(t *testing.T, key signature.SecretKey, text string) string {
 	return sig.String()
 }
 
-// admission is one of a device, signed by a key.
+// admission returns the admission of a device, signed by a key.
 func admission(t *testing.T, key signature.SecretKey, node, device string) *trust.SignedAdmission {
 	text := string(kit.JSON(trust.NewAdmission("sec", kit.ID("node/"+node), device, time.Now())))
 	return &trust.SignedAdmission{Admission: text, Signature: sign(t, key, trust.AdmissionText(text))}
 }
 
-// device is what a machine without an SVID calls p as.
+// device returns the client of a machine without an SVID.
 func (c *cluster) device(t *testing.T, node, kind string, key ssh.Signer) *hostapi.Client {
 	client := c.client(t, c.b, kind)
 	client.Node, client.SVID, client.HostKey = kit.ID("node/"+node), nil, key
 	return client
 }
 
-// request is the last join request of a host, as p has it.
+// requested returns the last join request of a host that p has.
 func (c *cluster) requested(t *testing.T, host string) (r join.Request) {
 	t.Helper()
 	var all control.Joins
@@ -112,7 +112,7 @@ func (c *cluster) requested(t *testing.T, host string) (r join.Request) {
 	return r
 }
 
-// machine is a host that comes in by a token: activation runs, and waits.
+// machine starts a host that joins with a token: activation runs, and waits.
 func (c *cluster) machine(t *testing.T, name, tpm string) *local.Host {
 	t.Helper()
 	h := &local.Host{Name: name, Dir: c.Path("hosts", name), Bin: c.Bin, TPM: tpm}
@@ -136,8 +136,8 @@ func enrol(t *testing.T, client *hostapi.Client) error {
 	return err
 }
 
-// TestJoin: a host without an SSH host key in the flake comes in by a token and an operator,
-// whatever is killed, and nobody else does.
+// TestJoin checks that a host without an SSH host key in the flake joins with a token and an
+// operator's approval, whichever process is killed, and that nobody else does.
 func TestJoin(t *testing.T) {
 	c := start(t)
 	d := c.machine(t, "d", "")

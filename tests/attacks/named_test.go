@@ -22,7 +22,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// serveNamed runs the services that learn who calls. Each answers with whom it believes.
+// serveNamed runs the services that learn the caller. Each answers with the caller that it
+// believes.
 func (c *cluster) serveNamed(context.Context) error {
 	requests, err := c.listen("tcp", c.loopback+".0.2:8907")
 	if err != nil {
@@ -56,10 +57,10 @@ func (c *cluster) serveNamed(context.Context) error {
 	return nil
 }
 
-// socket is where the service bytes listens.
+// socket returns the path on which the service bytes listens.
 func (c *cluster) socket() string { return filepath.Join(c.sockets, "bytes.sock") }
 
-// say has alice send bytes to a service, and returns what comes back.
+// say sends bytes to a service as alice, and returns the answer.
 func (c *cluster) say(t *testing.T, service, text string) string {
 	t.Helper()
 	answer, err := c.sayAs(t, uidAlice, service, text)
@@ -69,7 +70,7 @@ func (c *cluster) say(t *testing.T, service, text string) string {
 	return answer
 }
 
-// sayAs is say under an account of c.
+// sayAs is like say under an account of c.
 func (c *cluster) sayAs(t *testing.T, uid uint32, service, text string) (string, error) {
 	t.Helper()
 	var conn net.Conn
@@ -87,7 +88,8 @@ func (c *cluster) sayAs(t *testing.T, uid uint32, service, text string) (string,
 	return string(b), err
 }
 
-// TestNamed: alice and others of b's accounts pass for bob at services that learn who calls.
+// TestNamed attacks services that learn the caller, as alice and other accounts of b that pretend
+// to be bob.
 func TestNamed(t *testing.T) {
 	const (
 		as   = "can run processes of another user"

@@ -23,14 +23,14 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// florctl runs it as dora: a proxy connects as she does, to the forwarder of c.
+// florctl runs florctl as dora: a proxy connects as she does, to the forwarder of c.
 func (c *cluster) florctl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	return c.florctlLied(t, nil, args...)
 }
 
-// florctlLied does the same, with a lie instead of some of the provider's answers: what the
-// account of its process can do.
+// florctlLied is like florctl with some of the provider's answers replaced by lies, as the account
+// of its process could do.
 func (c *cluster) florctlLied(t *testing.T, lie func(answer *http.Response) error, args ...string) (string, error) {
 	t.Helper()
 	at := c.listener(t, spiffe.ControlService)
@@ -58,7 +58,7 @@ func (c *cluster) florctlLied(t *testing.T, lie func(answer *http.Response) erro
 	return string(out), err
 }
 
-// newToken is one of dora's, for h.
+// newToken returns a token of dora's for h.
 func (c *cluster) newToken(t *testing.T) (string, error) {
 	out, err := c.florctl(t, "token", "create", "--host", "h")
 	return strings.TrimSpace(out), err
@@ -76,7 +76,7 @@ func (c *cluster) endToken(t *testing.T) error {
 	return err
 }
 
-// rejectJoin has a device request to be h, and dora reject it.
+// rejectJoin requests to join as h from a device, and rejects the request as dora.
 func (c *cluster) rejectJoin(t *testing.T) error {
 	text, err := c.newToken(t)
 	if err != nil {
@@ -93,8 +93,8 @@ func (c *cluster) rejectJoin(t *testing.T) error {
 	return err
 }
 
-// publishWaves publishes the cluster with a rollout, and returns the serial of the version that
-// was served before.
+// publishWaves publishes the cluster with a rollout, and returns the serial of the version that was
+// served before.
 func (c *cluster) publishWaves(t *testing.T, key string) (before string, err error) {
 	out, err := c.florctl(t, "versions", "--json")
 	if err != nil {

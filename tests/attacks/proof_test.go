@@ -47,7 +47,7 @@ func (c *cluster) wire(t *testing.T) *rawConn {
 	return &rawConn{t, c, conn, bufio.NewReader(conn)}
 }
 
-// post returns how it was refused, nil for an answer.
+// post returns the refusal, or nil for an answer.
 func (w *rawConn) post(path, key string, body, answer any) error {
 	w.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, "https://p"+path, bytes.NewReader(kit.JSON(body)))
@@ -86,7 +86,7 @@ func (w *rawConn) nonce() string {
 	return n.Nonce
 }
 
-// prove is the enrolment of b, for this connection, with a nonce.
+// prove returns the enrolment of b for this connection, with a nonce.
 func (w *rawConn) prove(nonce string) hostapi.Request {
 	w.t.Helper()
 	key, err := ssh.ParsePrivateKey(kit.ReadFile(w.c.b.HostKey()))
@@ -118,8 +118,8 @@ func (w *rawConn) enrol(r hostapi.Request) error {
 	return w.post(hostapi.Path("cert"), key, r, &hostapi.Answer{})
 }
 
-// TestProofs attacks p with what passed over the network when b enrolled, and with requests for
-// certificates that request more.
+// TestProofs attacks p with everything that passed over the network when b enrolled, and with
+// certificate requests that ask for more than is granted.
 func TestProofs(t *testing.T) {
 	const b = "spiffe://demo.flor/node/b"
 	denied := func(code string) local.Decision {
@@ -266,7 +266,7 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// request is a CSR of id for a key, changed before it is signed.
+// request returns a CSR of id for a key, with change applied before it is signed.
 func request(t *testing.T, id spiffe.ID, key any, change func(*x509.CertificateRequest)) string {
 	t.Helper()
 	u, err := url.Parse(id.String())
@@ -282,7 +282,8 @@ func request(t *testing.T, id spiffe.ID, key any, change func(*x509.CertificateR
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
-// TestRaced: one request that is sent 1,000 times at once is issued once.
+// TestRaced checks that a request that is sent 1,000 times at once is answered with one
+// certificate.
 func TestRaced(t *testing.T) {
 	c := start(t)
 	id := c.c.Manifest.Identity.ID

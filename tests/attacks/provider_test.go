@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestProvider attacks p as one who reaches its port.
+// TestProvider attacks p from the network, by its port.
 func TestProvider(t *testing.T) {
 	run(t, []attack{
 		{
@@ -87,7 +87,7 @@ func TestProvider(t *testing.T) {
 	})
 }
 
-// TestSeparation: certificates are issued while no other kind is answered.
+// TestSeparation checks that certificates are issued while no other kind is available.
 func TestSeparation(t *testing.T) {
 	c := start(t)
 	others := kinds[1:]
@@ -109,7 +109,7 @@ func TestSeparation(t *testing.T) {
 	}
 }
 
-// request is one for a need of h, with h's own certificate.
+// request sends a request for a need of h, with h's own certificate.
 func (c *cluster) request(t *testing.T, h *local.Host, need, kind string, body any) error {
 	t.Helper()
 	b, err := json.Marshal(body)

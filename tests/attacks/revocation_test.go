@@ -28,10 +28,10 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// within is how soon hosts that are reachable must refuse what is revoked.
+// within is the time after which reachable hosts must refuse a revoked identity.
 const within = 5 * time.Second
 
-// TestRevocation: who was revoked comes back by nothing but an operator's reinstatement.
+// TestRevocation checks that a revoked identity comes back only when an operator reinstates it.
 func TestRevocation(t *testing.T) {
 	c := start(t)
 	const node, carol = "spiffe://demo.flor/node/c", "user/carol"
@@ -244,8 +244,8 @@ func TestRevocation(t *testing.T) {
 	})
 }
 
-// TestSuspendedHost: a host that was reinstated, and then is suspended, obtains and reaches nothing
-// by what it was issued since.
+// TestSuspendedHost checks that a host that was reinstated, and then suspended, can obtain and
+// reach nothing with certificates issued in between.
 func TestSuspendedHost(t *testing.T) {
 	c := start(t)
 	const node = "spiffe://demo.flor/node/c"
@@ -301,7 +301,7 @@ func TestSuspendedHost(t *testing.T) {
 	kit.Succeeds(t, "c once it is resumed", func() error { return c.knock(t.Context(), "echo", svid) })
 }
 
-// signed is the file of a list.
+// signed decodes the file of a list.
 func signed(b []byte) trust.SignedRevocations {
 	s, _, err := revocation.Supply(b)
 	if err != nil {
@@ -310,7 +310,7 @@ func signed(b []byte) trust.SignedRevocations {
 	return s
 }
 
-// revoke signs the list after another, as florctl does.
+// revoke signs the successor of a list, as florctl does.
 func (c *cluster) revoke(t *testing.T, last any, change func(*trust.Revocations)) trust.SignedRevocations {
 	t.Helper()
 	key, err := signature.LoadSecretKey(strings.TrimSpace(string(kit.ReadFile(c.Path("operator", "signing.key")))))
@@ -332,12 +332,12 @@ func (c *cluster) revoke(t *testing.T, last any, change func(*trust.Revocations)
 	return s
 }
 
-// offer has p offer a list.
+// offer makes p offer a list.
 func (c *cluster) offer(ctx context.Context, s trust.SignedRevocations) error {
 	return c.control(ctx, s, new(any), "POST", "/v1/revocations")
 }
 
-// offered is the list that p offers.
+// offered returns the list that p offers.
 func (c *cluster) offered(t *testing.T) trust.SignedRevocations {
 	t.Helper()
 	var r struct{ Signed trust.SignedRevocations }
@@ -347,8 +347,8 @@ func (c *cluster) offered(t *testing.T) trust.SignedRevocations {
 	return r.Signed
 }
 
-// waitList waits until a host has a list, and its forwarder has read it. Providers read it for
-// each decision.
+// waitList waits until a host has a list, and its forwarder has read it. Providers read it for each
+// decision.
 func (c *cluster) waitList(t *testing.T, h *local.Host, number int64) {
 	t.Helper()
 	kit.Succeeds(t, "the list", func() error {
@@ -363,7 +363,7 @@ func (c *cluster) waitList(t *testing.T, h *local.Host, number int64) {
 	})
 }
 
-// backup copies the state of p's process of a kind, and returns what restores it.
+// backup copies the state of p's process of a kind, and returns a function that restores it.
 func (c *cluster) backup(t *testing.T, kind string) (restore func()) {
 	t.Helper()
 	dir := filepath.Join(c.p.Dir, "provider", kind)
@@ -400,7 +400,7 @@ func (c *cluster) enrol(t *testing.T, h *local.Host) error {
 	return err
 }
 
-// refetch has a host request a need again, as flor refetch does.
+// refetch makes a host request a need again, as flor refetch does.
 func (c *cluster) refetch(t *testing.T, h *local.Host, need string) {
 	t.Helper()
 	if err := os.MkdirAll(h.Refetch(), 0o755); err != nil {
@@ -411,8 +411,8 @@ func (c *cluster) refetch(t *testing.T, h *local.Host, need string) {
 	}
 }
 
-// crl wants stock software on b to refuse a revoked certificate, by the CRL that b keeps for it,
-// and to accept b's own.
+// crl checks that stock software on b, with the CRL that b keeps for it, refuses a revoked
+// certificate and accepts b's own.
 func (c *cluster) crl(t *testing.T, name string, revoked *tls.Certificate) {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestRevokedReturns: a host that came in by a join token, and was revoked, comes back by
-// nothing that it, a peer or a provider had before.
+// TestRevokedReturns checks that a host that joined with a token and was revoked cannot come back
+// with anything that it, a peer or a provider had before.
 func TestRevokedReturns(t *testing.T) {
 	c := start(t)
 	// The documents of an hour ago: nobody is offered these, hosts go back to them.

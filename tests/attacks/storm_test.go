@@ -22,8 +22,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestStorms: what is sent as fast as can be, and what is begun and never ended, takes no more
-// of b's forwarder than its bounds, and others are served.
+// TestStorms checks that neither requests at the highest rate nor unfinished ones use more of b's
+// forwarder than its limits, and that others are served.
 func TestStorms(t *testing.T) {
 	run(t, []attack{
 		{
@@ -50,7 +50,7 @@ func TestStorms(t *testing.T) {
 	})
 }
 
-// over is an attack over a transport.
+// over returns an attack over a transport.
 func over(transport document.Transport, try func(*testing.T, *cluster, document.Transport) error) func(*testing.T, *cluster) error {
 	return func(t *testing.T, c *cluster) error { return try(t, c, transport) }
 }
@@ -59,8 +59,8 @@ func overAny(try func(*testing.T, *cluster, document.Transport) error) func(*tes
 	return over(anyTransport, try)
 }
 
-// begin opens as many streams as QUIC lets it, on as many connections, and sends half of what
-// each begins with.
+// begin opens as many streams as QUIC allows, on as many connections, and sends half of the
+// beginning of each.
 func begin(t *testing.T, c *cluster) error {
 	const connections = 256
 	var begun atomic.Int64
@@ -105,7 +105,8 @@ func begin(t *testing.T, c *cluster) error {
 	return *err
 }
 
-// hello is how a user begins a connection to echo, without checking who is there.
+// hello returns the TLS configuration with which a user connects to echo, without verification of
+// the server.
 func (c *cluster) hello(t *testing.T, user string) *tls.Config {
 	t.Helper()
 	svid, err := c.c.SVID("cert-user-" + user)
@@ -119,7 +120,7 @@ func (c *cluster) hello(t *testing.T, user string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: spiffe.SNI(target), NextProtos: []string{wire.ALPN}, Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true}
 }
 
-// unheard drops all that comes, as for who writes another's address on what it sends.
+// unheard drops everything received, like a sender with a forged source address.
 type unheard struct{ net.PacketConn }
 
 func (u unheard) ReadFrom(b []byte) (int, net.Addr, error) {
@@ -130,7 +131,7 @@ func (u unheard) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-// initials begins handshakes over UDP that it never goes on with.
+// initials begins handshakes over UDP and does not continue them.
 func initials(t *testing.T, c *cluster) error {
 	const sockets, each = 16, 250
 	to, err := net.ResolveUDPAddr("udp", c.b.Manifest.Forwarder.Listen[0])

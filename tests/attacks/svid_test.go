@@ -15,8 +15,9 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestSVIDs: a leaf that breaks a rule of the specifications for SPIFFE IDs or X.509-SVIDs, or of
-// ours, is refused at p and at the forwarder of b, whoever signed it: here the operator's root.
+// TestSVIDs checks that a leaf that breaks a rule of the specifications for SPIFFE IDs or
+// X.509-SVIDs, or one of ours, is refused at p and at the forwarder of b, although the operator's
+// root signed it.
 func TestSVIDs(t *testing.T) {
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
@@ -102,19 +103,20 @@ func TestSVIDs(t *testing.T) {
 	run(t, table)
 }
 
-// ids are the URIs of a leaf: the first with the path, the others as they are.
+// ids returns the URIs of a leaf: the first with the path, the others unchanged.
 func ids(first string, others ...string) func(path string) func(*x509.Certificate) {
 	return func(path string) func(*x509.Certificate) {
 		return kit.URIs(append([]string{first + path}, others...)...)
 	}
 }
 
-// all is a change whatever the path.
+// all returns a change that does not depend on the path.
 func all(change func(*x509.Certificate)) func(string) func(*x509.Certificate) {
 	return func(string) func(*x509.Certificate) { return change }
 }
 
-// oddLeaf is an SVID below the operator's root as p would issue it, changed before it is signed.
+// oddLeaf returns an SVID below the operator's root as p would issue it, with change applied before
+// it is signed.
 func (c *cluster) oddLeaf(t *testing.T, id spiffe.ID, key crypto.Signer, change func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	by := kit.OddIssuing(c.root(t), kit.NewKey())

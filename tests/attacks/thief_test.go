@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// signedBy is an SVID of id that the key of a stolen one signed, which is no CA's.
+// signedBy returns an SVID of id signed with the key of a stolen SVID, which is not a CA.
 func signedBy(t *testing.T, stolen *tls.Certificate, id spiffe.ID) *tls.Certificate {
 	t.Helper()
 	leaf, err := x509.ParseCertificate(stolen.Certificate[0])

@@ -26,7 +26,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// tokenRequest is one for the tokens of wiki, with audiences.
+// tokenRequest returns a request for the tokens of wiki, with audiences.
 func tokenRequest(audiences ...string) hostapi.Request {
 	return hostapi.Request{Need: "jwt-service-wiki", Serial: 1, Generation: 1,
 		Body: kit.JSON(document.JWTRequest{Issuer: kit.TokenIssuer, ID: kit.ID("service/wiki"), Audiences: audiences})}
@@ -100,8 +100,8 @@ func (c *cluster) workload(t *testing.T, h *local.Host) string {
 	return "unix://" + socket
 }
 
-// TestTokenVerified: stock clients fetch a token, and stock verifiers accept it for what it
-// is for.
+// TestTokenVerified checks that stock clients can fetch a token, and that stock verifiers accept it
+// for its audience.
 func TestTokenVerified(t *testing.T) {
 	c := start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), local.Limit)

@@ -13,8 +13,8 @@ import (
 
 const page = "https://outline.example/"
 
-// TestBrowser: a stranger signs in, reaches what is published and nothing else, and stays signed
-// in while the ingress is started again, and when another machine takes its place.
+// TestBrowser checks that a stranger can sign in, reaches published names and nothing else, and
+// stays signed in while the ingress restarts, and when another machine takes its place.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -57,7 +57,7 @@ func TestBrowser(t *testing.T) {
 
 const who = `document.querySelector("#who")?.innerText == "alice"`
 
-// signIn gives a password where outline leads to, and waits for its page.
+// signIn enters a password on the page to which outline redirects, and waits for outline's page.
 func signIn(b *chromium.Browser, picture string) {
 	b.Visit(page)
 	b.Wait(`document.activeElement?.id == "login"`)
@@ -70,7 +70,7 @@ func signIn(b *chromium.Browser, picture string) {
 	b.Wait(`location.href == "` + page + `"`)
 }
 
-// unpublished: names that are not for strangers, although the ingress may reach the wiki.
+// unpublished checks names that are not for strangers, although the ingress may reach the wiki.
 func (c *cluster) unpublished(t *testing.T, b *chromium.Browser) {
 	t.Helper()
 	for _, name := range []string{"wiki.example", "outline." + domain + ".rete", "a.outline.example", "example", gateAt} {

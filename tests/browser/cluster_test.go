@@ -29,7 +29,7 @@ const (
 	gateAt   = "192.0.2.2"     // where strangers come to
 )
 
-// cluster is the one in the folder of this name, with what else runs on its hosts.
+// cluster is the cluster in the folder of this name, with the other programs on its hosts.
 type cluster struct {
 	local.Operator
 	forge, gate *local.Host
@@ -40,10 +40,10 @@ type cluster struct {
 	root        string // file of the CA of names outside DNS
 }
 
-// bin has the directory with our programs.
+// bin names the environment variable with the directory of our programs.
 const bin = "FLORETE_TEST_BROWSER"
 
-// kinds are those of need that forge answers.
+// kinds are the kinds of need that forge answers.
 var kinds = []string{"cert", "config", "oidc", "tls"}
 
 func check(t *testing.T, err error) {
@@ -53,7 +53,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// build puts our programs where the cluster has them, in the process that OwnNetwork has not started: its time is short.
+// build compiles our programs for the cluster, in the process that OwnNetwork has not started,
+// whose time is limited.
 func build(t *testing.T) {
 	t.Helper()
 	if os.Getenv(bin) != "" {
@@ -63,7 +64,7 @@ func build(t *testing.T) {
 	check(t, kit.Programs(t.Context(), "../..", os.Getenv(bin)))
 }
 
-// start brings the cluster up, but for its ingress, which openGate starts.
+// start starts the cluster without its ingress, which openGate starts.
 func start(t *testing.T) *cluster {
 	t.Helper()
 	repo, err := filepath.Abs("../..")
@@ -87,7 +88,7 @@ func start(t *testing.T) *cluster {
 	return c
 }
 
-// prepare does what an operator does once: root, keys, the flake and its documents.
+// prepare does the operator's initial work: root, keys, the flake and its documents.
 func (c *cluster) prepare(t *testing.T) {
 	t.Helper()
 	facts, err := c.Begin(t.Context(), "web-1", c.forge, c.gate)
@@ -98,7 +99,7 @@ func (c *cluster) prepare(t *testing.T) {
 	check(t, c.Commit(t.Context(), time.Now().Add(-time.Minute), "the cluster", "first"))
 }
 
-// provide starts all of forge but its services.
+// provide starts everything on forge except its services.
 func (c *cluster) provide(t *testing.T) {
 	t.Helper()
 	check(t, c.forge.People(password, "alice"))
@@ -121,7 +122,7 @@ func (c *cluster) provide(t *testing.T) {
 	check(t, c.forge.Agent())
 }
 
-// openGate starts all that the ingress host runs, with the documents of a revision.
+// openGate starts everything on the ingress host, with the documents of a revision.
 func (c *cluster) openGate(t *testing.T, revision string) {
 	t.Helper()
 	check(t, c.gate.Deploy(c.Path(revision, "gate")))
@@ -131,14 +132,14 @@ func (c *cluster) openGate(t *testing.T, revision string) {
 	check(t, c.gate.Start("ingress", "flor", "ingress", "--state", string(c.gate.Layout()), "--file", c.nginx.File))
 }
 
-// closeGate stops all of it.
+// closeGate stops everything on the ingress host.
 func (c *cluster) closeGate(t *testing.T) {
 	t.Helper()
 	c.stopNginx()
 	check(t, c.gate.Halt())
 }
 
-// rebuildGate has the ingress lose its disk, and come back as another machine of this name.
+// rebuildGate replaces the ingress by another machine of this name with an empty disk.
 func (c *cluster) rebuildGate(t *testing.T) {
 	t.Helper()
 	c.closeGate(t)
@@ -155,7 +156,7 @@ func (c *cluster) rebuildGate(t *testing.T) {
 	c.settles(t)
 }
 
-// fetchRoot has florctl fetch what browsers are to trust.
+// fetchRoot fetches the root for browsers with florctl.
 func (c *cluster) fetchRoot(t *testing.T) {
 	t.Helper()
 	i := slices.IndexFunc(c.gate.Manifest.Forwarder.SOCKS, func(l document.SOCKS) bool { return l.ID == kit.ID("user/olga") })
@@ -176,7 +177,7 @@ func (c *cluster) fetchRoot(t *testing.T) {
 	}
 }
 
-// stranger knows the CA, and all names to be the ingress; to whom it sends nothing else.
+// stranger returns a client that trusts the CA, and for which all names resolve to the ingress.
 func (c *cluster) stranger(serverName string) *http.Client {
 	roots := x509.NewCertPool()
 	b, _ := os.ReadFile(c.root) // else it trusts none
@@ -193,8 +194,8 @@ func (c *cluster) stranger(serverName string) *http.Client {
 	}}
 }
 
-// settles waits until strangers reach both names for a while: nginx takes connections by workers
-// of before, too, for as long as these know of no others.
+// settles waits until strangers reach both names for a while: old workers of nginx accept
+// connections, too, until they learn of newer ones.
 func (c *cluster) settles(t *testing.T) {
 	t.Helper()
 	times := 0

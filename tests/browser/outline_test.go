@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// outline is a web program: it signs people in, and remembers who they are by a cookie.
+// outline is a web program that signs people in and remembers them by a cookie.
 type outline struct {
 	local.SignIn
 
@@ -22,7 +22,7 @@ type outline struct {
 
 const cookie = "__Host-session"
 
-// serve runs what the services of forge stand for.
+// serve runs the services of forge.
 func (c *cluster) serve(t *testing.T) {
 	t.Helper()
 	app := &outline{sessions: map[string]string{}, SignIn: local.SignIn{Host: c.forge, Need: "oidc-outline", Redirect: page + "auth/oidc.callback",
@@ -54,7 +54,7 @@ func (o *outline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// page is for those who have signed in; others are sent to do so.
+// page serves people who have signed in, and redirects others to the sign-in.
 func (o *outline) page(w http.ResponseWriter, r *http.Request) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestChains: all verifiers accept and refuse the same, for the same reason.
+// TestChains checks that all verifiers accept and refuse the same chains, for the same reasons.
 func TestChains(t *testing.T) {
 	m := maker{t}
 	trusted := m.unconstrained()

@@ -41,7 +41,7 @@ func (m maker) rsa(bits int) crypto.Signer {
 	return k
 }
 
-// unconstrained is a CA whose root has no name constraint, as other programs make roots.
+// unconstrained returns a CA whose root has no name constraint, as other programs create roots.
 func (m maker) unconstrained() *kit.CA {
 	key := m.key()
 	root := kit.SelfSigned(&x509.Certificate{
@@ -51,7 +51,7 @@ func (m maker) unconstrained() *kit.CA {
 	return (&kit.CA{Root: &ca.Authority{Certificate: root, Key: key}}).Beside()
 }
 
-// leaf is an SVID of id as the cert provider issues it, changed, with its chain.
+// leaf returns an SVID of id as the cert provider issues it, changed, with its chain.
 func (m maker) leaf(by *ca.Authority, id spiffe.ID, key crypto.Signer, change ...func(*x509.Certificate)) tls.Certificate {
 	m.Helper()
 	uri, err := url.Parse(id.String())

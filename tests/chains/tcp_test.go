@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// inboundOverTCP is a forwarder that publishes outline.
+// inboundOverTCP starts a forwarder that publishes outline.
 func inboundOverTCP(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	s, rejected := publishing(t, ca)
 	l, err := s.ListenTCP()
@@ -54,7 +54,7 @@ func inboundOverTCP(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 	}
 }
 
-// outboundOverTCP is a forwarder that connects to outline for alice.
+// outboundOverTCP starts a forwarder that connects to outline for alice.
 func outboundOverTCP(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	set := host(t, ca, alice)
 	target, err := spiffe.Dial(outline)

@@ -36,10 +36,10 @@ var (
 	provider = kit.ProviderID("drhorrible", "cert")
 )
 
-// badCertificate is the alert of TLS as QUIC carries it, RFC 9001 section 4.8.
+// badCertificate is the TLS alert as a QUIC error code (RFC 9001, section 4.8).
 const badCertificate = quic.TransportErrorCode(0x12a)
 
-// verifier is one of the four ends of a connection that believe a chain.
+// verifier is one of the four ends of a connection that verify a chain.
 type verifier struct {
 	name   string
 	client bool      // the peer is a TLS client
@@ -60,7 +60,7 @@ func verifiers(t *testing.T, ca *kit.CA) []verifier {
 	}
 }
 
-// providerServer is a provider that has published nothing: who is let in reads that.
+// providerServer starts a provider that has published nothing, which admitted hosts are told.
 func providerServer(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	e := providertest.NewEnv(t, "ursula")
 	var log logs
@@ -91,7 +91,7 @@ func providerServer(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 	}
 }
 
-// providerClient is a host that calls its provider.
+// providerClient starts a host that calls its provider.
 func providerClient(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	svid := host(t, ca, alice).SVID(alice).Cert
 	return func(t *testing.T, c tls.Certificate) string {
@@ -117,7 +117,7 @@ func host(t *testing.T, ca *kit.CA, id spiffe.ID) *hostdir.SVIDSet {
 	return h.Identities(t)
 }
 
-// publishing is a forwarder that publishes outline.
+// publishing starts a forwarder that publishes outline.
 func publishing(t *testing.T, ca *kit.CA) (s transport.Server, rejected chan transport.Rejection) {
 	set := host(t, ca, outline)
 	registry, err := transport.NewRegistry([]document.Published{{ID: outline}})
@@ -140,7 +140,7 @@ type listener interface {
 	Close()
 }
 
-// accepting are the connections that l lets in.
+// accepting returns the connections that l admits.
 func accepting(t *testing.T, l listener) <-chan *transport.Incoming {
 	accepted := make(chan *transport.Incoming)
 	go func() {
@@ -157,7 +157,7 @@ func accepting(t *testing.T, l listener) <-chan *transport.Incoming {
 	return accepted
 }
 
-// inbound is such a forwarder over QUIC.
+// inbound starts a publishing forwarder over QUIC.
 func inbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	s, rejected := publishing(t, ca)
 	l, err := s.Listen()
@@ -190,7 +190,7 @@ func inbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string 
 	}
 }
 
-// outbound is a forwarder that connects to outline for alice.
+// outbound starts a forwarder that connects to outline for alice.
 func outbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	set := host(t, ca, alice)
 	target, err := spiffe.Dial(outline)

@@ -25,7 +25,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// kinds is the list as flor-provider has it.
+// kinds is the list of kinds, as in flor-provider.
 var kinds = settings.Kinds{toy.Name: func() server.Section { return new(toy.Settings) }}
 
 const topology = `{
@@ -47,8 +47,8 @@ const topology = `{
 }
 `
 
-// TestToy: what the topology has of a new kind is compiled, granted, requested, delivered,
-// and loaded by the unit of the service that it is for.
+// TestToy checks that the needs of a new kind are compiled, granted, requested, delivered, and
+// loaded by the unit of their service.
 func TestToy(t *testing.T) {
 	issuing := providertest.NewEnv(t)
 	greeting := issuing.Beside("drhorrible")
@@ -74,7 +74,7 @@ func TestToy(t *testing.T) {
 	}
 }
 
-// TestWanted: the compiler has faults for the new kind too.
+// TestWanted checks that the compiler reports faults of the new kind too.
 func TestWanted(t *testing.T) {
 	e := providertest.NewEnv(t)
 	dir := flake(t, e, t.TempDir(), strings.Replace(topology, "toy.hosts = [ \"drhorrible\" ];", "", 1))
@@ -84,8 +84,8 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// activated has providers of certificates and of a kind serve a cluster, and activates ursula, whose
-// key is in a directory.
+// activated starts providers of certificates and of a kind for a cluster, and activates ursula,
+// whose key is in a directory.
 func activated(t *testing.T, cluster compile.Cluster, keys, kind string, issuing, other *providertest.Env) (document.Manifest, hostdir.Layout, event.Summary) {
 	t.Helper()
 	for _, e := range []*providertest.Env{issuing, other} {
@@ -110,8 +110,8 @@ func activated(t *testing.T, cluster compile.Cluster, keys, kind string, issuing
 	return manifest, state, summary
 }
 
-// flake is a cluster whose compiler has the toy in its list of kinds, and
-// whose hosts' keys are in a directory.
+// flake returns a cluster whose compiler has the toy in its list of kinds, and whose hosts' keys
+// are in a directory.
 func flake(t *testing.T, e *providertest.Env, keys, topology string) string {
 	t.Helper()
 	dir := t.TempDir()

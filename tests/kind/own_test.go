@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// ofOwn is a topology around the one of the page.
+// ofOwn is a topology around the example of the page.
 const ofOwn = `{
   outputs = _: {
     florete.demo = (import ./nix).mkCluster {

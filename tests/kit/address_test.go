@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestAddress: test processes that run at the same time are given different addresses, though
-// nobody listens at any of them.
+// TestAddress checks that test processes that run at the same time get different addresses,
+// although nobody listens on them.
 func TestAddress(t *testing.T) {
 	const each = 300 // of several blocks
 	if os.Getenv("ADDRESSES") != "" {

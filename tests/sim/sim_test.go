@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Hosts boot while no provider is up; providers come last.
+// TestProvidersUpLast boots hosts while no provider is up. The providers start last.
 func TestProvidersUpLast(t *testing.T) {
 	Run(t, Config{Providers: 2}, func(f *Fleet) {
 		f.Boot()
@@ -42,7 +42,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Hosts and providers die at random moments while they rotate everything.
+// TestKillStorm lets hosts and providers die at random moments while all needs are rotated.
 func TestKillStorm(t *testing.T) {
 	Run(t, Config{Hosts: 8, Providers: 2, Every: time.Minute}, func(f *Fleet) {
 		f.Deaths(160, 60)
@@ -78,7 +78,7 @@ func TestPartitions(t *testing.T) {
 	})
 }
 
-// A host that is parted from its first provider goes on with the second.
+// TestSecondProvider checks that a host that cannot reach its first provider uses the second.
 func TestSecondProvider(t *testing.T) {
 	Run(t, Config{Providers: 2}, func(f *Fleet) {
 		f.Up()
@@ -95,7 +95,7 @@ func (f *Fleet) with(id string) func(string, []document.Need) []document.Need {
 	return func(host string, needs []document.Need) []document.Need { return append(needs, f.OIDC(id, host)) }
 }
 
-// Hosts have a commit that their provider does not have yet.
+// TestPolicyBehind gives hosts a commit that their provider does not have yet.
 func TestPolicyBehind(t *testing.T) {
 	Run(t, Config{}, func(f *Fleet) {
 		f.Up()
@@ -113,7 +113,7 @@ func TestPolicyBehind(t *testing.T) {
 	})
 }
 
-// What is denied is asked for hourly and delays nothing else.
+// TestDenied checks that a denied need is requested hourly and does not delay others.
 func TestDenied(t *testing.T) {
 	Run(t, Config{}, func(f *Fleet) {
 		f.Commit(f.with(ungranted))
@@ -129,8 +129,8 @@ func TestDenied(t *testing.T) {
 	})
 }
 
-// A generation raised at the provider alone reaches hosts with their documents, and
-// is in force at all of them soon.
+// TestRotation checks that a generation that is raised at the provider alone reaches hosts with
+// their documents, and is soon in force on all of them.
 func TestRotation(t *testing.T) {
 	Run(t, Config{}, func(f *Fleet) {
 		f.Up()
@@ -143,7 +143,8 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// A provider that was not told of the newest commit takes no host back.
+// TestStaleConfigProvider checks that a provider that does not have the newest commit does not make
+// hosts go back.
 func TestStaleConfigProvider(t *testing.T) {
 	Run(t, Config{Providers: 2}, func(f *Fleet) {
 		f.Up()
@@ -158,8 +159,8 @@ func TestStaleConfigProvider(t *testing.T) {
 	})
 }
 
-// A host that lost its disk enrols again and gets the same client, and a provider
-// that comes back from a kill in between has not forgotten it.
+// TestWipedHost checks that a host that lost its disk enrols again and gets the same client, also
+// if the provider was killed and restarted in between.
 func TestWipedHost(t *testing.T) {
 	Run(t, Config{}, func(f *Fleet) {
 		f.Up()

@@ -10,8 +10,8 @@ import (
 
 const day = 24 * time.Hour
 
-// For a week SVIDs are renewed, and no outage that is shorter than what is left at
-// renewal makes one expire.
+// TestWeek checks that SVIDs are renewed for a week, and that none expires because of an outage
+// shorter than the time left at renewal.
 func TestWeek(t *testing.T) {
 	Run(t, Config{Hosts: 1, Every: 2 * time.Hour}, func(f *Fleet) {
 		f.Up()
@@ -28,7 +28,7 @@ func TestWeek(t *testing.T) {
 	})
 }
 
-// good watches that every SVID is good while time passes.
+// good checks that every SVID is valid while time passes.
 func (f *Fleet) good(d time.Duration) {
 	for until := time.Now().Add(d); time.Now().Before(until); f.Sleep(20 * time.Minute) {
 		for _, h := range f.Hosts {
@@ -43,8 +43,8 @@ func (f *Fleet) good(d time.Duration) {
 	}
 }
 
-// Two hundred hosts wait for a provider, which comes back: they come one after the
-// other, then and when they renew.
+// TestThunderingHerd lets two hundred hosts wait for a provider. When it comes back, they must
+// connect spread over time, also when they renew.
 func TestThunderingHerd(t *testing.T) {
 	Run(t, Config{Hosts: 200}, func(f *Fleet) {
 		f.Commit(func(_ string, needs []document.Need) []document.Need {
@@ -67,7 +67,7 @@ func TestThunderingHerd(t *testing.T) {
 	})
 }
 
-// The host's clock is corrected after what it wrote.
+// TestHostClock corrects a host's clock after it has written its state.
 func TestHostClock(t *testing.T) {
 	for _, ahead := range []time.Duration{-365 * day, -5 * time.Hour, 5 * time.Hour, 365 * day} {
 		t.Run(ahead.String(), func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestHostClock(t *testing.T) {
 	}
 }
 
-// A provider issues by a clock that is wrong, and then right.
+// TestProviderClock lets a provider issue with a wrong clock, which is then corrected.
 func TestProviderClock(t *testing.T) {
 	for _, ahead := range []time.Duration{-10 * day, -time.Minute, time.Minute, 10 * day} {
 		t.Run(ahead.String(), func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestProviderClock(t *testing.T) {
 	}
 }
 
-// A host is off until its SVIDs are long of the past.
+// TestHostOff switches a host off until its SVIDs have long expired.
 func TestHostOff(t *testing.T) {
 	Run(t, Config{Lifetime: 4 * time.Hour}, func(f *Fleet) {
 		f.Up()

@@ -73,8 +73,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Every rule of the topology has a directory that fires it, named for it, with a near miss,
-// and every such directory a rule.
+// TestEveryRuleHasACase checks that every rule of the topology has a directory with its ID that
+// violates it, with a near miss, and that every such directory belongs to a rule.
 func TestEveryRuleHasACase(t *testing.T) {
 	cases, all := evaluate(), rules(t)
 	for name := range cases {

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Configurations of hosts read the topology, so what it has is promised: its schema has all
-// of it, and a golden file what stands where.
+// TestTopologyIsItsSchema checks the evaluated topology, which configurations of hosts read, against
+// its schema, which must be complete, and against a golden file.
 func TestTopologyIsItsSchema(t *testing.T) {
 	b, err := os.ReadFile("../../schema/topology.schema.json")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestEveryAttributeHasARule: whatever the schemas let documents say has a rule, or is in
-// something that has.
+// TestEveryAttributeHasARule checks that every attribute in the schemas of documents has a rule, or
+// is in an attribute that has one.
 func TestEveryAttributeHasARule(t *testing.T) {
 	v := kit.Validator{All: map[string]kit.Schema{}}
 	for _, name := range []string{"manifest", "policy"} {

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestUpgrade: a host whose documents need a format that those in force did not is named, with a
-// format to come that is made up here.
+// TestUpgrade checks, with a made-up later format, that a host is named whose documents need a
+// newer format than those in force.
 func TestUpgrade(t *testing.T) {
 	of := func(minor int) documents {
 		e := document.Envelope{Schema: document.EnvelopeSchema, Format: document.Format{Major: 1, Minor: minor}, Host: "ursula", Kind: document.DocManifest}

@@ -26,8 +26,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// liar is a config provider that answers with anything that was ever signed: each version and
-// list that it took, whole or in part, under any name.
+// liar is a config provider that answers with anything that was ever signed: each version and list
+// that it received, whole or in part, under any name.
 type liar struct {
 	r        *rand.Rand // nil for one that answers with the first version, whole
 	versions []publish.Tree
@@ -85,9 +85,9 @@ func (l *liar) tree() publish.Tree {
 	return tree
 }
 
-// TestLiar: whatever a provider answers, what is signed has the documents of the version that
-// the operator named or published last, and revokes what the operator revoked and did not
-// reinstate.
+// TestLiar checks that whatever a provider answers, operators sign only documents of the version
+// that the operator named or published last, and lists that revoke everything that the operator
+// revoked and did not reinstate.
 func TestLiar(t *testing.T) {
 	key := kit.SigningKey("demo-1")
 	pinned := []string{key.ToPublicKey().String()}
@@ -211,8 +211,8 @@ func TestLiar(t *testing.T) {
 	}
 }
 
-// A version that was published elsewhere is signed again if an operator gives its digest, or
-// confirms it.
+// TestAgain checks that a version that was published elsewhere is signed again if an operator gives
+// its digest, or confirms it.
 func TestAgain(t *testing.T) {
 	key := kit.SigningKey("demo-1")
 	m := document.Manifest{Cluster: "demo", Host: "a", TrustDomain: kit.Domain, Identity: document.Identity{ID: kit.ID("node/a")}, Providers: map[string]map[string]document.Provider{}}

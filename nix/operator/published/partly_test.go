@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// taker is a provider that takes a publication, or fails to.
+// taker returns a provider that accepts a publication, or fails with a status.
 func taker(t *testing.T, status int) *client.Provider {
 	t.Helper()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -27,8 +27,9 @@ func taker(t *testing.T, status int) *client.Provider {
 	return client.New("taker", api.URL, api.Client())
 }
 
-// TestPartly: a publication that only some of several providers took ends with ErrPartly, and counts as
-// one that was served; one that none took is an error, and is none. Those that share a store have the same.
+// TestPartly checks that a publication that only some providers accepted ends with ErrPartly and
+// counts as served, and that one that none accepted is an error and does not count. Providers with
+// a common store have the same publication.
 func TestPartly(t *testing.T) {
 	down, up := taker(t, http.StatusServiceUnavailable), taker(t, http.StatusOK)
 	shares := publish.Tree{"forge": {kit.Document(7, document.Policy{Cluster: "demo", Host: "forge", TrustDomain: kit.Domain, Provider: map[string]document.Listening{}, Kinds: map[string]json.RawMessage{}, Store: &document.SharedStore{Endpoints: []string{"https://192.0.2.1:2379"}, Replicas: map[string][]document.Device{}}})}}

@@ -23,8 +23,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestRollbackRoots: no version is published again that lacks a root to which certificates of a host
-// lead, unless that host is named.
+// TestRollbackRoots checks that a version is not published again if it lacks a root to which
+// certificates of a host lead, unless that host is named.
 func TestRollbackRoots(t *testing.T) {
 	key, former, next, now := kit.SigningKey("demo-1"), kit.NewCA(), kit.NewCA(), time.Now()
 	var trees []publish.Tree // the newest first

@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// serveSSH is the port of an SSH server on loopback that has keys.
+// serveSSH returns the port of an SSH server on loopback with these keys.
 func serveSSH(t *testing.T, keys ...crypto.Signer) int {
 	t.Helper()
 	config := &sshkey.ServerConfig{NoClientAuth: true}
@@ -92,7 +92,7 @@ func TestFetchesHostKey(t *testing.T) {
 	}
 }
 
-// TestNoHostKey is about what answers otherwise, or not at all.
+// TestNoHostKey checks servers that speak another protocol, or do not answer.
 func TestNoHostKey(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/nix/operator/scaffold"
 )
 
-// TestQuotes reads back with Nix what is written.
+// TestQuotes reads the written texts back with Nix.
 func TestQuotes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "host.nix")
 	want := "a\\b\"c${d}$e\nf"

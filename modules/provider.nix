@@ -111,7 +111,7 @@ in
       ++ optional (florete.inStore files) (
         florete.refused "${florete.option}.provider.settings.file.dir" files
       )
-      ++ optional (provides "oidc" && users == "") {
+      ++ optional (provides "oidc" && !(policy.kinds.oidc ? registration) && users == "") {
         assertion = false;
         message = "${florete.option}.provider.usersFile is not set, and this host signs people in: write ${florete.option}.provider.usersFile = \"/run/keys/users.hujson\";";
       };

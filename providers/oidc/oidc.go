@@ -31,8 +31,9 @@ const Name = "oidc"
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	Listen string `json:"listen" want:"name a loopback host:port for the issuer's pages"`
-	Users  string `json:"users" path:"" want:"name the file of those who can sign in"`
+	// Listen and Users are required unless the policy names an external issuer.
+	Listen string `json:"listen"`
+	Users  string `json:"users" path:""`
 
 	// RegistrationToken is the file of the token that authorizes registration at an external
 	// issuer. The default is "registration-token" beside the state. Without the file, no token is
@@ -59,7 +60,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}))
 }
 
-// Config configures a Provider. All fields but Logger and RegistrationToken are required.
+// Config configures a Provider. All fields but Logger and RegistrationToken are required. Listen and
+// Users are required only while the policy names no external issuer.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key

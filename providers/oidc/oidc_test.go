@@ -156,12 +156,16 @@ func (f *fixture) start() {
 	db, key := f.open()
 	f.db = db
 	log := slog.New(slog.NewJSONHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	listen, users := f.listen, filepath.Join(f.dir, "users")
+	if policy := f.inForce(); policy != nil && policy.registration != "" {
+		listen, users = "", "" // only an issuer of the cluster's own needs them
+	}
 	p := New(Config{
 		Store:  f.db,
 		Key:    key,
 		Policy: f.inForce, Revoked: f.revoked.Load,
-		Listen: f.listen,
-		Users:  filepath.Join(f.dir, "users"),
+		Listen: listen,
+		Users:  users,
 
 		RegistrationToken: filepath.Join(f.dir, "registration-token"),
 

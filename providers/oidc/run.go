@@ -2,6 +2,7 @@ package oidc
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -13,9 +14,6 @@ const reread = time.Second // how soon a new policy is noticed
 
 // Run serves the issuer in the policy in force until ctx ends.
 func (p *Provider) Run(ctx context.Context, ready func()) error {
-	if err := p.pages(nil, nil).Check(); err != nil {
-		return err
-	}
 	for {
 		policy := p.cfg.Policy()
 		if policy != nil && policy.registration != "" {
@@ -69,6 +67,9 @@ func (p *Policy) named() string {
 
 // serve serves one issuer while it is in force.
 func (p *Provider) serve(ctx context.Context, policy *Policy, ready func()) error {
+	if err := p.checkSettings(); err != nil {
+		return err
+	}
 	users, err := readUsers(p.cfg.Users)
 	if err != nil {
 		return err
@@ -88,6 +89,17 @@ func (p *Provider) serve(ctx context.Context, policy *Policy, ready func()) erro
 		p.waitIssuerChange(ctx, policy)
 	})
 	return announced.ServePages(serving, p.pages(s, ready))
+}
+
+// checkSettings checks the settings that only an issuer of the cluster's own needs.
+func (p *Provider) checkSettings() error {
+	switch {
+	case p.cfg.Listen == "":
+		return errors.New(`settings: "oidc.listen" is missing: name a loopback host:port for the issuer's pages`)
+	case p.cfg.Users == "":
+		return errors.New(`settings: "oidc.users" is missing: name the file of the people who can sign in`)
+	}
+	return p.pages(nil, nil).Check()
 }
 
 // pages returns the configuration for serving the pages.

@@ -104,8 +104,6 @@ func TestRefused(t *testing.T) {
 		{"cert", `{"activation":"a","state":"b","cert":{}}`, `"cert.issuingCertificate" is missing`},
 		{"config", `{"activation":"a","state":"b","config":{"keep":0}}`, `.config: 0, want at least 1`},
 		{"file", `{"activation":"a","state":"b","file":{}}`, `"file.dir" is missing`},
-		{"oidc", `{"activation":"a","state":"b","oidc":{}}`, `"oidc.listen" is missing`},
-		{"oidc", `{"activation":"a","state":"b","oidc":{"listen":"[::1]:1"}}`, `"oidc.users" is missing`},
 		{"tls", `{"activation":"a","state":"b"}`, `kind "tls", want one of cert, config, file, oidc`},
 		{"", `[]`, `cannot unmarshal array`},
 	} {

@@ -35,7 +35,7 @@ type Offer struct {
 // revocation list is always accepted.
 func (s *Store) Accept(ctx context.Context, a hostapi.Artifact) *hostapi.Error {
 	if a.NotModified {
-		return nil
+		return s.confirm(a.Has)
 	}
 	e := s.acceptDocuments(ctx, a)
 	if a.Revocations != nil { // regardless of the result for the documents
@@ -44,6 +44,38 @@ func (s *Store) Accept(ctx context.Context, a hostapi.Artifact) *hostapi.Error {
 		}
 	}
 	return e
+}
+
+// confirm records that the network has the documents in force, if tag is theirs: an older document
+// from the network is refused from then on, as if the network had delivered these.
+func (s *Store) confirm(tag string) *hostapi.Error {
+	if s.confirmed() {
+		return nil
+	}
+	unlock, err := lock(s.layout)
+	if err != nil {
+		return hostapi.Errorf(CodeDisk, "%v", err)
+	}
+	defer unlock()
+	if _, err := s.refresh(); err != nil {
+		return hostapi.Errorf(CodeDisk, "%v", err)
+	}
+	if s.confirmed() || s.set.Tag() != tag {
+		return nil
+	}
+	for _, e := range s.set.envelopes() {
+		s.record.noteFromNetwork(e)
+	}
+	s.step("save record")
+	if err := s.record.save(s.layout.State()); err != nil {
+		return hostapi.Errorf(CodeDisk, "%v", err)
+	}
+	return nil
+}
+
+// confirmed reports whether the network has had each document in force, or a newer one.
+func (s *Store) confirmed() bool {
+	return !slices.ContainsFunc(s.set.envelopes(), func(e document.Envelope) bool { return e.Newer(s.record.newest(e.Kind)) })
 }
 
 func (s *Store) acceptDocuments(ctx context.Context, a hostapi.Artifact) *hostapi.Error {

@@ -273,6 +273,15 @@ func newSet(manifest document.Document, policy *document.Document) (Set, error) 
 	return Set{Document: manifest, Manifest: m, Roots: roots, Policy: policy}, nil
 }
 
+// envelopes returns the envelopes of the documents.
+func (s Set) envelopes() []document.Envelope {
+	all := []document.Envelope{s.Document.Envelope}
+	if s.Policy != nil {
+		all = append(all, s.Policy.Envelope)
+	}
+	return all
+}
+
 // Tag returns the entity tag that providers use for the set.
 func (s Set) Tag() string {
 	raw, _, _ := s.Document.Bytes()

@@ -128,6 +128,24 @@ func TestOrigins(t *testing.T) {
 	o.want(5, "c")
 }
 
+// TestConfirmed checks a host whose documents came with its closure and whose provider says that it
+// has the same: older documents are refused from then on.
+func TestConfirmed(t *testing.T) {
+	o := newOrigins(t)
+	older := kit.Signed(3, o.version("a"), o.Signing)
+	o.deploy(kit.Document(7, o.version("b")))
+	o.open()
+	confirm := func(tag string) {
+		o.wantAccepted(o.store.Accept(t.Context(), hostapi.Artifact{NotModified: true, Has: tag}))
+	}
+	confirm(`"sha256-of-other-documents"`)
+	o.wantAccepted(o.accept(older)) // the closure is ahead of what is published
+	confirm(o.store.Set().Tag())
+	o.want(7, "b")
+	o.wantRefused(o.accept(older), hostapi.Transient, CodeOlder.Name, "serial 3")
+	o.want(7, "b")
+}
+
 // TestClosureAhead checks a host that is deployed before its documents are published: the older
 // documents of the provider change nothing and are no error, unless the closure is reverted.
 func TestClosureAhead(t *testing.T) {

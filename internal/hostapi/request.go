@@ -62,6 +62,9 @@ type Artifact struct {
 	// the node.
 	NotModified bool `json:"-"`
 
+	// Has is set by Client beside NotModified to the tag of the documents that the node has.
+	Has string `json:"-"`
+
 	// Revision is set by Client for the answer to a watch. The next watch continues from it.
 	Revision int64 `json:"-"`
 }

@@ -298,7 +298,7 @@ func (s *session) call(ctx context.Context, method, path string, header http.Hea
 	}
 	switch {
 	case resp.StatusCode == http.StatusNotModified && conditional && header.Get(HeaderHas) != "":
-		artifact.NotModified = true
+		artifact.NotModified, artifact.Has = true, header.Get(HeaderHas)
 		return nil
 	case len(b) > most:
 		return odd(fmt.Sprintf("longer than %d bytes", most))

@@ -14,6 +14,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -196,6 +197,34 @@ func TestReinstated(t *testing.T) {
 		answers.Store(true)
 		stop = h.run()
 		time.Sleep(time.Minute)
+		h.wantExit(stop(), event.ExitFulfilled)
+	})
+}
+
+// TestReinstatedByList checks that with a newer revocation list a host requests at once the needs of
+// an identity that was revoked and may be reinstated.
+func TestReinstatedByList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.forge.SetWatch(true)
+		var reinstated atomic.Bool
+		h.forge.SetRefuse(func(c Call) *hostapi.Error {
+			if c.Need == "oidc-outline" && !reinstated.Load() {
+				return hostapi.Errorf(hostapi.CodeRevoked, "service/outline is revoked")
+			}
+			return nil
+		})
+		stop := h.run()
+		time.Sleep(time.Minute)
+		h.wantCalls(h.forge, "oidc-outline", 1)
+		list := kit.Revocations(1, h.Signing, revocation.Target{ID: kit.ID("user/eve")})
+		h.forge.Revoke(1, list) // which says nothing of the service
+		time.Sleep(time.Minute)
+		h.wantCalls(h.forge, "oidc-outline", 2)
+		reinstated.Store(true)
+		h.forge.Revoke(2, kit.Continued(list, h.Signing))
+		time.Sleep(time.Minute)
+		h.wantCalls(h.forge, "oidc-outline", 3)
 		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }

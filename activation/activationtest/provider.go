@@ -45,15 +45,18 @@ type Provider struct {
 	calls   []Call
 	answers map[string]hostapi.Answer
 	offer   []hostapi.SignedDocument
+	list    trust.SignedRevocations
 	refuse  func(Call) *hostapi.Error
 	lose    func(Call) bool
 	rotated map[string]int // rotations by need
-	reports []Received
-	highest int64
-	orders  map[string]int
-	log     auditLog
-	crl     hostapi.CRL
-	crls    int // requests for a CRL
+
+	listNumber int64 // of list, 0 for none
+	reports    []Received
+	highest    int64
+	orders     map[string]int
+	log        auditLog
+	crl        hostapi.CRL
+	crls       int // requests for a CRL
 
 	watching bool
 	watches  []Call
@@ -157,9 +160,28 @@ func (p *Provider) Rotated(need string) int {
 
 // Offer sets the documents that the provider has for the node.
 func (p *Provider) Offer(docs ...hostapi.SignedDocument) {
+	p.serve(func() { p.offer = docs })
+}
+
+// Revoke sets the revocation list of a number.
+func (p *Provider) Revoke(number int64, list trust.SignedRevocations) {
+	p.serve(func() { p.listNumber, p.list = number, list })
+}
+
+// artifact returns what the provider has for the node that sends a request.
+func (p *Provider) artifact(r *http.Request) hostapi.Artifact {
+	a := hostapi.Artifact{Documents: p.offer, Revision: p.revision}
+	if has, err := strconv.ParseInt(r.Header.Get(hostapi.HeaderRevocations), 10, 64); err == nil && has < p.listNumber {
+		a.Revocations = &p.list
+	}
+	return a
+}
+
+// serve changes what the provider has for the node, and wakes those who wait for it.
+func (p *Provider) serve(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.offer = docs
+	change()
 	p.revision++
 	close(p.changed)
 	p.changed = make(chan struct{})
@@ -246,9 +268,9 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method == http.MethodGet {
 		p.mu.Lock()
-		a := hostapi.Artifact{Documents: p.offer}
+		a := p.artifact(r)
 		p.mu.Unlock()
-		if len(a.Documents) > 0 && r.Header.Get(hostapi.HeaderHas) == a.Tag() {
+		if len(a.Documents) > 0 && r.Header.Get(hostapi.HeaderHas) == a.Tag() && a.Revocations == nil {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}

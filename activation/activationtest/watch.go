@@ -91,10 +91,10 @@ func (p *Provider) watch(w http.ResponseWriter, r *http.Request) {
 	defer ends.Stop()
 	for {
 		p.mu.Lock()
-		a, changed := hostapi.Artifact{Documents: p.offer, Revision: p.revision}, p.changed
+		a, changed := p.artifact(r), p.changed
 		p.mu.Unlock()
 		w.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(a.Revision, 10))
-		if from != a.Revision && has != a.Tag() {
+		if from != a.Revision && has != a.Tag() || a.Revocations != nil {
 			reply(w, a, nil)
 			return
 		}

@@ -62,8 +62,14 @@ type Follower struct {
 }
 
 // Open begins to use documents in force, with the table of their needs. need is the one for
-// documents; nil for none.
+// documents; nil for none. A newer revocation list may have reinstated identities of this host, so
+// the needs that were denied as revoked are requested again.
 func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needstate.Need) {
+	if f.table != nil && set.Roots.Revocations().Newer(f.set.Roots.Revocations()) {
+		for _, n := range table.Needs {
+			n.Reinstate(time.Now().Round(0))
+		}
+	}
 	f.set, f.table, f.need, f.note = set, table, need, ""
 	f.opened, f.fresh = time.Now().Round(0), time.Time{}
 	if f.seek(f.opened); f.prover.Commit != nil {

@@ -243,7 +243,7 @@ func (p *Policies) poll() {
 		return
 	}
 	f, err := p.read()
-	if err == nil && f.Kinds[p.kind] != nil {
+	if err == nil && p.compile != nil && f.Kinds[p.kind] != nil {
 		f.compiled, err = p.compile(f.Policy)
 	}
 	if err != nil {

@@ -137,6 +137,22 @@ func TestPolicyRefused(t *testing.T) {
 	}
 }
 
+// TestNewestWithoutServer checks that a process without a Server, as flor-provider control is one,
+// notices a newer policy.
+func TestNewestWithoutServer(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula")
+	e.Publish(providertest.Serial)
+	policies, err := server.OpenPolicies(e.PolicyDir(), e.Revocations(), "cert", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Publish(providertest.Serial + 1)
+	policies.Newest()
+	if _, serial := policies.Versioned(); serial != providertest.Serial+1 {
+		t.Errorf("serial %d is in force, want %d", serial, providertest.Serial+1)
+	}
+}
+
 // TestMoved: a policy for another provider or address needs a restart.
 func TestMoved(t *testing.T) {
 	var log buffer

@@ -21,7 +21,7 @@ type Host struct {
 	Serial   int64    // serial of the manifest in force
 	Provider string   // address in its manifests; nobody listens there
 
-	// StaleAfter is that of the need for documents; if zero, the manifests have no such need.
+	// StaleAfter is staleAfter of the need for documents. If zero, the manifests have no such need.
 	StaleAfter int
 
 	Needs      []document.Need    // additional needs in its manifests, besides those for SVIDs

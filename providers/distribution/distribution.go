@@ -57,7 +57,7 @@ type Settings struct {
 	Keep server.Number `json:"keep"` // how many versions stay; 10 unless written
 
 	// Socket is the socket at which operators call, Forwarder the account of the forwarder. The
-	// defaults are those of the host's units.
+	// defaults suit the units of a host.
 	Socket    string `json:"control" path:""`
 	Forwarder string `json:"forwarder"`
 
@@ -65,7 +65,7 @@ type Settings struct {
 	Run string `json:"run" path:""`
 
 	// Cache is the socket at which hosts reach the Nix binary cache, CacheDir the directory of its
-	// paths. The defaults are those of the host's units.
+	// paths. The defaults suit the units of a host.
 	Cache    string `json:"cache" path:""`
 	CacheDir string `json:"cacheDir" path:""`
 }

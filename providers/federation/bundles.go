@@ -31,7 +31,7 @@ type record struct {
 }
 
 // inForce returns the bundle of a foreign trust domain: the last good one that was fetched, or the
-// policy's if that came later and is no older. The revision is that of the record.
+// policy's if that came later and is no older. The revision belongs to the record.
 func (f *Federation) inForce(ctx context.Context, t *trusted) (b *trust.Bundle, revision int64, err error) {
 	e, err := f.Store.Get(ctx, t.key)
 	if errors.Is(err, store.ErrNotFound) {

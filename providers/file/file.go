@@ -45,7 +45,7 @@ type Settings struct {
 	Dir string `json:"dir" path:"" want:"name the directory of the files that topologies refer to"`
 
 	// Control is the socket at which the process of kind config calls, Config the account of that
-	// process. The defaults are those of the host's units.
+	// process. The defaults suit the units of a host.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 }

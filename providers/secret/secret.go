@@ -45,7 +45,7 @@ const repeated = 30 * time.Second
 // Settings is the kind's section of the settings file.
 type Settings struct {
 	// Control is the socket at which the process of kind config calls, Config the account of that
-	// process. The defaults are those of the host's units.
+	// process. The defaults suit the units of a host.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 }

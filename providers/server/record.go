@@ -100,7 +100,7 @@ func (r record) same(key string, c Call) bool {
 }
 
 // keep completes an answer and the audit row, and adds the decision and its record to a change.
-// revision is that of the last record.
+// revision is the store revision of the last record.
 func (a *Request) keep(c *Change, place string, revision int64, call Call, d Decision) (encoded, error) {
 	a.Row.Detail = d.Detail
 	if call.Rotation.Number > 0 {

@@ -60,7 +60,7 @@ type Settings struct {
 	Roots string `json:"roots" path:""`
 
 	// Control is the socket at which the process of kind config calls, Config the account of that
-	// process. The defaults are those of the host's units.
+	// process. The defaults suit the units of a host.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 }

@@ -148,7 +148,7 @@ func (a *Access) takes(e Exception, f compile.Face) bool {
 }
 
 // target returns the service that a name stands for, and a function that selects its faces. The
-// name is that of a service, of one host's instance ("shell@forge"), or of a port of these
+// name names a service, the instance of one host ("shell@forge"), or a port of either
 // ("wiki:metrics").
 func (a *Access) target(name string) (service string, at func(compile.Face) bool) {
 	if a.foreign[name] != "" {

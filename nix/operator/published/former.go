@@ -14,7 +14,7 @@ import (
 
 // former returns the documents that a provider needs in addition to next for a rollout: the
 // policies of provider hosts for its duration, if they change, and the documents to go back to,
-// which are those of the previously published version.
+// namely the documents of the version published before.
 func (c Cluster) former(ctx context.Context, r *record, next map[string][]document.Document, last int64, digest string, key Key) ([]publish.Tree, error) {
 	serial := publish.Tree(next).Head().Serial
 	if !c.rolledOut(next) || last == 0 || last >= serial { // the same version again, or one that is refused

@@ -37,12 +37,12 @@ flor enroll FILE installs it; from then on the machine renews over the network, 
 
 The keys are made here:
 
-  florctl id issue --host laptop --key signing.key --out laptop.age --passphrase
+  florctl id issue --host laptop --key ~/demo-ca/signing.key --out laptop.age --passphrase
 
 or on the machine, which they never leave then:
 
   flor id create > laptop.request                                        (on the machine)
-  florctl id issue --request laptop.request --key signing.key --out laptop.age
+  florctl id issue --request laptop.request --key ~/demo-ca/signing.key --out laptop.age
 
 With --id, the file has the one certificate of a user, a service or a vertex, for a machine that is
 no host of the flake. Install it there with flor enroll FILE --out DIR --trust KEY.

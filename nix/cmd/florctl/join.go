@@ -55,7 +55,7 @@ func newJoinApproveCmd() *cobra.Command {
 flor join prints its fingerprint: pass it with --device, or compare it with the fingerprint that
 florctl prints, and confirm. No provider can admit a device without this signature. To take it
 back, run florctl revoke --host-key.`,
-		Example: "  florctl join approve elm --key signing.key --device SHA256:…",
+		Example: "  florctl join approve elm --key ~/demo-ca/signing.key --device SHA256:…",
 	}
 	keyFile := cmd.Flags().String("key", "", "`FILE` of the secret signing key, in Nix format")
 	device := cmd.Flags().String("device", "", "approve the device with this `FINGERPRINT`, SHA256:…, without asking")

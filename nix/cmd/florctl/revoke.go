@@ -67,11 +67,11 @@ func newRevokeCmd() *cobra.Command {
 within seconds: they refuse the revoked identity, and close its connections. It stays revoked,
 whatever documents are published or rolled back, until you run florctl reinstate.
 
-  florctl revoke user/alice --key signing.key       a person, on every device
-  florctl revoke --host elm --key signing.key       a machine, with everything issued to it
+  florctl revoke user/alice --key …                 a person, on every device
+  florctl revoke --host elm --key …                 a machine, with everything issued to it
   florctl revoke --host-key SHA256:… --key …        the SSH host key of a machine, and what was
                                                     issued for it while the flake has the key
-  florctl revoke --serial 3f9a… --key signing.key   one certificate
+  florctl revoke --serial 3f9a… --key …             one certificate
   florctl revoke spiffe://blue.example/user/eve …   an identity of a foreign trust domain
 
 Prints the hosts that have not reported the list yet, and exits 2 when there are any.`,

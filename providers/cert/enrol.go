@@ -135,7 +135,7 @@ func joins(c server.Call, was, is Device) error {
 		}
 	}
 	if !c.Until.IsZero() && c.Now.After(c.Until) {
-		return hostapi.Errorf(hostapi.CodeJoin, "enrolment of %s: the join token that admits its device was good until %s: florctl join approve %s", node, c.Until.UTC().Format(time.RFC3339), node.Name())
+		return hostapi.Errorf(hostapi.CodeJoin, "enrolment of %s: the join token that admits its device expired at %s: florctl join approve %s", node, c.Until.UTC().Format(time.RFC3339), node.Name())
 	}
 	return nil
 }

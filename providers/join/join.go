@@ -199,11 +199,11 @@ func use(ctx context.Context, s store.Store, c server.Call, public string, r *Re
 	case !t.Revoked.IsZero():
 		return refuse("join token %s was revoked", name)
 	case c.Now.After(t.Until.Time):
-		return refuse("join token %s was good until %s", name, t.Until.UTC().Format(time.RFC3339))
+		return refuse("join token %s expired at %s", name, t.Until.UTC().Format(time.RFC3339))
 	case !fits:
 		return refuse("join token %s is for %q", name, t.Hosts)
 	case t.Left < 1:
-		return refuse("join token %s was used %d times, and is good for no more", name, t.Uses)
+		return refuse("join token %s has no uses left, of %d", name, t.Uses)
 	}
 	t.Left--
 	if t.Grant != nil {

@@ -144,7 +144,7 @@ func (o *Operator) check(t Token) error {
 	case t.Uses < 1 || t.Uses > MaxUses:
 		return refuse("%d uses, want 1 to %d", t.Uses, MaxUses)
 	case lifetime <= 0 || lifetime > MaxLifetime:
-		return refuse("good until %s, want a time within %s", t.Until.UTC().Format(time.RFC3339), MaxLifetime)
+		return refuse("ends at %s, want a time within %s", t.Until.UTC().Format(time.RFC3339), MaxLifetime)
 	case t.Grant == nil:
 		return nil
 	}
@@ -180,7 +180,7 @@ func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
 		return t, err
 	}
 	d.Detail = map[string]string{"token": id}
-	return t, o.commit(ctx, d, CodeTokenRevoke, fmt.Sprintf("join token %s for %q is good no more", id[:16], t.Hosts))
+	return t, o.commit(ctx, d, CodeTokenRevoke, fmt.Sprintf("join token %s for %q is revoked", id[:16], t.Hosts))
 }
 
 // Decide approves the request of a host, with an admission of its device that an operator signed,

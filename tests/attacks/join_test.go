@@ -230,7 +230,7 @@ func TestJoin(t *testing.T) {
 	run(t, []attack{
 		{
 			name: "a join token used twice", try: attempt("e", thief, token),
-			refusal: "was used 1 times", row: refusedToken("e", "was used 1 times"),
+			refusal: "has no uses left, of 1", row: refusedToken("e", "has no uses left, of 1"),
 		},
 		{
 			name: "a join token for another host", try: attempt("e", thief, c.token(t, "d", 1, time.Hour, false)),
@@ -238,7 +238,7 @@ func TestJoin(t *testing.T) {
 		},
 		{
 			name: "a join token that is over", try: attempt("e", thief, short),
-			refusal: "was good until", row: refusedToken("e", "was good until"),
+			refusal: "expired at", row: refusedToken("e", "expired at"),
 		},
 		{
 			name: "a join token that was revoked", try: attempt("e", thief, revoked),

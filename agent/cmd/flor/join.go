@@ -23,6 +23,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
+// errInterrupted is the error of flor join if it is stopped before the decision.
+var errInterrupted = errors.New("interrupted before the device is admitted: activation goes on waiting, and flor join without a token shows the decision")
+
 // joinPoll is the interval at which flor join asks for a decision.
 const joinPoll = 2 * time.Second
 
@@ -106,6 +109,8 @@ func awaitJoin(ctx context.Context, h *fetch.Host, out io.Writer) error {
 		a, failed := h.Join(ctx)
 		note := a.Message
 		switch {
+		case ctx.Err() != nil && (failed != nil || a.State == hostapi.JoinPending):
+			return errInterrupted
 		case failed != nil && (failed.Kind != hostapi.Transient || !failed.Received):
 			fmt.Fprintln(out, "flor:", terminal.Text(failed.Message))
 			return exit(2)
@@ -126,7 +131,7 @@ func awaitJoin(ctx context.Context, h *fetch.Host, out io.Writer) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return errInterrupted
 		case <-time.After(joinPoll):
 		}
 	}

@@ -106,10 +106,18 @@ func (c Cluster) CreateToken(ctx context.Context, t join.Token, key *Key) error 
 		if _, err := at.CreateToken(ctx, t); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.Err, "join token %s for %q, at %s, good for %d uses until %s: flor join - there, with it on standard input\n", t.ID[:16], t.Hosts, at.Host, t.Uses, t.Until.UTC().Format(time.RFC3339))
+		fmt.Fprintf(c.Err, "join token %s for %q, at %s, which can be used %s until %s: flor join - there, with it on standard input\n", t.ID[:16], t.Hosts, at.Host, times(t.Uses), t.Until.UTC().Format(time.RFC3339))
 		fmt.Fprintln(c.Out, token)
 		return nil
 	})
+}
+
+// times returns how often a token can be used, in words.
+func times(uses int) string {
+	if uses == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", uses)
 }
 
 // checkJoins returns an error if no host that matches the pattern can join.
@@ -159,7 +167,7 @@ func (c Cluster) RevokeToken(ctx context.Context, id string) error {
 	}
 	t, err := at.RevokeToken(ctx, whole)
 	if err == nil {
-		fmt.Fprintf(c.Out, "join token %.16s for %q is good no more\n", t.ID, t.Hosts)
+		fmt.Fprintf(c.Out, "join token %.16s for %q is revoked\n", t.ID, t.Hosts)
 	}
 	return err
 }

@@ -82,12 +82,12 @@ func compare(t *testing.T, page string, s section, script, does string, from int
 				}
 				continue
 			}
-			found := pattern(c).FindStringIndex(does[from:])
-			if found == nil {
+			at := find(c, does, from)
+			if at < 0 {
 				t.Errorf("%s: %s: %q is not in %s, after the commands before it", page, s.heading, c, filepath.Base(script))
 				continue
 			}
-			from += found[0]
+			from = at
 		}
 	}
 	return from
@@ -197,6 +197,58 @@ var (
 	target = regexp.MustCompile(`--flake \.#(\S+)`)
 )
 
+// find returns the offset, from on, at which a scenario carries out a command, or -1.
+func find(command, does string, from int) int {
+	if m := rollback.FindStringSubmatch(command); m != nil {
+		return rolledBack(m[1], does, from)
+	}
+	found := pattern(command).FindStringIndex(does[from:])
+	if found == nil {
+		return -1
+	}
+	return from + found[0]
+}
+
+var (
+	rollback   = regexp.MustCompile(`^ssh root@(\S+) nixos-rebuild switch --rollback$`)
+	deployment = regexp.MustCompile(`(?:bring_up|deploy)\("([\w-]+)"(?:, \[([^\]]*)\])?`)
+)
+
+// rolledBack returns the offset, from on, at which a scenario deploys to a host, among those that it
+// names, the revision that the host had before its last one, or -1. A deployment that names no hosts
+// is one to all.
+func rolledBack(host, does string, from int) int {
+	var had []string // revisions of the host
+	for _, m := range deployment.FindAllStringSubmatchIndex(does, -1) {
+		revision, named := does[m[2]:m[3]], m[4] >= 0
+		if named && !slices.Contains(strings.Split(does[m[4]:m[5]], ", "), host) {
+			continue
+		}
+		if n := len(had); named && m[0] >= from && n > 1 && revision == had[n-2] && revision != had[n-1] {
+			return m[0]
+		}
+		had = append(had, revision)
+	}
+	return -1
+}
+
+// TestRolledBack checks that only a deployment of the former revision counts as a rollback.
+func TestRolledBack(t *testing.T) {
+	for scenario, want := range map[string]bool{
+		`bring_up("a"); deploy("b", hosts); deploy("a", [ursula, elm])`:                        true,
+		`bring_up("a"); deploy("b", [elm, ursula]); deploy("c", [elm]); deploy("a", [ursula])`: true,
+		`bring_up("a"); deploy("b", hosts); deploy("c", [ursula])`:                             false,
+		`bring_up("a"); deploy("b", hosts); deploy("b", [ursula])`:                             false,
+		`bring_up("a"); deploy("b", hosts); deploy("a", [elm])`:                                false,
+		`bring_up("a"); deploy("b", hosts); deploy("a", hosts)`:                                false,
+		`deploy("a", [ursula])`: false,
+	} {
+		if got := find("ssh root@ursula nixos-rebuild switch --rollback", scenario, 0) >= 0; got != want {
+			t.Errorf("%s: %v, want %v", scenario, got, want)
+		}
+	}
+}
+
 // pattern is the form of a command in a scenario: deployments are calls of deploy, which for
 // the provider host publish too.
 func pattern(command string) *regexp.Regexp {
@@ -209,7 +261,7 @@ func pattern(command string) *regexp.Regexp {
 	}
 	deploys := func(host string) string { return `deploy\("[\w-]+"(, \[[^\]]*\b` + host + `\b[^\]]*\])?\)` }
 	switch {
-	case strings.HasPrefix(command, "nixos-rebuild switch"):
+	case strings.HasPrefix(command, "nixos-rebuild switch --flake "):
 		return regexp.MustCompile(deploys(strings.Replace(host, "$host", `\w+`, 1)))
 	case command == "flor-provider import":
 		return regexp.MustCompile(`flor-provider import <|` + deploys("drhorrible"))

@@ -98,6 +98,9 @@ func (f Forwarder) check() error {
 		if err := p.Identity.check(p.Protocol); err != nil {
 			return fmt.Errorf("publish %s: %w", p.ID, err)
 		}
+		if p.OpaqueName != "" && !opaque.MatchString(p.OpaqueName) {
+			return fmt.Errorf("publish %s: opaqueName %q, want 32 hex digits", p.ID, p.OpaqueName)
+		}
 	}
 	for _, r := range f.Reach {
 		if err := reached.check(r.ID, r.Port, r.Protocol); err != nil {
@@ -114,8 +117,11 @@ func (f Forwarder) check() error {
 				return fmt.Errorf("reach %s: %w", r.ID, err)
 			}
 		}
+		if err := r.checkPaths(f.Relays); err != nil {
+			return fmt.Errorf("reach %s: %w", r.ID, err)
+		}
 	}
-	return nil
+	return f.checkRelays()
 }
 
 // ports holds the ports and protocols seen so far, by service.

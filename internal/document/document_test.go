@@ -36,6 +36,22 @@ func forwarder(publish, reach string) string {
 	return strings.NewReplacer(`"publish":[]`, `"publish":[`+publish+`]`, `"reach":[]`, `"reach":[`+reach+`]`).Replace(fmt.Sprintf(body, need("cert-node", "")))
 }
 
+var labelA, labelB = strings.Repeat("0a", 16), strings.Repeat("0b", 16)
+
+// relayed returns a body of a host that relays, has an uplink and reaches a service by a relay, with
+// one text replaced by another.
+func relayed(old, replacement string) string {
+	text := strings.Replace(forwarder(
+		`{"id":"spiffe://demo.flor/service/dns","upstream":"[::1]:53","allow":[],"opaqueName":"`+labelA+`"}`,
+		`{"id":"spiffe://demo.flor/service/dns","callers":[],"listen":"127.0.0.1:53","endpoints":[],`+
+			`"via":[{"by":["gate"],"label":"`+labelA+`"}],"opaqueName":"`+labelB+`"}`), `"forwarder":{`,
+		`"forwarder":{"relays":{"gate":{"id":"spiffe://demo.flor/vertex/gate","addresses":["a:1"]}},"uplinks":["gate"],`+
+			`"relay":{"id":"spiffe://demo.flor/vertex/ursula","routes":[`+
+			`{"label":"`+labelA+`","to":"spiffe://demo.flor/node/vault","from":["spiffe://demo.flor/node/a"]},`+
+			`{"label":"`+labelB+`","to":"spiffe://demo.flor/vertex/gate","next":"`+labelA+`","from":["spiffe://demo.flor/node/a"]}]},`, 1)
+	return strings.Replace(text, old, replacement, 1)
+}
+
 func envelope(t testing.TB, body string, change func(*document.Envelope)) []byte {
 	e := document.Envelope{Schema: document.EnvelopeSchema, Format: document.NewestFormat, Cluster: "demo", Host: "ursula", Kind: document.DocManifest, Digest: document.Digest([]byte(body)), Serial: 7}
 	if change != nil {
@@ -85,6 +101,29 @@ func TestOpenRefuses(t *testing.T) {
 		"port of no name":   {forwarder(`{"id":"spiffe://demo.flor/service/dns","port":"a","upstream":"[::1]:53","allow":[]},{"id":"spiffe://demo.flor/service/dns","upstream":"[::1]:53","allow":[]}`, ""), nil, `port "" beside others`},
 		"port beside none":  {forwarder(`{"id":"spiffe://demo.flor/service/dns","upstream":"[::1]:53","allow":[]},{"id":"spiffe://demo.flor/service/dns","port":"a","upstream":"[::1]:53","allow":[]}`, ""), nil, `port "a" beside others`},
 		"port, no label":    {forwarder(`{"id":"spiffe://demo.flor/service/dns","port":"A:b","upstream":"[::1]:53","allow":[]}`, ""), nil, `port "A:b", want a lower-case DNS label`},
+
+		"relay of a node":    {relayed(`"id":"spiffe://demo.flor/vertex/gate"`, `"id":"spiffe://demo.flor/node/gate"`), nil, `relay "gate": id spiffe://demo.flor/node/gate, want the vertex of that name`},
+		"relay of another":   {relayed(`"id":"spiffe://demo.flor/vertex/gate"`, `"id":"spiffe://demo.flor/vertex/gate2"`), nil, `relay "gate": id spiffe://demo.flor/vertex/gate2, want`},
+		"relay nowhere":      {relayed(`"addresses":["a:1"]`, `"addresses":[]`), nil, `relay "gate": no address`},
+		"uplink unknown":     {relayed(`"uplinks":["gate"]`, `"uplinks":["gate3"]`), nil, `uplink "gate3": not among the relays`},
+		"uplink twice":       {relayed(`"uplinks":["gate"]`, `"uplinks":["gate","gate"]`), nil, `uplink "gate": given twice, or not sorted`},
+		"relays as a node":   {relayed(`"relay":{"id":"spiffe://demo.flor/vertex/ursula"`, `"relay":{"id":"spiffe://demo.flor/node/ursula"`), nil, `relay: id spiffe://demo.flor/node/ursula, want a vertex`},
+		"route, no label":    {relayed(`"label":"`+labelA, `"label":"vault`), nil, `route vault: label "vault", want 32 hex digits`},
+		"route twice":        {relayed(`"label":"`+labelB, `"label":"`+labelA), nil, `route ` + labelA + `: given twice, or not sorted`},
+		"route to a service": {relayed(`"to":"spiffe://demo.flor/node/vault"`, `"to":"spiffe://demo.flor/service/vault"`), nil, `to spiffe://demo.flor/service/vault, want a node or a vertex`},
+		"route on from node": {relayed(`"to":"spiffe://demo.flor/node/vault"`, `"to":"spiffe://demo.flor/node/vault","next":"`+labelB+`"`), nil, `next "` + labelB + `" beside spiffe://demo.flor/node/vault, want none`},
+		"route to no label":  {relayed(`"next":"`, `"next":"x`), nil, `next: label "x`},
+		"route to no relay":  {relayed(`"to":"spiffe://demo.flor/vertex/gate"`, `"to":"spiffe://demo.flor/vertex/far"`), nil, `to spiffe://demo.flor/vertex/far: not among the relays`},
+		"route for nobody":   {relayed(`"from":["spiffe://demo.flor/node/a"]`, `"from":[]`), nil, `no from`},
+		"route for a user":   {relayed(`"from":["spiffe://demo.flor/node/a"]`, `"from":["spiffe://demo.flor/user/a"]`), nil, `from spiffe://demo.flor/user/a, want a node or a vertex`},
+		"path by nothing":    {relayed(`"by":["gate"]`, `"by":[]`), nil, `path by [], want one relay or two`},
+		"path by three":      {relayed(`"by":["gate"]`, `"by":["gate","b","c"]`), nil, `path by [gate b c], want one relay or two`},
+		"path in a circle":   {relayed(`"by":["gate"]`, `"by":["gate","gate"]`), nil, `path by [gate gate], want one relay or two`},
+		"path by no relay":   {relayed(`"by":["gate"]`, `"by":["far"]`), nil, `"far" is not among the relays`},
+		"path, no label":     {relayed(`"by":["gate"],"label":"`, `"by":["gate"],"label":"x`), nil, `path by [gate]: label "x`},
+		"name in clear":      {relayed(`"opaqueName":"`+labelB, `"opaqueName":"wiki`), nil, `reach spiffe://demo.flor/service/dns: opaqueName "wiki", want 32 hex digits`},
+		"no opaque name":     {relayed(`,"opaqueName":"`+labelB+`"`, ""), nil, `reach spiffe://demo.flor/service/dns: opaqueName "", want 32 hex digits`},
+		"published in clear": {relayed(`"opaqueName":"`+labelA, `"opaqueName":"dns`), nil, `publish spiffe://demo.flor/service/dns: opaqueName "dns", want 32 hex digits`},
 	} {
 		_, err := document.Open(envelope(t, c.body, c.change), []byte(c.body), "")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -97,6 +136,9 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if m := d.Manifest(); m.Needs[0].ID != "cert-node" {
 		t.Errorf("manifest: %+v", m)
+	}
+	if _, err := document.Open(envelope(t, relayed("", ""), nil), []byte(relayed("", "")), ""); err != nil {
+		t.Errorf("relays: %v", err)
 	}
 	dir := t.TempDir()
 	if err := errors.Join(d.Write(dir), os.Rename(filepath.Join(dir, "manifest.json"), filepath.Join(dir, "policy.json")),

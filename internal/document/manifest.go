@@ -68,6 +68,39 @@ type Forwarder struct {
 	// Drain is the time in seconds that connections have to end after a restart of the forwarder;
 	// zero for 600.
 	Drain int `json:"drain,omitempty"`
+	// Relays lists, by host name, the relays that this host calls: the first ones of its paths, and
+	// its uplinks.
+	Relays map[string]Relay `json:"relays,omitempty"`
+	// Uplinks names the relays to which this host keeps a connection, through which others reach it.
+	Uplinks []string `json:"uplinks,omitempty"` // sorted
+	// Relay is set if this host is a relay.
+	Relay *Relaying `json:"relay,omitempty"`
+}
+
+// Relay gives the addresses of the forwarder of a relay, and the SPIFFE ID that it must present.
+type Relay struct {
+	ID        spiffe.ID `json:"id"`
+	Addresses Addresses `json:"addresses"`
+}
+
+// Relaying configures the forwarder of a relay. It names nodes and other relays only: a relay does
+// not learn which users and services talk through it.
+type Relaying struct {
+	ID     spiffe.ID    `json:"id"`     // of this relay, with the name of the host
+	Routes []RelayRoute `json:"routes"` // sorted by label
+}
+
+// RelayRoute leads the connections that ask for a label to a node that has an uplink here, or to
+// another relay.
+type RelayRoute struct {
+	// Label stands for the rest of the path. It is 32 lower-case hex digits, which do not tell where
+	// the path leads.
+	Label string    `json:"label"`
+	To    spiffe.ID `json:"to"` // a node, or the vertex of the next relay
+	// Next is the label that the next relay knows. It is empty if To is a node.
+	Next string `json:"next,omitempty"`
+	// From lists the nodes and relays that may use the label, sorted.
+	From []spiffe.ID `json:"from"`
 }
 
 // Protocol is the transport protocol of a service.
@@ -104,6 +137,9 @@ type Published struct {
 	// AccessLog selects the connections that are logged.
 	AccessLog AccessLog `json:"accessLog,omitempty"`
 	Allow     []Allow   `json:"allow"` // sorted by ID
+	// OpaqueName is the name of the service in handshakes that pass a relay, 32 lower-case hex
+	// digits. It is empty if no caller has a relayed path to this host.
+	OpaqueName string `json:"opaqueName,omitempty"`
 }
 
 // Limits bounds the use of a host by one caller or of one service; zero means no limit.
@@ -154,7 +190,7 @@ type Reachable struct {
 	Protocol  Protocol       `json:"protocol,omitempty"`
 	Callers   []spiffe.ID    `json:"callers"`   // local identities that may connect, sorted
 	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
-	Endpoints []Addresses    `json:"endpoints"` // addresses of each forwarder that publishes it
+	Endpoints []Addresses    `json:"endpoints"` // addresses of each forwarder that publishes it; empty if all are hidden
 	// Aliases are additional names, beside the one that spiffe.Render returns.
 	Aliases   []string  `json:"aliases,omitempty"` // sorted
 	Transport Transport `json:"transport,omitempty"`
@@ -165,6 +201,16 @@ type Reachable struct {
 	TLSAliases []string `json:"tlsAliases,omitempty"` // sorted
 	// GRPC tells an ingress to pass HTTP/2 to the service, as gRPC needs.
 	GRPC bool `json:"grpc,omitempty"`
+	// Via lists the paths to the service through relays.
+	Via []Via `json:"via,omitempty"` // sorted by relays and label
+	// OpaqueName is the name of the service in handshakes that pass a relay, as in Published.
+	OpaqueName string `json:"opaqueName,omitempty"`
+}
+
+// Via is a path to a host that publishes a service, through one relay or two.
+type Via struct {
+	By    []string `json:"by"`    // host names of the relays, in the order of the path
+	Label string   `json:"label"` // known to the first relay
 }
 
 // Caller lists the local accounts and system units that act under an identity.

@@ -86,6 +86,8 @@ func (v Validator) keyword(p Place, keyword string, arg, value any) error {
 		ok = number <= arg.(float64)
 	case "minItems":
 		ok = len(array) >= int(arg.(float64))
+	case "maxItems":
+		ok = len(array) <= int(arg.(float64))
 	case "minProperties":
 		ok = len(object) >= int(arg.(float64))
 	case "propertyNames":

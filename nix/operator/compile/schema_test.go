@@ -51,6 +51,8 @@ func TestSchemaIsTheTypes(t *testing.T) {
 func (v validator) same(t *testing.T, path string, at kit.Place, typ reflect.Type) {
 	at = v.Follow(at)
 	switch typ.Kind() {
+	case reflect.Pointer:
+		v.same(t, path, at, typ.Elem())
 	case reflect.Slice:
 		if typ != reflect.TypeFor[json.RawMessage]() {
 			v.same(t, path+"[]", at.Child("items"), typ.Elem())

@@ -147,6 +147,21 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.callers[].workload": {grants: func(a at) []fact {
 		return one(Right{"who acts as " + a.id(a.up[0]["id"]) + " on " + a.host(), "have", "its key, by the Workload API"}, a.holds(a.up[0]["id"]))
 	}},
+	"manifest.forwarder.reach[].via[].by[]":   {why: "who talks through a relay is a right at the relay"},
+	"manifest.forwarder.reach[].via[].label":  {why: "part of the path, which is a right at the relay"},
+	"manifest.forwarder.reach[].opaqueName":   {why: "what handshakes call a service that is checked by its identity"},
+	"manifest.forwarder.publish[].opaqueName": {why: "what handshakes call a service that is checked by its identity"},
+
+	"manifest.forwarder.relays.*.id":           {grants: relayFor},
+	"manifest.forwarder.relays.*.addresses":    {why: "whoever answers there must present the relay's identity"},
+	"manifest.forwarder.uplinks[]":             {grants: uplink},
+	"manifest.forwarder.relay":                 {grants: relaying, deeper: true},
+	"manifest.forwarder.relay.id":              {why: "its certificate is a right"},
+	"manifest.forwarder.relay.routes[].label":  {why: "part of who talks through it"},
+	"manifest.forwarder.relay.routes[].to":     {why: "part of who talks through it"},
+	"manifest.forwarder.relay.routes[].next":   {why: "the next relay decides where it leads"},
+	"manifest.forwarder.relay.routes[].from[]": {grants: talk},
+
 	"manifest.forwarder.socks[].listen": {why: "a loopback address: who connects there is looked up, wherever it is"},
 	"manifest.forwarder.socks[].id":     {grants: socks},
 })

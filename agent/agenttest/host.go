@@ -27,6 +27,7 @@ type Host struct {
 	Needs      []document.Need    // additional needs in its manifests, besides those for SVIDs
 	Federation []document.Foreign // federation in its manifests
 	Units      []string           // additional units in its manifests, all required
+	Joins      bool               // whether its manifests have no SSH host key
 }
 
 // NewHost creates an empty state directory of a host that trusts ca.
@@ -51,6 +52,9 @@ func (h *Host) Accept(f document.Forwarder, certs ...spiffe.ID) {
 		}},
 		Forwarder: f, Federation: h.Federation,
 		Units: map[string]bool{"activate.service": true, "agent.service": true, "refresh.timer": true, "hosts-file.service": false, "rollback.path": false},
+	}
+	if h.Joins {
+		m.Identity = document.Identity{ID: node, Joins: true}
 	}
 	for _, u := range h.Units {
 		m.Units[u] = true

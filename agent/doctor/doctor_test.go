@@ -253,6 +253,50 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "units: florete-provider-oidc.service does not run: there is no ", fix: "write that file, as docs/reference/provider-settings.md has it; then: systemctl start florete-provider-oidc.service",
 		},
+		"a host that has not requested to join": {
+			hurt: func(p *patient) {
+				p.joins()
+				p.state("cert-node", `{"state":"waiting","error":{"kind":"transient","code":"join","message":"laptop has no SSH host key in the flake, and no device that was admitted: florctl token create --host laptop, then flor join - here"}}`)
+			},
+			begin: "identity: this host's device is not admitted", fix: "florctl token create --host laptop, then flor join - here",
+		},
+		"a host whose join waits for approval": {
+			hurt: func(p *patient) {
+				p.joins("device.key", "request.json")
+				p.state("cert-node", `{"state":"waiting","error":{"kind":"transient","code":"join","message":"device SHA256:abc waits for an operator: florctl join approve laptop"}}`)
+			},
+			begin: "identity: this host has requested to join, and waits for an operator's approval", fix: "florctl join approve laptop, after a comparison with the fingerprint that flor join prints here",
+		},
+		"a host that requests to join with a token that has expired": {
+			hurt: func(p *patient) {
+				p.joins("device.key", "request.json")
+				p.state("cert-node", `{"state":"denied","error":{"kind":"denied","code":"token","message":"join token 0123 expired: florctl token create"}}`)
+			},
+			begin: "needs: need cert-node is denied: denied (token)", fix: "florctl token create",
+		},
+		"a host whose join was rejected": {
+			hurt: func(p *patient) {
+				p.joins("device.key")
+				p.state("cert-node", `{"state":"denied","error":{"kind":"denied","code":"join","message":"an operator rejected device SHA256:abc: flor join with another token"}}`)
+			},
+			begin: "identity: this host's device is not admitted: an operator rejected device SHA256:abc", fix: "florctl token create --host laptop, then flor join - here",
+		},
+		"a host that was rejected and joins again": {
+			hurt: func(p *patient) {
+				p.joins("device.key")
+				p.state("cert-node", `{"state":"denied","error":{"kind":"denied","code":"join","message":"an operator rejected device SHA256:abc: flor join with another token"}}`)
+				p.sh("touch --date 'now - 1 minute' " + p.Layout.NeedStateFile("cert-node"))
+				p.joins("request.json")
+			},
+			begin: "identity: this host has requested to join, and waits for an operator's approval", fix: "florctl join approve laptop, after a comparison with the fingerprint that flor join prints here",
+		},
+		"an admission of another device": {
+			hurt: func(p *patient) {
+				p.joins("device.key", "admission.json")
+				p.state("cert-node", `{"state":"denied","error":{"kind":"denied","code":"join","message":"of another device: flor join with another token"}}`)
+			},
+			begin: "needs: need cert-node is denied: denied (join)", fix: "flor join with another token",
+		},
 		"a provider that waits": {
 			hurt: func(p *patient) {
 				p.Laptop.Provide("oidc")

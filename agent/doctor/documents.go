@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
 )
@@ -191,16 +192,56 @@ func (h *host) identity(context.Context) (string, []Finding) {
 
 // admitted checks that the device of a host that joins is admitted.
 func (h *host) admitted() (Finding, bool) {
+	refused := h.refusedJoin()
 	for _, file := range []string{h.Layout.DeviceKey(), h.Layout.Admission()} {
 		_, err := os.Stat(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			return do("this host's device is not admitted: there is no "+file, fmt.Sprintf("florctl token create --host %s, then flor join - here", h.manifest.Host)), false
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			continue
+		case !errors.Is(err, fs.ErrNotExist):
 			return h.unreadable(err, "flor join -"), false
+		case file == h.Layout.Admission() && exists(h.Layout.JoinRequest()):
+			if refused != nil { // reported by needs
+				return Finding{}, true
+			}
+			return do("this host has requested to join, and waits for an operator's approval",
+				fmt.Sprintf("florctl join approve %s, after a comparison with the fingerprint that flor join prints here", h.manifest.Host)), false
 		}
+		problem := "this host's device is not admitted: "
+		if refused != nil {
+			problem += refused.Message
+		} else {
+			problem += "there is no " + file
+		}
+		return do(problem, fmt.Sprintf("florctl token create --host %s, then flor join - here", h.manifest.Host)), false
 	}
 	return Finding{}, true
+}
+
+// refusedJoin returns the error with which a provider refused the last join request, or nil. An
+// error from before that request does not count: activation repeats a denied request only hourly.
+func (h *host) refusedJoin() *hostdir.NeedError {
+	for _, n := range h.manifest.Needs {
+		if id, err := n.CertID(); err == nil && id == h.manifest.Identity.ID {
+			if newer(h.Layout.JoinRequest(), h.Layout.NeedStateFile(n.ID)) {
+				return nil
+			}
+			if e := h.state(n.ID).Error; e != nil && e.Kind == string(hostapi.Denied) && (e.Code == hostapi.CodeJoin.Name || e.Code == hostapi.CodeToken.Name) {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+// newer reports whether both files exist and the first was written after the second.
+func newer(first, second string) bool {
+	a, err := os.Stat(first)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(second)
+	return err == nil && a.ModTime().After(b.ModTime())
 }
 
 // hostKey checks that the host has the declared SSH host key, with which it proves itself at

@@ -97,7 +97,10 @@ func (h *host) cure(n document.Need, s hostdir.NeedState) (f Finding, ok bool) {
 		return publish, true
 	case "internal", "store":
 		return do("", examineOn(n.Providers[0])), true
-	case "join", "token", "tpm", "revoked", "list-behind", "untrusted", "held", "commit-pending", "commit-unarmed", "device-key", "refused":
+	case "join", "token": // without an admission, identity may report it
+		_, admitted := h.admitted()
+		return do("", remedy(s.Error.Message)), admitted
+	case "tpm", "revoked", "list-behind", "untrusted", "held", "commit-pending", "commit-unarmed", "device-key", "refused":
 		return do("", remedy(s.Error.Message)), true
 	case "busy":
 		return do("", fmt.Sprintf("wait: it is requested again at %s", s.Next.UTC().Format(time.RFC3339))), true

@@ -137,6 +137,20 @@ func (p *patient) file(name string) string {
 	return filepath.Join(hostdir.Current(p.Laptop.Layout.Need("cert-node")), name)
 }
 
+// joins puts a manifest without SSH host key in force, with some files of a join.
+func (p *patient) joins(files ...string) {
+	p.Helper()
+	p.Laptop.Joins = true
+	p.AcceptLaptop()
+	dir := filepath.Dir(p.Layout.Admission())
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		p.Fatal(err)
+	}
+	for _, f := range files {
+		p.write(filepath.Join(dir, f), "{}", 0o600)
+	}
+}
+
 // sh runs the command of a fix.
 func (p *patient) sh(command string) {
 	p.Helper()
